@@ -1,0 +1,29 @@
+# The habits of this repository. `just` alone lists them; each is one line that also works without just.
+
+_:
+    @just --list --unsorted
+
+# Everything CI runs, in its order.
+ci:
+    .ci/run
+
+# The service on this machine.
+run *args:
+    cargo run -- {{args}}
+
+# All tests of the normal run.
+test *args:
+    cargo test {{args}}
+
+# Formatting and lints, as CI wants them.
+lint:
+    cargo fmt --check
+    cargo clippy --all-targets --all-features -- -D warnings
+
+# Rewrite `.sqlx` after a change of a query or a migration.
+sqlx:
+    scripts/sqlx-prepare
+
+# The API documentation, private items too.
+doc:
+    cargo doc --no-deps --document-private-items --open

@@ -1,0 +1,18 @@
+//! What every part of a running process shares.
+
+use std::sync::Arc;
+
+use metrics_exporter_prometheus::PrometheusHandle;
+use sqlx::PgPool;
+
+use crate::{clock::Clock, config::Config, shutdown::Shutdown};
+
+/// Cheap to clone; the parts are shared.
+#[derive(Debug, Clone)]
+pub struct App {
+    pub config: Arc<Config>,
+    pub pool: PgPool,
+    pub clock: Arc<dyn Clock>,
+    pub metrics: PrometheusHandle,
+    pub shutdown: Shutdown,
+}

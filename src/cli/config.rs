@@ -1,0 +1,49 @@
+//! `dalsegno config`: the configuration as the service sees it.
+
+use clap::Subcommand;
+
+use super::{Context, Exit, Failure};
+use crate::config::{self, Config, Printed, TEMPLATE};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ConfigCommand {
+    /// Lists every problem of the configuration at once; exits 2 if there is one.
+    Check,
+    /// Prints every key with its effective value and where that came from.
+    Print,
+    /// Prints the documented defaults, to begin a file with.
+    Template,
+}
+
+pub(super) fn run(command: &ConfigCommand, context: &Context) -> Result<Exit, Failure> {
+    match command {
+        ConfigCommand::Check => return Ok(check(context)),
+        ConfigCommand::Print => {
+            let values = config::print(&context.environment, &context.flags)?;
+            context.output.data(&values, || lines(&values));
+        }
+        ConfigCommand::Template => context.output.text(TEMPLATE),
+    }
+    Ok(Exit::Ok)
+}
+
+/// The problems are the data of this command, so they go to stdout.
+fn check(context: &Context) -> Exit {
+    let found = Config::load(&context.environment, &context.flags).err();
+    let problems = found.unwrap_or_default();
+    context
+        .output
+        .data(&problems.0, || match problems.is_empty() {
+            true => "the configuration is in order".to_owned(),
+            false => problems.to_string(),
+        });
+    match problems.is_empty() {
+        true => Exit::Ok,
+        false => Exit::Usage,
+    }
+}
+
+fn lines(values: &[Printed]) -> String {
+    let line = |v: &Printed| format!("{} = {}    # {}\n", v.key, v.value, v.origin);
+    values.iter().map(line).collect()
+}

@@ -1,0 +1,108 @@
+//! Exit codes, and which error leads to which. The table is part of the contract of the command line.
+
+use std::process::ExitCode;
+
+use crate::{config::Problems, db, http, serve, telemetry};
+
+pub(super) const HELP: &str = "Exit codes: 0 ok, 1 failed, 2 usage or configuration, 3 not found, \
+4 authentication, 5 conflict, 6 wait timed out, 7 unavailable (try again), 8 doctor found problems, \
+130 interrupted";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    Ok = 0,
+    Failed = 1,
+    Usage = 2,
+    NotFound = 3,
+    Auth = 4,
+    Conflict = 5,
+    TimedOut = 6,
+    Unavailable = 7,
+    ProblemsFound = 8,
+    Interrupted = 130,
+}
+
+/// Why a command did not do what it was asked to do.
+#[derive(Debug)]
+pub struct Failure {
+    pub exit: Exit,
+    pub error: anyhow::Error,
+}
+
+impl Exit {
+    /// The name that programs see in `--json` errors.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Failed => "failed",
+            Self::Usage => "usage",
+            Self::NotFound => "not_found",
+            Self::Auth => "auth",
+            Self::Conflict => "conflict",
+            Self::TimedOut => "timed_out",
+            Self::Unavailable => "unavailable",
+            Self::ProblemsFound => "problems_found",
+            Self::Interrupted => "interrupted",
+        }
+    }
+
+    pub fn is_retryable(self) -> bool {
+        matches!(self, Self::TimedOut | Self::Unavailable)
+    }
+}
+
+impl Failure {
+    pub fn new(exit: Exit, error: anyhow::Error) -> Self {
+        Self { exit, error }
+    }
+
+    pub fn failed(error: anyhow::Error) -> Self {
+        Self::new(Exit::Failed, error)
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+impl From<Problems> for Failure {
+    fn from(problems: Problems) -> Self {
+        Self::new(Exit::Usage, problems.into())
+    }
+}
+
+impl From<telemetry::Error> for Failure {
+    fn from(error: telemetry::Error) -> Self {
+        Self::failed(error.into())
+    }
+}
+
+impl From<serve::Error> for Failure {
+    fn from(error: serve::Error) -> Self {
+        match error {
+            serve::Error::Database(error) => error.into(),
+            serve::Error::Http(error @ http::Error::Bind { .. }) => {
+                Self::new(Exit::Conflict, error.into())
+            }
+            error => Self::failed(error.into()),
+        }
+    }
+}
+
+impl From<db::Error> for Failure {
+    fn from(error: db::Error) -> Self {
+        let exit = match &error {
+            db::Error::Connect { .. } | db::Error::MigrationState(_) => Exit::Unavailable,
+            db::Error::Refused(_) => Exit::Auth,
+            db::Error::ParseUrl(_) => Exit::Usage,
+            db::Error::Stopped => Exit::Interrupted,
+            db::Error::NoService { .. } => Exit::Unavailable,
+            db::Error::Embedded(error) if error.is_in_use() => Exit::Conflict,
+            _ => Exit::Failed,
+        };
+        Self::new(exit, error.into())
+    }
+}

@@ -1,0 +1,65 @@
+//! `dalsegno health`: one request to a running service, an exit code as the answer.
+//!
+//! Written on a bare socket: the probe runs every few seconds in every container, and asks one fixed line of
+//! our own server.
+
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    time::Duration,
+};
+
+use anyhow::{Context as _, anyhow};
+use clap::Args;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
+
+use super::{Context, Exit, Failure};
+
+#[derive(Debug, Args)]
+pub(super) struct Health {
+    /// Asks only whether the process is alive, not whether it can serve.
+    #[arg(long)]
+    live: bool,
+    /// Seconds to wait for the answer.
+    #[arg(long, default_value_t = 3)]
+    timeout_secs: u64,
+}
+
+pub(super) async fn run(health: &Health, context: &Context) -> Result<Exit, Failure> {
+    let config = context.load()?;
+    let address = reachable(config.http.listen);
+    let path = if health.live { "/livez" } else { "/readyz" };
+    let wait = Duration::from_secs(health.timeout_secs);
+    let answer = tokio::time::timeout(wait, get(address, path))
+        .await
+        .map_err(|_elapsed| Failure::new(Exit::TimedOut, anyhow!("{address} does not answer")))?
+        .with_context(|| format!("no service answers on {address}"))
+        .map_err(|error| Failure::new(Exit::Unavailable, error))?;
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+    context.output.text(body);
+    match head.split(' ').nth(1) {
+        Some("200") => Ok(Exit::Ok),
+        _ => Ok(Exit::Unavailable),
+    }
+}
+
+/// A service that listens on every address is asked on loopback.
+fn reachable(listen: SocketAddr) -> SocketAddr {
+    let ip = match listen.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, listen.port())
+}
+
+async fn get(address: SocketAddr, path: &str) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(address).await?;
+    let request = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await?;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}

@@ -1,0 +1,38 @@
+//! Completions and man pages, made from the clap tree.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Args;
+
+use super::{Context, Exit, Failure, command};
+
+#[derive(Debug, Args)]
+pub(super) struct Completions {
+    shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Man {
+    /// Folder to write into; it has to exist.
+    folder: PathBuf,
+}
+
+pub(super) fn completions(chosen: &Completions, context: &Context) -> Result<Exit, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(chosen.shell, &mut command(), "dalsegno", &mut script);
+    context.output.text(&String::from_utf8_lossy(&script));
+    Ok(Exit::Ok)
+}
+
+pub(super) fn man(man: &Man) -> Result<Exit, Failure> {
+    clap_mangen::generate_to(command(), &man.folder)
+        .with_context(|| {
+            format!(
+                "the man pages cannot be written to {}",
+                man.folder.display()
+            )
+        })
+        .map_err(Failure::failed)?;
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,48 @@
+//! `dalsegno migrate`: the schema and this binary.
+
+use clap::Subcommand;
+use tokio_util::sync::CancellationToken;
+
+use super::{Context, Exit, Failure};
+use crate::{
+    db::{self, Database, Step, Use},
+    telemetry,
+};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Migrate {
+    /// Applies what is missing.
+    Up,
+    /// Lists the migrations this binary knows; exits 1 if one is missing.
+    Status,
+}
+
+pub(super) async fn run(command: &Migrate, context: &Context) -> Result<Exit, Failure> {
+    let config = context.load()?;
+    let _telemetry = telemetry::init(&config.log)?;
+    let stop = CancellationToken::new();
+    let database = Database::open(&config.database, Use::Visit, &stop).await?;
+    let ended = on(command, context, &database).await;
+    database.close().await;
+    ended
+}
+
+async fn on(command: &Migrate, context: &Context, database: &Database) -> Result<Exit, Failure> {
+    if let Migrate::Up = command {
+        db::migrate(&database.pool).await?;
+    }
+    let steps = db::status(&database.pool).await?;
+    context.output.data(&steps, || lines(&steps));
+    match steps.iter().all(|step| step.applied) {
+        true => Ok(Exit::Ok),
+        false => Ok(Exit::Failed),
+    }
+}
+
+fn lines(steps: &[Step]) -> String {
+    let line = |step: &Step| {
+        let state = if step.applied { "applied" } else { "missing" };
+        format!("{state}  {}  {}\n", step.version, step.description)
+    };
+    steps.iter().map(line).collect()
+}

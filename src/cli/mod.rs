@@ -1,0 +1,166 @@
+//! The command line. Data goes to stdout, everything else to stderr; exit codes are in `exit.rs`.
+
+mod config;
+mod doctor;
+mod exit;
+mod health;
+mod manual;
+mod migrate;
+mod output;
+mod serve;
+mod worker;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
+
+pub use self::exit::{Exit, Failure};
+use self::output::Output;
+use crate::{
+    config::{Config, Environment, Flags},
+    worker::Pool,
+};
+
+/// Durable conversations for LLM agents on a Postgres job queue.
+///
+/// Without a command: `serve`.
+#[derive(Debug, Parser)]
+#[command(name = "dalsegno", version, after_help = exit::HELP)]
+pub struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+/// A worker process of Dalsegno.
+#[derive(Debug, Parser)]
+#[command(version, after_help = exit::HELP)]
+struct WorkerCli {
+    #[command(flatten)]
+    global: Global,
+}
+
+#[derive(Debug, Args)]
+struct Global {
+    /// Configuration file (TOML); DALSEGNO_CONFIG names it too.
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Overrides one key, for example --set http.listen=127.0.0.1:8080.
+    #[arg(long, global = true, value_name = "KEY=VALUE", value_parser = key_value)]
+    set: Vec<(String, String)>,
+    /// Prints data as JSON, one object or one array; errors too.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Runs the whole service in this process.
+    Serve,
+    /// Brings the schema up to date, or shows how it stands.
+    #[command(subcommand)]
+    Migrate(migrate::Migrate),
+    /// Checks, prints or explains the configuration.
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
+    /// Looks for what is wrong with this installation, and says how to mend it.
+    Doctor,
+    /// Asks a running service whether it is ready. For container probes.
+    Health(health::Health),
+    /// Prints completions for a shell.
+    Completions(manual::Completions),
+    /// Writes the man pages into a folder.
+    Man(manual::Man),
+}
+
+/// Everything a command needs from its surroundings.
+struct Context {
+    environment: Environment,
+    flags: Flags,
+    output: Output,
+}
+
+/// `dalsegno`: parse, run, turn the end into an exit code.
+pub fn main() -> ExitCode {
+    match parse::<Cli>() {
+        Ok(cli) => {
+            let command = cli.command.unwrap_or(Command::Serve);
+            finish(cli.global, |context| run(command, context))
+        }
+        Err(exit) => exit,
+    }
+}
+
+/// `worker-turns` and `worker-upkeep`.
+pub fn worker_main(pool: Pool) -> ExitCode {
+    match parse::<WorkerCli>() {
+        Ok(cli) => finish(cli.global, |context| block_on(worker::run(pool, context))),
+        Err(exit) => exit,
+    }
+}
+
+/// The clap tree, for completions, man pages and tests.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
+fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
+    match command {
+        Command::Config(command) => config::run(&command, context),
+        Command::Completions(shell) => manual::completions(&shell, context),
+        Command::Man(man) => manual::man(&man),
+        Command::Serve => block_on(serve::run(context)),
+        Command::Migrate(command) => block_on(migrate::run(&command, context)),
+        Command::Doctor => block_on(doctor::run(context)),
+        Command::Health(health) => block_on(health::run(&health, context)),
+    }
+}
+
+fn parse<P: Parser>() -> Result<P, ExitCode> {
+    P::try_parse().map_err(|error| {
+        // Help and version come this way too, with an exit code of 0. A closed stdout is nobody's error.
+        let _ = error.print();
+        ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+    })
+}
+
+fn finish(global: Global, run: impl FnOnce(&Context) -> Result<Exit, Failure>) -> ExitCode {
+    let context = Context {
+        environment: Environment::capture(),
+        flags: Flags {
+            file: global.config,
+            set: global.set,
+        },
+        output: Output::new(global.json),
+    };
+    match run(&context) {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            context.output.failure(&failure);
+            failure.exit.into()
+        }
+    }
+}
+
+fn block_on(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
+    runtime
+        .map_err(|error| Failure::failed(error.into()))?
+        .block_on(command)
+}
+
+impl Context {
+    fn load(&self) -> Result<Config, Failure> {
+        Ok(Config::load(&self.environment, &self.flags)?)
+    }
+}
+
+fn key_value(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text
+        .split_once('=')
+        .ok_or("write it as section.key=value")?;
+    Ok((key.to_owned(), value.to_owned()))
+}

@@ -1,0 +1,74 @@
+//! Types, cross-checks and suggestions.
+
+use config::{Value, ValueKind};
+use serde::{Deserialize, Deserializer};
+
+use super::{Layers, Problem, Problems};
+
+/// Where a section reports what its types cannot say: pairs that exclude each other, numbers out of range.
+pub struct Checks<'a> {
+    layers: &'a Layers,
+    problems: &'a mut Problems,
+}
+
+impl<'a> Checks<'a> {
+    pub(super) fn new(layers: &'a Layers, problems: &'a mut Problems) -> Self {
+        Self { layers, problems }
+    }
+
+    pub fn fail(&mut self, key: &str, message: impl Into<String>, fix: impl Into<String>) {
+        self.problems.push(Problem {
+            key: key.to_owned(),
+            origin: self.layers.origin(key),
+            message: message.into(),
+            fix: fix.into(),
+        });
+    }
+
+    /// Most keys that end in `_secs` or start with `max_` make no sense at 0.
+    pub fn at_least(&mut self, key: &str, value: u64, least: u64) {
+        if value < least {
+            self.fail(
+                key,
+                format!("is {value}, but has to be at least {least}"),
+                least.to_string(),
+            );
+        }
+    }
+}
+
+/// For keys whose empty string means "not set": TOML has no null.
+pub fn empty_as_none<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: From<String>,
+{
+    let text = String::deserialize(deserializer)?;
+    Ok((!text.is_empty()).then(|| text.into()))
+}
+
+/// The known key that an unknown one was probably meant to be.
+pub(super) fn nearest<'a>(
+    key: &str,
+    known: impl Iterator<Item = &'a String>,
+) -> Option<&'a String> {
+    let similarity = |name: &str| {
+        let leaf = |k: &str| k.rsplit('.').next().unwrap_or_default().to_owned();
+        // The right key in the wrong section is as likely as a slip of the fingers.
+        let by_leaf = strsim::jaro_winkler(&leaf(key), &leaf(name)) * 0.95;
+        strsim::jaro_winkler(key, name).max(by_leaf)
+    };
+    known
+        .map(|name| (similarity(name), name))
+        .filter(|(score, _)| *score > 0.85)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name)
+}
+
+/// A value as one would write it in TOML.
+pub(super) fn toml(value: &Value) -> String {
+    match &value.kind {
+        ValueKind::String(text) => format!("{text:?}"),
+        _ => value.to_string(),
+    }
+}

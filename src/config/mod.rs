@@ -1,0 +1,111 @@
+//! Configuration: documented defaults, a file, the environment, flags.
+//!
+//! `config/default.toml` is both the reference and the base layer; a key that is not in it does not exist.
+//! Section structs live beside the component they configure and check themselves. Loading never stops at the
+//! first problem: it collects all of them, each with the place the value came from and what to write instead.
+//! This module is the only reader of the process environment.
+
+mod check;
+mod environment;
+mod layers;
+mod print;
+mod problem;
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+pub use self::{
+    check::{Checks, empty_as_none},
+    environment::Environment,
+    layers::{Layers, Origin},
+    print::{Printed, print},
+    problem::{Problem, Problems},
+};
+
+/// The documented defaults, as printed by `dalsegno config template`.
+pub const TEMPLATE: &str = include_str!("../../config/default.toml");
+
+/// The whole configuration of one process.
+#[derive(Debug, Clone)]
+pub struct Config {
+    pub service: Service,
+    pub database: crate::db::Config,
+    pub http: crate::http::Config,
+    pub log: crate::telemetry::Config,
+    pub shutdown: crate::shutdown::Config,
+}
+
+/// What belongs to the process as a whole.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Service {
+    pub data_dir: PathBuf,
+}
+
+/// What the command line says about configuration.
+#[derive(Debug, Clone, Default)]
+pub struct Flags {
+    /// `--config FILE`.
+    pub file: Option<PathBuf>,
+    /// `--set key=value`, in order.
+    pub set: Vec<(String, String)>,
+}
+
+impl Config {
+    /// Reads all layers, and reports all problems of all of them together.
+    pub fn load(environment: &Environment, flags: &Flags) -> Result<Self, Problems> {
+        let mut problems = Problems::default();
+        let layers = Layers::read(environment, flags, &mut problems);
+        let config = Self::from_layers(layers, &mut problems);
+        match config {
+            Some(config) if problems.is_empty() => Ok(config),
+            _ => Err(problems),
+        }
+    }
+
+    fn from_layers(mut layers: Layers, problems: &mut Problems) -> Option<Self> {
+        layers.reject_unknown(problems);
+        let service: Option<Service> = layers.section("service", problems);
+        let database: Option<crate::db::Config> = layers.section("database", problems);
+        let http = layers.section("http", problems);
+        let log = layers.section("log", problems);
+        let shutdown = layers.section("shutdown", problems);
+        let service = service?;
+        let mut database = database?;
+        database.embedded.data_dir.clone_from(&service.data_dir);
+        let config = Self {
+            service,
+            database,
+            http: http?,
+            log: log?,
+            shutdown: shutdown?,
+        };
+        config.check(&mut Checks::new(&layers, problems));
+        Some(config)
+    }
+
+    fn check(&self, checks: &mut Checks<'_>) {
+        if self.service.data_dir.as_os_str().is_empty() {
+            checks.fail(
+                "service.data_dir",
+                "is empty",
+                "a folder, for example .dalsegno",
+            );
+        }
+        if self.database.acquire_timeout_secs > self.http.request_timeout_secs {
+            checks.fail(
+                "database.acquire_timeout_secs",
+                format!(
+                    "is {}, longer than http.request_timeout_secs = {}: a request would end before it learns why",
+                    self.database.acquire_timeout_secs, self.http.request_timeout_secs
+                ),
+                format!("at most {}", self.http.request_timeout_secs),
+            );
+        }
+        self.database.check(checks);
+        self.http.check(checks);
+        self.log.check(checks);
+        self.shutdown.check(checks);
+    }
+}

@@ -1,0 +1,171 @@
+//! What can go wrong with the private Postgres, and what to do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot {action} {path}: {source}", path = path.display())]
+    Folder {
+        action: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
+
+    #[error(
+        "{holder} already runs on the data folder {data_dir}; stop it, or give this one a folder \
+         of its own with `data_dir`, or point both at one server with DATABASE_URL",
+        holder = describe_holder(*holder),
+        data_dir = data_dir.display()
+    )]
+    AlreadyRunning {
+        data_dir: PathBuf,
+        holder: Option<u32>,
+    },
+
+    #[error(
+        "no usable Postgres server binaries (14 to 18) on this machine{rejected}; {not_fetched}; \
+         {install}, or name their folder with `bin_dir`, or set DATABASE_URL to a running server",
+        rejected = describe_rejected(rejected)
+    )]
+    NoServerBinaries {
+        rejected: Vec<String>,
+        not_fetched: String,
+        install: String,
+    },
+
+    #[error("`bin_dir` {path} has no usable Postgres server: {reason}; correct or remove the key", path = path.display())]
+    BadBinDir { path: PathBuf, reason: String },
+
+    #[error(
+        "the cluster in {folder} was made by Postgres {cluster}, but this machine offers {offered}; \
+         install Postgres {cluster}, or name its binaries with `bin_dir`, or move the data over \
+         with pg_upgrade or pg_dump, or move the folder away to begin with an empty database",
+        folder = folder.display()
+    )]
+    OtherMajor {
+        folder: PathBuf,
+        cluster: u32,
+        offered: String,
+    },
+
+    #[error(
+        "{folder} exists but is no Postgres cluster; move it away, or choose another `data_dir`",
+        folder = folder.display()
+    )]
+    NotACluster { folder: PathBuf },
+
+    #[error(
+        "Postgres does not run as root and {problem}; set `run_as` to an ordinary user of this \
+         machine, or run the service as one"
+    )]
+    NoAccount { problem: String },
+
+    #[error(
+        "the server's user {account} cannot reach {folder}; allow it to enter every folder above \
+         (chmod o+x), or move the data elsewhere with `data_dir`",
+        folder = folder.display()
+    )]
+    Unreachable { account: String, folder: PathBuf },
+
+    #[error(
+        "the socket path {path} is longer than {limit} bytes; set `listen` to \"auto\" or \
+         \"loopback\", or choose a shorter `data_dir`",
+        path = path.display()
+    )]
+    SocketPathTooLong { path: PathBuf, limit: usize },
+
+    #[error(
+        "PGOPTIONS is set and would reach every connection to the private Postgres; unset it, or \
+         set DATABASE_URL if it is meant for a server of yours"
+    )]
+    AmbientOptions,
+
+    #[error("cannot run {program}: {source}", program = program.display())]
+    Run { program: PathBuf, source: io::Error },
+
+    #[error("initdb could not create the cluster:\n{output}")]
+    Initdb { output: String },
+
+    #[error("the private Postgres ended while starting; the end of {log}:\n{tail}", log = log.display())]
+    EndedAtStart { log: PathBuf, tail: String },
+
+    #[error(
+        "the private Postgres was not ready after {waited_secs} s; a recovery after a crash may \
+         need more: raise `start_timeout_secs`; the end of {log}:\n{tail}",
+        log = log.display()
+    )]
+    StartTimeout {
+        waited_secs: u64,
+        log: PathBuf,
+        tail: String,
+    },
+
+    #[error(
+        "processes of an earlier private Postgres still live in {folder}{pids} and do not end; end \
+         them, then start again",
+        folder = folder.display(),
+        pids = describe_pids(pids)
+    )]
+    Occupied { folder: PathBuf, pids: Vec<u32> },
+
+    #[error(
+        "cannot connect to the private Postgres: {source}; the end of {log}:\n{tail}",
+        log = log.display()
+    )]
+    Connect {
+        source: sqlx::Error,
+        log: PathBuf,
+        tail: String,
+    },
+
+    #[error("the private Postgres (pid {pid}) did not end within {waited_secs} s; end it by hand")]
+    StopTimeout { pid: u32, waited_secs: u64 },
+
+    #[error("the task that watches the private Postgres ended early: {0}")]
+    Watcher(#[from] tokio::task::JoinError),
+}
+
+impl Error {
+    /// Whether another service owns the folder.
+    pub fn is_in_use(&self) -> bool {
+        matches!(self, Self::AlreadyRunning { .. })
+    }
+
+    /// For `map_err` on file operations: names what was attempted and where.
+    pub(super) fn folder(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_path_buf();
+        move |source| Self::Folder {
+            action,
+            path,
+            source,
+        }
+    }
+}
+
+fn describe_holder(holder: Option<u32>) -> String {
+    match holder {
+        Some(pid) => format!("another service (pid {pid})"),
+        None => "another service".to_owned(),
+    }
+}
+
+fn describe_rejected(rejected: &[String]) -> String {
+    match rejected {
+        [] => String::new(),
+        some => format!(" (passed over: {})", some.join("; ")),
+    }
+}
+
+fn describe_pids(pids: &[u32]) -> String {
+    match pids {
+        [] => String::new(),
+        some => format!(
+            " (pids {})",
+            some.iter()
+                .map(u32::to_string)
+                .collect::<Vec<_>>()
+                .join(", ")
+        ),
+    }
+}

@@ -1,0 +1,88 @@
+//! At most one service per folder.
+//!
+//! The kernel holds the lock for the life of the open file and drops it on any kind of death. The
+//! file stays in place for ever: removing a lock file is a race. Rust opens files close-on-exec, so
+//! no child keeps the lock alive.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Seek, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use super::Error;
+
+/// The right to run the server of a folder.
+#[derive(Debug)]
+pub(super) struct FolderLock {
+    _file: File,
+}
+
+impl FolderLock {
+    /// Takes the lock and writes this process's pid into it for others to read.
+    pub fn take(path: &Path, data_dir: &Path) -> Result<Self, Error> {
+        loop {
+            let mut file = open(path)?;
+            if !try_lock(&file, path)? {
+                return Err(Error::AlreadyRunning {
+                    data_dir: data_dir.to_path_buf(),
+                    holder: read_pid(&mut file),
+                });
+            }
+            // Somebody may have removed the folder between the opening and the locking; a lock on
+            // a file without a name would keep nobody out.
+            if is_still_at(&file, path) {
+                write_pid(&mut file).map_err(Error::folder("write", path))?;
+                return Ok(Self { _file: file });
+            }
+        }
+    }
+
+    pub fn path_in(data_dir: &Path) -> PathBuf {
+        data_dir.join("service.lock")
+    }
+}
+
+fn open(path: &Path) -> Result<File, Error> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o644)
+        .open(path)
+        .map_err(Error::folder("open the lock", path))
+}
+
+/// True when the lock is ours now, false when somebody else holds it.
+pub(super) fn try_lock(file: &File, path: &Path) -> Result<bool, Error> {
+    loop {
+        return match flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(true),
+            Err(Errno::WOULDBLOCK) => Ok(false),
+            Err(Errno::INTR) => continue,
+            Err(errno) => Err(Error::folder("lock", path)(errno.into())),
+        };
+    }
+}
+
+fn is_still_at(file: &File, path: &Path) -> bool {
+    match (file.metadata(), fs::metadata(path)) {
+        (Ok(held), Ok(named)) => held.ino() == named.ino() && held.dev() == named.dev(),
+        _ => false,
+    }
+}
+
+fn read_pid(file: &mut File) -> Option<u32> {
+    let mut text = String::new();
+    file.read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}
+
+fn write_pid(file: &mut File) -> std::io::Result<()> {
+    file.set_len(0)?;
+    file.rewind()?;
+    writeln!(file, "{}", std::process::id())
+}

@@ -1,0 +1,96 @@
+//! Migrations: forward only, recorded in our own schema.
+//!
+//! An older binary runs on a newer schema (deploys overlap), so versions that this binary does not know are
+//! not an error; versions that it knows and the database lacks are.
+
+use std::{collections::BTreeSet, sync::LazyLock};
+
+use serde::Serialize;
+use sqlx::{PgPool, migrate::Migrator};
+
+use super::Error;
+
+/// Keeps the history out of `public._sqlx_migrations`, which belongs to the user's own project.
+const TABLE: &str = "dalsegno.migrations";
+
+static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
+    let mut migrator = sqlx::migrate!();
+    migrator.create_schema("dalsegno");
+    migrator.dangerous_set_table_name(TABLE);
+    migrator.set_ignore_missing(true);
+    migrator
+});
+
+/// One migration that this binary knows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Step {
+    pub version: i64,
+    pub description: String,
+    pub applied: bool,
+}
+
+/// How the schema stands towards this binary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "state")]
+pub enum MigrationState {
+    Current,
+    /// Written by a newer binary; everything this one needs is there.
+    Newer,
+    Pending {
+        n_pending: usize,
+    },
+}
+
+/// Applies what is missing. Several processes may call it at once: sqlx holds an advisory lock meanwhile.
+pub async fn migrate(pool: &PgPool) -> Result<(), Error> {
+    super::require_supported_version(pool).await?;
+    MIGRATOR.run(pool).await.map_err(Error::Migrate)
+}
+
+/// Every migration this binary knows, and whether it is applied.
+pub async fn status(pool: &PgPool) -> Result<Vec<Step>, Error> {
+    let applied = applied(pool).await?;
+    let step = |migration: &sqlx::migrate::Migration| Step {
+        version: migration.version,
+        description: migration.description.to_string(),
+        applied: applied.contains(&migration.version),
+    };
+    Ok(MIGRATOR.iter().map(step).collect())
+}
+
+pub async fn migration_state(pool: &PgPool) -> Result<MigrationState, Error> {
+    let applied = applied(pool).await?;
+    let n_pending = MIGRATOR
+        .iter()
+        .filter(|m| !applied.contains(&m.version))
+        .count();
+    Ok(match n_pending {
+        0 if applied
+            .iter()
+            .any(|version| !MIGRATOR.version_exists(*version)) =>
+        {
+            MigrationState::Newer
+        }
+        0 => MigrationState::Current,
+        n_pending => MigrationState::Pending { n_pending },
+    })
+}
+
+async fn applied(pool: &PgPool) -> Result<BTreeSet<i64>, Error> {
+    let exists = sqlx::query_scalar!(
+        r#"select to_regclass('dalsegno.migrations') is not null as "exists!""#
+    );
+    if !exists
+        .fetch_one(pool)
+        .await
+        .map_err(Error::MigrationState)?
+    {
+        return Ok(BTreeSet::new());
+    }
+    let versions = sqlx::query_scalar!("select version from dalsegno.migrations where success");
+    let versions = versions
+        .fetch_all(pool)
+        .await
+        .map_err(Error::MigrationState)?;
+    Ok(versions.into_iter().collect())
+}

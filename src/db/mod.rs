@@ -1,0 +1,273 @@
+//! The way to Postgres: a given server, or the private one of a first run.
+//!
+//! Nothing here knows a table of the domain. `Database` owns the pool and, on a first run, the server process
+//! itself; closing it stops both in that order.
+
+pub mod constraint;
+pub mod embedded;
+mod migrations;
+
+use std::{path::PathBuf, time::Duration};
+
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::Deserialize;
+use sqlx::{
+    Connection as _, PgConnection, PgPool,
+    postgres::{PgConnectOptions, PgPoolOptions},
+};
+use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use self::embedded::{Attached, Embedded};
+pub use self::{
+    constraint::user_mistake,
+    migrations::{MigrationState, Step, migrate, migration_state, status},
+};
+use crate::config::{Checks, empty_as_none};
+
+/// The oldest and the newest major version that the tests run against.
+pub const SUPPORTED_MAJORS: std::ops::RangeInclusive<u32> = 14..=18;
+
+const RECONNECT_PAUSE: Duration = Duration::from_millis(500);
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    #[serde(deserialize_with = "empty_as_none")]
+    pub url: Option<SecretString>,
+    pub max_connections: u32,
+    pub acquire_timeout_secs: u64,
+    pub connect_timeout_secs: u64,
+    pub migrate_on_start: bool,
+    pub embedded: embedded::Config,
+}
+
+/// An open way to Postgres.
+#[derive(Debug)]
+pub struct Database {
+    pub pool: PgPool,
+    /// For connections outside the pool: listener, heartbeat.
+    pub options: PgConnectOptions,
+    server: Server,
+}
+
+/// Whose server it is.
+#[derive(Debug)]
+enum Server {
+    Given,
+    /// Started by us, stopped by us.
+    Private(Embedded),
+    /// The private server of another process on this data folder.
+    Visited(Attached),
+}
+
+/// What a process wants the private server for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// The service itself: it owns the data folder, or does not start.
+    Serve,
+    /// Anything beside it: the running server if there is one, else its own for as long as it takes.
+    Visit,
+    /// A worker: the running server, or nothing. Its own would lock the service out.
+    Join,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("database.url cannot be read; write postgres://user:password@host:port/database")]
+    ParseUrl(#[source] sqlx::Error),
+    #[error(
+        "the database cannot be reached after {waited_secs} s; is the server up, and is database.url right? `dalsegno doctor` looks closer"
+    )]
+    Connect {
+        waited_secs: u64,
+        source: sqlx::Error,
+    },
+    #[error(
+        "the database refuses the connection; mend database.url, or the role and database it names"
+    )]
+    Refused(#[source] sqlx::Error),
+    #[error("no service runs on the data folder {}; set DATABASE_URL, or start `dalsegno serve` first", data_dir.display())]
+    NoService { data_dir: PathBuf },
+    #[error("stopped while waiting for the database")]
+    Stopped,
+    #[error("the private Postgres does not start")]
+    Embedded(#[from] embedded::Error),
+    #[error("the version of the database cannot be read")]
+    ReadVersion(#[source] sqlx::Error),
+    #[error("PostgreSQL {major} is too old; Dalsegno needs {} or newer: upgrade the server", SUPPORTED_MAJORS.start())]
+    TooOld { major: u32 },
+    #[error("the migrations cannot be applied")]
+    Migrate(#[source] sqlx::migrate::MigrateError),
+    #[error("the state of the migrations cannot be read")]
+    MigrationState(#[source] sqlx::Error),
+}
+
+impl Database {
+    /// Opens the configured database, waiting for a given server up to `connect_timeout_secs` or until `stop`.
+    pub async fn open(
+        config: &Config,
+        purpose: Use,
+        stop: &CancellationToken,
+    ) -> Result<Self, Error> {
+        let (options, server) = match &config.url {
+            Some(url) => (parse_url(url)?, Server::Given),
+            None => private_server(config, purpose).await?,
+        };
+        let options = options.application_name("dalsegno");
+        let pool = pool(config, &options);
+        let database = Self {
+            pool,
+            options,
+            server,
+        };
+        match database.wait_until_reachable(config, stop).await {
+            Ok(()) => Ok(database),
+            Err(error) => {
+                database.close().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Closes the pool, then stops the private server if it is ours.
+    pub async fn close(self) {
+        self.pool.close().await;
+        if let Server::Private(embedded) = self.server
+            && let Err(error) = embedded.stop().await
+        {
+            tracing::error!(%error, "the private Postgres did not stop in order");
+        }
+    }
+
+    /// Where the data is, for people.
+    pub fn describe(&self) -> String {
+        match &self.server {
+            Server::Given => "the given PostgreSQL server".to_owned(),
+            Server::Private(embedded) => embedded.describe().to_string(),
+            Server::Visited(attached) => {
+                format!(
+                    "the private Postgres of the running service (pid {})",
+                    attached.pid()
+                )
+            }
+        }
+    }
+
+    /// Connects outside the pool: the pool answers every failure alike, with a timeout that hides its cause.
+    async fn wait_until_reachable(
+        &self,
+        config: &Config,
+        stop: &CancellationToken,
+    ) -> Result<(), Error> {
+        let started = Instant::now();
+        let deadline = started + Duration::from_secs(config.connect_timeout_secs);
+        loop {
+            let attempt = timeout_at(deadline, PgConnection::connect_with(&self.options));
+            let error = match stop.run_until_cancelled(attempt).await {
+                None => return Err(Error::Stopped),
+                Some(Ok(Ok(connection))) => {
+                    return connection.close().await.map_err(Error::Refused);
+                }
+                Some(Ok(Err(error))) if is_refusal(&error) => return Err(Error::Refused(error)),
+                Some(Ok(Err(error))) => error,
+                Some(Err(_elapsed)) => sqlx::Error::PoolTimedOut,
+            };
+            if Instant::now() + RECONNECT_PAUSE >= deadline {
+                let waited_secs = started.elapsed().as_secs();
+                return Err(Error::Connect {
+                    waited_secs,
+                    source: error,
+                });
+            }
+            tracing::warn!(%error, "waiting for the database");
+            tokio::time::sleep(RECONNECT_PAUSE).await;
+        }
+    }
+}
+
+impl Config {
+    pub fn check(&self, checks: &mut Checks<'_>) {
+        checks.at_least("database.max_connections", self.max_connections.into(), 2);
+        checks.at_least(
+            "database.acquire_timeout_secs",
+            self.acquire_timeout_secs,
+            1,
+        );
+        if let Some(url) = &self.url
+            && parse_url(url).is_err()
+        {
+            let fix = "postgres://user:password@host:port/database";
+            checks.fail(
+                "database.url",
+                "is not the address of a Postgres database",
+                fix,
+            );
+        }
+        self.embedded.check(checks);
+    }
+}
+
+/// The server's version as `server_version_num` gives it: 150018 is 15.18.
+pub async fn server_version(pool: &PgPool) -> Result<u32, Error> {
+    let number =
+        sqlx::query_scalar!(r#"select current_setting('server_version_num') as "number!""#)
+            .fetch_one(pool)
+            .await
+            .map_err(Error::ReadVersion)?;
+    number
+        .parse()
+        .map_err(|_| Error::ReadVersion(sqlx::Error::Protocol(number)))
+}
+
+/// Refuses servers that are too old for our SQL.
+pub async fn require_supported_version(pool: &PgPool) -> Result<(), Error> {
+    let major = server_version(pool).await? / 10_000;
+    match major < *SUPPORTED_MAJORS.start() {
+        true => Err(Error::TooOld { major }),
+        false => Ok(()),
+    }
+}
+
+fn parse_url(url: &SecretString) -> Result<PgConnectOptions, Error> {
+    let url = url.expose_secret();
+    // sqlx looks at everything but the scheme.
+    if !url.starts_with("postgres:") && !url.starts_with("postgresql:") {
+        return Err(Error::ParseUrl(sqlx::Error::Configuration(
+            "another scheme".into(),
+        )));
+    }
+    url.parse().map_err(Error::ParseUrl)
+}
+
+fn pool(config: &Config, options: &PgConnectOptions) -> PgPool {
+    PgPoolOptions::new()
+        .max_connections(config.max_connections)
+        .acquire_timeout(Duration::from_secs(config.acquire_timeout_secs))
+        .connect_lazy_with(options.clone())
+}
+
+async fn private_server(
+    config: &Config,
+    purpose: Use,
+) -> Result<(PgConnectOptions, Server), Error> {
+    let config = &config.embedded;
+    if purpose != Use::Serve
+        && let Some(attached) = embedded::attach(config).await?
+    {
+        return Ok((attached.connect_options(), Server::Visited(attached)));
+    }
+    if purpose == Use::Join {
+        return Err(Error::NoService {
+            data_dir: config.data_dir.clone(),
+        });
+    }
+    let embedded = embedded::start(config).await?;
+    Ok((embedded.connect_options(), Server::Private(embedded)))
+}
+
+/// Errors that waiting does not mend: wrong password, no such role or database, no such permission.
+fn is_refusal(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code());
+    code.is_some_and(|code| code.starts_with("28") || code == "3D000" || code == "42501")
+}

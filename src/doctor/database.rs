@@ -1,0 +1,188 @@
+//! The database: server binaries, reachability, version, schema, clock, connections.
+
+use std::error::Error as _;
+
+use sqlx::PgPool;
+use tokio_util::sync::CancellationToken;
+
+use super::Finding;
+use crate::{
+    clock::Clock,
+    config::Config,
+    db::{self, Database, MigrationState, SUPPORTED_MAJORS, Use, embedded},
+};
+
+const WHY_BINARIES: &str =
+    "without a given server, the service runs a private one from these binaries";
+const WHY_REACH: &str = "tasks, sessions and the queue live in Postgres: nothing works without it";
+const WHY_VERSION: &str = "the SQL of the service is tested on these versions only";
+const WHY_SCHEMA: &str = "this binary reads and writes tables that its migrations make";
+const WHY_CLOCK: &str =
+    "schedules and expiry compare the two clocks; leases use the database's alone";
+const WHY_CONNECTIONS: &str = "a process that finds no free connection stops claiming work";
+
+/// A difference that schedules and expiry tolerate.
+const MAX_SKEW_MS: i64 = 1_000;
+
+pub(super) async fn examine(config: &Config, clock: &dyn Clock) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if config.database.url.is_none() {
+        findings.push(binaries(&config.database.embedded).await);
+        if !embedded::exists(&config.database.embedded) {
+            let what = "there is no cluster yet; `dalsegno serve` makes one";
+            findings.push(Finding::skipped("database", what, WHY_REACH));
+            return findings;
+        }
+    }
+    // A diagnosis should not wait a minute for a server that start-up would wait for.
+    let mut patience = config.database.clone();
+    patience.connect_timeout_secs = patience.connect_timeout_secs.min(3);
+    let stop = CancellationToken::new();
+    match Database::open(&patience, Use::Visit, &stop).await {
+        Ok(database) => {
+            findings.push(Finding::ok("database", database.describe(), WHY_REACH));
+            findings.extend(inside(config, &database.pool, clock).await);
+            database.close().await;
+        }
+        Err(error) => {
+            let cause = error
+                .source()
+                .map(|source| format!(": {source}"))
+                .unwrap_or_default();
+            let what = format!("{error}{cause}");
+            findings.push(Finding::fail(
+                "database",
+                what,
+                WHY_REACH,
+                mend_reach(config),
+            ));
+        }
+    }
+    findings
+}
+
+async fn inside(config: &Config, pool: &PgPool, clock: &dyn Clock) -> Vec<Finding> {
+    vec![
+        version(pool).await,
+        schema(pool).await,
+        skew(pool, clock).await,
+        connections(config, pool).await,
+    ]
+}
+
+fn mend_reach(config: &Config) -> String {
+    match config.database.url {
+        Some(_) => {
+            "start the server, or set DATABASE_URL=postgres://user:password@host:port/database"
+        }
+        None => "read postgres.log in the data folder, or set DATABASE_URL to a server of your own",
+    }
+    .to_owned()
+}
+
+async fn binaries(config: &embedded::Config) -> Finding {
+    match embedded::find_binaries(config).await {
+        Ok(found) => Finding::ok("binaries", found, WHY_BINARIES),
+        Err(error) => {
+            let mend =
+                "install PostgreSQL (Debian: apt-get install postgresql), or set DATABASE_URL";
+            Finding::fail("binaries", error.to_string(), WHY_BINARIES, mend)
+        }
+    }
+}
+
+async fn version(pool: &PgPool) -> Finding {
+    let number = match db::server_version(pool).await {
+        Ok(number) => number,
+        Err(error) => return unreadable("version", &error, WHY_VERSION),
+    };
+    let (major, minor) = (number / 10_000, number % 10_000);
+    let what = format!("PostgreSQL {major}.{minor}");
+    let (oldest, newest) = (SUPPORTED_MAJORS.start(), SUPPORTED_MAJORS.end());
+    match major {
+        _ if major < *oldest => {
+            let mend = format!("upgrade the server to PostgreSQL {oldest} or newer");
+            Finding::fail("version", what, WHY_VERSION, mend)
+        }
+        _ if major > *newest => {
+            let mend = format!("use PostgreSQL {oldest} to {newest}, or a newer Dalsegno");
+            Finding::warn("version", what, WHY_VERSION, mend)
+        }
+        _ => Finding::ok("version", what, WHY_VERSION),
+    }
+}
+
+async fn schema(pool: &PgPool) -> Finding {
+    const MEND: &str = "dalsegno migrate up";
+    match db::migration_state(pool).await {
+        Err(error) => unreadable("migrations", &error, WHY_SCHEMA),
+        Ok(MigrationState::Current) => Finding::ok("migrations", "up to date", WHY_SCHEMA),
+        Ok(MigrationState::Newer) => {
+            let what = "the schema is newer than this binary, which it still serves";
+            Finding::warn(
+                "migrations",
+                what,
+                WHY_SCHEMA,
+                "deploy the newer binary everywhere",
+            )
+        }
+        Ok(MigrationState::Pending { n_pending }) => Finding::fail(
+            "migrations",
+            format!("{n_pending} missing"),
+            WHY_SCHEMA,
+            MEND,
+        ),
+    }
+}
+
+async fn skew(pool: &PgPool, clock: &dyn Clock) -> Finding {
+    let before = clock.now();
+    let theirs = match sqlx::query_scalar!(r#"select clock_timestamp() as "now!""#)
+        .fetch_one(pool)
+        .await
+    {
+        Ok(theirs) => theirs,
+        Err(error) => return unreadable("clock", &error, WHY_CLOCK),
+    };
+    // The answer was made somewhere between the two readings of our clock; the middle is the best guess.
+    let ours = before + (clock.now() - before) / 2;
+    let skew_ms = (theirs - ours).num_milliseconds();
+    let what = format!("{} ms between this machine and the database", skew_ms.abs());
+    match skew_ms.abs() <= MAX_SKEW_MS {
+        true => Finding::ok("clock", what, WHY_CLOCK),
+        false => Finding::warn(
+            "clock",
+            what,
+            WHY_CLOCK,
+            "synchronise both clocks (chrony, NTP)",
+        ),
+    }
+}
+
+async fn connections(config: &Config, pool: &PgPool) -> Finding {
+    let row = sqlx::query!(
+        r#"select current_setting('max_connections')::int as "max!",
+                  (select count(*)::int from pg_stat_activity where backend_type = 'client backend') as "used!""#
+    );
+    let row = match row.fetch_one(pool).await {
+        Ok(row) => row,
+        Err(error) => return unreadable("connections", &error, WHY_CONNECTIONS),
+    };
+    let wanted = config.database.max_connections;
+    let what = format!(
+        "{} of {} in use; this process takes up to {wanted}",
+        row.used, row.max
+    );
+    match i64::from(row.used) + i64::from(wanted) <= i64::from(row.max) {
+        true => Finding::ok("connections", what, WHY_CONNECTIONS),
+        false => {
+            let mend = "lower database.max_connections, or raise max_connections of the server";
+            Finding::warn("connections", what, WHY_CONNECTIONS, mend)
+        }
+    }
+}
+
+fn unreadable(check: &'static str, error: &dyn std::error::Error, why: &'static str) -> Finding {
+    let mend = "grant the role access to the database, or look into the server's log";
+    Finding::fail(check, error.to_string(), why, mend)
+}

@@ -1,0 +1,92 @@
+//! What is wrong with this installation, and the command that mends it.
+//!
+//! Each check yields findings; a check that cannot run because an earlier one failed says so instead of
+//! guessing. The list grows with the service: a new component brings its checks here.
+
+mod database;
+
+use serde::Serialize;
+
+use crate::{
+    clock::SystemClock,
+    config::{Config, Environment, Flags},
+};
+
+/// What one check found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    pub check: &'static str,
+    pub status: Status,
+    pub what: String,
+    pub why: &'static str,
+    /// The command, or the sentence, that mends it. Empty when nothing is to be mended.
+    pub mend: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    Ok,
+    Warn,
+    Fail,
+    Skipped,
+}
+
+/// Runs every check.
+pub async fn examine(environment: &Environment, flags: &Flags) -> Vec<Finding> {
+    const WHY: &str = "nothing else can be checked with a configuration that cannot be read";
+    let config = match Config::load(environment, flags) {
+        Ok(config) => config,
+        Err(problems) => {
+            let what = problems.to_string().replace('\n', "\n      ");
+            return vec![Finding::fail("config", what, WHY, "dalsegno config check")];
+        }
+    };
+    let mut findings = vec![Finding::ok("config", "every key is known and fits", WHY)];
+    findings.extend(database::examine(&config, &SystemClock).await);
+    findings
+}
+
+impl Finding {
+    pub(super) fn ok(check: &'static str, what: impl Into<String>, why: &'static str) -> Self {
+        Self {
+            check,
+            status: Status::Ok,
+            what: what.into(),
+            why,
+            mend: String::new(),
+        }
+    }
+
+    pub(super) fn skipped(check: &'static str, what: impl Into<String>, why: &'static str) -> Self {
+        Self {
+            status: Status::Skipped,
+            ..Self::ok(check, what, why)
+        }
+    }
+
+    pub(super) fn warn(
+        check: &'static str,
+        what: impl Into<String>,
+        why: &'static str,
+        mend: impl Into<String>,
+    ) -> Self {
+        Self {
+            status: Status::Warn,
+            mend: mend.into(),
+            ..Self::ok(check, what, why)
+        }
+    }
+
+    pub(super) fn fail(
+        check: &'static str,
+        what: impl Into<String>,
+        why: &'static str,
+        mend: impl Into<String>,
+    ) -> Self {
+        Self {
+            status: Status::Fail,
+            ..Self::warn(check, what, why, mend)
+        }
+    }
+}

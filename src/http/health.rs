@@ -1,0 +1,62 @@
+//! The probes, and the metrics page.
+//!
+//! `/livez` says that this process still schedules work; it never touches the database, because restarting us
+//! does not mend a database. `/readyz` says that a request sent here can be served now.
+
+use std::time::Duration;
+
+use axum::{Json, extract::State, http::header::CONTENT_TYPE, response::IntoResponse};
+use serde::Serialize;
+
+use super::Problem;
+use crate::{
+    app::App,
+    db::{self, MigrationState},
+};
+
+/// Probes usually give up after a second or two; an answer that says why must come before.
+const READY_TIMEOUT: Duration = Duration::from_millis(900);
+
+#[derive(Debug, Serialize)]
+struct Ready {
+    status: &'static str,
+    migrations: MigrationState,
+}
+
+pub(super) async fn livez() -> &'static str {
+    "ok"
+}
+
+pub(super) async fn readyz(State(app): State<App>) -> Result<impl IntoResponse, Problem> {
+    if app.shutdown.soft.is_cancelled() {
+        return Err(Problem::unavailable(
+            "shutting_down",
+            "the service is shutting down",
+        ));
+    }
+    let state = tokio::time::timeout(READY_TIMEOUT, db::migration_state(&app.pool)).await;
+    let detail = "the database does not answer; `dalsegno doctor` looks closer";
+    let migrations = match state {
+        Ok(Ok(state)) => state,
+        Ok(Err(error)) => {
+            tracing::warn!(error = &error as &dyn std::error::Error, "not ready");
+            return Err(Problem::unavailable("database_unreachable", detail));
+        }
+        Err(_elapsed) => return Err(Problem::unavailable("database_unreachable", detail)),
+    };
+    if let MigrationState::Pending { n_pending } = migrations {
+        let detail = format!("{n_pending} migrations are missing: run `dalsegno migrate up`");
+        return Err(Problem::unavailable("migrations_pending", detail));
+    }
+    Ok(Json(Ready {
+        status: "ready",
+        migrations,
+    }))
+}
+
+pub(super) async fn metrics(State(app): State<App>) -> impl IntoResponse {
+    (
+        [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")],
+        app.metrics.render(),
+    )
+}

@@ -1,0 +1,76 @@
+//! The HTTP side of the service.
+//!
+//! `run` gets its listener and its shutdown from the caller, so that tests own sockets and signals. Every error
+//! leaves as problem+json (RFC 9457).
+
+mod health;
+mod problem;
+
+use std::{net::SocketAddr, time::Duration};
+
+use axum::{Router, http::StatusCode, routing::get};
+use serde::Deserialize;
+use tokio::net::TcpListener;
+use tower_http::timeout::TimeoutLayer;
+
+pub use self::problem::Problem;
+use crate::{app::App, config::Checks};
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    pub listen: SocketAddr,
+    pub request_timeout_secs: u64,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(
+        "{address} cannot be listened on; free it, or choose another with --set http.listen=127.0.0.1:0"
+    )]
+    Bind {
+        address: SocketAddr,
+        source: std::io::Error,
+    },
+    #[error("the HTTP server failed")]
+    Serve(#[source] std::io::Error),
+}
+
+pub async fn bind(config: &Config) -> Result<TcpListener, Error> {
+    let address = config.listen;
+    TcpListener::bind(address)
+        .await
+        .map_err(|source| Error::Bind { address, source })
+}
+
+/// Serves until the soft shutdown, then lets open requests end until the hard one.
+pub async fn run(app: App, listener: TcpListener) -> Result<(), Error> {
+    let shutdown = app.shutdown.clone();
+    let soft = shutdown.soft.clone();
+    let server = axum::serve(listener, router(app)).with_graceful_shutdown(soft.cancelled_owned());
+    match shutdown.until_hard(server.into_future()).await {
+        Some(ended) => ended.map_err(Error::Serve),
+        None => Ok(()),
+    }
+}
+
+pub fn router(app: App) -> Router {
+    let timeout = Duration::from_secs(app.config.http.request_timeout_secs);
+    Router::new()
+        .route("/livez", get(health::livez))
+        .route("/readyz", get(health::readyz))
+        .route("/metrics", get(health::metrics))
+        .fallback(problem::not_found)
+        .method_not_allowed_fallback(problem::method_not_allowed)
+        .layer(TimeoutLayer::with_status_code(
+            StatusCode::GATEWAY_TIMEOUT,
+            timeout,
+        ))
+        .with_state(app)
+}
+
+impl Config {
+    pub fn check(&self, checks: &mut Checks<'_>) {
+        checks.at_least("http.request_timeout_secs", self.request_timeout_secs, 1);
+    }
+}

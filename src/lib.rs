@@ -1,0 +1,16 @@
+//! Dalsegno: durable conversations for LLM agents on a Postgres job queue.
+//!
+//! `ARCHITECTURE.md` is the map of this tree.
+
+pub mod app;
+pub mod cli;
+pub mod clock;
+pub mod config;
+pub mod db;
+pub mod doctor;
+pub mod domain;
+pub mod http;
+pub mod serve;
+pub mod shutdown;
+pub mod telemetry;
+pub mod worker;

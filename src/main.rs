@@ -1,0 +1,5 @@
+//! `dalsegno`: the one command.
+
+fn main() -> std::process::ExitCode {
+    dalsegno::cli::main()
+}

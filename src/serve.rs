@@ -1,0 +1,96 @@
+//! `dalsegno serve`: everything in one process.
+//!
+//! Order matters. Start: address, database, schema, then the announcement. End: requests and work drain while
+//! the database is still there; the private Postgres stops last.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use tokio::net::TcpListener;
+
+use crate::{
+    app::App,
+    clock::SystemClock,
+    config::Config,
+    db::{self, Database, Use},
+    http,
+    shutdown::Shutdown,
+    telemetry::Telemetry,
+};
+
+/// What is told to the person who started the service, once it can be used.
+#[derive(Debug, Clone, Serialize)]
+pub struct Ready {
+    pub version: &'static str,
+    pub address: String,
+    pub data_dir: String,
+    pub database: String,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Database(#[from] db::Error),
+    #[error(transparent)]
+    Http(#[from] http::Error),
+    #[error("the address of the listener cannot be read")]
+    Address(#[source] std::io::Error),
+}
+
+/// Runs the service until `shutdown`, calling `announce` once it is ready.
+pub async fn serve(
+    config: Config,
+    telemetry: &Telemetry,
+    shutdown: Shutdown,
+    announce: impl FnOnce(&Ready),
+) -> Result<(), Error> {
+    let listener = http::bind(&config.http).await?;
+    let opened = Database::open(&config.database, Use::Serve, &shutdown.soft).await;
+    let database = match opened {
+        Err(db::Error::Stopped) => return Ok(()),
+        opened => opened?,
+    };
+    let served = run(config, &database, telemetry, shutdown, listener, announce).await;
+    database.close().await;
+    served
+}
+
+async fn run(
+    config: Config,
+    database: &Database,
+    telemetry: &Telemetry,
+    shutdown: Shutdown,
+    listener: TcpListener,
+    announce: impl FnOnce(&Ready),
+) -> Result<(), Error> {
+    prepare_schema(&config, database).await?;
+    let ready = Ready {
+        version: env!("CARGO_PKG_VERSION"),
+        address: format!("http://{}", listener.local_addr().map_err(Error::Address)?),
+        data_dir: std::path::absolute(&config.service.data_dir)
+            .unwrap_or_else(|_| config.service.data_dir.clone())
+            .display()
+            .to_string(),
+        database: database.describe(),
+    };
+    let app = App {
+        config: Arc::new(config),
+        pool: database.pool.clone(),
+        clock: Arc::new(SystemClock),
+        metrics: telemetry.metrics.clone(),
+        shutdown,
+    };
+    tracing::info!(address = ready.address, database = ready.database, "ready");
+    announce(&ready);
+    http::run(app, listener).await?;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+async fn prepare_schema(config: &Config, database: &Database) -> Result<(), Error> {
+    match config.database.migrate_on_start {
+        true => db::migrate(&database.pool).await?,
+        false => db::require_supported_version(&database.pool).await?,
+    }
+    Ok(())
+}

@@ -1,0 +1,113 @@
+//! Logs and metrics of the process. The rules of logging are in `docs/LOGGING.md`.
+//!
+//! Logs go to stderr, so that stdout stays free for data. `init` returns a guard; dropping it, on whatever way
+//! out of `main`, writes what is still buffered.
+
+use std::io::{IsTerminal as _, Write as _};
+
+use metrics_exporter_prometheus::{BuildError, PrometheusBuilder, PrometheusHandle};
+use serde::Deserialize;
+use tracing_subscriber::{
+    EnvFilter, filter::ParseError, layer::SubscriberExt as _, util::SubscriberInitExt as _,
+};
+
+use crate::config::Checks;
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    pub filter: String,
+    pub format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    Auto,
+    Pretty,
+    Json,
+}
+
+/// Keeps telemetry going; dropping it flushes.
+#[must_use = "telemetry is flushed when this is dropped"]
+pub struct Telemetry {
+    pub metrics: PrometheusHandle,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("log.filter cannot be read; write for example \"info,dalsegno=debug\"")]
+    Filter(#[source] ParseError),
+    #[error("the metrics recorder cannot be built")]
+    Metrics(#[source] BuildError),
+}
+
+/// Starts telemetry for the process. A second call in one process (tests) keeps the first subscriber.
+pub fn init(config: &Config) -> Result<Telemetry, Error> {
+    let filter = EnvFilter::try_new(&config.filter).map_err(Error::Filter)?;
+    let registry = tracing_subscriber::registry().with(filter);
+    let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    // An already installed subscriber is not an error: in tests many services share one process.
+    let _ = match config.format.is_json() {
+        true => registry.with(layer.json().flatten_event(true)).try_init(),
+        false => registry
+            .with(layer.with_ansi(std::io::stderr().is_terminal()))
+            .try_init(),
+    };
+    Ok(Telemetry {
+        metrics: recorder()?,
+    })
+}
+
+impl Config {
+    pub fn check(&self, checks: &mut Checks<'_>) {
+        if let Err(error) = EnvFilter::try_new(&self.filter) {
+            checks.fail(
+                "log.filter",
+                error.to_string(),
+                "\"info\", or \"info,dalsegno=debug\"",
+            );
+        }
+    }
+}
+
+impl Format {
+    fn is_json(self) -> bool {
+        match self {
+            Self::Json => true,
+            Self::Pretty => false,
+            Self::Auto => !std::io::stderr().is_terminal(),
+        }
+    }
+}
+
+impl Drop for Telemetry {
+    fn drop(&mut self) {
+        // Nobody is left to be told if stderr itself is gone.
+        let _ = std::io::stderr().flush();
+    }
+}
+
+/// The process-wide metrics recorder. `metrics` allows one; later callers get a handle of the same.
+fn recorder() -> Result<PrometheusHandle, Error> {
+    static HANDLE: std::sync::Mutex<Option<PrometheusHandle>> = std::sync::Mutex::new(None);
+    let mut slot = HANDLE
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    if let Some(handle) = slot.as_ref() {
+        return Ok(handle.clone());
+    }
+    let handle = PrometheusBuilder::new()
+        .install_recorder()
+        .map_err(Error::Metrics)?;
+    describe();
+    Ok(slot.insert(handle).clone())
+}
+
+fn describe() {
+    metrics::describe_gauge!(
+        "dalsegno_build_info",
+        "Always 1; the labels say which build runs."
+    );
+    metrics::gauge!("dalsegno_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+}

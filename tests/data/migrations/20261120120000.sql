@@ -1,0 +1,1 @@
+select 1 from dalsegno.installation; -- The step itself makes the one row.

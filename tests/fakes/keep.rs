@@ -1,0 +1,76 @@
+//! The life of a keeper; see `protocol` for the rules it lives by.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::time::Instant;
+
+use dalsegno::db::embedded;
+use rustix::fs::FlockOperation;
+
+use crate::protocol::{Result, SharedCluster, lock, remove_if_there, try_lock};
+
+/// Runs until nobody uses the cluster any more; a second keeper for it returns at once.
+pub fn keep(cluster: &SharedCluster) -> Result<()> {
+    // Out of the terminal's reach: Ctrl-C ends the tests, and the keeper notices by itself.
+    rustix::process::setsid()?;
+    let keeper = cluster.open("keeper")?;
+    if !try_lock(&keeper)? {
+        return Ok(());
+    }
+    make_own_folder(&cluster.data_dir)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let postgres = embedded::start(&cluster.config()).await?;
+        fs::write(cluster.ready(), "")?;
+        let _users = wait_until_unused(cluster).await?;
+        fs::remove_file(cluster.ready())?;
+        postgres.stop().await?;
+        remove_cluster(&cluster.data_dir)
+    })
+}
+
+async fn wait_until_unused(cluster: &SharedCluster) -> Result<File> {
+    let users = cluster.open("users")?;
+    let mut unused_since = None;
+    loop {
+        if try_lock(&users)? {
+            if unused_since.get_or_insert_with(Instant::now).elapsed() >= cluster.grace {
+                return Ok(users);
+            }
+            lock(&users, FlockOperation::Unlock)?;
+        } else {
+            unused_since = None;
+        }
+        tokio::time::sleep(cluster.grace / 10).await;
+    }
+}
+
+/// The name can be guessed, so a folder of that name may be somebody else's.
+fn make_own_folder(path: &Path) -> Result<()> {
+    match fs::create_dir(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error.into()),
+        _ => {}
+    }
+    let found = fs::symlink_metadata(path)?;
+    if !found.is_dir() || found.uid() != rustix::process::geteuid().as_raw() {
+        return Err(format!("{} belongs to somebody else; remove it", path.display()).into());
+    }
+    // Rather open: as root, the server's account has to pass through.
+    Ok(fs::set_permissions(
+        path,
+        fs::Permissions::from_mode(0o755),
+    )?)
+}
+
+fn remove_cluster(data_dir: &Path) -> Result<()> {
+    // Elsewhere only when /tmp itself is closed to the server's account.
+    if let Ok(target) = fs::read_link(data_dir.join("postgres")) {
+        fs::remove_dir_all(&target)?;
+        remove_if_there(&target.with_added_extension("lock"))?;
+    }
+    Ok(fs::remove_dir_all(data_dir)?)
+}

@@ -1,0 +1,245 @@
+//! The harness: a service with a database of its own, in the words of its users.
+
+use std::{
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    net::SocketAddr,
+    sync::Arc,
+    time::Duration,
+};
+
+use chrono::{TimeZone as _, Utc};
+use dalsegno::{
+    app::App,
+    clock::ManualClock,
+    config::{Config, Environment, Flags},
+    db, http,
+    shutdown::Shutdown,
+    telemetry,
+};
+use sqlx::{
+    Connection as _, PgConnection, PgPool,
+    postgres::{PgConnectOptions, PgPoolOptions},
+};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+    task::JoinHandle,
+};
+use uuid::Uuid;
+
+use crate::cluster;
+
+/// How long a test waits for something that should come soon. A test that runs into it has failed.
+pub const SOON: Duration = Duration::from_secs(20);
+
+/// A database that exists as long as this value.
+pub struct TestDatabase {
+    pub name: String,
+    pub options: PgConnectOptions,
+    admin: PgConnectOptions,
+}
+
+/// A running service.
+pub struct TestApp {
+    pub pool: PgPool,
+    pub clock: ManualClock,
+    pub address: SocketAddr,
+    pub shutdown: Shutdown,
+    server: JoinHandle<Result<(), http::Error>>,
+    // Dropped last: the connections of the fields above go first.
+    _database: TestDatabase,
+}
+
+/// An answer as it came over the wire.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub head: String,
+    pub body: String,
+}
+
+impl TestDatabase {
+    /// An empty database.
+    pub async fn empty() -> Self {
+        Self::create("template1").await
+    }
+
+    /// A database with the current schema, copied from a template that the first test of a run makes.
+    pub async fn migrated() -> Self {
+        Self::create(&template().await).await
+    }
+
+    pub async fn pool(&self) -> PgPool {
+        PgPoolOptions::new()
+            .max_connections(10)
+            .connect_with(self.options.clone())
+            .await
+            .unwrap()
+    }
+
+    /// What `DATABASE_URL` has to be for this database.
+    pub fn url(&self) -> String {
+        cluster::url(&self.name)
+    }
+
+    async fn create(template: &str) -> Self {
+        let admin = cluster::connect_options().await;
+        let name = format!("test_{}", Uuid::new_v4().simple());
+        execute(
+            &admin,
+            &format!("create database {name} template {template}"),
+        )
+        .await;
+        Self {
+            options: admin.clone().database(&name),
+            name,
+            admin,
+        }
+    }
+}
+
+impl Drop for TestDatabase {
+    fn drop(&mut self) {
+        let (admin, name) = (self.admin.clone(), self.name.clone());
+        let drop = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build();
+            let sql = format!("drop database if exists {name} with (force)");
+            runtime.unwrap().block_on(execute(&admin, &sql));
+        });
+        // A test that panics already has its message; this one would hide it.
+        let _ = drop.join();
+    }
+}
+
+impl TestApp {
+    pub async fn start() -> Self {
+        Self::start_on(TestDatabase::migrated().await).await
+    }
+
+    pub async fn start_on(database: TestDatabase) -> Self {
+        let config = Config::load(&Environment::default(), &Flags::default()).unwrap();
+        let telemetry = telemetry::init(&config.log).unwrap();
+        let clock = ManualClock::at(Utc.with_ymd_and_hms(2026, 11, 20, 12, 0, 0).unwrap());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let app = App {
+            config: Arc::new(config),
+            pool: database.pool().await,
+            clock: Arc::new(clock.clone()),
+            metrics: telemetry.metrics.clone(),
+            shutdown: Shutdown::new(),
+        };
+        Self {
+            pool: app.pool.clone(),
+            clock,
+            address: listener.local_addr().unwrap(),
+            shutdown: app.shutdown.clone(),
+            server: tokio::spawn(http::run(app, listener)),
+            _database: database,
+        }
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        get(self.address, path).await.unwrap()
+    }
+
+    /// Asks the service to stop and waits until its server has.
+    pub async fn stop(self) {
+        self.shutdown.soft.cancel();
+        tokio::time::timeout(SOON, self.server)
+            .await
+            .unwrap()
+            .unwrap()
+            .unwrap();
+    }
+}
+
+/// One request on a connection of its own.
+pub async fn get(address: SocketAddr, path: &str) -> std::io::Result<Answer> {
+    let mut stream = TcpStream::connect(address).await?;
+    let request = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+    let status = head
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok());
+    Ok(Answer {
+        status: status.unwrap_or(0),
+        head: head.to_owned(),
+        body: body.to_owned(),
+    })
+}
+
+/// Tries until `probe` gives a value, and fails the test after [`SOON`].
+pub async fn eventually<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
+    let deadline = tokio::time::Instant::now() + SOON;
+    loop {
+        if let Some(value) = probe().await {
+            return value;
+        }
+        assert!(
+            tokio::time::Instant::now() < deadline,
+            "not within {SOON:?}: {what}"
+        );
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+pub async fn execute(options: &PgConnectOptions, sql: &str) {
+    let mut connection = PgConnection::connect_with(options).await.unwrap();
+    sqlx::raw_sql(sqlx::AssertSqlSafe(sql))
+        .execute(&mut connection)
+        .await
+        .unwrap();
+    connection.close().await.unwrap();
+}
+
+/// The migrated template of this state of `migrations/`, made once per cluster whoever comes first.
+async fn template() -> String {
+    let admin = cluster::connect_options().await;
+    let name = format!("template_{:016x}", fingerprint());
+    let mut lock = PgConnection::connect_with(&admin).await.unwrap();
+    // Tests of one process and of many processes meet here; the lock goes with the connection.
+    sqlx::query("select pg_advisory_lock(42)")
+        .execute(&mut lock)
+        .await
+        .unwrap();
+    let exists =
+        sqlx::query_scalar::<_, bool>("select exists (select from pg_database where datname = $1)");
+    if !exists.bind(&name).fetch_one(&mut lock).await.unwrap() {
+        // Renamed only when it is whole: a run that was killed leaves no half template.
+        let building = format!("building_{}", Uuid::new_v4().simple());
+        execute(&admin, &format!("create database {building}")).await;
+        let pool = PgPoolOptions::new()
+            .connect_with(admin.clone().database(&building))
+            .await;
+        let pool = pool.unwrap();
+        db::migrate(&pool).await.unwrap();
+        pool.close().await;
+        execute(
+            &admin,
+            &format!("alter database {building} rename to {name}"),
+        )
+        .await;
+    }
+    lock.close().await.unwrap();
+    name
+}
+
+fn fingerprint() -> u64 {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
+    let mut paths: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    paths.sort();
+    let mut hasher = DefaultHasher::new();
+    for path in paths {
+        std::fs::read(path).unwrap().hash(&mut hasher);
+    }
+    hasher.finish()
+}

@@ -1,0 +1,69 @@
+//! The one Postgres that all tests of a run share, started by the first and gone after the last.
+//!
+//! See `protocol` for how processes agree. Tests make databases of their own in it.
+
+pub mod protocol;
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+use sqlx::{ConnectOptions as _, postgres::PgConnectOptions};
+
+use protocol::{Joined, SharedCluster};
+
+/// Long enough for nextest to start its next process.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Held for the life of the process; the kernel gives it back on any kind of death.
+static JOINED: OnceLock<Joined> = OnceLock::new();
+
+/// A superuser on the database `postgres`.
+pub async fn connect_options() -> PgConnectOptions {
+    let joined = tokio::task::spawn_blocking(|| {
+        JOINED.get_or_init(|| of_this_build().join().expect("the tests' Postgres"))
+    });
+    joined
+        .await
+        .expect("joining the tests' Postgres")
+        .options
+        .clone()
+}
+
+/// What `DATABASE_URL` has to be for one of its databases.
+pub fn url(database: &str) -> String {
+    let joined = JOINED
+        .get()
+        .expect("a test joins before it asks for addresses");
+    joined
+        .options
+        .clone()
+        .database(database)
+        .to_url_lossy()
+        .to_string()
+}
+
+/// One cluster per build folder: clones of the repository have one each.
+fn of_this_build() -> SharedCluster {
+    let locks = Path::new(env!("CARGO_TARGET_TMPDIR")).join("test-postgres");
+    SharedCluster {
+        data_dir: short_folder(&locks),
+        locks,
+        grace: GRACE,
+        keeper: env!("CARGO_BIN_EXE_test-postgres").into(),
+    }
+}
+
+/// Short enough for a Unix socket, and reachable for the server's account when the tests run as
+/// root, which a build folder often is not.
+pub fn short_folder(key: &Path) -> PathBuf {
+    let sum = Sha256::digest(key.as_os_str().as_encoded_bytes());
+    let digest: String = sum
+        .iter()
+        .take(6)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let uid = rustix::process::geteuid().as_raw();
+    PathBuf::from(format!("/tmp/dalsegno-test-{uid}-{digest}"))
+}

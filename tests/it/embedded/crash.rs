@@ -1,0 +1,255 @@
+//! The service is killed without warning; the next one carries on.
+
+use std::fs;
+use std::os::unix::fs::chown;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use dalsegno::db::embedded;
+use rustix::process::Signal;
+
+use super::support::{Place, Random, count, postmasters, send, servers, wait_for};
+
+/// Looks all the time whether two servers work on one folder.
+struct Sentry {
+    over: Arc<AtomicBool>,
+    thread: JoinHandle<usize>,
+}
+
+impl Sentry {
+    fn post(cluster: PathBuf) -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        let seen_over = Arc::clone(&over);
+        let thread = std::thread::spawn(move || {
+            let mut most = 0;
+            while !seen_over.load(Ordering::Relaxed) {
+                most = most.max(postmasters(&cluster).len());
+                std::thread::park_timeout(Duration::from_millis(5));
+            }
+            most
+        });
+        Self { over, thread }
+    }
+
+    fn most_at_once(self) -> usize {
+        self.over.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap()
+    }
+}
+
+fn acknowledged(lines: &[String]) -> impl Iterator<Item = i64> {
+    lines
+        .iter()
+        .filter_map(|line| line.strip_prefix("row ")?.parse().ok())
+}
+
+/// Kills services at random moments, then asks a last one for all rows that were ever acknowledged.
+async fn survive_kills(place: &Place, n_kills: usize, latest_ms: u64) {
+    let mut random = Random::seeded();
+    let sentry = Sentry::post(place.home().join("data"));
+    let mut rows = Vec::new();
+    for _ in 0..n_kills {
+        let service = place.service();
+        let mut lines = service.listen_for(Duration::from_millis(random.below(latest_ms)));
+        lines.extend(service.kill());
+        rows.extend(acknowledged(&lines));
+    }
+    let begun = Instant::now();
+    let postgres = embedded::start(&place.config).await.unwrap();
+    println!(
+        "{} rows acknowledged, last start {:?}",
+        rows.len(),
+        begun.elapsed()
+    );
+    if !rows.is_empty() {
+        let mut connection =
+            <sqlx::PgConnection as sqlx::Connection>::connect_with(&postgres.connect_options())
+                .await
+                .unwrap();
+        let kept: Vec<i64> = sqlx::query_scalar("SELECT id FROM rows ORDER BY id")
+            .fetch_all(&mut connection)
+            .await
+            .unwrap();
+        let lost: Vec<_> = rows
+            .iter()
+            .filter(|id| kept.binary_search(id).is_err())
+            .collect();
+        assert!(lost.is_empty(), "lost {lost:?}");
+    }
+    postgres.stop().await.unwrap();
+    assert!(
+        sentry.most_at_once() <= 1,
+        "two servers worked on one folder"
+    );
+    let left: Vec<_> = fs::read_dir(&place.config.data_dir)
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.file_name())
+        .collect();
+    assert_eq!(left.len(), 2, "drafts are left: {left:?}");
+}
+
+#[tokio::test]
+async fn ten_kills_at_random_moments_of_start_and_run() {
+    survive_kills(&Place::new(), 10, 1500).await;
+}
+
+#[tokio::test]
+async fn ten_kills_in_the_first_moments() {
+    survive_kills(&Place::new(), 10, 400).await;
+}
+
+#[tokio::test]
+async fn ten_kills_while_an_existing_cluster_starts_or_stops() {
+    let place = Place::new();
+    let mut random = Random::seeded();
+    let sentry = Sentry::post(place.home().join("data"));
+    place.service().terminate();
+    for round in 0..10 {
+        let service = place.service();
+        if round % 2 == 0 {
+            service.expect("row ");
+            // Killed while it stops its server.
+            send(service.child.id(), Signal::TERM);
+            service.listen_for(Duration::from_millis(random.below(60)));
+        } else {
+            service.listen_for(Duration::from_millis(random.below(250)));
+        }
+        service.kill();
+    }
+    place.service().terminate();
+    assert!(sentry.most_at_once() <= 1);
+}
+
+#[tokio::test]
+async fn a_running_server_is_taken_over() {
+    let place = Place::new();
+    let service = place.service();
+    let ready = service.expect("READY ");
+    service.expect("row ");
+    service.kill();
+    let before = postmasters(&place.cluster());
+    assert!(ready.contains(&before[0].to_string()));
+    let begun = Instant::now();
+    let postgres = embedded::start(&place.config).await.unwrap();
+    println!("take-over {:?}", begun.elapsed());
+    assert_eq!(postgres.describe().pid, before[0]);
+    postgres.stop().await.unwrap();
+    assert_eq!(servers(&place.cluster()), Vec::<u32>::new());
+}
+
+#[tokio::test]
+async fn a_stale_record_that_names_a_foreign_process_is_removed() {
+    let place = Place::new();
+    embedded::start(&place.config)
+        .await
+        .unwrap()
+        .stop()
+        .await
+        .unwrap();
+    // This test's own process lives, but is no Postgres; its parent, too.
+    for pid in [std::process::id(), 1] {
+        let record = place.cluster().join("postmaster.pid");
+        let text = format!(
+            "{pid}\n{}\n1700000000\n5432\n{}\n\n  1 1\nready   \n",
+            place.cluster().display(),
+            place.home().join("run").display()
+        );
+        fs::write(&record, &text).unwrap();
+        fs::write(place.home().join("run/.s.PGSQL.5432.lock"), text).unwrap();
+        let owner = std::os::unix::fs::MetadataExt::uid(&fs::metadata(place.cluster()).unwrap());
+        chown(&record, Some(owner), None).unwrap();
+        assert!(embedded::attach(&place.config).await.unwrap().is_none());
+        let postgres = embedded::start(&place.config).await.unwrap();
+        assert_eq!(
+            count(postgres.connect_options(), "SELECT 1::bigint").await,
+            1
+        );
+        postgres.stop().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn backends_that_outlive_service_and_server_are_waited_for_or_ended() {
+    let place = Place::new();
+    let service = place.service();
+    let ready = service.expect("READY ");
+    service.expect("row ");
+    let postmaster: u32 = ready.split(' ').nth(1).unwrap().parse().unwrap();
+    let attached = embedded::attach(&place.config).await.unwrap().unwrap();
+    // A backend that computes does not look whether its postmaster still lives.
+    let busy = tokio::spawn(count(
+        attached.connect_options(),
+        "SELECT count(*) FROM generate_series(1, 10000000000)",
+    ));
+    let watcher = attached.connect_options();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while count(
+        watcher.clone(),
+        "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%10000000000%' AND pid <> pg_backend_pid()",
+    )
+    .await
+        == 0
+    {
+        assert!(Instant::now() < deadline);
+    }
+    send(postmaster, Signal::KILL);
+    service.kill();
+    busy.abort();
+    let cluster = place.cluster();
+    let orphaned = wait_for(Duration::from_secs(5), || {
+        postmasters(&cluster).is_empty().then_some(())
+    });
+    assert!(orphaned.is_some());
+    assert!(
+        !servers(&cluster).is_empty(),
+        "the busy backend should have outlived its server"
+    );
+    let begun = Instant::now();
+    let postgres = embedded::start(&place.config).await.unwrap();
+    println!("start over an orphan {:?}", begun.elapsed());
+    assert_eq!(
+        count(postgres.connect_options(), "SELECT 1::bigint").await,
+        1
+    );
+    postgres.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn neither_lock_reaches_the_server_and_the_terminal_does_not_either() {
+    let place = Place::new();
+    let postgres = embedded::start(&place.config).await.unwrap();
+    let pid = postgres.describe().pid;
+    let open: Vec<_> = fs::read_dir(format!("/proc/{pid}/fd"))
+        .unwrap()
+        .flatten()
+        .filter_map(|fd| fs::read_link(fd.path()).ok())
+        .collect();
+    assert!(
+        open.iter().all(|path| !path.ends_with("service.lock")),
+        "{open:?}"
+    );
+    let group = rustix::process::getpgid(rustix::process::Pid::from_raw(pid as i32)).unwrap();
+    assert_ne!(group, rustix::process::getpgrp());
+    postgres.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_whose_folder_was_moved_is_replaced() {
+    let mut place = Place::new();
+    let service = place.service();
+    service.expect("READY ");
+    let rows: Vec<i64> = acknowledged(&[service.expect("row ")]).collect();
+    service.kill();
+    let moved = place.folder.path().join("moved");
+    fs::rename(&place.config.data_dir, &moved).unwrap();
+    place.config.data_dir = moved;
+    let postgres = embedded::start(&place.config).await.unwrap();
+    assert!(postgres.describe().address.contains("/moved/"));
+    assert!(count(postgres.connect_options(), "SELECT max(id) FROM rows").await >= rows[0]);
+    assert_eq!(postmasters(&place.cluster()), [postgres.describe().pid]);
+    postgres.stop().await.unwrap();
+}

@@ -1,0 +1,19 @@
+//! The one integration binary. A file here that is not a module of it is found by `tidy.rs`.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "a test stops where it cannot go on, starts the programs it looks at, and prints its seeds"
+)]
+
+mod app;
+mod cluster;
+mod config;
+mod embedded;
+mod health;
+mod migrations;
+mod process;
+mod service;
+mod shared_cluster;
+mod tidy;

@@ -1,0 +1,137 @@
+//! The schema: comments, names of constraints, steps on sample data, running twice and at once.
+
+use std::path::{Path, PathBuf};
+
+use dalsegno::db::{self, MigrationState, constraint};
+use sqlx::PgPool;
+
+use crate::app::TestDatabase;
+
+/// Files `tests/data/migrations/<version>.sql` are loaded after their step, so that the next step meets rows.
+fn sample_data(migration: &Path) -> PathBuf {
+    let version = migration
+        .file_stem()
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .split('_')
+        .next()
+        .unwrap();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/migrations");
+    folder.join(version).with_extension("sql")
+}
+
+fn migrations() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    paths.sort();
+    paths
+}
+
+async fn names(pool: &PgPool, sql: &'static str) -> Vec<String> {
+    sqlx::query_scalar(sql).fetch_all(pool).await.unwrap()
+}
+
+#[tokio::test]
+async fn each_step_works_on_the_data_of_the_step_before() {
+    let database = TestDatabase::empty().await;
+    let pool = database.pool().await;
+    sqlx::query("create schema dalsegno")
+        .execute(&pool)
+        .await
+        .unwrap();
+    for migration in migrations() {
+        let sample = std::fs::read_to_string(sample_data(&migration));
+        let sample =
+            sample.unwrap_or_else(|_| panic!("{} is missing", sample_data(&migration).display()));
+        for sql in [std::fs::read_to_string(&migration).unwrap(), sample] {
+            let ran = sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute(&pool).await;
+            ran.unwrap_or_else(|error| panic!("{}: {error}", migration.display()));
+        }
+    }
+}
+
+/// A column that must not be null breaks the inserts of the older binary, unless it has a default.
+#[test]
+fn added_columns_that_are_not_null_have_a_default() {
+    for path in migrations() {
+        let text = std::fs::read_to_string(&path).unwrap().to_lowercase();
+        for added in text.split("add column ").skip(1) {
+            let clause = added.split([',', ';']).next().unwrap();
+            let fine = !clause.contains("not null") || clause.contains("default");
+            assert!(fine, "{}: {clause}", path.display());
+        }
+    }
+}
+
+#[tokio::test]
+async fn migrating_at_once_and_again_is_fine() {
+    let database = TestDatabase::empty().await;
+    let pool = database.pool().await;
+    let n_all = db::status(&pool).await.unwrap().len();
+    let state = db::migration_state(&pool).await.unwrap();
+    assert_eq!(state, MigrationState::Pending { n_pending: n_all });
+    let (a, b, c) = tokio::join!(db::migrate(&pool), db::migrate(&pool), db::migrate(&pool));
+    a.and(b).and(c).unwrap();
+    assert_eq!(
+        db::migration_state(&pool).await.unwrap(),
+        MigrationState::Current
+    );
+}
+
+#[tokio::test]
+async fn everything_is_inside_our_schema() {
+    let database = TestDatabase::migrated().await;
+    let pool = database.pool().await;
+    let outside = "select n.nspname || '.' || c.relname from pg_class c
+                   join pg_namespace n on n.oid = c.relnamespace
+                   where n.nspname not in ('dalsegno', 'pg_catalog', 'information_schema', 'pg_toast')";
+    assert_eq!(names(&pool, outside).await, Vec::<String>::new());
+    let functions =
+        "select p.proname::text from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+                     where n.nspname = 'public'";
+    assert_eq!(names(&pool, functions).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn every_table_has_a_comment() {
+    let database = TestDatabase::migrated().await;
+    let pool = database.pool().await;
+    let bare = "select relname::text from pg_class
+                where relnamespace = 'dalsegno'::regnamespace and relkind in ('r', 'p', 'v')
+                  and relname <> 'migrations' and not relispartition
+                  and obj_description(oid, 'pg_class') is null";
+    assert_eq!(names(&pool, bare).await, Vec::<String>::new());
+}
+
+/// Every constraint either has words for the person who violates it, or is declared to be ours alone.
+#[tokio::test]
+async fn every_constraint_has_words_or_is_internal() {
+    let database = TestDatabase::migrated().await;
+    let pool = database.pool().await;
+    let all = "select conname::text from pg_constraint
+               where connamespace = 'dalsegno'::regnamespace and contype in ('c', 'u', 'f', 'p', 'x')
+                 and conrelid <> 'dalsegno.migrations'::regclass";
+    let constraints = names(&pool, all).await;
+    assert!(!constraints.is_empty());
+    for name in &constraints {
+        let known = constraint::INTERNAL.contains(&name.as_str())
+            || constraint::WORDS
+                .iter()
+                .any(|mistake| mistake.constraint == name);
+        assert!(
+            known,
+            "{name} is neither in WORDS nor in INTERNAL of src/db/constraint.rs"
+        );
+    }
+    let listed = constraint::WORDS.iter().map(|mistake| mistake.constraint);
+    for name in listed.chain(constraint::INTERNAL.iter().copied()) {
+        assert!(
+            constraints.iter().any(|known| known == name),
+            "{name} is no constraint any more"
+        );
+    }
+}

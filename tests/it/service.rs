@@ -1,0 +1,160 @@
+//! A service as a process of its own, for what only processes show: signals, deaths, leftovers.
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::{Output, Stdio},
+};
+
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    process::{Child, Command},
+};
+
+use crate::app::SOON;
+
+/// A running `dalsegno serve` or worker. Killed, with its server, when dropped.
+pub struct Service {
+    pub address: SocketAddr,
+    /// What it printed when it was ready.
+    pub words: String,
+    child: Child,
+    log: PathBuf,
+}
+
+/// The command in an empty environment with only PATH and HOME, its data below `folder`.
+pub fn dalsegno(folder: &Path) -> Command {
+    command(env!("CARGO_BIN_EXE_dalsegno"), folder)
+}
+
+/// The pids of postmasters whose data is below `folder`.
+pub fn servers_below(folder: &Path) -> Vec<u32> {
+    let folder = folder.canonicalize().unwrap();
+    let pids = std::fs::read_dir("/proc").unwrap().filter_map(|entry| {
+        let name = entry.unwrap().file_name();
+        name.to_str()?.parse::<u32>().ok()
+    });
+    pids.filter(|pid| is_server_below(*pid, &folder)).collect()
+}
+
+impl Service {
+    pub async fn start(folder: &Path, environment: &[(&str, &str)]) -> Self {
+        let mut command = dalsegno(folder);
+        command.args(["serve", "--json", "--set", "http.listen=127.0.0.1:0"]);
+        command.envs(environment.iter().copied());
+        let mut service = Self::spawn(command, folder);
+        let mut words = String::new();
+        let mut stdout = service.child.stdout.take().unwrap();
+        // The object ends with the only line that is "}".
+        let read = async {
+            let mut lines = BufReader::new(&mut stdout).lines();
+            while let Some(line) = lines.next_line().await.unwrap() {
+                words.push_str(&line);
+                if line == "}" {
+                    return;
+                }
+            }
+        };
+        tokio::time::timeout(SOON, read).await.unwrap();
+        let ready: serde_json::Value = serde_json::from_str(&words)
+            .unwrap_or_else(|error| panic!("{error}: {words:?}\n{}", service.log()));
+        let address = ready["address"]
+            .as_str()
+            .unwrap()
+            .trim_start_matches("http://");
+        service.address = address.parse().unwrap();
+        service.words = words;
+        service
+    }
+
+    pub async fn worker(folder: &Path) -> Self {
+        let worker = Self::spawn(command(env!("CARGO_BIN_EXE_worker-turns"), folder), folder);
+        crate::app::eventually("the worker is ready", async || {
+            worker.log().contains("worker ready").then_some(())
+        })
+        .await;
+        worker
+    }
+
+    pub async fn worker_alone(folder: &Path) -> Output {
+        let mut worker = command(env!("CARGO_BIN_EXE_worker-turns"), folder);
+        tokio::time::timeout(SOON, worker.output())
+            .await
+            .unwrap()
+            .unwrap()
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id().unwrap()
+    }
+
+    pub fn signal(&self, name: &str) {
+        let pid = self.pid().to_string();
+        let sent = std::process::Command::new("kill")
+            .args(["-s", name, &pid])
+            .status();
+        assert!(sent.unwrap().success());
+    }
+
+    pub async fn exit_code(&mut self) -> i32 {
+        let status = tokio::time::timeout(SOON, self.child.wait()).await;
+        let status = status
+            .unwrap_or_else(|_| panic!("does not end: {}", self.log()))
+            .unwrap();
+        status
+            .code()
+            .unwrap_or_else(|| panic!("ended by a signal: {}", self.log()))
+    }
+
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap()
+    }
+
+    fn spawn(mut command: Command, folder: &Path) -> Self {
+        let log = folder.join(format!("stderr-{}", uuid::Uuid::new_v4()));
+        command
+            .stdout(Stdio::piped())
+            .stderr(std::fs::File::create(&log).unwrap());
+        Self {
+            address: SocketAddr::from(([127, 0, 0, 1], 0)),
+            words: String::new(),
+            child: command.kill_on_drop(true).spawn().unwrap(),
+            log,
+        }
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        // SIGTERM lets the service stop its own server; a test that failed may have left it hanging.
+        if self.child.id().is_some() {
+            self.signal("TERM");
+            let deadline = std::time::Instant::now() + SOON;
+            while matches!(self.child.try_wait(), Ok(None)) && std::time::Instant::now() < deadline
+            {
+                std::thread::park_timeout(std::time::Duration::from_millis(10));
+            }
+        }
+    }
+}
+
+fn command(binary: &str, folder: &Path) -> Command {
+    let mut command = Command::new(binary);
+    command.env_clear().current_dir(folder).stdin(Stdio::null());
+    for name in ["PATH", "HOME"] {
+        if let Some(value) = std::env::var_os(name) {
+            command.env(name, value);
+        }
+    }
+    command
+}
+
+fn is_server_below(pid: u32, folder: &Path) -> bool {
+    let proc = PathBuf::from("/proc").join(pid.to_string());
+    let Ok(data) = std::fs::read_link(proc.join("cwd")) else {
+        return false;
+    };
+    let is_postmaster = std::fs::read_to_string(data.join("postmaster.pid"))
+        .is_ok_and(|text| text.lines().next() == Some(pid.to_string().as_str()));
+    data.starts_with(folder) && is_postmaster
+}

@@ -1,0 +1,160 @@
+//! The protocol of the shared cluster under load and under fire.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::cluster::{self, short_folder};
+use crate::embedded::support::{Random, postmasters, wait_for};
+
+struct Arena {
+    _folder: tempfile::TempDir,
+    locks: PathBuf,
+    data_dir: PathBuf,
+    grace_ms: u64,
+}
+
+impl Arena {
+    fn new(grace_ms: u64) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let locks = folder.path().join("locks");
+        let data_dir = short_folder(&locks);
+        Self {
+            _folder: folder,
+            locks,
+            data_dir,
+            grace_ms,
+        }
+    }
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "tests start the programs that they look at"
+    )]
+    fn user(&self) -> Child {
+        Command::new(env!("CARGO_BIN_EXE_test-postgres"))
+            .arg("use")
+            .args([&self.locks, &self.data_dir])
+            .arg(self.grace_ms.to_string())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.locks.join("keeper.log")).unwrap_or_default()
+    }
+
+    fn assert_nothing_left(&self) {
+        let gone = wait_for(Duration::from_secs(20), || {
+            (!self.data_dir.exists() && postmasters(&self.cluster()).is_empty()).then_some(())
+        });
+        assert!(
+            gone.is_some(),
+            "left behind: {:?} {:?} {}",
+            self.data_dir,
+            postmasters(&self.cluster()),
+            self.log()
+        );
+    }
+
+    fn cluster(&self) -> PathBuf {
+        self.data_dir.join("postgres/data")
+    }
+
+    /// The keepers of this arena.
+    fn keepers(&self) -> Vec<i32> {
+        let locks = self.locks.to_str().unwrap();
+        let entries = std::fs::read_dir("/proc").unwrap().flatten();
+        entries
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .filter(|pid: &i32| {
+                let command =
+                    std::fs::read(Path::new("/proc").join(pid.to_string()).join("cmdline"))
+                        .unwrap_or_default();
+                let command = String::from_utf8_lossy(&command).into_owned();
+                command.contains("\0keep\0") && command.contains(locks)
+            })
+            .collect()
+    }
+}
+
+fn kill(pid: i32) {
+    let pid = rustix::process::Pid::from_raw(pid).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+}
+
+fn assert_served(user: Child, arena: &Arena) {
+    let output = user.wait_with_output().unwrap();
+    assert!(
+        output.status.success(),
+        "{}\n{}",
+        String::from_utf8_lossy(&output.stderr),
+        arena.log()
+    );
+}
+
+#[tokio::test]
+async fn a_test_gets_a_superuser() {
+    let begun = Instant::now();
+    let options = cluster::connect_options().await;
+    println!("joined after {:?}", begun.elapsed());
+    let pool = sqlx::PgPool::connect_with(options).await.unwrap();
+    let (superuser, database): (bool, String) = sqlx::query_as(
+        "SELECT usesuper, current_database()::text FROM pg_user WHERE usename = current_user",
+    )
+    .fetch_one(&pool)
+    .await
+    .unwrap();
+    assert_eq!((superuser, database.as_str()), (true, "postgres"));
+}
+
+#[test]
+fn users_that_come_while_a_keeper_ends_are_all_served() {
+    // The grace is so short that nearly every wave meets a keeper that is about to end.
+    let arena = Arena::new(20);
+    let mut random = Random::seeded();
+    for _ in 0..12 {
+        let wave: Vec<Child> = (0..4).map(|_| arena.user()).collect();
+        for user in wave {
+            assert_served(user, &arena);
+        }
+        // Until somewhere around the end of the keeper.
+        let pause = Duration::from_millis(random.below(120));
+        wait_for(pause, || None::<()>);
+        assert!(postmasters(&arena.cluster()).len() <= 1);
+    }
+    arena.assert_nothing_left();
+}
+
+#[test]
+fn a_killed_run_leaves_nothing_behind() {
+    let arena = Arena::new(200);
+    let mut random = Random::seeded();
+    let mut users: Vec<Child> = (0..3).map(|_| arena.user()).collect();
+    wait_for(Duration::from_millis(random.below(1500)), || None::<()>);
+    for user in &mut users {
+        user.kill().unwrap();
+        user.wait().unwrap();
+    }
+    arena.assert_nothing_left();
+}
+
+#[test]
+fn the_next_run_takes_over_from_a_killed_keeper() {
+    let arena = Arena::new(500);
+    assert_served(arena.user(), &arena);
+    let keepers = arena.keepers();
+    assert_eq!(keepers.len(), 1);
+    kill(keepers[0]);
+    let server = postmasters(&arena.cluster());
+    assert_eq!(server.len(), 1);
+    assert_served(arena.user(), &arena);
+    assert_eq!(
+        postmasters(&arena.cluster()),
+        server,
+        "the same server goes on"
+    );
+    arena.assert_nothing_left();
+}

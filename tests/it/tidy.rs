@@ -1,0 +1,293 @@
+//! The tree itself: sizes, edges between modules, forgotten files, words that have to agree.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
+
+/// Which top-level modules each one may name. An arrow that is not here does not exist.
+const EDGES: &[(&str, &[&str])] = &[
+    ("app", &["clock", "config", "shutdown"]),
+    (
+        "cli",
+        &[
+            "config",
+            "db",
+            "doctor",
+            "http",
+            "serve",
+            "shutdown",
+            "telemetry",
+            "worker",
+        ],
+    ),
+    ("clock", &[]),
+    // Section structs live beside their component: `config` only puts them together.
+    ("config", &["db", "http", "shutdown", "telemetry"]),
+    ("db", &["config"]),
+    ("doctor", &["clock", "config", "db"]),
+    ("domain", &["clock", "db", "queue"]),
+    ("http", &["app", "config", "db", "domain"]),
+    ("main", &["cli"]),
+    (
+        "serve",
+        &[
+            "app",
+            "clock",
+            "config",
+            "db",
+            "http",
+            "shutdown",
+            "telemetry",
+        ],
+    ),
+    ("shutdown", &["config"]),
+    ("telemetry", &["config"]),
+    ("worker", &["config", "db", "shutdown"]),
+];
+
+const MAX_LINES: usize = 600;
+const MAX_MEDIAN_LINES: usize = 150;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn files(folder: &str, extension: &str) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == extension) {
+                let text = std::fs::read_to_string(&path).unwrap();
+                found.push((path.strip_prefix(root()).unwrap().to_owned(), text));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The lines before the tests of a file.
+fn lines(text: &str) -> usize {
+    text.lines()
+        .take_while(|line| *line != "#[cfg(test)]")
+        .count()
+}
+
+/// `config` for `src/config/layers.rs`, `clock` for `src/clock.rs`.
+fn module(path: &Path) -> String {
+    let first = path
+        .components()
+        .nth(1)
+        .unwrap()
+        .as_os_str()
+        .to_str()
+        .unwrap();
+    first.trim_end_matches(".rs").to_owned()
+}
+
+/// The top-level modules that a text names: `crate::db::..` and `use crate::{db, http::..}`.
+fn named_modules(text: &str) -> BTreeSet<String> {
+    let code = text
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"));
+    let code = code.collect::<Vec<_>>().join("\n");
+    let mut named = BTreeSet::new();
+    for after in code.split("crate::").skip(1) {
+        match after.strip_prefix('{') {
+            None => _ = named.insert(word(after)),
+            Some(list) => named.extend(first_words(list)),
+        }
+    }
+    named.remove("");
+    named
+}
+
+/// The first word of each item of a `{a::b, c::{d, e}, f}` list whose opening brace is already gone.
+fn first_words(list: &str) -> Vec<String> {
+    let (mut depth, mut item, mut items) = (0, String::new(), Vec::new());
+    for c in list.chars() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 0 => break,
+            '}' => depth -= 1,
+            ',' if depth == 0 => items.push(std::mem::take(&mut item)),
+            _ => item.push(c),
+        }
+    }
+    items.push(item);
+    items.iter().map(|item| word(item.trim())).collect()
+}
+
+fn word(text: &str) -> String {
+    text.chars()
+        .take_while(|c| c.is_alphanumeric() || *c == '_')
+        .collect()
+}
+
+#[test]
+fn files_are_small() {
+    let sizes: Vec<_> = files("src", "rs")
+        .iter()
+        .map(|(p, t)| (lines(t), p.clone()))
+        .collect();
+    for (n_lines, path) in &sizes {
+        assert!(
+            *n_lines <= MAX_LINES,
+            "{} has {n_lines} lines",
+            path.display()
+        );
+    }
+    let mut n_lines: Vec<usize> = sizes.iter().map(|(n, _)| *n).collect();
+    n_lines.sort_unstable();
+    let median = n_lines[n_lines.len() / 2];
+    assert!(
+        median <= MAX_MEDIAN_LINES,
+        "the median file has {median} lines"
+    );
+}
+
+#[test]
+fn entry_points_hold_no_logic() {
+    for (path, text) in files("workers", "rs") {
+        assert!(lines(&text) <= 40, "{}", path.display());
+    }
+    assert!(
+        std::fs::read_to_string(root().join("src/main.rs"))
+            .unwrap()
+            .lines()
+            .count()
+            <= 30
+    );
+}
+
+#[test]
+fn modules_name_only_what_they_may() {
+    let allowed: BTreeMap<&str, &[&str]> = EDGES.iter().copied().collect();
+    for (path, text) in files("src", "rs") {
+        let module = module(&path);
+        if module == "lib" {
+            continue;
+        }
+        let Some(allowed) = allowed.get(module.as_str()) else {
+            panic!("{module} has no line in EDGES");
+        };
+        for named in named_modules(&text) {
+            let fine = named == module || allowed.contains(&named.as_str());
+            assert!(fine, "{} names crate::{named}", path.display());
+        }
+    }
+}
+
+#[test]
+fn every_edge_is_used() {
+    let mut used: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (path, text) in files("src", "rs") {
+        used.entry(module(&path))
+            .or_default()
+            .extend(named_modules(&text));
+    }
+    for (module, _) in EDGES {
+        assert!(
+            used.contains_key(*module),
+            "{module} is in EDGES, but not in src"
+        );
+    }
+}
+
+#[test]
+fn no_test_file_is_forgotten() {
+    let main = std::fs::read_to_string(root().join("tests/it/main.rs")).unwrap();
+    for (path, _) in files("tests/it", "rs") {
+        let name = module_of_test(&path);
+        let listed = name == "main" || main.lines().any(|line| line == format!("mod {name};"));
+        assert!(
+            listed,
+            "{} is no module of tests/it/main.rs",
+            path.display()
+        );
+    }
+}
+
+fn module_of_test(path: &Path) -> String {
+    let third = path
+        .components()
+        .nth(2)
+        .unwrap()
+        .as_os_str()
+        .to_str()
+        .unwrap();
+    third.trim_end_matches(".rs").to_owned()
+}
+
+/// Only `domain::<noun>`, `queue` and the migrations' own bookkeeping name a table.
+#[test]
+fn tables_are_named_in_their_own_module_only() {
+    let sql = files("src", "rs").into_iter().chain(files("src", "sql"));
+    let mut owner: BTreeMap<String, PathBuf> = BTreeMap::new();
+    for (path, text) in sql {
+        let home = match module(&path).as_str() {
+            "queue" => PathBuf::from("src/queue"),
+            _ => path.clone(),
+        };
+        for keyword in ["from ", "into ", "update ", "join "] {
+            for after in text.split(&format!("{keyword}dalsegno.")).skip(1) {
+                let table = word(after);
+                let first = owner.entry(table.clone()).or_insert_with(|| home.clone());
+                assert_eq!(*first, home, "{table} is named in {}", path.display());
+            }
+        }
+    }
+    assert!(
+        !owner.is_empty(),
+        "no table was found: the test looks for the wrong words"
+    );
+}
+
+#[test]
+fn every_dependency_has_its_reason() {
+    let reasons = std::fs::read_to_string(root().join("docs/DEPENDENCIES.md")).unwrap();
+    let manifest = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let mut in_dependencies = false;
+    for line in manifest.lines() {
+        if line.starts_with('[') {
+            in_dependencies = line.ends_with("dependencies]");
+        } else if in_dependencies && let Some((name, _)) = line.split_once(" = ") {
+            let named = name == "dalsegno" || reasons.contains(&format!("| {name} |"));
+            assert!(named, "{name} has no line in docs/DEPENDENCIES.md");
+        }
+    }
+}
+
+/// Invariants in ARCHITECTURE.md name the tests that hold them as `module::test`.
+#[test]
+fn invariants_name_tests_that_exist() {
+    let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let tests: String = files("tests/it", "rs")
+        .into_iter()
+        .map(|(_, text)| text)
+        .collect();
+    let mut n_named = 0;
+    for named in text
+        .split('`')
+        .filter(|part| part.starts_with("tests/it/") && part.contains("::"))
+    {
+        let (file, test) = named.split_once("::").unwrap();
+        assert!(root().join(file).exists(), "{file} does not exist");
+        assert!(
+            tests.contains(&format!("fn {test}(")),
+            "{named} does not exist"
+        );
+        n_named += 1;
+    }
+    assert!(n_named > 0);
+}
+
+#[test]
+fn the_command_tree_is_consistent() {
+    dalsegno::cli::command().debug_assert();
+}
