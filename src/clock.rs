@@ -19,10 +19,7 @@ pub struct ManualClock {
 }
 
 impl Clock for SystemClock {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the one place that reads the machine's clock"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the machine's clock")]
     fn now(&self) -> DateTime<Utc> {
         Utc::now()
     }
@@ -30,9 +27,7 @@ impl Clock for SystemClock {
 
 impl ManualClock {
     pub fn at(now: DateTime<Utc>) -> Self {
-        Self {
-            now: Arc::new(Mutex::new(now)),
-        }
+        Self { now: Arc::new(Mutex::new(now)) }
     }
 
     pub fn advance(&self, by: TimeDelta) {

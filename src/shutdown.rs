@@ -48,10 +48,7 @@ impl Default for Shutdown {
 impl Shutdown {
     pub fn new() -> Self {
         let hard = CancellationToken::new();
-        Self {
-            soft: hard.child_token(),
-            hard,
-        }
+        Self { soft: hard.child_token(), hard }
     }
 
     /// Turns signals of the process into the two steps, until the hard one is reached.

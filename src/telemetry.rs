@@ -50,23 +50,15 @@ pub fn init(config: &Config) -> Result<Telemetry, Error> {
     // An already installed subscriber is not an error: in tests many services share one process.
     let _ = match config.format.is_json() {
         true => registry.with(layer.json().flatten_event(true)).try_init(),
-        false => registry
-            .with(layer.with_ansi(std::io::stderr().is_terminal()))
-            .try_init(),
+        false => registry.with(layer.with_ansi(std::io::stderr().is_terminal())).try_init(),
     };
-    Ok(Telemetry {
-        metrics: recorder()?,
-    })
+    Ok(Telemetry { metrics: recorder()? })
 }
 
 impl Config {
     pub fn check(&self, checks: &mut Checks<'_>) {
         if let Err(error) = EnvFilter::try_new(&self.filter) {
-            checks.fail(
-                "log.filter",
-                error.to_string(),
-                "\"info\", or \"info,dalsegno=debug\"",
-            );
+            checks.fail("log.filter", error.to_string(), "\"info\", or \"info,dalsegno=debug\"");
         }
     }
 }
@@ -91,23 +83,16 @@ impl Drop for Telemetry {
 /// The process-wide metrics recorder. `metrics` allows one; later callers get a handle of the same.
 fn recorder() -> Result<PrometheusHandle, Error> {
     static HANDLE: std::sync::Mutex<Option<PrometheusHandle>> = std::sync::Mutex::new(None);
-    let mut slot = HANDLE
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut slot = HANDLE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     if let Some(handle) = slot.as_ref() {
         return Ok(handle.clone());
     }
-    let handle = PrometheusBuilder::new()
-        .install_recorder()
-        .map_err(Error::Metrics)?;
+    let handle = PrometheusBuilder::new().install_recorder().map_err(Error::Metrics)?;
     describe();
     Ok(slot.insert(handle).clone())
 }
 
 fn describe() {
-    metrics::describe_gauge!(
-        "dalsegno_build_info",
-        "Always 1; the labels say which build runs."
-    );
+    metrics::describe_gauge!("dalsegno_build_info", "Always 1; the labels say which build runs.");
     metrics::gauge!("dalsegno_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
 }

@@ -23,11 +23,7 @@ pub async fn run(config: &Config, shutdown: &Shutdown, pool: Pool) -> Result<(),
         Err(db::Error::Stopped) => return Ok(()),
         opened => opened?,
     };
-    tracing::info!(
-        pool = pool.name(),
-        database = database.describe(),
-        "worker ready"
-    );
+    tracing::info!(pool = pool.name(), database = database.describe(), "worker ready");
     shutdown.soft.cancelled().await;
     database.close().await;
     tracing::info!(pool = pool.name(), "worker stopped");

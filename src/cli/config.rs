@@ -31,12 +31,10 @@ pub(super) fn run(command: &ConfigCommand, context: &Context) -> Result<Exit, Fa
 fn check(context: &Context) -> Exit {
     let found = Config::load(&context.environment, &context.flags).err();
     let problems = found.unwrap_or_default();
-    context
-        .output
-        .data(&problems.0, || match problems.is_empty() {
-            true => "the configuration is in order".to_owned(),
-            false => problems.to_string(),
-        });
+    context.output.data(&problems.0, || match problems.is_empty() {
+        true => "the configuration is in order".to_owned(),
+        false => problems.to_string(),
+    });
     match problems.is_empty() {
         true => Exit::Ok,
         false => Exit::Usage,

@@ -128,10 +128,7 @@ fn parse<P: Parser>() -> Result<P, ExitCode> {
 fn finish(global: Global, run: impl FnOnce(&Context) -> Result<Exit, Failure>) -> ExitCode {
     let context = Context {
         environment: Environment::capture(),
-        flags: Flags {
-            file: global.config,
-            set: global.set,
-        },
+        flags: Flags { file: global.config, set: global.set },
         output: Output::new(global.json),
     };
     match run(&context) {
@@ -144,12 +141,8 @@ fn finish(global: Global, run: impl FnOnce(&Context) -> Result<Exit, Failure>) -
 }
 
 fn block_on(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build();
-    runtime
-        .map_err(|error| Failure::failed(error.into()))?
-        .block_on(command)
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.map_err(|error| Failure::failed(error.into()))?.block_on(command)
 }
 
 impl Context {
@@ -159,8 +152,6 @@ impl Context {
 }
 
 fn key_value(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text
-        .split_once('=')
-        .ok_or("write it as section.key=value")?;
+    let (key, value) = text.split_once('=').ok_or("write it as section.key=value")?;
     Ok((key.to_owned(), value.to_owned()))
 }

@@ -12,14 +12,9 @@ pub struct Environment {
 }
 
 impl Environment {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the one place that reads the environment"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
     pub fn capture() -> Self {
-        Self {
-            variables: std::env::vars_os().collect(),
-        }
+        Self { variables: std::env::vars_os().collect() }
     }
 
     /// The value of a variable, if it is set, not empty and valid Unicode.
@@ -29,26 +24,17 @@ impl Environment {
 
     /// The value of a variable as the system has it.
     pub fn get_os(&self, name: &str) -> Option<&OsStr> {
-        self.variables
-            .get(OsStr::new(name))
-            .map(OsString::as_os_str)
+        self.variables.get(OsStr::new(name)).map(OsString::as_os_str)
     }
 
     /// All variables whose names and values are valid Unicode.
     pub(super) fn unicode(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.variables
-            .iter()
-            .filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)))
+        self.variables.iter().filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)))
     }
 }
 
 impl<const N: usize> From<[(&str, &str); N]> for Environment {
     fn from(variables: [(&str, &str); N]) -> Self {
-        Self {
-            variables: variables
-                .map(|(k, v)| (k.into(), v.into()))
-                .into_iter()
-                .collect(),
-        }
+        Self { variables: variables.map(|(k, v)| (k.into(), v.into())).into_iter().collect() }
     }
 }

@@ -41,41 +41,25 @@ pub enum Origin {
 impl Layers {
     pub(super) fn read(environment: &Environment, flags: &Flags, problems: &mut Problems) -> Self {
         let defaults = flatten(parse_defaults(problems));
-        let mut layers = Self {
-            defaults: defaults.clone(),
-            values: BTreeMap::new(),
-        };
-        layers.add(
-            defaults.into_iter().map(|(k, v)| (k, v, Origin::Default)),
-            problems,
-        );
+        let mut layers = Self { defaults: defaults.clone(), values: BTreeMap::new() };
+        layers.add(defaults.into_iter().map(|(k, v)| (k, v, Origin::Default)), problems);
         let file = flags.file.clone();
         if let Some(path) = file.or_else(|| environment.get(FILE_VARIABLE).map(Into::into)) {
             let origin = Origin::File(path.display().to_string());
             let values = flatten(parse_file(&path, problems));
-            layers.add(
-                values.into_iter().map(|(k, v)| (k, v, origin.clone())),
-                problems,
-            );
+            layers.add(values.into_iter().map(|(k, v)| (k, v, origin.clone())), problems);
         }
         layers.add(database_variables(environment), problems);
         layers.add(own_variables(environment), problems);
-        let set = flags
-            .set
-            .iter()
-            .map(|(k, v)| (k.clone(), string(v), Origin::Flag));
+        let set = flags.set.iter().map(|(k, v)| (k.clone(), string(v), Origin::Flag));
         layers.add(set, problems);
         layers
     }
 
     /// Removes keys that the defaults do not have, and says which one was probably meant.
     pub(super) fn reject_unknown(&mut self, problems: &mut Problems) {
-        let unknown: Vec<String> = self
-            .values
-            .keys()
-            .filter(|key| !self.defaults.contains_key(*key))
-            .cloned()
-            .collect();
+        let unknown: Vec<String> =
+            self.values.keys().filter(|key| !self.defaults.contains_key(*key)).cloned().collect();
         for key in unknown {
             if let Some((_, origin)) = self.values.remove(&key) {
                 problems.push(Problem {
@@ -139,16 +123,11 @@ impl Layers {
     }
 
     pub(super) fn origin(&self, key: &str) -> String {
-        self.values
-            .get(key)
-            .map(|(_, origin)| origin.to_string())
-            .unwrap_or_default()
+        self.values.get(key).map(|(_, origin)| origin.to_string()).unwrap_or_default()
     }
 
     pub(super) fn values(&self) -> impl Iterator<Item = (&str, &Value, &Origin)> {
-        self.values
-            .iter()
-            .map(|(key, (value, origin))| (key.as_str(), value, origin))
+        self.values.iter().map(|(key, (value, origin))| (key.as_str(), value, origin))
     }
 
     fn add(
@@ -156,9 +135,7 @@ impl Layers {
         layer: impl IntoIterator<Item = (String, Value, Origin)>,
         problems: &mut Problems,
     ) {
-        let by_key = layer
-            .into_iter()
-            .map(|(key, value, origin)| (key, (value, origin)));
+        let by_key = layer.into_iter().map(|(key, value, origin)| (key, (value, origin)));
         let layer: BTreeMap<_, _> = by_key.collect();
         for (key, (value, origin)) in &layer {
             let Some(stem) = self.file_key(key) else {
@@ -189,16 +166,14 @@ impl Layers {
             (ValueKind::String(text), Origin::Content { .. }) => Some(text),
             _ => None,
         };
-        let kind = text
-            .zip(self.defaults.get(&key))
-            .and_then(|(text, default)| {
-                Some(match default.kind {
-                    ValueKind::I64(_) => ValueKind::I64(text.parse().ok()?),
-                    ValueKind::Float(_) => ValueKind::Float(text.parse().ok()?),
-                    ValueKind::Boolean(_) => ValueKind::Boolean(text.parse().ok()?),
-                    _ => return None,
-                })
-            });
+        let kind = text.zip(self.defaults.get(&key)).and_then(|(text, default)| {
+            Some(match default.kind {
+                ValueKind::I64(_) => ValueKind::I64(text.parse().ok()?),
+                ValueKind::Float(_) => ValueKind::Float(text.parse().ok()?),
+                ValueKind::Boolean(_) => ValueKind::Boolean(text.parse().ok()?),
+                _ => return None,
+            })
+        });
         let value = kind.map_or(value, |kind| Value::new(None, kind));
         self.values.insert(key, (value, origin));
     }
@@ -258,10 +233,7 @@ fn unreadable(path: &str, error: &str, problems: &mut Problems) -> Map<String, V
 
 fn read_content(key: &str, value: &Value, named_by: &Origin) -> Result<(Value, Origin), Problem> {
     let path = value.to_string();
-    let origin = Origin::Content {
-        path: path.clone(),
-        named_by: Box::new(named_by.clone()),
-    };
+    let origin = Origin::Content { path: path.clone(), named_by: Box::new(named_by.clone()) };
     match std::fs::read_to_string(&path) {
         Ok(content) => {
             let line = content.strip_suffix('\n').unwrap_or(&content);
@@ -278,33 +250,20 @@ fn read_content(key: &str, value: &Value, named_by: &Origin) -> Result<(Value, O
 
 /// `DATABASE_URL`, else whatever of libpq's variables names a server; sqlx completes the rest from them itself.
 fn database_variables(environment: &Environment) -> Vec<(String, Value, Origin)> {
-    let url = environment
-        .get("DATABASE_URL")
-        .map(|url| ("DATABASE_URL", url.to_owned()));
-    let server = PG_SERVER_VARIABLES
-        .into_iter()
-        .find(|name| environment.get(name).is_some());
+    let url = environment.get("DATABASE_URL").map(|url| ("DATABASE_URL", url.to_owned()));
+    let server = PG_SERVER_VARIABLES.into_iter().find(|name| environment.get(name).is_some());
     let found = url.or_else(|| server.map(|name| (name, "postgres:".to_owned())));
     let entry = found.map(|(name, url)| {
-        (
-            "database.url".to_owned(),
-            string(&url),
-            Origin::Variable(name.to_owned()),
-        )
+        ("database.url".to_owned(), string(&url), Origin::Variable(name.to_owned()))
     });
     entry.into_iter().collect()
 }
 
 fn own_variables(environment: &Environment) -> Vec<(String, Value, Origin)> {
-    let named = environment
-        .unicode()
-        .filter(|(name, _)| *name != FILE_VARIABLE);
+    let named = environment.unicode().filter(|(name, _)| *name != FILE_VARIABLE);
     named
         .filter_map(|(name, value)| {
-            let key = name
-                .strip_prefix(PREFIX)?
-                .replace("__", ".")
-                .to_ascii_lowercase();
+            let key = name.strip_prefix(PREFIX)?.replace("__", ".").to_ascii_lowercase();
             Some((key, string(value), Origin::Variable(name.to_owned())))
         })
         .collect()

@@ -74,24 +74,14 @@ impl Config {
         let service = service?;
         let mut database = database?;
         database.embedded.data_dir.clone_from(&service.data_dir);
-        let config = Self {
-            service,
-            database,
-            http: http?,
-            log: log?,
-            shutdown: shutdown?,
-        };
+        let config = Self { service, database, http: http?, log: log?, shutdown: shutdown? };
         config.check(&mut Checks::new(&layers, problems));
         Some(config)
     }
 
     fn check(&self, checks: &mut Checks<'_>) {
         if self.service.data_dir.as_os_str().is_empty() {
-            checks.fail(
-                "service.data_dir",
-                "is empty",
-                "a folder, for example .dalsegno",
-            );
+            checks.fail("service.data_dir", "is empty", "a folder, for example .dalsegno");
         }
         if self.database.acquire_timeout_secs > self.http.request_timeout_secs {
             checks.fail(

@@ -20,11 +20,7 @@ pub fn print(environment: &Environment, flags: &Flags) -> Result<Vec<Printed>, P
     let layers = Layers::read(environment, flags, &mut problems);
     let printed = layers.values().map(|(key, value, origin)| Printed {
         key: key.to_owned(),
-        value: if is_secret(key) {
-            redact(&value.to_string())
-        } else {
-            json(value)
-        },
+        value: if is_secret(key) { redact(&value.to_string()) } else { json(value) },
         origin: origin.to_string(),
     });
     Ok(printed.collect())
@@ -33,10 +29,7 @@ pub fn print(environment: &Environment, flags: &Flags) -> Result<Vec<Printed>, P
 /// Keys whose values never reach an output: by name, so that a new key is safe before anybody thinks of it.
 pub(super) fn is_secret(key: &str) -> bool {
     let leaf = key.rsplit('.').next().unwrap_or(key);
-    leaf == "url"
-        || ["password", "secret", "token", "key"]
-            .iter()
-            .any(|word| leaf.contains(word))
+    leaf == "url" || ["password", "secret", "token", "key"].iter().any(|word| leaf.contains(word))
 }
 
 fn redact(value: &str) -> Json {
@@ -48,8 +41,5 @@ fn redact(value: &str) -> Json {
 
 fn json(value: &config::Value) -> Json {
     let text = check::toml(value);
-    value
-        .clone()
-        .try_deserialize()
-        .unwrap_or_else(|_| Json::from(text))
+    value.clone().try_deserialize().unwrap_or_else(|_| Json::from(text))
 }

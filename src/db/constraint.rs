@@ -19,7 +19,5 @@ pub const WORDS: &[UserMistake] = &[];
 /// What the user did wrong, if the error is about that.
 pub fn user_mistake(error: &sqlx::Error) -> Option<&'static UserMistake> {
     let constraint = error.as_database_error()?.constraint()?;
-    WORDS
-        .iter()
-        .find(|mistake| mistake.constraint == constraint)
+    WORDS.iter().find(|mistake| mistake.constraint == constraint)
 }

@@ -60,15 +60,9 @@ pub async fn status(pool: &PgPool) -> Result<Vec<Step>, Error> {
 
 pub async fn migration_state(pool: &PgPool) -> Result<MigrationState, Error> {
     let applied = applied(pool).await?;
-    let n_pending = MIGRATOR
-        .iter()
-        .filter(|m| !applied.contains(&m.version))
-        .count();
+    let n_pending = MIGRATOR.iter().filter(|m| !applied.contains(&m.version)).count();
     Ok(match n_pending {
-        0 if applied
-            .iter()
-            .any(|version| !MIGRATOR.version_exists(*version)) =>
-        {
+        0 if applied.iter().any(|version| !MIGRATOR.version_exists(*version)) => {
             MigrationState::Newer
         }
         0 => MigrationState::Current,
@@ -80,17 +74,10 @@ async fn applied(pool: &PgPool) -> Result<BTreeSet<i64>, Error> {
     let exists = sqlx::query_scalar!(
         r#"select to_regclass('dalsegno.migrations') is not null as "exists!""#
     );
-    if !exists
-        .fetch_one(pool)
-        .await
-        .map_err(Error::MigrationState)?
-    {
+    if !exists.fetch_one(pool).await.map_err(Error::MigrationState)? {
         return Ok(BTreeSet::new());
     }
     let versions = sqlx::query_scalar!("select version from dalsegno.migrations where success");
-    let versions = versions
-        .fetch_all(pool)
-        .await
-        .map_err(Error::MigrationState)?;
+    let versions = versions.fetch_all(pool).await.map_err(Error::MigrationState)?;
     Ok(versions.into_iter().collect())
 }

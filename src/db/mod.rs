@@ -79,10 +79,7 @@ pub enum Error {
     #[error(
         "the database cannot be reached after {waited_secs} s; is the server up, and is database.url right? `dalsegno doctor` looks closer"
     )]
-    Connect {
-        waited_secs: u64,
-        source: sqlx::Error,
-    },
+    Connect { waited_secs: u64, source: sqlx::Error },
     #[error(
         "the database refuses the connection; mend database.url, or the role and database it names"
     )]
@@ -116,11 +113,7 @@ impl Database {
         };
         let options = options.application_name("dalsegno");
         let pool = pool(config, &options);
-        let database = Self {
-            pool,
-            options,
-            server,
-        };
+        let database = Self { pool, options, server };
         match database.wait_until_reachable(config, stop).await {
             Ok(()) => Ok(database),
             Err(error) => {
@@ -146,10 +139,7 @@ impl Database {
             Server::Given => "the given PostgreSQL server".to_owned(),
             Server::Private(embedded) => embedded.describe().to_string(),
             Server::Visited(attached) => {
-                format!(
-                    "the private Postgres of the running service (pid {})",
-                    attached.pid()
-                )
+                format!("the private Postgres of the running service (pid {})", attached.pid())
             }
         }
     }
@@ -175,10 +165,7 @@ impl Database {
             };
             if Instant::now() + RECONNECT_PAUSE >= deadline {
                 let waited_secs = started.elapsed().as_secs();
-                return Err(Error::Connect {
-                    waited_secs,
-                    source: error,
-                });
+                return Err(Error::Connect { waited_secs, source: error });
             }
             tracing::warn!(%error, "waiting for the database");
             tokio::time::sleep(RECONNECT_PAUSE).await;
@@ -189,20 +176,12 @@ impl Database {
 impl Config {
     pub fn check(&self, checks: &mut Checks<'_>) {
         checks.at_least("database.max_connections", self.max_connections.into(), 2);
-        checks.at_least(
-            "database.acquire_timeout_secs",
-            self.acquire_timeout_secs,
-            1,
-        );
+        checks.at_least("database.acquire_timeout_secs", self.acquire_timeout_secs, 1);
         if let Some(url) = &self.url
             && parse_url(url).is_err()
         {
             let fix = "postgres://user:password@host:port/database";
-            checks.fail(
-                "database.url",
-                "is not the address of a Postgres database",
-                fix,
-            );
+            checks.fail("database.url", "is not the address of a Postgres database", fix);
         }
         self.embedded.check(checks);
     }
@@ -215,9 +194,7 @@ pub async fn server_version(pool: &PgPool) -> Result<u32, Error> {
             .fetch_one(pool)
             .await
             .map_err(Error::ReadVersion)?;
-    number
-        .parse()
-        .map_err(|_| Error::ReadVersion(sqlx::Error::Protocol(number)))
+    number.parse().map_err(|_| Error::ReadVersion(sqlx::Error::Protocol(number)))
 }
 
 /// Refuses servers that are too old for our SQL.
@@ -233,9 +210,7 @@ fn parse_url(url: &SecretString) -> Result<PgConnectOptions, Error> {
     let url = url.expose_secret();
     // sqlx looks at everything but the scheme.
     if !url.starts_with("postgres:") && !url.starts_with("postgresql:") {
-        return Err(Error::ParseUrl(sqlx::Error::Configuration(
-            "another scheme".into(),
-        )));
+        return Err(Error::ParseUrl(sqlx::Error::Configuration("another scheme".into())));
     }
     url.parse().map_err(Error::ParseUrl)
 }
@@ -258,9 +233,7 @@ async fn private_server(
         return Ok((attached.connect_options(), Server::Visited(attached)));
     }
     if purpose == Use::Join {
-        return Err(Error::NoService {
-            data_dir: config.data_dir.clone(),
-        });
+        return Err(Error::NoService { data_dir: config.data_dir.clone() });
     }
     let embedded = embedded::start(config).await?;
     Ok((embedded.connect_options(), Server::Private(embedded)))

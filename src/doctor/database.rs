@@ -45,17 +45,9 @@ pub(super) async fn examine(config: &Config, clock: &dyn Clock) -> Vec<Finding> 
             database.close().await;
         }
         Err(error) => {
-            let cause = error
-                .source()
-                .map(|source| format!(": {source}"))
-                .unwrap_or_default();
+            let cause = error.source().map(|source| format!(": {source}")).unwrap_or_default();
             let what = format!("{error}{cause}");
-            findings.push(Finding::fail(
-                "database",
-                what,
-                WHY_REACH,
-                mend_reach(config),
-            ));
+            findings.push(Finding::fail("database", what, WHY_REACH, mend_reach(config)));
         }
     }
     findings
@@ -119,43 +111,28 @@ async fn schema(pool: &PgPool) -> Finding {
         Ok(MigrationState::Current) => Finding::ok("migrations", "up to date", WHY_SCHEMA),
         Ok(MigrationState::Newer) => {
             let what = "the schema is newer than this binary, which it still serves";
-            Finding::warn(
-                "migrations",
-                what,
-                WHY_SCHEMA,
-                "deploy the newer binary everywhere",
-            )
+            Finding::warn("migrations", what, WHY_SCHEMA, "deploy the newer binary everywhere")
         }
-        Ok(MigrationState::Pending { n_pending }) => Finding::fail(
-            "migrations",
-            format!("{n_pending} missing"),
-            WHY_SCHEMA,
-            MEND,
-        ),
+        Ok(MigrationState::Pending { n_pending }) => {
+            Finding::fail("migrations", format!("{n_pending} missing"), WHY_SCHEMA, MEND)
+        }
     }
 }
 
 async fn skew(pool: &PgPool, clock: &dyn Clock) -> Finding {
     let before = clock.now();
-    let theirs = match sqlx::query_scalar!(r#"select clock_timestamp() as "now!""#)
-        .fetch_one(pool)
-        .await
-    {
-        Ok(theirs) => theirs,
-        Err(error) => return unreadable("clock", &error, WHY_CLOCK),
-    };
+    let theirs =
+        match sqlx::query_scalar!(r#"select clock_timestamp() as "now!""#).fetch_one(pool).await {
+            Ok(theirs) => theirs,
+            Err(error) => return unreadable("clock", &error, WHY_CLOCK),
+        };
     // The answer was made somewhere between the two readings of our clock; the middle is the best guess.
     let ours = before + (clock.now() - before) / 2;
     let skew_ms = (theirs - ours).num_milliseconds();
     let what = format!("{} ms between this machine and the database", skew_ms.abs());
     match skew_ms.abs() <= MAX_SKEW_MS {
         true => Finding::ok("clock", what, WHY_CLOCK),
-        false => Finding::warn(
-            "clock",
-            what,
-            WHY_CLOCK,
-            "synchronise both clocks (chrony, NTP)",
-        ),
+        false => Finding::warn("clock", what, WHY_CLOCK, "synchronise both clocks (chrony, NTP)"),
     }
 }
 
@@ -169,10 +146,7 @@ async fn connections(config: &Config, pool: &PgPool) -> Finding {
         Err(error) => return unreadable("connections", &error, WHY_CONNECTIONS),
     };
     let wanted = config.database.max_connections;
-    let what = format!(
-        "{} of {} in use; this process takes up to {wanted}",
-        row.used, row.max
-    );
+    let what = format!("{} of {} in use; this process takes up to {wanted}", row.used, row.max);
     match i64::from(row.used) + i64::from(wanted) <= i64::from(row.max) {
         true => Finding::ok("connections", what, WHY_CONNECTIONS),
         false => {

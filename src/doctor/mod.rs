@@ -8,7 +8,7 @@ mod database;
 use serde::Serialize;
 
 use crate::{
-    clock::SystemClock,
+    clock::Clock,
     config::{Config, Environment, Flags},
 };
 
@@ -33,7 +33,7 @@ pub enum Status {
 }
 
 /// Runs every check.
-pub async fn examine(environment: &Environment, flags: &Flags) -> Vec<Finding> {
+pub async fn examine(environment: &Environment, flags: &Flags, clock: &dyn Clock) -> Vec<Finding> {
     const WHY: &str = "nothing else can be checked with a configuration that cannot be read";
     let config = match Config::load(environment, flags) {
         Ok(config) => config,
@@ -43,26 +43,17 @@ pub async fn examine(environment: &Environment, flags: &Flags) -> Vec<Finding> {
         }
     };
     let mut findings = vec![Finding::ok("config", "every key is known and fits", WHY)];
-    findings.extend(database::examine(&config, &SystemClock).await);
+    findings.extend(database::examine(&config, clock).await);
     findings
 }
 
 impl Finding {
     pub(super) fn ok(check: &'static str, what: impl Into<String>, why: &'static str) -> Self {
-        Self {
-            check,
-            status: Status::Ok,
-            what: what.into(),
-            why,
-            mend: String::new(),
-        }
+        Self { check, status: Status::Ok, what: what.into(), why, mend: String::new() }
     }
 
     pub(super) fn skipped(check: &'static str, what: impl Into<String>, why: &'static str) -> Self {
-        Self {
-            status: Status::Skipped,
-            ..Self::ok(check, what, why)
-        }
+        Self { status: Status::Skipped, ..Self::ok(check, what, why) }
     }
 
     pub(super) fn warn(
@@ -71,11 +62,7 @@ impl Finding {
         why: &'static str,
         mend: impl Into<String>,
     ) -> Self {
-        Self {
-            status: Status::Warn,
-            mend: mend.into(),
-            ..Self::ok(check, what, why)
-        }
+        Self { status: Status::Warn, mend: mend.into(), ..Self::ok(check, what, why) }
     }
 
     pub(super) fn fail(
@@ -84,9 +71,6 @@ impl Finding {
         why: &'static str,
         mend: impl Into<String>,
     ) -> Self {
-        Self {
-            status: Status::Fail,
-            ..Self::warn(check, what, why, mend)
-        }
+        Self { status: Status::Fail, ..Self::warn(check, what, why, mend) }
     }
 }

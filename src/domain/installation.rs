@@ -13,10 +13,7 @@ pub struct Installation {
 
 /// The one installation. The first migration makes it.
 pub async fn get(executor: impl PgExecutor<'_>) -> sqlx::Result<Installation> {
-    sqlx::query_as!(
-        Installation,
-        "select id, created_at from dalsegno.installation"
-    )
-    .fetch_one(executor)
-    .await
+    sqlx::query_as!(Installation, "select id, created_at from dalsegno.installation")
+        .fetch_one(executor)
+        .await
 }

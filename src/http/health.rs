@@ -29,10 +29,7 @@ pub(super) async fn livez() -> &'static str {
 
 pub(super) async fn readyz(State(app): State<App>) -> Result<impl IntoResponse, Problem> {
     if app.shutdown.soft.is_cancelled() {
-        return Err(Problem::unavailable(
-            "shutting_down",
-            "the service is shutting down",
-        ));
+        return Err(Problem::unavailable("shutting_down", "the service is shutting down"));
     }
     let state = tokio::time::timeout(READY_TIMEOUT, db::migration_state(&app.pool)).await;
     let detail = "the database does not answer; `dalsegno doctor` looks closer";
@@ -48,15 +45,9 @@ pub(super) async fn readyz(State(app): State<App>) -> Result<impl IntoResponse, 
         let detail = format!("{n_pending} migrations are missing: run `dalsegno migrate up`");
         return Err(Problem::unavailable("migrations_pending", detail));
     }
-    Ok(Json(Ready {
-        status: "ready",
-        migrations,
-    }))
+    Ok(Json(Ready { status: "ready", migrations }))
 }
 
 pub(super) async fn metrics(State(app): State<App>) -> impl IntoResponse {
-    (
-        [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")],
-        app.metrics.render(),
-    )
+    ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], app.metrics.render())
 }

@@ -28,19 +28,14 @@ pub enum Error {
     #[error(
         "{address} cannot be listened on; free it, or choose another with --set http.listen=127.0.0.1:0"
     )]
-    Bind {
-        address: SocketAddr,
-        source: std::io::Error,
-    },
+    Bind { address: SocketAddr, source: std::io::Error },
     #[error("the HTTP server failed")]
     Serve(#[source] std::io::Error),
 }
 
 pub async fn bind(config: &Config) -> Result<TcpListener, Error> {
     let address = config.listen;
-    TcpListener::bind(address)
-        .await
-        .map_err(|source| Error::Bind { address, source })
+    TcpListener::bind(address).await.map_err(|source| Error::Bind { address, source })
 }
 
 /// Serves until the soft shutdown, then lets open requests end until the hard one.
@@ -62,10 +57,7 @@ pub fn router(app: App) -> Router {
         .route("/metrics", get(health::metrics))
         .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::method_not_allowed)
-        .layer(TimeoutLayer::with_status_code(
-            StatusCode::GATEWAY_TIMEOUT,
-            timeout,
-        ))
+        .layer(TimeoutLayer::with_status_code(StatusCode::GATEWAY_TIMEOUT, timeout))
         .with_state(app)
 }
 

@@ -34,12 +34,7 @@ impl Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let body = serde_json::to_string(&self).unwrap_or_default();
-        (
-            self.status,
-            [(CONTENT_TYPE, "application/problem+json")],
-            body,
-        )
-            .into_response()
+        (self.status, [(CONTENT_TYPE, "application/problem+json")], body).into_response()
     }
 }
 

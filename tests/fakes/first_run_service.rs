@@ -21,10 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ..Config::default()
     };
     let runtime = tokio::runtime::Runtime::new()?;
-    runtime.block_on(serve(
-        config,
-        mode.first().is_some_and(|mode| mode == "once"),
-    ))
+    runtime.block_on(serve(config, mode.first().is_some_and(|mode| mode == "once")))
 }
 
 async fn serve(config: Config, once: bool) -> Result<(), Box<dyn std::error::Error>> {

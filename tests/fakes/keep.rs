@@ -4,12 +4,16 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use dalsegno::db::embedded;
 use rustix::fs::FlockOperation;
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::protocol::{Result, SharedCluster, lock, remove_if_there, try_lock};
+
+/// Long enough for any process to notice that it was killed.
+const STRAYS_LIMIT: Duration = Duration::from_secs(5);
 
 /// Runs until nobody uses the cluster any more; a second keeper for it returns at once.
 pub fn keep(cluster: &SharedCluster) -> Result<()> {
@@ -20,15 +24,14 @@ pub fn keep(cluster: &SharedCluster) -> Result<()> {
         return Ok(());
     }
     make_own_folder(&cluster.data_dir)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let postgres = embedded::start(&cluster.config()).await?;
         fs::write(cluster.ready(), "")?;
         let _users = wait_until_unused(cluster).await?;
         fs::remove_file(cluster.ready())?;
         postgres.stop().await?;
+        end_strays(&cluster.data_dir);
         remove_cluster(&cluster.data_dir)
     })
 }
@@ -60,10 +63,39 @@ fn make_own_folder(path: &Path) -> Result<()> {
         return Err(format!("{} belongs to somebody else; remove it", path.display()).into());
     }
     // Rather open: as root, the server's account has to pass through.
-    Ok(fs::set_permissions(
-        path,
-        fs::Permissions::from_mode(0o755),
-    )?)
+    Ok(fs::set_permissions(path, fs::Permissions::from_mode(0o755))?)
+}
+
+/// Ends the servers that killed tests have left in their scratch folders, and waits for their end.
+fn end_strays(data_dir: &Path) {
+    let deadline = Instant::now() + STRAYS_LIMIT;
+    loop {
+        let strays = postgres_processes_below(data_dir);
+        if strays.is_empty() || Instant::now() > deadline {
+            return;
+        }
+        for stray in strays {
+            let _ = kill_process(stray, Signal::KILL);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Where there is no `/proc`, strays are left to be ended by hand.
+fn postgres_processes_below(folder: &Path) -> Vec<Pid> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let works_below = |process: &Path| {
+        fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd.starts_with(folder))
+            && fs::read_to_string(process.join("comm"))
+                .is_ok_and(|name| name.contains("postgres") || name.contains("initdb"))
+    };
+    entries
+        .flatten()
+        .filter(|entry| works_below(&entry.path()))
+        .filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?))
+        .collect()
 }
 
 fn remove_cluster(data_dir: &Path) -> Result<()> {

@@ -36,14 +36,10 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// Joins, proves that the cluster lives, and leaves by ending.
 fn use_once(cluster: &SharedCluster) -> Result<(), Box<dyn Error>> {
     let joined = cluster.join()?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let pid: i32 = runtime.block_on(async {
         let mut connection = PgConnection::connect_with(&joined.options).await?;
-        let pid = sqlx::query_scalar("SELECT pg_backend_pid()")
-            .fetch_one(&mut connection)
-            .await?;
+        let pid = sqlx::query_scalar("SELECT pg_backend_pid()").fetch_one(&mut connection).await?;
         connection.close().await?;
         Ok::<_, sqlx::Error>(pid)
     })?;

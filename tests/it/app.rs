@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use chrono::{TimeZone as _, Utc};
+use chrono::{DateTime, TimeZone as _, Utc};
 use dalsegno::{
     app::App,
     clock::ManualClock,
@@ -42,7 +42,6 @@ pub struct TestDatabase {
 /// A running service.
 pub struct TestApp {
     pub pool: PgPool,
-    pub clock: ManualClock,
     pub address: SocketAddr,
     pub shutdown: Shutdown,
     server: JoinHandle<Result<(), http::Error>>,
@@ -70,11 +69,7 @@ impl TestDatabase {
     }
 
     pub async fn pool(&self) -> PgPool {
-        PgPoolOptions::new()
-            .max_connections(10)
-            .connect_with(self.options.clone())
-            .await
-            .unwrap()
+        PgPoolOptions::new().max_connections(10).connect_with(self.options.clone()).await.unwrap()
     }
 
     /// What `DATABASE_URL` has to be for this database.
@@ -85,16 +80,8 @@ impl TestDatabase {
     async fn create(template: &str) -> Self {
         let admin = cluster::connect_options().await;
         let name = format!("test_{}", Uuid::new_v4().simple());
-        execute(
-            &admin,
-            &format!("create database {name} template {template}"),
-        )
-        .await;
-        Self {
-            options: admin.clone().database(&name),
-            name,
-            admin,
-        }
+        execute(&admin, &format!("create database {name} template {template}")).await;
+        Self { options: admin.clone().database(&name), name, admin }
     }
 }
 
@@ -102,9 +89,7 @@ impl Drop for TestDatabase {
     fn drop(&mut self) {
         let (admin, name) = (self.admin.clone(), self.name.clone());
         let drop = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build();
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let sql = format!("drop database if exists {name} with (force)");
             runtime.unwrap().block_on(execute(&admin, &sql));
         });
@@ -121,18 +106,16 @@ impl TestApp {
     pub async fn start_on(database: TestDatabase) -> Self {
         let config = Config::load(&Environment::default(), &Flags::default()).unwrap();
         let telemetry = telemetry::init(&config.log).unwrap();
-        let clock = ManualClock::at(Utc.with_ymd_and_hms(2026, 11, 20, 12, 0, 0).unwrap());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let app = App {
             config: Arc::new(config),
             pool: database.pool().await,
-            clock: Arc::new(clock.clone()),
+            clock: Arc::new(ManualClock::at(noon())),
             metrics: telemetry.metrics.clone(),
             shutdown: Shutdown::new(),
         };
         Self {
             pool: app.pool.clone(),
-            clock,
             address: listener.local_addr().unwrap(),
             shutdown: app.shutdown.clone(),
             server: tokio::spawn(http::run(app, listener)),
@@ -147,12 +130,13 @@ impl TestApp {
     /// Asks the service to stop and waits until its server has.
     pub async fn stop(self) {
         self.shutdown.soft.cancel();
-        tokio::time::timeout(SOON, self.server)
-            .await
-            .unwrap()
-            .unwrap()
-            .unwrap();
+        tokio::time::timeout(SOON, self.server).await.unwrap().unwrap().unwrap();
     }
+}
+
+/// The hour at which every test begins, wherever and whenever it runs.
+pub fn noon() -> DateTime<Utc> {
+    Utc.with_ymd_and_hms(2026, 11, 20, 12, 0, 0).unwrap()
 }
 
 /// One request on a connection of its own.
@@ -163,15 +147,8 @@ pub async fn get(address: SocketAddr, path: &str) -> std::io::Result<Answer> {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await?;
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
-    let status = head
-        .split(' ')
-        .nth(1)
-        .and_then(|status| status.parse().ok());
-    Ok(Answer {
-        status: status.unwrap_or(0),
-        head: head.to_owned(),
-        body: body.to_owned(),
-    })
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+    Ok(Answer { status: status.unwrap_or(0), head: head.to_owned(), body: body.to_owned() })
 }
 
 /// Tries until `probe` gives a value, and fails the test after [`SOON`].
@@ -181,20 +158,14 @@ pub async fn eventually<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>
         if let Some(value) = probe().await {
             return value;
         }
-        assert!(
-            tokio::time::Instant::now() < deadline,
-            "not within {SOON:?}: {what}"
-        );
+        assert!(tokio::time::Instant::now() < deadline, "not within {SOON:?}: {what}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
 pub async fn execute(options: &PgConnectOptions, sql: &str) {
     let mut connection = PgConnection::connect_with(options).await.unwrap();
-    sqlx::raw_sql(sqlx::AssertSqlSafe(sql))
-        .execute(&mut connection)
-        .await
-        .unwrap();
+    sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute(&mut connection).await.unwrap();
     connection.close().await.unwrap();
 }
 
@@ -204,27 +175,18 @@ async fn template() -> String {
     let name = format!("template_{:016x}", fingerprint());
     let mut lock = PgConnection::connect_with(&admin).await.unwrap();
     // Tests of one process and of many processes meet here; the lock goes with the connection.
-    sqlx::query("select pg_advisory_lock(42)")
-        .execute(&mut lock)
-        .await
-        .unwrap();
+    sqlx::query("select pg_advisory_lock(42)").execute(&mut lock).await.unwrap();
     let exists =
         sqlx::query_scalar::<_, bool>("select exists (select from pg_database where datname = $1)");
     if !exists.bind(&name).fetch_one(&mut lock).await.unwrap() {
         // Renamed only when it is whole: a run that was killed leaves no half template.
         let building = format!("building_{}", Uuid::new_v4().simple());
         execute(&admin, &format!("create database {building}")).await;
-        let pool = PgPoolOptions::new()
-            .connect_with(admin.clone().database(&building))
-            .await;
+        let pool = PgPoolOptions::new().connect_with(admin.clone().database(&building)).await;
         let pool = pool.unwrap();
         db::migrate(&pool).await.unwrap();
         pool.close().await;
-        execute(
-            &admin,
-            &format!("alter database {building} rename to {name}"),
-        )
-        .await;
+        execute(&admin, &format!("alter database {building} rename to {name}")).await;
     }
     lock.close().await.unwrap();
     name
@@ -232,10 +194,8 @@ async fn template() -> String {
 
 fn fingerprint() -> u64 {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
-    let mut paths: Vec<_> = std::fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
+    let mut paths: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     let mut hasher = DefaultHasher::new();
     for path in paths {

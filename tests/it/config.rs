@@ -4,25 +4,16 @@ use dalsegno::config::{self, Config, Environment, Flags, Problem, Problems};
 
 const URL: &str = "postgres://app:hunter2@db.example:5432/app";
 
-fn load(environment: Environment, file: &str, set: &[(&str, &str)]) -> Result<Config, Problems> {
+fn load(environment: &Environment, file: &str, set: &[(&str, &str)]) -> Result<Config, Problems> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("dalsegno.toml");
     std::fs::write(&path, file).unwrap();
-    let set = set
-        .iter()
-        .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
-        .collect();
-    Config::load(
-        &environment,
-        &Flags {
-            file: Some(path),
-            set,
-        },
-    )
+    let set = set.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+    Config::load(environment, &Flags { file: Some(path), set })
 }
 
 fn problems(file: &str) -> Vec<Problem> {
-    load(Environment::default(), file, &[]).unwrap_err().0
+    load(&Environment::default(), file, &[]).unwrap_err().0
 }
 
 #[test]
@@ -41,7 +32,7 @@ fn each_layer_overrides_the_one_before() {
     let file = "[database]\nmax_connections = 21\n[http]\nrequest_timeout_secs = 22\n\
                 [shutdown]\nstop_timeout_secs = 23";
     let set = [("shutdown.stop_timeout_secs", "43")];
-    let config = load(environment, file, &set).unwrap();
+    let config = load(&environment, file, &set).unwrap();
     assert_eq!(config.http.request_timeout_secs, 22);
     assert_eq!(config.database.max_connections, 31);
     assert_eq!(config.shutdown.stop_timeout_secs, 43);
@@ -54,48 +45,25 @@ fn all_problems_are_reported_at_once() {
          [log]\nformat = \"yaml\"\n[database]\nacquire_timeout_secs = 9",
     );
     let keys: Vec<&str> = found.iter().map(|problem| problem.key.as_str()).collect();
-    assert_eq!(
-        keys,
-        [
-            "http.listen_on",
-            "log.format",
-            "database.acquire_timeout_secs"
-        ]
-    );
+    assert_eq!(keys, ["http.listen_on", "log.format", "database.acquire_timeout_secs"]);
     assert!(found[0].fix.contains("http.listen"), "{:?}", found[0]);
-    assert!(
-        found[1]
-            .message
-            .contains("expected one of `auto`, `pretty`, `json`")
-    );
+    assert!(found[1].message.contains("expected one of `auto`, `pretty`, `json`"));
     assert!(found[2].message.contains("http.request_timeout_secs = 3"));
-    assert!(
-        found
-            .iter()
-            .all(|problem| problem.origin.ends_with("dalsegno.toml"))
-    );
+    assert!(found.iter().all(|problem| problem.origin.ends_with("dalsegno.toml")));
 }
 
 #[test]
 fn wrong_types_in_one_section_do_not_hide_each_other() {
     let found = problems("[database]\nmax_connections = \"many\"\nacquire_timeout_secs = -1");
     let keys: Vec<&str> = found.iter().map(|problem| problem.key.as_str()).collect();
-    assert_eq!(
-        keys,
-        ["database.acquire_timeout_secs", "database.max_connections"]
-    );
+    assert_eq!(keys, ["database.acquire_timeout_secs", "database.max_connections"]);
 }
 
 #[test]
 fn unknown_variables_and_flags_are_found_too() {
     let environment = Environment::from([("DALSEGNO_HTTP__LISTN", "127.0.0.1:1")]);
-    let found = load(environment, "", &[("nonsense.at_all", "1")])
-        .unwrap_err()
-        .0;
-    assert_eq!(
-        found[0].origin,
-        "the environment variable DALSEGNO_HTTP__LISTN"
-    );
+    let found = load(&environment, "", &[("nonsense.at_all", "1")]).unwrap_err().0;
+    assert_eq!(found[0].origin, "the environment variable DALSEGNO_HTTP__LISTN");
     assert!(found[0].fix.starts_with("http.listen"));
     assert_eq!(found[1].origin, "the flag --set");
     assert!(found[1].fix.contains("dalsegno config template"));
@@ -112,15 +80,8 @@ fn a_value_can_come_from_a_file_of_its_own() {
     let config = Config::load(&environment, &flags).unwrap();
     assert!(config.database.url.is_some());
     let printed = config::print(&environment, &flags).unwrap();
-    let url = printed
-        .iter()
-        .find(|value| value.key == "database.url")
-        .unwrap();
-    assert!(
-        url.origin.contains("DALSEGNO_DATABASE__URL_FILE"),
-        "{}",
-        url.origin
-    );
+    let url = printed.iter().find(|value| value.key == "database.url").unwrap();
+    assert!(url.origin.contains("DALSEGNO_DATABASE__URL_FILE"), "{}", url.origin);
 }
 
 #[test]
@@ -133,23 +94,13 @@ fn a_file_that_is_missing_or_given_beside_the_value_is_a_problem() {
 
 #[test]
 fn database_url_and_the_pg_variables_name_the_server() {
-    for variable in [
-        ("DATABASE_URL", URL),
-        ("PGHOST", "db"),
-        ("PGDATABASE", "app"),
-    ] {
+    for variable in [("DATABASE_URL", URL), ("PGHOST", "db"), ("PGDATABASE", "app")] {
         let config = Config::load(&Environment::from([variable]), &Flags::default()).unwrap();
         assert!(config.database.url.is_some(), "{variable:?}");
     }
     // Only the role: still the private server.
     let environment = Environment::from([("PGUSER", "app")]);
-    assert!(
-        Config::load(&environment, &Flags::default())
-            .unwrap()
-            .database
-            .url
-            .is_none()
-    );
+    assert!(Config::load(&environment, &Flags::default()).unwrap().database.url.is_none());
 }
 
 #[test]
@@ -174,7 +125,7 @@ fn a_file_that_is_no_toml_is_one_problem() {
 
 #[test]
 fn the_template_is_a_configuration_and_changes_nothing() {
-    let config = load(Environment::default(), config::TEMPLATE, &[]).unwrap();
+    let config = load(&Environment::default(), config::TEMPLATE, &[]).unwrap();
     let defaults = Config::load(&Environment::default(), &Flags::default()).unwrap();
     assert_eq!(format!("{config:?}"), format!("{defaults:?}"));
 }

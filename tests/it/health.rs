@@ -10,10 +10,7 @@ async fn a_prepared_service_is_alive_and_ready() {
     let app = TestApp::start().await;
     assert_eq!(app.get("/livez").await.status, 200);
     let ready = app.get("/readyz").await;
-    assert_eq!(
-        (ready.status, ready.body.contains(r#""state":"current""#)),
-        (200, true)
-    );
+    assert_eq!((ready.status, ready.body.contains(r#""state":"current""#)), (200, true));
     app.stop().await;
 }
 
@@ -34,27 +31,16 @@ async fn without_its_schema_a_service_is_alive_but_not_ready() {
 #[tokio::test]
 async fn a_lost_database_is_not_ready_and_comes_back() {
     let database = TestDatabase::migrated().await;
-    let (admin, name) = (
-        database.options.clone().database("postgres"),
-        database.name.clone(),
-    );
+    let (admin, name) = (database.options.clone().database("postgres"), database.name.clone());
     let app = TestApp::start_on(database).await;
     assert_eq!(app.get("/readyz").await.status, 200);
     // Nobody may connect, and who is connected goes.
-    execute(
-        &admin,
-        &format!("alter database {name} allow_connections false"),
-    )
-    .await;
+    execute(&admin, &format!("alter database {name} allow_connections false")).await;
     let kill = "select pg_terminate_backend(pid) from pg_stat_activity where datname = ";
     execute(&admin, &format!("{kill} '{name}'")).await;
     assert_eq!(app.get("/readyz").await.status, 503);
     assert_eq!(app.get("/livez").await.status, 200);
-    execute(
-        &admin,
-        &format!("alter database {name} allow_connections true"),
-    )
-    .await;
+    execute(&admin, &format!("alter database {name} allow_connections true")).await;
     assert_eq!(app.get("/readyz").await.status, 200);
 }
 
@@ -75,11 +61,7 @@ async fn a_schema_from_a_newer_binary_is_ready() {
 async fn metrics_name_the_build() {
     let app = TestApp::start().await;
     let metrics = app.get("/metrics").await;
-    assert!(
-        metrics.body.contains("dalsegno_build_info{version="),
-        "{}",
-        metrics.body
-    );
+    assert!(metrics.body.contains("dalsegno_build_info{version="), "{}", metrics.body);
 }
 
 #[tokio::test]
@@ -87,10 +69,7 @@ async fn what_does_not_exist_is_a_problem_document() {
     let app = TestApp::start().await;
     let answer = app.get("/v1/nothing").await;
     let problem: Value = serde_json::from_str(&answer.body).unwrap();
-    assert_eq!(
-        (answer.status, &problem["code"]),
-        (404, &Value::from("not_found"))
-    );
+    assert_eq!((answer.status, &problem["code"]), (404, &Value::from("not_found")));
     assert_eq!(problem["retryable"], false);
 }
 

@@ -10,6 +10,7 @@
 mod app;
 mod cluster;
 mod config;
+mod doctor;
 mod embedded;
 mod health;
 mod migrations;

@@ -9,24 +9,15 @@ use crate::app::TestDatabase;
 
 /// Files `tests/data/migrations/<version>.sql` are loaded after their step, so that the next step meets rows.
 fn sample_data(migration: &Path) -> PathBuf {
-    let version = migration
-        .file_stem()
-        .unwrap()
-        .to_str()
-        .unwrap()
-        .split('_')
-        .next()
-        .unwrap();
+    let version = migration.file_stem().unwrap().to_str().unwrap().split('_').next().unwrap();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/migrations");
     folder.join(version).with_extension("sql")
 }
 
 fn migrations() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
-    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
+    let mut paths: Vec<PathBuf> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     paths
 }
@@ -39,10 +30,7 @@ async fn names(pool: &PgPool, sql: &'static str) -> Vec<String> {
 async fn each_step_works_on_the_data_of_the_step_before() {
     let database = TestDatabase::empty().await;
     let pool = database.pool().await;
-    sqlx::query("create schema dalsegno")
-        .execute(&pool)
-        .await
-        .unwrap();
+    sqlx::query("create schema dalsegno").execute(&pool).await.unwrap();
     for migration in migrations() {
         let sample = std::fs::read_to_string(sample_data(&migration));
         let sample =
@@ -76,10 +64,7 @@ async fn migrating_at_once_and_again_is_fine() {
     assert_eq!(state, MigrationState::Pending { n_pending: n_all });
     let (a, b, c) = tokio::join!(db::migrate(&pool), db::migrate(&pool), db::migrate(&pool));
     a.and(b).and(c).unwrap();
-    assert_eq!(
-        db::migration_state(&pool).await.unwrap(),
-        MigrationState::Current
-    );
+    assert_eq!(db::migration_state(&pool).await.unwrap(), MigrationState::Current);
 }
 
 #[tokio::test]
@@ -119,19 +104,11 @@ async fn every_constraint_has_words_or_is_internal() {
     assert!(!constraints.is_empty());
     for name in &constraints {
         let known = constraint::INTERNAL.contains(&name.as_str())
-            || constraint::WORDS
-                .iter()
-                .any(|mistake| mistake.constraint == name);
-        assert!(
-            known,
-            "{name} is neither in WORDS nor in INTERNAL of src/db/constraint.rs"
-        );
+            || constraint::WORDS.iter().any(|mistake| mistake.constraint == name);
+        assert!(known, "{name} is neither in WORDS nor in INTERNAL of src/db/constraint.rs");
     }
     let listed = constraint::WORDS.iter().map(|mistake| mistake.constraint);
     for name in listed.chain(constraint::INTERNAL.iter().copied()) {
-        assert!(
-            constraints.iter().any(|known| known == name),
-            "{name} is no constraint any more"
-        );
+        assert!(constraints.iter().any(|known| known == name), "{name} is no constraint any more");
     }
 }

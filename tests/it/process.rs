@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::{
     app::{SOON, TestDatabase, eventually, get},
+    cluster::scratch_folder,
     service::{Service, dalsegno, servers_below},
 };
 
@@ -20,24 +21,16 @@ fn stderr(output: &Output) -> String {
 async fn run(folder: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
     let mut command = dalsegno(folder);
     command.args(arguments).envs(environment.iter().copied());
-    tokio::time::timeout(SOON, command.output())
-        .await
-        .unwrap()
-        .unwrap()
+    tokio::time::timeout(SOON, command.output()).await.unwrap().unwrap()
 }
 
 fn finding<'a>(findings: &'a Value, check: &str) -> &'a Value {
-    findings
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|finding| finding["check"] == check)
-        .unwrap()
+    findings.as_array().unwrap().iter().find(|finding| finding["check"] == check).unwrap()
 }
 
 #[tokio::test]
 async fn ctrl_c_ends_the_service_and_its_postgres() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = scratch_folder();
     let mut service = Service::start(folder.path(), &[]).await;
     assert_eq!(get(service.address, "/readyz").await.unwrap().status, 200);
     assert!(service.words.contains(".dalsegno"), "{}", service.words);
@@ -45,15 +38,12 @@ async fn ctrl_c_ends_the_service_and_its_postgres() {
     service.signal("INT");
     assert_eq!(service.exit_code().await, 0);
     assert_eq!(servers_below(folder.path()), Vec::<u32>::new());
-    assert!(
-        service.log().contains("stopped"),
-        "the last line of the log got lost"
-    );
+    assert!(service.log().contains("stopped"), "the last line of the log got lost");
 }
 
 #[tokio::test]
 async fn a_given_server_is_used_and_migrated() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = scratch_folder();
     let database = TestDatabase::empty().await;
     let mut service = Service::start(folder.path(), &[("DATABASE_URL", &database.url())]).await;
     assert_eq!(get(service.address, "/readyz").await.unwrap().status, 200);
@@ -64,16 +54,12 @@ async fn a_given_server_is_used_and_migrated() {
 
 #[tokio::test]
 async fn a_second_signal_does_not_wait() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = scratch_folder();
     let database = TestDatabase::migrated().await;
     let mut service = Service::start(folder.path(), &[("DATABASE_URL", &database.url())]).await;
     // A request that never ends keeps the drain (1800 s) busy.
-    let mut stuck = tokio::net::TcpStream::connect(service.address)
-        .await
-        .unwrap();
-    tokio::io::AsyncWriteExt::write_all(&mut stuck, b"GET /livez HTTP/1.1\r\nHost:")
-        .await
-        .unwrap();
+    let mut stuck = tokio::net::TcpStream::connect(service.address).await.unwrap();
+    tokio::io::AsyncWriteExt::write_all(&mut stuck, b"GET /livez HTTP/1.1\r\nHost:").await.unwrap();
     service.signal("TERM");
     let refused = async || get(service.address, "/livez").await.is_err().then_some(());
     eventually("the listener closes", refused).await;
@@ -83,73 +69,49 @@ async fn a_second_signal_does_not_wait() {
 
 #[tokio::test]
 async fn a_second_service_on_the_folder_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = scratch_folder();
     let service = Service::start(folder.path(), &[]).await;
-    let second = run(
-        folder.path(),
-        &["serve", "--set", "http.listen=127.0.0.1:0"],
-        &[],
-    )
-    .await;
+    let second = run(folder.path(), &["serve", "--set", "http.listen=127.0.0.1:0"], &[]).await;
     assert_eq!(second.status.code(), Some(5), "{}", stderr(&second));
-    assert!(
-        stderr(&second).contains(&service.pid().to_string()),
-        "{}",
-        stderr(&second)
-    );
+    assert!(stderr(&second).contains(&service.pid().to_string()), "{}", stderr(&second));
 }
 
 #[tokio::test]
 async fn a_taken_port_is_a_conflict_that_says_what_to_do() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = scratch_folder();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let listen = format!("http.listen={}", taken.local_addr().unwrap());
     let output = run(folder.path(), &["--set", &listen, "--json"], &[]).await;
     assert_eq!(output.status.code(), Some(5));
     let error: Value = serde_json::from_str(stderr(&output).lines().last().unwrap()).unwrap();
     assert_eq!(error["code"], "conflict");
-    assert!(
-        error["error"]
-            .as_str()
-            .unwrap()
-            .contains("--set http.listen")
-    );
+    assert!(error["error"].as_str().unwrap().contains("--set http.listen"));
 }
 
 #[tokio::test]
 async fn doctor_is_content_with_a_running_service() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = scratch_folder();
     let _service = Service::start(folder.path(), &[]).await;
     let output = run(folder.path(), &["doctor", "--json"], &[]).await;
     assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
     let findings: Value = serde_json::from_str(&stdout(&output)).unwrap();
-    for check in [
-        "config",
-        "binaries",
-        "database",
-        "version",
-        "migrations",
-        "clock",
-        "connections",
-    ] {
+    for check in ["config", "binaries", "database", "version", "migrations", "clock", "connections"]
+    {
         assert_eq!(finding(&findings, check)["status"], "ok", "{findings:#}");
     }
 }
 
 #[tokio::test]
 async fn doctor_is_content_before_the_first_run() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = scratch_folder();
     let output = run(folder.path(), &["doctor"], &[]).await;
     assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
-    assert!(
-        !folder.path().join(".dalsegno").exists(),
-        "a diagnosis makes nothing"
-    );
+    assert!(!folder.path().join(".dalsegno").exists(), "a diagnosis makes nothing");
 }
 
 #[tokio::test]
 async fn doctor_names_an_unreachable_database() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = scratch_folder();
     let url = [("DATABASE_URL", "postgres://nobody@127.0.0.1:1/none")];
     let output = run(folder.path(), &["doctor", "--json"], &url).await;
     assert_eq!(output.status.code(), Some(8));
@@ -161,51 +123,27 @@ async fn doctor_names_an_unreachable_database() {
 
 #[tokio::test]
 async fn doctor_names_a_schema_that_is_missing() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = scratch_folder();
     let database = TestDatabase::empty().await;
     let url = [("DATABASE_URL", database.url())];
     let url: Vec<_> = url.iter().map(|(k, v)| (*k, v.as_str())).collect();
     let output = run(folder.path(), &["doctor", "--json"], &url).await;
     assert_eq!(output.status.code(), Some(8));
     let findings: Value = serde_json::from_str(&stdout(&output)).unwrap();
-    assert_eq!(
-        finding(&findings, "migrations")["mend"],
-        "dalsegno migrate up"
-    );
-    assert_eq!(
-        run(folder.path(), &["migrate", "status"], &url)
-            .await
-            .status
-            .code(),
-        Some(1)
-    );
-    assert_eq!(
-        run(folder.path(), &["migrate", "up"], &url)
-            .await
-            .status
-            .code(),
-        Some(0)
-    );
-    assert_eq!(
-        run(folder.path(), &["doctor"], &url).await.status.code(),
-        Some(0)
-    );
+    assert_eq!(finding(&findings, "migrations")["mend"], "dalsegno migrate up");
+    assert_eq!(run(folder.path(), &["migrate", "status"], &url).await.status.code(), Some(1));
+    assert_eq!(run(folder.path(), &["migrate", "up"], &url).await.status.code(), Some(0));
+    assert_eq!(run(folder.path(), &["doctor"], &url).await.status.code(), Some(0));
 }
 
 #[tokio::test]
 async fn config_check_prints_three_problems_and_exits_2() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = scratch_folder();
     let file = folder.path().join("bad.toml");
     let text = "[http]\nlissten = \"127.0.0.1:1\"\nrequest_timeout_secs = 5\n\
                 [log]\nformat = 7\n[database]\nacquire_timeout_secs = 6";
     std::fs::write(&file, text).unwrap();
-    let arguments = [
-        "config",
-        "check",
-        "--json",
-        "--config",
-        file.to_str().unwrap(),
-    ];
+    let arguments = ["config", "check", "--json", "--config", file.to_str().unwrap()];
     let output = run(folder.path(), &arguments, &[]).await;
     assert_eq!(output.status.code(), Some(2));
     let problems: Value = serde_json::from_str(&stdout(&output)).unwrap();
@@ -214,15 +152,11 @@ async fn config_check_prints_three_problems_and_exits_2() {
 
 #[tokio::test]
 async fn health_follows_the_service() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = scratch_folder();
     let mut service = Service::start(folder.path(), &[]).await;
     let listen = format!("http.listen={}", service.address);
-    let health = async || {
-        run(folder.path(), &["health", "--set", &listen], &[])
-            .await
-            .status
-            .code()
-    };
+    let health =
+        async || run(folder.path(), &["health", "--set", &listen], &[]).await.status.code();
     assert_eq!(health().await, Some(0));
     service.signal("TERM");
     service.exit_code().await;
@@ -231,7 +165,7 @@ async fn health_follows_the_service() {
 
 #[tokio::test]
 async fn a_worker_joins_the_running_service_and_stops() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = scratch_folder();
     let alone = Service::worker_alone(folder.path()).await;
     assert_eq!(alone.status.code(), Some(7), "{}", stderr(&alone));
     assert!(stderr(&alone).contains("DATABASE_URL"));
@@ -239,29 +173,16 @@ async fn a_worker_joins_the_running_service_and_stops() {
     let mut worker = Service::worker(folder.path()).await;
     worker.signal("TERM");
     assert_eq!(worker.exit_code().await, 0);
-    assert_eq!(
-        servers_below(folder.path()).len(),
-        1,
-        "the service's server is not the worker's"
-    );
+    assert_eq!(servers_below(folder.path()).len(), 1, "the service's server is not the worker's");
 }
 
 #[tokio::test]
 async fn usage_errors_exit_2_and_completions_print() {
-    let folder = tempfile::tempdir().unwrap();
-    assert_eq!(
-        run(folder.path(), &["no-such-verb"], &[])
-            .await
-            .status
-            .code(),
-        Some(2)
-    );
+    let folder = scratch_folder();
+    assert_eq!(run(folder.path(), &["no-such-verb"], &[]).await.status.code(), Some(2));
     let completions = run(folder.path(), &["completions", "bash"], &[]).await;
     assert!(stdout(&completions).contains("_dalsegno"));
     let pages = folder.path().to_str().unwrap();
-    assert_eq!(
-        run(folder.path(), &["man", pages], &[]).await.status.code(),
-        Some(0)
-    );
+    assert_eq!(run(folder.path(), &["man", pages], &[]).await.status.code(), Some(0));
     assert!(folder.path().join("dalsegno-doctor.1").exists());
 }

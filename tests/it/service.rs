@@ -58,10 +58,7 @@ impl Service {
         tokio::time::timeout(SOON, read).await.unwrap();
         let ready: serde_json::Value = serde_json::from_str(&words)
             .unwrap_or_else(|error| panic!("{error}: {words:?}\n{}", service.log()));
-        let address = ready["address"]
-            .as_str()
-            .unwrap()
-            .trim_start_matches("http://");
+        let address = ready["address"].as_str().unwrap().trim_start_matches("http://");
         service.address = address.parse().unwrap();
         service.words = words;
         service
@@ -78,10 +75,7 @@ impl Service {
 
     pub async fn worker_alone(folder: &Path) -> Output {
         let mut worker = command(env!("CARGO_BIN_EXE_worker-turns"), folder);
-        tokio::time::timeout(SOON, worker.output())
-            .await
-            .unwrap()
-            .unwrap()
+        tokio::time::timeout(SOON, worker.output()).await.unwrap().unwrap()
     }
 
     pub fn pid(&self) -> u32 {
@@ -90,20 +84,14 @@ impl Service {
 
     pub fn signal(&self, name: &str) {
         let pid = self.pid().to_string();
-        let sent = std::process::Command::new("kill")
-            .args(["-s", name, &pid])
-            .status();
+        let sent = std::process::Command::new("kill").args(["-s", name, &pid]).status();
         assert!(sent.unwrap().success());
     }
 
     pub async fn exit_code(&mut self) -> i32 {
         let status = tokio::time::timeout(SOON, self.child.wait()).await;
-        let status = status
-            .unwrap_or_else(|_| panic!("does not end: {}", self.log()))
-            .unwrap();
-        status
-            .code()
-            .unwrap_or_else(|| panic!("ended by a signal: {}", self.log()))
+        let status = status.unwrap_or_else(|_| panic!("does not end: {}", self.log())).unwrap();
+        status.code().unwrap_or_else(|| panic!("ended by a signal: {}", self.log()))
     }
 
     pub fn log(&self) -> String {
@@ -112,9 +100,7 @@ impl Service {
 
     fn spawn(mut command: Command, folder: &Path) -> Self {
         let log = folder.join(format!("stderr-{}", uuid::Uuid::new_v4()));
-        command
-            .stdout(Stdio::piped())
-            .stderr(std::fs::File::create(&log).unwrap());
+        command.stdout(Stdio::piped()).stderr(std::fs::File::create(&log).unwrap());
         Self {
             address: SocketAddr::from(([127, 0, 0, 1], 0)),
             words: String::new(),

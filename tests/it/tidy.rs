@@ -10,16 +10,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("app", &["clock", "config", "shutdown"]),
     (
         "cli",
-        &[
-            "config",
-            "db",
-            "doctor",
-            "http",
-            "serve",
-            "shutdown",
-            "telemetry",
-            "worker",
-        ],
+        &["clock", "config", "db", "doctor", "http", "serve", "shutdown", "telemetry", "worker"],
     ),
     ("clock", &[]),
     // Section structs live beside their component: `config` only puts them together.
@@ -29,18 +20,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("domain", &["clock", "db", "queue"]),
     ("http", &["app", "config", "db", "domain"]),
     ("main", &["cli"]),
-    (
-        "serve",
-        &[
-            "app",
-            "clock",
-            "config",
-            "db",
-            "http",
-            "shutdown",
-            "telemetry",
-        ],
-    ),
+    ("serve", &["app", "clock", "config", "db", "http", "shutdown", "telemetry"]),
     ("shutdown", &["config"]),
     ("telemetry", &["config"]),
     ("worker", &["config", "db", "shutdown"]),
@@ -73,28 +53,18 @@ fn files(folder: &str, extension: &str) -> Vec<(PathBuf, String)> {
 
 /// The lines before the tests of a file.
 fn lines(text: &str) -> usize {
-    text.lines()
-        .take_while(|line| *line != "#[cfg(test)]")
-        .count()
+    text.lines().take_while(|line| *line != "#[cfg(test)]").count()
 }
 
 /// `config` for `src/config/layers.rs`, `clock` for `src/clock.rs`.
 fn module(path: &Path) -> String {
-    let first = path
-        .components()
-        .nth(1)
-        .unwrap()
-        .as_os_str()
-        .to_str()
-        .unwrap();
+    let first = path.components().nth(1).unwrap().as_os_str().to_str().unwrap();
     first.trim_end_matches(".rs").to_owned()
 }
 
 /// The top-level modules that a text names: `crate::db::..` and `use crate::{db, http::..}`.
 fn named_modules(text: &str) -> BTreeSet<String> {
-    let code = text
-        .lines()
-        .filter(|line| !line.trim_start().starts_with("//"));
+    let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
     let code = code.collect::<Vec<_>>().join("\n");
     let mut named = BTreeSet::new();
     for after in code.split("crate::").skip(1) {
@@ -124,31 +94,19 @@ fn first_words(list: &str) -> Vec<String> {
 }
 
 fn word(text: &str) -> String {
-    text.chars()
-        .take_while(|c| c.is_alphanumeric() || *c == '_')
-        .collect()
+    text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
 }
 
 #[test]
 fn files_are_small() {
-    let sizes: Vec<_> = files("src", "rs")
-        .iter()
-        .map(|(p, t)| (lines(t), p.clone()))
-        .collect();
+    let sizes: Vec<_> = files("src", "rs").iter().map(|(p, t)| (lines(t), p.clone())).collect();
     for (n_lines, path) in &sizes {
-        assert!(
-            *n_lines <= MAX_LINES,
-            "{} has {n_lines} lines",
-            path.display()
-        );
+        assert!(*n_lines <= MAX_LINES, "{} has {n_lines} lines", path.display());
     }
     let mut n_lines: Vec<usize> = sizes.iter().map(|(n, _)| *n).collect();
     n_lines.sort_unstable();
     let median = n_lines[n_lines.len() / 2];
-    assert!(
-        median <= MAX_MEDIAN_LINES,
-        "the median file has {median} lines"
-    );
+    assert!(median <= MAX_MEDIAN_LINES, "the median file has {median} lines");
 }
 
 #[test]
@@ -156,13 +114,7 @@ fn entry_points_hold_no_logic() {
     for (path, text) in files("workers", "rs") {
         assert!(lines(&text) <= 40, "{}", path.display());
     }
-    assert!(
-        std::fs::read_to_string(root().join("src/main.rs"))
-            .unwrap()
-            .lines()
-            .count()
-            <= 30
-    );
+    assert!(std::fs::read_to_string(root().join("src/main.rs")).unwrap().lines().count() <= 30);
 }
 
 #[test]
@@ -187,15 +139,10 @@ fn modules_name_only_what_they_may() {
 fn every_edge_is_used() {
     let mut used: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (path, text) in files("src", "rs") {
-        used.entry(module(&path))
-            .or_default()
-            .extend(named_modules(&text));
+        used.entry(module(&path)).or_default().extend(named_modules(&text));
     }
     for (module, _) in EDGES {
-        assert!(
-            used.contains_key(*module),
-            "{module} is in EDGES, but not in src"
-        );
+        assert!(used.contains_key(*module), "{module} is in EDGES, but not in src");
     }
 }
 
@@ -205,22 +152,12 @@ fn no_test_file_is_forgotten() {
     for (path, _) in files("tests/it", "rs") {
         let name = module_of_test(&path);
         let listed = name == "main" || main.lines().any(|line| line == format!("mod {name};"));
-        assert!(
-            listed,
-            "{} is no module of tests/it/main.rs",
-            path.display()
-        );
+        assert!(listed, "{} is no module of tests/it/main.rs", path.display());
     }
 }
 
 fn module_of_test(path: &Path) -> String {
-    let third = path
-        .components()
-        .nth(2)
-        .unwrap()
-        .as_os_str()
-        .to_str()
-        .unwrap();
+    let third = path.components().nth(2).unwrap().as_os_str().to_str().unwrap();
     third.trim_end_matches(".rs").to_owned()
 }
 
@@ -242,10 +179,7 @@ fn tables_are_named_in_their_own_module_only() {
             }
         }
     }
-    assert!(
-        !owner.is_empty(),
-        "no table was found: the test looks for the wrong words"
-    );
+    assert!(!owner.is_empty(), "no table was found: the test looks for the wrong words");
 }
 
 #[test]
@@ -267,21 +201,13 @@ fn every_dependency_has_its_reason() {
 #[test]
 fn invariants_name_tests_that_exist() {
     let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
-    let tests: String = files("tests/it", "rs")
-        .into_iter()
-        .map(|(_, text)| text)
-        .collect();
+    let tests: String = files("tests/it", "rs").into_iter().map(|(_, text)| text).collect();
     let mut n_named = 0;
-    for named in text
-        .split('`')
-        .filter(|part| part.starts_with("tests/it/") && part.contains("::"))
+    for named in text.split('`').filter(|part| part.starts_with("tests/it/") && part.contains("::"))
     {
         let (file, test) = named.split_once("::").unwrap();
         assert!(root().join(file).exists(), "{file} does not exist");
-        assert!(
-            tests.contains(&format!("fn {test}(")),
-            "{named} does not exist"
-        );
+        assert!(tests.contains(&format!("fn {test}(")), "{named} does not exist");
         n_named += 1;
     }
     assert!(n_named > 0);

@@ -67,11 +67,7 @@ fn parse_user(line: &str) -> Option<Account> {
     let name = fields.next().filter(|name| !name.starts_with('#'))?;
     let uid = fields.nth(1)?.parse().ok()?;
     let gid = fields.next()?.parse().ok()?;
-    Some(Account {
-        name: name.to_owned(),
-        uid,
-        gid,
-    })
+    Some(Account { name: name.to_owned(), uid, gid })
 }
 
 fn owner_of(cluster: &Path, users: &[Account]) -> Option<Account> {
@@ -115,10 +111,7 @@ mod tests {
             "# a comment:*:7:7\nroot:x:0:0::/root:/bin/sh\nnobody:x:65534:65533::/:/no\npostgres:x:101:104:,,,:/:/b",
         );
         let picked = pick(None, &users).unwrap();
-        assert_eq!(
-            (picked.name.as_str(), picked.uid, picked.gid),
-            ("postgres", 101, 104)
-        );
+        assert_eq!((picked.name.as_str(), picked.uid, picked.gid), ("postgres", 101, 104));
         assert_eq!(pick(Some("nobody"), &users).unwrap().gid, 65533);
     }
 
@@ -127,11 +120,6 @@ mod tests {
         let users = users("root:x:0:0::/root:/bin/sh");
         assert!(pick(Some("root"), &users).is_err());
         assert!(pick(Some("ghost"), &users).is_err());
-        assert!(
-            pick(None, &users)
-                .unwrap_err()
-                .to_string()
-                .contains("run_as")
-        );
+        assert!(pick(None, &users).unwrap_err().to_string().contains("run_as"));
     }
 }

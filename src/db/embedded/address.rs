@@ -34,14 +34,10 @@ impl Address {
         let fits =
             path.as_os_str().len() <= SOCKET_PATH_LIMIT && path.to_str().is_some_and(is_plain);
         match listen {
-            Listen::Socket if !fits => Err(Error::SocketPathTooLong {
-                path,
-                limit: SOCKET_PATH_LIMIT,
-            }),
-            Listen::Socket | Listen::Auto if fits => Ok(Self::Socket {
-                folder,
-                port: SOCKET_PORT,
-            }),
+            Listen::Socket if !fits => {
+                Err(Error::SocketPathTooLong { path, limit: SOCKET_PATH_LIMIT })
+            }
+            Listen::Socket | Listen::Auto if fits => Ok(Self::Socket { folder, port: SOCKET_PORT }),
             _ => Self::free_port(),
         }
     }
@@ -57,10 +53,7 @@ impl Address {
     /// Where a running server says that it listens.
     pub fn recorded(record: &PidFile) -> Self {
         match &record.socket_folder {
-            Some(folder) => Self::Socket {
-                folder: folder.clone(),
-                port: record.port,
-            },
+            Some(folder) => Self::Socket { folder: folder.clone(), port: record.port },
             None => Self::Loopback { port: record.port },
         }
     }
@@ -102,9 +95,7 @@ impl Address {
         let address = listener.and_then(|listener| listener.local_addr());
         let address =
             address.map_err(Error::folder("find a free port on", "127.0.0.1".as_ref()))?;
-        Ok(Self::Loopback {
-            port: address.port(),
-        })
+        Ok(Self::Loopback { port: address.port() })
     }
 }
 
@@ -126,6 +117,5 @@ pub(super) fn read_password(home: &Home) -> Result<SecretString, Error> {
 /// `unix_socket_directories` is a comma-separated list with its own quoting, and a leading `@`
 /// means something else.
 fn is_plain(path: &str) -> bool {
-    path.chars()
-        .all(|c| !matches!(c, ',' | '"' | '\n') && !c.is_whitespace())
+    path.chars().all(|c| !matches!(c, ',' | '"' | '\n') && !c.is_whitespace())
 }

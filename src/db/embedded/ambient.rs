@@ -9,13 +9,8 @@ use std::ffi::OsString;
 use crate::config::Environment;
 
 /// What a server needs to find its own libraries and temporary files.
-const KEPT: [&str; 5] = [
-    "PATH",
-    "LD_LIBRARY_PATH",
-    "DYLD_LIBRARY_PATH",
-    "DYLD_FALLBACK_LIBRARY_PATH",
-    "TMPDIR",
-];
+const KEPT: [&str; 5] =
+    ["PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH", "TMPDIR"];
 
 /// The environment of the server's processes.
 #[derive(Debug, Clone)]

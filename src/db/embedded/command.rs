@@ -48,16 +48,10 @@ impl Runner {
         let mut command = self.command(program, Path::new("/"));
         command.arg(argument).stdin(Stdio::null());
         let answer = tokio::time::timeout(QUESTION_LIMIT, output(command));
-        let answer = answer
-            .await
-            .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+        let answer = answer.await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
         if !answer.status.success() {
             let said = String::from_utf8_lossy(&answer.stderr);
-            return Err(io::Error::other(format!(
-                "{}: {}",
-                answer.status,
-                said.trim()
-            )));
+            return Err(io::Error::other(format!("{}: {}", answer.status, said.trim())));
         }
         Ok(String::from_utf8_lossy(&answer.stdout).trim().to_owned())
     }
@@ -66,10 +60,7 @@ impl Runner {
 /// Runs a command to its end; it is killed when the caller loses interest.
 pub(super) async fn output(command: Command) -> io::Result<Output> {
     let mut command = tokio::process::Command::from(command);
-    command
-        .kill_on_drop(true)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    command.kill_on_drop(true).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn()?;
     // Dropped at once because it may own a lock as the child's standard input.
     drop(command);
@@ -80,10 +71,6 @@ pub(super) async fn output(command: Command) -> io::Result<Output> {
 #[cfg(not(target_os = "linux"))]
 #[expect(clippy::disallowed_methods, reason = "asks the system, not Postgres")]
 pub(super) fn list_processes() -> String {
-    let listing = Command::new("/bin/ps")
-        .args(["-axww", "-o", "pid=,command="])
-        .output();
-    listing
-        .map(|listing| String::from_utf8_lossy(&listing.stdout).into_owned())
-        .unwrap_or_default()
+    let listing = Command::new("/bin/ps").args(["-axww", "-o", "pid=,command="]).output();
+    listing.map(|listing| String::from_utf8_lossy(&listing.stdout).into_owned()).unwrap_or_default()
 }

@@ -6,11 +6,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot {action} {path}: {source}", path = path.display())]
-    Folder {
-        action: &'static str,
-        path: PathBuf,
-        source: io::Error,
-    },
+    Folder { action: &'static str, path: PathBuf, source: io::Error },
 
     #[error(
         "{holder} already runs on the data folder {data_dir}; stop it, or give this one a folder \
@@ -18,21 +14,14 @@ pub enum Error {
         holder = describe_holder(*holder),
         data_dir = data_dir.display()
     )]
-    AlreadyRunning {
-        data_dir: PathBuf,
-        holder: Option<u32>,
-    },
+    AlreadyRunning { data_dir: PathBuf, holder: Option<u32> },
 
     #[error(
         "no usable Postgres server binaries (14 to 18) on this machine{rejected}; {not_fetched}; \
          {install}, or name their folder with `bin_dir`, or set DATABASE_URL to a running server",
         rejected = describe_rejected(rejected)
     )]
-    NoServerBinaries {
-        rejected: Vec<String>,
-        not_fetched: String,
-        install: String,
-    },
+    NoServerBinaries { rejected: Vec<String>, not_fetched: String, install: String },
 
     #[error("`bin_dir` {path} has no usable Postgres server: {reason}; correct or remove the key", path = path.display())]
     BadBinDir { path: PathBuf, reason: String },
@@ -43,11 +32,7 @@ pub enum Error {
          with pg_upgrade or pg_dump, or move the folder away to begin with an empty database",
         folder = folder.display()
     )]
-    OtherMajor {
-        folder: PathBuf,
-        cluster: u32,
-        offered: String,
-    },
+    OtherMajor { folder: PathBuf, cluster: u32, offered: String },
 
     #[error(
         "{folder} exists but is no Postgres cluster; move it away, or choose another `data_dir`",
@@ -95,11 +80,7 @@ pub enum Error {
          need more: raise `start_timeout_secs`; the end of {log}:\n{tail}",
         log = log.display()
     )]
-    StartTimeout {
-        waited_secs: u64,
-        log: PathBuf,
-        tail: String,
-    },
+    StartTimeout { waited_secs: u64, log: PathBuf, tail: String },
 
     #[error(
         "processes of an earlier private Postgres still live in {folder}{pids} and do not end; end \
@@ -113,11 +94,7 @@ pub enum Error {
         "cannot connect to the private Postgres: {source}; the end of {log}:\n{tail}",
         log = log.display()
     )]
-    Connect {
-        source: sqlx::Error,
-        log: PathBuf,
-        tail: String,
-    },
+    Connect { source: sqlx::Error, log: PathBuf, tail: String },
 
     #[error("the private Postgres (pid {pid}) did not end within {waited_secs} s; end it by hand")]
     StopTimeout { pid: u32, waited_secs: u64 },
@@ -135,11 +112,7 @@ impl Error {
     /// For `map_err` on file operations: names what was attempted and where.
     pub(super) fn folder(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_path_buf();
-        move |source| Self::Folder {
-            action,
-            path,
-            source,
-        }
+        move |source| Self::Folder { action, path, source }
     }
 }
 
@@ -160,12 +133,8 @@ fn describe_rejected(rejected: &[String]) -> String {
 fn describe_pids(pids: &[u32]) -> String {
     match pids {
         [] => String::new(),
-        some => format!(
-            " (pids {})",
-            some.iter()
-                .map(u32::to_string)
-                .collect::<Vec<_>>()
-                .join(", ")
-        ),
+        some => {
+            format!(" (pids {})", some.iter().map(u32::to_string).collect::<Vec<_>>().join(", "))
+        }
     }
 }

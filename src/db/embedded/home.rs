@@ -79,11 +79,7 @@ impl Home {
     /// Stops a start on a folder that holds something else than a cluster.
     pub fn check_free_for_a_cluster(&self) -> Result<(), Error> {
         let is_taken = fs::read_dir(&self.root).is_ok_and(|mut entries| entries.next().is_some());
-        if is_taken {
-            Err(self.not_a_cluster())
-        } else {
-            Ok(())
-        }
+        if is_taken { Err(self.not_a_cluster()) } else { Ok(()) }
     }
 
     /// A name that tells this cluster's processes from all others, also where only their titles
@@ -93,9 +89,7 @@ impl Home {
     }
 
     fn not_a_cluster(&self) -> Error {
-        Error::NotACluster {
-            folder: self.root.clone(),
-        }
+        Error::NotACluster { folder: self.root.clone() }
     }
 }
 
@@ -145,10 +139,7 @@ pub(super) fn make_dir(path: &Path, mode: u32) -> Result<(), Error> {
 /// because the home may belong to a user whom the service must not serve as a writing hand.
 pub(super) fn own_file() -> OpenOptions {
     let mut options = OpenOptions::new();
-    options
-        .create(true)
-        .mode(0o600)
-        .custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+    options.create(true).mode(0o600).custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
     options
 }
 
@@ -160,10 +151,7 @@ fn check_reach(home: Home, account: Option<&Account>) -> Result<Home, Error> {
     let parent = home.root().parent().unwrap_or(home.root());
     match account {
         Some(account) if parent.exists() && !can_reach(account, parent) => {
-            Err(Error::Unreachable {
-                account: account.name.clone(),
-                folder: parent.to_path_buf(),
-            })
+            Err(Error::Unreachable { account: account.name.clone(), folder: parent.to_path_buf() })
         }
         _ => Ok(home),
     }
@@ -173,15 +161,10 @@ fn check_reach(home: Home, account: Option<&Account>) -> Result<Home, Error> {
 /// or deleted; its data is not ours to adopt or to remove, so the next free name is used.
 fn relocate(config: &Config, data_dir: &Path, account: &Account) -> Result<Home, Error> {
     make_dir(&config.fallback_dir, 0o755)?;
-    let base = config
-        .fallback_dir
-        .canonicalize()
-        .map_err(Error::folder("find", &config.fallback_dir))?;
+    let base =
+        config.fallback_dir.canonicalize().map_err(Error::folder("find", &config.fallback_dir))?;
     if !can_reach(account, &base) {
-        return Err(Error::Unreachable {
-            account: account.name.clone(),
-            folder: base,
-        });
+        return Err(Error::Unreachable { account: account.name.clone(), folder: base });
     }
     let name = digest(data_dir);
     let free = std::iter::once(base.join(&name))
@@ -202,8 +185,5 @@ fn relocate(config: &Config, data_dir: &Path, account: &Account) -> Result<Home,
 /// Sixteen hex digits that stand for a path.
 fn digest(path: &Path) -> String {
     let sum = Sha256::digest(path.as_os_str().as_bytes());
-    sum.iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    sum.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }

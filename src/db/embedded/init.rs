@@ -22,10 +22,8 @@ use super::{Error, Purpose, log_file, poll};
 
 /// Sorted by bytes, which never changes with the system's libraries, but with the letters of all
 /// languages where the system knows them.
-const LOCALES: [&[&str]; 2] = [
-    &["--lc-collate=C", "--lc-ctype=C.UTF-8"],
-    &["--lc-collate=C", "--lc-ctype=C"],
-];
+const LOCALES: [&[&str]; 2] =
+    [&["--lc-collate=C", "--lc-ctype=C.UTF-8"], &["--lc-collate=C", "--lc-ctype=C"]];
 
 pub(super) async fn create(
     home: &Home,
@@ -54,11 +52,7 @@ pub(super) async fn remove_drafts(home: &Home, deadline: Instant) -> Result<(), 
         return Ok(());
     };
     for entry in entries.flatten() {
-        if entry
-            .file_name()
-            .to_str()
-            .is_some_and(|name| name.starts_with(&prefix))
-        {
+        if entry.file_name().to_str().is_some_and(|name| name.starts_with(&prefix)) {
             remove_draft(&Home::at(entry.path()), deadline).await?;
         }
     }
@@ -83,25 +77,17 @@ fn draft_names(home: &Home) -> Option<(PathBuf, String)> {
 
 fn lay_out(draft: &Home, runner: &Runner) -> Result<(), Error> {
     // The server's account has to pass through, but has no business in reading.
-    let mode = if runner.account.is_some() {
-        0o711
-    } else {
-        0o700
-    };
+    let mode = if runner.account.is_some() { 0o711 } else { 0o700 };
     make_dir(draft.root(), mode)?;
     make_servers_dir(&draft.data(), runner)?;
     make_servers_dir(&draft.run(), runner)?;
     let path = draft.password_file();
     // Two random uuids: 244 bits from the system's generator.
     let password = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
-    let written = own_file()
-        .write(true)
-        .create_new(true)
-        .open(&path)
-        .and_then(|mut file| {
-            writeln!(file, "{password}")?;
-            file.sync_all()
-        });
+    let written = own_file().write(true).create_new(true).open(&path).and_then(|mut file| {
+        writeln!(file, "{password}")?;
+        file.sync_all()
+    });
     written.map_err(Error::folder("write the password", &path))?;
     // initdb reads it as the server's account; `finish` takes it back.
     give_to_server(&path, runner)
@@ -122,13 +108,7 @@ async fn run_initdb(
             .arg(draft.data())
             .arg("--pwfile")
             .arg(draft.password_file())
-            .args([
-                "--username",
-                SUPERUSER,
-                "--encoding=UTF8",
-                "--locale=C",
-                "--no-instructions",
-            ])
+            .args(["--username", SUPERUSER, "--encoding=UTF8", "--locale=C", "--no-instructions"])
             .args(["--auth-local=scram-sha-256", "--auth-host=scram-sha-256"])
             .args(locale)
             .arg(match purpose {
@@ -138,9 +118,8 @@ async fn run_initdb(
         if let Some(vacancy) = Vacancy::claim(draft)? {
             command.stdin(vacancy.into_stdin());
         }
-        let output = command::output(command)
-            .await
-            .map_err(|source| Error::Run { program, source })?;
+        let output =
+            command::output(command).await.map_err(|source| Error::Run { program, source })?;
         if output.status.success() {
             return Ok(());
         }
@@ -154,9 +133,7 @@ async fn run_initdb(
         }
     }
     let _ = fs::remove_dir_all(draft.root());
-    Err(Error::Initdb {
-        output: log_file::last_lines(&said),
-    })
+    Err(Error::Initdb { output: log_file::last_lines(&said) })
 }
 
 /// initdb has synced what it wrote; the folders and names around it are synced here.
@@ -172,9 +149,7 @@ fn finish(draft: &Home, home: &Home, runner: &Runner) -> Result<(), Error> {
 }
 
 fn sync_dir(path: &Path) -> Result<(), Error> {
-    File::open(path)
-        .and_then(|folder| folder.sync_all())
-        .map_err(Error::folder("sync", path))
+    File::open(path).and_then(|folder| folder.sync_all()).map_err(Error::folder("sync", path))
 }
 
 fn give_to_server(path: &Path, runner: &Runner) -> Result<(), Error> {

@@ -18,14 +18,8 @@ const TAIL_LINES: usize = 20;
 /// Opens the log for a server to append to, and says how long it is now.
 pub(super) fn open(path: &Path) -> Result<(File, u64), Error> {
     bound(path).map_err(Error::folder("bound the log", path))?;
-    let file = own_file()
-        .append(true)
-        .open(path)
-        .map_err(Error::folder("open the log", path))?;
-    let length = file
-        .metadata()
-        .map_err(Error::folder("look at", path))?
-        .len();
+    let file = own_file().append(true).open(path).map_err(Error::folder("open the log", path))?;
+    let length = file.metadata().map_err(Error::folder("look at", path))?.len();
     Ok((file, length))
 }
 
@@ -41,10 +35,7 @@ pub(super) fn bound(path: &Path) -> io::Result<()> {
     }
     let mut full = OpenOptions::new().read(true).write(true).open(path)?;
     full.seek(SeekFrom::Start(length - MAX_BYTES))?;
-    let mut aside = own_file()
-        .write(true)
-        .truncate(true)
-        .open(path.with_extension("log.1"))?;
+    let mut aside = own_file().write(true).truncate(true).open(path.with_extension("log.1"))?;
     io::copy(&mut (&full).take(MAX_BYTES), &mut aside)?;
     full.set_len(0)
 }
@@ -56,10 +47,7 @@ pub(super) fn tail(path: &Path, from_byte: u64) -> String {
 
 /// The last lines of an output.
 pub(super) fn last_lines(text: &str) -> String {
-    let lines: Vec<&str> = text
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .collect();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
 }
 

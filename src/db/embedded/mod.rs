@@ -90,10 +90,7 @@ pub async fn start(config: &Config) -> Result<Embedded, Error> {
         return Err(Error::AmbientOptions);
     }
     let data_dir = open_data_dir(&config.data_dir)?;
-    let mut locks = vec![FolderLock::take(
-        &FolderLock::path_in(&data_dir),
-        &data_dir,
-    )?];
+    let mut locks = vec![FolderLock::take(&FolderLock::path_in(&data_dir), &data_dir)?];
     let account = choose_account(config, &data_dir)?;
     let home = home::choose(config, &data_dir, account.as_ref())?;
     locks.extend(lock_elsewhere(&home, &data_dir)?);
@@ -137,9 +134,7 @@ pub async fn attach(config: &Config) -> Result<Option<Attached>, Error> {
 /// Whether a cluster has been made in the folder.
 pub fn exists(config: &Config) -> bool {
     let data_dir = config.data_dir.canonicalize();
-    let home = data_dir
-        .ok()
-        .and_then(|data_dir| home::find(&data_dir).ok().flatten());
+    let home = data_dir.ok().and_then(|data_dir| home::find(&data_dir).ok().flatten());
     home.is_some_and(|home| matches!(home.cluster_major(), Ok(Some(_))))
 }
 
@@ -151,16 +146,9 @@ pub async fn find_binaries(config: &Config) -> Result<String, Error> {
     };
     let home = home.unwrap_or_else(|| Home::at(config.data_dir.join("postgres")));
     let account = account::choose(config.run_as.as_deref(), None)?;
-    let runner = Runner {
-        account,
-        ambient: Ambient::read(),
-    };
+    let runner = Runner { account, ambient: Ambient::read() };
     let found = binaries::on_hand(config, &home, &runner).await?;
-    Ok(format!(
-        "PostgreSQL {} in {}",
-        found.major,
-        found.folder.display()
-    ))
+    Ok(format!("PostgreSQL {} in {}", found.major, found.folder.display()))
 }
 
 impl Embedded {
@@ -195,27 +183,14 @@ impl Attached {
 
 impl fmt::Display for Description {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            folder,
-            address,
-            major,
-            pid,
-        } = self;
-        write!(
-            f,
-            "private Postgres {major} (pid {pid}) on {address}, data in {}",
-            folder.display()
-        )
+        let Self { folder, address, major, pid } = self;
+        write!(f, "private Postgres {major} (pid {pid}) on {address}, data in {}", folder.display())
     }
 }
 
 fn open_data_dir(path: &Path) -> Result<PathBuf, Error> {
     // As root the server's account has to pass through; an ordinary user keeps it private.
-    let mode = if rustix::process::geteuid().is_root() {
-        0o755
-    } else {
-        0o700
-    };
+    let mode = if rustix::process::geteuid().is_root() { 0o755 } else { 0o700 };
     home::make_dir(path, mode)?;
     path.canonicalize().map_err(Error::folder("find", path))
 }
@@ -240,10 +215,7 @@ fn lock_elsewhere(home: &Home, data_dir: &Path) -> Result<Option<FolderLock>, Er
 async fn prepare(config: &Config, home: Home, account: Option<Account>) -> Result<Cluster, Error> {
     let start_limit = Duration::from_secs(config.start_timeout_secs);
     init::remove_drafts(&home, Instant::now() + start_limit).await?;
-    let runner = Runner {
-        account,
-        ambient: Ambient::read(),
-    };
+    let runner = Runner { account, ambient: Ambient::read() };
     let binaries = binaries::find(config, &home, &runner).await?;
     if home.cluster_major()?.is_none() {
         init::create(&home, &binaries, &runner, config.purpose).await?;

@@ -22,10 +22,7 @@ pub(super) struct Vacancy {
 impl Vacancy {
     pub fn claim(home: &Home) -> Result<Option<Self>, Error> {
         let path = home.occupied_file();
-        let file = own_file()
-            .write(true)
-            .open(&path)
-            .map_err(Error::folder("open", &path))?;
+        let file = own_file().write(true).open(&path).map_err(Error::folder("open", &path))?;
         Ok(try_lock(&file, &path)?.then_some(Self { file }))
     }
 

@@ -66,10 +66,7 @@ fn parse(text: &str) -> Option<PidFile> {
     Some(PidFile {
         pid,
         port: lines.get(3).and_then(|port| port.parse().ok()).unwrap_or(0),
-        socket_folder: lines
-            .get(4)
-            .filter(|folder| !folder.is_empty())
-            .map(PathBuf::from),
+        socket_folder: lines.get(4).filter(|folder| !folder.is_empty()).map(PathBuf::from),
         is_ready: lines.get(7) == Some(&"ready"),
     })
 }
@@ -81,12 +78,8 @@ mod tests {
     #[test]
     fn a_ready_server_on_a_socket() {
         let text = "4711\n/x/data\n1700000000\n5432\n/x/run\n\n  1234 5\nready   \n";
-        let expected = PidFile {
-            pid: 4711,
-            port: 5432,
-            socket_folder: Some("/x/run".into()),
-            is_ready: true,
-        };
+        let expected =
+            PidFile { pid: 4711, port: 5432, socket_folder: Some("/x/run".into()), is_ready: true };
         assert_eq!(parse(text), Some(expected));
     }
 
@@ -94,10 +87,7 @@ mod tests {
     fn a_server_on_loopback_that_still_starts() {
         let found =
             parse("4711\n/x/data\n1700000000\n6543\n\n127.0.0.1\n 12 3\nstarting\n").unwrap();
-        assert_eq!(
-            (found.port, found.socket_folder, found.is_ready),
-            (6543, None, false)
-        );
+        assert_eq!((found.port, found.socket_folder, found.is_ready), (6543, None, false));
     }
 
     #[test]

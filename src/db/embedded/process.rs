@@ -95,14 +95,10 @@ mod tests {
     #[test]
     fn titles_and_arguments_name_the_cluster() {
         let check = |command: &str| names_cluster(command, Path::new("/srv/x/data"), "dalsegno-ab");
-        assert!(check(
-            "/usr/lib/postgresql/15/bin/postgres -D /srv/x/data -c port=5432"
-        ));
+        assert!(check("/usr/lib/postgresql/15/bin/postgres -D /srv/x/data -c port=5432"));
         assert!(check("/opt/bin/initdb -D /srv/x/data"));
         assert!(check("postgres: dalsegno-ab: checkpointer "));
-        assert!(!check(
-            "/usr/lib/postgresql/15/bin/postgres -D /srv/x/data2"
-        ));
+        assert!(!check("/usr/lib/postgresql/15/bin/postgres -D /srv/x/data2"));
         assert!(!check("postgres: dalsegno-cd: checkpointer "));
         assert!(!check("vim -D /srv/x/data"));
     }

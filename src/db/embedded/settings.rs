@@ -19,6 +19,8 @@ shared_buffers = 128MB
 effective_cache_size = 1GB
 random_page_cost = 1.1
 jit = off
+# Not /dev/shm: containers have little of it, and a killed server would leave its part there.
+dynamic_shared_memory_type = mmap
 password_encryption = 'scram-sha-256'
 timezone = 'UTC'
 log_timezone = 'UTC'

@@ -24,24 +24,26 @@ pub async fn connect_options() -> PgConnectOptions {
     let joined = tokio::task::spawn_blocking(|| {
         JOINED.get_or_init(|| of_this_build().join().expect("the tests' Postgres"))
     });
-    joined
-        .await
-        .expect("joining the tests' Postgres")
-        .options
-        .clone()
+    joined.await.expect("joining the tests' Postgres").options.clone()
 }
 
 /// What `DATABASE_URL` has to be for one of its databases.
 pub fn url(database: &str) -> String {
-    let joined = JOINED
-        .get()
-        .expect("a test joins before it asks for addresses");
-    joined
-        .options
-        .clone()
-        .database(database)
-        .to_url_lossy()
-        .to_string()
+    let options = join().options.clone().database(database);
+    options.to_url_lossy().to_string()
+}
+
+/// A folder for a test that starts servers of its own. Whatever becomes of the test, the keeper ends
+/// what still runs in there and removes it.
+pub fn scratch_folder() -> tempfile::TempDir {
+    join();
+    let scratch = of_this_build().data_dir.join("scratch");
+    std::fs::create_dir_all(&scratch).expect("a place for scratch folders");
+    tempfile::Builder::new().prefix("").tempdir_in(scratch).expect("a scratch folder")
+}
+
+fn join() -> &'static Joined {
+    JOINED.get_or_init(|| of_this_build().join().expect("the tests' Postgres"))
 }
 
 /// One cluster per build folder: clones of the repository have one each.
@@ -59,11 +61,18 @@ fn of_this_build() -> SharedCluster {
 /// root, which a build folder often is not.
 pub fn short_folder(key: &Path) -> PathBuf {
     let sum = Sha256::digest(key.as_os_str().as_encoded_bytes());
-    let digest: String = sum
-        .iter()
-        .take(6)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let digest: String = sum.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
     let uid = rustix::process::geteuid().as_raw();
-    PathBuf::from(format!("/tmp/dalsegno-test-{uid}-{digest}"))
+    roomy_folder().join(format!("dalsegno-test-{uid}-{digest}"))
+}
+
+/// Memory where there is plenty of it: dozens of durable clusters would wait for the disk most of the
+/// time, and killing processes does not tell the two apart.
+fn roomy_folder() -> &'static Path {
+    let memory = Path::new("/dev/shm");
+    let free = rustix::fs::statvfs(memory).map_or(0, |found| found.f_bavail * found.f_frsize);
+    match free > 4 << 30 {
+        true => memory,
+        false => Path::new("/tmp"),
+    }
 }

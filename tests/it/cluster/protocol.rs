@@ -59,10 +59,7 @@ impl SharedCluster {
         let users = self.open("users")?;
         lock(&users, FlockOperation::LockShared)?;
         self.wait_for_keeper()?;
-        Ok(Joined {
-            options: self.attach()?,
-            _users: users,
-        })
+        Ok(Joined { options: self.attach()?, _users: users })
     }
 
     fn wait_for_keeper(&self) -> Result<()> {
@@ -71,11 +68,7 @@ impl SharedCluster {
         let mut launched: Option<Child> = None;
         while Instant::now() < deadline {
             if try_lock(&keeper)? {
-                if let Some(status) = launched
-                    .as_mut()
-                    .map(Child::try_wait)
-                    .transpose()?
-                    .flatten()
+                if let Some(status) = launched.as_mut().map(Child::try_wait).transpose()?.flatten()
                 {
                     return Err(format!(
                         "the keeper ended with {status}; see {}",
@@ -96,22 +89,12 @@ impl SharedCluster {
             }
             std::thread::sleep(PAUSE);
         }
-        Err(format!(
-            "the tests' Postgres did not start; see {}",
-            self.log().display()
-        )
-        .into())
+        Err(format!("the tests' Postgres did not start; see {}", self.log().display()).into())
     }
 
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the one place where tests start the keeper"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "the one place where tests start the keeper")]
     fn launch_keeper(&self) -> Result<Child> {
-        let log = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(self.log())?;
+        let log = OpenOptions::new().create(true).append(true).open(self.log())?;
         let child = Command::new(&self.keeper)
             .arg("keep")
             .args([&self.locks, &self.data_dir])
@@ -128,9 +111,7 @@ impl SharedCluster {
     fn attach(&self) -> Result<PgConnectOptions> {
         let config = self.config();
         let attached = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build();
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime
                 .map_err(|error| error.to_string())?
                 .block_on(embedded::attach(&config))
@@ -142,19 +123,11 @@ impl SharedCluster {
     }
 
     pub fn config(&self) -> Config {
-        Config {
-            data_dir: self.data_dir.clone(),
-            purpose: Purpose::Throwaway,
-            ..Config::default()
-        }
+        Config { data_dir: self.data_dir.clone(), purpose: Purpose::Throwaway, ..Config::default() }
     }
 
     pub fn open(&self, name: &str) -> io::Result<File> {
-        OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(self.locks.join(name))
+        OpenOptions::new().create(true).truncate(false).write(true).open(self.locks.join(name))
     }
 
     pub fn ready(&self) -> PathBuf {

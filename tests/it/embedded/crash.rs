@@ -41,9 +41,7 @@ impl Sentry {
 }
 
 fn acknowledged(lines: &[String]) -> impl Iterator<Item = i64> {
-    lines
-        .iter()
-        .filter_map(|line| line.strip_prefix("row ")?.parse().ok())
+    lines.iter().filter_map(|line| line.strip_prefix("row ")?.parse().ok())
 }
 
 /// Kills services at random moments, then asks a last one for all rows that were ever acknowledged.
@@ -59,11 +57,7 @@ async fn survive_kills(place: &Place, n_kills: usize, latest_ms: u64) {
     }
     let begun = Instant::now();
     let postgres = embedded::start(&place.config).await.unwrap();
-    println!(
-        "{} rows acknowledged, last start {:?}",
-        rows.len(),
-        begun.elapsed()
-    );
+    println!("{} rows acknowledged, last start {:?}", rows.len(), begun.elapsed());
     if !rows.is_empty() {
         let mut connection =
             <sqlx::PgConnection as sqlx::Connection>::connect_with(&postgres.connect_options())
@@ -73,17 +67,11 @@ async fn survive_kills(place: &Place, n_kills: usize, latest_ms: u64) {
             .fetch_all(&mut connection)
             .await
             .unwrap();
-        let lost: Vec<_> = rows
-            .iter()
-            .filter(|id| kept.binary_search(id).is_err())
-            .collect();
+        let lost: Vec<_> = rows.iter().filter(|id| kept.binary_search(id).is_err()).collect();
         assert!(lost.is_empty(), "lost {lost:?}");
     }
     postgres.stop().await.unwrap();
-    assert!(
-        sentry.most_at_once() <= 1,
-        "two servers worked on one folder"
-    );
+    assert!(sentry.most_at_once() <= 1, "two servers worked on one folder");
     let left: Vec<_> = fs::read_dir(&place.config.data_dir)
         .unwrap()
         .flatten()
@@ -144,12 +132,7 @@ async fn a_running_server_is_taken_over() {
 #[tokio::test]
 async fn a_stale_record_that_names_a_foreign_process_is_removed() {
     let place = Place::new();
-    embedded::start(&place.config)
-        .await
-        .unwrap()
-        .stop()
-        .await
-        .unwrap();
+    embedded::start(&place.config).await.unwrap().stop().await.unwrap();
     // This test's own process lives, but is no Postgres; its parent, too.
     for pid in [std::process::id(), 1] {
         let record = place.cluster().join("postmaster.pid");
@@ -164,10 +147,7 @@ async fn a_stale_record_that_names_a_foreign_process_is_removed() {
         chown(&record, Some(owner), None).unwrap();
         assert!(embedded::attach(&place.config).await.unwrap().is_none());
         let postgres = embedded::start(&place.config).await.unwrap();
-        assert_eq!(
-            count(postgres.connect_options(), "SELECT 1::bigint").await,
-            1
-        );
+        assert_eq!(count(postgres.connect_options(), "SELECT 1::bigint").await, 1);
         postgres.stop().await.unwrap();
     }
 }
@@ -200,21 +180,14 @@ async fn backends_that_outlive_service_and_server_are_waited_for_or_ended() {
     service.kill();
     busy.abort();
     let cluster = place.cluster();
-    let orphaned = wait_for(Duration::from_secs(5), || {
-        postmasters(&cluster).is_empty().then_some(())
-    });
+    let orphaned =
+        wait_for(Duration::from_secs(5), || postmasters(&cluster).is_empty().then_some(()));
     assert!(orphaned.is_some());
-    assert!(
-        !servers(&cluster).is_empty(),
-        "the busy backend should have outlived its server"
-    );
+    assert!(!servers(&cluster).is_empty(), "the busy backend should have outlived its server");
     let begun = Instant::now();
     let postgres = embedded::start(&place.config).await.unwrap();
     println!("start over an orphan {:?}", begun.elapsed());
-    assert_eq!(
-        count(postgres.connect_options(), "SELECT 1::bigint").await,
-        1
-    );
+    assert_eq!(count(postgres.connect_options(), "SELECT 1::bigint").await, 1);
     postgres.stop().await.unwrap();
 }
 
@@ -228,10 +201,7 @@ async fn neither_lock_reaches_the_server_and_the_terminal_does_not_either() {
         .flatten()
         .filter_map(|fd| fs::read_link(fd.path()).ok())
         .collect();
-    assert!(
-        open.iter().all(|path| !path.ends_with("service.lock")),
-        "{open:?}"
-    );
+    assert!(open.iter().all(|path| !path.ends_with("service.lock")), "{open:?}");
     let group = rustix::process::getpgid(rustix::process::Pid::from_raw(pid as i32)).unwrap();
     assert_ne!(group, rustix::process::getpgrp());
     postgres.stop().await.unwrap();

@@ -14,35 +14,18 @@ async fn a_second_service_is_told_who_holds_the_folder() {
     );
     assert!(error.to_string().contains("DATABASE_URL"), "{error}");
     postgres.stop().await.unwrap();
-    embedded::start(&place.config)
-        .await
-        .unwrap()
-        .stop()
-        .await
-        .unwrap();
+    embedded::start(&place.config).await.unwrap().stop().await.unwrap();
 }
 
 #[tokio::test]
 async fn a_cluster_of_another_major_version_is_refused() {
     let place = Place::new();
-    embedded::start(&place.config)
-        .await
-        .unwrap()
-        .stop()
-        .await
-        .unwrap();
+    embedded::start(&place.config).await.unwrap().stop().await.unwrap();
     fs::write(place.cluster().join("PG_VERSION"), "9\n").unwrap();
-    let error = embedded::start(&place.config)
-        .await
-        .unwrap_err()
-        .to_string();
-    for part in [
-        "Postgres 9",
-        "offers Postgres",
-        place.home().to_str().unwrap(),
-        "pg_upgrade",
-        "bin_dir",
-    ] {
+    let error = embedded::start(&place.config).await.unwrap_err().to_string();
+    for part in
+        ["Postgres 9", "offers Postgres", place.home().to_str().unwrap(), "pg_upgrade", "bin_dir"]
+    {
         assert!(error.contains(part), "{part} is missing in: {error}");
     }
 }
@@ -60,21 +43,9 @@ async fn a_folder_with_something_else_is_left_alone() {
 #[tokio::test]
 async fn errors_carry_the_end_of_the_servers_log() {
     let place = Place::new();
-    embedded::start(&place.config)
-        .await
-        .unwrap()
-        .stop()
-        .await
-        .unwrap();
-    fs::write(
-        place.cluster().join("postgresql.auto.conf"),
-        "shared_buffers = 'a lot'\n",
-    )
-    .unwrap();
-    let error = embedded::start(&place.config)
-        .await
-        .unwrap_err()
-        .to_string();
+    embedded::start(&place.config).await.unwrap().stop().await.unwrap();
+    fs::write(place.cluster().join("postgresql.auto.conf"), "shared_buffers = 'a lot'\n").unwrap();
+    let error = embedded::start(&place.config).await.unwrap_err().to_string();
     assert!(error.contains("shared_buffers"), "{error}");
 }
 
@@ -82,20 +53,11 @@ async fn errors_carry_the_end_of_the_servers_log() {
 async fn a_wrong_bin_dir_and_a_wrong_account_are_named() {
     let mut place = Place::new();
     place.config.bin_dir = Some(place.folder.path().join("no-such-folder"));
-    let error = embedded::start(&place.config)
-        .await
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.contains("no-such-folder") && error.contains("initdb"),
-        "{error}"
-    );
+    let error = embedded::start(&place.config).await.unwrap_err().to_string();
+    assert!(error.contains("no-such-folder") && error.contains("initdb"), "{error}");
     if rustix::process::geteuid().is_root() {
         place.config.run_as = Some("root".to_owned());
-        let error = embedded::start(&place.config)
-            .await
-            .unwrap_err()
-            .to_string();
+        let error = embedded::start(&place.config).await.unwrap_err().to_string();
         assert!(error.contains("run_as"), "{error}");
     }
 }
@@ -103,9 +65,7 @@ async fn a_wrong_bin_dir_and_a_wrong_account_are_named() {
 #[test]
 fn options_for_another_server_are_refused_in_words() {
     let place = Place::new();
-    let mut command = place.command(std::path::Path::new(env!(
-        "CARGO_BIN_EXE_first-run-service"
-    )));
+    let mut command = place.command(std::path::Path::new(env!("CARGO_BIN_EXE_first-run-service")));
     let output = command.env("PGOPTIONS", "-c no.such=1").output().unwrap();
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stderr).contains("AmbientOptions"));

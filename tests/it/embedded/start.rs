@@ -11,9 +11,7 @@ async fn data_survives_stop_and_start() {
     let begun = Instant::now();
     let postgres = embedded::start(&place.config).await.unwrap();
     println!("first start {:?}: {}", begun.elapsed(), postgres.describe());
-    let mut connection = PgConnection::connect_with(&postgres.connect_options())
-        .await
-        .unwrap();
+    let mut connection = PgConnection::connect_with(&postgres.connect_options()).await.unwrap();
     sqlx::query("CREATE TABLE kept AS SELECT 42::bigint AS value")
         .execute(&mut connection)
         .await
@@ -29,10 +27,7 @@ async fn data_survives_stop_and_start() {
     let warm = begun.elapsed();
     println!("warm start {warm:?}");
     assert!(warm < Duration::from_secs(2), "warm start took {warm:?}");
-    assert_eq!(
-        count(postgres.connect_options(), "SELECT value FROM kept").await,
-        42
-    );
+    assert_eq!(count(postgres.connect_options(), "SELECT value FROM kept").await, 42);
     postgres.stop().await.unwrap();
 }
 
@@ -40,9 +35,7 @@ async fn data_survives_stop_and_start() {
 async fn the_server_is_durable_private_and_speaks_utf8() {
     let place = Place::new();
     let postgres = embedded::start(&place.config).await.unwrap();
-    let pool = PgPool::connect_with(postgres.connect_options())
-        .await
-        .unwrap();
+    let pool = PgPool::connect_with(postgres.connect_options()).await.unwrap();
     for (setting, expected) in [
         ("fsync", "on"),
         ("full_page_writes", "on"),
@@ -57,24 +50,13 @@ async fn the_server_is_durable_private_and_speaks_utf8() {
             .bind(setting).fetch_one(&pool).await.unwrap();
         assert_eq!(found, expected, "{setting}");
     }
-    let lower: String = sqlx::query_scalar("SELECT lower('ÄÉ')")
-        .fetch_one(&pool)
-        .await
-        .unwrap();
+    let lower: String = sqlx::query_scalar("SELECT lower('ÄÉ')").fetch_one(&pool).await.unwrap();
     assert_eq!(lower, "äé");
     pool.close().await;
     let wrong = postgres.connect_options().password("guessed");
-    assert!(
-        PgConnection::connect_with(&wrong)
-            .await
-            .unwrap_err()
-            .to_string()
-            .contains("password")
-    );
+    assert!(PgConnection::connect_with(&wrong).await.unwrap_err().to_string().contains("password"));
     let mode = std::os::unix::fs::PermissionsExt::mode(
-        &std::fs::metadata(place.home().join("password"))
-            .unwrap()
-            .permissions(),
+        &std::fs::metadata(place.home().join("password")).unwrap().permissions(),
     );
     assert_eq!(mode & 0o777, 0o600);
     postgres.stop().await.unwrap();
@@ -86,10 +68,7 @@ async fn loopback_when_asked_for_and_when_the_path_is_long() {
     place.config.listen = Listen::Loopback;
     let postgres = embedded::start(&place.config).await.unwrap();
     assert!(postgres.describe().address.starts_with("127.0.0.1:"));
-    assert_eq!(
-        count(postgres.connect_options(), "SELECT 1::bigint").await,
-        1
-    );
+    assert_eq!(count(postgres.connect_options(), "SELECT 1::bigint").await, 1);
     postgres.stop().await.unwrap();
 
     let mut place = Place::new();
@@ -97,17 +76,11 @@ async fn loopback_when_asked_for_and_when_the_path_is_long() {
     let postgres = embedded::start(&place.config).await.unwrap();
     assert!(postgres.describe().address.starts_with("127.0.0.1:"));
     let attached = embedded::attach(&place.config).await.unwrap().unwrap();
-    assert_eq!(
-        count(attached.connect_options(), "SELECT 1::bigint").await,
-        1
-    );
+    assert_eq!(count(attached.connect_options(), "SELECT 1::bigint").await, 1);
     postgres.stop().await.unwrap();
 
     place.config.listen = Listen::Socket;
-    let error = embedded::start(&place.config)
-        .await
-        .unwrap_err()
-        .to_string();
+    let error = embedded::start(&place.config).await.unwrap_err().to_string();
     assert!(error.contains("longer than"), "{error}");
 }
 
@@ -115,22 +88,13 @@ async fn loopback_when_asked_for_and_when_the_path_is_long() {
 async fn other_processes_attach_without_owning() {
     let place = Place::new();
     assert!(embedded::attach(&place.config).await.unwrap().is_none());
-    assert!(
-        !place.config.data_dir.exists(),
-        "attaching must not create anything"
-    );
+    assert!(!place.config.data_dir.exists(), "attaching must not create anything");
     let postgres = embedded::start(&place.config).await.unwrap();
     let attached = embedded::attach(&place.config).await.unwrap().unwrap();
     assert_eq!(attached.pid(), postgres.describe().pid);
-    assert_eq!(
-        count(attached.connect_options(), "SELECT 1::bigint").await,
-        1
-    );
+    assert_eq!(count(attached.connect_options(), "SELECT 1::bigint").await, 1);
     drop(attached);
-    assert_eq!(
-        count(postgres.connect_options(), "SELECT 1::bigint").await,
-        1
-    );
+    assert_eq!(count(postgres.connect_options(), "SELECT 1::bigint").await, 1);
     postgres.stop().await.unwrap();
     assert!(embedded::attach(&place.config).await.unwrap().is_none());
 }
@@ -159,9 +123,7 @@ async fn a_dropped_service_ends_its_server() {
     drop(embedded::start(&place.config).await.unwrap());
     let cluster = place.cluster();
     let gone = tokio::task::spawn_blocking(move || {
-        wait_for(Duration::from_secs(10), || {
-            servers(&cluster).is_empty().then_some(())
-        })
+        wait_for(Duration::from_secs(10), || servers(&cluster).is_empty().then_some(()))
     });
     assert!(gone.await.unwrap().is_some());
 }

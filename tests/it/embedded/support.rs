@@ -20,10 +20,7 @@ pub struct Place {
 
 impl Place {
     pub fn new() -> Self {
-        let folder = tempfile::Builder::new()
-            .prefix("ds")
-            .tempdir_in("/tmp")
-            .unwrap();
+        let folder = crate::cluster::scratch_folder();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let config = Config {
             data_dir: folder.path().join("d"),
@@ -38,25 +35,17 @@ impl Place {
     }
 
     pub fn cluster(&self) -> PathBuf {
-        self.home()
-            .join("data")
-            .canonicalize()
-            .unwrap_or_else(|_| self.home().join("data"))
+        self.home().join("data").canonicalize().unwrap_or_else(|_| self.home().join("data"))
     }
 
     pub fn service(&self) -> Service {
         Service::spawn(self.command(Path::new(env!("CARGO_BIN_EXE_first-run-service"))))
     }
 
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "tests start the programs that they look at"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "tests start the programs that they look at")]
     pub fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
-        command
-            .arg(&self.config.data_dir)
-            .arg(&self.config.fallback_dir);
+        command.arg(&self.config.data_dir).arg(&self.config.fallback_dir);
         command
     }
 }
@@ -67,9 +56,7 @@ impl Drop for Place {
         for pid in postmasters(&self.cluster()) {
             send(pid, Signal::QUIT);
         }
-        wait_for(Duration::from_secs(10), || {
-            servers(&self.cluster()).is_empty().then_some(())
-        });
+        wait_for(Duration::from_secs(10), || servers(&self.cluster()).is_empty().then_some(()));
     }
 }
 
@@ -81,17 +68,11 @@ pub struct Service {
 
 impl Service {
     pub fn spawn(mut command: Command) -> Self {
-        let mut child = command
-            .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
-            .spawn()
-            .unwrap();
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
         let (sender, lines) = channel();
         let out = BufReader::new(child.stdout.take().unwrap());
         std::thread::spawn(move || {
-            out.lines()
-                .map_while(Result::ok)
-                .try_for_each(|line| sender.send(line))
+            out.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
         });
         Self { child, lines }
     }
@@ -115,9 +96,8 @@ impl Service {
     pub fn listen_for(&self, time: Duration) -> Vec<String> {
         let deadline = Instant::now() + time;
         let mut heard = Vec::new();
-        while let Ok(line) = self
-            .lines
-            .recv_timeout(deadline.saturating_duration_since(Instant::now()))
+        while let Ok(line) =
+            self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now()))
         {
             heard.push(line);
         }
@@ -143,18 +123,10 @@ impl Service {
 pub struct Random(u64);
 
 impl Random {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "DALSEGNO_TEST_SEED repeats a failed run"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "DALSEGNO_TEST_SEED repeats a failed run")]
     pub fn seeded() -> Self {
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap()
-            .as_nanos() as u64;
-        let given = std::env::var("DALSEGNO_TEST_SEED")
-            .ok()
-            .and_then(|seed| seed.parse().ok());
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
+        let given = std::env::var("DALSEGNO_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
         let seed = given.unwrap_or(now) | 1;
         println!("DALSEGNO_TEST_SEED={seed}");
         Self(seed)
@@ -195,10 +167,7 @@ pub fn servers(data: &Path) -> Vec<u32> {
 /// Those that are not children of another: there must never be two.
 pub fn postmasters(data: &Path) -> Vec<u32> {
     let all = servers(data);
-    all.iter()
-        .copied()
-        .filter(|pid| is_postmaster(*pid))
-        .collect()
+    all.iter().copied().filter(|pid| is_postmaster(*pid)).collect()
 }
 
 pub fn send(pid: u32, signal: Signal) {
@@ -207,10 +176,7 @@ pub fn send(pid: u32, signal: Signal) {
 
 pub async fn count(config: sqlx::postgres::PgConnectOptions, query: &'static str) -> i64 {
     let mut connection = PgConnection::connect_with(&config).await.unwrap();
-    let count = sqlx::query_scalar(query)
-        .fetch_one(&mut connection)
-        .await
-        .unwrap();
+    let count = sqlx::query_scalar(query).fetch_one(&mut connection).await.unwrap();
     connection.close().await.unwrap();
     count
 }
@@ -224,10 +190,8 @@ fn comm(pid: u32) -> String {
 fn is_postmaster(pid: u32) -> bool {
     let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let parent = stat
-        .rsplit(')')
-        .next()
-        .and_then(|rest| rest.split_whitespace().nth(1)?.parse().ok());
+    let parent =
+        stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1)?.parse().ok());
     String::from_utf8_lossy(&command).contains("\0-D\0")
         && parent.is_some_and(|parent| !comm(parent).contains("postgres"))
 }

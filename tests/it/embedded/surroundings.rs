@@ -21,27 +21,17 @@ async fn as_root_the_server_and_its_data_belong_to_somebody_else() {
     let mut place = Place::new();
     place.config.run_as = Some("nobody".to_owned());
     let postgres = embedded::start(&place.config).await.unwrap();
-    let server = fs::metadata(format!("/proc/{}", postgres.describe().pid))
-        .unwrap()
-        .uid();
+    let server = fs::metadata(format!("/proc/{}", postgres.describe().pid)).unwrap().uid();
     let data = fs::metadata(place.cluster()).unwrap();
     assert_ne!(server, 0);
     assert_eq!(data.uid(), server);
     assert_eq!(data.permissions().mode() & 0o777, 0o700);
-    assert_eq!(
-        fs::metadata(place.home().join("password")).unwrap().uid(),
-        0
-    );
+    assert_eq!(fs::metadata(place.home().join("password")).unwrap().uid(), 0);
     postgres.stop().await.unwrap();
     // The owner of the data decides from now on.
     place.config.run_as = None;
     let postgres = embedded::start(&place.config).await.unwrap();
-    assert_eq!(
-        fs::metadata(format!("/proc/{}", postgres.describe().pid))
-            .unwrap()
-            .uid(),
-        server
-    );
+    assert_eq!(fs::metadata(format!("/proc/{}", postgres.describe().pid)).unwrap().uid(), server);
     postgres.stop().await.unwrap();
 }
 
@@ -58,10 +48,7 @@ async fn below_a_closed_folder_the_cluster_is_linked_from_elsewhere() {
     let postgres = embedded::start(&place.config).await.unwrap();
     let target = fs::read_link(place.home()).unwrap();
     assert!(target.starts_with(&place.config.fallback_dir), "{target:?}");
-    assert_eq!(
-        count(postgres.connect_options(), "SELECT 1::bigint").await,
-        1
-    );
+    assert_eq!(count(postgres.connect_options(), "SELECT 1::bigint").await, 1);
     let attached = embedded::attach(&place.config).await.unwrap().unwrap();
     assert_eq!(attached.pid(), postgres.describe().pid);
     postgres.stop().await.unwrap();
@@ -74,10 +61,7 @@ async fn below_a_closed_folder_the_cluster_is_linked_from_elsewhere() {
     fs::create_dir(&copy.data_dir).unwrap();
     std::os::unix::fs::symlink(&target, copy.data_dir.join("postgres")).unwrap();
     let error = embedded::start(&copy).await.unwrap_err();
-    assert!(
-        matches!(error, embedded::Error::AlreadyRunning { .. }),
-        "{error}"
-    );
+    assert!(matches!(error, embedded::Error::AlreadyRunning { .. }), "{error}");
     postgres.stop().await.unwrap();
 
     // A deleted data folder does not bring its old cluster back, nor touch it.
@@ -88,10 +72,7 @@ async fn below_a_closed_folder_the_cluster_is_linked_from_elsewhere() {
     postgres.stop().await.unwrap();
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "tests start the programs that they look at"
-)]
+#[expect(clippy::disallowed_methods, reason = "tests start the programs that they look at")]
 #[test]
 fn an_ordinary_user_runs_it_alone() {
     if !is_root() {
@@ -108,18 +89,9 @@ fn an_ordinary_user_runs_it_alone() {
     fs::copy(env!("CARGO_BIN_EXE_first-run-service"), &program).unwrap();
     for _ in 0..2 {
         let mut command = Command::new("setpriv");
-        command
-            .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
-            .arg(&program);
-        command
-            .arg(&place.config.data_dir)
-            .arg(&place.config.fallback_dir)
-            .arg("once");
-        command
-            .env_clear()
-            .env("PATH", "/usr/bin:/bin")
-            .env("HOME", &home)
-            .current_dir(&home);
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program);
+        command.arg(&place.config.data_dir).arg(&place.config.fallback_dir).arg("once");
+        command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", &home).current_dir(&home);
         let mut service = Service::spawn(command);
         service.expect("READY ");
         service.expect("STOPPED");

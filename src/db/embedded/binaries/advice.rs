@@ -17,10 +17,7 @@ fn for_release(release: &str) -> &'static str {
         .filter_map(|line| line.split_once('='))
         .filter(|(key, _)| matches!(*key, "ID" | "ID_LIKE"))
         .flat_map(|(_, value)| value.trim_matches('"').split_whitespace());
-    families
-        .into_iter()
-        .find_map(for_family)
-        .unwrap_or("https://www.postgresql.org/download")
+    families.into_iter().find_map(for_family).unwrap_or("https://www.postgresql.org/download")
 }
 
 fn for_family(family: &str) -> Option<&'static str> {

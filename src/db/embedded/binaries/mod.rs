@@ -31,10 +31,7 @@ pub(super) async fn on_hand(
     home: &Home,
     runner: &Runner,
 ) -> Result<Binaries, Error> {
-    let offline = Config {
-        fetch: false,
-        ..config.clone()
-    };
+    let offline = Config { fetch: false, ..config.clone() };
     find(&offline, home, runner).await
 }
 
@@ -44,10 +41,7 @@ pub(super) async fn find(config: &Config, home: &Home, runner: &Runner) -> Resul
     if let Some(folder) = &config.bin_dir {
         let found = inspect(folder, runner)
             .await
-            .map_err(|reason| Error::BadBinDir {
-                path: folder.clone(),
-                reason,
-            })?;
+            .map_err(|reason| Error::BadBinDir { path: folder.clone(), reason })?;
         return fit(vec![found], cluster, home)?.ok_or_else(|| Error::BadBinDir {
             path: folder.clone(),
             reason: "its version is not one of 14 to 18".to_owned(),
@@ -100,10 +94,7 @@ async fn inspect(folder: &Path, runner: &Runner) -> Result<Binaries, String> {
     let answer = runner.ask(&folder.join("postgres"), "--version").await;
     let answer = answer.map_err(|error| format!("postgres --version fails: {error}"))?;
     let major = parse_major(&answer).ok_or_else(|| format!("unclear version {answer:?}"))?;
-    Ok(Binaries {
-        folder: folder.to_path_buf(),
-        major,
-    })
+    Ok(Binaries { folder: folder.to_path_buf(), major })
 }
 
 /// `postgres (PostgreSQL) 15.14 (Debian 15.14-1)` or `… 18beta1`.
@@ -115,20 +106,15 @@ fn parse_major(answer: &str) -> Option<u32> {
 
 fn fit(found: Vec<Binaries>, cluster: Option<u32>, home: &Home) -> Result<Option<Binaries>, Error> {
     let Some(cluster) = cluster else {
-        let supported = found
-            .into_iter()
-            .filter(|binaries| SUPPORTED_MAJORS.contains(&binaries.major));
+        let supported =
+            found.into_iter().filter(|binaries| SUPPORTED_MAJORS.contains(&binaries.major));
         // The first of several equals: the search goes from the nearest to the farthest.
         return Ok(supported.reduce(|best, next| if next.major > best.major { next } else { best }));
     };
     let offered = describe(&found);
     match found.into_iter().find(|binaries| binaries.major == cluster) {
         Some(binaries) => Ok(Some(binaries)),
-        None => Err(Error::OtherMajor {
-            folder: home.root().to_path_buf(),
-            cluster,
-            offered,
-        }),
+        None => Err(Error::OtherMajor { folder: home.root().to_path_buf(), cluster, offered }),
     }
 }
 
@@ -138,13 +124,9 @@ fn describe(found: &[Binaries]) -> String {
     majors.dedup();
     match majors.as_slice() {
         [] => "no Postgres server at all".to_owned(),
-        some => format!(
-            "Postgres {}",
-            some.iter()
-                .map(u32::to_string)
-                .collect::<Vec<_>>()
-                .join(", ")
-        ),
+        some => {
+            format!("Postgres {}", some.iter().map(u32::to_string).collect::<Vec<_>>().join(", "))
+        }
     }
 }
 
@@ -177,18 +159,12 @@ mod tests {
     use super::*;
 
     fn binaries(folder: &str, major: u32) -> Binaries {
-        Binaries {
-            folder: folder.into(),
-            major,
-        }
+        Binaries { folder: folder.into(), major }
     }
 
     #[test]
     fn versions_are_read() {
-        assert_eq!(
-            parse_major("postgres (PostgreSQL) 15.14 (Debian 15.14-1)"),
-            Some(15)
-        );
+        assert_eq!(parse_major("postgres (PostgreSQL) 15.14 (Debian 15.14-1)"), Some(15));
         assert_eq!(parse_major("postgres (PostgreSQL) 18beta1"), Some(18));
         assert_eq!(parse_major("mysqld 9"), None);
     }
@@ -203,14 +179,8 @@ mod tests {
             binaries("d", 17),
             binaries("e", 19),
         ];
-        assert_eq!(
-            fit(found.clone(), None, &home).unwrap(),
-            Some(binaries("c", 17))
-        );
-        assert_eq!(
-            fit(found.clone(), Some(15), &home).unwrap(),
-            Some(binaries("b", 15))
-        );
+        assert_eq!(fit(found.clone(), None, &home).unwrap(), Some(binaries("c", 17)));
+        assert_eq!(fit(found.clone(), Some(15), &home).unwrap(), Some(binaries("b", 15)));
         let error = fit(found, Some(16), &home).unwrap_err().to_string();
         assert!(
             error.contains("Postgres 16")

@@ -50,10 +50,8 @@ pub(super) async fn by_pg_config(runner: &Runner) -> Vec<PathBuf> {
 }
 
 pub(super) fn usual_folders(root: &Path) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = USUAL
-        .iter()
-        .flat_map(|pattern| matching(root, pattern))
-        .collect();
+    let mut found: Vec<PathBuf> =
+        USUAL.iter().flat_map(|pattern| matching(root, pattern)).collect();
     found.retain(|folder| has_server(folder));
     found
 }
@@ -86,10 +84,9 @@ fn matching(root: &Path, pattern: &str) -> Vec<PathBuf> {
     for step in pattern.split('/') {
         found = match step.split_once('*') {
             None => found.into_iter().map(|folder| folder.join(step)).collect(),
-            Some((before, after)) => found
-                .iter()
-                .flat_map(|folder| children(folder, before, after))
-                .collect(),
+            Some((before, after)) => {
+                found.iter().flat_map(|folder| children(folder, before, after)).collect()
+            }
         };
     }
     found
@@ -143,10 +140,8 @@ mod tests {
         fs::create_dir_all(machine.path().join("usr/lib/postgresql/14/bin")).unwrap();
         let mut found = usual_folders(machine.path());
         found.sort();
-        let mut expected: Vec<_> = folders
-            .iter()
-            .map(|folder| machine.path().join(folder))
-            .collect();
+        let mut expected: Vec<_> =
+            folders.iter().map(|folder| machine.path().join(folder)).collect();
         expected.sort();
         assert_eq!(found, expected);
     }

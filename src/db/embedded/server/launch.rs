@@ -93,8 +93,7 @@ impl Cluster {
     ) -> Result<Server, Error> {
         let begun = Instant::now();
         let (mut server, log_start) = self.spawn(vacancy, address)?;
-        self.wait_until_ready(&mut server, log_start, deadline)
-            .await?;
+        self.wait_until_ready(&mut server, log_start, deadline).await?;
         self.ensure_database(address)
             .await
             .map_err(|source| self.connect_error(source, log_start))?;
@@ -106,28 +105,19 @@ impl Cluster {
         settings::write(&self.home, self.purpose)?;
         init::make_servers_dir(&self.home.run(), &self.runner)?;
         let (log, log_start) = log_file::open(&self.home.log_file())?;
-        let second = log
-            .try_clone()
-            .map_err(Error::folder("open the log", &self.home.log_file()))?;
+        let second =
+            log.try_clone().map_err(Error::folder("open the log", &self.home.log_file()))?;
         let program = self.binaries.program("postgres");
         let mut command = self.runner.command(&program, self.home.root());
         command.arg("-D").arg(self.home.data());
         let config_file = format!("config_file={}", self.home.settings_file().display());
         let cluster_name = format!("cluster_name={}", self.home.cluster_name());
-        for setting in [config_file, cluster_name]
-            .into_iter()
-            .chain(address.server_settings())
-        {
+        for setting in [config_file, cluster_name].into_iter().chain(address.server_settings()) {
             command.arg("-c").arg(setting);
         }
-        command
-            .stdin(vacancy.into_stdin())
-            .stdout(Stdio::from(log))
-            .stderr(Stdio::from(second));
+        command.stdin(vacancy.into_stdin()).stdout(Stdio::from(log)).stderr(Stdio::from(second));
         let mut command = tokio::process::Command::from(command);
-        let child = command
-            .spawn()
-            .map_err(|source| Error::Run { program, source })?;
+        let child = command.spawn().map_err(|source| Error::Run { program, source })?;
         let server = Server {
             pid: child.id().unwrap_or_default(),
             address: address.clone(),
@@ -176,9 +166,7 @@ impl Cluster {
                     .fetch_optional(&mut connection)
                     .await?;
             if exists.is_none() {
-                sqlx::query("CREATE DATABASE dalsegno")
-                    .execute(&mut connection)
-                    .await?;
+                sqlx::query("CREATE DATABASE dalsegno").execute(&mut connection).await?;
             }
             connection.close().await
         };
@@ -188,11 +176,7 @@ impl Cluster {
 
     fn connect_error(&self, source: sqlx::Error, log_start: u64) -> Error {
         let log = self.home.log_file();
-        Error::Connect {
-            source,
-            tail: log_file::tail(&log, log_start),
-            log,
-        }
+        Error::Connect { source, tail: log_file::tail(&log, log_start), log }
     }
 }
 
@@ -225,21 +209,13 @@ mod tests {
     async fn another_port_is_taken_when_the_chosen_one_is_lost() {
         let folder = tempfile::tempdir_in("/tmp").unwrap();
         std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
-        let config = Config {
-            start_timeout_secs: 20,
-            ..Config::default()
-        };
+        let config = Config { start_timeout_secs: 20, ..Config::default() };
         let account = choose_account(&config, folder.path()).unwrap();
         let home = home::choose(&config, folder.path(), account.as_ref()).unwrap();
         let cluster = prepare(&config, home, account).await.unwrap();
         let thief = TcpListener::bind("127.0.0.1:0").unwrap();
-        let lost = Address::Loopback {
-            port: thief.local_addr().unwrap().port(),
-        };
-        let server = cluster
-            .bring_up(lost.clone(), Port::MayChange)
-            .await
-            .unwrap();
+        let lost = Address::Loopback { port: thief.local_addr().unwrap().port() };
+        let server = cluster.bring_up(lost.clone(), Port::MayChange).await.unwrap();
         assert_ne!(server.address, lost);
         server.stop(Duration::from_secs(10)).await.unwrap();
     }

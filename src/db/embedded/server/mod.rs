@@ -58,10 +58,7 @@ impl Server {
         if self.ends_after(Signal::QUIT, IMMEDIATE_LIMIT).await? {
             return Ok(());
         }
-        Err(Error::StopTimeout {
-            pid: self.pid,
-            waited_secs: (limit + IMMEDIATE_LIMIT).as_secs(),
-        })
+        Err(Error::StopTimeout { pid: self.pid, waited_secs: (limit + IMMEDIATE_LIMIT).as_secs() })
     }
 
     async fn ends_after(&mut self, signal: Signal, limit: Duration) -> Result<bool, Error> {
@@ -69,9 +66,7 @@ impl Server {
             return Ok(true);
         }
         process::send(self.pid, signal);
-        let gone = poll::until(Instant::now() + limit, || {
-            Ok((!self.is_alive()).then_some(()))
-        });
+        let gone = poll::until(Instant::now() + limit, || Ok((!self.is_alive()).then_some(())));
         Ok(gone.await?.is_some())
     }
 

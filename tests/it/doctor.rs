@@ -1,0 +1,35 @@
+//! What the doctor sees that takes more than a process to show.
+
+use dalsegno::{
+    clock::ManualClock,
+    config::{Environment, Flags},
+    doctor::{self, Finding, Status},
+};
+
+use crate::app::{TestDatabase, noon};
+
+async fn examine(database: &TestDatabase, clock: &ManualClock) -> Vec<Finding> {
+    let environment = Environment::from([("DATABASE_URL", database.url().as_str())]);
+    doctor::examine(&environment, &Flags::default(), clock).await
+}
+
+#[tokio::test]
+async fn a_clock_that_is_off_is_a_warning() {
+    let database = TestDatabase::migrated().await;
+    let findings = examine(&database, &ManualClock::at(noon())).await;
+    let clock = findings.iter().find(|finding| finding.check == "clock").unwrap();
+    assert_eq!(clock.status, Status::Warn, "{clock:?}");
+    assert!(findings.iter().all(|finding| finding.status != Status::Fail));
+}
+
+#[tokio::test]
+async fn a_schema_from_the_future_is_a_warning() {
+    let database = TestDatabase::migrated().await;
+    let newer =
+        "insert into dalsegno.migrations (version, description, success, checksum, execution_time)
+                 values (99990101000000, 'from the future', true, '', 0)";
+    sqlx::query(newer).execute(&database.pool().await).await.unwrap();
+    let findings = examine(&database, &ManualClock::at(noon())).await;
+    let schema = findings.iter().find(|finding| finding.check == "migrations").unwrap();
+    assert_eq!(schema.status, Status::Warn, "{schema:?}");
+}
