@@ -2,6 +2,8 @@
 //!
 //! `test-postgres keep <locks> <data_dir> <grace_ms>` and `test-postgres use <locks> <data_dir> <grace_ms>`.
 
+#![expect(clippy::print_stdout, reason = "the test reads what it prints")]
+
 use std::error::Error;
 use std::path::Path;
 use std::time::Duration;
