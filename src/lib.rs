@@ -10,6 +10,8 @@ pub mod db;
 pub mod doctor;
 pub mod domain;
 pub mod http;
+pub mod jobs;
+pub mod queue;
 pub mod serve;
 pub mod shutdown;
 pub mod telemetry;

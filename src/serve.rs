@@ -16,6 +16,7 @@ use crate::{
     http,
     shutdown::Shutdown,
     telemetry::Telemetry,
+    worker::{self, Pool},
 };
 
 /// What is told to the person who started the service, once it can be used.
@@ -33,6 +34,8 @@ pub enum Error {
     Database(#[from] db::Error),
     #[error(transparent)]
     Http(#[from] http::Error),
+    #[error(transparent)]
+    Worker(#[from] worker::Error),
     #[error("the address of the listener cannot be read")]
     Address(#[source] std::io::Error),
 }
@@ -82,9 +85,21 @@ async fn run(
     };
     tracing::info!(address = ready.address, database = ready.database, "ready");
     announce(&ready);
-    http::run(app, listener).await?;
+    let pools = [Pool::Turns, Pool::Upkeep].map(|pool| {
+        let (app, stop) = (app.clone(), app.shutdown.clone());
+        async move {
+            let worked = worker::work(&app.config, &app.pool, stop, pool).await;
+            // A pool that cannot work ends the service: half a service looks healthy and is not.
+            app.shutdown.soft.cancel();
+            worked
+        }
+    });
+    let [turns, upkeep] = pools;
+    let (served, turns, upkeep) = tokio::join!(http::run(app, listener), turns, upkeep);
     tracing::info!("stopped");
-    Ok(())
+    served?;
+    turns?;
+    Ok(upkeep?)
 }
 
 async fn prepare_schema(config: &Config, database: &Database) -> Result<(), Error> {

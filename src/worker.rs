@@ -1,33 +1,85 @@
-//! The worker processes: `worker-turns` and `worker-upkeep`.
+//! The worker processes, `worker-turns` and `worker-upkeep`, and the same pools inside `dalsegno serve`.
 //!
-//! They join a database that a service has prepared, and work until they are told to stop.
+//! A process joins a database that a service has prepared, and works until it is told to stop.
+
+use serde::Deserialize;
+use sqlx::PgPool;
 
 use crate::{
-    config::Config,
+    config::{self, Checks},
     db::{self, Database, Use},
+    jobs,
+    queue::{self, Identity},
     shutdown::Shutdown,
 };
 
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    pub turns_slots: u32,
+    pub upkeep_slots: u32,
+}
+
 /// Which jobs a process runs. Two pools, because they fail and scale apart: turns take minutes and drain
-/// slowly, upkeep is many short jobs.
+/// slowly, upkeep is many short jobs. Each is a queue of the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pool {
     Turns,
     Upkeep,
 }
 
-/// Works until the shutdown.
-pub async fn run(config: &Config, shutdown: &Shutdown, pool: Pool) -> Result<(), db::Error> {
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Database(#[from] db::Error),
+    #[error("the worker of the pool `{pool}` cannot run")]
+    Work { pool: &'static str, source: queue::WorkerError },
+}
+
+/// A process of its own: opens the database, works until the shutdown, closes it.
+pub async fn run(config: &config::Config, shutdown: Shutdown, pool: Pool) -> Result<(), Error> {
     let opened = Database::open(&config.database, Use::Join, &shutdown.soft).await;
     let database = match opened {
         Err(db::Error::Stopped) => return Ok(()),
         opened => opened?,
     };
+    db::require_supported_version(&database.pool).await?;
     tracing::info!(pool = pool.name(), database = database.describe(), "worker ready");
-    shutdown.soft.cancelled().await;
+    let worked = work(config, &database.pool, shutdown, pool).await;
     database.close().await;
     tracing::info!(pool = pool.name(), "worker stopped");
-    Ok(())
+    worked
+}
+
+/// One pool on an open database, until the shutdown and the last end.
+pub async fn work(
+    config: &config::Config,
+    database: &PgPool,
+    shutdown: Shutdown,
+    pool: Pool,
+) -> Result<(), Error> {
+    let settings = queue::Config {
+        queues: vec![pool.name().to_owned()],
+        slots: pool.slots(&config.worker),
+        drain_timeout_secs: config.shutdown.drain_timeout_secs,
+        ..config.queue.clone()
+    };
+    queue::run_worker(settings, identity(), jobs::registry(), database.clone(), shutdown)
+        .await
+        .map_err(|source| Error::Work { pool: pool.name(), source })
+}
+
+impl Config {
+    pub fn check(&self, checks: &mut Checks<'_>) {
+        for (key, slots) in
+            [("worker.turns_slots", self.turns_slots), ("worker.upkeep_slots", self.upkeep_slots)]
+        {
+            checks.at_least(key, slots.into(), 1);
+            if slots > 1_000 {
+                checks.fail(key, "is over 1000, the most that one claim takes", "at most 1000");
+            }
+        }
+    }
 }
 
 impl Pool {
@@ -36,5 +88,21 @@ impl Pool {
             Self::Turns => "turns",
             Self::Upkeep => "upkeep",
         }
+    }
+
+    fn slots(self, config: &Config) -> u32 {
+        match self {
+            Self::Turns => config.turns_slots,
+            Self::Upkeep => config.upkeep_slots,
+        }
+    }
+}
+
+fn identity() -> Identity {
+    let host = rustix::system::uname();
+    Identity {
+        host: host.nodename().to_string_lossy().into_owned(),
+        pid: std::process::id(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
     }
 }

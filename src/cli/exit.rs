@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::{config::Problems, db, http, serve, telemetry};
+use crate::{config::Problems, db, http, queue, serve, telemetry, worker};
 
 pub(super) const HELP: &str = "Exit codes: 0 ok, 1 failed, 2 usage or configuration, 3 not found, \
 4 authentication, 5 conflict, 6 wait timed out, 7 unavailable (try again), 8 doctor found problems, \
@@ -87,6 +87,27 @@ impl From<serve::Error> for Failure {
             serve::Error::Http(error @ http::Error::Bind { .. }) => {
                 Self::new(Exit::Conflict, error.into())
             }
+            error => Self::failed(error.into()),
+        }
+    }
+}
+
+impl From<queue::Error> for Failure {
+    fn from(error: queue::Error) -> Self {
+        let exit = match &error {
+            queue::Error::BadArgument { .. } | queue::Error::TooLarge { .. } => Exit::Usage,
+            queue::Error::NotFound { .. } => Exit::NotFound,
+            queue::Error::Conflict { .. } => Exit::Conflict,
+            queue::Error::EncodePayload { .. } | queue::Error::Database { .. } => Exit::Failed,
+        };
+        Self::new(exit, error.into())
+    }
+}
+
+impl From<worker::Error> for Failure {
+    fn from(error: worker::Error) -> Self {
+        match error {
+            worker::Error::Database(error) => error.into(),
             error => Self::failed(error.into()),
         }
     }

@@ -1,13 +1,9 @@
 //! `dalsegno migrate`: the schema and this binary.
 
 use clap::Subcommand;
-use tokio_util::sync::CancellationToken;
 
-use super::{Context, Exit, Failure};
-use crate::{
-    db::{self, Database, Step, Use},
-    telemetry,
-};
+use super::{Context, Exit, Failure, database::with_database};
+use crate::db::{self, Database, Step};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Migrate {
@@ -18,13 +14,7 @@ pub(super) enum Migrate {
 }
 
 pub(super) async fn run(command: &Migrate, context: &Context) -> Result<Exit, Failure> {
-    let config = context.load()?;
-    let _telemetry = telemetry::init(&config.log)?;
-    let stop = CancellationToken::new();
-    let database = Database::open(&config.database, Use::Visit, &stop).await?;
-    let ended = on(command, context, &database).await;
-    database.close().await;
-    ended
+    with_database(context, async |database| on(command, context, database).await).await
 }
 
 async fn on(command: &Migrate, context: &Context, database: &Database) -> Result<Exit, Failure> {

@@ -1,12 +1,16 @@
 //! The command line. Data goes to stdout, everything else to stderr; exit codes are in `exit.rs`.
 
 mod config;
+mod database;
 mod doctor;
 mod exit;
 mod health;
+mod job;
+mod lane;
 mod manual;
 mod migrate;
 mod output;
+mod queue;
 mod serve;
 mod worker;
 
@@ -64,6 +68,15 @@ enum Command {
     /// Checks, prints or explains the configuration.
     #[command(subcommand)]
     Config(config::ConfigCommand),
+    /// Looks at queues; pauses and resumes them.
+    #[command(subcommand)]
+    Queue(queue::QueueCommand),
+    /// Looks at jobs; retries, cancels, holds and explains them.
+    #[command(subcommand)]
+    Job(job::JobCommand),
+    /// Looks at lanes; holds and releases them.
+    #[command(subcommand)]
+    Lane(lane::LaneCommand),
     /// Looks for what is wrong with this installation, and says how to mend it.
     Doctor,
     /// Asks a running service whether it is ready. For container probes.
@@ -112,6 +125,9 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Man(man) => manual::man(&man),
         Command::Serve => block_on(serve::run(context)),
         Command::Migrate(command) => block_on(migrate::run(&command, context)),
+        Command::Queue(command) => block_on(queue::run(&command, context)),
+        Command::Job(command) => block_on(job::run(&command, context)),
+        Command::Lane(command) => block_on(lane::run(&command, context)),
         Command::Doctor => block_on(doctor::run(context)),
         Command::Health(health) => block_on(health::run(&health, context)),
     }

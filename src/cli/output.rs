@@ -54,3 +54,19 @@ impl Output {
         let _ = writeln!(std::io::stderr(), "{shown}");
     }
 }
+
+/// Columns as wide as their widest cell.
+pub(super) fn table<const N: usize>(
+    head: &[&str; N],
+    rows: impl Iterator<Item = [String; N]>,
+) -> String {
+    let rows: Vec<[String; N]> = std::iter::once(head.map(str::to_owned)).chain(rows).collect();
+    let width =
+        |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    let line = |row: &[String; N]| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
+    };
+    rows.iter().map(line).collect()
+}

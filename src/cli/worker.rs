@@ -12,7 +12,7 @@ pub(super) async fn run(pool: Pool, context: &Context) -> Result<Exit, Failure> 
     let _telemetry = telemetry::init(&config.log)?;
     let shutdown = Shutdown::new();
     let signals = tokio::spawn(shutdown.clone().on_signals(config.shutdown.drain_timeout()));
-    let ended = worker::run(&config, &shutdown, pool).await;
+    let ended = worker::run(&config, shutdown, pool).await;
     signals.abort();
     ended?;
     Ok(Exit::Ok)

@@ -31,6 +31,8 @@ pub const TEMPLATE: &str = include_str!("../../config/default.toml");
 pub struct Config {
     pub service: Service,
     pub database: crate::db::Config,
+    pub worker: crate::worker::Config,
+    pub queue: crate::queue::Config,
     pub http: crate::http::Config,
     pub log: crate::telemetry::Config,
     pub shutdown: crate::shutdown::Config,
@@ -68,13 +70,23 @@ impl Config {
         layers.reject_unknown(problems);
         let service: Option<Service> = layers.section("service", problems);
         let database: Option<crate::db::Config> = layers.section("database", problems);
+        let worker = layers.section("worker", problems);
+        let queue: Option<crate::queue::Config> = layers.section("queue", problems);
         let http = layers.section("http", problems);
         let log = layers.section("log", problems);
         let shutdown = layers.section("shutdown", problems);
         let service = service?;
         let mut database = database?;
         database.embedded.data_dir.clone_from(&service.data_dir);
-        let config = Self { service, database, http: http?, log: log?, shutdown: shutdown? };
+        let config = Self {
+            service,
+            database,
+            worker: worker?,
+            queue: queue?,
+            http: http?,
+            log: log?,
+            shutdown: shutdown?,
+        };
         config.check(&mut Checks::new(&layers, problems));
         Some(config)
     }
@@ -94,6 +106,8 @@ impl Config {
             );
         }
         self.database.check(checks);
+        self.worker.check(checks);
+        self.queue.check(checks);
         self.http.check(checks);
         self.log.check(checks);
         self.shutdown.check(checks);

@@ -10,20 +10,34 @@ const EDGES: &[(&str, &[&str])] = &[
     ("app", &["clock", "config", "shutdown"]),
     (
         "cli",
-        &["clock", "config", "db", "doctor", "http", "serve", "shutdown", "telemetry", "worker"],
+        &[
+            "clock",
+            "config",
+            "db",
+            "doctor",
+            "http",
+            "queue",
+            "serve",
+            "shutdown",
+            "telemetry",
+            "worker",
+        ],
     ),
     ("clock", &[]),
     // Section structs live beside their component: `config` only puts them together.
-    ("config", &["db", "http", "shutdown", "telemetry"]),
+    ("config", &["db", "http", "queue", "shutdown", "telemetry", "worker"]),
     ("db", &["config"]),
     ("doctor", &["clock", "config", "db"]),
     ("domain", &["clock", "db", "queue"]),
     ("http", &["app", "config", "db", "domain"]),
+    ("jobs", &["domain", "queue"]),
     ("main", &["cli"]),
-    ("serve", &["app", "clock", "config", "db", "http", "shutdown", "telemetry"]),
+    // The queue knows nothing of the domain: it could be a crate of its own.
+    ("queue", &["config", "shutdown"]),
+    ("serve", &["app", "clock", "config", "db", "http", "shutdown", "telemetry", "worker"]),
     ("shutdown", &["config"]),
     ("telemetry", &["config"]),
-    ("worker", &["config", "db", "shutdown"]),
+    ("worker", &["config", "db", "jobs", "queue", "shutdown"]),
 ];
 
 const MAX_LINES: usize = 600;

@@ -1,0 +1,13 @@
+//! One handler per kind of job, and the one list of them.
+
+mod ping;
+
+pub use self::ping::Ping;
+use crate::queue::Registry;
+
+/// Every kind that the workers of this service know.
+pub fn registry() -> Registry<()> {
+    let registry = Registry::new(()).with::<Ping, _, _>(ping::run);
+
+    registry
+}

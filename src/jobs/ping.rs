@@ -1,0 +1,20 @@
+//! A job that does nothing but end: whoever sees it gone knows that the queue works from end to end.
+
+use serde::{Deserialize, Serialize};
+
+use crate::queue::{End, HandlerResult, Job, Policy, Run};
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Ping {}
+
+impl Job for Ping {
+    const KIND: &'static str = "ping";
+
+    fn policy() -> Policy {
+        Policy { queue: "upkeep", max_attempts: 1, ..Policy::default() }
+    }
+}
+
+pub(super) async fn run(_: Ping, _: Run, (): ()) -> HandlerResult {
+    Ok(End::Done)
+}

@@ -1,0 +1,434 @@
+//! Why a job is in its state, and what has to happen next, in words.
+//!
+//! The facts come from one statement, at one moment. The words are made by a pure function, so that they can be tested
+//! without a database.
+
+use serde::Serialize;
+use sqlx::PgExecutor;
+
+use super::words::{ago, in_secs, plural, span};
+use crate::queue::error::Error;
+
+/// The answer to "why?".
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Explanation {
+    /// The job.
+    pub job_id: i64,
+    /// Its state: one of the live states, or dead, ended, unknown.
+    pub state: String,
+    /// Why it is in this state.
+    pub because: String,
+    /// What has to happen next, and who has to do it.
+    pub next: String,
+}
+
+/// Explains a job. An unknown id is explained as well.
+pub async fn explain(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Explanation, Error> {
+    let facts = sqlx::query_file_as!(Facts, "src/queue/sql/job_explain.sql", job_id)
+        .fetch_one(executor)
+        .await
+        .map_err(Error::of("explain a job"))?;
+    Ok(facts.explain())
+}
+
+/// What is known about a job at one moment. Times are seconds from or until now by the clock of the database.
+#[derive(Debug, Clone, Default)]
+struct Facts {
+    id: i64,
+    state: String,
+    queue: String,
+    kind: String,
+    group_key: Option<String>,
+    lane: Option<String>,
+    attempt: i16,
+    max_attempts: i16,
+    crash_count: i16,
+    run_in_secs: Option<f64>,
+    wait_reason: Option<String>,
+    hold_by: Option<String>,
+    hold_reason: Option<String>,
+    running_secs: Option<f64>,
+    worker_host: Option<String>,
+    worker_pid: Option<i32>,
+    worker_gone: Option<String>,
+    worker_lease_secs: Option<f64>,
+    lane_hold_reason: Option<String>,
+    lane_held_secs: Option<f64>,
+    head_id: Option<i64>,
+    head_state: Option<String>,
+    head_kind: Option<String>,
+    head_wait_reason: Option<String>,
+    head_hold_reason: Option<String>,
+    head_run_in_secs: Option<f64>,
+    head_running_secs: Option<f64>,
+    blocked_ahead: Option<i64>,
+    ready_ahead: Option<i64>,
+    queue_pause_reason: Option<String>,
+    group_pause_reason: Option<String>,
+    live_workers: i64,
+    able_workers: i64,
+    cancel_requested_secs: Option<f64>,
+    died_secs: Option<f64>,
+    death_reason: Option<String>,
+    death_error: Option<String>,
+    last_outcome: Option<String>,
+    last_error: Option<String>,
+    last_ended_secs: Option<f64>,
+}
+
+impl Facts {
+    fn explain(&self) -> Explanation {
+        let (because, next) = match self.state.as_str() {
+            "ready" => self.ready(),
+            "scheduled" => self.scheduled(),
+            "blocked" => self.blocked(),
+            "held" => self.held(),
+            "running" => self.running(),
+            "dead" => self.dead(),
+            "ended" => self.ended(),
+            _ => self.unknown(),
+        };
+        Explanation { job_id: self.id, state: self.state.clone(), because, next }
+    }
+
+    fn ready(&self) -> (String, String) {
+        let queue = &self.queue;
+        if let Some(reason) = &self.queue_pause_reason {
+            return (
+                format!("It could run now, but the queue `{queue}` is paused{}.", said(reason)),
+                format!("Somebody has to resume the queue: `dalsegno queue resume {queue}`."),
+            );
+        }
+        if let (Some(reason), Some(group)) = (&self.group_pause_reason, &self.group_key) {
+            return (
+                format!("It could run now, but its group `{group}` is paused{}.", said(reason)),
+                format!("Somebody has to resume the group `{group}`."),
+            );
+        }
+        if self.live_workers == 0 {
+            return (
+                format!(
+                    "It could run now, but no worker that is alive serves the queue `{queue}`."
+                ),
+                "Start a worker for this queue; it takes the job within a second or so.".to_owned(),
+            );
+        }
+        if self.able_workers == 0 {
+            return (
+                format!(
+                    "It could run now, but none of the {} that serve `{queue}` has a handler for the kind `{}`. It is left alone and nothing is lost.",
+                    plural(self.live_workers, "worker"),
+                    self.kind
+                ),
+                format!(
+                    "Start a version of the worker that knows `{}`, or cancel the job if the name is a mistake: `dalsegno job cancel {}`.",
+                    self.kind, self.id
+                ),
+            );
+        }
+        if self.crash_count >= 2 {
+            return (
+                format!("{} were lost while running it, so it may only run in a worker that runs nothing else.", plural(self.crash_count.into(), "worker")),
+                "A worker makes itself idle and takes it. If that one is lost too, the job is dead.".to_owned(),
+            );
+        }
+        let ahead = match self.ready_ahead.unwrap_or(0) {
+            0 => "It is the next in the queue".to_owned(),
+            n if n >= 1_000 => {
+                "It waits for a free slot, with 1000 or more jobs before it".to_owned()
+            }
+            n => format!("It waits for a free slot, with {} before it", plural(n, "job")),
+        };
+        (
+            format!("{ahead}."),
+            format!(
+                "One of {} takes it as soon as a slot is free.",
+                plural(self.able_workers, "worker")
+            ),
+        )
+    }
+
+    fn scheduled(&self) -> (String, String) {
+        let due = in_secs(self.run_in_secs.unwrap_or(0.0));
+        let because = match self.wait_reason.as_deref() {
+            Some("retry") => format!(
+                "Attempt {} of {} failed{}{}. It backs off before the next one.",
+                self.attempt,
+                self.max_attempts,
+                self.when_last(),
+                self.last_error_said()
+            ),
+            Some("snooze") => format!(
+                "The last run put itself off{}. No attempt was burned.",
+                self.last_error_said()
+            ),
+            Some("crash") => format!(
+                "The worker that ran it was lost{}; that makes {} in a row. No attempt was burned.",
+                self.when_last(),
+                plural(self.crash_count.into(), "lost worker")
+            ),
+            _ => "It was enqueued for later.".to_owned(),
+        };
+        let lane = match (&self.lane, self.wait_reason.as_deref()) {
+            (Some(lane), Some("later")) => {
+                format!(" Then it takes its place in the lane `{lane}`.")
+            }
+            (Some(lane), _) => {
+                format!(" The lane `{lane}` waits with it, so that the order is kept.")
+            }
+            (None, _) => String::new(),
+        };
+        let hold = if self.hold_reason.is_some() {
+            " Then it is held, because somebody asked for it."
+        } else {
+            ""
+        };
+        (
+            because,
+            format!(
+                "It is due {due}.{lane}{hold} To run it now: `dalsegno job retry {}`.",
+                self.id
+            ),
+        )
+    }
+
+    fn blocked(&self) -> (String, String) {
+        let lane = self.lane.as_deref().unwrap_or("?");
+        let behind = match self.blocked_ahead.unwrap_or(0) {
+            0 => "It is next in line".to_owned(),
+            n if n >= 1_000 => "1000 or more jobs are before it in line".to_owned(),
+            n => format!(
+                "{} in line before it",
+                if n == 1 { "1 job is".to_owned() } else { format!("{n} jobs are") }
+            ),
+        };
+        if let Some(reason) = &self.lane_hold_reason {
+            return (
+                format!(
+                    "The lane `{lane}` has been held for {}{}. {behind}.",
+                    span(self.lane_held_secs.unwrap_or(0.0)),
+                    said(reason)
+                ),
+                format!("Somebody has to release the lane: `dalsegno lane release {lane}`."),
+            );
+        }
+        let Some(head) = self.head_id else {
+            return (
+                format!("The lane `{lane}` has no head at this moment. {behind}."),
+                "The sweep that runs every second promotes the next job of the lane.".to_owned(),
+            );
+        };
+        let kind = self.head_kind.as_deref().unwrap_or("?");
+        let (doing, next) = match self.head_state.as_deref() {
+            Some("running") => (
+                format!("has been running for {}", span(self.head_running_secs.unwrap_or(0.0))),
+                format!("Job {head} has to end."),
+            ),
+            Some("scheduled") => {
+                let due = in_secs(self.head_run_in_secs.unwrap_or(0.0));
+                let why = match self.head_wait_reason.as_deref() {
+                    Some("retry") => "backs off after a failure",
+                    Some("snooze") => "put itself off",
+                    Some("crash") => "waits after its worker was lost",
+                    _ => "waits for its time",
+                };
+                (
+                    format!("{why} and is due {due}"),
+                    format!("Job {head} has to run again {due} and end."),
+                )
+            }
+            Some("held") => (
+                format!(
+                    "is held{}",
+                    self.head_hold_reason.as_deref().map(said).unwrap_or_default()
+                ),
+                format!(
+                    "Somebody has to decide about job {head}: `dalsegno job retry {head}`, or `dalsegno lane release {lane}` to go on without it."
+                ),
+            ),
+            _ => (
+                "is ready and waits for a slot".to_owned(),
+                format!("Job {head} has to be claimed and end; see `dalsegno job explain {head}`."),
+            ),
+        };
+        (
+            format!(
+                "Lanes run one job at a time, and job {head} (`{kind}`) at the head of `{lane}` {doing}. {behind}."
+            ),
+            format!("{next} Then the lane moves up by itself."),
+        )
+    }
+
+    fn held(&self) -> (String, String) {
+        let reason = self.hold_reason.as_deref().map(said).unwrap_or_default();
+        let lane = self
+            .lane
+            .as_ref()
+            .map(|lane| format!(" The lane `{lane}` waits behind it."))
+            .unwrap_or_default();
+        match (self.hold_by.as_deref(), &self.lane) {
+            (Some("failure"), Some(name)) => (
+                format!(
+                    "It failed for good{reason}, and the policy of its lane is to wait for a person.{lane}"
+                ),
+                format!(
+                    "Somebody has to decide: `dalsegno job retry {}` runs it again with fresh attempts, `dalsegno lane release {name}` buries it and goes on.",
+                    self.id
+                ),
+            ),
+            _ => (
+                format!("A person holds it{reason}.{lane}"),
+                format!(
+                    "Somebody has to release it (`dalsegno job release {id}`) or cancel it (`dalsegno job cancel {id}`).",
+                    id = self.id
+                ),
+            ),
+        }
+    }
+
+    fn running(&self) -> (String, String) {
+        let place = match (self.worker_host.as_deref(), self.worker_pid) {
+            (Some(host), Some(pid)) if !host.is_empty() => format!(" on {host} (pid {pid})"),
+            _ => String::new(),
+        };
+        let because = format!(
+            "Attempt {} of {} has been running{place} for {}.",
+            self.attempt,
+            self.max_attempts,
+            span(self.running_secs.unwrap_or(0.0))
+        );
+        let lease_over = self.worker_lease_secs.is_none_or(|secs| secs < 0.0);
+        let next = if let Some(secs) = self.cancel_requested_secs {
+            format!(
+                "Its cancellation was asked for {}. The handler has to stop; if it does not within its grace, it is dropped.",
+                ago(secs)
+            )
+        } else if self.worker_gone.is_some() || lease_over {
+            "Its worker is lost. Another worker takes the job back within some seconds and tries it again.".to_owned()
+        } else {
+            "The handler has to finish. Its worker renews the lease every few seconds.".to_owned()
+        };
+        (because, next)
+    }
+
+    fn dead(&self) -> (String, String) {
+        let why = match self.death_reason.as_deref() {
+            Some("exhausted") => format!("all {} failed", plural(self.attempt.into(), "attempt")),
+            Some("bad_payload") => "its handler could not read the payload".to_owned(),
+            Some("worker_lost") => "three workers in a row were lost while running it".to_owned(),
+            _ => "its handler gave it up".to_owned(),
+        };
+        let error = self.death_error.as_deref().map(said).unwrap_or_default();
+        (
+            format!("It died {}: {why}{error}.", ago(self.died_secs.unwrap_or(0.0))),
+            format!(
+                "Nothing happens by itself. Fix the cause, then `dalsegno job retry {}`.",
+                self.id
+            ),
+        )
+    }
+
+    fn ended(&self) -> (String, String) {
+        let outcome = self.last_outcome.as_deref().unwrap_or("done");
+        (
+            format!("It ended{} as {outcome}{}.", self.when_last(), self.last_error_said()),
+            "Nothing. It is no longer on the queue.".to_owned(),
+        )
+    }
+
+    fn unknown(&self) -> (String, String) {
+        (
+            format!(
+                "There is no job {}: it is not on the queue, not among the dead letters, and no run of it is remembered.",
+                self.id
+            ),
+            "Check the number with `dalsegno job ls`. Runs are forgotten after their retention."
+                .to_owned(),
+        )
+    }
+
+    fn when_last(&self) -> String {
+        self.last_ended_secs.map(|secs| format!(" {}", ago(secs))).unwrap_or_default()
+    }
+
+    fn last_error_said(&self) -> String {
+        self.last_error.as_deref().map(said).unwrap_or_default()
+    }
+}
+
+/// `": the reason"`, or nothing if none was given. A full stop of its own would make two.
+fn said(reason: &str) -> String {
+    let reason = reason.trim().trim_end_matches('.');
+    if reason.is_empty() { String::new() } else { format!(": {reason}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(state: &str) -> Facts {
+        Facts {
+            id: 7,
+            state: state.to_owned(),
+            queue: "default".to_owned(),
+            kind: "run_turn".to_owned(),
+            attempt: 2,
+            max_attempts: 5,
+            live_workers: 1,
+            able_workers: 1,
+            ..Facts::default()
+        }
+    }
+
+    #[test]
+    fn a_backing_off_job_names_its_error_and_its_time() {
+        let told = Facts {
+            wait_reason: Some("retry".into()),
+            last_error: Some("connection refused.".into()),
+            last_ended_secs: Some(3.0),
+            run_in_secs: Some(95.0),
+            lane: Some("chat-1".into()),
+            ..facts("scheduled")
+        }
+        .explain();
+        assert_eq!(
+            told.because,
+            "Attempt 2 of 5 failed 3 seconds ago: connection refused. It backs off before the next one."
+        );
+        assert_eq!(
+            told.next,
+            "It is due in 95 seconds. The lane `chat-1` waits with it, so that the order is kept. To run it now: `dalsegno job retry 7`."
+        );
+    }
+
+    #[test]
+    fn a_blocked_job_names_the_head_and_what_it_does() {
+        let told = Facts {
+            lane: Some("chat-1".into()),
+            head_id: Some(5),
+            head_kind: Some("run_turn".into()),
+            head_state: Some("running".into()),
+            head_running_secs: Some(200.0),
+            blocked_ahead: Some(1),
+            ..facts("blocked")
+        }
+        .explain();
+        assert_eq!(
+            told.because,
+            "Lanes run one job at a time, and job 5 (`run_turn`) at the head of `chat-1` has been running for 3 minutes. 1 job is in line before it."
+        );
+        assert_eq!(told.next, "Job 5 has to end. Then the lane moves up by itself.");
+    }
+
+    #[test]
+    fn an_unknown_kind_is_told_apart_from_no_worker() {
+        let nobody = Facts { live_workers: 0, able_workers: 0, ..facts("ready") }.explain();
+        let unable = Facts { live_workers: 2, able_workers: 0, ..facts("ready") }.explain();
+        assert!(nobody.because.contains("no worker that is alive"), "{}", nobody.because);
+        assert!(
+            unable.because.contains("has a handler for the kind `run_turn`"),
+            "{}",
+            unable.because
+        );
+    }
+}

@@ -1,0 +1,18 @@
+//! Looking inside the queue, and what a person may do about what is seen.
+//!
+//! Everything here is for people and programs outside a run. None of it counts the jobs table: numbers come from the
+//! counters that every change of state keeps in its own transaction.
+
+mod explain;
+mod jobs;
+mod lanes;
+mod queues;
+mod words;
+
+pub use explain::{Explanation, explain};
+pub use jobs::{
+    Cancelled, JobDetail, JobFilter, JobSummary, RunRecord, cancel_job, find_job, hold_job,
+    list_jobs, release_job, retry_job,
+};
+pub use lanes::{LaneMember, LaneView, find_lane, hold_lane, list_lanes, release_lane};
+pub use queues::{Count, PauseScope, QueueView, counts, list_queues, pause, resume};

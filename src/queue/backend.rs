@@ -1,0 +1,115 @@
+//! apalis-core's `Backend` over the claims that the [claimer](super::claimer) sends.
+//!
+//! Three things differ from a backend that polls its own storage.
+//! - Nothing here can fail: the error type is [`Infallible`], so no fault of the database can reach the worker,
+//!   which would end with every run in its hands.
+//! - Nothing is kept here: the claimer claims exactly as many jobs as there are free slots, so what waits in the
+//!   channel has a slot already and is started at the worker's next poll.
+//! - A run is over when its end is acknowledged, not when its handler returns. [`Backend::poll_close`] therefore
+//!   waits until every slot is free again.
+
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll},
+};
+
+use apalis_core::{
+    backend::{Backend, BackendConfig, finalize::Ephemeral},
+    task::Task,
+    worker::context::WorkerContext,
+};
+use futures_util::future::BoxFuture;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tower::layer::util::Identity;
+
+use super::{config::Config, slots::Claim, slots::Slots};
+
+/// The source of an apalis worker. Clones share one channel, because apalis builds a worker anew for each restart.
+#[derive(Clone)]
+pub(super) struct ClaimedJobs {
+    claims: Arc<Mutex<mpsc::UnboundedReceiver<Claim>>>,
+    slots: Arc<Slots>,
+    config: Arc<Config>,
+    exhausted: CancellationToken,
+    all_ended: Arc<Mutex<Option<BoxFuture<'static, ()>>>>,
+}
+
+impl ClaimedJobs {
+    pub(super) fn new(
+        claims: mpsc::UnboundedReceiver<Claim>,
+        slots: Arc<Slots>,
+        config: Arc<Config>,
+    ) -> Self {
+        Self {
+            claims: Arc::new(Mutex::new(claims)),
+            slots,
+            config,
+            exhausted: CancellationToken::new(),
+            all_ended: Arc::default(),
+        }
+    }
+
+    /// Cancelled as soon as the claimer is gone and every claim it made was handed to the worker. Only then may the
+    /// worker be told to stop: earlier, it would leave claimed jobs in the channel until the longest run is over.
+    pub(super) fn exhausted(&self) -> CancellationToken {
+        self.exhausted.clone()
+    }
+}
+
+impl Backend for ClaimedJobs {
+    type Task = Task<Claim>;
+    type Error = Infallible;
+
+    fn poll_ready(
+        &mut self,
+        _cx: &mut Context<'_>,
+        _worker: &WorkerContext,
+    ) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_next(
+        &mut self,
+        cx: &mut Context<'_>,
+        _worker: &WorkerContext,
+    ) -> Poll<Option<Result<Self::Task, Infallible>>> {
+        let mut claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
+        let claim = std::task::ready!(claims.poll_recv(cx));
+        if claim.is_none() {
+            self.exhausted.cancel();
+        }
+        Poll::Ready(claim.map(|claim| Ok(Task::new(claim))))
+    }
+
+    fn poll_close(
+        &mut self,
+        cx: &mut Context<'_>,
+        _worker: &WorkerContext,
+    ) -> Poll<Result<(), Infallible>> {
+        let mut all_ended = self.all_ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting = all_ended.get_or_insert_with(|| {
+            let slots = Arc::clone(&self.slots);
+            Box::pin(async move { slots.all_free().await })
+        });
+        Pin::new(waiting).poll(cx).map(Ok)
+    }
+}
+
+impl BackendConfig for ClaimedJobs {
+    type Args = Claim;
+    type Id = i64;
+    type Kind = Ephemeral;
+    type Config = Config;
+    type Layer = Identity;
+
+    fn config(&self) -> &Config {
+        &self.config
+    }
+
+    fn middleware(&mut self, _worker: &mut WorkerContext) -> Identity {
+        Identity::new()
+    }
+}

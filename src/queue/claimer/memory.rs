@@ -1,0 +1,78 @@
+//! What the claimer remembers from claim to claim.
+
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::{super::registry::Handlers, floor::Floor, recount::Recount};
+
+pub(super) struct Memory {
+    /// The kinds that have a handler here.
+    pub(super) kinds: Vec<String>,
+    /// The group that was served last.
+    pub(super) after_group: String,
+    pub(super) floor: Floor,
+    pub(super) recount: Recount,
+    /// Claims in a row that found nothing.
+    pub(super) n_empty: usize,
+    /// The last claim found as much as it asked for, so there is probably more.
+    pub(super) backlog: bool,
+    /// Since when claims find something.
+    pub(super) busy_since: Option<Instant>,
+    /// The incarnation whose row says that it waits.
+    pub(super) flag_of: Option<Uuid>,
+    /// Claims that found nothing since the flag went up.
+    pub(super) n_looks: u32,
+    /// What was claimed last may only run alone.
+    pub(super) runs_alone: bool,
+    pub(super) n_failures: u32,
+}
+
+/// What a claim found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found {
+    Something,
+    Nothing,
+    /// Nothing above the floor; what is below has to be looked at.
+    Unsure,
+}
+
+impl Memory {
+    pub(super) fn new(handlers: &Handlers) -> Self {
+        Self {
+            kinds: handlers.keys().map(|kind| (*kind).to_owned()).collect(),
+            after_group: String::new(),
+            floor: Floor::default(),
+            recount: Recount::new(Instant::now()),
+            n_empty: 0,
+            backlog: false,
+            busy_since: None,
+            flag_of: None,
+            n_looks: 0,
+            runs_alone: false,
+            n_failures: 0,
+        }
+    }
+
+    pub(super) fn after_claim(&mut self, n_claimed: u32, n_slots: u32) -> Found {
+        self.n_failures = 0;
+        self.backlog = n_claimed == n_slots;
+        if n_claimed > 0 {
+            self.n_empty = 0;
+            self.busy_since.get_or_insert_with(Instant::now);
+            return Found::Something;
+        }
+        if self.floor.hid_something() {
+            return Found::Unsure;
+        }
+        self.n_empty += 1;
+        self.n_looks += 1;
+        self.busy_since = None;
+        Found::Nothing
+    }
+
+    pub(super) fn after_failure(&mut self) {
+        self.n_failures += 1;
+        self.backlog = false;
+        self.recount.after_failure();
+    }
+}

@@ -1,0 +1,54 @@
+//! Named places where a test may kill the process.
+//!
+//! A place that is named in [`Config::crash_at`](super::Config) aborts the process, without destructors and without
+//! flushing anything, as `kill -9` would. Without the feature `test-fakes` the functions are empty and the
+//! configuration has no such key.
+
+/// A place between two steps of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "test-fakes", derive(serde::Deserialize))]
+#[cfg_attr(feature = "test-fakes", serde(rename_all = "snake_case"))]
+pub enum CrashPoint {
+    /// The claim is committed; no handler has seen the job.
+    AfterClaim,
+    /// The handler is about to be called.
+    BeforeRun,
+    /// The handler has returned; its end is not written.
+    BeforeEnd,
+    /// The end is written inside a transaction that is not committed.
+    AfterEndWriteBeforeCommit,
+    /// The end is committed; nobody in the process knows yet.
+    AfterCommit,
+    /// A renewal of the lease is committed; its answer has not been acted upon.
+    AfterRenew,
+    /// Jobs of a lost worker were rescued.
+    AfterRescue,
+}
+
+/// The places at which this process has to die, if any.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CrashPoints {
+    #[cfg(feature = "test-fakes")]
+    armed: Option<CrashPoint>,
+}
+
+impl CrashPoints {
+    /// Arms one place.
+    #[cfg(feature = "test-fakes")]
+    pub fn armed(at: Option<CrashPoint>) -> Self {
+        Self { armed: at }
+    }
+
+    /// Dies here, if this place is armed.
+    #[cfg(feature = "test-fakes")]
+    pub fn pass(self, here: CrashPoint) {
+        if self.armed == Some(here) {
+            std::process::abort();
+        }
+    }
+
+    /// Does nothing in a build without test fakes.
+    #[cfg(not(feature = "test-fakes"))]
+    #[inline(always)]
+    pub fn pass(self, _here: CrashPoint) {}
+}

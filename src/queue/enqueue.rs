@@ -1,0 +1,131 @@
+//! Putting jobs on the queue from Rust.
+//!
+//! These are thin calls of `dalsegno.enqueue` and `dalsegno.enqueue_many`, which any other language calls the same
+//! way. Pass a connection with an open transaction, and the job exists exactly if the transaction commits.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::Value;
+use sqlx::{PgExecutor, types::Json};
+
+use super::{error::Error, job::Job};
+
+/// What may be said about a job beside its payload. The rest comes from the policy of its kind.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// The serial lane it joins.
+    pub lane: Option<String>,
+    /// The group it shares the workers fairly with.
+    pub group_key: Option<String>,
+    /// 0 is the most urgent; 100 if not given.
+    pub priority: Option<i32>,
+    /// Not before this moment.
+    pub run_at: Option<DateTime<Utc>>,
+    /// A second call with the same key and payload finds the job of the first.
+    pub idempotency_key: Option<String>,
+    /// Names and values for the handler, such as `traceparent`.
+    pub headers: Option<Value>,
+    /// Another queue than the policy's.
+    pub queue: Option<String>,
+    /// Another deadline per run than the policy's.
+    pub timeout_secs: Option<i32>,
+}
+
+/// The job that a call made or found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Enqueued {
+    /// Its id.
+    pub job_id: i64,
+    /// False if an earlier call with the same idempotency key made it.
+    pub created: bool,
+    /// The state it is in: `ready`, `blocked`, `scheduled`, or how far the earlier call's job has come.
+    pub state: String,
+}
+
+/// Puts one job on the queue.
+pub async fn enqueue<J: Job>(
+    executor: impl PgExecutor<'_>,
+    job: &J,
+    options: &Options,
+) -> Result<Enqueued, Error> {
+    let policy = J::policy();
+    let payload = encode(job)?;
+    sqlx::query_as!(
+        Enqueued,
+        r#"SELECT job_id AS "job_id!", created AS "created!", state AS "state!"
+             FROM dalsegno.enqueue(kind => $1, payload => $2, queue => $3, lane => $4, group_key => $5, priority => $6,
+                  run_at => $7, max_attempts => $8, idempotency_key => $9, headers => $10, timeout_secs => $11)"#,
+        J::KIND,
+        payload,
+        options.queue.as_deref().unwrap_or(policy.queue),
+        options.lane,
+        options.group_key,
+        options.priority.unwrap_or(100),
+        options.run_at,
+        i32::from(policy.max_attempts),
+        options.idempotency_key,
+        options.headers,
+        options.timeout_secs,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Error::of("enqueue a job"))
+}
+
+/// Puts many jobs of one kind on the queue in one statement, all or none. They join their lanes in this order.
+pub async fn enqueue_many<J: Job>(
+    executor: impl PgExecutor<'_>,
+    jobs: impl IntoIterator<Item = (J, Options)>,
+) -> Result<Vec<Enqueued>, Error> {
+    let rows = jobs
+        .into_iter()
+        .map(|(job, options)| Row::new(&job, options))
+        .collect::<Result<Vec<_>, _>>()?;
+    sqlx::query_as!(
+        Enqueued,
+        r#"SELECT job_id AS "job_id!", created AS "created!", state AS "state!" FROM dalsegno.enqueue_many($1) ORDER BY ord"#,
+        Json(rows) as _,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Error::of("enqueue many jobs"))
+}
+
+/// One element of the array that `dalsegno.enqueue_many` takes.
+#[derive(Serialize)]
+struct Row {
+    kind: &'static str,
+    payload: Value,
+    queue: String,
+    lane: Option<String>,
+    group_key: Option<String>,
+    priority: Option<i32>,
+    run_at: Option<DateTime<Utc>>,
+    max_attempts: i16,
+    idempotency_key: Option<String>,
+    headers: Option<Value>,
+    timeout_secs: Option<i32>,
+}
+
+impl Row {
+    fn new<J: Job>(job: &J, options: Options) -> Result<Self, Error> {
+        let policy = J::policy();
+        Ok(Self {
+            kind: J::KIND,
+            payload: encode(job)?,
+            queue: options.queue.unwrap_or_else(|| policy.queue.to_owned()),
+            lane: options.lane,
+            group_key: options.group_key,
+            priority: options.priority,
+            run_at: options.run_at,
+            max_attempts: policy.max_attempts,
+            idempotency_key: options.idempotency_key,
+            headers: options.headers,
+            timeout_secs: options.timeout_secs,
+        })
+    }
+}
+
+fn encode<J: Job>(job: &J) -> Result<Value, Error> {
+    serde_json::to_value(job).map_err(|source| Error::EncodePayload { kind: J::KIND, source })
+}

@@ -1,0 +1,75 @@
+//! A durable job queue on Postgres, with serial lanes, leases and fenced ends, run by apalis.
+//!
+//! ```text
+//!                 enqueue
+//!                    │
+//!        later ┌─────┴──────┐ lane has a head
+//!              ▼            ▼
+//!         scheduled      blocked ◀──── give back (in a lane)
+//!              │            │ head ended: next in line
+//!          due └────▶ ready ◀┘◀── release ── held (for a person)
+//!                       │ claim: new lease, attempt + 1        ▲
+//!                       ▼                                      │ died, lane's policy is hold
+//!                    running ──▶ done · cancelled · dead ──────┘
+//!                       │
+//!                       └──▶ scheduled: retry · snooze · crash
+//! ```
+//!
+//! # Invariants
+//!
+//! 1. At most one job of a lane is past `blocked`, and lanes run in the order in which enqueues committed.
+//! 2. Every claim has a new lease. A write of a run that does not hold the current lease changes nothing.
+//! 3. A worker claims exactly as many jobs as it has free slots. A slot is free when the end of its job is acknowledged.
+//! 4. Leases are measured by the clock of the database alone; waiting in this process by its own monotonic clock.
+//! 5. No error of the database ends a worker; no error, panic or payload of a job does either.
+//! 6. A drain, a snooze, a lost claim and an interruption burn no attempt.
+//!
+//! # Races, and who decides them
+//!
+//! - *A run ends while its worker is declared lost*: the row's lock. The loser's statement finds another lease or state.
+//! - *A handler's commit is not confirmed*: the retry written next carries the same lease. If the commit happened, the
+//!   job is gone and the retry finds nothing.
+//! - *The answer to a claim is lost*: the claimer counts what the database thinks runs here and gives back what it does
+//!   not know.
+//! - *The lease cannot be renewed*: the worker stops its runs before the lease can be over, and claims nothing.
+//! - *A cancellation comes while the handler returns*: what the handler returned counts.
+//! - *A job becomes ready just before a worker goes to sleep*: the worker says that it sleeps and looks twice more;
+//!   see the claimer.
+//!
+//! Nothing here knows what the jobs are about.
+
+pub mod admin;
+mod backend;
+mod claimer;
+mod completer;
+mod config;
+mod crash_points;
+mod ends;
+mod enqueue;
+mod error;
+mod heartbeat;
+mod job;
+mod link;
+mod pace;
+mod registry;
+mod retention;
+mod run;
+mod runner;
+mod slots;
+mod telemetry;
+mod upkeep;
+mod wakeup;
+mod worker;
+
+pub use config::{Config, Invalid};
+#[cfg(feature = "test-fakes")]
+pub use crash_points::CrashPoint;
+pub use enqueue::{Enqueued, Options, enqueue, enqueue_many};
+pub use error::Error;
+pub use job::{
+    Backoff, BoxError, Decision, End, HandlerResult, Job, JobError, LaneFailure, Policy, Until,
+};
+pub use registry::Registry;
+pub use retention::Keep;
+pub use run::{CommitError, Committed, Run, Stop};
+pub use worker::{Error as WorkerError, Identity, run as run_worker};

@@ -1,0 +1,15 @@
+-- Deletes lanes that are empty, neither held nor with a policy of their own, and long unused, one batch.
+-- $1 double precision unused for seconds (at least two hours), $2 integer rows at most. Result: deleted.
+-- Safe against enqueues: they hold the row while they are open, and make used_at young, which the lock re-checks.
+WITH gone AS (
+    DELETE FROM dalsegno.lanes AS l
+     WHERE l.id = ANY (ARRAY(
+            SELECT o.id FROM dalsegno.lanes AS o
+             WHERE o.used_at < now() - make_interval(secs => greatest($1::double precision, 7200)) AND o.hold_reason IS NULL AND o.on_failure = 'continue'
+               AND NOT EXISTS (SELECT FROM dalsegno.jobs AS j WHERE j.lane_id = o.id AND j.lane_seq IS NOT NULL AND j.state <> 'blocked' OFFSET 0)
+               AND NOT EXISTS (SELECT FROM dalsegno.jobs AS j WHERE j.lane_id = o.id AND j.state = 'blocked' OFFSET 0)
+               AND NOT EXISTS (SELECT FROM dalsegno.jobs AS j WHERE j.lane_id = o.id AND j.lane_seq IS NULL OFFSET 0)
+             LIMIT $2::integer FOR UPDATE SKIP LOCKED))
+    RETURNING 1
+)
+SELECT count(*) AS "deleted!" FROM gone

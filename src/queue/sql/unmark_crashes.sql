@@ -1,0 +1,22 @@
+-- A worker that fenced itself (it could not reach the database, and stopped its handlers in time) says on its return that
+-- its runs were interrupted, not crashed: takes the crash marks back. Doing it twice changes nothing.
+-- $1 bigint[]  job ids
+-- $2 bigint[]  the leases they had
+-- Result: id of each job whose mark was taken back, revived = it was a dead letter because of that mark.
+WITH excused AS (
+    UPDATE dalsegno.runs AS r SET outcome = 'interrupted'
+     WHERE r.job_id = ANY ($1::bigint[]) AND r.lease = ANY ($2::bigint[]) AND r.outcome = 'lost'
+    RETURNING r.job_id
+),
+eased AS (
+    UPDATE dalsegno.jobs AS j
+       SET crash_count = greatest(j.crash_count - 1, 0),
+           run_at = CASE WHEN j.wait_reason = 'crash' THEN least(j.run_at, clock_timestamp()) ELSE j.run_at END
+     WHERE j.id = ANY (ARRAY(SELECT e.job_id FROM excused AS e)) AND j.state <> 'running'
+),
+dead AS MATERIALIZED (
+    SELECT d.id FROM dalsegno.dead_jobs AS d
+     WHERE d.id = ANY (ARRAY(SELECT e.job_id FROM excused AS e)) AND d.lease = ANY ($2::bigint[]) AND d.reason = 'worker_lost'
+)
+SELECT e.job_id AS "id!", EXISTS (SELECT FROM dead AS d WHERE d.id = e.job_id) AND dalsegno.retry(e.job_id) IS NOT NULL AS "revived!"
+  FROM excused AS e

@@ -1,0 +1,25 @@
+-- The heartbeat, on a connection of its own, also during the drain: renews the lease and reads back what the worker must know.
+-- $1 uuid              worker
+-- $2 double precision  lease in seconds
+-- $3 bigint[]          jobs it believes it runs
+-- $4 bigint[]          their leases, in the same order
+-- Result: one row, or none if the worker was declared lost (stop everything, register anew):
+--   lease_until; lost = leases that are no longer its own; cancelled = leases somebody wants stopped;
+--   alone_secs = how long the oldest run-alone job of its queues has been ready (NULL: none), so that a busy worker can make room.
+WITH renewed AS (
+    UPDATE dalsegno.workers AS w
+       SET renewed_at = now(), lease_until = now() + make_interval(secs => $2::double precision),
+           renewing_since = CASE WHEN w.lease_until < now() THEN now() ELSE w.renewing_since END
+     WHERE w.id = $1::uuid AND w.gone_at IS NULL
+    RETURNING w.lease_until, w.queues
+)
+SELECT r.lease_until AS "lease_until!",
+       ARRAY(SELECT m.lease FROM unnest($3::bigint[], $4::bigint[]) AS m (id, lease)
+              WHERE NOT EXISTS (SELECT FROM dalsegno.jobs AS j WHERE j.id = m.id AND j.lease = m.lease OFFSET 0)) AS "lost!",
+       ARRAY(SELECT m.lease FROM unnest($3::bigint[], $4::bigint[]) AS m (id, lease)
+              WHERE EXISTS (SELECT FROM dalsegno.cancel_requests AS c WHERE c.job_id = m.id OFFSET 0)) AS "cancelled!",
+       (SELECT extract(epoch FROM now() - min(a.run_at))::double precision
+          FROM unnest(r.queues) AS q (name)
+         CROSS JOIN LATERAL (SELECT j.run_at FROM dalsegno.jobs AS j WHERE j.state = 'ready' AND j.crash_count >= 2 AND j.queue = q.name
+                              ORDER BY j.run_at, j.id LIMIT 1) AS a) AS "alone_secs?"
+  FROM renewed AS r

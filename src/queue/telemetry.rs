@@ -1,0 +1,156 @@
+//! The metrics of the queue. Labels are bounded: queues, kinds, outcomes, reasons; never a job, a lane or a campaign.
+
+use std::{collections::HashMap, time::Duration};
+
+use metrics::{
+    Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
+};
+
+use super::{
+    ends::{Death, Ending},
+    run::Run,
+    slots::Slot,
+};
+
+/// Tells the recorder what the metrics mean. Called once, when a worker starts.
+pub(super) fn describe() {
+    describe_counter!("dalsegno_tasks_finished_total", "Jobs that ended for good, by outcome.");
+    describe_counter!("dalsegno_task_attempts_ended_total", "Runs that ended, by reason.");
+    describe_gauge!("dalsegno_tasks", "Live jobs by queue and state, from the counters.");
+    describe_gauge!(
+        "dalsegno_queue_oldest_ready_age_seconds",
+        Unit::Seconds,
+        "How long the oldest ready job has waited."
+    );
+    describe_histogram!("dalsegno_task_wait_seconds", Unit::Seconds, "From ready to claimed.");
+    describe_histogram!("dalsegno_claim_duration_seconds", Unit::Seconds, "One claim, round trip.");
+    describe_histogram!(
+        "dalsegno_commit_duration_seconds",
+        Unit::Seconds,
+        "One batch of ends, round trip."
+    );
+    describe_counter!(
+        "dalsegno_fenced_commits_rejected_total",
+        "Ends that came too late: the lease was over."
+    );
+    describe_counter!(
+        "dalsegno_reaper_reclaimed_total",
+        "Jobs taken from lost workers, by what became of them."
+    );
+    describe_gauge!(
+        "dalsegno_lease_margin_seconds",
+        Unit::Seconds,
+        "What was left of the lease at its last renewal."
+    );
+    describe_gauge!(
+        "dalsegno_listener_last_ok_timestamp_seconds",
+        Unit::Seconds,
+        "When the listener was last known to hear."
+    );
+    describe_counter!("dalsegno_cleanup_rows_total", "Rows that retention removed, by table.");
+    describe_gauge!(
+        "dalsegno_cleanup_last_success_timestamp_seconds",
+        Unit::Seconds,
+        "When retention last succeeded."
+    );
+}
+
+/// A claim came back. `waits` is how long each job was ready.
+pub(super) fn claimed(took: Duration, waits: impl Iterator<Item = f64>) {
+    histogram!("dalsegno_claim_duration_seconds").record(took.as_secs_f64());
+    let wait = histogram!("dalsegno_task_wait_seconds");
+    for secs in waits {
+        wait.record(secs);
+    }
+}
+
+/// A batch of ends was acknowledged.
+pub(super) fn ends_written(took: Duration) {
+    histogram!("dalsegno_commit_duration_seconds").record(took.as_secs_f64());
+}
+
+/// Jobs ended as done; `n_held` of them still had their lease.
+pub(super) fn done(slots: &[Slot], n_held: usize) {
+    // One look-up per kind and batch: the recorder hashes all labels at each call.
+    let mut by_kind: HashMap<(&str, &str), u64> = HashMap::new();
+    for slot in slots {
+        *by_kind.entry((slot.run.queue(), slot.run.kind())).or_default() += 1;
+    }
+    for ((queue, kind), n) in by_kind {
+        let (queue, kind) = (queue.to_owned(), kind.to_owned());
+        counter!("dalsegno_task_attempts_ended_total", "kind" => kind.clone(), "reason" => "ok")
+            .increment(n);
+        counter!("dalsegno_tasks_finished_total", "queue" => queue, "kind" => kind, "outcome" => "ok").increment(n);
+    }
+    rejected(slots.len().saturating_sub(n_held));
+}
+
+/// A run ended in another way.
+pub(super) fn ended(run: &Run, ending: &Ending, held: bool) {
+    let kind = run.kind().to_owned();
+    let reason = if held { ending.reason() } else { "lease_lost" };
+    counter!("dalsegno_task_attempts_ended_total", "kind" => kind.clone(), "reason" => reason)
+        .increment(1);
+    if !held {
+        return rejected(1);
+    }
+    let outcome = match ending {
+        Ending::Done | Ending::Committed { .. } => "ok",
+        Ending::Fail { death: Death::Exhausted, .. } => "failed",
+        Ending::Fail { .. } => "dead",
+        Ending::Cancelled { .. } => "cancelled",
+        Ending::Retry { .. } | Ending::Snooze { .. } | Ending::GivenBack | Ending::LeaseLost => {
+            return;
+        }
+    };
+    let queue = run.queue().to_owned();
+    counter!("dalsegno_tasks_finished_total", "queue" => queue, "kind" => kind, "outcome" => outcome).increment(1);
+}
+
+fn rejected(n: usize) {
+    if n > 0 {
+        counter!("dalsegno_fenced_commits_rejected_total").increment(n as u64);
+    }
+}
+
+/// The lease was renewed with so much left.
+pub(super) fn renewed(margin: Duration) {
+    gauge!("dalsegno_lease_margin_seconds").set(margin.as_secs_f64());
+}
+
+/// The listener is known to hear.
+pub(super) fn listener_heard() {
+    gauge!("dalsegno_listener_last_ok_timestamp_seconds").set(unix_secs());
+}
+
+/// A job of a lost worker was taken back and is now in `state`.
+pub(super) fn reclaimed(state: &str) {
+    counter!("dalsegno_reaper_reclaimed_total", "reason" => state.to_owned()).increment(1);
+}
+
+/// Retention removed rows.
+pub(super) fn cleaned(table: &'static str, n_rows: u64) {
+    counter!("dalsegno_cleanup_rows_total", "table" => table).increment(n_rows);
+}
+
+/// Retention went through.
+pub(super) fn cleanup_succeeded() {
+    gauge!("dalsegno_cleanup_last_success_timestamp_seconds").set(unix_secs());
+}
+
+/// What Prometheus compares with its own clock. Nothing is decided by it.
+#[expect(clippy::disallowed_methods, reason = "a reading for an operator's graph, not a decision")]
+fn unix_secs() -> f64 {
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0.0, |since| since.as_secs_f64())
+}
+
+/// What one queue holds.
+pub(super) fn queue_state(queue: &str, states: [(&'static str, i64); 5], oldest_ready_secs: f64) {
+    for (state, n_jobs) in states {
+        gauge!("dalsegno_tasks", "queue" => queue.to_owned(), "state" => state).set(n_jobs as f64);
+    }
+    gauge!("dalsegno_queue_oldest_ready_age_seconds", "queue" => queue.to_owned())
+        .set(oldest_ready_secs);
+}

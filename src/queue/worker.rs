@@ -1,0 +1,334 @@
+//! A worker from its start to its last end.
+//!
+//! apalis runs the handlers: its `Monitor` supervises the worker, its worker pulls claims from [`ClaimedJobs`] and
+//! passes them through the tower layers, `parallelize` gives each run a task of its own. Around it stand the parts that
+//! talk to the database, each with its own connection, none of which can end the worker.
+//!
+//! The order of the end matters:
+//! 1. The claimer stops. What it claimed before is handed over and run.
+//! 2. Runs finish, or are told to stop when the drain time is over, and are given back unburned.
+//! 3. The last ends are acknowledged; only then does apalis's worker close.
+//! 4. Listener, upkeep and, last of all, the heartbeat stop. Until here the lease was renewed.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use apalis_core::{
+    monitor::Monitor,
+    worker::{builder::WorkerBuilder, ext::parallelize::ParallelizeExt},
+};
+use sqlx::{PgPool, postgres::PgConnectOptions};
+use tokio::{
+    sync::{mpsc, watch},
+    time::{Instant, timeout},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{
+    backend::ClaimedJobs,
+    claimer::Claimer,
+    completer::{Completer, Ends},
+    config::{self, Config},
+    crash_points::CrashPoints,
+    heartbeat::{Heartbeat, Registration},
+    link::Link,
+    registry::{Handlers, Registry},
+    retention::Retention,
+    run::{Shared, Stop},
+    runner::{CallHandler, EndEveryRun},
+    slots::Slots,
+    telemetry,
+    upkeep::Upkeep,
+    wakeup::{self, Bells},
+};
+use crate::shutdown::Shutdown;
+
+/// How long a statement of the worker's own parts may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// A renewal is worth little when it comes late.
+const RENEWAL_PATIENCE: Duration = Duration::from_secs(4);
+
+/// Why a worker did not start, or did not stop in order.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The configuration cannot work.
+    #[error(transparent)]
+    Config(#[from] config::Invalid),
+    /// Two handlers for one kind.
+    #[error("two handlers are registered for `{0}`; remove one of them")]
+    RegisteredTwice(&'static str),
+    /// No handler at all.
+    #[error("no handler is registered, so there is nothing to claim; add one with Registry::with")]
+    NoHandlers,
+    /// apalis's monitor gave up.
+    #[error("running the handlers")]
+    Monitor(#[source] apalis_core::monitor::MonitorError),
+}
+
+/// Who this process is, for the people who look at the list of workers.
+#[derive(Debug, Clone, Default)]
+pub struct Identity {
+    /// The host or container.
+    pub host: String,
+    /// The process id.
+    pub pid: u32,
+    /// The version of the program.
+    pub version: String,
+}
+
+/// Runs jobs until `shutdown`. Returns when every run has ended and every end is written, or was left to its lease
+/// because the database stayed away.
+pub async fn run<S: Clone + Send + Sync + 'static>(
+    config: Config,
+    identity: Identity,
+    registry: Registry<S>,
+    pool: PgPool,
+    shutdown: Shutdown,
+) -> Result<(), Error> {
+    config.validate()?;
+    let handlers = registry.into_handlers().map_err(Error::RegisteredTwice)?;
+    if handlers.is_empty() {
+        return Err(Error::NoHandlers);
+    }
+    telemetry::describe();
+    Parts::new(config, identity, handlers, pool, shutdown).run().await
+}
+
+/// What the parts of a worker share.
+struct Parts {
+    config: Arc<Config>,
+    registration: Registration,
+    handlers: Arc<Handlers>,
+    shared: Arc<Shared>,
+    slots: Arc<Slots>,
+    bells: Arc<Bells>,
+    options: PgConnectOptions,
+    shutdown: Shutdown,
+    /// Cancelled when the last end is written.
+    ended: CancellationToken,
+    /// Cancelled when ends are not waited for any longer.
+    abandon: CancellationToken,
+}
+
+impl Parts {
+    fn new(
+        config: Config,
+        identity: Identity,
+        handlers: Handlers,
+        pool: PgPool,
+        shutdown: Shutdown,
+    ) -> Self {
+        #[cfg(feature = "test-fakes")]
+        let crash_points = CrashPoints::armed(config.crash_at);
+        #[cfg(not(feature = "test-fakes"))]
+        let crash_points = CrashPoints::default();
+        let options = (*pool.connect_options()).clone();
+        Self {
+            registration: registration(&config, identity, &handlers),
+            slots: Arc::new(Slots::new(config.slots)),
+            config: Arc::new(config),
+            handlers: Arc::new(handlers),
+            shared: Arc::new(Shared { pool, crash_points }),
+            bells: Arc::default(),
+            options,
+            shutdown,
+            ended: CancellationToken::new(),
+            abandon: CancellationToken::new(),
+        }
+    }
+
+    async fn run(self) -> Result<(), Error> {
+        let (identity, identity_seen) = watch::channel(None);
+        let (claims, claimed) = mpsc::unbounded_channel();
+        let (ends, ends_to_write) = Ends::channel();
+        let backend = ClaimedJobs::new(claimed, Arc::clone(&self.slots), Arc::clone(&self.config));
+
+        let heartbeat = tokio::spawn(
+            self.heartbeat(identity).run(self.ended.clone(), self.shutdown.soft.clone()),
+        );
+        let around = TaskTracker::new();
+        around.spawn(self.claimer(identity_seen.clone(), claims).run(self.shutdown.soft.clone()));
+        around.spawn(self.upkeep(identity_seen).run(self.ended.clone()));
+        around.spawn(self.listener());
+        around.spawn(self.drain());
+        let writers = TaskTracker::new();
+        for _ in 0..self.config.end_batches_in_flight {
+            writers.spawn(self.completer().run(Arc::clone(&ends_to_write)));
+        }
+
+        let served = serve(backend, self.handler(), self.around_runs(ends)).await;
+        writers.close();
+        writers.wait().await;
+        self.ended.cancel();
+        around.close();
+        around.wait().await;
+        if let Err(error) = heartbeat.await {
+            tracing::error!(%error, "the heartbeat ended badly");
+        }
+        served.map_err(Error::Monitor)
+    }
+
+    /// Tells runs to stop once the drain time is over, and gives up on ends some time after that.
+    fn drain(&self) -> impl Future<Output = ()> + Send + 'static {
+        let (slots, shutdown, config) =
+            (Arc::clone(&self.slots), self.shutdown.clone(), Arc::clone(&self.config));
+        let (ended, abandon) = (self.ended.clone(), self.abandon.clone());
+        async move {
+            tokio::select! {
+                () = shutdown.soft.cancelled() => {}
+                () = shutdown.hard.cancelled() => shutdown.soft.cancel(),
+                () = ended.cancelled() => return,
+            }
+            tracing::info!(
+                n_runs = slots.n_taken(),
+                drain_secs = config.drain_timeout_secs,
+                "draining: nothing more is claimed"
+            );
+            let _ = timeout(config.drain_timeout(), async {
+                tokio::select! { () = shutdown.hard.cancelled() => {} () = ended.cancelled() => {} }
+            })
+            .await;
+            let stopped_at = Instant::now();
+            // Again and again: the last claim may still be on its way.
+            while !ended.is_cancelled() {
+                slots.running().iter().for_each(|run| run.stop(Stop::Drain));
+                if stopped_at.elapsed() > config.cancel_grace() + config.lease() {
+                    abandon.cancel();
+                }
+                let _ = timeout(Duration::from_millis(100), ended.cancelled()).await;
+            }
+        }
+    }
+
+    fn around_runs(&self, ends: Ends) -> EndEveryRun {
+        EndEveryRun {
+            handlers: Arc::clone(&self.handlers),
+            ends,
+            crash_points: self.shared.crash_points,
+            cancel_grace: self.config.cancel_grace(),
+        }
+    }
+
+    fn handler(&self) -> CallHandler {
+        CallHandler { handlers: Arc::clone(&self.handlers) }
+    }
+
+    fn claimer(
+        &self,
+        identity: watch::Receiver<Option<uuid::Uuid>>,
+        claims: mpsc::UnboundedSender<super::slots::Claim>,
+    ) -> Claimer {
+        Claimer {
+            link: self.link("claimer", PATIENCE),
+            slots: Arc::clone(&self.slots),
+            bells: Arc::clone(&self.bells),
+            config: Arc::clone(&self.config),
+            shared: Arc::clone(&self.shared),
+            handlers: Arc::clone(&self.handlers),
+            queues: self.registration.queues.clone(),
+            identity,
+            claims,
+        }
+    }
+
+    fn completer(&self) -> Completer {
+        Completer {
+            link: self.link("completer", PATIENCE),
+            slots: Arc::clone(&self.slots),
+            bells: Arc::clone(&self.bells),
+            config: Arc::clone(&self.config),
+            crash_points: self.shared.crash_points,
+            abandon: self.abandon.clone(),
+        }
+    }
+
+    fn heartbeat(&self, identity: watch::Sender<Option<uuid::Uuid>>) -> Heartbeat {
+        Heartbeat {
+            link: self.link("heartbeat", RENEWAL_PATIENCE),
+            slots: Arc::clone(&self.slots),
+            bells: Arc::clone(&self.bells),
+            config: Arc::clone(&self.config),
+            crash_points: self.shared.crash_points,
+            registration: self.registration.clone(),
+            identity,
+        }
+    }
+
+    fn upkeep(&self, identity: watch::Receiver<Option<uuid::Uuid>>) -> Upkeep {
+        Upkeep {
+            link: self.link("upkeep", PATIENCE),
+            bells: Arc::clone(&self.bells),
+            config: Arc::clone(&self.config),
+            crash_points: self.shared.crash_points,
+            identity,
+            retention: Retention::new(self.config.keep.clone(), Instant::now()),
+        }
+    }
+
+    fn listener(&self) -> impl Future<Output = ()> + Send + 'static {
+        let (config, bells, ended) =
+            (Arc::clone(&self.config), Arc::clone(&self.bells), self.ended.clone());
+        let options = self.options.clone().application_name("dalsegno listener");
+        async move {
+            if config.listen {
+                wakeup::listen(options, &config, &bells, ended).await;
+            } else {
+                bells.hearing.store(false, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn link(&self, part: &str, patience: Duration) -> Link {
+        let options = self.options.clone().application_name(&format!("dalsegno {part}"));
+        // Who cannot listen is behind a transaction pooler.
+        Link::new(options, patience, self.config.listen)
+    }
+}
+
+/// Lets apalis run what the backend yields, until it yields no more.
+async fn serve(
+    backend: ClaimedJobs,
+    handler: CallHandler,
+    around: EndEveryRun,
+) -> Result<(), apalis_core::monitor::MonitorError> {
+    let exhausted = backend.exhausted();
+    let monitor = Monitor::new()
+        .register(move |_restarts| {
+            WorkerBuilder::new("dalsegno")
+                .backend(backend.clone())
+                // Added first is outermost: each run is spawned with everything below, so that a busy handler holds
+                // up neither the others nor the claims.
+                .parallelize(tokio::spawn)
+                .layer(around.clone())
+                .build(handler.clone())
+        })
+        // A net under the net: nothing here returns an error or panics, and if something does, the work goes on.
+        .should_restart(|_worker, error| {
+            tracing::error!(%error, "apalis's worker failed, restarting it");
+            true
+        });
+    monitor
+        .run_with_signal(async move {
+            exhausted.cancelled().await;
+            Ok(())
+        })
+        .await
+}
+
+fn registration(config: &Config, identity: Identity, handlers: &Handlers) -> Registration {
+    let mut queues = config.queues.clone();
+    if queues.is_empty() {
+        queues = handlers.values().map(|handler| handler.policy.queue.to_owned()).collect();
+    }
+    queues.sort();
+    queues.dedup();
+    Registration {
+        queues,
+        kinds: handlers.keys().map(|kind| (*kind).to_owned()).collect(),
+        host: identity.host,
+        pid: i32::try_from(identity.pid).unwrap_or(0),
+        version: identity.version,
+    }
+}
