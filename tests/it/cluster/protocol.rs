@@ -123,7 +123,12 @@ impl SharedCluster {
     }
 
     pub fn config(&self) -> Config {
-        Config { data_dir: self.data_dir.clone(), purpose: Purpose::Throwaway, ..Config::default() }
+        Config {
+            data_dir: self.data_dir.clone(),
+            bin_dir: chosen_binaries(),
+            purpose: Purpose::Throwaway,
+            ..Config::default()
+        }
     }
 
     pub fn open(&self, name: &str) -> io::Result<File> {
@@ -137,6 +142,12 @@ impl SharedCluster {
     fn log(&self) -> PathBuf {
         self.locks.join("keeper.log")
     }
+}
+
+/// `DALSEGNO_TEST_POSTGRES=/usr/lib/postgresql/14/bin cargo test` runs the tests on that version.
+#[expect(clippy::disallowed_methods, reason = "tests are told about versions by the environment")]
+fn chosen_binaries() -> Option<PathBuf> {
+    std::env::var_os("DALSEGNO_TEST_POSTGRES").map(PathBuf::from)
 }
 
 pub fn remove_if_there(path: &Path) -> io::Result<()> {
