@@ -7,7 +7,5 @@ use crate::queue::Registry;
 
 /// Every kind that the workers of this service know.
 pub fn registry() -> Registry<()> {
-    let registry = Registry::new(()).with::<Ping, _, _>(ping::run);
-
-    registry
+    Registry::new(()).with(ping::run)
 }

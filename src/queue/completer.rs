@@ -29,6 +29,9 @@ use super::{
     wakeup::Bells,
 };
 
+/// Below this size, more commits cost more than a longer wait saves.
+const SMALL_BATCH: usize = 32;
+
 /// A run that is over and whose end is to be written.
 pub(super) struct Ended {
     pub(super) slot: Slot,
@@ -37,7 +40,10 @@ pub(super) struct Ended {
 
 /// Where runs send their ends.
 #[derive(Clone)]
-pub(super) struct Ends(mpsc::UnboundedSender<Ended>);
+pub(super) struct Ends {
+    to_write: mpsc::UnboundedSender<Ended>,
+    bells: Arc<Bells>,
+}
 
 /// The ends that wait to be written. The writer that holds the lock gathers a batch.
 pub(super) type EndsToWrite = Arc<Mutex<mpsc::UnboundedReceiver<Ended>>>;
@@ -54,16 +60,28 @@ pub(super) struct Completer {
 }
 
 impl Ends {
-    pub(super) fn channel() -> (Self, EndsToWrite) {
-        let (sender, receiver) = mpsc::unbounded_channel();
-        (Self(sender), Arc::new(Mutex::new(receiver)))
+    pub(super) fn channel(bells: Arc<Bells>) -> (Self, EndsToWrite) {
+        let (to_write, receiver) = mpsc::unbounded_channel();
+        (Self { to_write, bells }, Arc::new(Mutex::new(receiver)))
     }
 
     pub(super) fn send(&self, ended: Ended) {
-        // The writers outlive the last sender. Should they have died, dropping the end frees the slot, and the claimer's
-        // next recount gives the job back.
-        if self.0.send(ended).is_err() {
-            tracing::error!("nobody writes ends any more");
+        match ended.ending {
+            // There is nothing to write, so the slot is free now.
+            Ending::Committed { lane_owed: false } | Ending::LeaseLost => {
+                telemetry::ended(&ended.slot.run, &ended.ending, true);
+                let in_lane = ended.slot.run.lane().is_some();
+                drop(ended.slot);
+                if in_lane {
+                    self.bells.work.notify_one();
+                }
+            }
+            // The writers outlive the last sender. Should they have died, dropping the end frees the slot, and the
+            // claimer's next recount gives the job back.
+            _ if self.to_write.send(ended).is_err() => {
+                tracing::error!("nobody writes ends any more")
+            }
+            _ => {}
         }
     }
 }
@@ -82,7 +100,9 @@ impl Completer {
 
     /// Waits for ends, and a little longer for more of them if others are still running. False: there are no more.
     async fn gather(&self, waiting: &EndsToWrite, batch: &mut Vec<Ended>) -> bool {
-        let limit = self.config.end_batch_rows;
+        // A third of the slots, so that while one third is written another is claimed and the last one runs.
+        let third = usize::try_from(self.slots.capacity()).unwrap_or(usize::MAX).div_ceil(3);
+        let limit = third.max(SMALL_BATCH).min(self.config.end_batch_rows);
         let mut waiting = waiting.lock().await;
         if waiting.recv_many(batch, limit).await == 0 {
             return false;

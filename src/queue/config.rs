@@ -42,7 +42,7 @@ pub struct Config {
     pub drain_timeout_secs: u64,
     /// How long a run may take to stop after it was told to.
     pub cancel_grace_secs: u32,
-    /// How many ends are written in one statement.
+    /// How many ends are written in one statement, at most; never more than a third of the slots, or 32.
     pub end_batch_rows: usize,
     /// How many such statements may be on their way at once.
     pub end_batches_in_flight: usize,
@@ -67,12 +67,12 @@ impl Default for Config {
             poll_busy_ms: 1_000,
             poll_idle_ms: 5_000,
             listen: true,
-            listen_ping_secs: 5,
+            listen_ping_secs: 10,
             upkeep_secs: 1,
             drain_timeout_secs: 60,
             cancel_grace_secs: 10,
             end_batch_rows: 256,
-            end_batches_in_flight: 2,
+            end_batches_in_flight: 3,
             end_linger_ms: 5,
             keep: Keep::default(),
             #[cfg(feature = "test-fakes")]

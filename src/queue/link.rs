@@ -66,6 +66,11 @@ impl Link {
         Err(result)
     }
 
+    /// Throws the connection away, because a statement on it was given up half way.
+    pub(super) fn abandon(&mut self) {
+        self.conn = None;
+    }
+
     /// Ends the connection in good order.
     pub(super) async fn close(mut self) {
         if let Some(conn) = self.conn.take()

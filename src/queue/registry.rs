@@ -23,15 +23,17 @@ pub struct Registry<S> {
 /// The handlers by kind, without the type of their state.
 pub(super) type Handlers = HashMap<&'static str, Handler>;
 
-/// Decodes a payload and starts the handler.
-type Call =
-    dyn Fn(&str, Run) -> Result<BoxFuture<'static, HandlerResult>, serde_json::Error> + Send + Sync;
-
 /// One kind's handler behind the decoding of its payload.
 pub(super) struct Handler {
     pub(super) policy: Policy,
-    call: Box<Call>,
+    call: Call,
 }
+
+/// Decodes a payload and starts the handler.
+type Call = Box<dyn Fn(&str, Run) -> Decoded + Send + Sync>;
+
+/// The started handler, or what is wrong with its payload.
+type Decoded = Result<BoxFuture<'static, HandlerResult>, serde_json::Error>;
 
 impl<S: Clone + Send + Sync + 'static> Registry<S> {
     /// An empty list. Every run gets a clone of `state`.
@@ -74,11 +76,7 @@ impl Handler {
     }
 
     /// Decodes the payload and starts the handler. The error is the payload's, never the handler's.
-    pub(super) fn call(
-        &self,
-        payload: &str,
-        run: Run,
-    ) -> Result<BoxFuture<'static, HandlerResult>, serde_json::Error> {
+    pub(super) fn call(&self, payload: &str, run: Run) -> Decoded {
         (self.call)(payload, run)
     }
 }

@@ -2,8 +2,8 @@
 //! only what nobody else holds.
 //!
 //! - Every second: due jobs become ready, and lanes get the promotion that they are owed.
-//! - Every few seconds: jobs of lost workers are taken back, forgotten cancellations are carried out, and the counters
-//!   are added up.
+//! - Every few seconds: jobs of lost workers are taken back; less often, forgotten cancellations are carried out, and
+//!   the counters are added up and published.
 //! - Every minute: lanes are audited step by step.
 //! - Every hour: what is older than its retention is deleted, in batches.
 
@@ -33,7 +33,7 @@ const BATCH: i32 = 1_000;
 const CRASH_BACKOFF_SECS: f64 = 2.0;
 
 const RESCUE_EVERY: Duration = Duration::from_secs(5);
-const TIDY_EVERY: Duration = Duration::from_secs(10);
+const TIDY_EVERY: Duration = Duration::from_secs(15);
 const AUDIT_EVERY: Duration = Duration::from_secs(60);
 
 /// What upkeep needs.
@@ -132,7 +132,9 @@ impl Upkeep {
     }
 
     async fn rescue(&mut self) -> Result<(), link::Error> {
-        let Some(worker_id) = *self.identity.borrow() else { return Ok(()) };
+        let Some(worker_id) = *self.identity.borrow() else {
+            return Ok(());
+        };
         let patience = self.link.patience();
         let lease_secs = self.config.lease().as_secs_f64();
         let conn = self.link.conn().await?;
@@ -174,7 +176,28 @@ impl Upkeep {
         let rolled =
             sqlx::query_file_scalar!("src/queue/sql/counters_roll_up.sql", ROWS).fetch_one(conn);
         let rolled = answer(patience, rolled).await;
-        self.link.settle(rolled).map(drop)
+        self.link.settle(rolled)?;
+        self.publish().await
+    }
+
+    /// Publishes what the queues hold.
+    async fn publish(&mut self) -> Result<(), link::Error> {
+        let patience = self.link.patience();
+        let conn = self.link.conn().await?;
+        let queues =
+            answer(patience, sqlx::query_file!("src/queue/sql/queue_list.sql").fetch_all(conn))
+                .await;
+        for queue in self.link.settle(queues)? {
+            let states = [
+                ("ready", queue.ready),
+                ("running", queue.running),
+                ("scheduled", queue.scheduled),
+                ("blocked", queue.blocked),
+                ("held", queue.held),
+            ];
+            telemetry::queue_state(&queue.queue, states, queue.oldest_ready_secs.unwrap_or(0.0));
+        }
+        Ok(())
     }
 
     /// Looks at the next lanes and returns where to go on.

@@ -15,6 +15,7 @@ mod embedded;
 mod health;
 mod migrations;
 mod process;
+mod queue_runtime;
 mod service;
 mod shared_cluster;
 mod tidy;

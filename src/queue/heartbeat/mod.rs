@@ -12,6 +12,8 @@
 //! stopped. If we were declared lost, the process registers under a new id, and takes the crash marks off the runs that
 //! it had stopped in time: they did not crash.
 
+mod statements;
+
 use std::{
     sync::{Arc, atomic::Ordering},
     time::Duration,
@@ -24,10 +26,11 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use self::statements::Renewed;
 use super::{
     config::Config,
     crash_points::{CrashPoint, CrashPoints},
-    link::{self, Link, answer},
+    link::{self, Link},
     pace,
     run::{Run, Stop},
     slots::Slots,
@@ -37,6 +40,9 @@ use super::{
 
 /// Two heartbeats for cancellations are at least so far apart.
 const CANCEL_PAUSE: Duration = Duration::from_millis(20);
+
+/// How often to ask for cancellations while notifications do not arrive.
+const CANCEL_POLL: Duration = Duration::from_millis(500);
 
 /// What the process says of itself.
 #[derive(Debug, Clone)]
@@ -105,13 +111,14 @@ impl Heartbeat {
         self.link.close().await;
     }
 
-    /// Without notifications a cancellation is only found by asking, and it has to arrive within a second.
+    /// Without notifications a cancellation is only found by asking, and it has to arrive within a second. Whether there
+    /// is anything to ask about is looked at each time, because runs start while this waits.
     async fn cancel_poll(&self) {
-        let deaf = !self.bells.hearing.load(Ordering::Relaxed);
-        if deaf && self.slots.n_taken() > 0 {
-            sleep(Duration::from_millis(700)).await;
-        } else {
-            std::future::pending::<()>().await;
+        loop {
+            sleep(CANCEL_POLL).await;
+            if !self.bells.hearing.load(Ordering::Relaxed) && self.slots.n_taken() > 0 {
+                return;
+            }
         }
     }
 
@@ -138,24 +145,8 @@ impl Heartbeat {
         // A new id each time: an id that was declared lost stays lost.
         let worker_id = Uuid::new_v4();
         let sent = Instant::now();
-        let patience = self.link.patience();
-        let conn = self.link.conn().await?;
-        let slots = i32::try_from(self.slots.capacity()).unwrap_or(i32::MAX);
-        let registered = sqlx::query_file!(
-            "src/queue/sql/worker_register.sql",
-            worker_id,
-            self.config.lease().as_secs_f64(),
-            slots,
-            &self.registration.queues,
-            self.registration.host,
-            self.registration.pid,
-            self.registration.version,
-            &self.registration.kinds,
-        )
-        .fetch_one(conn);
-        let registered = answer(patience, registered).await;
-        self.link.settle(registered)?;
-        tracing::info!(%worker_id, slots, "worker registered");
+        self.sign_on(worker_id).await?;
+        tracing::info!(%worker_id, slots = self.slots.capacity(), "worker registered");
         self.identity.send_replace(Some(worker_id));
         Ok(Lease {
             worker_id,
@@ -202,11 +193,14 @@ impl Heartbeat {
         } else {
             match timeout_at(lease.fence_at, renewal).await {
                 Ok(answered) => answered,
-                Err(_) => Err(link::Error::NoAnswer(sent.elapsed())),
+                Err(_) => {
+                    self.link.abandon();
+                    Err(link::Error::NoAnswer(sent.elapsed()))
+                }
             }
         };
         match answered {
-            Ok(Some(renewed)) => self.renewed(lease, sent, renewed, &running),
+            Ok(Some(renewed)) => self.renewed(lease, sent, &renewed, &running),
             Ok(None) => self.declared_lost(lease).await,
             Err(error) => {
                 lease.n_failures += 1;
@@ -221,7 +215,7 @@ impl Heartbeat {
         }
     }
 
-    fn renewed(&self, lease: &mut Lease, sent: Instant, renewed: Renewed, running: &[Run]) {
+    fn renewed(&self, lease: &mut Lease, sent: Instant, renewed: &Renewed, running: &[Run]) {
         self.crash_points.pass(CrashPoint::AfterRenew);
         telemetry::renewed(
             (lease.fence_at + self.config.lease_margin()).saturating_duration_since(sent),
@@ -272,84 +266,4 @@ impl Heartbeat {
             );
         }
     }
-
-    async fn renew(
-        &mut self,
-        worker_id: Uuid,
-        job_ids: &[i64],
-        leases: &[i64],
-    ) -> Result<Option<Renewed>, link::Error> {
-        let patience = self.link.patience();
-        let lease_secs = self.config.lease().as_secs_f64();
-        let conn = self.link.conn().await?;
-        let renewed = sqlx::query_file!(
-            "src/queue/sql/worker_renew.sql",
-            worker_id,
-            lease_secs,
-            job_ids,
-            leases
-        )
-        .map(|row| Renewed { lost: row.lost, cancelled: row.cancelled, alone_secs: row.alone_secs })
-        .fetch_optional(conn);
-        let renewed = answer(patience, renewed).await;
-        self.link.settle(renewed)
-    }
-
-    async fn unmark(&mut self, interrupted: &[(i64, i64)]) -> Result<(), link::Error> {
-        if interrupted.is_empty() {
-            return Ok(());
-        }
-        let (job_ids, leases): (Vec<i64>, Vec<i64>) = interrupted.iter().copied().unzip();
-        let patience = self.link.patience();
-        let conn = self.link.conn().await?;
-        let unmarked = sqlx::query_file!("src/queue/sql/unmark_crashes.sql", &job_ids, &leases)
-            .fetch_all(conn);
-        let unmarked = answer(patience, unmarked).await;
-        let unmarked = self.link.settle(unmarked)?;
-        tracing::info!(n_jobs = unmarked.len(), "took crash marks off interrupted runs");
-        Ok(())
-    }
-
-    async fn say_draining(&mut self, worker_id: Uuid) -> Result<(), link::Error> {
-        let patience = self.link.patience();
-        let conn = self.link.conn().await?;
-        let said = answer(
-            patience,
-            sqlx::query_file!("src/queue/sql/worker_drain.sql", worker_id).execute(conn),
-        )
-        .await;
-        self.link.settle(said).map(drop)
-    }
-
-    async fn say_goodbye(&mut self, worker_id: Uuid) {
-        let patience = self.link.patience();
-        let said = match self.link.conn().await {
-            Ok(conn) => {
-                let said = answer(
-                    patience,
-                    sqlx::query_file!("src/queue/sql/worker_stop.sql", worker_id).execute(conn),
-                )
-                .await;
-                self.link.settle(said).map(drop)
-            }
-            Err(error) => Err(error),
-        };
-        // Without the good-bye others find out when the lease is over; nothing is running that they would have to take.
-        if let Err(error) = said {
-            tracing::warn!(
-                error = &error as &dyn std::error::Error,
-                "could not sign this worker off"
-            );
-        }
-    }
-}
-
-/// What a renewal answered.
-struct Renewed {
-    /// Leases that are no longer ours.
-    lost: Vec<i64>,
-    /// Leases that somebody wants stopped.
-    cancelled: Vec<i64>,
-    /// How long a job that may only run alone has waited.
-    alone_secs: Option<f64>,
 }

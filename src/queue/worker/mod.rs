@@ -10,45 +10,33 @@
 //! 3. The last ends are acknowledged; only then does apalis's worker close.
 //! 4. Listener, upkeep and, last of all, the heartbeat stop. Until here the lease was renewed.
 
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+mod drain;
+mod parts;
+
+use std::sync::Arc;
 
 use apalis_core::{
     monitor::Monitor,
     worker::{builder::WorkerBuilder, ext::parallelize::ParallelizeExt},
 };
 use sqlx::{PgPool, postgres::PgConnectOptions};
-use tokio::{
-    sync::{mpsc, watch},
-    time::{Instant, timeout},
-};
+use tokio::sync::{mpsc, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     backend::ClaimedJobs,
-    claimer::Claimer,
-    completer::{Completer, Ends},
+    completer::Ends,
     config::{self, Config},
     crash_points::CrashPoints,
-    heartbeat::{Heartbeat, Registration},
-    link::Link,
+    heartbeat::Registration,
     registry::{Handlers, Registry},
-    retention::Retention,
-    run::{Shared, Stop},
+    run::Shared,
     runner::{CallHandler, EndEveryRun},
     slots::Slots,
     telemetry,
-    upkeep::Upkeep,
-    wakeup::{self, Bells},
+    wakeup::Bells,
 };
 use crate::shutdown::Shutdown;
-
-/// How long a statement of the worker's own parts may take.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// A renewal is worth little when it comes late.
-const RENEWAL_PATIENCE: Duration = Duration::from_secs(4);
 
 /// Why a worker did not start, or did not stop in order.
 #[derive(Debug, thiserror::Error)]
@@ -62,6 +50,11 @@ pub enum Error {
     /// No handler at all.
     #[error("no handler is registered, so there is nothing to claim; add one with Registry::with")]
     NoHandlers,
+    /// The claimer is gone and nobody asked it to go.
+    #[error(
+        "the claimer ended by itself, which is a fault of the program; the log above says where. Start the worker again"
+    )]
+    Unasked,
     /// apalis's monitor gave up.
     #[error("running the handlers")]
     Monitor(#[source] apalis_core::monitor::MonitorError),
@@ -142,7 +135,7 @@ impl Parts {
     async fn run(self) -> Result<(), Error> {
         let (identity, identity_seen) = watch::channel(None);
         let (claims, claimed) = mpsc::unbounded_channel();
-        let (ends, ends_to_write) = Ends::channel();
+        let (ends, ends_to_write) = Ends::channel(Arc::clone(&self.bells));
         let backend = ClaimedJobs::new(claimed, Arc::clone(&self.slots), Arc::clone(&self.config));
 
         let heartbeat = tokio::spawn(
@@ -167,123 +160,8 @@ impl Parts {
         if let Err(error) = heartbeat.await {
             tracing::error!(%error, "the heartbeat ended badly");
         }
-        served.map_err(Error::Monitor)
-    }
-
-    /// Tells runs to stop once the drain time is over, and gives up on ends some time after that.
-    fn drain(&self) -> impl Future<Output = ()> + Send + 'static {
-        let (slots, shutdown, config) =
-            (Arc::clone(&self.slots), self.shutdown.clone(), Arc::clone(&self.config));
-        let (ended, abandon) = (self.ended.clone(), self.abandon.clone());
-        async move {
-            tokio::select! {
-                () = shutdown.soft.cancelled() => {}
-                () = shutdown.hard.cancelled() => shutdown.soft.cancel(),
-                () = ended.cancelled() => return,
-            }
-            tracing::info!(
-                n_runs = slots.n_taken(),
-                drain_secs = config.drain_timeout_secs,
-                "draining: nothing more is claimed"
-            );
-            let _ = timeout(config.drain_timeout(), async {
-                tokio::select! { () = shutdown.hard.cancelled() => {} () = ended.cancelled() => {} }
-            })
-            .await;
-            let stopped_at = Instant::now();
-            // Again and again: the last claim may still be on its way.
-            while !ended.is_cancelled() {
-                slots.running().iter().for_each(|run| run.stop(Stop::Drain));
-                if stopped_at.elapsed() > config.cancel_grace() + config.lease() {
-                    abandon.cancel();
-                }
-                let _ = timeout(Duration::from_millis(100), ended.cancelled()).await;
-            }
-        }
-    }
-
-    fn around_runs(&self, ends: Ends) -> EndEveryRun {
-        EndEveryRun {
-            handlers: Arc::clone(&self.handlers),
-            ends,
-            crash_points: self.shared.crash_points,
-            cancel_grace: self.config.cancel_grace(),
-        }
-    }
-
-    fn handler(&self) -> CallHandler {
-        CallHandler { handlers: Arc::clone(&self.handlers) }
-    }
-
-    fn claimer(
-        &self,
-        identity: watch::Receiver<Option<uuid::Uuid>>,
-        claims: mpsc::UnboundedSender<super::slots::Claim>,
-    ) -> Claimer {
-        Claimer {
-            link: self.link("claimer", PATIENCE),
-            slots: Arc::clone(&self.slots),
-            bells: Arc::clone(&self.bells),
-            config: Arc::clone(&self.config),
-            shared: Arc::clone(&self.shared),
-            handlers: Arc::clone(&self.handlers),
-            queues: self.registration.queues.clone(),
-            identity,
-            claims,
-        }
-    }
-
-    fn completer(&self) -> Completer {
-        Completer {
-            link: self.link("completer", PATIENCE),
-            slots: Arc::clone(&self.slots),
-            bells: Arc::clone(&self.bells),
-            config: Arc::clone(&self.config),
-            crash_points: self.shared.crash_points,
-            abandon: self.abandon.clone(),
-        }
-    }
-
-    fn heartbeat(&self, identity: watch::Sender<Option<uuid::Uuid>>) -> Heartbeat {
-        Heartbeat {
-            link: self.link("heartbeat", RENEWAL_PATIENCE),
-            slots: Arc::clone(&self.slots),
-            bells: Arc::clone(&self.bells),
-            config: Arc::clone(&self.config),
-            crash_points: self.shared.crash_points,
-            registration: self.registration.clone(),
-            identity,
-        }
-    }
-
-    fn upkeep(&self, identity: watch::Receiver<Option<uuid::Uuid>>) -> Upkeep {
-        Upkeep {
-            link: self.link("upkeep", PATIENCE),
-            bells: Arc::clone(&self.bells),
-            config: Arc::clone(&self.config),
-            crash_points: self.shared.crash_points,
-            identity,
-            retention: Retention::new(self.config.keep.clone(), Instant::now()),
-        }
-    }
-
-    fn listener(&self) -> impl Future<Output = ()> + Send + 'static {
-        let (config, bells, ended) =
-            (Arc::clone(&self.config), Arc::clone(&self.bells), self.ended.clone());
-        let options = self.options.clone().application_name("dalsegno listener");
-        async move {
-            if config.listen {
-                wakeup::listen(options, &config, &bells, ended).await;
-            } else {
-                bells.hearing.store(false, Ordering::Relaxed);
-            }
-        }
-    }
-
-    fn link(&self, part: &str, patience: Duration) -> Link {
-        let options = self.options.clone().application_name(&format!("dalsegno {part}"));
-        // Who cannot listen is behind a transaction pooler.
-        Link::new(options, patience, self.config.listen)
+        served.map_err(Error::Monitor)?;
+        if self.shutdown.soft.is_cancelled() { Ok(()) } else { Err(Error::Unasked) }
     }
 }
 

@@ -1,0 +1,128 @@
+//! How fast a full queue empties.
+
+use std::time::{Duration, Instant};
+
+use dalsegno::queue::Options;
+use serde_json::{Value, json};
+
+use crate::{
+    cpu,
+    ground::{Ground, Noop, OwnCommit},
+};
+
+/// Jobs without a lane, no-op handlers, 500 slots.
+pub async fn plain(ground: Ground) -> anyhow::Result<Value> {
+    let n_jobs = 60_000;
+    ground.fill((0..n_jobs).map(|n| (Noop { n }, Options::default()))).await?;
+    ground.analyze().await?;
+    let (wal, versions) = (ground.wal_bytes().await?, ground.row_versions().await?);
+    let rate = drain(&ground, 500, n_jobs as usize).await?;
+    let wal = ground.wal_bytes().await? - wal;
+    let versions = ground.row_versions().await? - versions;
+    Ok(json!({
+        "scenario": "plain_drain", "jobs": n_jobs, "slots": 500, "jobs_per_s": rate.jobs_per_s.round(), "worker_cpu_us_per_job": rate.worker_micros, "server_cpu_us_per_job": rate.server_micros,
+        "wal_bytes_per_job": wal / n_jobs as i64, "row_versions_per_job": versions as f64 / n_jobs as f64,
+    }))
+}
+
+/// A thousand lanes of twenty jobs each.
+pub async fn lanes(ground: Ground) -> anyhow::Result<Value> {
+    let (n_lanes, n_each) = (1_000, 20);
+    let jobs = (0..n_each).flat_map(|_| 0..n_lanes).map(|lane| (Noop { n: lane }, in_lane(lane)));
+    ground.fill(jobs).await?;
+    ground.analyze().await?;
+    let n_jobs = (n_lanes * n_each) as usize;
+    let rate = drain(&ground, 500, n_jobs).await?;
+    Ok(
+        json!({ "scenario": "lanes_drain", "lanes": n_lanes, "jobs": n_jobs, "slots": 500, "jobs_per_s": rate.jobs_per_s.round(), "worker_cpu_us_per_job": rate.worker_micros, "server_cpu_us_per_job": rate.server_micros }),
+    )
+}
+
+/// Jobs that can run beside many that cannot.
+pub async fn beside_blocked(ground: Ground) -> anyhow::Result<Value> {
+    let (n_runnable, n_blocked, n_lanes) = (50_000u64, 100_000u64, 10u64);
+    ground.fill((0..n_runnable).map(|n| (Noop { n }, Options::default()))).await?;
+    ground.analyze().await?;
+    let alone = drain(&ground, 500, n_runnable as usize).await?.jobs_per_s;
+    ground.empty().await?;
+    ground.fill((0..n_blocked).map(|n| (Noop { n }, in_lane(n % n_lanes)))).await?;
+    for lane in 0..n_lanes {
+        sqlx::query("SELECT dalsegno.hold_lane($1, 'bench')")
+            .bind(format!("lane-{lane}"))
+            .execute(&ground.pool)
+            .await?;
+    }
+    ground.fill((0..n_runnable).map(|n| (Noop { n }, Options::default()))).await?;
+    ground.analyze().await?;
+    let beside = drain(&ground, 500, n_runnable as usize).await?.jobs_per_s;
+    Ok(json!({
+        "scenario": "beside_blocked", "runnable": n_runnable, "blocked": n_blocked, "lanes": n_lanes,
+        "jobs_per_s": beside.round(), "jobs_per_s_without": alone.round(), "ratio": beside / alone,
+    }))
+}
+
+/// Handlers that commit their end with a write of their own.
+pub async fn own_commit(ground: Ground) -> anyhow::Result<Value> {
+    let n_jobs = 10_000;
+    ground.fill((0..n_jobs).map(|n| (OwnCommit { n }, Options::default()))).await?;
+    ground.analyze().await?;
+    let rate = drain(&ground, 64, n_jobs as usize).await?;
+    Ok(
+        json!({ "scenario": "own_commit", "jobs": n_jobs, "slots": 64, "jobs_per_s": rate.jobs_per_s.round(), "worker_cpu_us_per_job": rate.worker_micros, "server_cpu_us_per_job": rate.server_micros }),
+    )
+}
+
+/// Draining while somebody's transaction keeps dead rows from being cleaned away for a minute.
+pub async fn held_transaction(ground: Ground) -> anyhow::Result<Value> {
+    let n_jobs = 60_000u64;
+    let mut holder = ground.pool.begin().await?;
+    let _: String =
+        sqlx::query_scalar("SELECT pg_current_xact_id()::text").fetch_one(&mut *holder).await?;
+    let began = Instant::now();
+    let mut rates = Vec::new();
+    while began.elapsed() < Duration::from_secs(60) {
+        ground.fill((0..n_jobs).map(|n| (Noop { n }, Options::default()))).await?;
+        rates.push(drain(&ground, 500, n_jobs as usize).await?.jobs_per_s);
+    }
+    holder.rollback().await?;
+    let (first, last) = (rates[0], rates[rates.len() - 1]);
+    Ok(json!({
+        "scenario": "held_transaction", "rounds": rates.len(), "jobs_per_round": n_jobs, "held_secs": began.elapsed().as_secs(),
+        "jobs_per_s_first": first.round(), "jobs_per_s_last": last.round(), "loss": 1.0 - last / first,
+    }))
+}
+
+/// What a drain took.
+struct Drained {
+    jobs_per_s: f64,
+    /// Processor time per job.
+    worker_micros: f64,
+    server_micros: Option<f64>,
+}
+
+/// Drains from the start of a worker to its last acknowledged end.
+async fn drain(ground: &Ground, slots: u32, n_jobs: usize) -> anyhow::Result<Drained> {
+    let before = ground.n_live().await?;
+    let cpu = cpu::used(&ground.pool).await;
+    let began = Instant::now();
+    let (worker, _arrivals) = ground.start_worker(slots);
+    worker.wait_for(n_jobs).await;
+    worker.stop().await?;
+    let took = began.elapsed();
+    let cpu_after = cpu::used(&ground.pool).await;
+    let ended = before - ground.n_live().await?;
+    anyhow::ensure!(ended == n_jobs as i64, "{ended} of {n_jobs} jobs ended");
+    let per_job = |micros: u64| micros as f64 / n_jobs as f64;
+    Ok(Drained {
+        jobs_per_s: n_jobs as f64 / took.as_secs_f64(),
+        worker_micros: per_job(cpu_after.worker_micros - cpu.worker_micros),
+        server_micros: cpu_after
+            .server_micros
+            .zip(cpu.server_micros)
+            .map(|(after, before)| per_job(after - before)),
+    })
+}
+
+fn in_lane(lane: u64) -> Options {
+    Options { lane: Some(format!("lane-{lane}")), ..Options::default() }
+}

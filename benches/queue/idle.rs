@@ -1,0 +1,64 @@
+//! A worker with little to do.
+
+use std::time::{Duration, Instant};
+
+use dalsegno::queue::{Options, enqueue};
+use serde_json::{Value, json};
+
+use crate::ground::{Ground, MARK, Noop};
+
+/// From the commit of an enqueue to the first line of its handler, on an idle worker.
+pub async fn pick_up(ground: Ground) -> anyhow::Result<Value> {
+    let n_jobs = 200;
+    let (worker, mut arrivals) = ground.start_worker(16);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let mut millis = Vec::with_capacity(n_jobs);
+    let mut conn = ground.pool.acquire().await?;
+    for n in 0..n_jobs as u64 {
+        // Odd pauses, so that the naps of the worker are met at all their phases.
+        tokio::time::sleep(Duration::from_millis(40 + (n * 37) % 160)).await;
+        enqueue(&mut *conn, &Noop { n: n | MARK }, &Options::default()).await?;
+        let committed = Instant::now();
+        let (_, ran) =
+            arrivals.recv().await.ok_or_else(|| anyhow::anyhow!("the worker is gone"))?;
+        millis.push(ran.saturating_duration_since(committed).as_secs_f64() * 1e3);
+    }
+    worker.stop().await?;
+    millis.sort_by(f64::total_cmp);
+    let at = |share: f64| millis[((millis.len() - 1) as f64 * share).round() as usize];
+    Ok(
+        json!({ "scenario": "pick_up", "jobs": n_jobs, "p50_ms": at(0.5), "p99_ms": at(0.99), "max_ms": at(1.0) }),
+    )
+}
+
+/// Transactions per second that an idle worker causes, over those that the server causes without it.
+pub async fn queries(ground: Ground) -> anyhow::Result<Value> {
+    let without = per_second(&ground).await?;
+    let (worker, _arrivals) = ground.start_worker(16);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let with = per_second(&ground).await?;
+    worker.stop().await?;
+    Ok(
+        json!({ "scenario": "idle_queries", "per_s": with - without, "per_s_without_worker": without }),
+    )
+}
+
+/// Over a whole minute, which is the period of autovacuum.
+async fn per_second(ground: &Ground) -> anyhow::Result<f64> {
+    let before = transactions(ground).await?;
+    let began = Instant::now();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    // The look itself is one of them.
+    let n = transactions(ground).await? - before - 1;
+    Ok(n as f64 / began.elapsed().as_secs_f64())
+}
+
+async fn transactions(ground: &Ground) -> anyhow::Result<i64> {
+    // Backends report at most once a second; the pauses around this are longer.
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    Ok(sqlx::query_scalar(
+        "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()",
+    )
+    .fetch_one(&ground.pool)
+    .await?)
+}

@@ -1,0 +1,118 @@
+//! The parts of a worker, each with what it needs.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use tokio::{
+    sync::{mpsc, watch},
+    time::Instant,
+};
+use uuid::Uuid;
+
+use super::{
+    super::{
+        claimer::Claimer,
+        completer::{Completer, Ends},
+        heartbeat::Heartbeat,
+        link::Link,
+        retention::Retention,
+        runner::{CallHandler, EndEveryRun},
+        slots::Claim,
+        upkeep::Upkeep,
+        wakeup,
+    },
+    Parts,
+};
+
+/// How long a statement of the worker's own parts may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// A renewal is worth little when it comes late.
+const RENEWAL_PATIENCE: Duration = Duration::from_secs(4);
+
+impl Parts {
+    pub(super) fn around_runs(&self, ends: Ends) -> EndEveryRun {
+        EndEveryRun {
+            handlers: Arc::clone(&self.handlers),
+            ends,
+            crash_points: self.shared.crash_points,
+            cancel_grace: self.config.cancel_grace(),
+        }
+    }
+
+    pub(super) fn handler(&self) -> CallHandler {
+        CallHandler { handlers: Arc::clone(&self.handlers) }
+    }
+
+    pub(super) fn claimer(
+        &self,
+        identity: watch::Receiver<Option<Uuid>>,
+        claims: mpsc::UnboundedSender<Claim>,
+    ) -> Claimer {
+        Claimer {
+            link: self.link("claimer", PATIENCE),
+            slots: Arc::clone(&self.slots),
+            bells: Arc::clone(&self.bells),
+            config: Arc::clone(&self.config),
+            shared: Arc::clone(&self.shared),
+            handlers: Arc::clone(&self.handlers),
+            queues: self.registration.queues.clone(),
+            identity,
+            claims,
+        }
+    }
+
+    pub(super) fn completer(&self) -> Completer {
+        Completer {
+            link: self.link("completer", PATIENCE),
+            slots: Arc::clone(&self.slots),
+            bells: Arc::clone(&self.bells),
+            config: Arc::clone(&self.config),
+            crash_points: self.shared.crash_points,
+            abandon: self.abandon.clone(),
+        }
+    }
+
+    pub(super) fn heartbeat(&self, identity: watch::Sender<Option<Uuid>>) -> Heartbeat {
+        Heartbeat {
+            link: self.link("heartbeat", RENEWAL_PATIENCE),
+            slots: Arc::clone(&self.slots),
+            bells: Arc::clone(&self.bells),
+            config: Arc::clone(&self.config),
+            crash_points: self.shared.crash_points,
+            registration: self.registration.clone(),
+            identity,
+        }
+    }
+
+    pub(super) fn upkeep(&self, identity: watch::Receiver<Option<Uuid>>) -> Upkeep {
+        Upkeep {
+            link: self.link("upkeep", PATIENCE),
+            bells: Arc::clone(&self.bells),
+            config: Arc::clone(&self.config),
+            crash_points: self.shared.crash_points,
+            identity,
+            retention: Retention::new(self.config.keep.clone(), Instant::now()),
+        }
+    }
+
+    pub(super) fn listener(&self) -> impl Future<Output = ()> + Send + 'static {
+        let (config, bells, ended) =
+            (Arc::clone(&self.config), Arc::clone(&self.bells), self.ended.clone());
+        let options = self.options.clone().application_name("dalsegno listener");
+        async move {
+            if config.listen {
+                wakeup::listen(options, &config, &bells, ended).await;
+            } else {
+                bells.hearing.store(false, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn link(&self, part: &str, patience: Duration) -> Link {
+        let options = self.options.clone().application_name(&format!("dalsegno {part}"));
+        // Who cannot listen is behind a transaction pooler.
+        Link::new(options, patience, self.config.listen)
+    }
+}

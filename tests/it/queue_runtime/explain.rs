@@ -1,0 +1,49 @@
+//! The words of `job explain` on real rows.
+
+use dalsegno::queue::{Registry, admin};
+
+use super::{
+    ends::{Do, act},
+    ground::{Diary, Ground},
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_state_is_explained() {
+    let (ground, diary) = (Ground::new().await, Diary::default());
+    let running = ground.put_in(&Do::WaitForCancel, "lane").await.job_id;
+    let blocked = ground.put_in(&Do::Nothing, "lane").await.job_id;
+    let ready = ground.put(&Do::Nothing).await.job_id;
+    let told = admin::explain(&ground.pool, ready).await.expect("explains");
+    assert_eq!(
+        told.because,
+        "It could run now, but no worker that is alive serves the queue `default`."
+    );
+
+    let worker = ground.start(Ground::config(), Registry::new(diary.clone()).with(act));
+    ground.until_state(ready, "gone").await;
+    diary.until(2).await;
+    let dead = ground.put(&Do::GiveUp).await.job_id;
+    ground.until_state(dead, "dead").await;
+    let held = ground.put_in(&Do::Nothing, "held").await.job_id;
+    // Whether the hold or the worker is first, one of the two is told.
+    let _ = admin::hold_job(&ground.pool, held, "legal").await;
+
+    let because =
+        async |job_id| admin::explain(&ground.pool, job_id).await.expect("explains").because;
+    assert!(
+        because(running).await.starts_with("Attempt 1 of 3 has been running"),
+        "{}",
+        because(running).await
+    );
+    assert_eq!(
+        because(blocked).await,
+        format!(
+            "Lanes run one job at a time, and job {running} (`do`) at the head of `lane` has been running for 1 second. It is next in line."
+        )
+    );
+    assert_eq!(because(ready).await, "It ended just now as done.");
+    assert_eq!(because(dead).await, "It died just now: its handler gave it up: it makes no sense.");
+    assert!(because(10_000).await.starts_with("There is no job 10000"));
+    worker.shutdown.hard.cancel();
+    worker.stop().await;
+}

@@ -1,0 +1,176 @@
+//! What the database does to a worker.
+
+use std::time::Duration;
+
+use dalsegno::queue::{Config, Registry};
+
+use super::{
+    ends::{Do, act},
+    ground::{Diary, Ground, until},
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_terminated_listener_comes_back() {
+    let (ground, diary) = (Ground::new().await, Diary::default());
+    // Polls that are too rare to find anything within the patience of a test.
+    let config = Config { poll_busy_ms: 60_000, poll_idle_ms: 60_000, ..Ground::config() };
+    let worker = ground.start(config, Registry::new(diary.clone()).with(act));
+    let mut listening = until_listening(&ground, None).await;
+    for _ in 0..3 {
+        sqlx::query("SELECT pg_terminate_backend($1)")
+            .bind(listening)
+            .execute(&ground.pool)
+            .await
+            .expect("terminates");
+        listening = until_listening(&ground, Some(listening)).await;
+        let job = ground.put(&Do::Nothing).await;
+        ground.until_state(job.job_id, "gone").await;
+    }
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn terminated_connections_lose_nothing_and_end_no_worker() {
+    let (ground, diary) = (Ground::new().await, Diary::default());
+    let worker = ground.start(Ground::config(), Registry::new(diary.clone()).with(act));
+    let mut jobs = Vec::new();
+    for round in 0..20 {
+        for _ in 0..10 {
+            jobs.push(ground.put(&Do::Nothing).await.job_id);
+        }
+        let part = ["claimer", "completer", "heartbeat", "upkeep"][round % 4];
+        ground.terminate(part).await;
+    }
+    for job in &jobs {
+        ground.until_state(*job, "gone").await;
+    }
+    assert!(!worker.running.is_finished());
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn polling_alone_is_enough() {
+    let (ground, diary) = (Ground::new().await, Diary::default());
+    let config = Config { listen: false, ..Ground::config() };
+    let worker = ground.start(config, Registry::new(diary.clone()).with(act));
+    for _ in 0..3 {
+        let job = ground.put(&Do::FailTwice).await;
+        ground.until_state(job.job_id, "gone").await;
+    }
+    assert_eq!(ground.n_connections("listener").await, 0);
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_of_a_claim_whose_answer_was_lost_are_given_back() {
+    let (ground, diary) = (Ground::new().await, Diary::default());
+    let worker = ground.start(Ground::config(), Registry::new(diary.clone()).with(act));
+    let first = ground.put(&Do::Nothing).await;
+    ground.until_state(first.job_id, "gone").await;
+    // What a claim leaves behind that committed while its connection broke.
+    let lost: i64 = sqlx::query_scalar(
+        "WITH job AS (SELECT job_id FROM dalsegno.enqueue('do', '\"nothing\"', run_at => now() + interval '1 hour'))
+         SELECT job_id FROM job",
+    )
+    .fetch_one(&ground.pool)
+    .await
+    .expect("enqueues");
+    sqlx::query(
+        "UPDATE dalsegno.jobs SET state = 'running', wait_reason = NULL, lease = nextval('dalsegno.leases'), attempt = 1,
+                claimed_at = now(), worker_id = (SELECT id FROM dalsegno.workers WHERE gone_at IS NULL) WHERE id = $1",
+    )
+    .bind(lost)
+    .execute(&ground.pool)
+    .await
+    .expect("claims");
+    ground.terminate("claimer").await;
+    // Any job makes the claimer notice that its connection is gone.
+    ground.put(&Do::Nothing).await;
+    ground.until_state(lost, "gone").await;
+    assert_eq!(ground.outcomes(lost).await, ["given_back", "done"]);
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_is_declared_lost_stops_its_runs_and_registers_anew() {
+    let (ground, diary) = (Ground::new().await, Diary::default());
+    let worker = ground.start(Ground::config(), Registry::new(diary.clone()).with(act));
+    let job = ground.put(&Do::WaitForCancel).await;
+    diary.until(1).await;
+    sqlx::query(
+        "UPDATE dalsegno.workers SET gone_at = now(), gone_reason = 'lost', waiting = false",
+    )
+    .execute(&ground.pool)
+    .await
+    .expect("declares it lost");
+    let lines = diary.until(2).await;
+    assert_eq!(lines[1], "stopped Some(LeaseLost)");
+    let next = ground.put(&Do::Nothing).await;
+    ground.until_state(next.job_id, "gone").await;
+    assert_eq!(ground.state(job.job_id).await, "running", "a run without its lease writes nothing");
+    assert!(ground.outcomes(job.job_id).await.is_empty());
+    worker.shutdown.hard.cancel();
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_of_a_lost_worker_is_taken_back_by_another() {
+    let (ground, diary) = (Ground::new().await, Diary::default());
+    let job = ground.put(&Do::Nothing).await;
+    // A worker that was killed: registered, with a claim, and silent since.
+    sqlx::query(
+        "WITH dead AS (INSERT INTO dalsegno.workers (id, lease_until, slots, queues)
+                       VALUES (gen_random_uuid(), now() + interval '1 second', 1, '{default}') RETURNING id)
+         UPDATE dalsegno.jobs SET state = 'running', lease = nextval('dalsegno.leases'), attempt = 1, claimed_at = now(),
+                worker_id = (SELECT id FROM dead) WHERE id = $1",
+    )
+    .bind(job.job_id)
+    .execute(&ground.pool)
+    .await
+    .expect("claims");
+    let config = Config { lease_secs: 4, lease_margin_secs: 2, ..Ground::config() };
+    let worker = ground.start(config, Registry::new(diary.clone()).with(act));
+    ground.until_state(job.job_id, "gone").await;
+    assert_eq!(ground.outcomes(job.job_id).await, ["lost", "done"]);
+    assert_eq!(diary.lines(), ["Nothing 1"], "a crash burns no attempt");
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_starts_before_its_database_and_stops_without_it() {
+    let diary = Diary::default();
+    let pool = sqlx::postgres::PgPoolOptions::new()
+        .acquire_timeout(Duration::from_secs(1))
+        .connect_lazy("postgres://nobody@127.0.0.1:9/none")
+        .expect("is a URL");
+    let shutdown = dalsegno::shutdown::Shutdown::new();
+    let running = tokio::spawn(dalsegno::queue::run_worker(
+        Ground::config(),
+        dalsegno::queue::Identity::default(),
+        Registry::new(diary).with(act),
+        pool,
+        shutdown.clone(),
+    ));
+    tokio::task::yield_now().await;
+    assert!(!running.is_finished());
+    shutdown.soft.cancel();
+    let stopped = tokio::time::timeout(Duration::from_secs(10), running).await;
+    stopped.expect("stops in time").expect("does not panic").expect("stops in order");
+}
+
+/// The server's process of the listening connection, once there is another than `not`: one that was terminated shows for
+/// a moment longer.
+async fn until_listening(ground: &Ground, not: Option<i32>) -> i32 {
+    let find = async || {
+        sqlx::query_scalar::<_, i32>(
+            "SELECT pid FROM pg_stat_activity WHERE datname = current_database()
+                AND application_name = 'dalsegno listener' AND query LIKE 'LISTEN%' AND pid IS DISTINCT FROM $1",
+        )
+        .bind(not)
+        .fetch_optional(&ground.pool)
+        .await
+        .expect("looks")
+    };
+    until("a listening connection", async || find().await.is_some()).await;
+    find().await.expect("still listens")
+}

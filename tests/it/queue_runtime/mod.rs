@@ -1,0 +1,8 @@
+//! The worker of the queue, with handlers of the tests' own, on a real database.
+
+mod ends;
+mod explain;
+mod faults;
+mod ground;
+mod lanes;
+mod people;
