@@ -5,13 +5,17 @@
 
 use std::io::{IsTerminal as _, Write as _};
 
-use metrics_exporter_prometheus::{BuildError, PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use serde::Deserialize;
 use tracing_subscriber::{
     EnvFilter, filter::ParseError, layer::SubscriberExt as _, util::SubscriberInitExt as _,
 };
 
 use crate::config::Checks;
+
+/// From a claim's millisecond to a turn's hour.
+const DURATION_BUCKETS_SECS: [f64; 14] =
+    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3_600.0];
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -87,7 +91,10 @@ fn recorder() -> Result<PrometheusHandle, Error> {
     if let Some(handle) = slot.as_ref() {
         return Ok(handle.clone());
     }
-    let handle = PrometheusBuilder::new().install_recorder().map_err(Error::Metrics)?;
+    let buckets = PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &DURATION_BUCKETS_SECS)
+        .map_err(Error::Metrics)?;
+    let handle = buckets.install_recorder().map_err(Error::Metrics)?;
     describe();
     Ok(slot.insert(handle).clone())
 }

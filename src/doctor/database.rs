@@ -5,7 +5,7 @@ use std::error::Error as _;
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
-use super::Finding;
+use super::{Finding, queue};
 use crate::{
     clock::Clock,
     config::Config,
@@ -41,7 +41,7 @@ pub(super) async fn examine(config: &Config, clock: &dyn Clock) -> Vec<Finding> 
     match Database::open(&patience, Use::Visit, &stop).await {
         Ok(database) => {
             findings.push(Finding::ok("database", database.describe(), WHY_REACH));
-            findings.extend(inside(config, &database.pool, clock).await);
+            findings.extend(inside(config, &database, clock).await);
             database.close().await;
         }
         Err(error) => {
@@ -53,13 +53,21 @@ pub(super) async fn examine(config: &Config, clock: &dyn Clock) -> Vec<Finding> 
     findings
 }
 
-async fn inside(config: &Config, pool: &PgPool, clock: &dyn Clock) -> Vec<Finding> {
-    vec![
+async fn inside(config: &Config, database: &Database, clock: &dyn Clock) -> Vec<Finding> {
+    let pool = &database.pool;
+    let mut findings = vec![
         version(pool).await,
         schema(pool).await,
         skew(pool, clock).await,
         connections(config, pool).await,
-    ]
+    ];
+    if matches!(
+        db::migration_state(pool).await,
+        Ok(MigrationState::Current | MigrationState::Newer)
+    ) {
+        findings.extend(queue::examine(database).await);
+    }
+    findings
 }
 
 fn mend_reach(config: &Config) -> String {
@@ -145,7 +153,9 @@ async fn connections(config: &Config, pool: &PgPool) -> Finding {
         Ok(row) => row,
         Err(error) => return unreadable("connections", &error, WHY_CONNECTIONS),
     };
-    let wanted = config.database.max_connections;
+    // Beside the pool, each of the two worker pools has a claimer, a listener, a heartbeat, upkeep, and writers.
+    let own = 2 * (4 + u32::try_from(config.queue.end_batches_in_flight).unwrap_or(u32::MAX));
+    let wanted = config.database.max_connections + own;
     let what = format!("{} of {} in use; this process takes up to {wanted}", row.used, row.max);
     match i64::from(row.used) + i64::from(wanted) <= i64::from(row.max) {
         true => Finding::ok("connections", what, WHY_CONNECTIONS),

@@ -33,3 +33,16 @@ async fn a_schema_from_the_future_is_a_warning() {
     let schema = findings.iter().find(|finding| finding.check == "migrations").unwrap();
     assert_eq!(schema.status, Status::Warn, "{schema:?}");
 }
+
+#[tokio::test]
+async fn a_queue_without_workers_is_a_warning() {
+    let database = TestDatabase::migrated().await;
+    let pool = database.pool().await;
+    let enqueue = "select dalsegno.enqueue(kind => 'ping', payload => '{}', queue => 'upkeep')";
+    sqlx::query(enqueue).execute(&pool).await.unwrap();
+    let findings = examine(&database, &ManualClock::at(noon())).await;
+    let workers = findings.iter().find(|finding| finding.check == "workers").unwrap();
+    assert_eq!((workers.status, workers.what.contains("upkeep")), (Status::Warn, true));
+    let notify = findings.iter().find(|finding| finding.check == "notify").unwrap();
+    assert_eq!(notify.status, Status::Ok, "{notify:?}");
+}

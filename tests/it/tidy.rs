@@ -27,7 +27,7 @@ const EDGES: &[(&str, &[&str])] = &[
     // Section structs live beside their component: `config` only puts them together.
     ("config", &["db", "http", "queue", "shutdown", "telemetry", "worker"]),
     ("db", &["config"]),
-    ("doctor", &["clock", "config", "db"]),
+    ("doctor", &["clock", "config", "db", "queue"]),
     ("domain", &["clock", "db", "queue"]),
     ("http", &["app", "config", "db", "domain"]),
     ("jobs", &["domain", "queue"]),

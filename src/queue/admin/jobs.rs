@@ -125,13 +125,19 @@ pub async fn find_job(conn: &mut sqlx::PgConnection, job_id: i64) -> Result<JobD
         .fetch_optional(&mut *conn)
         .await
         .map_err(Error::of("look up a job"))?;
+    let runs = runs_of(&mut *conn, job_id).await?;
     let Some(row) = found else {
         return Err(Error::NotFound {
             message: format!("job {job_id} is neither on the queue nor a dead letter"),
-            hint: "It ended longer ago than runs are kept, or never was".to_owned(),
+            hint: match runs.first() {
+                Some(last) => format!(
+                    "It ended as {}; `dalsegno job explain {job_id}` says more",
+                    last.outcome
+                ),
+                None => "It ended longer ago than runs are kept, or never was".to_owned(),
+            },
         });
     };
-    let runs = runs_of(conn, job_id).await?;
     Ok(JobDetail {
         summary: JobSummary {
             id: job_id,

@@ -4,12 +4,14 @@
 //! counters that every change of state keeps in its own transaction.
 
 mod explain;
+mod health;
 mod jobs;
 mod lanes;
 mod queues;
 mod words;
 
 pub use explain::{Explanation, explain};
+pub use health::{Health, health, notifications_arrive};
 pub use jobs::{
     Cancelled, JobDetail, JobFilter, JobSummary, RunRecord, cancel_job, find_job, hold_job,
     list_jobs, release_job, retry_job,

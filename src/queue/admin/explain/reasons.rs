@@ -34,9 +34,8 @@ impl Facts {
         if self.able_workers == 0 {
             return (
                 format!(
-                    "It could run now, but none of the {} that serve `{queue}` has a handler for the kind `{}`. It is left alone and nothing is lost.",
-                    plural(self.live_workers, "worker"),
-                    self.kind
+                    "It could run now, but no worker of the queue `{queue}` ({} alive) has a handler for the kind `{}`. It is left alone and nothing is lost.",
+                    self.live_workers, self.kind
                 ),
                 format!(
                     "Start a version of the worker that knows `{}`, or cancel the job if the name is a mistake: `dalsegno job cancel {}`.",

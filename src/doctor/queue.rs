@@ -1,0 +1,97 @@
+//! The queue: workers, notifications, dead letters, whatever keeps it from being cleaned up.
+
+use std::time::Duration;
+
+use super::Finding;
+use crate::{
+    db::Database,
+    queue::admin::{self, Health},
+};
+
+const WHY_WORKERS: &str = "jobs of a queue that no worker serves wait for ever";
+const WHY_NOTIFICATIONS: &str = "without them workers find new jobs only when they poll";
+const WHY_DEAD: &str = "a dead letter is work that somebody asked for and nobody does";
+const WHY_HELD: &str = "what is held or paused waits for a person";
+const WHY_TRANSACTIONS: &str = "an open transaction keeps ended jobs from being cleaned away";
+
+const NOTIFICATION_PATIENCE: Duration = Duration::from_secs(3);
+/// Dumps take minutes; what is older was usually forgotten.
+const OLD_TRANSACTION_SECS: f64 = 600.0;
+
+pub(super) async fn examine(database: &Database) -> Vec<Finding> {
+    let health = match admin::health(&database.pool).await {
+        Ok(health) => health,
+        Err(error) => {
+            let mend = "dalsegno migrate up";
+            return vec![Finding::fail("queue", error.to_string(), WHY_WORKERS, mend)];
+        }
+    };
+    vec![
+        workers(&health),
+        notifications(database).await,
+        dead(&health),
+        held(&health),
+        transactions(&health),
+    ]
+}
+
+fn workers(health: &Health) -> Finding {
+    match &health.deserted {
+        None => Finding::ok("workers", "every queue with work has one", WHY_WORKERS),
+        Some(queues) => {
+            let what = format!("nobody serves: {queues}");
+            let mend = "start `dalsegno serve`, worker-turns or worker-upkeep";
+            Finding::warn("workers", what, WHY_WORKERS, mend)
+        }
+    }
+}
+
+async fn notifications(database: &Database) -> Finding {
+    const CHECK: &str = "notify";
+    let heard = admin::notifications_arrive(&database.options, NOTIFICATION_PATIENCE).await;
+    let mend = "set queue.listen = false, or connect workers past the transaction pooler";
+    match heard {
+        Ok(true) => Finding::ok(CHECK, "notifications arrive", WHY_NOTIFICATIONS),
+        Ok(false) => {
+            let what = "a notification did not arrive: is this a transaction pooler?";
+            Finding::warn(CHECK, what, WHY_NOTIFICATIONS, mend)
+        }
+        Err(error) => Finding::warn(CHECK, error.to_string(), WHY_NOTIFICATIONS, mend),
+    }
+}
+
+fn dead(health: &Health) -> Finding {
+    match health.dead {
+        0 => Finding::ok("dead letters", "none", WHY_DEAD),
+        n => {
+            let mend =
+                "dalsegno job ls --state dead; then job explain, and job retry or job cancel";
+            Finding::warn("dead letters", n.to_string(), WHY_DEAD, mend)
+        }
+    }
+}
+
+fn held(health: &Health) -> Finding {
+    match (&health.paused, health.held_lanes) {
+        (None, 0) => Finding::ok("held", "nothing is held or paused", WHY_HELD),
+        (paused, n_lanes) => {
+            let paused = paused.as_deref().unwrap_or("nothing");
+            let what = format!("lanes held: {n_lanes}; paused: {paused}");
+            let mend = "dalsegno lane ls --held and lane release; dalsegno queue resume";
+            Finding::warn("held", what, WHY_HELD, mend)
+        }
+    }
+}
+
+fn transactions(health: &Health) -> Finding {
+    const CHECK: &str = "transactions";
+    let secs = health.oldest_transaction_secs;
+    let what = format!("the oldest has been open for {secs:.0} s");
+    match secs < OLD_TRANSACTION_SECS {
+        true => Finding::ok(CHECK, what, WHY_TRANSACTIONS),
+        false => {
+            let mend = "find it in pg_stat_activity by xact_start, and end it";
+            Finding::warn(CHECK, what, WHY_TRANSACTIONS, mend)
+        }
+    }
+}
