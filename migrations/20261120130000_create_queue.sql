@@ -599,18 +599,42 @@ DECLARE
     run_ats timestamptz[];  maxima integer[];  keys text[];  heads jsonb[];  timeouts integer[];
     owners bigint[];
     lane_keys text[];  lane_ids bigint[];  lane_ends bigint[];  lane_busy boolean[];
-    bad record;
+    bad record;  problem text;  advice text;
 BEGIN
     IF enqueue_many.jobs IS NULL OR jsonb_typeof(enqueue_many.jobs) <> 'array' THEN
         RAISE EXCEPTION USING ERRCODE = 'DS400', MESSAGE = 'cannot enqueue: jobs is not a JSON array',
             HINT = 'Pass an array of objects whose keys are the arguments of dalsegno.enqueue.';
     END IF;
-    SELECT array_agg(nextval('dalsegno.job_ids')), array_agg(r.kind), array_agg(coalesce(r.payload, '{}')), array_agg(coalesce(r.queue, 'default')),
-           array_agg(r.lane), array_agg(r.group_key), array_agg(coalesce(r.priority, 100)),
-           array_agg(r.run_at), array_agg(coalesce(r.max_attempts, 20)), array_agg(r.idempotency_key), array_agg(r.headers), array_agg(r.timeout_secs)
-      INTO ids, kinds, payloads, queues, lanes, groups, priorities, run_ats, maxima, keys, heads, timeouts
-      FROM jsonb_to_recordset(enqueue_many.jobs) AS r (kind text, payload jsonb, queue text, lane text, group_key text, priority integer,
-           run_at timestamptz, max_attempts integer, idempotency_key text, headers jsonb, timeout_secs integer);
+    -- The payload is taken from the element itself: a record would make the JSON null, which is a payload, an SQL NULL.
+    BEGIN
+        SELECT array_agg(nextval('dalsegno.job_ids')), array_agg(r.kind), array_agg(coalesce(r.element -> 'payload', '{}')), array_agg(coalesce(r.queue, 'default')),
+               array_agg(r.lane), array_agg(r.group_key), array_agg(coalesce(r.priority, 100)),
+               array_agg(r.run_at), array_agg(coalesce(r.max_attempts, 20)), array_agg(r.idempotency_key), array_agg(r.headers), array_agg(r.timeout_secs)
+          INTO ids, kinds, payloads, queues, lanes, groups, priorities, run_ats, maxima, keys, heads, timeouts
+          FROM ROWS FROM (
+                   jsonb_to_recordset(enqueue_many.jobs) AS (kind text, queue text, lane text, group_key text, priority integer,
+                       run_at timestamptz, max_attempts integer, idempotency_key text, headers jsonb, timeout_secs integer),
+                   jsonb_array_elements(enqueue_many.jobs))
+               AS r (kind, queue, lane, group_key, priority, run_at, max_attempts, idempotency_key, headers, timeout_secs, element);
+    EXCEPTION WHEN data_exception THEN
+        -- Some value has the wrong type. Postgres does not say which, so the elements are tried one by one.
+        problem := 'cannot enqueue: ' || SQLERRM;
+        FOR bad IN SELECT e.element, e.ord FROM jsonb_array_elements(enqueue_many.jobs) WITH ORDINALITY AS e (element, ord) LOOP
+            IF jsonb_typeof(bad.element) <> 'object' THEN
+                problem := format('element %s: cannot enqueue: it is a JSON %s, not an object', bad.ord, jsonb_typeof(bad.element));
+                EXIT;
+            END IF;
+            BEGIN
+                PERFORM FROM jsonb_to_record(bad.element) AS r (kind text, queue text, lane text, group_key text, priority integer,
+                    run_at timestamptz, max_attempts integer, idempotency_key text, headers jsonb, timeout_secs integer);
+            EXCEPTION WHEN data_exception THEN
+                problem := format('element %s: cannot enqueue: %s', bad.ord, SQLERRM);
+                EXIT;
+            END;
+        END LOOP;
+        RAISE EXCEPTION USING ERRCODE = 'DS400', MESSAGE = problem,
+            HINT = 'Give each value the type that the argument of that name has in dalsegno.enqueue.';
+    END;
     IF ids IS NULL THEN
         RETURN;
     END IF;
@@ -626,8 +650,13 @@ BEGIN
             OR octet_length(u.payload::text) > max_bytes
          ORDER BY u.ord LIMIT 1
     LOOP
-        PERFORM dalsegno.check_new_job(bad.kind, bad.payload, bad.queue, bad.lane, bad.group_key, bad.priority, bad.run_at, bad.max_attempts,
-                                       bad.key, bad.headers, bad.timeout_secs);
+        BEGIN
+            PERFORM dalsegno.check_new_job(bad.kind, bad.payload, bad.queue, bad.lane, bad.group_key, bad.priority, bad.run_at, bad.max_attempts,
+                                           bad.key, bad.headers, bad.timeout_secs);
+        EXCEPTION WHEN SQLSTATE 'DS400' OR SQLSTATE 'DS413' THEN
+            GET STACKED DIAGNOSTICS problem = MESSAGE_TEXT, advice = PG_EXCEPTION_HINT;
+            RAISE EXCEPTION USING ERRCODE = SQLSTATE, MESSAGE = format('element %s: %s', bad.ord, problem), HINT = advice;
+        END;
     END LOOP;
 
     -- owners: per job the job that its key stands for; itself, if the key is new or there is none.
@@ -701,7 +730,7 @@ BEGIN
 END
 $body$;
 COMMENT ON FUNCTION dalsegno.enqueue_many(jsonb)
-    IS 'Puts an array of jobs on the queue with one statement; the keys of each object are the arguments of dalsegno.enqueue. All or none. Returns one row per element, in order.';
+    IS 'Puts an array of jobs on the queue with one statement; the keys of each object are the arguments of dalsegno.enqueue. All or none; an error names the first bad element. Returns one row per element, in order.';
 
 ------------------------------------------------------------------------------------------------ what people do
 CREATE FUNCTION dalsegno.cancel(job_id bigint, reason text DEFAULT '') RETURNS text LANGUAGE plpgsql AS $body$

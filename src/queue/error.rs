@@ -74,6 +74,13 @@ impl Error {
                     "DS404" => Self::NotFound { message, hint },
                     "DS409" => Self::Conflict { message, hint },
                     "DS413" => Self::TooLarge { message, hint },
+                    // What Postgres says about it names neither the character nor a way out.
+                    "22021" | "22P05" => Self::BadArgument {
+                        message: format!(
+                            "cannot {action}: a text in it holds the character U+0000, or none that UTF-8 knows"
+                        ),
+                        hint: "Remove it, or encode the data, for instance as base64".to_owned(),
+                    },
                     _ => Self::Database { action, source },
                 },
                 None => Self::Database { action, source },

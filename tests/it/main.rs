@@ -16,6 +16,7 @@ mod health;
 mod migrations;
 mod process;
 mod queue_runtime;
+mod queue_sql;
 mod service;
 mod shared_cluster;
 mod tidy;

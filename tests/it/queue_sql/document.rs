@@ -1,0 +1,48 @@
+//! The drawing of the state machine says what the schema says.
+
+use crate::app::TestDatabase;
+
+#[tokio::test]
+async fn every_word_of_the_schema_occurs_in_the_drawing() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/state-machine.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let database = TestDatabase::migrated().await;
+    let pool = database.pool().await;
+    let rules: Vec<(String, String)> = sqlx::query_as(
+        "SELECT conname::text, pg_get_constraintdef(oid) FROM pg_constraint
+          WHERE conname IN ('job_state_known', 'wait_reason_known', 'hold_by_known', 'lane_policy_known',
+                            'run_outcome_known', 'dead_jobs_reason_known', 'workers_gone_reason_known')",
+    )
+    .fetch_all(&pool)
+    .await
+    .unwrap();
+    assert_eq!(rules.len(), 7, "{rules:?}");
+    for (name, rule) in rules {
+        // The words stand between quotes; the rest is syntax.
+        let words: Vec<&str> = rule.split('\'').skip(1).step_by(2).collect();
+        assert!(words.len() > 1, "{rule}");
+        for word in words {
+            assert!(
+                text.contains(&format!("`{word}`")),
+                "`{word}` of {name} is not in the drawing"
+            );
+        }
+    }
+    pool.close().await;
+}
+
+/// A statement that moves jobs and is not in the document is one whose races nobody thought about.
+#[test]
+fn every_statement_that_moves_jobs_occurs_in_the_document() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(root.join("docs/state-machine.md")).unwrap();
+    for entry in std::fs::read_dir(root.join("src/queue/sql")).unwrap() {
+        let path = entry.unwrap().path();
+        let sql = std::fs::read_to_string(&path).unwrap();
+        let moves = ["UPDATE dalsegno.jobs", "DELETE FROM dalsegno.jobs", "dalsegno.promote_due("]
+            .iter()
+            .any(|words| sql.contains(words));
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        assert!(!moves || text.contains(&format!("`{name}`")), "{name} is not in the document");
+    }
+}

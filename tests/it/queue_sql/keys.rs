@@ -1,0 +1,169 @@
+//! Idempotency keys: whoever comes, however many at once, one key is one job.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use sqlx::{
+    PgConnection, PgPool,
+    postgres::{PgConnectOptions, PgPoolOptions},
+};
+
+use super::{
+    refusal::{Refusal, refused},
+    statements::{END_DONE, claim, register, worker_session},
+};
+use crate::app::TestDatabase;
+
+const N_CALLS: usize = 10_000;
+const N_CONNECTIONS: u32 = 64;
+const CALL: &str = "SELECT job_id, created, state FROM dalsegno.enqueue('mail', '{\"to\": 1}', lane => 'chat', idempotency_key => 'k')";
+
+async fn wide_pool(options: PgConnectOptions) -> PgPool {
+    // All connections are made before the first call, so that the calls meet in the database.
+    PgPoolOptions::new()
+        .min_connections(N_CONNECTIONS)
+        .max_connections(N_CONNECTIONS)
+        .acquire_timeout(std::time::Duration::from_secs(120))
+        .connect_with(options)
+        .await
+        .unwrap()
+}
+
+async fn call(conn: &mut PgConnection) -> (i64, bool, String) {
+    sqlx::query_as(CALL).fetch_one(conn).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_thousand_calls_with_one_key_make_one_job() {
+    let database = TestDatabase::migrated().await;
+    let pool = wide_pool(database.options.clone()).await;
+    let start = Arc::new(tokio::sync::Semaphore::new(0));
+    let calls: Vec<_> = (0..N_CALLS)
+        .map(|_| {
+            let (pool, start) = (pool.clone(), start.clone());
+            tokio::spawn(async move {
+                let _started = start.acquire().await.unwrap();
+                let mut conn = pool.acquire().await.unwrap();
+                call(&mut conn).await
+            })
+        })
+        .collect();
+    start.add_permits(N_CALLS);
+    let (mut ids, mut n_created) = (BTreeSet::new(), 0);
+    for answer in calls {
+        let (id, created, state) = answer.await.unwrap();
+        ids.insert(id);
+        n_created += usize::from(created);
+        assert_eq!(state, "ready");
+    }
+    assert_eq!((ids.len(), n_created), (1, 1));
+    let counts: (i64, i64, i64, i64) = sqlx::query_as(
+        "SELECT (SELECT count(*) FROM dalsegno.jobs), (SELECT count(*) FROM dalsegno.job_payloads),
+                (SELECT count(*) FROM dalsegno.idempotency_keys), (SELECT sum(jobs)::bigint FROM dalsegno.job_counts)",
+    )
+    .fetch_one(&pool)
+    .await
+    .unwrap();
+    assert_eq!(counts, (1, 1, 1, 1));
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn a_key_that_was_rolled_back_is_free() {
+    let database = TestDatabase::migrated().await;
+    let pool = database.pool().await;
+    let mut open = pool.begin().await.unwrap();
+    let (first, ..) = call(&mut open).await;
+    let waiting = tokio::spawn({
+        let pool = pool.clone();
+        async move { call(&mut *pool.acquire().await.unwrap()).await }
+    });
+    crate::app::eventually("the second call waits for the first", async || {
+        sqlx::query_scalar::<_, bool>(
+            "SELECT true FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+        )
+        .fetch_optional(&pool)
+        .await
+        .unwrap()
+    })
+    .await;
+    open.rollback().await.unwrap();
+    let (second, created, _) = waiting.await.unwrap();
+    assert!(created);
+    assert_ne!(first, second);
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn another_job_under_the_same_key_is_a_conflict() {
+    let database = TestDatabase::migrated().await;
+    let mut conn = worker_session(&database).await;
+    let (id, ..) = call(&mut conn).await;
+    let conflict = Refusal::new(
+        "DS409",
+        &format!(
+            "idempotency key \"k\" already stands for job {id} with another kind, lane or payload"
+        ),
+        "Use a new key for a new job; repeat the same call to get the same job.",
+    );
+    for other in [
+        "SELECT dalsegno.enqueue('mail', '{\"to\": 2}', lane => 'chat', idempotency_key => 'k')",
+        "SELECT dalsegno.enqueue('mail', '{\"to\": 1}', lane => 'other', idempotency_key => 'k')",
+        "SELECT dalsegno.enqueue('mail', '{\"to\": 1}', idempotency_key => 'k')",
+        "SELECT dalsegno.enqueue('post', '{\"to\": 1}', lane => 'chat', idempotency_key => 'k')",
+        r#"SELECT * FROM dalsegno.enqueue_many('[{"kind": "mail", "payload": {"to": 2}, "lane": "chat", "idempotency_key": "k"}]')"#,
+    ] {
+        assert_eq!(refused(&mut conn, other).await, conflict, "{other}");
+    }
+    // Neither the order of the keys of the payload nor what only says when and how is part of the job.
+    let same = r#"SELECT job_id, created, state FROM dalsegno.enqueue('mail', '{"to": 1}', lane => 'chat',
+                  priority => 5, run_at => now() + interval '1 hour', idempotency_key => 'k')"#;
+    let found: (i64, bool, String) = sqlx::query_as(same).fetch_one(&mut conn).await.unwrap();
+    assert_eq!(found, (id, false, "ready".to_owned()));
+}
+
+#[tokio::test]
+async fn keys_within_one_bulk_call_meet() {
+    let database = TestDatabase::migrated().await;
+    let mut conn = worker_session(&database).await;
+    let (id, ..) = call(&mut conn).await;
+    let jobs = r#"[{"kind": "mail", "payload": {"to": 1}, "lane": "chat", "idempotency_key": "k"},
+                   {"kind": "a", "idempotency_key": "new"}, {"kind": "a", "idempotency_key": "new"}]"#;
+    let rows: Vec<(i64, bool, String)> = sqlx::query_as(
+        "SELECT job_id, created, state FROM dalsegno.enqueue_many($1::jsonb) ORDER BY ord",
+    )
+    .bind(jobs)
+    .fetch_all(&mut conn)
+    .await
+    .unwrap();
+    assert_eq!(rows[0], (id, false, "ready".to_owned()));
+    assert!(rows[1].1 && !rows[2].1 && rows[1].0 == rows[2].0, "{rows:?}");
+    let refusal = refused(
+        &mut conn,
+        r#"SELECT * FROM dalsegno.enqueue_many('[{"kind": "a", "idempotency_key": "x"}, {"kind": "b", "idempotency_key": "x"}]')"#,
+    )
+    .await;
+    assert_eq!(refusal.code, "DS409");
+    let n_keys: i64 = sqlx::query_scalar("SELECT count(*) FROM dalsegno.idempotency_keys")
+        .fetch_one(&mut conn)
+        .await
+        .unwrap();
+    assert_eq!(n_keys, 2, "the key of a refused call is free again");
+}
+
+#[tokio::test]
+async fn a_key_outlives_its_job() {
+    let database = TestDatabase::migrated().await;
+    let mut conn = worker_session(&database).await;
+    let worker = register(&mut conn, &["mail"]).await;
+    let (id, ..) = call(&mut conn).await;
+    let lease = claim(&mut conn, worker, &["mail"]).await[0].1;
+    assert_eq!(call(&mut conn).await, (id, false, "running".to_owned()));
+    let ended = sqlx::query(END_DONE).bind([id].as_slice()).bind([lease].as_slice());
+    assert_eq!(ended.fetch_all(&mut conn).await.unwrap().len(), 1);
+    assert_eq!(call(&mut conn).await, (id, false, "ended".to_owned()));
+    let bulk = r#"SELECT job_id, created, state FROM dalsegno.enqueue_many(
+                  '[{"kind": "mail", "payload": {"to": 1}, "lane": "chat", "idempotency_key": "k"}]')"#;
+    let found: (i64, bool, String) = sqlx::query_as(bulk).fetch_one(&mut conn).await.unwrap();
+    assert_eq!(found, (id, false, "ended".to_owned()));
+    assert!(claim(&mut conn, worker, &["mail"]).await.is_empty());
+}

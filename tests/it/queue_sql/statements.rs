@@ -1,0 +1,66 @@
+//! The statements of the service, and a connection with the settings that its worker has.
+
+use sqlx::{Connection as _, Executor as _, PgConnection, Row as _};
+use uuid::Uuid;
+
+use crate::app::TestDatabase;
+
+pub const CANCEL_SWEEP: &str = include_str!("../../../src/queue/sql/cancel_sweep.sql");
+pub const CLAIM: &str = include_str!("../../../src/queue/sql/claim.sql");
+pub const CLAIM_ALONE: &str = include_str!("../../../src/queue/sql/claim_alone.sql");
+pub const COUNTERS_ROLL_UP: &str = include_str!("../../../src/queue/sql/counters_roll_up.sql");
+pub const END_CANCELLED: &str = include_str!("../../../src/queue/sql/end_cancelled.sql");
+pub const END_DONE: &str = include_str!("../../../src/queue/sql/end_done.sql");
+pub const END_FAIL: &str = include_str!("../../../src/queue/sql/end_fail.sql");
+pub const END_RETRY: &str = include_str!("../../../src/queue/sql/end_retry.sql");
+pub const END_SNOOZE: &str = include_str!("../../../src/queue/sql/end_snooze.sql");
+pub const GIVE_BACK: &str = include_str!("../../../src/queue/sql/give_back.sql");
+pub const LANE_AUDIT: &str = include_str!("../../../src/queue/sql/lane_audit.sql");
+pub const LANE_SWEEP: &str = include_str!("../../../src/queue/sql/lane_sweep.sql");
+pub const PROMOTE: &str = include_str!("../../../src/queue/sql/promote.sql");
+pub const RESCUE: &str = include_str!("../../../src/queue/sql/rescue.sql");
+pub const UNMARK_CRASHES: &str = include_str!("../../../src/queue/sql/unmark_crashes.sql");
+pub const WORKER_DRAIN: &str = include_str!("../../../src/queue/sql/worker_drain.sql");
+pub const WORKER_REGISTER: &str = include_str!("../../../src/queue/sql/worker_register.sql");
+pub const WORKER_RENEW: &str = include_str!("../../../src/queue/sql/worker_renew.sql");
+pub const WORKER_STOP: &str = include_str!("../../../src/queue/sql/worker_stop.sql");
+
+/// A connection on which statements are planned as on the worker's own.
+pub async fn worker_session(database: &TestDatabase) -> PgConnection {
+    let mut conn = PgConnection::connect_with(&database.options).await.unwrap();
+    let settings =
+        "SET statement_timeout = '20 s'; SET plan_cache_mode = force_generic_plan; SET jit = off";
+    conn.execute(settings).await.unwrap();
+    conn
+}
+
+/// A worker of the queue `default` with handlers for these kinds.
+pub async fn register(conn: &mut PgConnection, kinds: &[&str]) -> Uuid {
+    let id = Uuid::new_v4();
+    let registered = sqlx::query(WORKER_REGISTER)
+        .bind(id)
+        .bind(3600.0_f64)
+        .bind(500_i32)
+        .bind(["default"].as_slice())
+        .bind("host")
+        .bind(1_i32)
+        .bind("test")
+        .bind(kinds);
+    registered.execute(conn).await.unwrap();
+    id
+}
+
+/// Claims whatever such a worker can have: ids and leases.
+pub async fn claim(conn: &mut PgConnection, worker: Uuid, kinds: &[&str]) -> Vec<(i64, i64)> {
+    let claimed = sqlx::query(CLAIM)
+        .bind(100_i64)
+        .bind(["default"].as_slice())
+        .bind(worker)
+        .bind(-1_i16)
+        .bind("-infinity")
+        .bind(0_i64)
+        .bind("")
+        .bind(kinds);
+    let rows = claimed.fetch_all(conn).await.unwrap();
+    rows.iter().map(|row| (row.get(0), row.get(1))).collect()
+}
