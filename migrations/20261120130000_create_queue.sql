@@ -923,6 +923,8 @@ BEGIN
             VALUES (job_id, clock_timestamp(), dead.enqueued_at, dead.priority, dead.max_attempts, 'ready', dead.queue, dead.kind, dead.group_key);
         END IF;
         INSERT INTO dalsegno.job_payloads (job_id, timeout_secs, payload, headers) VALUES (job_id, dead.timeout_secs, dead.payload, dead.headers);
+        -- Whoever asked to cancel the run that died did not mean this one.
+        DELETE FROM dalsegno.cancel_requests AS c WHERE c.job_id = retry.job_id;
         INSERT INTO dalsegno.transition_deltas (queue, kind, event, from_state, to_state, n)
         VALUES (dead.queue, dead.kind, 'redrive', 'dead', CASE WHEN dead.lane_key IS NULL THEN 'ready' ELSE 'blocked' END, 1);
         IF dead.lane_key IS NOT NULL THEN

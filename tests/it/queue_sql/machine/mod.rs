@@ -1,0 +1,216 @@
+//! Makes each step on a real database and in the model, and compares the two.
+//!
+//! The sequence is driven by hand, not by the state-machine crate of proptest: which ids and leases come is known only
+//! when the database has answered, and the model learns them step by step.
+
+mod callers;
+mod drain;
+mod runs;
+mod workers;
+
+use proptest::{prop_assert, prop_assert_eq, test_runner::TestCaseError};
+use sqlx::{Executor as _, PgConnection, Row as _};
+use uuid::Uuid;
+
+use super::{
+    model::Model,
+    picture,
+    statements::{CANCEL_SWEEP, COUNTERS_ROLL_UP, LANE_SWEEP, PROMOTE, worker_session},
+    steps::{N_PROCESSES, Pick, Step},
+};
+use crate::app::TestDatabase;
+
+type Checked = Result<(), TestCaseError>;
+
+pub struct Machine {
+    conn: PgConnection,
+    /// The connection of the application with the open transaction.
+    open: PgConnection,
+    model: Model,
+    /// The latest incarnation of each process.
+    processes: [Option<Uuid>; N_PROCESSES],
+}
+
+impl Machine {
+    pub async fn new(database: &TestDatabase) -> Self {
+        Self {
+            conn: worker_session(database).await,
+            open: worker_session(database).await,
+            model: Model::default(),
+            processes: [None; N_PROCESSES],
+        }
+    }
+
+    /// Runs one sequence on an empty queue, and then until nothing is left.
+    pub async fn run(&mut self, steps: &[Step]) -> Checked {
+        self.reset().await;
+        for step in [Step::Register(0), Step::Register(1), Step::Season(0)].iter().chain(steps) {
+            self.step(step).await?;
+        }
+        self.drain().await
+    }
+
+    /// Makes one step, and compares everything.
+    async fn step(&mut self, step: &Step) -> Checked {
+        if waits_for_locks(step) {
+            // Its statement may wait for the application's transaction, which therefore commits first.
+            self.finish_open(true).await;
+        }
+        self.make(step).await?;
+        picture::compare(&mut self.conn, &mut self.model).await
+    }
+
+    async fn make(&mut self, step: &Step) -> Checked {
+        match step {
+            Step::Enqueue(spec) => self.enqueue(spec).await,
+            Step::EnqueueMany(specs) => self.enqueue_many(specs).await,
+            Step::OpenEnqueue(spec) => self.open_with_enqueue(spec).await,
+            Step::OpenCancel(pick) => self.open_with_cancel(*pick).await,
+            Step::FinishOpen { commit } => {
+                self.finish_open(*commit).await;
+                Ok(())
+            }
+            Step::Cancel(pick) => self.cancel(*pick).await,
+            Step::HoldJob(pick) => self.hold_job(*pick).await,
+            Step::ReleaseJob(pick) => self.release_job(*pick).await,
+            Step::RetryJob(pick) => self.retry_job(*pick).await,
+            Step::HoldLane(lane) => self.hold_lane(*lane).await,
+            Step::ReleaseLane(lane) => self.release_lane(*lane).await,
+            Step::LanePolicy(lane, hold) => self.lane_policy(*lane, *hold).await,
+            Step::PauseQueue(queue) => self.pause("queue", super::model::QUEUES[*queue]).await,
+            Step::PauseGroup(group) => self.pause("group", super::model::GROUPS[*group]).await,
+            Step::Resume(pick) => self.resume(*pick).await,
+
+            Step::Register(process) => self.register(*process).await,
+            Step::Renew(process) => self.renew(*process).await,
+            Step::Expire(process) => self.expire(*process).await,
+            Step::Season(process) => self.season(*process).await,
+            Step::Drain(process) => self.drain_worker(*process).await,
+            Step::Stop(process) => self.stop(*process).await,
+            Step::Rescue(process) => self.rescue(*process).await,
+            Step::UnmarkCrash(pick) => self.unmark_crash(*pick).await,
+
+            Step::Claim { process, n_slots, turned, after_group } => {
+                self.claim(*process, *n_slots, *turned, *after_group).await
+            }
+            Step::ClaimAlone(process) => self.claim_alone(*process).await,
+            Step::EndDone(picks) => self.end_done(picks).await,
+            Step::EndRetry(pick, fence) => self.end_retry(*pick, *fence).await,
+            Step::EndSnooze(pick, fence) => self.end_snooze(*pick, *fence).await,
+            Step::EndFail(pick, fence, hold) => self.end_fail(*pick, *fence, *hold).await,
+            Step::EndCancelled(pick, fence) => self.end_cancelled(*pick, *fence).await,
+            Step::GiveBack(picks) => self.give_back(picks).await,
+
+            Step::Due(pick) => self.due(*pick).await,
+            Step::Promote => self.promote().await,
+            Step::Sweep => self.sweep().await,
+            Step::CancelSweep => self.cancel_sweep().await,
+            Step::RollUp => self.roll_up().await,
+        }
+    }
+
+    async fn reset(&mut self) {
+        self.open.execute("ROLLBACK").await.unwrap();
+        let tables = "jobs job_payloads lanes lane_sweeps runs dead_jobs workers pauses cancel_requests
+                      idempotency_keys transition_deltas transition_totals";
+        for table in tables.split_whitespace() {
+            // Faster than truncating: the tables are nearly empty, and no files are made anew.
+            let sql = format!("DELETE FROM dalsegno.{table}");
+            self.conn.execute(sqlx::AssertSqlSafe(sql)).await.unwrap();
+        }
+        let newest = "SELECT nextval('dalsegno.leases')";
+        self.model = Model {
+            last_lease: sqlx::query_scalar(newest).fetch_one(&mut self.conn).await.unwrap(),
+            ..Model::default()
+        };
+        self.processes = [None; N_PROCESSES];
+    }
+
+    /// The time of a scheduled job comes.
+    async fn due(&mut self, pick: Pick) -> Checked {
+        let scheduled = self.model.jobs.iter().filter(|(id, job)| {
+            job.state.word() == "scheduled" && !job.due && !self.model.job_is_locked(**id)
+        });
+        let Some(id) = chosen(&scheduled.map(|(id, _)| *id).collect::<Vec<_>>(), pick) else {
+            return Ok(());
+        };
+        self.set_run_at(id, "clock_timestamp()").await;
+        self.model.jobs.get_mut(&id).expect("it is scheduled").due = true;
+        Ok(())
+    }
+
+    async fn promote(&mut self) -> Checked {
+        let row = sqlx::query(PROMOTE).bind(1000_i32).fetch_one(&mut self.conn).await.unwrap();
+        // What is due and stays, because somebody has locked it, is no reason to ask again at once.
+        let later = |job: &super::model::Job| job.state.word() == "scheduled" && !job.due;
+        let waits = self.model.jobs.values().any(later);
+        let (moved, put_off) = self.model.promote_due();
+        let promoted = self.model.sweep();
+        prop_assert_eq!((row.get::<i32, _>(0), row.get::<i32, _>(1)), (moved, promoted));
+        prop_assert_eq!(row.get::<Option<f64>, _>(2).is_some(), waits, "next_run_in_secs");
+        self.keep_off(put_off).await
+    }
+
+    /// A second is short enough to pass between two steps, so those that were put off by one get an hour.
+    async fn keep_off(&mut self, put_off: Vec<i64>) -> Checked {
+        for id in put_off {
+            let was_put_off = "SELECT run_at > enqueued_at FROM dalsegno.jobs WHERE id = $1";
+            let was: bool = sqlx::query_scalar(was_put_off).bind(id).fetch_one(&mut self.conn).await.unwrap();
+            prop_assert!(was);
+            self.set_run_at(id, "clock_timestamp() + interval '1 hour'").await;
+        }
+        Ok(())
+    }
+
+    async fn set_run_at(&mut self, id: i64, moment: &str) {
+        let sql = format!("UPDATE dalsegno.jobs SET run_at = {moment} WHERE id = {id}");
+        self.conn.execute(sqlx::AssertSqlSafe(sql)).await.unwrap();
+    }
+
+    async fn sweep(&mut self) -> Checked {
+        let promoted: i32 = self.number(LANE_SWEEP, 1000).await;
+        prop_assert_eq!(promoted, self.model.sweep());
+        Ok(())
+    }
+
+    async fn cancel_sweep(&mut self) -> Checked {
+        let applied: i32 = self.number(CANCEL_SWEEP, 1000).await;
+        prop_assert_eq!(applied, self.model.apply_cancel_requests());
+        Ok(())
+    }
+
+    /// Changes where the counts are kept, and none of them.
+    async fn roll_up(&mut self) -> Checked {
+        let rolled = sqlx::query(COUNTERS_ROLL_UP).bind(7_i32).fetch_one(&mut self.conn).await;
+        prop_assert!(rolled.unwrap().get::<i64, _>(0) <= 7);
+        Ok(())
+    }
+
+    async fn number(&mut self, sql: &'static str, limit: i32) -> i32 {
+        sqlx::query_scalar(sql).bind(limit).fetch_one(&mut self.conn).await.unwrap()
+    }
+}
+
+/// Statements that wait for a lane or a job that somebody has locked; all others go round it.
+fn waits_for_locks(step: &Step) -> bool {
+    matches!(
+        step,
+        Step::Enqueue(_)
+            | Step::EnqueueMany(_)
+            | Step::OpenEnqueue(_)
+            | Step::OpenCancel(_)
+            | Step::Cancel(_)
+            | Step::CancelSweep
+            | Step::HoldJob(_)
+            | Step::ReleaseJob(_)
+            | Step::RetryJob(_)
+            | Step::HoldLane(_)
+            | Step::ReleaseLane(_)
+            | Step::LanePolicy(..)
+            | Step::UnmarkCrash(_)
+    )
+}
+
+fn chosen<T: Copy>(from: &[T], pick: Pick) -> Option<T> {
+    from.get(usize::from(pick) % from.len().max(1)).copied()
+}

@@ -1,0 +1,217 @@
+//! What the queue should be: a small sequential model of jobs, lanes, workers and one open transaction of an application.
+//!
+//! The model decides everything that the schema promises to decide. What is left to the database (ids, leases, the exact
+//! times) it learns from the answers. Which jobs a claim may take is in `claims`, moves of lanes in `lanes`, ends of runs
+//! in `ends`, lost workers in `rescue`, what people do in `people`, the open transaction in `open`.
+
+mod claims;
+mod ends;
+mod lanes;
+mod open;
+mod people;
+mod rescue;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use uuid::Uuid;
+
+pub use self::{
+    claims::{Claimed, payload_of},
+    open::Open,
+};
+
+/// The lanes, queues and groups of the test, named by their places here.
+pub const LANES: [&str; 3] = ["lane-a", "lane-b", "lane-c"];
+pub const QUEUES: [&str; 2] = ["default", "other"];
+pub const GROUPS: [&str; 2] = ["group-a", "group-b"];
+/// The kind that workers have a handler for, and one that they do not.
+pub const KNOWN: &str = "known";
+pub const UNKNOWN: &str = "unknown";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// The word is its wait reason.
+    Scheduled(&'static str),
+    Ready,
+    Blocked,
+    Held,
+    Running {
+        lease: i64,
+        worker: Uuid,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Job {
+    pub spec: Spec,
+    /// Its place in its lane.
+    pub place: Option<i64>,
+    pub state: State,
+    pub attempt: i16,
+    pub crash_count: i16,
+    /// `person` or `failure`.
+    pub hold_by: Option<&'static str>,
+    /// Scheduled, and its time has come.
+    pub due: bool,
+    /// Microseconds since 1970, as the database has it: the order of claims.
+    pub run_at: i64,
+}
+
+/// What a job was enqueued with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spec {
+    pub lane: Option<usize>,
+    pub queue: usize,
+    pub group: Option<usize>,
+    pub priority: i16,
+    pub max_attempts: i16,
+    pub known: bool,
+    pub later: bool,
+    /// One of a few keys, so that they meet.
+    pub key: Option<u8>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dead {
+    pub spec: Spec,
+    pub attempt: i16,
+    pub crash_count: i16,
+    pub lease: i64,
+    pub reason: &'static str,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Lane {
+    /// There is a row of it.
+    pub exists: bool,
+    /// The place after the last one given out, beginning with 0.
+    pub n_places: i64,
+    pub held: bool,
+    pub hold_on_failure: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Worker {
+    pub id: Uuid,
+    /// Its lease has not ended.
+    pub leased: bool,
+    pub draining: bool,
+    /// It has renewed for a whole lease.
+    pub seasoned: bool,
+    /// `stopped` or `lost`.
+    pub gone: Option<&'static str>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Model {
+    pub jobs: BTreeMap<i64, Job>,
+    pub dead: BTreeMap<i64, Dead>,
+    /// Jobs that ended, and whether they were done or cancelled.
+    pub ended: BTreeMap<i64, &'static str>,
+    /// Outcomes in the order of the runs, with their leases; 0 for what never ran.
+    pub runs: BTreeMap<i64, Vec<(i64, &'static str)>>,
+    pub lanes: [Lane; LANES.len()],
+    /// Lanes listed for a promotion.
+    pub owed: BTreeSet<usize>,
+    /// All incarnations, the latest of a process last.
+    pub workers: Vec<Worker>,
+    pub paused: BTreeSet<&'static str>,
+    pub requests: BTreeSet<i64>,
+    pub keys: BTreeMap<u8, (i64, Option<usize>, bool)>,
+    pub last_lease: i64,
+    pub open: Option<Open>,
+}
+
+impl Spec {
+    pub fn kind(&self) -> &'static str {
+        if self.known { KNOWN } else { UNKNOWN }
+    }
+}
+
+impl Worker {
+    /// It may claim.
+    pub fn serves(&self) -> bool {
+        self.leased && !self.draining && self.gone.is_none()
+    }
+}
+
+impl Model {
+    /// The state in which a new job of this lane is born, and its place. The caller holds the lane.
+    fn join(&mut self, lane: usize) -> (State, i64) {
+        let row = &mut self.lanes[lane];
+        row.exists = true;
+        row.n_places += 1;
+        let (place, held) = (row.n_places, row.held);
+        let alone = !self.jobs.values().any(|job| job.spec.lane == Some(lane) && job.place.is_some());
+        (if alone && !held { State::Ready } else { State::Blocked }, place)
+    }
+
+    /// A job as `dalsegno.enqueue` makes it.
+    pub fn enqueue(&mut self, id: i64, spec: &Spec) {
+        let (mut state, mut place) = (State::Ready, None);
+        if spec.later {
+            state = State::Scheduled("later");
+        }
+        if let Some(lane) = spec.lane {
+            self.lanes[lane].exists = true;
+            if !spec.later {
+                let (born, joined) = self.join(lane);
+                (state, place) = (born, Some(joined));
+            }
+        }
+        if let Some(key) = spec.key {
+            self.keys.insert(key, (id, spec.lane, spec.known));
+        }
+        let job = Job {
+            spec: spec.clone(),
+            place,
+            state,
+            attempt: 0,
+            crash_count: 0,
+            hold_by: None,
+            due: false,
+            run_at: 0,
+        };
+        self.jobs.insert(id, job);
+    }
+
+    /// How far a job is, in the words of `dalsegno.enqueue` for one that a key stands for.
+    pub fn state_of(&self, id: i64) -> &'static str {
+        match (self.jobs.get(&id), self.dead.contains_key(&id), self.ended.contains_key(&id)) {
+            (Some(job), ..) => job.state.word(),
+            (None, true, _) => "dead",
+            (None, false, true) => "ended",
+            (None, false, false) => "unknown",
+        }
+    }
+
+    /// All ids ever given out to committed jobs; those that are live come first.
+    pub fn known_ids(&self) -> Vec<i64> {
+        let live = self.jobs.keys().chain(self.dead.keys());
+        live.chain(self.ended.keys()).copied().collect()
+    }
+
+    pub fn running(&self) -> Vec<(i64, i64)> {
+        let lease = |job: &Job| match job.state {
+            State::Running { lease, .. } => Some(lease),
+            _ => None,
+        };
+        self.jobs.iter().filter_map(|(id, job)| Some((*id, lease(job)?))).collect()
+    }
+
+    pub fn record(&mut self, id: i64, lease: i64, outcome: &'static str) {
+        self.runs.entry(id).or_default().push((lease, outcome));
+    }
+}
+
+impl State {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Scheduled(_) => "scheduled",
+            Self::Ready => "ready",
+            Self::Blocked => "blocked",
+            Self::Held => "held",
+            Self::Running { .. } => "running",
+        }
+    }
+}
