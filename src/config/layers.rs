@@ -42,6 +42,9 @@ impl Layers {
     pub(super) fn read(environment: &Environment, flags: &Flags, problems: &mut Problems) -> Self {
         let defaults = flatten(parse_defaults(problems));
         let mut layers = Self { defaults: defaults.clone(), values: BTreeMap::new() };
+        // No value of its own, so it shows in no list of keys unless a test sets it.
+        #[cfg(feature = "test-fakes")]
+        layers.defaults.insert("queue.crash_at".to_owned(), string(""));
         layers.add(defaults.into_iter().map(|(k, v)| (k, v, Origin::Default)), problems);
         let file = flags.file.clone();
         if let Some(path) = file.or_else(|| environment.get(FILE_VARIABLE).map(Into::into)) {

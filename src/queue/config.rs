@@ -52,7 +52,6 @@ pub struct Config {
     pub keep: Keep,
     /// Where a test wants this process to die.
     #[cfg(feature = "test-fakes")]
-    #[serde(skip)]
     pub crash_at: Option<CrashPoint>,
 }
 

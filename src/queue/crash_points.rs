@@ -1,8 +1,8 @@
 //! Named places where a test may kill the process.
 //!
-//! A place that is named in [`Config::crash_at`](super::Config) aborts the process, without destructors and without
-//! flushing anything, as `kill -9` would. Without the feature `test-fakes` the functions are empty and the
-//! configuration has no such key.
+//! A place that is named in [`Config::crash_at`](super::Config), which a test sets with `DALSEGNO_QUEUE__CRASH_AT`,
+//! aborts the process, without destructors and without flushing anything, as `kill -9` would. Without the feature
+//! `test-fakes` the functions are empty and the configuration has no such key.
 
 /// A place between two steps of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

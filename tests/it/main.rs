@@ -15,6 +15,7 @@ mod embedded;
 mod health;
 mod migrations;
 mod process;
+mod queue;
 mod queue_runtime;
 mod queue_sql;
 mod service;

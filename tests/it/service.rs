@@ -124,7 +124,8 @@ impl Drop for Service {
     }
 }
 
-fn command(binary: &str, folder: &Path) -> Command {
+/// A program in an empty environment with only PATH and HOME, working in `folder`.
+pub fn command(binary: &str, folder: &Path) -> Command {
     let mut command = Command::new(binary);
     command.env_clear().current_dir(folder).stdin(Stdio::null());
     for name in ["PATH", "HOME"] {

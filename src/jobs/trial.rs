@@ -1,0 +1,209 @@
+//! Jobs with which tests try the queue: they write down what they do, fail and stop as told, or take the worker down.
+//!
+//! They write into the schema `trial`, which each test makes in its own database. What a handler wrote itself is the only
+//! evidence of what was really done: `trial.starts` has a row per run, whatever became of it; `trial.effects` has a row
+//! per effect; `trial.refusals` has one per commit that the fence refused.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use sqlx::{PgPool, Postgres, Transaction};
+use tokio::time::sleep;
+
+use crate::queue::{
+    Backoff, CommitError, End, HandlerResult, Job, JobError, Policy, Registry, Run, Until,
+};
+
+/// Works for a while, then writes down what it did.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Note {
+    /// Which job of its lane it is, in the order of the enqueues.
+    pub lane_no: i64,
+    /// How long it works.
+    pub millis: u64,
+    /// How many attempts fail before one does not.
+    #[serde(default)]
+    pub failures: i16,
+    /// How often it puts itself off before it ends.
+    #[serde(default)]
+    pub snoozes: i64,
+    /// How it ends.
+    #[serde(default)]
+    pub end: NoteEnd,
+    /// Works on when it is told to stop, as a handler that hangs in a call would.
+    #[serde(default)]
+    pub deaf: bool,
+}
+
+/// How a note ends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoteEnd {
+    /// The effect and the end of the job are one commit.
+    #[default]
+    Own,
+    /// The effect is committed, then the worker writes the end.
+    Batched,
+    /// The effect and the death of the job are one commit.
+    Death,
+}
+
+/// Takes the worker down each time it runs.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Abort {}
+
+/// Runs until it is told to stop, and logs when and why.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Sleep {}
+
+const POLICY: Policy = Policy {
+    queue: "turns",
+    max_attempts: 5,
+    backoff: Backoff { first: Duration::from_millis(100), cap: Duration::from_secs(1) },
+    deadline: None,
+    lane_failure: crate::queue::LaneFailure::Continue,
+};
+
+impl Job for Note {
+    const KIND: &'static str = "trial.note";
+
+    fn policy() -> Policy {
+        POLICY
+    }
+}
+
+impl Job for Abort {
+    const KIND: &'static str = "trial.abort";
+
+    fn policy() -> Policy {
+        POLICY
+    }
+}
+
+impl Job for Sleep {
+    const KIND: &'static str = "trial.sleep";
+
+    fn policy() -> Policy {
+        POLICY
+    }
+}
+
+/// Adds the kinds of this file.
+pub(super) fn register(registry: Registry<()>) -> Registry<()> {
+    registry
+        .with::<Note, _, _>(|note, run, ()| take_note(note, run))
+        .with::<Abort, _, _>(|_: Abort, run, ()| abort(run))
+        .with::<Sleep, _, _>(|_: Sleep, run, ()| sleep_until_stopped(run))
+}
+
+async fn take_note(note: Note, run: Run) -> HandlerResult {
+    write_start(&run, note.lane_no).await.map_err(JobError::retry)?;
+    let work = sleep(Duration::from_millis(note.millis));
+    if note.deaf {
+        work.await;
+    } else if run.cancel().run_until_cancelled(work).await.is_none() {
+        tracing::info!(job.id = run.job_id(), why = ?run.stop_reason(), "told to stop");
+        return Err(JobError::retry("told to stop"));
+    }
+    if run.attempt() <= note.failures {
+        return Err(JobError::retry("told to fail"));
+    }
+    if n_snoozes(&run).await.map_err(JobError::retry)? < note.snoozes {
+        let tx = write_effect(&run, note.lane_no, "snooze").await.map_err(JobError::retry)?;
+        let until = Until::After(Duration::from_millis(50));
+        return settle(&run, run.commit_snooze(tx, until, "told to wait").await).await;
+    }
+    match note.end {
+        NoteEnd::Own => {
+            let tx = write_effect(&run, note.lane_no, "done").await.map_err(JobError::retry)?;
+            settle(&run, run.commit(tx).await).await
+        }
+        NoteEnd::Death => {
+            let tx = write_effect(&run, note.lane_no, "death").await.map_err(JobError::retry)?;
+            settle(&run, run.commit_failure(tx, "told to die").await).await
+        }
+        NoteEnd::Batched => {
+            let tx = write_effect(&run, note.lane_no, "batched").await.map_err(JobError::retry)?;
+            tx.commit().await.map_err(JobError::retry)?;
+            Ok(End::Done)
+        }
+    }
+}
+
+async fn abort(run: Run) -> HandlerResult {
+    write_start(&run, 0).await.map_err(JobError::retry)?;
+    std::process::abort()
+}
+
+async fn sleep_until_stopped(run: Run) -> HandlerResult {
+    write_start(&run, 0).await.map_err(JobError::retry)?;
+    run.cancel().cancelled().await;
+    tracing::info!(job.id = run.job_id(), why = ?run.stop_reason(), "told to stop");
+    Err(JobError::retry("told to stop"))
+}
+
+/// The moments are the database's, before the work and inside the commit, so that they can be compared between workers.
+async fn write_start(run: &Run, lane_no: i64) -> Result<(), sqlx::Error> {
+    sqlx::query(
+        "INSERT INTO trial.starts (job_id, lease, lane, lane_no, worker, started_at) \
+         VALUES ($1, $2, $3, $4, $5, clock_timestamp())",
+    )
+    .bind(run.job_id())
+    .bind(run.lease())
+    .bind(run.lane())
+    .bind(lane_no)
+    .bind(i64::from(std::process::id()))
+    .execute(run.pool())
+    .await
+    .map(drop)
+}
+
+async fn write_effect(
+    run: &Run,
+    lane_no: i64,
+    what: &str,
+) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
+    let mut tx = run.pool().begin().await?;
+    sqlx::query(
+        "INSERT INTO trial.effects (job_id, lease, lane, lane_no, worker, what, started_at, ended_at) \
+         SELECT $1, $2, $3, $4, $5, $6, s.started_at, clock_timestamp() \
+           FROM trial.starts AS s WHERE s.job_id = $1 AND s.lease = $2",
+    )
+    .bind(run.job_id())
+    .bind(run.lease())
+    .bind(run.lane())
+    .bind(lane_no)
+    .bind(i64::from(std::process::id()))
+    .bind(what)
+    .execute(&mut *tx)
+    .await?;
+    Ok(tx)
+}
+
+async fn n_snoozes(run: &Run) -> Result<i64, sqlx::Error> {
+    sqlx::query_scalar(
+        "SELECT count(*) FROM trial.effects WHERE job_id = $1 AND what = 'snooze'",
+    )
+    .bind(run.job_id())
+    .fetch_one(run.pool())
+    .await
+}
+
+/// Writes down a commit that the fence refused.
+async fn settle(run: &Run, committed: Result<End, CommitError>) -> HandlerResult {
+    if let Err(CommitError::LeaseLost { .. }) = &committed
+        && let Err(error) = write_refusal(run.pool(), run).await
+    {
+        tracing::warn!(%error, "could not write down that a commit was refused");
+    }
+    Ok(committed?)
+}
+
+async fn write_refusal(pool: &PgPool, run: &Run) -> Result<(), sqlx::Error> {
+    sqlx::query("INSERT INTO trial.refusals (job_id, lease) VALUES ($1, $2)")
+        .bind(run.job_id())
+        .bind(run.lease())
+        .execute(pool)
+        .await
+        .map(drop)
+}

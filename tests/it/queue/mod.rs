@@ -1,0 +1,23 @@
+//! The queue under faults: real worker processes, real servers, and one checker that reads what handlers wrote.
+//!
+//! Each fault has a short form in the normal run. The long forms are in `chaos`, behind the feature of that name:
+//! `cargo test --features chaos -- chaos`.
+
+mod cancel;
+#[cfg(feature = "chaos")]
+mod chaos;
+mod checker;
+mod clocks;
+mod connections;
+mod crash_points;
+mod crew;
+mod drain;
+mod journal;
+mod kills;
+mod outage;
+mod partition;
+mod poison;
+mod proxy;
+mod stall;
+mod trial;
+mod watch;

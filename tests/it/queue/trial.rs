@@ -1,0 +1,205 @@
+//! One trial of the queue: a database, the jobs that were put into it, and the verdict on what became of them.
+
+use std::{
+    collections::HashMap,
+    path::Path,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use dalsegno::{
+    jobs::trial::Note,
+    queue::{self, Job, Options},
+};
+use sqlx::{PgPool, postgres::PgPoolOptions};
+use tokio::time::Instant;
+
+use super::{
+    checker::{Expected, violations},
+    crew::Crew,
+    journal::Journal,
+    watch::Watch,
+};
+use crate::{app::TestDatabase, cluster::scratch_folder};
+
+/// The lease of the workers of a trial, so short that its end can be waited for.
+pub const LEASE: Duration = Duration::from_secs(3);
+
+/// Nothing may be stuck for longer than this after a worker died.
+pub const RECOVERY: Duration = Duration::from_secs(3 + 10);
+
+const TABLES: &str = "
+    CREATE SCHEMA trial;
+    CREATE TABLE trial.enqueued (job_id bigint PRIMARY KEY, lane text, lane_no bigint NOT NULL, kind text NOT NULL);
+    CREATE TABLE trial.starts (job_id bigint, lease bigint, lane text, lane_no bigint, worker bigint, started_at timestamptz,
+                               PRIMARY KEY (job_id, lease));
+    CREATE TABLE trial.effects (job_id bigint, lease bigint, lane text, lane_no bigint, worker bigint, what text,
+                                started_at timestamptz, ended_at timestamptz, PRIMARY KEY (job_id, lease));
+    CREATE TABLE trial.refusals (job_id bigint, lease bigint, PRIMARY KEY (job_id, lease));
+";
+
+/// A database with the tables of the trial, and what the test knows to be committed in it.
+pub struct Trial {
+    pub pool: PgPool,
+    url: String,
+    watch: Watch,
+    acknowledged: Mutex<Vec<i64>>,
+    lane_ends: Mutex<HashMap<String, i64>>,
+    folder: tempfile::TempDir,
+    // Dropped last: the connections of the fields above go first.
+    _database: Option<TestDatabase>,
+}
+
+impl Trial {
+    /// A trial in a database of the server that all tests share.
+    pub async fn new() -> Self {
+        let database = TestDatabase::migrated().await;
+        let (pool, url) = (database.pool().await, database.url());
+        Self::in_database(pool, url, Some(database)).await
+    }
+
+    /// A trial on a server that the test may kill.
+    pub async fn on_own_server(url: String) -> Self {
+        let options = PgPoolOptions::new().max_connections(10).acquire_timeout(LEASE);
+        let pool = options.connect(&url).await.unwrap();
+        dalsegno::db::migrate(&pool).await.unwrap();
+        Self::in_database(pool, url, None).await
+    }
+
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Puts a note on the queue, as the next of its lane if it has one.
+    pub async fn note(&self, lane: Option<&str>, note: Note) -> i64 {
+        self.try_note(lane, note).await.unwrap()
+    }
+
+    /// As `note`, where the database may be away. An error leaves open whether the job exists.
+    pub async fn try_note(&self, lane: Option<&str>, mut note: Note) -> Result<i64, queue::Error> {
+        if let Some(lane) = lane {
+            let mut ends = self.lane_ends.lock().unwrap_or_else(PoisonError::into_inner);
+            let end = ends.entry(lane.to_owned()).or_default();
+            *end += 1;
+            note.lane_no = *end;
+        }
+        let lane_no = note.lane_no;
+        self.enqueue(lane, lane_no, &note).await
+    }
+
+    /// Puts another job on the queue.
+    pub async fn job<J: Job + Sync>(&self, lane: Option<&str>, job: &J) -> i64 {
+        self.enqueue(lane, 0, job).await.unwrap()
+    }
+
+    /// Tells the checker of a job that came another way.
+    pub async fn record(&self, job_id: i64, kind: &str) {
+        sqlx::query("INSERT INTO trial.enqueued (job_id, lane_no, kind) VALUES ($1, 0, $2)")
+            .bind(job_id)
+            .bind(kind)
+            .execute(&self.pool)
+            .await
+            .unwrap();
+        self.acknowledge(job_id);
+    }
+
+    pub async fn count(&self, sql: &'static str) -> i64 {
+        sqlx::query_scalar(sql).fetch_one(&self.pool).await.unwrap()
+    }
+
+    /// Waits until a row count reaches `at_least`.
+    pub async fn until(&self, what: &str, at_least: i64, sql: &'static str) {
+        crate::app::eventually(what, async || {
+            // The server may be away for a moment; the deadline of `eventually` is the limit.
+            let counted = sqlx::query_scalar::<_, i64>(sql).fetch_one(&self.pool).await;
+            counted.is_ok_and(|n| n >= at_least).then_some(())
+        })
+        .await;
+    }
+
+    /// Waits until no more than `n_left` jobs are left, replacing workers that died. Fails with their states after `limit`.
+    pub async fn settle(&self, crew: &mut Crew<'_>, n_left: i64, limit: Duration) {
+        let deadline = Instant::now() + limit;
+        loop {
+            crew.replace_dead();
+            let n_live = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM dalsegno.jobs");
+            let n_live = n_live.fetch_one(&self.pool).await;
+            if n_live.as_ref().is_ok_and(|n| *n <= n_left) {
+                return;
+            }
+            if Instant::now() >= deadline {
+                let journal = Journal::read(&self.pool).await;
+                panic!("still there after {limit:?}: {:#?}\n{}", journal.live, crew.logs());
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Reads the journal and fails with everything that should not be in it.
+    pub async fn check(&self, expected: &Expected) -> Journal {
+        let journal = Journal::read(&self.pool).await;
+        let mut found = violations(&journal, expected);
+        let known: Vec<i64> = journal.enqueued.iter().map(|job| job.job_id).collect();
+        let acknowledged = self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        found.extend(
+            acknowledged
+                .iter()
+                .filter(|id| !known.contains(id))
+                .map(|id| format!("job {id} was acknowledged and is not there")),
+        );
+        found.extend(self.watch.seen());
+        assert!(found.is_empty(), "{} violations:\n{}", found.len(), found.join("\n"));
+        journal
+    }
+
+    async fn in_database(pool: PgPool, url: String, database: Option<TestDatabase>) -> Self {
+        sqlx::raw_sql(TABLES).execute(&pool).await.unwrap();
+        Self {
+            watch: Watch::begin(pool.clone()),
+            pool,
+            url,
+            acknowledged: Mutex::default(),
+            lane_ends: Mutex::default(),
+            folder: scratch_folder(),
+            _database: database,
+        }
+    }
+
+    /// The job and the test's own record of it are one commit, so neither can be there alone.
+    async fn enqueue<J: Job + Sync>(
+        &self,
+        lane: Option<&str>,
+        lane_no: i64,
+        job: &J,
+    ) -> Result<i64, queue::Error> {
+        let failed = |source| queue::Error::Database { what: "enqueue", source };
+        let mut tx = self.pool.begin().await.map_err(failed)?;
+        let options = Options { lane: lane.map(str::to_owned), ..Options::default() };
+        let job_id = queue::enqueue(&mut *tx, job, &options).await?.job_id;
+        sqlx::query("INSERT INTO trial.enqueued (job_id, lane, lane_no, kind) VALUES ($1, $2, $3, $4)")
+            .bind(job_id)
+            .bind(lane)
+            .bind(lane_no)
+            .bind(J::KIND)
+            .execute(&mut *tx)
+            .await
+            .map_err(failed)?;
+        tx.commit().await.map_err(failed)?;
+        self.acknowledge(job_id);
+        Ok(job_id)
+    }
+
+    fn acknowledge(&self, job_id: i64) {
+        self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner).push(job_id);
+    }
+}
+
+impl Drop for Trial {
+    fn drop(&mut self) {
+        self.watch.end();
+    }
+}
