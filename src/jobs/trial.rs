@@ -181,12 +181,10 @@ async fn write_effect(
 }
 
 async fn n_snoozes(run: &Run) -> Result<i64, sqlx::Error> {
-    sqlx::query_scalar(
-        "SELECT count(*) FROM trial.effects WHERE job_id = $1 AND what = 'snooze'",
-    )
-    .bind(run.job_id())
-    .fetch_one(run.pool())
-    .await
+    sqlx::query_scalar("SELECT count(*) FROM trial.effects WHERE job_id = $1 AND what = 'snooze'")
+        .bind(run.job_id())
+        .fetch_one(run.pool())
+        .await
 }
 
 /// Writes down a commit that the fence refused.

@@ -80,7 +80,7 @@ impl Trial {
     }
 
     /// As `note`, where the database may be away. An error leaves open whether the job exists.
-    pub async fn try_note(&self, lane: Option<&str>, mut note: Note) -> Result<i64, queue::Error> {
+    pub async fn try_note(&self, lane: Option<&str>, mut note: Note) -> anyhow::Result<i64> {
         if let Some(lane) = lane {
             let mut ends = self.lane_ends.lock().unwrap_or_else(PoisonError::into_inner);
             let end = ends.entry(lane.to_owned()).or_default();
@@ -119,6 +119,20 @@ impl Trial {
             counted.is_ok_and(|n| n >= at_least).then_some(())
         })
         .await;
+    }
+
+    /// Waits until `holds`, and fails after `limit`.
+    pub async fn until_within(
+        &self,
+        limit: Duration,
+        what: &str,
+        mut holds: impl AsyncFnMut() -> bool,
+    ) {
+        let deadline = Instant::now() + limit;
+        while !holds().await {
+            assert!(Instant::now() < deadline, "not within {limit:?}: {what}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
     }
 
     /// Waits until no more than `n_left` jobs are left, replacing workers that died. Fails with their states after `limit`.
@@ -175,20 +189,20 @@ impl Trial {
         lane: Option<&str>,
         lane_no: i64,
         job: &J,
-    ) -> Result<i64, queue::Error> {
-        let failed = |source| queue::Error::Database { what: "enqueue", source };
-        let mut tx = self.pool.begin().await.map_err(failed)?;
+    ) -> anyhow::Result<i64> {
+        let mut tx = self.pool.begin().await?;
         let options = Options { lane: lane.map(str::to_owned), ..Options::default() };
         let job_id = queue::enqueue(&mut *tx, job, &options).await?.job_id;
-        sqlx::query("INSERT INTO trial.enqueued (job_id, lane, lane_no, kind) VALUES ($1, $2, $3, $4)")
-            .bind(job_id)
-            .bind(lane)
-            .bind(lane_no)
-            .bind(J::KIND)
-            .execute(&mut *tx)
-            .await
-            .map_err(failed)?;
-        tx.commit().await.map_err(failed)?;
+        sqlx::query(
+            "INSERT INTO trial.enqueued (job_id, lane, lane_no, kind) VALUES ($1, $2, $3, $4)",
+        )
+        .bind(job_id)
+        .bind(lane)
+        .bind(lane_no)
+        .bind(J::KIND)
+        .execute(&mut *tx)
+        .await?;
+        tx.commit().await?;
         self.acknowledge(job_id);
         Ok(job_id)
     }

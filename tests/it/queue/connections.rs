@@ -1,0 +1,66 @@
+//! The database ends single connections of a worker: every part mends its own.
+
+use std::time::Duration;
+
+use dalsegno::jobs::trial::{Note, NoteEnd};
+use tokio::time::Instant;
+
+use super::{
+    checker::Expected,
+    crew::Crew,
+    trial::{RECOVERY, Trial},
+};
+
+const PARTS: [&str; 5] = [
+    "dalsegno listener",
+    "dalsegno claimer",
+    "dalsegno heartbeat",
+    "dalsegno completer",
+    "dalsegno upkeep",
+];
+
+async fn terminate(trial: &Trial, part: &str) -> i64 {
+    let sql = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+                WHERE datname = current_database() AND application_name = $1";
+    sqlx::query_scalar(sql).bind(part).fetch_one(&trial.pool).await.unwrap()
+}
+
+/// Ends the connections of one part after the other under load, in so many rounds.
+pub async fn terminate_backends(n_rounds: usize) {
+    let trial = Trial::new().await;
+    // Polls so rarely that only a listener that was mended explains a quick pick-up at the end.
+    let mut crew = Crew::start(&trial, 2, &[("DALSEGNO_QUEUE__POLL_IDLE_MS", "60000")]);
+    crew.ready().await;
+    let mut n_terminated = 0;
+    for at in 0..n_rounds * PARTS.len() {
+        n_terminated += terminate(&trial, PARTS[at % PARTS.len()]).await;
+        for job in 0..12 {
+            let lane = (job % 3 > 0).then(|| format!("lane {}", job % 5));
+            let end = if job % 2 == 0 { NoteEnd::Batched } else { NoteEnd::Own };
+            let failures = i16::from(job == 7);
+            let note = Note { millis: 20, end, failures, ..Note::default() };
+            trial.note(lane.as_deref(), note).await;
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+    assert!(n_terminated >= n_rounds as i64 * 6, "{n_terminated} connections were ended");
+    trial.settle(&mut crew, 0, RECOVERY).await;
+    assert_eq!(crew.n_replaced, 0, "a worker ended:\n{}", crew.logs());
+    trial.check(&Expected::default()).await;
+    pick_up_by_notification(&trial, &mut crew).await;
+}
+
+/// Both workers are asleep until somebody calls; the call has to arrive.
+async fn pick_up_by_notification(trial: &Trial, crew: &mut Crew<'_>) {
+    let waiting = "SELECT count(*) FROM dalsegno.workers WHERE gone_at IS NULL AND waiting";
+    trial.until("both workers wait to be called", 2, waiting).await;
+    let enqueued = Instant::now();
+    trial.note(None, Note::default()).await;
+    trial.settle(crew, 0, Duration::from_secs(2)).await;
+    println!("picked up after {:?}", enqueued.elapsed());
+}
+
+#[tokio::test]
+async fn ended_connections_come_back_and_cost_no_run() {
+    terminate_backends(3).await;
+}

@@ -1,0 +1,83 @@
+//! SIGTERM with short jobs, with long ones, and twice.
+
+use std::time::Duration;
+
+use dalsegno::jobs::trial::{Note, NoteEnd, Sleep};
+use rustix::process::Signal;
+use tokio::time::Instant;
+
+use super::{
+    checker::Expected,
+    crew::{Crew, SLOTS, Worker},
+    trial::{RECOVERY, Trial},
+};
+
+const STARTS: &str = "SELECT count(*) FROM trial.starts";
+
+#[tokio::test]
+async fn short_jobs_end_in_a_drain_and_none_runs_again() {
+    let trial = Trial::new().await;
+    let mut worker = Worker::start(&trial, &[]);
+    let n_jobs = 3 * SLOTS;
+    for at in 0..n_jobs {
+        let end = if at % 2 == 0 { NoteEnd::Own } else { NoteEnd::Batched };
+        trial.note(None, Note { millis: 700, end, ..Note::default() }).await;
+    }
+    trial.until("all slots are taken", SLOTS as i64, STARTS).await;
+    worker.signal(Signal::TERM);
+    let status = worker.ended(Duration::from_secs(5)).await;
+    assert_eq!(status.code(), Some(0), "{}", worker.log());
+    let n_done = trial.count("SELECT count(*) FROM dalsegno.runs WHERE outcome = 'done'").await;
+    assert_eq!(
+        n_done,
+        trial.count(STARTS).await,
+        "a run that began did not end:\n{}",
+        worker.log()
+    );
+    let mut crew = Crew::start(&trial, 1, &[]);
+    trial.settle(&mut crew, 0, RECOVERY).await;
+    let journal = trial.check(&Expected::default()).await;
+    assert_eq!(journal.starts.len(), n_jobs, "a job ran again");
+}
+
+/// Ends a worker with two long jobs by as many signals, and returns how long it took.
+async fn end_with_long_jobs(n_signals: usize, drain_secs: &str) -> Duration {
+    let trial = Trial::new().await;
+    let settings = [("DALSEGNO_SHUTDOWN__DRAIN_TIMEOUT_SECS", drain_secs)];
+    let mut worker = Worker::start(&trial, &settings);
+    let jobs = [trial.job(Some("a"), &Sleep {}).await, trial.job(None, &Sleep {}).await];
+    trial.until("both run", 2, STARTS).await;
+    let signalled = Instant::now();
+    for n in 1..=n_signals {
+        worker.signal(Signal::TERM);
+        let told = if n == 1 { "stopping" } else { "second signal" };
+        crate::app::eventually("the signal is heard", async || {
+            worker.log().contains(told).then_some(())
+        })
+        .await;
+    }
+    let status = worker.ended(Duration::from_secs(15)).await;
+    let took = signalled.elapsed();
+    assert_eq!(status.code(), Some(0), "{}", worker.log());
+    let expected = Expected { live: jobs.into(), ..Expected::default() };
+    let journal = trial.check(&expected).await;
+    assert_eq!(journal.n_runs("given_back"), 2);
+    for job in &journal.live {
+        let state = (job.state.as_str(), job.attempt, job.crash_count);
+        assert_eq!(state, ("ready", 0, 0), "given back unburned");
+    }
+    took
+}
+
+#[tokio::test]
+async fn long_jobs_are_given_back_unburned_when_the_drain_is_over() {
+    let took = end_with_long_jobs(1, "1").await;
+    assert!(took >= Duration::from_secs(1), "the drain time was not given: {took:?}");
+    assert!(took < Duration::from_secs(5), "{took:?}");
+}
+
+#[tokio::test]
+async fn a_second_signal_gives_long_jobs_back_at_once() {
+    let took = end_with_long_jobs(2, "600").await;
+    assert!(took < Duration::from_secs(4), "{took:?}");
+}

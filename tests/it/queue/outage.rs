@@ -1,0 +1,100 @@
+//! Postgres itself is killed, and comes back after a while.
+
+use std::{path::Path, time::Duration};
+
+use dalsegno::{
+    db::embedded::{self, Embedded},
+    jobs::trial::{Note, NoteEnd},
+};
+use rustix::process::Signal;
+use sqlx::ConnectOptions as _;
+use tokio::time::Instant;
+
+use super::{
+    checker::Expected,
+    crew::{Crew, SLOTS},
+    trial::{RECOVERY, Trial},
+};
+use crate::embedded::support::{Place, Service, send, servers, wait_for};
+
+/// A server that belongs to nobody: its service was killed, so nobody starts it anew.
+pub struct LonelyServer {
+    place: Place,
+    pub url: String,
+    pid: u32,
+}
+
+impl LonelyServer {
+    pub async fn start() -> Self {
+        let place = Place::new();
+        let program = Path::new(env!("CARGO_BIN_EXE_first-run-service"));
+        let service = Service::spawn(place.command(program));
+        service.expect("READY ");
+        service.kill();
+        let attached = embedded::attach(&place.config).await.unwrap().unwrap();
+        let url = attached.connect_options().to_url_lossy().to_string();
+        Self { pid: attached.pid(), url, place }
+    }
+
+    /// Kills the postmaster and waits until its backends have noticed.
+    pub fn kill(&self) {
+        send(self.pid, Signal::KILL);
+        let cluster = self.place.cluster();
+        let gone = wait_for(Duration::from_secs(10), || servers(&cluster).is_empty().then_some(()));
+        gone.expect("backends outlive the postmaster");
+    }
+
+    /// Starts it again at the same address.
+    pub async fn restart(&self) -> Embedded {
+        embedded::start(&self.place.config).await.unwrap()
+    }
+}
+
+/// Kills Postgres under two workers with all slots taken, and starts it again after `away`.
+///
+/// `settings` are those of the workers; with the usual ones every outage of more than a lease costs the runs.
+pub async fn kill_postgres(away: Duration, settings: &[(&str, &str)], lost_runs: usize) {
+    let server = LonelyServer::start().await;
+    let trial = Trial::on_own_server(server.url.clone()).await;
+    let mut crew = Crew::start(&trial, 2, settings);
+    crew.ready().await;
+    for at in 0..6 * SLOTS {
+        let lane = (at % 3 > 0).then(|| format!("lane {}", at % 7));
+        let end = if at % 4 == 0 { NoteEnd::Batched } else { NoteEnd::Own };
+        let note = Note { millis: 400, end, ..Note::default() };
+        trial.note(lane.as_deref(), note).await;
+    }
+    trial.until("work is under way", SLOTS as i64, "SELECT count(*) FROM trial.starts").await;
+    server.kill();
+    let back_at = Instant::now() + away;
+    let mut n_refused = 0;
+    while Instant::now() < back_at {
+        // Whoever enqueues meanwhile gets an error, and what is acknowledged must not be lost.
+        n_refused += usize::from(trial.try_note(Some("lane 1"), Note::default()).await.is_err());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert!(n_refused > 0, "the server was not away");
+    let postgres = server.restart().await;
+    let began = Instant::now();
+    let before = trial.count("SELECT count(*) FROM trial.starts").await;
+    trial
+        .until_within(Duration::from_secs(5), "work goes on", async || {
+            trial.count("SELECT count(*) FROM trial.starts").await > before
+        })
+        .await;
+    let went_on = began.elapsed();
+    trial.settle(&mut crew, 0, RECOVERY).await;
+    println!("away for {away:?}: went on after {went_on:?}, settled after {:?}", began.elapsed());
+    assert_eq!(crew.n_replaced, 0, "a worker ended:\n{}", crew.logs());
+    trial.check(&Expected { lost_runs, ..Expected::default() }).await;
+    drop(crew);
+    drop(trial);
+    postgres.stop().await.unwrap();
+}
+
+/// A lease that outlasts the outage, as the default of 30 s does.
+#[tokio::test]
+async fn a_killed_postgres_costs_no_worker_and_no_run() {
+    let settings = [("DALSEGNO_QUEUE__LEASE_SECS", "30")];
+    kill_postgres(Duration::from_secs(5), &settings, 0).await;
+}
