@@ -10,11 +10,13 @@
 mod app;
 mod cluster;
 mod config;
+mod context;
 mod doctor;
 mod embedded;
 mod health;
 mod migrations;
 mod process;
+mod providers;
 mod queue;
 mod queue_runtime;
 mod queue_sql;

@@ -26,17 +26,21 @@ const EDGES: &[(&str, &[&str])] = &[
     ("clock", &[]),
     // Section structs live beside their component: `config` only puts them together.
     ("config", &["db", "http", "queue", "shutdown", "telemetry", "worker"]),
+    // Pure: no IO, no clock, no database.
+    ("context", &["transcript"]),
     ("db", &["config"]),
     ("doctor", &["clock", "config", "db", "queue"]),
     ("domain", &["clock", "db", "queue"]),
     ("http", &["app", "config", "db", "domain"]),
     ("jobs", &["domain", "queue"]),
     ("main", &["cli"]),
+    ("providers", &["transcript"]),
     // The queue knows nothing of the domain: it could be a crate of its own.
     ("queue", &["config", "shutdown"]),
     ("serve", &["app", "clock", "config", "db", "http", "shutdown", "telemetry", "worker"]),
     ("shutdown", &["config"]),
     ("telemetry", &["config"]),
+    ("transcript", &[]),
     ("worker", &["config", "db", "jobs", "queue", "shutdown"]),
 ];
 

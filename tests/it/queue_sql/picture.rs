@@ -94,8 +94,7 @@ struct DeadRow {
 
 /// Checks the tables, compares them with the model, and lets the model learn the times.
 pub async fn compare(conn: &mut PgConnection, model: &mut Model) -> Result<(), TestCaseError> {
-    let findings: Vec<String> =
-        sqlx::query_scalar(INVARIANTS).fetch_all(&mut *conn).await.unwrap();
+    let findings: Vec<String> = sqlx::query_scalar(INVARIANTS).fetch_all(&mut *conn).await.unwrap();
     prop_assert!(findings.is_empty(), "{findings:?}");
     let text: String = sqlx::query_scalar(PICTURE).fetch_one(conn).await.unwrap();
     let picture: Picture = serde_json::from_str(&text).unwrap();

@@ -14,9 +14,8 @@ fn the_queue_does_what_the_model_does() {
     let database = runtime.block_on(TestDatabase::migrated());
     let machine = std::cell::RefCell::new(runtime.block_on(Machine::new(&database)));
     let mut runner = TestRunner::new(config());
-    let outcome = runner.run(&steps::sequence(), |steps| {
-        runtime.block_on(machine.borrow_mut().run(&steps))
-    });
+    let outcome =
+        runner.run(&steps::sequence(), |steps| runtime.block_on(machine.borrow_mut().run(&steps)));
     if let Err(failure) = outcome {
         panic!("{failure}");
     }

@@ -22,7 +22,9 @@ pub enum Step {
     OpenEnqueue(Spec),
     /// An application cancels and keeps its transaction open.
     OpenCancel(Pick),
-    FinishOpen { commit: bool },
+    FinishOpen {
+        commit: bool,
+    },
 
     Register(Process),
     Renew(Process),
@@ -35,7 +37,12 @@ pub enum Step {
     Rescue(Process),
     UnmarkCrash(Pick),
 
-    Claim { process: Process, n_slots: usize, turned: bool, after_group: Option<usize> },
+    Claim {
+        process: Process,
+        n_slots: usize,
+        turned: bool,
+        after_group: Option<usize>,
+    },
     ClaimAlone(Process),
     EndDone(Vec<(Pick, Fence)>),
     EndRetry(Pick, Fence),

@@ -196,7 +196,12 @@ impl Machine {
     }
 
     /// Calls a function on a job: its answer, or the code of its refusal.
-    async fn ask(&mut self, function: &str, id: i64, reason: Option<&str>) -> Result<String, String> {
+    async fn ask(
+        &mut self,
+        function: &str,
+        id: i64,
+        reason: Option<&str>,
+    ) -> Result<String, String> {
         let reason = reason.map(|reason| format!(", '{reason}'")).unwrap_or_default();
         let sql = format!("SELECT dalsegno.{function}({id}{reason})");
         let answer = sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).fetch_one(&mut self.conn).await;

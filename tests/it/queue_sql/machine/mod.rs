@@ -111,7 +111,8 @@ impl Machine {
 
     async fn reset(&mut self) {
         self.open.execute("ROLLBACK").await.unwrap();
-        let tables = "jobs job_payloads lanes lane_sweeps runs dead_jobs workers pauses cancel_requests
+        let tables =
+            "jobs job_payloads lanes lane_sweeps runs dead_jobs workers pauses cancel_requests
                       idempotency_keys transition_deltas transition_totals";
         for table in tables.split_whitespace() {
             // Faster than truncating: the tables are nearly empty, and no files are made anew.
@@ -155,7 +156,8 @@ impl Machine {
     async fn keep_off(&mut self, put_off: Vec<i64>) -> Checked {
         for id in put_off {
             let was_put_off = "SELECT run_at > enqueued_at FROM dalsegno.jobs WHERE id = $1";
-            let was: bool = sqlx::query_scalar(was_put_off).bind(id).fetch_one(&mut self.conn).await.unwrap();
+            let was: bool =
+                sqlx::query_scalar(was_put_off).bind(id).fetch_one(&mut self.conn).await.unwrap();
             prop_assert!(was);
             self.set_run_at(id, "clock_timestamp() + interval '1 hour'").await;
         }

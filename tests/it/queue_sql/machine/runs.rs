@@ -47,10 +47,8 @@ impl Machine {
         let Some(worker) = self.processes[process] else {
             return Ok(());
         };
-        let claim = sqlx::query(CLAIM_ALONE)
-            .bind(QUEUES.as_slice())
-            .bind(worker)
-            .bind([KNOWN].as_slice());
+        let claim =
+            sqlx::query(CLAIM_ALONE).bind(QUEUES.as_slice()).bind(worker).bind([KNOWN].as_slice());
         let rows = claim.fetch_all(&mut self.conn).await.unwrap();
         let rows: Vec<Claimed> = rows.iter().map(claimed).collect();
         self.model.claim_alone(worker, &[0, 1], &rows)
@@ -126,8 +124,7 @@ impl Machine {
     }
 
     async fn fail(&mut self, id: i64, lease: i64, reason: &'static str, hold: bool) -> Checked {
-        let fail =
-            sqlx::query(END_FAIL).bind(id).bind(lease).bind(reason).bind("boom").bind(hold);
+        let fail = sqlx::query(END_FAIL).bind(id).bind(lease).bind(reason).bind("boom").bind(hold);
         let row = fail.fetch_optional(&mut self.conn).await.unwrap();
         let state = row.map(|row| row.get::<String, _>(1));
         prop_assert_eq!(state.as_deref(), self.model.end_fail(id, lease, reason, hold));
@@ -185,15 +182,16 @@ impl Machine {
         if fence == Fence::Current {
             return chosen(&running, pick);
         }
-        let ended = self.model.runs.iter().flat_map(|(id, runs)| runs.iter().map(|run| (*id, run.0)));
+        let ended =
+            self.model.runs.iter().flat_map(|(id, runs)| runs.iter().map(|run| (*id, run.0)));
         let stale: Vec<(i64, i64)> = ended.filter(|run| run.1 > 0).collect();
         match fence {
-            Fence::Stale => chosen(&stale, pick).or_else(|| {
-                chosen(&running, pick).map(|(id, lease)| (id, lease + 1_000_000))
-            }),
+            Fence::Stale => chosen(&stale, pick)
+                .or_else(|| chosen(&running, pick).map(|(id, lease)| (id, lease + 1_000_000))),
             Fence::Current | Fence::Foreign => {
                 let (id, _) = chosen(&self.model.running(), pick)?;
-                let others: Vec<(i64, i64)> = running.into_iter().filter(|run| run.0 != id).collect();
+                let others: Vec<(i64, i64)> =
+                    running.into_iter().filter(|run| run.0 != id).collect();
                 chosen(&others, pick).map(|(_, lease)| (id, lease))
             }
         }

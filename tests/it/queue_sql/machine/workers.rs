@@ -47,14 +47,16 @@ impl Machine {
             return Ok(());
         };
         let mut believed = self.model.running();
-        believed.extend(self.model.runs.iter().filter_map(|(id, runs)| Some((*id, runs.last()?.0))));
+        believed
+            .extend(self.model.runs.iter().filter_map(|(id, runs)| Some((*id, runs.last()?.0))));
         let (ids, leases): (Vec<i64>, Vec<i64>) = believed.iter().copied().unzip();
         let renewed = sqlx::query(WORKER_RENEW).bind(id).bind(LEASE_SECS).bind(&ids).bind(&leases);
         let row = renewed.fetch_optional(&mut self.conn).await.unwrap();
         prop_assert_eq!(row.is_some(), self.model.renew(id));
         if let Some(row) = row {
             let running = self.model.running();
-            let lost: Vec<i64> = believed.iter().filter(|run| !running.contains(run)).map(|run| run.1).collect();
+            let lost: Vec<i64> =
+                believed.iter().filter(|run| !running.contains(run)).map(|run| run.1).collect();
             prop_assert_eq!(row.get::<Vec<i64>, _>(1), lost);
             let asked = believed.iter().filter(|run| self.model.requests.contains(&run.0));
             let asked: Vec<i64> = asked.map(|run| run.1).collect();

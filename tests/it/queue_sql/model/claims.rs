@@ -83,7 +83,10 @@ impl Model {
             prop_assert_eq!(row.lane.as_deref(), lane.map(|lane| super::LANES[lane]));
             let (id, place) = (row.id, job.place);
             let earlier = self.jobs.iter().find(|(other, job)| {
-                **other != id && lane.is_some() && job.spec.lane == lane && job.place.is_some_and(|p| Some(p) < place)
+                **other != id
+                    && lane.is_some()
+                    && job.spec.lane == lane
+                    && job.place.is_some_and(|p| Some(p) < place)
             });
             prop_assert!(earlier.is_none(), "{id} overtook {earlier:?} in its lane");
         }
@@ -91,7 +94,10 @@ impl Model {
     }
 
     fn may_run(&self, id: i64, job: &Job) -> bool {
-        job.state == State::Ready && job.spec.known && !self.job_is_locked(id) && !self.is_paused(job)
+        job.state == State::Ready
+            && job.spec.known
+            && !self.job_is_locked(id)
+            && !self.is_paused(job)
     }
 
     fn is_paused(&self, job: &Job) -> bool {

@@ -142,7 +142,8 @@ impl Model {
         row.exists = true;
         row.n_places += 1;
         let (place, held) = (row.n_places, row.held);
-        let alone = !self.jobs.values().any(|job| job.spec.lane == Some(lane) && job.place.is_some());
+        let alone =
+            !self.jobs.values().any(|job| job.spec.lane == Some(lane) && job.place.is_some());
         (if alone && !held { State::Ready } else { State::Blocked }, place)
     }
 

@@ -79,7 +79,11 @@ impl Model {
         let rows = after.lanes.into_iter().enumerate();
         Open {
             locked_lanes: lane.into_iter().collect(),
-            locked_jobs: jobs.iter().map(|(id, _)| *id).filter(|id| self.jobs.contains_key(id)).collect(),
+            locked_jobs: jobs
+                .iter()
+                .map(|(id, _)| *id)
+                .filter(|id| self.jobs.contains_key(id))
+                .collect(),
             jobs,
             lanes: rows.filter(|(lane, row)| self.lanes[*lane] != *row).collect(),
             ended: after.ended.into_iter().filter(|(id, _)| !self.ended.contains_key(id)).collect(),

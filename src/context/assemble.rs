@@ -1,0 +1,41 @@
+//! Puts the parts of one call in their order.
+
+use crate::{
+    context::{
+        calibration::Calibration,
+        conversation,
+        manifest::{Ledger, Manifest},
+        parts::Parts,
+        system_part,
+        weight::Weight,
+        xml::{FenceSeed, Scope},
+    },
+    transcript::Message,
+};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assembled {
+    pub system: String,
+    /// Roles are user, assistant and tool only; the last message is the user's and holds the task.
+    pub messages: Vec<Message>,
+    pub manifest: Manifest,
+    /// Of everything sent. Together with the provider's count it makes the next [`super::Checkpoint`].
+    pub weight: Weight,
+    pub system_weight: Weight,
+}
+
+/// Drops nothing for want of space: whether it fits is [`super::Budget`]'s question, and making it fit is
+/// compaction's work.
+pub fn assemble(parts: &Parts<'_>, seed: &FenceSeed, calibration: &Calibration) -> Assembled {
+    let mut ledger = Ledger::new(calibration);
+    let system = system_part::render(parts, &seed.fence(Scope::System), &mut ledger);
+    let system_weight = ledger.weight();
+    let messages = conversation::render(parts, seed, &mut ledger);
+    Assembled {
+        system,
+        messages,
+        weight: ledger.weight(),
+        system_weight,
+        manifest: ledger.finish(),
+    }
+}

@@ -1,0 +1,157 @@
+//! A record without a model: the headings, every pin, and as many sentences as still fit.
+//!
+//! It knows nothing of meaning, but it loses no pin and needs nobody to answer, so a turn need not wait for a
+//! working summariser.
+
+use crate::{
+    context::{
+        calibration::Calibration,
+        compaction::{
+            pins::{Pin, PinKind},
+            sections::{self, DECISIONS, DONE, FACTS, GOAL, OPEN, REQUIREMENTS, SECTIONS},
+        },
+        entry::Entry,
+        weight::Weight,
+    },
+    transcript::Role,
+};
+
+const SENTENCE_MAX_CHARS: usize = 160;
+/// Sentences beyond these are not even looked for: they would not fit any summary.
+const SENTENCES_MAX: usize = 200;
+
+/// Adds sentences as long as they stay within `target_tokens`; pins and headings are there in any case, so a result that
+/// is too long says that even those do not fit.
+pub fn extract(
+    previous: Option<&str>,
+    folded: &[Entry],
+    pins: &[Pin],
+    target_tokens: u64,
+    calibration: &Calibration,
+) -> String {
+    let mut record = Record::with_pins(pins);
+    let room = calibration.weight_within(target_tokens);
+    let mut left = room.saturating_sub(Weight::of_text(&record.render()));
+    for (section, sentence) in sentences(previous, folded) {
+        let line = format!("- {sentence}");
+        let weight = Weight::of_text(&line) + Weight::from_millitokens(500);
+        if weight <= left && record.put(section, line) {
+            left = left.saturating_sub(weight);
+        }
+    }
+    record.render()
+}
+
+/// What the headings weigh when nothing stands under them.
+pub(super) fn skeleton() -> Weight {
+    Weight::of_text(&Record::with_pins(&[]).render())
+}
+
+/// Lines per section, in the order of [`SECTIONS`].
+struct Record([Vec<String>; SECTIONS.len()]);
+
+impl Record {
+    fn with_pins(pins: &[Pin]) -> Self {
+        let mut record = Self(Default::default());
+        for pin in pins {
+            let section = if pin.kind == PinKind::Requirement { REQUIREMENTS } else { FACTS };
+            record.put(section, format!("- {}", pin.text));
+        }
+        record
+    }
+
+    /// False if the line is there already.
+    fn put(&mut self, section: &str, line: String) -> bool {
+        let Some(at) = SECTIONS.iter().position(|(title, _)| *title == section) else {
+            return false;
+        };
+        let lines = &mut self.0[at];
+        let is_new = !lines.contains(&line);
+        if is_new {
+            lines.push(line);
+        }
+        is_new
+    }
+
+    fn render(&self) -> String {
+        let mut text = String::new();
+        for ((title, _), lines) in SECTIONS.iter().zip(&self.0) {
+            text.push_str("## ");
+            text.push_str(title);
+            text.push('\n');
+            if lines.is_empty() {
+                text.push_str("None recorded.\n");
+            }
+            for line in lines {
+                text.push_str(line);
+                text.push('\n');
+            }
+        }
+        text.truncate(text.trim_end().len());
+        text
+    }
+}
+
+/// The most useful first: what it is all for, what is still open, then what happened, newest first.
+fn sentences(previous: Option<&str>, folded: &[Entry]) -> Vec<(&'static str, String)> {
+    let previous = previous.unwrap_or_default();
+    let carried = |section: &'static str| {
+        sections::body(previous, section)
+            .map(|line| line.trim_start_matches(['-', '*', ' ']))
+            .filter(|line| !line.starts_with("None"))
+            .map(move |line| (section, clip(line)))
+    };
+    let of_role = |role: Role| folded.iter().filter(move |entry| entry.message.role == role);
+    let first_task = of_role(Role::User).next().map(first_sentence);
+    let last_task = of_role(Role::User).next_back();
+    let goal: Vec<_> =
+        carried(GOAL).chain(first_task.map(|sentence| (GOAL, sentence))).take(1).collect();
+    let open = last_task
+        .into_iter()
+        .flat_map(|entry| [(OPEN, first_sentence(entry)), (OPEN, last_sentence(entry))]);
+    let done = of_role(Role::Assistant)
+        .rev()
+        .flat_map(|entry| [(DONE, first_sentence(entry)), (DONE, last_sentence(entry))]);
+    goal.into_iter()
+        .chain(open)
+        .chain(carried(DECISIONS))
+        .chain(done.take(SENTENCES_MAX))
+        .chain(carried(DONE))
+        .filter(|(_, sentence)| !sentence.is_empty())
+        .take(SENTENCES_MAX * 2)
+        .collect()
+}
+
+fn first_sentence(entry: &Entry) -> String {
+    let text = entry.message.text.trim_start();
+    clip(&text[..sentence_ends(text).next().unwrap_or(text.len())])
+}
+
+fn last_sentence(entry: &Entry) -> String {
+    let text = entry.message.text.trim_end();
+    let body = &text[..text.len() - text.chars().next_back().map_or(0, char::len_utf8)];
+    clip(&text[sentence_ends(body).last().unwrap_or(0)..])
+}
+
+/// Positions behind sentences.
+fn sentence_ends(text: &str) -> impl Iterator<Item = usize> {
+    text.char_indices().filter_map(|(at, character)| {
+        let end = at + character.len_utf8();
+        let is_end = match character {
+            '\n' | '。' | '！' | '？' => true,
+            '.' | '!' | '?' => text[end..].starts_with(char::is_whitespace),
+            _ => false,
+        };
+        is_end.then_some(end)
+    })
+}
+
+/// One line, without what would make it look like a heading.
+fn clip(sentence: &str) -> String {
+    let sentence = sentence.trim().trim_start_matches(['#', '*', '-', ' ']);
+    let mut line: String = sentence.chars().take(SENTENCE_MAX_CHARS).collect();
+    if line.len() < sentence.len() {
+        line.push('…');
+    }
+    line.replace(['\n', '\r'], " ")
+}

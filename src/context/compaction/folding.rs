@@ -1,0 +1,258 @@
+//! One compaction from plan to outcome, without IO: it says what to ask, is told what was answered, and ends either
+//! with a new generation or with a person.
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::context::{
+    compaction::{
+        accept::{Gates, Refusal},
+        extract,
+        generations::Compaction,
+        ladder::{Ladder, Rung},
+        pins::{self, Pin},
+        plan::{self, Plan, Scene},
+        policy::Policy,
+        prompt::{self, Question, Request},
+    },
+    weight::Weight,
+    xml::{FenceSeed, Scope},
+};
+
+pub struct Folding<'a> {
+    scene: Scene<'a>,
+    seed: &'a FenceSeed,
+    plan: Plan,
+    pins: Vec<Pin>,
+    pins_dropped: usize,
+    generation: u32,
+    ladder: Ladder,
+    rung: Rung,
+    refused: Vec<RefusedAttempt>,
+    /// Position of the batch that is being asked about.
+    batch: usize,
+    so_far: Option<String>,
+    /// Pins that the batches up to the present one hold.
+    read_pins: HashSet<usize>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Ask the summariser of this rung, then call [`Folding::answered`].
+    Ask {
+        rung: Rung,
+        request: Request,
+        /// An attempt may take several batches; the breaker counts it once, here.
+        begins_attempt: bool,
+    },
+    Done(Outcome),
+    /// Even the extract was refused.
+    Park {
+        refused: Vec<RefusedAttempt>,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    pub compaction: Compaction,
+    /// Which rung the summary comes from.
+    pub rung: Rung,
+    pub refused: Vec<RefusedAttempt>,
+    /// Strings that looked worth pinning but found no place in the ledger.
+    pub pins_dropped: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedAttempt {
+    pub rung: Rung,
+    pub refusals: Vec<Refusal>,
+}
+
+impl<'a> Folding<'a> {
+    /// `generation` is the number that the result will have.
+    pub fn begin(
+        scene: Scene<'a>,
+        seed: &'a FenceSeed,
+        generation: u32,
+        mut ladder: Ladder,
+    ) -> Result<(Self, Step), plan::Error> {
+        let plan = plan::plan(&scene)?;
+        let carried = scene.view.compaction.map_or(&[][..], |compaction| &compaction.pins);
+        let selection = pins::collect(carried, &scene.view.tail[..plan.fold])
+            .select(Policy::pins_max_tokens(plan.summary_max_tokens), scene.calibration);
+        let rung = ladder.start();
+        let mut folding = Self {
+            scene,
+            seed,
+            plan,
+            pins: selection.pins,
+            pins_dropped: selection.dropped,
+            generation,
+            ladder,
+            rung,
+            refused: Vec::new(),
+            batch: 0,
+            so_far: None,
+            read_pins: HashSet::new(),
+        };
+        let step = folding.enter_rung();
+        Ok((folding, step))
+    }
+
+    /// `Err` carries why there is no answer at all.
+    pub fn answered(&mut self, answer: Result<&str, String>) -> Step {
+        let is_last = self.batch + 1 == self.plan.batches.len();
+        let judged = match answer {
+            Ok(text) if is_last => self.gates().judge(text, &self.pins),
+            Ok(text) => {
+                let read = self.read_pins.iter().map(|index| &self.pins[*index]);
+                self.gates().judge(text, read)
+            }
+            Err(reason) => Err(vec![Refusal::NoAnswer { reason }]),
+        };
+        match judged {
+            Ok(summary) if is_last => self.done(summary),
+            Ok(summary) => {
+                self.so_far = Some(summary);
+                self.batch += 1;
+                self.ask(false)
+            }
+            Err(refusals) => self.climb(refusals),
+        }
+    }
+
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    pub fn pins(&self) -> &[Pin] {
+        &self.pins
+    }
+
+    fn climb(&mut self, refusals: Vec<Refusal>) -> Step {
+        self.refused.push(RefusedAttempt { rung: self.rung, refusals });
+        self.rung = self.ladder.next(self.rung);
+        self.enter_rung()
+    }
+
+    fn enter_rung(&mut self) -> Step {
+        match self.rung {
+            Rung::First | Rung::Retry | Rung::Alternate => {
+                self.batch = 0;
+                self.so_far = self.previous_summary().map(str::to_owned);
+                self.read_pins = self.carried_pins();
+                self.ask(true)
+            }
+            Rung::Extract => {
+                let text = extract::extract(
+                    self.previous_summary(),
+                    &self.scene.view.tail[..self.plan.fold],
+                    &self.pins,
+                    self.target_tokens(),
+                    self.scene.calibration,
+                );
+                match self.gates().judge(&text, &self.pins) {
+                    Ok(summary) => self.done(summary),
+                    Err(refusals) => self.climb(refusals),
+                }
+            }
+            Rung::Park => Step::Park { refused: std::mem::take(&mut self.refused) },
+        }
+    }
+
+    fn ask(&mut self, begins_attempt: bool) -> Step {
+        self.read_batch();
+        let batches = &self.plan.batches;
+        let is_last = self.batch + 1 == batches.len();
+        let pins: Vec<_> = self
+            .pins
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| is_last || self.read_pins.contains(index))
+            .map(|(_, pin)| pin)
+            .collect();
+        let question = Question {
+            entries: self.scene.view.tail,
+            batch: &batches[self.batch],
+            number: self.batch + 1,
+            count: batches.len(),
+            so_far: self.so_far.as_deref(),
+            pins: &pins,
+            refusals: self.last_refusals(),
+            target_tokens: self.target_tokens(),
+            max_tokens: self.plan.summary_max_tokens,
+        };
+        let to_seq = self.plan.to_seq;
+        Step::Ask {
+            rung: self.rung,
+            request: prompt::request(&question, &self.seed.fence(Scope::Folding { to_seq })),
+            begins_attempt,
+        }
+    }
+
+    /// A pin counts as read once the message it stands in has been read to its end.
+    fn read_batch(&mut self) {
+        let entries = self.scene.view.tail;
+        for piece in &self.plan.batches[self.batch].pieces {
+            if piece.part == piece.parts {
+                let entry = std::slice::from_ref(&entries[piece.index]);
+                let found = pins::collect(&[], entry);
+                let read = self.pins.iter().enumerate();
+                let read = read.filter(|(_, pin)| found.contains(&pin.text));
+                self.read_pins.extend(read.map(|(index, _)| index));
+            }
+        }
+    }
+
+    fn carried_pins(&self) -> HashSet<usize> {
+        let carried = self.scene.view.compaction.map_or(&[][..], |compaction| &compaction.pins);
+        let carried: HashSet<_> = carried.iter().map(|pin| pin.text.as_str()).collect();
+        let kept = self.pins.iter().enumerate();
+        let kept = kept.filter(|(_, pin)| carried.contains(pin.text.as_str()));
+        kept.map(|(index, _)| index).collect()
+    }
+
+    /// The alternate model did not write what was refused, but may fall into the same fault.
+    fn last_refusals(&self) -> &[Refusal] {
+        self.refused.last().map_or(&[], |attempt| &attempt.refusals)
+    }
+
+    fn previous_summary(&self) -> Option<&'a str> {
+        self.scene.view.compaction.map(|compaction| compaction.summary.as_str())
+    }
+
+    fn target_tokens(&self) -> u64 {
+        let pins = pins::list_tokens(&self.pins, self.scene.calibration);
+        let prose = Policy::prose_tokens(self.scene.budget.window_tokens());
+        (pins + prose).min(self.plan.summary_max_tokens * 9 / 10)
+    }
+
+    fn gates(&self) -> Gates<'a> {
+        Gates {
+            calibration: self.scene.calibration,
+            max_tokens: self.plan.summary_max_tokens,
+            tokens_before: self.plan.tokens_before,
+            tail_tokens: self.plan.tail_tokens,
+        }
+    }
+
+    fn done(&mut self, summary: String) -> Step {
+        let summary_tokens = self.scene.calibration.tokens(Weight::of_text(&summary));
+        Step::Done(Outcome {
+            compaction: Compaction {
+                generation: self.generation,
+                parent: self.scene.view.generation(),
+                from_seq: self.plan.from_seq,
+                to_seq: self.plan.to_seq,
+                summary,
+                pins: std::mem::take(&mut self.pins),
+                tokens_before: self.plan.tokens_before,
+                tokens_after: self.plan.tail_tokens + summary_tokens,
+            },
+            rung: self.rung,
+            refused: std::mem::take(&mut self.refused),
+            pins_dropped: self.pins_dropped,
+        })
+    }
+}

@@ -1,0 +1,164 @@
+//! Which part of a transcript a generation shows.
+//!
+//! Generation 0 is the whole transcript. A compaction makes a new generation out of its parent: its summary
+//! stands for everything up to `to_seq`, the parent's summary included. Nothing is ever removed, so the
+//! parent's view can be shown again at any time; a later compaction then has that parent, and the generation
+//! that was given up stays as a side branch.
+
+use serde::{Deserialize, Serialize};
+
+use crate::context::{compaction::pins::Pin, entry::Entry};
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    #[error(
+        "generation {0} of this session is not stored: choose one that `session show` lists, or 0 for the \
+         whole transcript"
+    )]
+    Unknown(u32),
+    #[error(
+        "generation {generation} does not continue its parent {parent}: it must be newer and fold later \
+         messages; restore the compactions of this session from a backup"
+    )]
+    BrokenLineage { generation: u32, parent: u32 },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Compaction {
+    /// Rises by one per compaction of the session, side branches included.
+    pub generation: u32,
+    /// The generation whose view was folded; 0 for the whole transcript.
+    pub parent: u32,
+    /// The entries that were folded newly.
+    pub from_seq: i64,
+    pub to_seq: i64,
+    pub summary: String,
+    /// What the summary had to keep, and every later one has to.
+    pub pins: Vec<Pin>,
+    pub tokens_before: u64,
+    pub tokens_after: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a> {
+    pub compaction: Option<&'a Compaction>,
+    /// Everything that is not folded, by ascending `seq`.
+    pub tail: &'a [Entry],
+}
+
+impl<'a> View<'a> {
+    /// `entries` is the transcript by ascending `seq`; what the generation folds need not have been loaded.
+    pub fn of(
+        entries: &'a [Entry],
+        compactions: &'a [Compaction],
+        generation: u32,
+    ) -> Result<Self, Error> {
+        if generation == 0 {
+            return Ok(Self { compaction: None, tail: entries });
+        }
+        let compaction = find(compactions, generation)?;
+        check_lineage(compactions, compaction)?;
+        let first = entries.partition_point(|entry| entry.seq <= compaction.to_seq);
+        Ok(Self { compaction: Some(compaction), tail: &entries[first..] })
+    }
+
+    pub fn generation(&self) -> u32 {
+        self.compaction.map_or(0, |compaction| compaction.generation)
+    }
+}
+
+/// The generation to show after `generation` has been given up; `None` when there is nothing to give up.
+pub fn parent(compactions: &[Compaction], generation: u32) -> Result<Option<u32>, Error> {
+    if generation == 0 {
+        return Ok(None);
+    }
+    find(compactions, generation).map(|compaction| Some(compaction.parent))
+}
+
+/// A summary prepared in the background still fits if nobody compacted or went back meanwhile; entries that
+/// came since are simply part of its tail.
+pub fn still_applies(prepared: &Compaction, current_generation: u32) -> bool {
+    prepared.parent == current_generation
+}
+
+fn find(compactions: &[Compaction], generation: u32) -> Result<&Compaction, Error> {
+    compactions
+        .iter()
+        .find(|compaction| compaction.generation == generation)
+        .ok_or(Error::Unknown(generation))
+}
+
+/// One step suffices: the parent was checked in the same way when it was made.
+fn check_lineage(compactions: &[Compaction], compaction: &Compaction) -> Result<(), Error> {
+    let broken =
+        Error::BrokenLineage { generation: compaction.generation, parent: compaction.parent };
+    if compaction.parent >= compaction.generation || compaction.from_seq > compaction.to_seq {
+        return Err(broken);
+    }
+    if compaction.parent > 0 && find(compactions, compaction.parent)?.to_seq >= compaction.from_seq
+    {
+        return Err(broken);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::transcript::{Message, Role};
+
+    fn entry(seq: i64) -> Entry {
+        let message = Message {
+            role: Role::User,
+            text: format!("message {seq}"),
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+            tool_name: None,
+        };
+        Entry::new(Uuid::from_u128(seq as u128), seq, message)
+    }
+
+    fn compaction(generation: u32, parent: u32, from_seq: i64, to_seq: i64) -> Compaction {
+        Compaction {
+            generation,
+            parent,
+            from_seq,
+            to_seq,
+            summary: format!("summary {generation}"),
+            pins: Vec::new(),
+            tokens_before: 0,
+            tokens_after: 0,
+        }
+    }
+
+    #[test]
+    fn each_generation_shows_its_summary_and_what_came_later() {
+        let entries: Vec<_> = (1..=10).map(entry).collect();
+        let compactions = [compaction(1, 0, 1, 4), compaction(2, 1, 5, 8)];
+        let view = |generation| View::of(&entries, &compactions, generation).unwrap();
+        assert_eq!(view(0).tail.len(), 10);
+        assert_eq!(view(1).tail[0].seq, 5);
+        assert_eq!(view(2).tail[0].seq, 9);
+        assert_eq!(view(2).compaction.unwrap().summary, "summary 2");
+    }
+
+    #[test]
+    fn giving_up_a_generation_leads_to_its_parent_even_from_a_side_branch() {
+        let compactions = [compaction(1, 0, 1, 4), compaction(2, 1, 5, 8), compaction(3, 1, 5, 9)];
+        assert_eq!(parent(&compactions, 3), Ok(Some(1)));
+        assert_eq!(parent(&compactions, 1), Ok(Some(0)));
+        assert_eq!(parent(&compactions, 0), Ok(None));
+        assert_eq!(parent(&compactions, 9), Err(Error::Unknown(9)));
+        assert!(still_applies(&compactions[2], 1));
+        assert!(!still_applies(&compactions[2], 2));
+    }
+
+    #[test]
+    fn a_generation_that_folds_what_its_parent_folded_is_refused() {
+        let entries: Vec<_> = (1..=10).map(entry).collect();
+        let compactions = [compaction(1, 0, 1, 4), compaction(2, 1, 3, 8)];
+        assert!(matches!(View::of(&entries, &compactions, 2), Err(Error::BrokenLineage { .. })));
+    }
+}

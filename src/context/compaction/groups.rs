@@ -1,0 +1,127 @@
+//! Atomic groups: an assistant message with tool calls and the results of all of them.
+//!
+//! Providers reject a history with a result whose call is missing, and some one with a call whose
+//! result is missing; from then on every turn of the session fails. The transcript stays as it is;
+//! the *view* is repaired:
+//! - a result that arrived late stands directly behind its call again,
+//! - a call without any recorded result gets one of ours that says so,
+//! - a result without a call, or a second one for the same call, is left out.
+
+use std::collections::HashMap;
+
+use uuid::Uuid;
+
+use crate::{
+    context::{entry::Entry, manifest::Why},
+    transcript::{Message, Role, ToolCall},
+};
+
+pub const INTERRUPTED_RESULT: &str = "\
+No result was recorded: the turn was interrupted. The call may or may not have taken effect; verify before you repeat it.";
+
+/// Indices are positions in the slice that was grouped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    pub head: usize,
+    /// Per tool call of the head, where its result stands.
+    pub results: Vec<Option<usize>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grouping {
+    /// In order of their heads.
+    pub groups: Vec<Group>,
+    pub left_out: Vec<(usize, Why)>,
+}
+
+#[derive(Debug)]
+pub struct Repaired<'a> {
+    pub placed: Vec<Placed<'a>>,
+    pub left_out: Vec<(&'a Entry, Why)>,
+}
+
+#[derive(Debug)]
+pub enum Placed<'a> {
+    Entry(&'a Entry),
+    /// Stands in for the result of this call.
+    Synthetic(&'a ToolCall),
+}
+
+/// `task` is the entry that the caller sends separately.
+pub fn repair(entries: &[Entry], task: Option<Uuid>) -> Repaired<'_> {
+    let grouping = group(entries, task);
+    let mut placed = Vec::with_capacity(entries.len());
+    for group in &grouping.groups {
+        let head = &entries[group.head];
+        placed.push(Placed::Entry(head));
+        for (call, result) in head.message.tool_calls.iter().zip(&group.results) {
+            placed.push(match result {
+                Some(index) => Placed::Entry(&entries[*index]),
+                None => Placed::Synthetic(call),
+            });
+        }
+    }
+    let left_out = grouping.left_out.iter().map(|(index, why)| (&entries[*index], *why)).collect();
+    Repaired { placed, left_out }
+}
+
+pub fn group(entries: &[Entry], task: Option<Uuid>) -> Grouping {
+    let mut groups: Vec<Group> = Vec::with_capacity(entries.len());
+    let mut left_out = Vec::new();
+    let mut open: OpenCalls<'_> = HashMap::new();
+    for (index, entry) in entries.iter().enumerate() {
+        let message = &entry.message;
+        match message.role {
+            _ if task == Some(entry.id) => left_out.push((index, Why::IsTheTask)),
+            Role::System => left_out.push((index, Why::SystemInHistory)),
+            Role::Tool => match take_open(&mut open, message) {
+                Some((group, call)) => groups[group].results[call] = Some(index),
+                None => left_out.push((index, Why::OrphanedResult)),
+            },
+            Role::Assistant if is_empty(message) => left_out.push((index, Why::Empty)),
+            Role::User | Role::Assistant | Role::Notice => {
+                for (call, tool_call) in calls(message).iter().enumerate() {
+                    let waiting = open.entry(&tool_call.id).or_default();
+                    waiting.push((groups.len(), call));
+                }
+                groups.push(Group { head: index, results: vec![None; calls(message).len()] });
+            }
+        }
+    }
+    Grouping { groups, left_out }
+}
+
+pub fn interrupted_result(call: &ToolCall) -> Message {
+    Message {
+        role: Role::Tool,
+        text: INTERRUPTED_RESULT.to_owned(),
+        tool_calls: Vec::new(),
+        tool_call_id: Some(call.id.clone()),
+        tool_name: Some(call.name.clone()),
+    }
+}
+
+impl Group {
+    /// The last position that belongs to the group.
+    pub fn last(&self) -> usize {
+        let results = self.results.iter().flatten().copied();
+        results.max().unwrap_or(self.head).max(self.head)
+    }
+}
+
+/// Calls that wait for a result, by id, as (group, call).
+type OpenCalls<'a> = HashMap<&'a str, Vec<(usize, usize)>>;
+
+/// The latest waiting call wins, because some providers use the same ids again in every turn.
+fn take_open(open: &mut OpenCalls<'_>, result: &Message) -> Option<(usize, usize)> {
+    open.get_mut(result.tool_call_id.as_deref()?)?.pop()
+}
+
+/// Calls count on assistant messages only.
+fn calls(message: &Message) -> &[ToolCall] {
+    if message.role == Role::Assistant { &message.tool_calls } else { &[] }
+}
+
+fn is_empty(message: &Message) -> bool {
+    message.text.trim().is_empty() && message.tool_calls.is_empty()
+}

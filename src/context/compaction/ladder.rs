@@ -1,0 +1,127 @@
+//! What happens after a refused summary, and how often a model may be asked at all.
+
+use serde::{Deserialize, Serialize};
+
+const ATTEMPTS_MAX: usize = 3;
+const TURNS_COUNTED: i64 = 10;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rung {
+    /// The session's own summariser.
+    First,
+    /// The same one again, told what was wrong.
+    Retry,
+    /// Another model.
+    Alternate,
+    /// No model: headings, pins and sentences.
+    Extract,
+    /// A person has to look.
+    Park,
+}
+
+/// Climbs once, from wherever the breaker lets it start.
+#[derive(Debug, Clone, Copy)]
+pub struct Ladder {
+    attempts_left: usize,
+    has_alternate: bool,
+}
+
+/// The turns in which a model was asked for a summary, per session. Stored with it; a model change starts a new one.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Breaker {
+    attempts: Vec<i64>,
+}
+
+impl Ladder {
+    pub fn new(attempts_left: usize, has_alternate: bool) -> Self {
+        Self { attempts_left, has_alternate }
+    }
+
+    pub fn start(&mut self) -> Rung {
+        self.ask_or_extract(Rung::First)
+    }
+
+    /// The rung after one that failed.
+    pub fn next(&mut self, failed: Rung) -> Rung {
+        match failed {
+            Rung::First => self.ask_or_extract(Rung::Retry),
+            Rung::Retry if self.has_alternate => self.ask_or_extract(Rung::Alternate),
+            Rung::Retry | Rung::Alternate => Rung::Extract,
+            Rung::Extract | Rung::Park => Rung::Park,
+        }
+    }
+
+    fn ask_or_extract(&mut self, rung: Rung) -> Rung {
+        match self.attempts_left.checked_sub(1) {
+            Some(left) => {
+                self.attempts_left = left;
+                rung
+            }
+            None => Rung::Extract,
+        }
+    }
+}
+
+impl Breaker {
+    /// Attempts that may still be made in this turn. Every attempt counts, accepted or not: three summaries in ten turns
+    /// mean that summaries do not help.
+    pub fn attempts_left(&self, turn: i64) -> usize {
+        let recent = self.attempts.iter().filter(|made| is_recent(**made, turn));
+        ATTEMPTS_MAX.saturating_sub(recent.count())
+    }
+
+    /// Has to be stored before the model is asked: a crash must not give the attempt back.
+    pub fn record(&mut self, turn: i64) {
+        self.attempts.retain(|made| is_recent(*made, turn));
+        self.attempts.push(turn);
+    }
+}
+
+/// Any ten turns in a row hold at most three attempts.
+fn is_recent(made: i64, turn: i64) -> bool {
+    turn - made < TURNS_COUNTED
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn climb(attempts_left: usize, has_alternate: bool) -> Vec<Rung> {
+        let mut ladder = Ladder::new(attempts_left, has_alternate);
+        let mut rungs = vec![ladder.start()];
+        while let Some(last) = rungs.last()
+            && *last != Rung::Park
+        {
+            let next = ladder.next(*last);
+            rungs.push(next);
+        }
+        rungs
+    }
+
+    #[test]
+    fn climbs_as_far_as_the_breaker_lets_it() {
+        use Rung::*;
+        assert_eq!(climb(3, true), [First, Retry, Alternate, Extract, Park]);
+        assert_eq!(climb(3, false), [First, Retry, Extract, Park]);
+        assert_eq!(climb(1, true), [First, Extract, Park]);
+        assert_eq!(climb(0, true), [Extract, Park]);
+    }
+
+    #[test]
+    fn no_ten_turns_hold_more_than_three_attempts() {
+        let mut breaker = Breaker::default();
+        let mut made = Vec::new();
+        for turn in 1..200 {
+            while breaker.attempts_left(turn) > 0 && turn % 3 != 1 {
+                breaker.record(turn);
+                made.push(turn);
+            }
+        }
+        for first in 1..190 {
+            let window = first..first + 10;
+            assert!(made.iter().filter(|turn| window.contains(*turn)).count() <= 3);
+        }
+        assert!(made.len() > 30);
+    }
+}

@@ -1,0 +1,282 @@
+//! Pins: the exact strings of a conversation that a summary must not lose.
+//!
+//! Two sources. A *requirement* is a line that a person marked in a task (`PIN:`, `Must:`, `Requirement:`,
+//! `Standing requirement:`). Everything else is recognised by its shape: identifiers, addresses, file names, code names,
+//! dates, quantities, quoted names. Only tasks can make requirements: a tool's output that contains
+//! `PIN:` pins nothing.
+//!
+//! The ledger is bounded, in number and in tokens. What goes first when it is full: names, then dates and
+//! quantities, then identifiers; of a kind, what tools said before what agents said before what people said, and the
+//! older before the newer. Requirements go last. Selection reports how many it dropped.
+
+mod line;
+mod shapes;
+mod survival;
+
+use std::{cmp::Reverse, collections::HashMap};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    context::{calibration::Calibration, entry::Entry, weight::Weight},
+    transcript::Role,
+};
+
+pub use survival::Haystack;
+
+/// More than this nobody can be asked to repeat word for word.
+pub const PINS_MAX: usize = 256;
+const REQUIREMENT_MAX_CHARS: usize = 400;
+const NAME_MAX_CHARS: usize = 60;
+
+/// A tool that prints a log would otherwise fill the ledger alone.
+const PER_TOOL_RESULT_MAX: usize = 24;
+const PER_MESSAGE_MAX: usize = 96;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pin {
+    pub kind: PinKind,
+    pub text: String,
+    pub voice: Voice,
+}
+
+/// In order of importance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PinKind {
+    Requirement,
+    Identifier,
+    Url,
+    Email,
+    File,
+    Code,
+    Date,
+    Quantity,
+    Name,
+}
+
+/// Who said it first, in order of importance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Voice {
+    Person,
+    Agent,
+    Tool,
+}
+
+#[derive(Debug, Default)]
+pub struct Candidates<'a> {
+    by_text: HashMap<&'a str, Sighting>,
+    met: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selection {
+    /// In order of first appearance.
+    pub pins: Vec<Pin>,
+    /// Candidates that the bounds left no place for.
+    pub dropped: usize,
+}
+
+/// Everything worth pinning in what is folded: what earlier summaries had to keep, then the span itself.
+pub fn collect<'a>(carried: &'a [Pin], span: &'a [Entry]) -> Candidates<'a> {
+    let mut candidates = Candidates::default();
+    for pin in carried {
+        candidates.see(&pin.text, pin.kind, pin.voice);
+    }
+    for entry in span {
+        candidates.read(entry);
+    }
+    candidates
+}
+
+impl<'a> Candidates<'a> {
+    /// The most important ones within both bounds.
+    pub fn select(&self, limit_tokens: u64, calibration: &Calibration) -> Selection {
+        let mut ranked: Vec<_> = self.by_text.iter().collect();
+        ranked.sort_unstable_by_key(|(_, sighting)| sighting.rank());
+        let room = calibration.weight_within(limit_tokens);
+        let mut taken = Vec::new();
+        let mut weight = Weight::ZERO;
+        for (text, sighting) in &ranked {
+            let with_this = weight + listed_weight(text);
+            if taken.len() < PINS_MAX && with_this <= room {
+                weight = with_this;
+                taken.push((sighting.first, *text, *sighting));
+            }
+        }
+        let dropped = ranked.len() - taken.len();
+        taken.sort_unstable_by_key(|(first, ..)| *first);
+        let pins = taken
+            .into_iter()
+            .map(|(_, text, sighting)| Pin {
+                kind: sighting.kind,
+                text: (*text).to_owned(),
+                voice: sighting.voice,
+            })
+            .collect();
+        Selection { pins, dropped }
+    }
+
+    pub fn contains(&self, text: &str) -> bool {
+        self.by_text.contains_key(text)
+    }
+
+    pub fn len(&self) -> usize {
+        self.by_text.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.by_text.is_empty()
+    }
+
+    fn read(&mut self, entry: &'a Entry) {
+        let (voice, limit) = match entry.message.role {
+            Role::User => (Voice::Person, PER_MESSAGE_MAX),
+            Role::Assistant => (Voice::Agent, PER_MESSAGE_MAX),
+            Role::Tool => (Voice::Tool, PER_TOOL_RESULT_MAX),
+            // Our own words and what is never sent pin nothing.
+            Role::Notice | Role::System => return,
+        };
+        let mut found = Vec::new();
+        for line in entry.message.text.lines() {
+            line::scan(line, voice == Voice::Person, &mut found);
+            if found.len() >= limit {
+                break;
+            }
+        }
+        for (kind, text) in found.into_iter().take(limit) {
+            self.see(text, kind, voice);
+        }
+    }
+
+    fn see(&mut self, text: &'a str, kind: PinKind, voice: Voice) {
+        let met = self.met;
+        self.met += 1;
+        let sighting =
+            self.by_text.entry(text).or_insert(Sighting { kind, voice, first: met, last: met });
+        sighting.kind = sighting.kind.min(kind);
+        sighting.voice = sighting.voice.min(voice);
+        sighting.last = met;
+    }
+}
+
+/// The tokens that a list of pins takes in a summary.
+pub fn list_tokens(pins: &[Pin], calibration: &Calibration) -> u64 {
+    calibration.tokens(pins.iter().map(|pin| listed_weight(&pin.text)).sum())
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Sighting {
+    kind: PinKind,
+    voice: Voice,
+    first: usize,
+    last: usize,
+}
+
+impl Sighting {
+    fn rank(&self) -> (u8, Voice, Reverse<usize>) {
+        let class = match self.kind {
+            PinKind::Requirement => 0,
+            PinKind::Identifier | PinKind::Url | PinKind::Email | PinKind::File | PinKind::Code => {
+                1
+            }
+            PinKind::Date | PinKind::Quantity => 2,
+            PinKind::Name => 3,
+        };
+        (class, self.voice, Reverse(self.last))
+    }
+}
+
+fn listed_weight(text: &str) -> Weight {
+    // A dash, a blank and a line break around each.
+    Weight::of_text(text) + Weight::from_millitokens(1_200)
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::transcript::Message;
+
+    fn said(role: Role, text: &str) -> Entry {
+        let message = Message {
+            role,
+            text: text.to_owned(),
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+            tool_name: None,
+        };
+        Entry::new(Uuid::from_u128(1), 1, message)
+    }
+
+    fn pinned(role: Role, text: &str) -> Vec<(PinKind, String)> {
+        let entries = [said(role, text)];
+        let selection = collect(&[], &entries).select(100_000, &Calibration::cold());
+        selection.pins.into_iter().map(|pin| (pin.kind, pin.text)).collect()
+    }
+
+    #[test]
+    fn shapes_are_recognised_where_they_stand_in_a_sentence() {
+        use PinKind::*;
+        let text = "See https://example.org/a?b=1&c=2, mail to j.doe@acme-corp.com (order INV-2031-0447). \
+                    Deadline 2031-04-09 or 14 March 2031; the file src/main.rs and `run_turn` in foo::bar \
+                    need 250ms, 12 kg, €1,200.50 and 15%. Ask for “Harbour Lights”, ticket #4521, commit 9f2c4e7a.";
+        let expected = [
+            (Url, "https://example.org/a?b=1&c=2"),
+            (Email, "j.doe@acme-corp.com"),
+            (Identifier, "INV-2031-0447"),
+            (Date, "2031-04-09"),
+            (Date, "14 March 2031"),
+            (File, "src/main.rs"),
+            (Code, "run_turn"),
+            (Code, "foo::bar"),
+            (Quantity, "250ms"),
+            (Quantity, "12 kg"),
+            (Quantity, "€1,200.50"),
+            (Quantity, "15%"),
+            (Name, "Harbour Lights"),
+            (Identifier, "#4521"),
+            (Identifier, "9f2c4e7a"),
+        ];
+        let found = pinned(Role::User, text);
+        for (kind, text) in expected {
+            assert!(found.contains(&(kind, text.to_owned())), "{text} not in {found:?}");
+        }
+        assert_eq!(found.len(), expected.len(), "{found:?}");
+    }
+
+    #[test]
+    fn ordinary_prose_pins_nothing() {
+        let text = "Please write the second part, e.g. as before: short sentences, no jargon; keep it to \
+                    one idea per paragraph and don't repeat the 1st part. It's a well-known 10-day story.";
+        assert_eq!(pinned(Role::User, text), []);
+    }
+
+    #[test]
+    fn only_a_task_can_mark_a_requirement() {
+        let text =
+            "PIN: Never mention the competitor by name.\nStanding requirement: British spelling";
+        let found = pinned(Role::User, text);
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[0].1, "Never mention the competitor by name.");
+        assert_eq!(pinned(Role::Tool, text), []);
+        assert_eq!(pinned(Role::Notice, text), []);
+    }
+
+    #[test]
+    fn a_full_ledger_drops_the_least_important_and_says_so() {
+        let log: String = (0..500).map(|n| format!("job-{n:04}x\n")).collect();
+        let entries = [
+            said(Role::Tool, &log),
+            said(Role::User, "Must: keep it calm\norder INV-7 and \"Some Name\""),
+        ];
+        let candidates = collect(&[], &entries);
+        let selection = candidates.select(30, &Calibration::cold());
+        assert!(selection.pins.iter().any(|pin| pin.kind == PinKind::Requirement));
+        assert!(selection.pins.iter().any(|pin| pin.text == "INV-7"));
+        assert_eq!(selection.dropped, candidates.len() - selection.pins.len());
+        assert!(selection.dropped > 0);
+    }
+}

@@ -1,0 +1,72 @@
+//! Whether a pin is still there, word for word.
+
+use super::Pin;
+
+/// A text prepared for many look-ups. Line breaks and runs of blanks count as one blank, because a summariser
+/// may wrap a requirement; nothing else is forgiven.
+#[derive(Debug, Clone)]
+pub struct Haystack(String);
+
+impl Haystack {
+    pub fn of(text: &str) -> Self {
+        Self(one_blank(text))
+    }
+
+    pub fn holds(&self, pin: &Pin) -> bool {
+        let needle = one_blank(&pin.text);
+        let mut from = 0;
+        while let Some(offset) = self.0[from..].find(&needle) {
+            let at = from + offset;
+            if self.stands_alone(at, &needle) {
+                return true;
+            }
+            from = at + self.0[at..].chars().next().map_or(1, char::len_utf8);
+        }
+        false
+    }
+
+    /// `12 kg` is not in `112 kg`, nor `INV-1` in `INV-17`.
+    fn stands_alone(&self, at: usize, needle: &str) -> bool {
+        let joins = |outer: Option<char>, inner: Option<char>| {
+            outer.is_some_and(char::is_alphanumeric) && inner.is_some_and(char::is_alphanumeric)
+        };
+        let before = self.0[..at].chars().next_back();
+        let after = self.0[at + needle.len()..].chars().next();
+        !joins(before, needle.chars().next()) && !joins(after, needle.chars().next_back())
+    }
+}
+
+fn one_blank(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        out.push_str(word);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::compaction::pins::{PinKind, Voice};
+
+    fn holds(text: &str, pin: &str) -> bool {
+        Haystack::of(text).holds(&Pin {
+            kind: PinKind::Identifier,
+            text: pin.to_owned(),
+            voice: Voice::Person,
+        })
+    }
+
+    #[test]
+    fn a_pin_must_stand_alone() {
+        assert!(holds("weighs 12 kg.", "12 kg"));
+        assert!(holds("weighs 112 kg, not 12 kg", "12 kg"));
+        assert!(!holds("weighs 112 kg", "12 kg"));
+        assert!(!holds("INV-17", "INV-1"));
+        assert!(holds("two\n  words", "two words"));
+        assert!(!holds("inv-1", "INV-1"));
+    }
+}

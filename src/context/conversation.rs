@@ -1,0 +1,171 @@
+//! The messages after the system part, in the only shape that every chat template accepts: user and
+//! assistant in turn, tool results directly behind their calls, the task last.
+
+use crate::{
+    context::{
+        compaction::{
+            generations::{Compaction, View},
+            groups::{self, Placed, Repaired},
+        },
+        manifest::{Kind, Ledger, Span, Why, id_of},
+        parts::{Parts, Post, Status},
+        weight::Weight,
+        xml::{Element, FenceSeed, Scope},
+    },
+    transcript::{Message, Role},
+};
+
+/// Frames the summary, because a model that takes it for a request starts the oldest task again.
+const SUMMARY_PREFACE: &str = "\
+Earlier conversation, summarised. It is for reference only: nothing in it is to be done again.";
+const SUMMARY_END: &str = "End of the summary. The conversation goes on below.";
+
+pub(super) fn render(parts: &Parts<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> Vec<Message> {
+    let mut messages = Vec::with_capacity(parts.view.tail.len() + 2);
+    if let Some(compaction) = parts.view.compaction {
+        push_user(&mut messages, summary(compaction, seed, ledger));
+    }
+    let repaired = groups::repair(parts.view.tail, Some(parts.task.entry_id));
+    for placed in &repaired.placed {
+        push_placed(&mut messages, placed, seed);
+    }
+    account(&parts.view, &repaired, ledger);
+    push_user(&mut messages, this_turn(parts, seed, ledger));
+    messages
+}
+
+fn summary(compaction: &Compaction, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> String {
+    let generation = compaction.generation;
+    let element = Element::with_text("summary", &compaction.summary)
+        .render(&seed.fence(Scope::Summary { generation }));
+    let text = format!("{SUMMARY_PREFACE}\n{element}\n{SUMMARY_END}");
+    ledger.sent(Kind::Summary, Some(format!("generation {generation}")), Why::StandsIn, &text);
+    ledger.folded(compaction.to_seq, generation);
+    text
+}
+
+fn push_placed(messages: &mut Vec<Message>, placed: &Placed<'_>, seed: &FenceSeed) {
+    let entry = match placed {
+        Placed::Entry(entry) => entry,
+        Placed::Synthetic(call) => {
+            messages.push(groups::interrupted_result(call));
+            return;
+        }
+    };
+    let fenced = |name| {
+        Element::with_text(name, &entry.message.text).render(&seed.fence(Scope::Entry(entry.id)))
+    };
+    match entry.message.role {
+        Role::User => push_user(messages, fenced("task")),
+        Role::Notice => push_user(messages, fenced("notice")),
+        Role::Tool => {
+            messages.push(Message { text: fenced("tool_output"), ..entry.message.clone() })
+        }
+        // The repair has taken system entries out.
+        Role::Assistant | Role::System => messages.push(entry.message.clone()),
+    }
+}
+
+fn account(view: &View<'_>, repaired: &Repaired<'_>, ledger: &mut Ledger<'_>) {
+    let sent = repaired.placed.iter().filter_map(|placed| match placed {
+        Placed::Entry(entry) => Some(*entry),
+        Placed::Synthetic(_) => None,
+    });
+    ledger.entries(sent, true, Why::RecentHistory);
+    let synthetic = repaired.placed.len() + repaired.left_out.len() - view.tail.len();
+    if synthetic > 0 {
+        let text = groups::INTERRUPTED_RESULT.repeat(synthetic);
+        ledger.sent(
+            Kind::SyntheticResults,
+            Some(format!("{synthetic} results")),
+            Why::CompletesInterruptedCall,
+            &text,
+        );
+    }
+    for why in [Why::OrphanedResult, Why::SystemInHistory, Why::Empty, Why::IsTheTask] {
+        let left_out = repaired
+            .left_out
+            .iter()
+            .filter(move |(_, reason)| *reason == why)
+            .map(|(entry, _)| *entry);
+        ledger.entries(left_out, false, why);
+    }
+}
+
+fn this_turn(parts: &Parts<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> String {
+    let fence = seed.fence(Scope::Turn(parts.task.entry_id));
+    let mut blocks = Vec::new();
+    if let Some(notice) = parts.notice {
+        let block = Element::with_text("notice", notice).render(&fence);
+        ledger.sent(Kind::Notice, None, Why::SessionRestored, &block);
+        blocks.push(block);
+    }
+    if let [first, .., last] | [first @ last] = parts.posts {
+        let block = posts(parts.posts).render(&fence);
+        let span = Span { from_seq: first.seq, to_seq: last.seq, count: Some(parts.posts.len()) };
+        ledger.posts(span, &block);
+        blocks.push(block);
+    }
+    if !parts.statuses.is_empty() {
+        let block = statuses(parts.statuses).render(&fence);
+        ledger.sent(Kind::Statuses, None, Why::ThisTurn, &block);
+        blocks.push(block);
+    }
+    blocks.push(task(parts, seed, ledger));
+    blocks.join("\n\n")
+}
+
+/// Rendered exactly as its entry will be in later turns.
+fn task(parts: &Parts<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> String {
+    let task = parts.task;
+    ledger.sent_as(
+        Kind::Task,
+        id_of(task.entry_id),
+        Why::ThisTurn,
+        task.prompt,
+        Weight::of_user_text(task.prompt),
+    );
+    Element::with_text("task", task.prompt).render(&seed.fence(Scope::Entry(task.entry_id)))
+}
+
+fn posts<'a>(posts: &[Post<'a>]) -> Element<'a> {
+    let children = posts
+        .iter()
+        .map(|post| {
+            let element = Element::with_text("post", post.text)
+                .attribute("id", post.id.to_string())
+                .attribute("sender", post.sender)
+                .attribute("timestamp", post.posted_at);
+            match post.reply_to {
+                Some(id) => element.attribute("reply_to", id.to_string()),
+                None => element,
+            }
+        })
+        .collect();
+    Element::with_children("posts", children)
+}
+
+fn statuses<'a>(statuses: &[Status<'a>]) -> Element<'a> {
+    let children = statuses
+        .iter()
+        .map(|status| Element::with_text("status", status.state).attribute("agent", status.agent))
+        .collect();
+    Element::with_children("statuses", children)
+}
+
+/// Neighbouring user texts become one message: some templates refuse two in a row.
+fn push_user(messages: &mut Vec<Message>, text: String) {
+    match messages.last_mut() {
+        Some(last) if last.role == Role::User => {
+            last.text.push_str("\n\n");
+            last.text.push_str(&text);
+        }
+        _ => messages.push(Message {
+            role: Role::User,
+            text,
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+            tool_name: None,
+        }),
+    }
+}

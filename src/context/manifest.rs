@@ -1,0 +1,213 @@
+//! What exactly was sent in a call, and why each part was in or out.
+//!
+//! Texts are named by their digest. The tail of the transcript is one line with the chain of its entries'
+//! digests, so that a manifest costs as many bytes after five hundred turns as after ten.
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::context::{calibration::Calibration, digest::Digest, entry::Entry, weight::Weight};
+
+/// Raised when rendering changes, because the digests are those of the sources.
+pub const RENDERING: u32 = 1;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    pub rendering: u32,
+    pub parts: Vec<Part>,
+    /// The sum over what was sent.
+    pub estimated_tokens: u64,
+    /// The chain of the digests of what was sent.
+    pub sha256: Digest,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    pub kind: Kind,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub span: Option<Span>,
+    /// `None` for what was not loaded because it was not to be sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<Digest>,
+    pub tokens: u64,
+    pub sent: bool,
+    pub why: Why,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Span {
+    pub from_seq: i64,
+    pub to_seq: i64,
+    /// `None` where the entries were not loaded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    AgentPrompt,
+    FenceRules,
+    Skill,
+    CampaignBrief,
+    ClientContext,
+    Edict,
+    Roster,
+    Summary,
+    Transcript,
+    SyntheticResults,
+    Notice,
+    Posts,
+    Statuses,
+    Task,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    /// Sent with every call, made anew from its source.
+    EveryCall,
+    /// Stands in for what was folded away.
+    StandsIn,
+    /// Not folded yet.
+    RecentHistory,
+    /// A call without a recorded result would be rejected by the provider.
+    CompletesInterruptedCall,
+    SessionRestored,
+    SinceCursor,
+    ThisTurn,
+    /// Covered by the summary.
+    Folded,
+    /// A tool result whose call is not in the view, or was answered before.
+    OrphanedResult,
+    /// The system part is not taken from the history.
+    SystemInHistory,
+    /// Neither text nor tool calls.
+    Empty,
+    /// Stored by an earlier attempt of this turn, and sent as its task.
+    IsTheTask,
+}
+
+/// Collects the lines while the parts are rendered.
+pub(super) struct Ledger<'a> {
+    calibration: &'a Calibration,
+    parts: Vec<Part>,
+    weight: Weight,
+}
+
+impl<'a> Ledger<'a> {
+    pub(super) fn new(calibration: &'a Calibration) -> Self {
+        Self { calibration, parts: Vec::new(), weight: Weight::ZERO }
+    }
+
+    pub(super) fn sent(&mut self, kind: Kind, id: Option<String>, why: Why, text: &str) {
+        self.sent_as(kind, id, why, text, Weight::of_text(text));
+    }
+
+    pub(super) fn sent_as(
+        &mut self,
+        kind: Kind,
+        id: Option<String>,
+        why: Why,
+        text: &str,
+        weight: Weight,
+    ) {
+        self.push(
+            Part {
+                kind,
+                id,
+                span: None,
+                sha256: Some(Digest::of(text)),
+                tokens: 0,
+                sent: true,
+                why,
+            },
+            weight,
+        );
+    }
+
+    /// One line for all entries that share a reason; none for no entries.
+    pub(super) fn entries<'e>(
+        &mut self,
+        entries: impl Iterator<Item = &'e Entry> + Clone,
+        sent: bool,
+        why: Why,
+    ) {
+        let Some(span) = span_of(entries.clone()) else {
+            return;
+        };
+        self.push(
+            Part {
+                kind: Kind::Transcript,
+                id: None,
+                span: Some(span),
+                sha256: Some(Digest::chain(entries.clone().map(|entry| entry.digest))),
+                tokens: 0,
+                sent,
+                why,
+            },
+            entries.map(|entry| entry.weight).sum(),
+        );
+    }
+
+    pub(super) fn posts(&mut self, span: Span, text: &str) {
+        self.sent(Kind::Posts, None, Why::SinceCursor, text);
+        if let Some(part) = self.parts.last_mut() {
+            part.span = Some(span);
+        }
+    }
+
+    pub(super) fn folded(&mut self, to_seq: i64, generation: u32) {
+        let span = Span { from_seq: 0, to_seq, count: None };
+        self.parts.push(Part {
+            kind: Kind::Transcript,
+            id: Some(format!("generation {generation}")),
+            span: Some(span),
+            sha256: None,
+            tokens: 0,
+            sent: false,
+            why: Why::Folded,
+        });
+    }
+
+    pub(super) fn weight(&self) -> Weight {
+        self.weight
+    }
+
+    pub(super) fn finish(self) -> Manifest {
+        let sent = self.parts.iter().filter(|part| part.sent);
+        Manifest {
+            rendering: RENDERING,
+            estimated_tokens: self.calibration.tokens(self.weight),
+            sha256: Digest::chain(sent.filter_map(|part| part.sha256)),
+            parts: self.parts,
+        }
+    }
+
+    fn push(&mut self, mut part: Part, weight: Weight) {
+        part.tokens = self.calibration.tokens(weight);
+        if part.sent {
+            self.weight = self.weight + weight;
+        }
+        self.parts.push(part);
+    }
+}
+
+pub(super) fn id_of(id: Uuid) -> Option<String> {
+    Some(id.to_string())
+}
+
+fn span_of<'e>(entries: impl Iterator<Item = &'e Entry>) -> Option<Span> {
+    entries.fold(None, |span: Option<Span>, entry| {
+        Some(match span {
+            None => Span { from_seq: entry.seq, to_seq: entry.seq, count: Some(1) },
+            Some(span) => Span {
+                from_seq: span.from_seq.min(entry.seq),
+                to_seq: span.to_seq.max(entry.seq),
+                count: span.count.map(|count| count + 1),
+            },
+        })
+    })
+}

@@ -1,0 +1,75 @@
+//! What a call is assembled from. Borrowed and plain: whoever loads the rows decides what is in them.
+
+use uuid::Uuid;
+
+use crate::context::compaction::generations::View;
+
+#[derive(Debug, Clone)]
+pub struct Parts<'a> {
+    /// The operator's own file, sent as written: it has the system's authority anyway, and prompts use markup
+    /// of their own.
+    pub agent_prompt: &'a str,
+    pub skills: &'a [Skill<'a>],
+    pub campaign: Campaign<'a>,
+    pub edicts: &'a [Edict<'a>],
+    pub roster: &'a [Colleague<'a>],
+    pub view: View<'a>,
+    /// Tells the model that its session was restored; `None` in the ordinary case.
+    pub notice: Option<&'a str>,
+    /// Posts after the session's cursor, in order of `seq`.
+    pub posts: &'a [Post<'a>],
+    pub statuses: &'a [Status<'a>],
+    pub task: Task<'a>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Skill<'a> {
+    pub name: &'a str,
+    pub text: &'a str,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Campaign<'a> {
+    pub id: Uuid,
+    pub name: &'a str,
+    pub brief: &'a str,
+    pub client_context: Option<&'a str>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Edict<'a> {
+    pub id: Uuid,
+    pub text: &'a str,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Colleague<'a> {
+    pub name: &'a str,
+    pub description: &'a str,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Post<'a> {
+    pub id: Uuid,
+    pub seq: i64,
+    /// From the row; what the text says of its sender does not count.
+    pub sender: &'a str,
+    /// RFC 3339, formatted by the caller.
+    pub posted_at: &'a str,
+    pub reply_to: Option<Uuid>,
+    pub text: &'a str,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Status<'a> {
+    pub agent: &'a str,
+    pub state: &'a str,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Task<'a> {
+    /// The id that the prompt has, or will have, as an entry of the transcript. Should the view already hold that
+    /// entry, because an interrupted attempt stored it, it is sent once.
+    pub entry_id: Uuid,
+    pub prompt: &'a str,
+}

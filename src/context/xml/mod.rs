@@ -1,0 +1,159 @@
+//! The elements that carry foreign text into a prompt.
+//!
+//! Two locks, each enough alone:
+//! - Escaping: no `<`, `>` or `&` of a foreign text reaches the model as markup, so it cannot close or open
+//!   an element of ours, nor spell a chat template's control token such as `<|im_start|>`.
+//! - The fence: every outermost element of ours carries a nonce that nobody outside can know. Text that looks
+//!   like one of our elements but lacks the nonce is only text.
+//!
+//! Escaping loses nothing: [`parse`] gives back the original, control characters included.
+
+mod escape;
+#[cfg(any(test, feature = "test-fakes"))]
+pub mod parse;
+
+use std::borrow::Cow;
+
+use sha2::{Digest as _, Sha256};
+use uuid::Uuid;
+
+pub use escape::{escape_attribute, escape_text, unescape};
+
+/// The session's secret from which its fences are made. Stored with the session, shown to nobody.
+#[derive(Clone)]
+pub struct FenceSeed([u8; 32]);
+
+/// What a fence belongs to. The same scope always has the same fence, so that a resent history is byte for
+/// byte what it was before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    System,
+    Summary {
+        generation: u32,
+    },
+    Entry(Uuid),
+    /// What a turn adds around its task, by the id of the task's entry.
+    Turn(Uuid),
+    /// The input of a summariser.
+    Folding {
+        to_seq: i64,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fence(String);
+
+/// Names of elements and attributes are ours by type: only values can be foreign.
+#[derive(Debug, Clone)]
+pub struct Element<'a> {
+    name: &'static str,
+    attributes: Vec<(&'static str, Cow<'a, str>)>,
+    body: Body<'a>,
+}
+
+impl FenceSeed {
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    pub fn fence(&self, scope: Scope) -> Fence {
+        let mut hasher = Sha256::new();
+        hasher.update(self.0);
+        match scope {
+            Scope::System => hasher.update(b"system"),
+            Scope::Summary { generation } => {
+                hasher.update(b"summary");
+                hasher.update(generation.to_be_bytes());
+            }
+            Scope::Entry(id) => {
+                hasher.update(b"entry");
+                hasher.update(id.as_bytes());
+            }
+            Scope::Turn(id) => {
+                hasher.update(b"turn");
+                hasher.update(id.as_bytes());
+            }
+            Scope::Folding { to_seq } => {
+                hasher.update(b"folding");
+                hasher.update(to_seq.to_be_bytes());
+            }
+        }
+        let bytes: [u8; 32] = hasher.finalize().into();
+        Fence(bytes[..6].iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+}
+
+impl Fence {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'a> Element<'a> {
+    pub fn with_text(name: &'static str, text: impl Into<Cow<'a, str>>) -> Self {
+        Self::with_body(name, Body::Text(text.into()))
+    }
+
+    pub fn with_children(name: &'static str, children: Vec<Element<'a>>) -> Self {
+        Self::with_body(name, Body::Children(children))
+    }
+
+    #[must_use]
+    pub fn attribute(mut self, name: &'static str, value: impl Into<Cow<'a, str>>) -> Self {
+        self.attributes.push((name, value.into()));
+        self
+    }
+
+    pub fn render(&self, fence: &Fence) -> String {
+        let mut out = String::new();
+        self.write_open(&mut out, Some(fence));
+        self.write_rest(&mut out);
+        out
+    }
+
+    fn with_body(name: &'static str, body: Body<'a>) -> Self {
+        Self { name, attributes: Vec::new(), body }
+    }
+
+    /// The fence comes first, so that no attribute value can stand in front of it.
+    fn write_open(&self, out: &mut String, fence: Option<&Fence>) {
+        out.push('<');
+        out.push_str(self.name);
+        if let Some(fence) = fence {
+            out.push_str(" fence=\"");
+            out.push_str(fence.as_str());
+            out.push('"');
+        }
+        for (name, value) in &self.attributes {
+            out.push(' ');
+            out.push_str(name);
+            out.push_str("=\"");
+            escape::push_attribute(out, value);
+            out.push('"');
+        }
+        out.push('>');
+    }
+
+    fn write_rest(&self, out: &mut String) {
+        match &self.body {
+            Body::Text(text) => escape::push_text(out, text),
+            Body::Children(children) => {
+                out.push('\n');
+                for child in children {
+                    child.write_open(out, None);
+                    child.write_rest(out);
+                    out.push('\n');
+                }
+            }
+        }
+        out.push_str("</");
+        out.push_str(self.name);
+        out.push('>');
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Body<'a> {
+    Text(Cow<'a, str>),
+    Children(Vec<Element<'a>>),
+}

@@ -1,0 +1,79 @@
+//! One error type for all providers: what happened, in words for a person, and what it calls for.
+
+use std::{error::Error as StdError, fmt, time::Duration};
+
+use super::Usage;
+
+/// A call that gave no outcome.
+#[derive(Debug)]
+pub struct Error {
+    /// Stable name for metrics and APIs: `ollama.busy`.
+    pub code: &'static str,
+    pub class: Class,
+    /// What the failed call cost, where the provider said so before it failed. Belongs in the ledger all the same.
+    pub usage: Option<Box<Usage>>,
+    cause: Box<dyn StdError + Send + Sync>,
+}
+
+/// What a failure calls for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// The same call may work the next time. Uses up an attempt.
+    Retry { after: Option<Duration> },
+    /// The call was not made, or could not be taken now. Uses up no attempt.
+    Snooze { after: Duration, scope: Scope },
+    /// The same call would fail every time; the session has to change first.
+    Rebuild { reason: Rebuild },
+    /// Only a person can help.
+    Fail,
+    /// The caller's own token ended the call; the caller knows why, and what follows from it.
+    Cancelled,
+}
+
+/// Who else would run into the same thing right now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// Every call to this host.
+    Host,
+    /// Every call on this login.
+    Credential,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Rebuild {
+    /// The prompt does not fit into the window.
+    Overflow,
+    /// The server cut the prompt without saying so; the answer was given up.
+    Truncated,
+    /// The server refuses this conversation as such.
+    Poisoned,
+    /// The provider no longer has the session.
+    Lost,
+}
+
+impl Error {
+    pub fn new(
+        code: &'static str,
+        class: Class,
+        cause: impl Into<Box<dyn StdError + Send + Sync>>,
+    ) -> Self {
+        Self { code, class, usage: None, cause: cause.into() }
+    }
+
+    pub fn with_usage(mut self, usage: Option<Usage>) -> Self {
+        self.usage = usage.map(Box::new);
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.cause.fmt(f)
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.cause.source()
+    }
+}

@@ -1,0 +1,122 @@
+//! The live side of a call, for people who watch.
+//!
+//! A slow or absent reader must never hold up a turn, so nothing here waits. Text that the channel has no room for
+//! stays in the sink and goes out in one piece with the next that fits; status changes that do not fit are dropped.
+//! The outcome carries the whole text in any case: events are a view, not the record.
+
+use tokio::sync::mpsc;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// The call is being made.
+    Started {
+        model: String,
+    },
+    /// More of the answer.
+    Text(String),
+    Status(Status),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// The model thinks; nothing of the answer is there yet.
+    Thinking,
+    /// The first words of the answer are there.
+    Answering,
+}
+
+/// Where a provider puts its events.
+#[derive(Debug)]
+pub struct EventSink {
+    sender: Option<mpsc::Sender<Event>>,
+    /// Text that found no room yet. No longer than the answer.
+    pending: String,
+}
+
+impl EventSink {
+    /// A sink whose reader may lag `n_events` behind before events are merged.
+    pub fn channel(n_events: usize) -> (Self, mpsc::Receiver<Event>) {
+        let (sender, receiver) = mpsc::channel(n_events.max(1));
+        let sink = Self { sender: Some(sender), pending: String::new() };
+        (sink, receiver)
+    }
+
+    /// For calls that nobody watches.
+    pub fn discard() -> Self {
+        Self { sender: None, pending: String::new() }
+    }
+
+    pub fn started(&mut self, model: &str) {
+        let model = model.to_owned();
+        self.send(Event::Started { model });
+    }
+
+    pub fn status(&mut self, status: Status) {
+        self.send(Event::Status(status));
+    }
+
+    pub fn text(&mut self, delta: &str) {
+        if self.sender.is_some() && !delta.is_empty() {
+            self.pending.push_str(delta);
+            self.flush();
+        }
+    }
+
+    fn send(&mut self, event: Event) {
+        // Text goes first, or a reader would see it after what followed it.
+        self.flush();
+        if self.pending.is_empty()
+            && let Some(sender) = &self.sender
+        {
+            _ = sender.try_send(event);
+        }
+    }
+
+    fn flush(&mut self) {
+        let Some(sender) = &self.sender else { return };
+        if self.pending.is_empty() {
+            return;
+        }
+        if sender.is_closed() {
+            self.sender = None;
+            self.pending = String::new();
+        } else if let Ok(place) = sender.try_reserve() {
+            place.send(Event::Text(std::mem::take(&mut self.pending)));
+        }
+    }
+}
+
+impl Drop for EventSink {
+    fn drop(&mut self) {
+        self.flush();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_that_lags_gets_the_text_in_bigger_pieces() {
+        let (mut sink, mut events) = EventSink::channel(2);
+        sink.started("m");
+        for piece in ["a", "b", "c"] {
+            sink.text(piece);
+        }
+        sink.status(Status::Thinking);
+        assert_eq!(events.try_recv().unwrap(), Event::Started { model: "m".to_owned() });
+        assert_eq!(events.try_recv().unwrap(), Event::Text("a".to_owned()));
+        sink.text("d");
+        drop(sink);
+        assert_eq!(events.try_recv().unwrap(), Event::Text("bcd".to_owned()));
+        assert!(events.try_recv().is_err());
+    }
+
+    #[test]
+    fn a_reader_that_went_away_costs_nothing() {
+        let (mut sink, events) = EventSink::channel(1);
+        drop(events);
+        sink.text("lost");
+        assert!(sink.sender.is_none() && sink.pending.is_empty());
+    }
+}

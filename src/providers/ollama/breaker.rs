@@ -1,0 +1,154 @@
+//! Stops asking a host that does not answer, and finds out with one call when it does again.
+//!
+//! Closed until some failures in a row, then open for a while, then one call probes. Whoever is not let through is
+//! told how long to wait. Time comes in by parameter.
+//!
+//! Race: a probe may be cancelled and so end without a verdict. Its permit then gives the probe to the next
+//! caller, instead of leaving the breaker waiting for ever. Calls that began before the breaker opened may end after
+//! it; their successes close it (the host does answer), their failures do not prolong it.
+
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+#[derive(Debug)]
+pub(super) struct Breaker {
+    state: Mutex<State>,
+    n_failures_to_open: u32,
+    open_for: Duration,
+}
+
+/// Leave to make one call. Give it a verdict, or drop it if there is none.
+#[derive(Debug)]
+#[must_use]
+pub(super) struct Permit<'a> {
+    breaker: &'a Breaker,
+    probe: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum State {
+    Closed { n_failures: u32 },
+    Open { until: Instant, probing: bool },
+}
+
+/// How long to wait for the verdict of somebody else's probe.
+const PROBE_WAIT: Duration = Duration::from_secs(2);
+
+impl Breaker {
+    pub(super) fn new(n_failures_to_open: u32, open_for: Duration) -> Self {
+        Self { state: Mutex::new(State::Closed { n_failures: 0 }), n_failures_to_open, open_for }
+    }
+
+    /// Leave for a call, or how long to wait before asking again.
+    pub(super) fn admit(&self, now: Instant) -> Result<Permit<'_>, Duration> {
+        let mut state = self.state();
+        let probe = match &mut *state {
+            State::Closed { .. } => false,
+            State::Open { until, .. } if now < *until => return Err(*until - now),
+            State::Open { probing: true, .. } => return Err(PROBE_WAIT),
+            State::Open { probing, .. } => {
+                *probing = true;
+                true
+            }
+        };
+        Ok(Permit { breaker: self, probe })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Permit<'_> {
+    pub(super) fn succeeded(mut self) {
+        self.probe = false;
+        *self.breaker.state() = State::Closed { n_failures: 0 };
+    }
+
+    pub(super) fn failed(mut self, now: Instant) {
+        let mut state = self.breaker.state();
+        let n_failures = match *state {
+            State::Closed { n_failures } => n_failures.saturating_add(1),
+            State::Open { .. } if self.probe => self.breaker.n_failures_to_open,
+            State::Open { .. } => return,
+        };
+        *state = match n_failures < self.breaker.n_failures_to_open {
+            true => State::Closed { n_failures },
+            false => State::Open { until: now + self.breaker.open_for, probing: false },
+        };
+        self.probe = false;
+    }
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        if self.probe
+            && let State::Open { probing, .. } = &mut *self.breaker.state()
+        {
+            *probing = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OPEN_FOR: Duration = Duration::from_secs(30);
+
+    fn opened(now: Instant) -> Breaker {
+        let breaker = Breaker::new(3, OPEN_FOR);
+        for _ in 0..3 {
+            breaker.admit(now).unwrap().failed(now);
+        }
+        breaker
+    }
+
+    #[test]
+    fn opens_after_failures_in_a_row_only() {
+        let now = Instant::now();
+        let breaker = Breaker::new(3, OPEN_FOR);
+        for _ in 0..5 {
+            breaker.admit(now).unwrap().failed(now);
+            breaker.admit(now).unwrap().failed(now);
+            breaker.admit(now).unwrap().succeeded();
+        }
+        assert!(breaker.admit(now).is_ok());
+        assert_eq!(opened(now).admit(now).unwrap_err(), OPEN_FOR);
+    }
+
+    #[test]
+    fn one_probe_decides() {
+        let now = Instant::now();
+        let later = now + OPEN_FOR;
+        let breaker = opened(now);
+        let probe = breaker.admit(later).unwrap();
+        assert_eq!(breaker.admit(later).unwrap_err(), PROBE_WAIT);
+        probe.failed(later);
+        assert_eq!(breaker.admit(later).unwrap_err(), OPEN_FOR);
+        breaker.admit(later + OPEN_FOR).unwrap().succeeded();
+        assert!(breaker.admit(later).is_ok());
+    }
+
+    #[test]
+    fn a_probe_without_a_verdict_is_made_again() {
+        let now = Instant::now();
+        let breaker = opened(now);
+        drop(breaker.admit(now + OPEN_FOR).unwrap());
+        assert!(breaker.admit(now + OPEN_FOR).is_ok());
+    }
+
+    #[test]
+    fn a_late_failure_does_not_prolong_it() {
+        let now = Instant::now();
+        let breaker = Breaker::new(1, OPEN_FOR);
+        let early = breaker.admit(now).unwrap();
+        breaker.admit(now).unwrap().failed(now);
+        early.failed(now + OPEN_FOR / 2);
+        assert!(breaker.admit(now + OPEN_FOR).is_ok());
+    }
+}

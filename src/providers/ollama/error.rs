@@ -1,0 +1,200 @@
+//! What can go wrong with Ollama, and what each of it calls for.
+
+use std::{fmt, time::Duration};
+
+use super::decode::TooMuch;
+use crate::providers::{self, Class, Rebuild, Scope, Usage};
+
+/// Messages name the host or the model and what to do about it; they never hold any of the conversation.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("could not set up HTTP for ollama.base_url: {0}")]
+    SetUp(String),
+    #[error("the call was cancelled")]
+    Cancelled,
+    #[error("{host} did not answer the last calls; it is asked again in {} s", after.as_secs().max(1))]
+    BreakerOpen { host: String, after: Duration },
+    #[error("could not connect to {host}; is Ollama running there, and is ollama.base_url right?")]
+    Connect {
+        host: String,
+        #[source]
+        source: reqwest::Error,
+    },
+    #[error("the connection to {host} broke while {doing}")]
+    Broken {
+        host: String,
+        doing: Doing,
+        #[source]
+        source: reqwest::Error,
+    },
+    #[error("{host} was silent for {} s while {doing}; raise ollama.{key} if it needs longer", after.as_secs_f32())]
+    Silent { host: String, doing: Doing, after: Duration, key: &'static str },
+    #[error("the answer was not complete after {} s; raise ollama.total_timeout_secs if it needs longer", after.as_secs_f32())]
+    TooLong { after: Duration },
+    #[error("{host} has too many calls waiting; the next try is in {} s: {message}", after.as_secs())]
+    Busy { host: String, after: Duration, message: String },
+    #[error("{host} does not have the model {model}; run `ollama pull {model}` there")]
+    ModelMissing { host: String, model: String },
+    #[error("{host} answers with status {status}, but not as Ollama does; correct ollama.base_url")]
+    NotOllama { host: String, status: u16 },
+    #[error(
+        "{host} asks for a login (status {status}), which calls to Ollama do not carry; let this service through"
+    )]
+    LoginWanted { host: String, status: u16 },
+    #[error(
+        "{host} sends calls elsewhere (status {status}), which is not followed; write the final address into ollama.base_url"
+    )]
+    Redirected { host: String, status: u16 },
+    #[error(
+        "the conversation does not fit into the window of {num_ctx} tokens; compact it, or raise ollama.num_ctx: {message}"
+    )]
+    Overflow { num_ctx: u32, message: String },
+    #[error(
+        "the server read {counted} tokens of a prompt of about {estimated}: it has cut the prompt to its window \
+         without saying so; compact the conversation, or give the model a larger window"
+    )]
+    Truncated { counted: u64, estimated: u32, usage: Usage },
+    #[error("the server refuses the call (status {status}): {message}")]
+    Refused { status: u16, message: String, has_history: bool },
+    #[error("the server failed (status {status}): {message}")]
+    Failed { status: u16, message: String },
+    #[error("the server broke the answer off: {message}")]
+    FailedInStream { message: String },
+    #[error(
+        "the answer ended after {n_chars} characters without its last line; the model or its server was stopped"
+    )]
+    EndedEarly { n_chars: usize },
+    #[error("a line of the answer is not what Ollama sends; is ollama.base_url right?")]
+    Malformed(#[source] serde_json::Error),
+    #[error("the server sent {0}, which no answer has")]
+    TooMuch(#[from] TooMuch),
+    #[error(
+        "the model used up {reserve_tokens} tokens without a word of an answer; \
+         raise the agent's reserve for the answer, or turn its thinking off"
+    )]
+    NoRoom { reserve_tokens: u32, usage: Usage },
+    #[error("the model answered nothing")]
+    Empty { usage: Usage },
+    #[error("there is nothing to answer: no message has any text")]
+    NothingToSend,
+    #[error("could not write the call as JSON")]
+    Unwritable(#[source] serde_json::Error),
+}
+
+/// What was going on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doing {
+    AskingForModel,
+    AskingForVersion,
+    WaitingForAnswer,
+    ReadingAnswer,
+}
+
+impl Error {
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::SetUp(_) => "ollama.set_up",
+            Self::Cancelled => "ollama.cancelled",
+            Self::BreakerOpen { .. } => "ollama.breaker_open",
+            Self::Connect { .. } => "ollama.connect",
+            Self::Broken { .. } => "ollama.broken",
+            Self::Silent { .. } => "ollama.silent",
+            Self::TooLong { .. } => "ollama.too_long",
+            Self::Busy { .. } => "ollama.busy",
+            Self::ModelMissing { .. } => "ollama.model_missing",
+            Self::NotOllama { .. } => "ollama.not_ollama",
+            Self::LoginWanted { .. } => "ollama.login_wanted",
+            Self::Redirected { .. } => "ollama.redirected",
+            Self::Overflow { .. } => "ollama.overflow",
+            Self::Truncated { .. } => "ollama.truncated",
+            Self::Refused { .. } => "ollama.refused",
+            Self::Failed { .. } => "ollama.failed",
+            Self::FailedInStream { .. } => "ollama.failed_in_stream",
+            Self::EndedEarly { .. } => "ollama.ended_early",
+            Self::Malformed(_) => "ollama.malformed",
+            Self::TooMuch(_) => "ollama.too_much",
+            Self::NoRoom { .. } => "ollama.no_room",
+            Self::Empty { .. } => "ollama.empty",
+            Self::NothingToSend => "ollama.nothing_to_send",
+            Self::Unwritable(_) => "ollama.unwritable",
+        }
+    }
+
+    pub fn class(&self) -> Class {
+        match self {
+            Self::Cancelled => Class::Cancelled,
+            Self::BreakerOpen { after, .. } | Self::Busy { after, .. } => {
+                Class::Snooze { after: *after, scope: Scope::Host }
+            }
+            Self::Overflow { .. } => Class::Rebuild { reason: Rebuild::Overflow },
+            Self::Truncated { .. } => Class::Rebuild { reason: Rebuild::Truncated },
+            // What is refused without a history would be refused after a rebuild too.
+            Self::Refused { has_history: true, .. } => Class::Rebuild { reason: Rebuild::Poisoned },
+            // The same prompt and the same reserve end in the same place.
+            Self::NoRoom { .. }
+            | Self::Refused { .. }
+            | Self::SetUp(_)
+            | Self::ModelMissing { .. }
+            | Self::NotOllama { .. }
+            | Self::LoginWanted { .. }
+            | Self::Redirected { .. }
+            | Self::NothingToSend
+            | Self::Unwritable(_) => Class::Fail,
+            Self::Connect { .. }
+            | Self::Broken { .. }
+            | Self::Silent { .. }
+            | Self::TooLong { .. }
+            | Self::Failed { .. }
+            | Self::FailedInStream { .. }
+            | Self::EndedEarly { .. }
+            | Self::Malformed(_)
+            | Self::TooMuch(_)
+            | Self::Empty { .. } => Class::Retry { after: None },
+        }
+    }
+
+    /// Whether it says that the host is out of reach, and not merely that it did not like this call.
+    pub(super) fn is_of_transport(&self) -> bool {
+        matches!(self, Self::Connect { .. } | Self::Broken { .. } | Self::Silent { .. })
+    }
+
+    /// Whether it can come up without a word from the host, so that it neither accuses nor acquits it.
+    pub(super) fn is_silent_about_host(&self) -> bool {
+        matches!(
+            self,
+            Self::Cancelled
+                | Self::TooLong { .. }
+                | Self::Overflow { .. }
+                | Self::NothingToSend
+                | Self::Unwritable(_)
+                | Self::SetUp(_)
+        )
+    }
+
+    fn usage(&self) -> Option<Usage> {
+        match self {
+            Self::Truncated { usage, .. } | Self::NoRoom { usage, .. } | Self::Empty { usage } => {
+                Some(*usage)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl From<Error> for providers::Error {
+    fn from(error: Error) -> Self {
+        let (code, class, usage) = (error.code(), error.class(), error.usage());
+        Self::new(code, class, error).with_usage(usage)
+    }
+}
+
+impl fmt::Display for Doing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::AskingForModel => "asked about the model",
+            Self::AskingForVersion => "asked for its version",
+            Self::WaitingForAnswer => "the answer had not begun",
+            Self::ReadingAnswer => "it was answering",
+        })
+    }
+}

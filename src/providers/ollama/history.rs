@@ -1,0 +1,254 @@
+//! A transcript as the messages of `/api/chat`.
+//!
+//! What is sent always keeps three rules, whatever the transcript looks like, because a server or a template that
+//! is shown a breach of one refuses the conversation for ever: one system message, and it leads; user and
+//! assistant never follow themselves; a call and its results stand together, each call with exactly one result.
+//! The transcript itself is left as it is.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::transcript::{Message, Role, ToolCall};
+
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct WireMessage<'a> {
+    role: &'static str,
+    content: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<WireCall<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<&'a str>,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+struct WireCall<'a> {
+    id: &'a str,
+    function: WireFunction<'a>,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+struct WireFunction<'a> {
+    index: usize,
+    name: &'a str,
+    arguments: Cow<'a, Value>,
+}
+
+/// Stands where a result would be, if a call was cut off.
+const NO_RESULT: &str =
+    "No result was recorded: the call was interrupted and may or may not have taken effect.";
+
+pub(super) fn messages<'a>(system: &'a str, transcript: &'a [Message]) -> Vec<WireMessage<'a>> {
+    let n_leading = transcript.iter().take_while(|message| message.role == Role::System).count();
+    let (leading, rest) = transcript.split_at(n_leading);
+    let mut sent = Vec::with_capacity(rest.len() + 1);
+    for text in [system].into_iter().chain(leading.iter().map(|message| message.text.as_str())) {
+        append(&mut sent, "system", text);
+    }
+    let mut n_orphans = 0_usize;
+    for (at, message) in rest.iter().enumerate() {
+        match message.role {
+            // A second system message would be dropped or refused by most templates.
+            Role::User | Role::Notice | Role::System => append(&mut sent, "user", &message.text),
+            Role::Assistant if message.tool_calls.is_empty() => {
+                append(&mut sent, "assistant", &message.text);
+            }
+            Role::Assistant => append_group(&mut sent, message, round_after(rest, at)),
+            Role::Tool if has_call(rest, at) => {}
+            Role::Tool => n_orphans += 1,
+        }
+    }
+    if n_orphans > 0 {
+        tracing::warn!(n_orphans, "results without their call are not sent");
+    }
+    sent
+}
+
+/// Adds to the last message where it has the same role, else begins one. Nothing to say begins none.
+fn append<'a>(sent: &mut Vec<WireMessage<'a>>, role: &'static str, text: &'a str) {
+    if text.is_empty() {
+        return;
+    }
+    match sent.last_mut() {
+        Some(last) if last.role == role && last.tool_calls.is_empty() => {
+            let content = last.content.to_mut();
+            content.push_str("\n\n");
+            content.push_str(text);
+        }
+        _ => sent.push(WireMessage {
+            role,
+            content: Cow::Borrowed(text),
+            tool_calls: Vec::new(),
+            tool_name: None,
+            tool_call_id: None,
+        }),
+    }
+}
+
+/// An assistant's calls, with the results right behind them in the order of the calls.
+fn append_group<'a>(sent: &mut Vec<WireMessage<'a>>, message: &'a Message, round: &'a [Message]) {
+    sent.push(WireMessage {
+        role: "assistant",
+        content: Cow::Borrowed(&message.text),
+        tool_calls: message.tool_calls.iter().enumerate().map(wire_call).collect(),
+        tool_name: None,
+        tool_call_id: None,
+    });
+    for call in &message.tool_calls {
+        let result = round.iter().find(|result| answers(result, call));
+        sent.push(WireMessage {
+            role: "tool",
+            content: Cow::Borrowed(result.map_or(NO_RESULT, |result| &result.text)),
+            tool_calls: Vec::new(),
+            tool_name: Some(&call.name),
+            tool_call_id: Some(&call.id),
+        });
+    }
+}
+
+/// What may hold the results of the message at `at`: everything up to the assistant's next words.
+fn round_after(transcript: &[Message], at: usize) -> &[Message] {
+    let after = &transcript[at + 1..];
+    let end = after.iter().position(|message| message.role == Role::Assistant);
+    &after[..end.unwrap_or(after.len())]
+}
+
+fn has_call(transcript: &[Message], at: usize) -> bool {
+    let before = transcript[..at].iter().rfind(|message| message.role == Role::Assistant);
+    before.is_some_and(|before| before.tool_calls.iter().any(|call| answers(&transcript[at], call)))
+}
+
+fn answers(result: &Message, call: &ToolCall) -> bool {
+    result.role == Role::Tool && result.tool_call_id.as_deref() == Some(call.id.as_str())
+}
+
+fn wire_call((index, call): (usize, &ToolCall)) -> WireCall<'_> {
+    let arguments = match &call.arguments {
+        object @ Value::Object(_) => Cow::Borrowed(object),
+        // The server reads nothing but an object.
+        Value::Null => Cow::Owned(serde_json::json!({})),
+        other => Cow::Owned(serde_json::json!({ "value": other })),
+    };
+    WireCall { id: &call.id, function: WireFunction { index, name: &call.name, arguments } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(role: Role, text: &str) -> Message {
+        Message {
+            role,
+            text: text.to_owned(),
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+            tool_name: None,
+        }
+    }
+
+    fn calls(ids: &[&str]) -> Message {
+        let call = |id: &&str| ToolCall {
+            id: (*id).to_owned(),
+            name: "look_up".to_owned(),
+            arguments: Value::Null,
+        };
+        Message { tool_calls: ids.iter().map(call).collect(), ..message(Role::Assistant, "") }
+    }
+
+    fn result(id: &str) -> Message {
+        let text = format!("result of {id}");
+        Message { tool_call_id: Some(id.to_owned()), ..message(Role::Tool, &text) }
+    }
+
+    fn shape(transcript: &[Message]) -> Vec<String> {
+        let sent = messages("", transcript);
+        sent.iter().map(|message| format!("{}:{}", message.role, message.content)).collect()
+    }
+
+    #[test]
+    fn one_system_message_leads_and_roles_alternate() {
+        let transcript = [
+            message(Role::System, "s2"),
+            message(Role::User, "u1"),
+            message(Role::Notice, "n"),
+            message(Role::Assistant, "a1"),
+            message(Role::Assistant, ""),
+            message(Role::Assistant, "a2"),
+            message(Role::System, "s3"),
+            message(Role::User, "u2"),
+        ];
+        let sent = messages("s1", &transcript);
+        let sent: Vec<_> = sent.iter().map(|m| (m.role, m.content.as_ref())).collect();
+        let expected = [
+            ("system", "s1\n\ns2"),
+            ("user", "u1\n\nn"),
+            ("assistant", "a1\n\na2"),
+            ("user", "s3\n\nu2"),
+        ];
+        assert_eq!(sent, expected);
+    }
+
+    #[test]
+    fn results_stand_right_behind_their_calls() {
+        let transcript = [
+            calls(&["1", "2"]),
+            message(Role::Notice, "interrupted"),
+            result("2"),
+            result("1"),
+            message(Role::Assistant, "done"),
+        ];
+        let expected = [
+            "assistant:",
+            "tool:result of 1",
+            "tool:result of 2",
+            "user:interrupted",
+            "assistant:done",
+        ];
+        assert_eq!(shape(&transcript), expected);
+    }
+
+    #[test]
+    fn half_a_pair_is_never_sent() {
+        let transcript = [result("0"), calls(&["1"]), calls(&["2"]), result("1"), result("2")];
+        let sent = shape(&transcript);
+        let no_result = format!("tool:{NO_RESULT}");
+        assert_eq!(sent, ["assistant:", no_result.as_str(), "assistant:", "tool:result of 2"]);
+    }
+
+    #[test]
+    fn any_transcript_gives_whole_pairs() {
+        let mut state = 1_u64;
+        let mut roll = |n: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_041);
+            (state >> 33) % n
+        };
+        for _ in 0..2_000 {
+            let transcript: Vec<Message> = (0..roll(14))
+                .map(|_| match roll(6) {
+                    0 => calls(&["1"]),
+                    1 => calls(&["1", "2"]),
+                    2 => result("1"),
+                    3 => result("2"),
+                    4 => message(Role::User, "u"),
+                    _ => message(Role::Assistant, "a"),
+                })
+                .collect();
+            check_pairs(&messages("s", &transcript));
+        }
+    }
+
+    fn check_pairs(sent: &[WireMessage<'_>]) {
+        let mut open: Vec<&str> = Vec::new();
+        for message in sent {
+            match message.tool_call_id {
+                Some(id) => assert_eq!(open.remove(0), id),
+                None => assert!(open.is_empty(), "{sent:?}"),
+            }
+            open.extend(message.tool_calls.iter().map(|call| call.id));
+        }
+        assert!(open.is_empty(), "{sent:?}");
+    }
+}

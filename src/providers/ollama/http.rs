@@ -1,0 +1,225 @@
+//! The HTTP of it: one client per server, every wait bounded, every refusal read and judged.
+
+use std::time::Duration;
+
+use reqwest::{Client, RequestBuilder, Response, Url, header, redirect};
+use serde::de::DeserializeOwned;
+use tokio::time::Instant;
+
+use super::{
+    config::Config,
+    error::{Doing, Error},
+    refusal::{self, Call, Refusal},
+    verdict::Plan,
+};
+use crate::providers::patience::{GaveUp, Patience};
+
+#[derive(Debug)]
+pub(super) struct Http {
+    client: Client,
+    base_url: Url,
+    /// How errors name the server.
+    host: String,
+    idle_timeout: Duration,
+}
+
+/// Something to wait for, and until when.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Step {
+    doing: Doing,
+    limit: Duration,
+    until: Instant,
+}
+
+/// How much of an error's body is read.
+const MAX_REFUSAL_BYTES: usize = 64 << 10;
+/// `/api/show` repeats licence and template of the model.
+const MAX_FACTS_BYTES: usize = 8 << 20;
+/// Pooled connections are closed before a proxy in between forgets them.
+const POOL_IDLE: Duration = Duration::from_secs(30);
+
+impl Http {
+    pub(super) fn new(config: &Config) -> Result<Self, Error> {
+        let base_url = config.base_url();
+        let base_url = base_url.map_err(|problem| Error::SetUp(problem.message))?;
+        let host = base_url.host_str().unwrap_or_default();
+        Ok(Self {
+            client: client(config, &base_url)?,
+            host: match base_url.port() {
+                Some(port) => format!("{host}:{port}"),
+                None => host.to_owned(),
+            },
+            idle_timeout: config.idle_timeout(),
+            base_url,
+        })
+    }
+
+    pub(super) fn breaker_open(&self, after: Duration) -> Error {
+        Error::BreakerOpen { host: self.host.clone(), after }
+    }
+
+    /// Sends a conversation; comes back when the server has accepted it.
+    pub(super) async fn chat(
+        &self,
+        plan: &Plan<'_>,
+        body: Vec<u8>,
+        step: Step,
+        patience: &Patience<'_>,
+    ) -> Result<Response, Error> {
+        let call = Call {
+            model: &plan.request.model,
+            num_ctx: plan.num_ctx,
+            has_history: plan.request.messages.len() > 1,
+        };
+        self.send(self.post("api/chat", body)?, call, step, patience).await
+    }
+
+    /// The next bytes of an answer; `None` at its end.
+    pub(super) async fn chunk(
+        &self,
+        response: &mut Response,
+        step: Step,
+        patience: &Patience<'_>,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        let chunk = patience.wait(step.until, response.chunk()).await;
+        let chunk = chunk.map_err(|why| self.gave_up(why, step))?;
+        let chunk = chunk.map_err(|source| self.broken(step.doing, source))?;
+        Ok(chunk.map(Vec::from))
+    }
+
+    pub(super) async fn model<T: DeserializeOwned>(
+        &self,
+        model: &str,
+        patience: &Patience<'_>,
+    ) -> Result<T, Error> {
+        let body = serde_json::json!({ "model": model }).to_string();
+        let call = Call { model, ..Call::default() };
+        let request = self.post("api/show", body.into_bytes())?;
+        self.fetch(request, call, Doing::AskingForModel, patience).await
+    }
+
+    pub(super) async fn version<T: DeserializeOwned>(
+        &self,
+        patience: &Patience<'_>,
+    ) -> Result<T, Error> {
+        let request = self.client.get(self.url("api/version")?);
+        self.fetch(request, Call::default(), Doing::AskingForVersion, patience).await
+    }
+
+    async fn fetch<T: DeserializeOwned>(
+        &self,
+        request: RequestBuilder,
+        call: Call<'_>,
+        doing: Doing,
+        patience: &Patience<'_>,
+    ) -> Result<T, Error> {
+        let step = Step::begin(doing, self.idle_timeout);
+        let mut response = self.send(request, call, step, patience).await?;
+        let body = self.body(&mut response, step.doing, MAX_FACTS_BYTES, patience).await?;
+        serde_json::from_slice(&body).map_err(Error::Malformed)
+    }
+
+    async fn send(
+        &self,
+        request: RequestBuilder,
+        call: Call<'_>,
+        step: Step,
+        patience: &Patience<'_>,
+    ) -> Result<Response, Error> {
+        let response = patience.wait(step.until, request.send()).await;
+        let response = response.map_err(|why| self.gave_up(why, step))?;
+        let mut response = response.map_err(|source| self.broken(step.doing, source))?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let retry_after = response.headers().get(header::RETRY_AFTER);
+        let retry_after = retry_after.and_then(|value| value.to_str().ok()?.parse().ok());
+        let status = response.status().as_u16();
+        let body = self.body(&mut response, step.doing, MAX_REFUSAL_BYTES, patience).await;
+        // The status alone says enough where the explanation does not arrive; a cancellation goes on as one.
+        let body = match body {
+            Err(Error::Cancelled) => return Err(Error::Cancelled),
+            body => body.unwrap_or_default(),
+        };
+        let refusal = Refusal { host: &self.host, status, retry_after, body: &body };
+        Err(refusal::judge(&refusal, call))
+    }
+
+    /// A whole body, cut at `max_bytes`.
+    async fn body(
+        &self,
+        response: &mut Response,
+        doing: Doing,
+        max_bytes: usize,
+        patience: &Patience<'_>,
+    ) -> Result<Vec<u8>, Error> {
+        let mut body = Vec::new();
+        while body.len() < max_bytes
+            && let Some(chunk) =
+                self.chunk(response, Step::begin(doing, self.idle_timeout), patience).await?
+        {
+            body.extend_from_slice(&chunk);
+        }
+        body.truncate(max_bytes);
+        Ok(body)
+    }
+
+    fn post(&self, path: &str, body: Vec<u8>) -> Result<RequestBuilder, Error> {
+        let request = self.client.post(self.url(path)?);
+        Ok(request.header(header::CONTENT_TYPE, "application/json").body(body))
+    }
+
+    fn url(&self, path: &str) -> Result<Url, Error> {
+        self.base_url.join(path).map_err(|error| Error::SetUp(error.to_string()))
+    }
+
+    fn gave_up(&self, why: GaveUp, step: Step) -> Error {
+        match why {
+            GaveUp::Cancelled => Error::Cancelled,
+            GaveUp::Total { after } => Error::TooLong { after },
+            GaveUp::Step => Error::Silent {
+                host: self.host.clone(),
+                doing: step.doing,
+                after: step.limit,
+                key: match step.doing {
+                    Doing::WaitingForAnswer => "first_byte_timeout_secs",
+                    _ => "idle_timeout_secs",
+                },
+            },
+        }
+    }
+
+    fn broken(&self, doing: Doing, source: reqwest::Error) -> Error {
+        // The address is in the message already, in the short form.
+        let source = source.without_url();
+        let host = self.host.clone();
+        match source.is_connect() {
+            true => Error::Connect { host, source },
+            false => Error::Broken { host, doing, source },
+        }
+    }
+}
+
+impl Step {
+    pub(super) fn begin(doing: Doing, limit: Duration) -> Self {
+        Self { doing, limit, until: Instant::now() + limit }
+    }
+}
+
+fn client(config: &Config, base_url: &Url) -> Result<Client, Error> {
+    // Fails where the process already has a provider, which is then used.
+    _ = rustls::crypto::ring::default_provider().install_default();
+    let mut builder = Client::builder()
+        .connect_timeout(config.connect_timeout())
+        .pool_idle_timeout(POOL_IDLE)
+        .tcp_keepalive(POOL_IDLE)
+        .user_agent(concat!("dalsegno/", env!("CARGO_PKG_VERSION")))
+        // The configuration alone says where a conversation goes: no proxy out of the environment, no redirect.
+        .no_proxy()
+        .redirect(redirect::Policy::none());
+    if base_url.scheme() == "http" {
+        // Otherwise the client looks for the system's certificates, and fails in an image that has none.
+        builder = builder.tls_certs_only([]);
+    }
+    builder.build().map_err(|error| Error::SetUp(error.to_string()))
+}

@@ -1,0 +1,180 @@
+//! Ollama over HTTP: the whole conversation in every request, the answer as a stream of JSON lines.
+//!
+//! The server is forgiving where a durable conversation must not be: it cuts a prompt that is too long and answers
+//! the rest with status 200, reports errors inside of a stream that began well, and may end a stream without a last
+//! line. So nothing counts as an answer here unless the line with `done` came, and unless the server counted
+//! about as many prompt tokens as the caller sent.
+//!
+//! `num_ctx` and `shift` are options of loading: two callers that differ make the server load the model again and
+//! again. Both are therefore fixed per model by the configuration, whatever a request says.
+
+mod breaker;
+mod config;
+mod decode;
+mod error;
+mod history;
+mod http;
+mod model;
+mod refusal;
+mod reply;
+mod thinking;
+mod verdict;
+mod wire;
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use self::{
+    breaker::Breaker,
+    decode::{Limits, Lines},
+    http::{Http, Step},
+    model::Models,
+    reply::Reply,
+    verdict::Plan,
+};
+pub use self::{
+    config::{Config, ModelConfig},
+    error::{Doing, Error},
+};
+use super::{EventSink, Outcome, Provider, Request, Running, Status, patience::Patience};
+
+/// One Ollama server.
+#[derive(Debug)]
+pub struct Ollama {
+    config: Config,
+    http: Http,
+    breaker: Breaker,
+    models: Models,
+}
+
+impl Ollama {
+    /// Connects to nothing yet.
+    pub fn new(config: Config) -> Result<Self, Error> {
+        Ok(Self {
+            http: Http::new(&config)?,
+            breaker: Breaker::new(config.breaker_failures, config.breaker_open()),
+            models: Models::default(),
+            config,
+        })
+    }
+
+    /// The window that calls to this model get: as configured, capped at what the model was trained with.
+    pub async fn window_tokens(
+        &self,
+        model: &str,
+        cancel: &CancellationToken,
+    ) -> Result<u32, Error> {
+        let patience = Patience::starting_now(self.config.request_timeout(), cancel);
+        let facts = self.models.facts(&self.http, model, &patience).await?;
+        Ok(facts.window_tokens(self.config.num_ctx_of(model)))
+    }
+
+    /// The server's version, as it says it.
+    pub async fn version(&self, cancel: &CancellationToken) -> Result<String, Error> {
+        let patience = Patience::starting_now(self.config.request_timeout(), cancel);
+        let version = self.models.version(&self.http, &patience).await?;
+        Ok(version.to_string())
+    }
+
+    async fn call(
+        &self,
+        request: &Request,
+        events: &mut EventSink,
+        cancel: &CancellationToken,
+    ) -> Result<Outcome, Error> {
+        let permit = self.breaker.admit(Instant::now());
+        let permit = permit.map_err(|wait| self.http.breaker_open(wait))?;
+        let result = self.call_host(request, events, cancel).await;
+        match &result {
+            Err(error) if error.is_silent_about_host() => drop(permit),
+            Err(error) if error.is_of_transport() => permit.failed(Instant::now()),
+            _ => permit.succeeded(),
+        }
+        result
+    }
+
+    async fn call_host(
+        &self,
+        request: &Request,
+        events: &mut EventSink,
+        cancel: &CancellationToken,
+    ) -> Result<Outcome, Error> {
+        let total = request.timeouts.total.unwrap_or(self.config.total_timeout());
+        let patience = Patience::starting_now(total, cancel);
+        let model = self.models.facts(&self.http, &request.model, &patience).await?;
+        let counts_all = self.models.counts_cached_tokens(&self.http, &patience).await?;
+        let plan = Plan {
+            request,
+            num_ctx: model.window_tokens(self.config.num_ctx_of(&request.model)),
+            counts_all,
+        };
+        plan.check()?;
+        let body = wire::body(&plan, model.thinking, self.config.keep_alive_secs)?;
+        let started = Instant::now();
+        events.started(&request.model);
+        let (reply, first_byte) = self.stream(&plan, body, events, &patience).await?;
+        plan.outcome(reply, started.elapsed(), first_byte)
+    }
+
+    /// Sends the body and reads lines until the one with `done`, or an error of any kind.
+    async fn stream(
+        &self,
+        plan: &Plan<'_>,
+        body: Vec<u8>,
+        events: &mut EventSink,
+        patience: &Patience<'_>,
+    ) -> Result<(Reply, Duration), Error> {
+        let started = Instant::now();
+        let timeouts = &plan.request.timeouts;
+        let first_byte = timeouts.first_byte.unwrap_or(self.config.first_byte_timeout());
+        let idle = timeouts.idle.unwrap_or(self.config.idle_timeout());
+        // The head may come long before the body: one step lasts until the first byte of the answer itself.
+        let mut step = Step::begin(Doing::WaitingForAnswer, first_byte);
+        let mut response = self.http.chat(plan, body, step, patience).await?;
+        let mut lines = Lines::within(Limits::of_answer(plan.request.reserve_tokens));
+        let mut reply = Reply::default();
+        let mut first_byte_took = None;
+        loop {
+            let chunk = self.http.chunk(&mut response, step, patience).await?;
+            let took = *first_byte_took.get_or_insert_with(|| started.elapsed());
+            let Some(chunk) = chunk else {
+                show(&reply.end_of_stream(lines.rest(), plan)?, events);
+                return Ok((reply, took));
+            };
+            step = Step::begin(Doing::ReadingAnswer, idle);
+            lines.push(&chunk)?;
+            while let Some(line) = lines.next_line()? {
+                show(&reply.accept(line, plan)?, events);
+                if reply.is_done() {
+                    return Ok((reply, took));
+                }
+            }
+        }
+    }
+}
+
+impl Provider for Ollama {
+    fn run(
+        &self,
+        request: Request,
+        mut events: EventSink,
+        cancel: CancellationToken,
+    ) -> Running<'_> {
+        Box::pin(async move {
+            let result = self.call(&request, &mut events, &cancel).await;
+            result.map_err(super::Error::from)
+        })
+    }
+}
+
+fn show(delta: &reply::Delta, events: &mut EventSink) {
+    if delta.began_thinking {
+        events.status(Status::Thinking);
+    }
+    if delta.began_answering {
+        events.status(Status::Answering);
+    }
+    events.text(&delta.text);
+}

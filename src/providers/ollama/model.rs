@@ -1,0 +1,229 @@
+//! What the server says about its models and itself, asked once in a while.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use tokio::time::Instant;
+
+use super::{config::full_name, error::Error, http::Http};
+use crate::providers::patience::Patience;
+
+/// Facts of one server, by model.
+#[derive(Debug, Default)]
+pub(super) struct Models {
+    facts: Mutex<HashMap<String, Asked<Facts>>>,
+    version: Mutex<Option<Asked<Version>>>,
+}
+
+/// What matters of one model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Facts {
+    trained_tokens: Option<u32>,
+    pub(super) thinking: Thinking,
+}
+
+/// How a model wants to be told whether to think.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Thinking {
+    /// It cannot, and a server refuses to be asked.
+    Never,
+    /// On or off, or by level.
+    Switch,
+    /// By level only; it cannot be turned off.
+    Levels,
+}
+
+/// A release; `None` where it is not of the form that releases have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Version {
+    text: String,
+    release: Option<(u32, u32)>,
+}
+
+#[derive(Debug, Clone)]
+struct Asked<T> {
+    at: Instant,
+    answer: T,
+}
+
+#[derive(Debug, Deserialize)]
+struct Shown {
+    #[serde(default)]
+    model_info: Map<String, Value>,
+    #[serde(default)]
+    capabilities: Vec<String>,
+    #[serde(default)]
+    details: Map<String, Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct VersionAnswer {
+    version: String,
+}
+
+/// A model may be pulled anew, a server upgraded.
+const ASK_AGAIN: Duration = Duration::from_secs(600);
+/// More models than any server has loaded; a stream of invented names must not fill the memory.
+const MAX_MODELS: usize = 256;
+/// Since this release the count of prompt tokens includes those that came out of the cache.
+const COUNTS_CACHED: (u32, u32) = (0, 30);
+
+impl Models {
+    pub(super) async fn facts(
+        &self,
+        http: &Http,
+        model: &str,
+        patience: &Patience<'_>,
+    ) -> Result<Facts, Error> {
+        let name = full_name(model);
+        if let Some(asked) = lock(&self.facts).get(&name).filter(|asked| asked.is_fresh()) {
+            return Ok(asked.answer);
+        }
+        // Two callers may both ask. Neither waits for the other, and the answers are the same.
+        let shown: Shown = http.model(model, patience).await?;
+        let facts = Facts::of(&shown);
+        let mut known = lock(&self.facts);
+        if known.len() >= MAX_MODELS {
+            known.clear();
+        }
+        known.insert(name, Asked::now(facts));
+        Ok(facts)
+    }
+
+    /// Whether counts of prompt tokens can be held against an estimate.
+    pub(super) async fn counts_cached_tokens(
+        &self,
+        http: &Http,
+        patience: &Patience<'_>,
+    ) -> Result<bool, Error> {
+        match self.version(http, patience).await {
+            Ok(version) => Ok(version.counts_cached_tokens()),
+            Err(error) if error.is_of_transport() => Err(error),
+            Err(error @ (Error::Cancelled | Error::TooLong { .. })) => Err(error),
+            // A proxy may let nothing but the calls themselves through.
+            Err(_) => Ok(true),
+        }
+    }
+
+    pub(super) async fn version(
+        &self,
+        http: &Http,
+        patience: &Patience<'_>,
+    ) -> Result<Version, Error> {
+        if let Some(asked) = lock(&self.version).as_ref().filter(|asked| asked.is_fresh()) {
+            return Ok(asked.answer.clone());
+        }
+        let answer: VersionAnswer = http.version(patience).await?;
+        let version = Version::from(answer.version);
+        *lock(&self.version) = Some(Asked::now(version.clone()));
+        Ok(version)
+    }
+}
+
+impl Facts {
+    /// The window of a call: what is configured, as far as the model was trained for it.
+    pub(super) fn window_tokens(self, configured: u32) -> u32 {
+        self.trained_tokens.map_or(configured, |trained| trained.min(configured))
+    }
+
+    fn of(shown: &Shown) -> Self {
+        let architecture = shown.model_info.get("general.architecture").and_then(Value::as_str);
+        let key = architecture.map(|name| format!("{name}.context_length"));
+        let trained = key.and_then(|key| shown.model_info.get(&key)?.as_u64());
+        let family = shown.details.get("family").and_then(Value::as_str).or(architecture);
+        let thinks = shown.capabilities.iter().any(|capability| capability == "thinking");
+        Self {
+            trained_tokens: trained.filter(|n| *n > 0).and_then(|n| u32::try_from(n).ok()),
+            thinking: match family {
+                _ if !thinks => Thinking::Never,
+                Some("gptoss" | "gpt-oss") => Thinking::Levels,
+                _ => Thinking::Switch,
+            },
+        }
+    }
+}
+
+impl Version {
+    /// A server that does not tell is taken for new: the guard against silent truncation would be lost otherwise.
+    fn counts_cached_tokens(&self) -> bool {
+        self.release.is_none_or(|release| release >= COUNTS_CACHED)
+    }
+}
+
+impl From<String> for Version {
+    fn from(text: String) -> Self {
+        let mut numbers = text.split(['.', '-', '+']).map(str::parse);
+        let release = match (numbers.next(), numbers.next()) {
+            // Builds out of a source tree call themselves 0.0.0.
+            (Some(Ok(0)), Some(Ok(0))) => None,
+            (Some(Ok(major)), Some(Ok(minor))) => Some((major, minor)),
+            _ => None,
+        };
+        Self { text, release }
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl<T> Asked<T> {
+    fn now(answer: T) -> Self {
+        Self { at: Instant::now(), answer }
+    }
+
+    fn is_fresh(&self) -> bool {
+        self.at.elapsed() < ASK_AGAIN
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(shown: Value) -> Facts {
+        Facts::of(&serde_json::from_value(shown).unwrap())
+    }
+
+    #[test]
+    fn the_window_is_capped_at_what_the_model_was_trained_with() {
+        let shown = serde_json::json!({
+            "model_info": { "general.architecture": "qwen3", "qwen3.context_length": 4096 },
+            "capabilities": ["completion", "thinking"],
+        });
+        assert_eq!(facts(shown.clone()).window_tokens(8192), 4096);
+        assert_eq!(facts(shown.clone()).window_tokens(2048), 2048);
+        assert_eq!(facts(shown).thinking, Thinking::Switch);
+    }
+
+    #[test]
+    fn what_is_not_said_caps_nothing() {
+        let unknown = facts(serde_json::json!({}));
+        assert_eq!(unknown.window_tokens(8192), 8192);
+        assert_eq!(unknown.thinking, Thinking::Never);
+        let nonsense = serde_json::json!({
+            "model_info": { "general.architecture": "x", "x.context_length": 0 },
+        });
+        assert_eq!(facts(nonsense).window_tokens(8192), 8192);
+    }
+
+    #[test]
+    fn only_known_old_releases_count_too_little() {
+        let counts = |text: &str| Version::from(text.to_owned()).counts_cached_tokens();
+        assert!(counts("0.33.1") && counts("1.0.0") && counts("0.30.0-rc2"));
+        assert!(counts("0.0.0") && counts("custom"));
+        assert!(!counts("0.29.9") && !counts("0.5.7"));
+    }
+}

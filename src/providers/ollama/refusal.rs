@@ -1,0 +1,174 @@
+//! What a status that is not 2xx means, and what an error line inside of a stream means.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::error::Error;
+
+/// An answer that is none.
+#[derive(Debug)]
+pub(super) struct Refusal<'a> {
+    pub(super) host: &'a str,
+    pub(super) status: u16,
+    pub(super) retry_after: Option<u64>,
+    pub(super) body: &'a [u8],
+}
+
+/// What was refused.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Call<'a> {
+    pub(super) model: &'a str,
+    pub(super) num_ctx: u32,
+    pub(super) has_history: bool,
+}
+
+/// Where a busy server does not say how long.
+const BUSY_SECS: u64 = 5;
+/// A server may say any number; a conversation is not parked for a day because of it.
+const MAX_BUSY_SECS: u64 = 900;
+/// How much of a server's words goes into an error.
+const MAX_MESSAGE_CHARS: usize = 300;
+
+/// How the engines under Ollama say that a prompt is too long. Some say it with status 400, some with 500, some
+/// inside of a stream.
+const OVERFLOWS: [&str; 4] = [
+    "longer than the context length",
+    "exceeds the context length",
+    "exceeds the available context size",
+    "exceed_context_size",
+];
+
+pub(super) fn judge(refusal: &Refusal<'_>, call: Call<'_>) -> Error {
+    let Call { model, num_ctx, has_history } = call;
+    let Refusal { status, .. } = *refusal;
+    let host = refusal.host.to_owned();
+    let (message, is_json) = message(refusal.body);
+    if status == 413 || is_overflow(&message) {
+        return Error::Overflow { num_ctx, message };
+    }
+    match status {
+        300..=399 => Error::Redirected { host, status },
+        401 | 403 | 407 => Error::LoginWanted { host, status },
+        404 if is_json && message.contains("not found") => {
+            Error::ModelMissing { host, model: model.to_owned() }
+        }
+        404 | 405 => Error::NotOllama { host, status },
+        429 | 503 => {
+            let secs = refusal.retry_after.unwrap_or(BUSY_SECS).clamp(1, MAX_BUSY_SECS);
+            Error::Busy { host, after: Duration::from_secs(secs), message }
+        }
+        // A proxy's 408 and 499 speak of time, not of the call.
+        400..=499 if !matches!(status, 408 | 499) => {
+            Error::Refused { status, message, has_history }
+        }
+        _ => Error::Failed { status, message },
+    }
+}
+
+pub(super) fn judge_line(error: &Value, num_ctx: u32) -> Error {
+    let message = excerpt(&words(error));
+    match is_overflow(&message) {
+        true => Error::Overflow { num_ctx, message },
+        false => Error::FailedInStream { message },
+    }
+}
+
+/// The server's own words, and whether they came as Ollama sends them.
+fn message(body: &[u8]) -> (String, bool) {
+    let json: Option<Value> = serde_json::from_slice(body).ok();
+    match json.as_ref().and_then(|json| json.get("error")) {
+        Some(error) => (excerpt(&words(error)), true),
+        None => (excerpt(&String::from_utf8_lossy(body)), false),
+    }
+}
+
+/// An engine's error may come as text, as an object, or as an object inside of a text.
+fn words(error: &Value) -> String {
+    match error {
+        Value::String(text) => match serde_json::from_str::<Value>(text) {
+            Ok(inner @ Value::Object(_)) => words(inner.get("error").unwrap_or(&inner)),
+            _ => text.clone(),
+        },
+        Value::Object(object) => {
+            let part = |key| object.get(key).and_then(Value::as_str);
+            let parts: Vec<_> = ["type", "message"].into_iter().filter_map(part).collect();
+            match parts.is_empty() {
+                true => error.to_string(),
+                false => parts.join(": "),
+            }
+        }
+        other => other.to_string(),
+    }
+}
+
+fn is_overflow(message: &str) -> bool {
+    let message = message.to_lowercase();
+    OVERFLOWS.iter().any(|words| message.contains(words))
+}
+
+/// One line that cannot break a log or a terminal.
+fn excerpt(text: &str) -> String {
+    let line: String = text.split(|c: char| c.is_whitespace() || c.is_control()).fold(
+        String::new(),
+        |mut line, word| {
+            if !word.is_empty() && line.len() <= MAX_MESSAGE_CHARS * 4 {
+                line.push_str(if line.is_empty() { "" } else { " " });
+                line.push_str(word);
+            }
+            line
+        },
+    );
+    match line.is_empty() {
+        true => "no explanation".to_owned(),
+        false => line.chars().take(MAX_MESSAGE_CHARS).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(status: u16, body: &str) -> &'static str {
+        let refusal = Refusal { host: "h", status, retry_after: None, body: body.as_bytes() };
+        judge(&refusal, Call { model: "m", num_ctx: 4096, has_history: true }).code()
+    }
+
+    #[test]
+    fn every_way_to_say_too_long_is_understood() {
+        let ways = [
+            r#"{"error":"the prompt is longer than the context length currently available"}"#,
+            r#"{"error":"the input length exceeds the context length"}"#,
+            r#"{"error":{"code":400,"type":"exceed_context_size_error","message":"no"}}"#,
+            r#"{"error":"{\"error\":{\"message\":\"request (9 tokens) exceeds the available context size\"}}"}"#,
+        ];
+        for way in ways {
+            assert_eq!(code(400, way), "ollama.overflow", "{way}");
+            assert_eq!(code(500, way), "ollama.overflow", "{way}");
+            let json: Value = serde_json::from_str(way).unwrap();
+            assert_eq!(judge_line(&json["error"], 4096).code(), "ollama.overflow", "{way}");
+        }
+    }
+
+    #[test]
+    fn statuses_are_told_apart() {
+        let missing = r#"{"error":"model 'm' not found"}"#;
+        assert_eq!(code(404, missing), "ollama.model_missing");
+        assert_eq!(code(404, "404 page not found"), "ollama.not_ollama");
+        assert_eq!(code(503, ""), "ollama.busy");
+        assert_eq!(code(429, "{}"), "ollama.busy");
+        assert_eq!(code(302, ""), "ollama.redirected");
+        assert_eq!(code(401, ""), "ollama.login_wanted");
+        assert_eq!(code(400, r#"{"error":"invalid message role"}"#), "ollama.refused");
+        for status in [408, 499, 500, 502, 504] {
+            assert_eq!(code(status, ""), "ollama.failed", "{status}");
+        }
+    }
+
+    #[test]
+    fn a_servers_words_are_one_short_line() {
+        assert_eq!(excerpt("a\u{1b}[31m\n\tb\0c"), "a [31m b c");
+        assert_eq!(excerpt(&"é ".repeat(9_999)).chars().count(), MAX_MESSAGE_CHARS);
+        assert_eq!(excerpt(" \n"), "no explanation");
+    }
+}

@@ -1,0 +1,80 @@
+//! The body of `/api/chat`.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{
+    error::Error,
+    history::{self, WireMessage},
+    model::Thinking,
+    verdict::Plan,
+};
+use crate::providers::Think;
+
+#[derive(Debug, Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    messages: Vec<WireMessage<'a>>,
+    stream: bool,
+    /// Off, so that a prompt that is too long is refused and not cut.
+    truncate: bool,
+    /// Off, so that a full window ends the answer and does not push the beginning of the prompt out.
+    shift: bool,
+    keep_alive: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    think: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<&'a Value>,
+    options: WireOptions<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct WireOptions<'a> {
+    num_ctx: u32,
+    num_predict: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<i64>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    stop: &'a [String],
+}
+
+pub(super) fn body(plan: &Plan<'_>, thinking: Thinking, keep_alive: i64) -> Result<Vec<u8>, Error> {
+    let request = plan.request;
+    let options = &request.options;
+    let body = Body {
+        model: &request.model,
+        messages: history::messages(&request.system, &request.messages),
+        stream: true,
+        truncate: false,
+        shift: false,
+        keep_alive,
+        think: options.think.and_then(|think| wire_think(think, thinking)),
+        format: options.format.as_ref(),
+        options: WireOptions {
+            num_ctx: plan.num_ctx,
+            num_predict: request.reserve_tokens.max(1),
+            temperature: options.temperature,
+            top_p: options.top_p,
+            seed: options.seed,
+            stop: &options.stop,
+        },
+    };
+    serde_json::to_vec(&body).map_err(Error::Unwritable)
+}
+
+/// A model that cannot think is not told not to: the server refuses the key as such.
+fn wire_think(think: Think, thinking: Thinking) -> Option<Value> {
+    let level = |name: &str| Value::String(name.to_owned());
+    match (thinking, think) {
+        (Thinking::Never, _) => None,
+        (Thinking::Switch, Think::Off) => Some(Value::Bool(false)),
+        (Thinking::Switch, Think::On) => Some(Value::Bool(true)),
+        (_, Think::Off | Think::Low) => Some(level("low")),
+        (_, Think::On | Think::Medium) => Some(level("medium")),
+        (_, Think::High) => Some(level("high")),
+    }
+}

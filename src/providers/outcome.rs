@@ -1,0 +1,74 @@
+//! What a provider answers.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::transcript::Message;
+
+/// A whole answer. There are no partial outcomes: what breaks off is an error.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// Always of the assistant, without its thinking.
+    pub message: Message,
+    /// What the model thought before it answered. For people to read; it never goes back to a model.
+    pub thinking: Option<String>,
+    pub stop: StopReason,
+    pub usage: Usage,
+    /// The window that the call really had, where the provider knows it. Plan the next turn with it.
+    pub window_tokens: Option<u32>,
+    /// What the ledger deduplicates by, where the provider names its answers.
+    pub provider_message_id: Option<String>,
+    pub durations: Durations,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// The model had said what it had to say.
+    End,
+    /// The reserve or the window was used up; the text breaks off.
+    Length,
+    /// The model waits for the results of its tool calls.
+    ToolCalls,
+}
+
+/// Tokens as the provider counted them. `None` is "unknown", which is not 0.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Prompt tokens that were read anew.
+    pub input: Option<u64>,
+    pub output: Option<u64>,
+    /// Prompt tokens that came out of a cache.
+    pub cache_read: Option<u64>,
+    /// Prompt tokens that were written to a cache.
+    pub cache_creation: Option<u64>,
+}
+
+/// Where the time went; what the provider does not tell is `None`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Durations {
+    /// From the first byte sent to the last one read, by this process's clock.
+    pub total: Duration,
+    /// Until the first byte of the answer.
+    pub first_byte: Option<Duration>,
+    /// Loading the model.
+    pub load: Option<Duration>,
+    /// Reading the prompt.
+    pub prompt: Option<Duration>,
+    /// Writing the answer.
+    pub answer: Option<Duration>,
+}
+
+impl Usage {
+    /// The whole prompt, or `None` where the provider did not count it.
+    pub fn prompt(&self) -> Option<u64> {
+        let cached = self.cache_read.unwrap_or(0) + self.cache_creation.unwrap_or(0);
+        self.input.map(|input| input + cached)
+    }
+
+    /// What the call occupied of its window: prompt and answer.
+    pub fn context(&self) -> Option<u64> {
+        Some(self.prompt()? + self.output?)
+    }
+}

@@ -1,0 +1,186 @@
+//! What the simulation says in a turn: text about the task's own words, always the same for the same request.
+//!
+//! It shows what a demo is about, which is not the prose: that the answer says what it is, follows on from the
+//! one before, and tells how much of the conversation it was shown.
+
+use super::fault::Fault;
+use crate::{
+    providers::Request,
+    transcript::{Message, Role},
+};
+
+/// Stands at the top of every answer.
+const LABEL: &str = "(Simulated answer: no model was called.)";
+const LONGEST_HEADLINE_WORDS: usize = 16;
+const MAX_TOPICS: usize = 8;
+
+const SENTENCES: [&str; 14] = [
+    "{A} is where this begins, and {b} is what the reader should keep.",
+    "Three questions decide about {a}: what it costs, whom it serves, and how it ends.",
+    "Seen from a distance {a} looks simple; up close, {b} does most of the work.",
+    "Nobody asks for {a} until {b} is missing.",
+    "The first draft says {a}, the second one shows it.",
+    "Where {a} meets {b}, one example is worth more than ten claims.",
+    "Put {a} first, keep {b} short, and leave the rest for later.",
+    "{A} does not need another promise; it needs a number, a name and a date.",
+    "What the client calls {a}, the audience calls {b}.",
+    "If only one line survives, let it be the one about {a}.",
+    "{A} repeats itself on purpose: that is how {b} is remembered.",
+    "There is a quiet version of {a}, and it is the better one.",
+    "Readers forgive a plain {a}; they do not forgive a late {b}.",
+    "The next part takes up {b} and leaves {a} as it is.",
+];
+
+/// Words that say nothing about what a text is about.
+const COMMON: [&str; 26] = [
+    "about", "after", "again", "before", "being", "could", "every", "first", "other", "please",
+    "shall", "should", "their", "there", "these", "thing", "those", "three", "under", "until",
+    "where", "which", "while", "would", "write", "yours",
+];
+
+const IMPERATIVES: [&str; 8] =
+    ["write", "draft", "make", "create", "please", "prepare", "give", "produce"];
+
+pub(super) fn write(request: &Request, prompt_tokens: u32, faults: &[Fault]) -> String {
+    let said = faults.iter().find_map(|fault| match fault {
+        Fault::Say(text) => Some(text.clone()),
+        _ => None,
+    });
+    said.unwrap_or_else(|| write_about(request, prompt_tokens, faults))
+}
+
+fn write_about(request: &Request, prompt_tokens: u32, faults: &[Fault]) -> String {
+    let digest = digest(request);
+    let mut dice = Dice(digest | 1);
+    let task = task(&request.messages);
+    let wanted = faults.iter().find_map(|fault| match fault {
+        Fault::Words(n) => usize::try_from(*n).ok(),
+        _ => None,
+    });
+    let n_words = wanted.unwrap_or_else(|| 50 + dice.below(40));
+    let body = body(&topics(&task, &request.system), n_words, &mut dice);
+    let follows = previous_headline(&request.messages);
+    let follows = follows.map(|line| format!("Follows on from: {line}\n\n")).unwrap_or_default();
+    let n_messages = request.messages.len();
+    format!(
+        "{LABEL}\n\n{}\n\n{follows}{body}\n\n\
+         Context: {n_messages} messages, {prompt_tokens} tokens, digest {:08x}.",
+        headline(&task),
+        digest >> 32,
+    )
+}
+
+/// FNV-1a over everything that the model is shown. Of the standard hashes none promises to stay as it is.
+fn digest(request: &Request) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut add = |text: &str| {
+        // The byte at the end keeps "ab","c" and "a","bc" apart.
+        for byte in text.bytes().chain([0xff]) {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    };
+    add(&request.model);
+    add(&request.system);
+    for message in &request.messages {
+        add(&format!("{:?}", message.role));
+        add(&message.text);
+        for call in &message.tool_calls {
+            add(&call.name);
+            add(&call.arguments.to_string());
+        }
+    }
+    hash
+}
+
+/// What is asked: the last user message without what was fenced in before it, and without directions.
+fn task(messages: &[Message]) -> String {
+    let prompt = messages.iter().rfind(|message| message.role == Role::User);
+    let text = prompt.map(|prompt| prompt.text.as_str()).unwrap_or_default();
+    let mut lines: Vec<&str> = text.lines().map(str::trim).collect();
+    if let Some(fence) = lines.iter().rposition(|line| line.starts_with("</")) {
+        lines.drain(..=fence);
+    }
+    let first = lines.into_iter().map(without_directives).find(|line| !line.is_empty());
+    first.unwrap_or_default()
+}
+
+fn without_directives(line: &str) -> String {
+    let mut parts = line.split("[[sim:");
+    let mut kept = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        kept.push_str(part.split_once("]]").map_or("", |(_, after)| after));
+    }
+    kept.trim().to_owned()
+}
+
+fn headline(task: &str) -> String {
+    let words = task.split_whitespace();
+    let words = words.skip_while(|word| IMPERATIVES.contains(&word.to_lowercase().as_str()));
+    let words: Vec<&str> = words.take(LONGEST_HEADLINE_WORDS).collect();
+    match words.is_empty() {
+        true => "Untitled".to_owned(),
+        false => capitalised(words.join(" ").trim_end_matches(['.', ',', ':', ';'])),
+    }
+}
+
+/// The headline of the last answer in view, if it was one of the simulation's own.
+fn previous_headline(messages: &[Message]) -> Option<&str> {
+    let last = messages.iter().rfind(|message| message.role == Role::Assistant)?;
+    let after_label = last.text.strip_prefix(LABEL)?;
+    after_label.lines().find(|line| !line.is_empty())
+}
+
+/// Words that the task, or else the system prompt, is about.
+fn topics(task: &str, system: &str) -> Vec<String> {
+    let mut topics: Vec<String> = Vec::new();
+    for word in task.split(|c: char| !c.is_alphabetic()).chain(system.split_whitespace()) {
+        let word = word.to_lowercase();
+        let tells = word.chars().count() > 4 && word.chars().all(char::is_alphabetic);
+        if tells && !COMMON.contains(&word.as_str()) && !topics.contains(&word) {
+            topics.push(word);
+        }
+        if topics.len() == MAX_TOPICS {
+            break;
+        }
+    }
+    let fallback = ["the task", "the answer"].map(str::to_owned);
+    topics.extend(fallback.into_iter().skip(topics.len().min(2)));
+    topics
+}
+
+fn body(topics: &[String], n_words: usize, dice: &mut Dice) -> String {
+    let mut text = String::new();
+    let mut n_written = 0;
+    let mut n_sentences = dice.below(SENTENCES.len());
+    while n_written < n_words {
+        // Steps through all of them before one comes again; 5 and 14 have no common divisor.
+        n_sentences += 5;
+        let first = dice.below(topics.len());
+        let second = (first + 1 + dice.below(topics.len() - 1)) % topics.len();
+        let sentence = SENTENCES[n_sentences % SENTENCES.len()]
+            .replace("{A}", &capitalised(&topics[first]))
+            .replace("{a}", &topics[first])
+            .replace("{b}", &topics[second]);
+        n_written += sentence.split(' ').count();
+        text.push_str(if text.is_empty() { "" } else { " " });
+        text.push_str(&sentence);
+    }
+    text
+}
+
+fn capitalised(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}
+
+/// Xorshift; its seed must not be 0.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 33).unwrap_or_default() % n.max(1)
+    }
+}

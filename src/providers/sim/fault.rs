@@ -1,0 +1,150 @@
+//! The language of directions: what the simulation is told to do, and how often.
+//!
+//! ```text
+//! error 503        refused with that status      overflow   as if the prompt did not fit
+//! stall            silence until the timeout     cut        half an answer and no end
+//! truncate         the prompt silently cut       empty      no answer at all
+//! length           breaks off in the middle      counts 40  reports 40 % of the prompt's tokens
+//! slow 250         250 ms more                   words 300  an answer of about that many words
+//! say TEXT         answers exactly TEXT
+//! ```
+//! Each but `say` may end with `once`, `3 times` (the first three calls) or `every 4` (each fourth); else it always holds.
+
+use std::{str::FromStr, time::Duration};
+
+/// Something to do, and how often.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Direction {
+    pub(super) fault: Fault,
+    often: Often,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Fault {
+    Status(u16),
+    Overflow,
+    Stall,
+    Cut,
+    Truncate,
+    Empty,
+    Length,
+    CountedPercent(u32),
+    Slow { ms: u64 },
+    Words(u32),
+    Say(String),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no direction for the simulated model")]
+pub struct Error(String);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Often {
+    Always,
+    First(u32),
+    Every(u32),
+}
+
+impl Direction {
+    /// Whether it holds for the nth call that it could hold for, counted from 1.
+    pub(super) fn holds_at(&self, nth: u32) -> bool {
+        match self.often {
+            Often::Always => true,
+            Often::First(n) => nth <= n,
+            Often::Every(n) => nth.is_multiple_of(n),
+        }
+    }
+
+    pub(super) fn counts(&self) -> bool {
+        self.often != Often::Always
+    }
+}
+
+impl Fault {
+    pub(super) fn latency(&self) -> Option<Duration> {
+        match self {
+            Self::Slow { ms } => Some(Duration::from_millis(*ms)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn counted_percent(&self) -> Option<u32> {
+        match self {
+            Self::CountedPercent(percent) => Some(*percent),
+            _ => None,
+        }
+    }
+}
+
+impl FromStr for Direction {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let text = text.trim();
+        if let Some(words) = text.strip_prefix("say ") {
+            let fault = Fault::Say(words.trim().to_owned());
+            return Ok(Self { fault, often: Often::Always });
+        }
+        let mut words: Vec<&str> = text.split_whitespace().collect();
+        let often = take_often(&mut words);
+        let parsed = often.and_then(|often| Some(Self { fault: fault(&words)?, often }));
+        parsed.ok_or_else(|| Error(text.to_owned()))
+    }
+}
+
+/// Takes the words at the end that say how often; `None` where they make no sense.
+fn take_often(words: &mut Vec<&str>) -> Option<Often> {
+    let (n_words, often) = match words.as_slice() {
+        [.., "once"] => (1, Often::First(1)),
+        [.., n, "times"] => (2, Often::First(n.parse().ok()?)),
+        [.., "every", n] => (2, Often::Every(n.parse().ok().filter(|n| *n > 0)?)),
+        _ => (0, Often::Always),
+    };
+    words.truncate(words.len() - n_words);
+    Some(often)
+}
+
+fn fault(words: &[&str]) -> Option<Fault> {
+    Some(match words {
+        ["error", status] => {
+            Fault::Status(status.parse().ok().filter(|status| (400..600).contains(status))?)
+        }
+        ["overflow"] => Fault::Overflow,
+        ["stall"] => Fault::Stall,
+        ["cut"] => Fault::Cut,
+        ["truncate"] => Fault::Truncate,
+        ["empty"] => Fault::Empty,
+        ["length"] => Fault::Length,
+        ["counts", percent] => Fault::CountedPercent(percent.parse().ok()?),
+        ["slow", ms] => Fault::Slow { ms: ms.parse().ok()? },
+        ["words", n] => Fault::Words(n.parse().ok()?),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directions_say_what_and_how_often() {
+        let holds = |text: &str| {
+            let direction: Direction = text.parse().unwrap();
+            (1..=4).filter(|nth| direction.holds_at(*nth)).collect::<Vec<_>>()
+        };
+        assert_eq!(holds("error 503 once"), [1]);
+        assert_eq!(holds(" stall  2 times "), [1, 2]);
+        assert_eq!(holds("cut every 2"), [2, 4]);
+        assert_eq!(holds("slow 10"), [1, 2, 3, 4]);
+        let say: Direction = "say it once".parse().unwrap();
+        assert_eq!(say.fault, Fault::Say("it once".to_owned()));
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for text in ["", "error", "error 200", "error x", "cut every 0", "explode", "stall x times"]
+        {
+            assert!(text.parse::<Direction>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! A simulated model inside the binary: for the first run, for demos, tests and benches.
+//!
+//! It is honest about what it is: every answer says that no model was called. And it is deterministic: the answer
+//! is a function of the request's content, so a call that was cut off and made again answers the same, on any worker.
+//! Only faults that count ("once") have a memory, and it is this process's alone.
+//!
+//! It counts tokens by rules of its own, refuses what does not fit into its window, takes time if told to, and
+//! summarises what it is shown, or does it badly on purpose.
+
+mod answer;
+mod config;
+mod error;
+mod fault;
+mod script;
+mod summary;
+mod tokens;
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+pub use self::{
+    config::{Config, SummaryMode},
+    error::Error,
+    tokens::{count as count_tokens, count_prompt as count_prompt_tokens},
+};
+use self::{fault::Fault, script::Script};
+use super::{
+    Durations, EventSink, Outcome, Provider, Purpose, Request, Running, Status, StopReason, Usage,
+    patience::{GaveUp, Patience},
+};
+use crate::transcript::{Message, Role};
+
+/// The simulated model.
+#[derive(Debug)]
+pub struct Sim {
+    config: Config,
+    script: Script,
+}
+
+/// A call whose prompt fits.
+struct Call<'a> {
+    request: &'a Request,
+    faults: Vec<Fault>,
+    prompt_tokens: u32,
+    window_tokens: u32,
+}
+
+/// How long a stalled call is waited for where the request does not say.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+const TOTAL_TIMEOUT: Duration = Duration::from_secs(600);
+/// How long a busy simulation asks to be left alone.
+const BUSY: Duration = Duration::from_secs(1);
+
+impl Sim {
+    pub fn new(config: Config) -> Result<Self, Error> {
+        Ok(Self { script: Script::new(&config)?, config })
+    }
+
+    async fn call(
+        &self,
+        request: &Request,
+        events: &mut EventSink,
+        cancel: &CancellationToken,
+    ) -> Result<Outcome, Error> {
+        let started = Instant::now();
+        let total = request.timeouts.total.unwrap_or(TOTAL_TIMEOUT);
+        let patience = Patience::starting_now(total, cancel);
+        let call = self.admit(request)?;
+        events.started(&request.model);
+        let extra = call.faults.iter().filter_map(Fault::latency).sum::<Duration>();
+        pause(&patience, self.config.latency() + extra).await?;
+        call.stall_if_told(&patience).await?;
+        let first_byte = started.elapsed();
+        let (text, stop) = self.text(&call)?;
+        self.stream(&text, events, &patience, call.has(&Fault::Cut)).await?;
+        call.outcome(text, stop, first_byte, started.elapsed())
+    }
+
+    /// Refuses what the script or the window says, before any time passes.
+    fn admit<'a>(&self, request: &'a Request) -> Result<Call<'a>, Error> {
+        let faults = self.script.faults_of(request);
+        let window_tokens = self.config.window_tokens.min(request.window_tokens);
+        let prompt_tokens = tokens::count_prompt(&request.system, &request.messages);
+        for fault in &faults {
+            match fault {
+                Fault::Status(503 | 429) => return Err(Error::Busy { after: BUSY }),
+                Fault::Status(404) => {
+                    return Err(Error::ModelMissing { model: request.model.clone() });
+                }
+                Fault::Status(status @ 400..=499) => {
+                    return Err(Error::Refused { status: *status });
+                }
+                Fault::Status(status) => return Err(Error::Failed { status: *status }),
+                Fault::Overflow => {
+                    return Err(Error::Overflow { prompt_tokens, window_tokens });
+                }
+                _ => {}
+            }
+        }
+        match prompt_tokens < window_tokens {
+            true => Ok(Call { request, faults, prompt_tokens, window_tokens }),
+            false => Err(Error::Overflow { prompt_tokens, window_tokens }),
+        }
+    }
+
+    fn text(&self, call: &Call<'_>) -> Result<(String, StopReason), Error> {
+        let request = call.request;
+        let room = request.reserve_tokens.min(call.window_tokens - call.prompt_tokens);
+        let text = match &request.purpose {
+            Purpose::Summary { sections, pinned } => {
+                summary::write(self.config.summary, request, sections, pinned, room)
+            }
+            Purpose::Turn => answer::write(request, call.prompt_tokens, &call.faults),
+        };
+        let is_summary = request.purpose != Purpose::Turn;
+        let max_tokens = match self.config.summary {
+            _ if call.has(&Fault::Length) => room.min(tokens::count(&text) / 2),
+            // It would not be more than it got, if it were held to its reserve.
+            SummaryMode::Bloated if is_summary => u32::MAX,
+            _ => room,
+        };
+        let whole = tokens::count(&text) <= max_tokens;
+        let text = tokens::cut(&text, max_tokens).to_owned();
+        // A summary of nothing is an answer like any other: whoever asked for it has to notice.
+        match call.has(&Fault::Empty) || (text.is_empty() && !is_summary) {
+            true => Err(Error::Empty),
+            false => Ok((text, if whole { StopReason::End } else { StopReason::Length })),
+        }
+    }
+
+    async fn stream(
+        &self,
+        text: &str,
+        events: &mut EventSink,
+        patience: &Patience<'_>,
+        cut: bool,
+    ) -> Result<(), Error> {
+        events.status(Status::Answering);
+        let n_chars = text.chars().count();
+        let mut n_sent = 0;
+        let mut rest = text;
+        while !rest.is_empty() {
+            if cut && n_sent * 2 >= n_chars {
+                return Err(Error::Cut { n_chars: n_sent });
+            }
+            let end = rest.char_indices().nth(self.config.chunk_chars.max(1));
+            let (chunk, later) = rest.split_at(end.map_or(rest.len(), |(at, _)| at));
+            events.text(chunk);
+            n_sent += chunk.chars().count();
+            rest = later;
+            pause(patience, self.config.chunk_delay()).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Provider for Sim {
+    fn run(
+        &self,
+        request: Request,
+        mut events: EventSink,
+        cancel: CancellationToken,
+    ) -> Running<'_> {
+        Box::pin(async move {
+            let result = self.call(&request, &mut events, &cancel).await;
+            result.map_err(super::Error::from)
+        })
+    }
+}
+
+impl Call<'_> {
+    fn has(&self, fault: &Fault) -> bool {
+        self.faults.contains(fault)
+    }
+
+    async fn stall_if_told(&self, patience: &Patience<'_>) -> Result<(), Error> {
+        if !self.has(&Fault::Stall) {
+            return Ok(());
+        }
+        let idle = self.request.timeouts.idle.unwrap_or(IDLE_TIMEOUT);
+        match patience.wait(Instant::now() + idle, std::future::pending::<()>()).await {
+            Err(GaveUp::Cancelled) => Err(Error::Cancelled),
+            Err(GaveUp::Total { after }) => Err(Error::Silent { after }),
+            _ => Err(Error::Silent { after: idle }),
+        }
+    }
+
+    fn outcome(
+        &self,
+        text: String,
+        stop: StopReason,
+        first_byte: Duration,
+        total: Duration,
+    ) -> Result<Outcome, Error> {
+        let output = u64::from(tokens::count(&text));
+        let percent = self.faults.iter().find_map(Fault::counted_percent).unwrap_or(100);
+        let usage = Usage {
+            input: Some(u64::from(self.prompt_tokens) * u64::from(percent) / 100),
+            output: Some(output),
+            cache_read: Some(0),
+            cache_creation: Some(0),
+        };
+        if self.has(&Fault::Truncate) {
+            return Err(Error::Truncated { usage });
+        }
+        Ok(Outcome {
+            message: Message {
+                role: Role::Assistant,
+                text,
+                tool_calls: Vec::new(),
+                tool_call_id: None,
+                tool_name: None,
+            },
+            thinking: None,
+            stop,
+            usage,
+            window_tokens: Some(self.window_tokens),
+            provider_message_id: None,
+            durations: Durations { total, first_byte: Some(first_byte), ..Durations::default() },
+        })
+    }
+}
+
+/// Lets time pass that belongs to the simulation.
+async fn pause(patience: &Patience<'_>, long: Duration) -> Result<(), Error> {
+    if long.is_zero() {
+        // A bench without latency still ends at once when it is cancelled.
+        return match patience.wait(Instant::now(), std::future::ready(())).await {
+            Err(GaveUp::Cancelled) => Err(Error::Cancelled),
+            Err(GaveUp::Total { after }) => Err(Error::TooLong { after }),
+            _ => Ok(()),
+        };
+    }
+    let ends = Instant::now() + long;
+    match patience.wait(ends + long, tokio::time::sleep_until(ends)).await {
+        Ok(()) | Err(GaveUp::Step) => Ok(()),
+        Err(GaveUp::Cancelled) => Err(Error::Cancelled),
+        Err(GaveUp::Total { after }) => Err(Error::TooLong { after }),
+    }
+}

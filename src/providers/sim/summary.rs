@@ -1,0 +1,263 @@
+//! Summaries by extraction: sentences of the conversation, sorted into the sections that were asked for.
+//!
+//! The honest one keeps every pinned identifier with the sentence it stands in, and as much else as leaves the
+//! result well below what it replaces. The others are what a careless model does, for those who have to notice.
+
+use serde_json::{Map, Value};
+
+use super::{config::SummaryMode, tokens};
+use crate::providers::Request;
+
+/// The summary in the making: per section its entries.
+struct Draft<'a> {
+    sections: &'a [String],
+    entries: Vec<Vec<String>>,
+    n_tokens: u32,
+}
+
+/// Which words make a sentence belong to a section, by a part of the section's name. The first that fits decides.
+const MARKERS: [(&str, &[&str]); 8] = [
+    ("requirement", &["must", "never", "always", "require", "do not", "only"]),
+    ("rule", &["must", "never", "always", "require", "do not", "only"]),
+    ("decision", &["decided", "decision", "because", "chose", "agreed"]),
+    ("dead", &["failed", "does not work", "rejected", "abandoned"]),
+    ("done", &["done", "finished", "delivered", "completed", "published"]),
+    ("open", &["todo", "open", "next", "pending", "question"]),
+    ("goal", &["goal", "aim", "brief", "audience", "campaign"]),
+    ("hint", &["http", "file", "look up"]),
+];
+
+const SIGNATURE: &str = "(summarised by the simulated model)";
+/// Entries are sentences; what is longer is cut down to what stands around its identifier.
+const MAX_ENTRY_CHARS: usize = 240;
+/// Quotes and a comma around an entry; name, brackets and a comma of a section.
+const PER_ENTRY: u32 = 3;
+const PER_SECTION: u32 = 8;
+/// A summary has to be worth it: at most this part of what it replaces, apart from what is pinned.
+const WORTH_PERCENT: u32 = 40;
+
+pub(super) fn write(
+    mode: SummaryMode,
+    request: &Request,
+    sections: &[String],
+    pinned: &[String],
+    max_tokens: u32,
+) -> String {
+    let sentences = sentences(request);
+    match mode {
+        SummaryMode::Honest => honest(&sentences, sections, pinned, max_tokens),
+        SummaryMode::DropsIdentifiers => {
+            let vague: Vec<String> = sentences.iter().map(|text| vague(text, pinned)).collect();
+            let vague: Vec<&str> = vague.iter().map(String::as_str).collect();
+            honest(&vague, sections, &[], max_tokens)
+        }
+        SummaryMode::Empty => String::new(),
+        SummaryMode::Bloated => bloated(&sentences, sections, pinned),
+    }
+}
+
+fn honest(sentences: &[&str], sections: &[String], pinned: &[String], max_tokens: u32) -> String {
+    let n_given = sentences.iter().fold(0, |n, text| tokens::count(text).saturating_add(n));
+    let worth = u32::try_from(u64::from(n_given) * u64::from(WORTH_PERCENT) / 100);
+    let target = worth.unwrap_or(u32::MAX).min(max_tokens);
+    let mut draft = Draft::new(sections);
+    for (at, identifier) in pinned.iter().enumerate() {
+        if draft.holds(identifier) {
+            continue;
+        }
+        // Whatever happens, the identifiers that are still to come have to fit as they are.
+        let bare: u32 = pinned[at..].iter().map(|id| tokens::count(id) + PER_ENTRY).sum();
+        let sentence = sentences.iter().find(|text| text.contains(identifier.as_str()));
+        let around = sentence.map(|text| around(text, identifier));
+        match around.filter(|text| draft.has_room(text, target.saturating_sub(bare))) {
+            Some(text) => draft.add(&text),
+            None => draft.add(identifier),
+        }
+    }
+    for sentence in sentences.iter().rev() {
+        let short = sentence.chars().count() <= MAX_ENTRY_CHARS;
+        if short && draft.has_room(sentence, target) && !draft.has(sentence) {
+            draft.add(sentence);
+        }
+    }
+    draft.json()
+}
+
+fn bloated(sentences: &[&str], sections: &[String], pinned: &[String]) -> String {
+    let mut draft = Draft::new(sections);
+    for identifier in pinned {
+        draft.add(identifier);
+    }
+    for sentence in sentences.iter().chain(sentences) {
+        draft.add(&format!("To say it in full: {sentence}"));
+    }
+    draft.json()
+}
+
+impl<'a> Draft<'a> {
+    fn new(sections: &'a [String]) -> Self {
+        let names = sections.iter().map(|name| tokens::count(name) + PER_SECTION);
+        Self {
+            sections,
+            entries: vec![Vec::new(); sections.len()],
+            n_tokens: names.sum::<u32>() + tokens::count(SIGNATURE) + PER_ENTRY,
+        }
+    }
+
+    fn has_room(&self, text: &str, max_tokens: u32) -> bool {
+        self.n_tokens + tokens::count(text) + PER_ENTRY <= max_tokens
+    }
+
+    fn has(&self, text: &str) -> bool {
+        self.entries.iter().flatten().any(|entry| entry == text)
+    }
+
+    fn holds(&self, identifier: &str) -> bool {
+        self.entries.iter().flatten().any(|entry| entry.contains(identifier))
+    }
+
+    fn add(&mut self, text: &str) {
+        let section = section_of(text, self.sections);
+        if let Some(entries) = self.entries.get_mut(section) {
+            entries.push(text.to_owned());
+            self.n_tokens += tokens::count(text) + PER_ENTRY;
+        }
+    }
+
+    fn json(mut self) -> String {
+        if let Some(last) = self.entries.last_mut() {
+            last.push(SIGNATURE.to_owned());
+        }
+        let mut object = Map::new();
+        for (name, entries) in self.sections.iter().zip(self.entries) {
+            let entries = if entries.is_empty() { vec!["none".to_owned()] } else { entries };
+            object.insert(name.clone(), Value::from(entries));
+        }
+        Value::Object(object).to_string()
+    }
+}
+
+/// The sentences of what is to be summarised, in order.
+fn sentences(request: &Request) -> Vec<&str> {
+    let lines = request.messages.iter().flat_map(|message| message.text.lines());
+    let sentences = lines.flat_map(|line| line.split_inclusive(". ")).map(str::trim);
+    sentences.filter(|text| !text.is_empty()).collect()
+}
+
+fn section_of(text: &str, sections: &[String]) -> usize {
+    let text = text.to_lowercase();
+    let named = |part: &str| sections.iter().position(|name| name.to_lowercase().contains(part));
+    let marked = MARKERS.iter().find_map(|(part, words)| {
+        let section = named(part)?;
+        words.iter().any(|word| text.contains(word)).then_some(section)
+    });
+    let facts = || named("fact").or_else(|| named("identifier"));
+    marked.or_else(facts).unwrap_or(sections.len().saturating_sub(1))
+}
+
+/// The part of a long sentence that its identifier stands in.
+fn around(sentence: &str, identifier: &str) -> String {
+    if sentence.chars().count() <= MAX_ENTRY_CHARS {
+        return sentence.to_owned();
+    }
+    let (before, after) = sentence.split_once(identifier).unwrap_or((sentence, ""));
+    let n_chars = MAX_ENTRY_CHARS.saturating_sub(identifier.chars().count()) / 2;
+    let start = before.char_indices().rev().take(n_chars).last().map_or(before.len(), |(at, _)| at);
+    let after: String = after.chars().take(n_chars).collect();
+    format!("{}{identifier}{after}", &before[start..])
+}
+
+/// A sentence as somebody tells it who has not written anything down.
+fn vague(sentence: &str, pinned: &[String]) -> String {
+    let pinned = pinned.iter().filter(|identifier| !identifier.is_empty());
+    pinned.fold(sentence.to_owned(), |text, identifier| text.replace(identifier, "the item"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        providers::{Options, Purpose, Timeouts},
+        transcript::{Message, Role},
+    };
+
+    fn sections() -> Vec<String> {
+        ["goal", "hard_requirements", "decisions", "done", "open", "facts"]
+            .map(str::to_owned)
+            .to_vec()
+    }
+
+    fn conversation(n_turns: usize) -> (Request, Vec<String>) {
+        let pinned: Vec<String> = (0..n_turns).map(|n| format!("INV-{:04}", n * 37)).collect();
+        let text = |n: usize, id: &String| match n % 3 {
+            0 => {
+                format!("The invoice {id} must never be sent twice. It is a long story otherwise.")
+            }
+            1 => {
+                format!("We decided for {id} because of the price. Nothing else was said that day.")
+            }
+            _ => format!("{}{id}{}", "and so on ".repeat(60), " and on".repeat(60)),
+        };
+        let message = |(n, id)| Message {
+            role: if n % 2 == 0 { Role::User } else { Role::Assistant },
+            text: text(n, id),
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+            tool_name: None,
+        };
+        let request = Request {
+            turn: "t".to_owned(),
+            purpose: Purpose::Turn,
+            model: "sim".to_owned(),
+            system: String::new(),
+            messages: pinned.iter().enumerate().map(message).collect(),
+            window_tokens: 8192,
+            reserve_tokens: 1024,
+            estimated_prompt_tokens: None,
+            options: Options::default(),
+            timeouts: Timeouts::default(),
+        };
+        (request, pinned)
+    }
+
+    fn summary(mode: SummaryMode, n_turns: usize, max_tokens: u32) -> (String, Vec<String>, u32) {
+        let (request, pinned) = conversation(n_turns);
+        let text = write(mode, &request, &sections(), &pinned, max_tokens);
+        let given = request.messages.iter().map(|message| tokens::count(&message.text)).sum();
+        (text, pinned, given)
+    }
+
+    #[test]
+    fn an_honest_summary_keeps_what_is_pinned_and_saves_tokens() {
+        for n_turns in [6, 60, 300] {
+            let (text, pinned, given) = summary(SummaryMode::Honest, n_turns, 4_096);
+            let json: Map<String, Value> = serde_json::from_str(&text).unwrap();
+            for section in sections() {
+                assert!(!json[&section].as_array().unwrap().is_empty(), "{section}");
+            }
+            for identifier in pinned {
+                assert!(text.contains(&identifier), "{identifier} of {n_turns}");
+            }
+            assert!(tokens::count(&text) <= 4_096);
+            assert!(tokens::count(&text) * 2 < given, "{n_turns} turns");
+        }
+    }
+
+    #[test]
+    fn sentences_come_into_the_section_they_belong_to() {
+        let (text, ..) = summary(SummaryMode::Honest, 6, 4_096);
+        let json: Map<String, Value> = serde_json::from_str(&text).unwrap();
+        assert!(json["hard_requirements"].to_string().contains("INV-0000 must never"));
+        assert!(json["decisions"].to_string().contains("We decided for INV-0037"));
+    }
+
+    #[test]
+    fn dishonest_summaries_are_what_they_say() {
+        let (text, pinned, _) = summary(SummaryMode::DropsIdentifiers, 60, 4_096);
+        assert!(serde_json::from_str::<Map<String, Value>>(&text).is_ok());
+        assert!(!pinned.iter().any(|identifier| text.contains(identifier)));
+        assert_eq!(summary(SummaryMode::Empty, 60, 4_096).0, "");
+        let (text, _, given) = summary(SummaryMode::Bloated, 60, 4_096);
+        assert!(tokens::count(&text) > given);
+    }
+}

@@ -1,0 +1,490 @@
+//! A conversation of four hundred turns through a small window, with honest and dishonest summarisers.
+
+use std::collections::BTreeMap;
+
+use dalsegno::{
+    context::{
+        Assembled, Budget, Calibration, Checkpoint, Entry, Parts, Pressure, Thresholds, Weight,
+        assemble,
+        compaction::{
+            Compaction, Folding, Policy, Step, View, generations,
+            ladder::{Breaker, Ladder, Rung},
+            plan::{self, Scene},
+            prompt::Request,
+            sections::SECTIONS,
+        },
+        xml,
+    },
+    transcript::{Message, Role},
+};
+
+use super::support::{Tokeniser, calling, entry, message, parts, prose, result, seed};
+
+const WINDOW_TOKENS: u64 = 8_192;
+const TURNS: usize = 400;
+const TOKENISER: Tokeniser = Tokeniser { letters: 4, per_han: 2, per_message: 5 };
+
+type Summariser = fn(&Request) -> Result<String, String>;
+
+/// What the model reads, with our references resolved.
+fn material(request: &Request) -> String {
+    xml::unescape(&request.prompt).into_owned()
+}
+
+fn must_keep(request: &Request) -> Vec<String> {
+    let Some((_, list)) = request.prompt.split_once("<must_keep fence=\"") else {
+        return Vec::new();
+    };
+    let (_, list) = list.split_once('>').unwrap();
+    let (list, _) = list.split_once("</must_keep>").unwrap();
+    list.lines().map(str::to_owned).collect()
+}
+
+fn record(lines: &[String]) -> String {
+    let mut text = String::new();
+    for (title, _) in SECTIONS {
+        text.push_str(&format!("## {title}\n"));
+        if title == "Facts and identifiers" {
+            lines.iter().for_each(|line| text.push_str(&format!("- {line}\n")));
+        } else {
+            text.push_str("The series goes on.\n");
+        }
+    }
+    text
+}
+
+fn honest(request: &Request) -> Result<String, String> {
+    Ok(record(&must_keep(request)))
+}
+
+fn drops_identifiers(request: &Request) -> Result<String, String> {
+    let kept: Vec<_> = must_keep(request).into_iter().skip(1).collect();
+    Ok(record(&kept))
+}
+
+fn returns_nothing(_: &Request) -> Result<String, String> {
+    Ok("  \n".to_owned())
+}
+
+fn returns_more_than_it_got(request: &Request) -> Result<String, String> {
+    let mut lines = must_keep(request);
+    lines.push(material(request).replace('\n', " "));
+    lines.push(material(request).replace('\n', " "));
+    Ok(record(&lines))
+}
+
+fn declines(_: &Request) -> Result<String, String> {
+    Ok("I'm sorry, but I can't summarise this conversation.".to_owned())
+}
+
+fn forgets_sections(request: &Request) -> Result<String, String> {
+    Ok(must_keep(request).join("\n"))
+}
+
+fn alters_identifiers(request: &Request) -> Result<String, String> {
+    let altered: Vec<_> = must_keep(request).iter().map(|line| format!("{line}0")).collect();
+    Ok(record(&altered))
+}
+
+fn does_not_answer(_: &Request) -> Result<String, String> {
+    Err("connection refused".to_owned())
+}
+
+struct Session {
+    entries: Vec<Entry>,
+    compactions: Vec<Compaction>,
+    generation: u32,
+    calibration: Calibration,
+    anchor: Option<Checkpoint>,
+    breaker: Breaker,
+    planted: Vec<String>,
+    report: Report,
+}
+
+#[derive(Default)]
+struct Report {
+    compactions: usize,
+    refused: usize,
+    by_rung: BTreeMap<String, usize>,
+    attempt_turns: Vec<usize>,
+    largest_call_tokens: u64,
+    checked: usize,
+}
+
+impl Report {
+    fn print(&self, summariser: &str) {
+        println!(
+            "{summariser}: {} compactions by {:?}, {} of {} summaries refused, {} look-ups of planted strings, largest call {} tokens",
+            self.compactions,
+            self.by_rung,
+            self.refused,
+            self.attempt_turns.len(),
+            self.checked,
+            self.largest_call_tokens
+        );
+    }
+}
+
+impl Session {
+    fn new() -> Self {
+        Self {
+            entries: Vec::new(),
+            compactions: Vec::new(),
+            generation: 0,
+            calibration: Calibration::cold(),
+            anchor: None,
+            breaker: Breaker::default(),
+            planted: Vec::new(),
+            report: Report::default(),
+        }
+    }
+
+    fn turn(&mut self, turn: usize, first: Summariser, alternate: Option<Summariser>) {
+        let prompt = prompt(turn);
+        let mut assembled = self.assemble(&prompt);
+        let budget = self.budget(&assembled);
+        let projected = self.calibration.project(self.anchor.as_ref(), assembled.weight);
+        if budget.pressure(projected, &Thresholds::default()) >= Pressure::Apply {
+            self.compact(turn, budget, &prompt, first, alternate);
+            assembled = self.assemble(&prompt);
+            self.check_planted(&assembled);
+        }
+        let real_tokens = TOKENISER.count_call(&assembled.system, &assembled.messages);
+        assert!(
+            real_tokens <= WINDOW_TOKENS - budget.reserve_tokens(),
+            "turn {turn}: {real_tokens}"
+        );
+        self.report.largest_call_tokens = self.report.largest_call_tokens.max(real_tokens);
+        let checkpoint = Checkpoint { weight: assembled.weight, real_tokens };
+        self.calibration.observe(checkpoint);
+        self.anchor = Some(checkpoint);
+        self.commit(turn, &prompt);
+    }
+
+    fn compact(
+        &mut self,
+        turn: usize,
+        budget: Budget,
+        prompt: &str,
+        first: Summariser,
+        alternate: Option<Summariser>,
+    ) {
+        let before = self.seen(prompt);
+        let upcoming_tokens = self.calibration.tokens(Weight::of_user_text(prompt));
+        let calibration = self.calibration;
+        let scene = Scene {
+            view: self.view(),
+            budget,
+            calibration: &calibration,
+            upcoming_tokens,
+            summariser_window_tokens: WINDOW_TOKENS,
+            policy: Policy::default(),
+        };
+        let ladder = Ladder::new(self.breaker.attempts_left(turn as i64), alternate.is_some());
+        let next = self.compactions.len() as u32 + 1;
+        let seed = seed();
+        let (mut folding, mut step) = Folding::begin(scene, &seed, next, ladder).unwrap();
+        let mut attempts = 0;
+        let outcome = loop {
+            match step {
+                Step::Ask { rung, request, begins_attempt } => {
+                    attempts += usize::from(begins_attempt);
+                    let asked = TOKENISER.count(&request.system) + TOKENISER.count(&request.prompt);
+                    assert!(
+                        asked + request.reply_max_tokens <= WINDOW_TOKENS,
+                        "turn {turn}: {asked} of input"
+                    );
+                    let summariser =
+                        if rung == Rung::Alternate { alternate.unwrap() } else { first };
+                    let answer = summariser(&request);
+                    step = folding.answered(answer.as_deref().map_err(Clone::clone));
+                }
+                Step::Done(outcome) => break outcome,
+                Step::Park { refused } => panic!("turn {turn} parked: {refused:?}"),
+            }
+        };
+
+        drop(folding);
+        for _ in 0..attempts {
+            self.breaker.record(turn as i64);
+            self.report.attempt_turns.push(turn);
+        }
+        assert_eq!(outcome.pins_dropped, 0, "turn {turn}");
+        let compaction = outcome.compaction;
+        assert!(compaction.tokens_after * 4 <= compaction.tokens_before * 3);
+        self.report.compactions += 1;
+        self.report.refused += outcome.refused.len();
+        *self.report.by_rung.entry(format!("{:?}", outcome.rung)).or_default() += 1;
+        self.compactions.push(compaction);
+        self.generation = next;
+        // Going back shows exactly what was there before.
+        let back = generations::parent(&self.compactions, self.generation).unwrap().unwrap();
+        self.generation = back;
+        assert_eq!(self.seen(prompt), before);
+        self.generation = next;
+    }
+
+    fn commit(&mut self, turn: usize, prompt: &str) {
+        let mut add = |message| self.entries.push(entry(self.entries.len() as i64 + 1, message));
+        add(message(Role::User, prompt));
+        if turn % 5 == 2 {
+            let mut found = prose(turn, 4);
+            if has_tool_identifier(turn) {
+                found.push_str(&format!(" Found {}.", mention(&identifier(turn, 1))));
+            }
+            add(calling("I look it up.", &["call_0", "call_1"]));
+            add(result("call_0", &found));
+            add(result("call_1", &prose(turn + 1, 4)));
+        }
+        add(message(Role::Assistant, &reply(turn)));
+        self.planted.extend(planted(turn));
+    }
+
+    fn check_planted(&mut self, assembled: &Assembled) {
+        let mut context = xml::unescape(&assembled.system).into_owned();
+        for message in &assembled.messages {
+            context.push_str(&xml::unescape(&message.text));
+        }
+        for text in &self.planted {
+            assert!(context.contains(text), "{text} is lost");
+            self.report.checked += 1;
+        }
+    }
+
+    fn view(&self) -> View<'_> {
+        View::of(&self.entries, &self.compactions, self.generation).unwrap()
+    }
+
+    fn assemble(&self, prompt: &str) -> Assembled {
+        assemble(&self.parts(prompt), &seed(), &self.calibration)
+    }
+
+    fn parts<'a>(&'a self, prompt: &'a str) -> Parts<'a> {
+        parts(self.view(), prompt)
+    }
+
+    fn seen(&self, prompt: &str) -> Vec<Message> {
+        self.assemble(prompt).messages
+    }
+
+    fn budget(&self, assembled: &Assembled) -> Budget {
+        let system_tokens = self.calibration.tokens(assembled.system_weight);
+        Budget::new(WINDOW_TOKENS, Budget::default_reserve(WINDOW_TOKENS), system_tokens).unwrap()
+    }
+}
+
+/// How the identifier stands in a text: a name of several words is quoted.
+fn mention(identifier: &str) -> String {
+    if identifier.starts_with("Pier") {
+        format!("“{identifier}”")
+    } else {
+        identifier.to_owned()
+    }
+}
+
+/// Sixty identifiers: in prompts, replies and tool results, one every few turns.
+fn identifier(turn: usize, place: usize) -> String {
+    let number = turn * 7 + place;
+    match turn / 20 % 6 {
+        0 => format!("INV-2031-{number:04}"),
+        1 => format!("https://example.org/p/{number}?a=1&b=2"),
+        2 => format!("editor{number}@harbour-press.org"),
+        3 => format!("drafts/part_{number}.md"),
+        4 => format!("Pier {number} & Sons"),
+        _ => format!("{number}.50 EUR"),
+    }
+}
+
+fn requirement(turn: usize) -> String {
+    let rules = [
+        "Write in British spelling throughout.",
+        "Never name the competitor <Nordhafen> & partners.",
+        "Keep every article under the agreed length.",
+        "Quote sources in the order of their age.",
+        "Do not promise delivery dates.",
+        "Use the past tense for history.",
+        "Address the reader as a guest, never as a customer.",
+        "Leave the \"Advice\" box out of the series.",
+        "Mention the museum once per article.",
+        "End with an invitation to the harbour tour.",
+    ];
+    rules[turn / 37].to_owned()
+}
+
+fn has_requirement(turn: usize) -> bool {
+    turn % 37 == 3 && turn / 37 < 10
+}
+
+/// Where the turn's identifier stands; forty turns with one, and twenty of tool calls with one more.
+fn has_identifier(turn: usize) -> bool {
+    turn % 10 == 1
+}
+
+fn has_tool_identifier(turn: usize) -> bool {
+    turn % 20 == 7
+}
+
+fn planted(turn: usize) -> Vec<String> {
+    let mut planted = Vec::new();
+    if has_identifier(turn) {
+        planted.push(identifier(turn, 0));
+    }
+    if has_tool_identifier(turn) {
+        planted.push(identifier(turn, 1));
+    }
+    if has_requirement(turn) {
+        planted.push(requirement(turn));
+    }
+    planted
+}
+
+fn prompt(turn: usize) -> String {
+    let mut text = prose(turn * 3, 4);
+    if has_identifier(turn) && turn % 20 == 1 {
+        text.push_str(&format!(" It concerns {}, as agreed.", mention(&identifier(turn, 0))));
+    }
+    if has_requirement(turn) {
+        text.push_str(&format!("\nStanding requirement: {}", requirement(turn)));
+    }
+    text
+}
+
+fn reply(turn: usize) -> String {
+    let mut text = prose(turn * 3 + 1, 14);
+    if has_identifier(turn) && turn % 20 != 1 {
+        text.push_str(&format!(" I filed it as {}.", mention(&identifier(turn, 0))));
+    }
+    text
+}
+
+fn play(first: Summariser, alternate: Option<Summariser>) -> Report {
+    let mut session = Session::new();
+    for turn in 0..TURNS {
+        session.turn(turn, first, alternate);
+    }
+    let identifiers = session.planted.iter().filter(|text| !is_requirement(text)).count();
+    assert_eq!((identifiers, session.planted.len()), (60, 70));
+    assert!(session.report.compactions >= 10);
+    assert_few_attempts(&session.report.attempt_turns);
+    session.report
+}
+
+fn is_requirement(text: &str) -> bool {
+    (0..10).any(|rule| requirement(rule * 37) == text)
+}
+
+fn assert_few_attempts(turns: &[usize]) {
+    for first in 0..TURNS {
+        let window = first..first + 10;
+        let attempts = turns.iter().filter(|turn| window.contains(*turn)).count();
+        assert!(attempts <= 3, "{attempts} attempts in ten turns from {first}");
+    }
+}
+
+#[test]
+fn an_honest_summariser_keeps_everything_at_the_first_attempt() {
+    let report = play(honest, None);
+    report.print("honest");
+    assert_eq!(report.refused, 0);
+    assert_eq!(report.by_rung.keys().collect::<Vec<_>>(), ["First"]);
+}
+
+#[test]
+fn every_dishonest_summariser_is_refused_and_the_turn_goes_on() {
+    let dishonest: [(&str, Summariser); 7] = [
+        ("drops identifiers", drops_identifiers),
+        ("returns nothing", returns_nothing),
+        ("returns more than it got", returns_more_than_it_got),
+        ("declines", declines),
+        ("forgets sections", forgets_sections),
+        ("alters identifiers", alters_identifiers),
+        ("does not answer", does_not_answer),
+    ];
+    for (name, summariser) in dishonest {
+        let report = play(summariser, None);
+        report.print(name);
+        assert_eq!(report.refused, report.attempt_turns.len(), "{name}");
+        assert!(report.refused >= report.compactions, "{name}");
+        assert_eq!(report.by_rung.keys().collect::<Vec<_>>(), ["Extract"], "{name}");
+    }
+}
+
+#[test]
+fn an_honest_alternate_steps_in() {
+    let report = play(drops_identifiers, Some(honest));
+    report.print("honest alternate");
+    assert!(report.by_rung["Alternate"] > 0);
+    assert!(!report.by_rung.contains_key("First"));
+}
+
+/// A view of many short turns, and one message that is longer than any window.
+fn long_entries() -> Vec<Entry> {
+    let messages = (0..60).flat_map(|turn| {
+        let length = if turn == 20 { 900 } else { 8 };
+        let text = format!("{} It is INV-2031-{turn:04}.", prose(turn, length));
+        [message(Role::User, &text), message(Role::Assistant, &prose(turn + 100, 8))]
+    });
+    (1..).zip(messages).map(|(seq, message)| entry(seq, message)).collect()
+}
+
+fn fold_at_once(entries: &[Entry], window_tokens: u64, summariser: Summariser) -> (usize, Step) {
+    let calibration = Calibration::cold();
+    let scene = Scene {
+        view: View::of(entries, &[], 0).unwrap(),
+        budget: Budget::new(window_tokens, Budget::default_reserve(window_tokens), 300).unwrap(),
+        calibration: &calibration,
+        upcoming_tokens: 50,
+        summariser_window_tokens: window_tokens,
+        policy: Policy::default(),
+    };
+    let seed = seed();
+    let (mut folding, mut step) = Folding::begin(scene, &seed, 1, Ladder::new(3, false)).unwrap();
+    let mut asked = 0;
+    while let Step::Ask { request, .. } = &step {
+        asked += 1;
+        let tokens = TOKENISER.count(&request.system) + TOKENISER.count(&request.prompt);
+        assert!(tokens + request.reply_max_tokens <= window_tokens, "{tokens} of input");
+        let answer = summariser(request);
+        step = folding.answered(answer.as_deref().map_err(Clone::clone));
+    }
+    (asked, step)
+}
+
+#[test]
+fn an_input_beyond_the_summarisers_window_is_folded_in_batches() {
+    let entries = long_entries();
+    let (asked, step) = fold_at_once(&entries, 8_192, honest);
+    let Step::Done(outcome) = step else { panic!("{step:?}") };
+    assert!(asked > 5, "{asked} batches");
+    assert_eq!(outcome.rung, Rung::First);
+    let folded = entries.iter().filter(|entry| entry.seq <= outcome.compaction.to_seq);
+    for entry in folded.filter(|entry| entry.message.role == Role::User) {
+        let (_, identifier) = entry.message.text.rsplit_once(' ').unwrap();
+        assert!(outcome.compaction.summary.contains(identifier.trim_end_matches('.')));
+    }
+}
+
+#[test]
+fn a_pin_lost_between_batches_is_noticed_in_that_batch() {
+    let entries = long_entries();
+    let (asked, step) = fold_at_once(&entries, 8_192, drops_identifiers);
+    let Step::Done(outcome) = step else { panic!("{step:?}") };
+    assert_eq!((asked, outcome.rung), (2, Rung::Extract));
+}
+
+#[test]
+fn where_nothing_can_be_folded_the_error_says_what_to_do() {
+    let entries = long_entries();
+    let calibration = Calibration::cold();
+    let scene = |entries, upcoming_tokens| Scene {
+        view: View::of(entries, &[], 0).unwrap(),
+        budget: Budget::new(8_192, 2_048, 300).unwrap(),
+        calibration: &calibration,
+        upcoming_tokens,
+        summariser_window_tokens: 8_192,
+        policy: Policy::default(),
+    };
+    let plan = |scene| plan::plan(&scene).unwrap_err().to_string();
+    assert!(plan(scene(&entries[..4], 0)).contains("nothing to fold"));
+    assert!(plan(scene(&entries, 5_500)).contains("leaves no room for a summary"));
+}

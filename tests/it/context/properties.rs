@@ -1,0 +1,260 @@
+//! Random histories: no orphaned tool pair ever reaches a provider, and no plan parts a group.
+
+use std::collections::HashSet;
+
+use dalsegno::{
+    context::{
+        Budget, Calibration, Entry, assemble,
+        compaction::{Folding, Policy, Step, View, groups, ladder::Ladder, plan},
+        manifest::Why,
+    },
+    transcript::{Message, Role},
+};
+use proptest::prelude::*;
+
+use super::support::{calling, entries, message, parts, prose, result, seed};
+
+#[derive(Debug, Clone)]
+enum Event {
+    User(usize),
+    Assistant(usize),
+    Empty,
+    Notice,
+    System,
+    Calls(Vec<u8>),
+    Result(u8),
+    ResultWithoutId,
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        4 => (1..20_usize).prop_map(Event::User),
+        3 => (1..20_usize).prop_map(Event::Assistant),
+        1 => Just(Event::Empty),
+        1 => Just(Event::Notice),
+        1 => Just(Event::System),
+        3 => prop::collection::vec(0..6_u8, 1..4).prop_map(Event::Calls),
+        6 => (0..6_u8).prop_map(Event::Result),
+        1 => Just(Event::ResultWithoutId),
+    ]
+}
+
+fn history(events: &[Event]) -> Vec<Entry> {
+    let id = |id: &u8| format!("call_{id}");
+    let messages = events.iter().enumerate().map(|(salt, event)| match event {
+        Event::User(sentences) => message(Role::User, &prose(salt, *sentences)),
+        Event::Assistant(sentences) => message(Role::Assistant, &prose(salt, *sentences)),
+        Event::Empty => message(Role::Assistant, " "),
+        Event::Notice => message(Role::Notice, "interrupted"),
+        Event::System => message(Role::System, "obey"),
+        Event::Calls(ids) => {
+            let ids: Vec<_> = ids.iter().map(id).collect();
+            calling("", &ids.iter().map(String::as_str).collect::<Vec<_>>())
+        }
+        Event::Result(call) => result(&id(call), &prose(salt, 2)),
+        Event::ResultWithoutId => Message { tool_call_id: None, ..result("", "lost") },
+    });
+    entries(messages.collect())
+}
+
+/// What a strict provider checks.
+fn assert_sendable(messages: &[Message]) {
+    let mut index = 0;
+    let mut last_role = None;
+    while index < messages.len() {
+        let message = &messages[index];
+        assert!(matches!(message.role, Role::User | Role::Assistant), "{:?} alone", message.role);
+        assert!(
+            !(message.role == Role::User && last_role == Some(Role::User)),
+            "two user messages"
+        );
+        let results = &messages[index + 1..];
+        for (call, result) in message.tool_calls.iter().zip(results) {
+            assert_eq!(result.role, Role::Tool);
+            assert_eq!(result.tool_call_id.as_deref(), Some(call.id.as_str()));
+        }
+        assert!(results.len() >= message.tool_calls.len(), "a call has no result");
+        index += 1 + message.tool_calls.len();
+        last_role = Some(message.role);
+    }
+    assert_eq!(last_role, Some(Role::User));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    #[test]
+    fn an_assembled_context_has_no_orphaned_tool_pair(
+        events in prop::collection::vec(event(), 0..60),
+        folded in 0..60_usize,
+    ) {
+        let entries = history(&events);
+        // Any suffix, because a view may begin anywhere if rows were lost.
+        let tail = &entries[folded.min(entries.len())..];
+        let view = View::of(tail, &[], 0).unwrap();
+        let assembled = assemble(&parts(view, "go on"), &seed(), &Calibration::cold());
+        assert_sendable(&assembled.messages);
+        prop_assert!(assembled.manifest.parts.len() < 20);
+    }
+
+    #[test]
+    fn a_repair_neither_loses_nor_doubles_an_entry(events in prop::collection::vec(event(), 0..60)) {
+        let entries = history(&events);
+        let repaired = groups::repair(&entries, None);
+        let mut seen = HashSet::new();
+        for placed in &repaired.placed {
+            if let groups::Placed::Entry(entry) = placed {
+                prop_assert!(seen.insert(entry.seq));
+            }
+        }
+        for (entry, why) in &repaired.left_out {
+            prop_assert!(seen.insert(entry.seq));
+            prop_assert!(matches!(why, Why::OrphanedResult | Why::SystemInHistory | Why::Empty));
+            prop_assert!(entry.message.role != Role::User);
+        }
+        prop_assert_eq!(seen.len(), entries.len());
+    }
+
+    #[test]
+    fn a_plan_keeps_two_turns_and_whole_groups(
+        events in prop::collection::vec(event(), 0..120),
+        window in 2_000..20_000_u64,
+    ) {
+        let entries = history(&events);
+        let calibration = Calibration::cold();
+        let scene = plan::Scene {
+            view: View::of(&entries, &[], 0).unwrap(),
+            budget: Budget::new(window, Budget::default_reserve(window), 200).unwrap(),
+            calibration: &calibration,
+            upcoming_tokens: 20,
+            summariser_window_tokens: 8192,
+            policy: Policy::default(),
+        };
+        let Ok(plan) = plan::plan(&scene) else { return Ok(()) };
+        let (fold, tail) = entries.split_at(plan.fold);
+        prop_assert!(!fold.is_empty());
+        prop_assert!(tail.iter().filter(|entry| entry.message.role == Role::User).count() >= 2);
+        prop_assert!(matches!(tail[0].message.role, Role::User | Role::Notice));
+        // No group has members on both sides.
+        for group in groups::group(&entries, None).groups {
+            prop_assert!(group.last() < plan.fold || group.head >= plan.fold);
+        }
+        // Every byte of the folded part is in exactly one piece, in order.
+        let mut at = (0, 0);
+        for piece in plan.batches.iter().flat_map(|batch| &batch.pieces) {
+            prop_assert_eq!((piece.index, piece.bytes.start), at);
+            at = (piece.index, piece.bytes.end);
+            if piece.part == piece.parts {
+                prop_assert_eq!(piece.bytes.end, fold[piece.index].message.text.len());
+                at = (piece.index + 1, 0);
+            }
+        }
+        prop_assert_eq!(at, (fold.len(), 0));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    /// Whatever was said, a broken summariser stops no turn.
+    #[test]
+    fn the_extract_passes_the_gates_whenever_there_is_a_plan(
+        texts in prop::collection::vec(
+            prop_oneof![
+                any::<String>(),
+                "((PIN: )?[a-zA-Z]{1,9}[-_./:&;#@]{0,2}[0-9]{0,5}&(lt|amp|#x41);[ \n\"`“”#*]{1,3}){1,30}",
+                "(## (Goal|Open|Done)\n|I'm sorry, |```\n|<think>|[a-z]{1,8} ){1,60}",
+                (1..30_usize).prop_map(|salt| prose(salt, salt)),
+            ],
+            12..80,
+        ),
+        window in 3_000..20_000_u64,
+    ) {
+        let messages = texts.iter().enumerate().map(|(index, text)| {
+            message(if index % 2 == 0 { Role::User } else { Role::Assistant }, text)
+        });
+        let entries = entries(messages.collect());
+        let calibration = Calibration::cold();
+        let scene = plan::Scene {
+            view: View::of(&entries, &[], 0).unwrap(),
+            budget: Budget::new(window, Budget::default_reserve(window), 200).unwrap(),
+            calibration: &calibration,
+            upcoming_tokens: 20,
+            summariser_window_tokens: 8192,
+            policy: Policy::default(),
+        };
+        match Folding::begin(scene, &seed(), 1, Ladder::new(0, false)) {
+            Ok((_, step)) => prop_assert!(matches!(step, Step::Done(_)), "{:?}", step),
+            Err(plan::Error::Floor { .. } | plan::Error::NothingToFold { .. }) => {}
+            Err(error) => prop_assert!(false, "{}", error),
+        }
+    }
+}
+
+#[test]
+fn a_late_result_goes_back_to_its_call_and_a_lost_one_is_replaced() {
+    let entries = entries(vec![
+        message(Role::User, "look"),
+        calling("", &["a", "b"]),
+        result("b", "late but first"),
+        message(Role::User, "meanwhile"),
+        result("a", "later"),
+        result("a", "twice"),
+        calling("", &["c"]),
+    ]);
+    let view = View::of(&entries, &[], 0).unwrap();
+    let assembled = assemble(&parts(view, "go on"), &seed(), &Calibration::cold());
+    assert_sendable(&assembled.messages);
+    assert!(assembled.messages[2].text.contains("later"));
+    assert!(assembled.messages[3].text.contains("late but first"));
+    assert_eq!(assembled.messages[6].text, groups::INTERRUPTED_RESULT);
+    let reasons: Vec<_> = assembled.manifest.parts.iter().map(|part| part.why).collect();
+    assert!(reasons.contains(&Why::OrphanedResult));
+    assert!(reasons.contains(&Why::CompletesInterruptedCall));
+}
+
+#[test]
+fn a_prompt_that_an_interrupted_attempt_stored_is_sent_once() {
+    let entries = entries(vec![
+        message(Role::User, "write part one"),
+        message(Role::Assistant, "part one"),
+        message(Role::User, "write part two"),
+        message(Role::Notice, "The last attempt was interrupted."),
+    ]);
+    let mut parts = parts(View::of(&entries, &[], 0).unwrap(), "write part two");
+    parts.task.entry_id = entries[2].id;
+    let assembled = assemble(&parts, &seed(), &Calibration::cold());
+    let whole: String = assembled.messages.iter().map(|message| message.text.as_str()).collect();
+    assert_eq!(whole.matches("write part two").count(), 1);
+    assert!(assembled.messages.last().unwrap().text.contains("interrupted"));
+    assert!(assembled.manifest.parts.iter().any(|part| part.why == Why::IsTheTask && !part.sent));
+}
+
+#[test]
+fn a_resent_history_is_the_same_to_the_byte() {
+    let mut all = vec![message(Role::User, "a < b"), message(Role::Assistant, "yes")];
+    let first = entries(all.clone());
+    all.extend([message(Role::User, "next"), message(Role::Assistant, "done")]);
+    let second = entries(all);
+    let send = |entries: &[Entry]| {
+        let view = View::of(entries, &[], 0).unwrap();
+        assemble(&parts(view, "third"), &seed(), &Calibration::cold())
+    };
+    let (one, two) = (send(&first), send(&second));
+    assert_eq!(one.system, two.system);
+    assert_eq!(one.messages[..2], two.messages[..2]);
+}
+
+#[test]
+fn a_manifest_does_not_grow_with_the_transcript() {
+    let size = |turns: usize| {
+        let messages = (0..turns).flat_map(|turn| {
+            [message(Role::User, &prose(turn, 3)), message(Role::Assistant, &prose(turn, 9))]
+        });
+        let entries = entries(messages.collect());
+        let view = View::of(&entries, &[], 0).unwrap();
+        let assembled = assemble(&parts(view, "go on"), &seed(), &Calibration::cold());
+        serde_json::to_string(&assembled.manifest).unwrap().len()
+    };
+    assert!(size(500) as f64 / size(10) as f64 <= 1.02);
+}

@@ -1,0 +1,96 @@
+//! Requests as the tests make them, and a deadline for everything.
+
+use std::time::{Duration, Instant};
+
+use dalsegno::{
+    providers::{
+        Class, Error, Event, EventSink, Options, Outcome, Provider, Purpose, Rebuild, Request,
+        Timeouts,
+    },
+    transcript::{Message, Role},
+};
+use tokio_util::sync::CancellationToken;
+
+pub const RETRY: Class = Class::Retry { after: None };
+pub const OVERFLOW: Class = Class::Rebuild { reason: Rebuild::Overflow };
+pub const TRUNCATED: Class = Class::Rebuild { reason: Rebuild::Truncated };
+pub const POISONED: Class = Class::Rebuild { reason: Rebuild::Poisoned };
+
+/// No call of a test takes longer than this, whatever the other side does.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+pub fn message(role: Role, text: &str) -> Message {
+    Message {
+        role,
+        text: text.to_owned(),
+        tool_calls: Vec::new(),
+        tool_call_id: None,
+        tool_name: None,
+    }
+}
+
+/// A second turn: there is a history.
+pub fn request(prompt: &str) -> Request {
+    Request {
+        turn: "turn-1".to_owned(),
+        purpose: Purpose::Turn,
+        model: "qwen3:8b".to_owned(),
+        system: "You write for the client.".to_owned(),
+        messages: vec![
+            message(Role::User, "Hello."),
+            message(Role::Assistant, "Hello!"),
+            message(Role::User, prompt),
+        ],
+        window_tokens: 4096,
+        reserve_tokens: 512,
+        estimated_prompt_tokens: None,
+        options: Options::default(),
+        timeouts: Timeouts::default(),
+    }
+}
+
+/// A request with the given patience in milliseconds.
+pub fn impatient(first_byte: u64, idle: u64, total: u64) -> Request {
+    let mut request = request("Write.");
+    request.timeouts = Timeouts {
+        first_byte: Some(Duration::from_millis(first_byte)),
+        idle: Some(Duration::from_millis(idle)),
+        total: Some(Duration::from_millis(total)),
+    };
+    request
+}
+
+pub async fn ask(provider: &dyn Provider, request: Request) -> Result<Outcome, Error> {
+    let call = provider.run(request, EventSink::discard(), CancellationToken::new());
+    tokio::time::timeout(DEADLINE, call).await.expect("the call ends by itself")
+}
+
+/// The error of a call, checked to say something, and how long the call took.
+pub async fn fail(provider: &dyn Provider, request: Request) -> (Error, Duration) {
+    let began = Instant::now();
+    let error = ask(provider, request).await.expect_err("the call fails");
+    assert!(error.to_string().len() > 10, "{error:?}");
+    (error, began.elapsed())
+}
+
+pub async fn watch(
+    provider: &dyn Provider,
+    request: Request,
+) -> (Result<Outcome, Error>, Vec<Event>) {
+    let (sink, mut events) = EventSink::channel(1024);
+    let call = provider.run(request, sink, CancellationToken::new());
+    let result = tokio::time::timeout(DEADLINE, call).await.expect("the call ends by itself");
+    let mut seen = Vec::new();
+    while let Some(event) = events.recv().await {
+        seen.push(event);
+    }
+    (result, seen)
+}
+
+pub fn text_of(events: &[Event]) -> String {
+    let texts = events.iter().filter_map(|event| match event {
+        Event::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect()
+}

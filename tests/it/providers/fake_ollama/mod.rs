@@ -1,0 +1,279 @@
+//! A server that behaves as Ollama does, and misbehaves on demand.
+//!
+//! Left alone it answers: it counts tokens by its own rules, refuses or cuts a prompt that is too long as
+//! `truncate` says, loads a model again when `num_ctx` or `shift` differ, and streams JSON lines. What a [`Play`]
+//! says goes before that. It writes raw bytes to the socket, so it can break what no HTTP library lets one break.
+
+mod http;
+mod model;
+
+use std::{
+    collections::VecDeque,
+    net::SocketAddr,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use dalsegno::providers::ollama::{Config, Ollama};
+use serde_json::{Value, json};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::watch,
+    task::JoinHandle,
+};
+
+pub use self::model::{count_prompt, line};
+
+/// What a test waits for takes no longer than this.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+#[must_use]
+pub struct FakeOllama {
+    pub addr: SocketAddr,
+    pub state: Arc<State>,
+    server: JoinHandle<()>,
+}
+
+pub struct State {
+    pub version: Mutex<String>,
+    /// What `/api/show` says.
+    pub shown: Mutex<Value>,
+    pub plays: Mutex<VecDeque<Play>>,
+    /// Bodies of `/api/chat`, in order.
+    pub chats: Mutex<Vec<Value>>,
+    /// Every request, as `POST /api/chat`.
+    pub requests: Mutex<Vec<String>>,
+    pub n_loads: AtomicUsize,
+    pub n_bytes_sent: AtomicUsize,
+    loaded: Mutex<Option<(Value, Value)>>,
+    /// Calls whose client went away before the end.
+    n_gone: watch::Sender<usize>,
+}
+
+/// How one chat is answered.
+pub enum Play {
+    /// A whole answer, one line per piece.
+    Says(&'static [&'static str]),
+    /// Cuts the prompt, whatever `truncate` says.
+    IgnoresTruncate,
+    /// Status, headers and body.
+    Status(u16, &'static str, &'static str),
+    /// Closes the connection without a word.
+    HangsUp,
+    /// Accepts the call and sends no head.
+    NeverBegins,
+    /// Status 200, then these steps, each in a chunk of its own.
+    Stream(Vec<Step>),
+}
+
+pub enum Step {
+    Bytes(Vec<u8>),
+    /// Each byte in a packet of its own.
+    ByteByByte(Vec<u8>),
+    /// The same bytes over and over, up to so many in all.
+    Flood {
+        bytes: Vec<u8>,
+        n_bytes: usize,
+    },
+    /// Nothing more until the client goes away.
+    Stall,
+    /// Ends the stream as it should be ended.
+    End,
+    /// Closes the connection in the middle of the stream.
+    HangUp,
+}
+
+impl FakeOllama {
+    pub async fn start() -> Self {
+        Self::start_at("127.0.0.1:0".parse().unwrap()).await
+    }
+
+    pub async fn start_at(addr: SocketAddr) -> Self {
+        let listener = TcpListener::bind(addr).await.unwrap();
+        let addr = listener.local_addr().unwrap();
+        let state = Arc::new(State::default());
+        let server = tokio::spawn(serve(listener, Arc::clone(&state)));
+        Self { addr, state, server }
+    }
+
+    pub async fn playing(plays: impl IntoIterator<Item = Play>) -> Self {
+        let fake = Self::start().await;
+        fake.state.plays.lock().unwrap().extend(plays);
+        fake
+    }
+
+    pub fn client(&self) -> Ollama {
+        Ollama::new(config(&format!("http://{}", self.addr))).unwrap()
+    }
+
+    pub fn chats(&self) -> Vec<Value> {
+        self.state.chats.lock().unwrap().clone()
+    }
+
+    pub fn n_requests(&self, named: &str) -> usize {
+        let requests = self.state.requests.lock().unwrap();
+        requests.iter().filter(|request| *request == named).count()
+    }
+
+    /// Waits until so many clients have gone away.
+    pub async fn gone(&self, n: usize) {
+        let mut n_gone = self.state.n_gone.subscribe();
+        let gone = n_gone.wait_for(|gone| *gone >= n);
+        tokio::time::timeout(DEADLINE, gone).await.expect("the client goes away").unwrap();
+    }
+
+    /// Waits until so many chats have arrived.
+    pub async fn asked(&self, n: usize) {
+        let asked = async {
+            while self.state.chats.lock().unwrap().len() < n {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(DEADLINE, asked).await.expect("the chat arrives");
+    }
+}
+
+impl Drop for FakeOllama {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            version: Mutex::new("0.33.1".to_owned()),
+            shown: Mutex::new(json!({
+                "details": { "family": "qwen3" },
+                "model_info": { "general.architecture": "qwen3", "qwen3.context_length": 40_960 },
+                "capabilities": ["completion", "tools", "thinking"],
+            })),
+            plays: Mutex::default(),
+            chats: Mutex::default(),
+            requests: Mutex::default(),
+            n_loads: AtomicUsize::default(),
+            n_bytes_sent: AtomicUsize::default(),
+            loaded: Mutex::default(),
+            n_gone: watch::Sender::new(0),
+        }
+    }
+}
+
+pub fn config(base_url: &str) -> Config {
+    serde_json::from_value(json!({
+        "base_url": base_url,
+        "num_ctx": 4096,
+        "keep_alive_secs": 300,
+        "connect_timeout_secs": 5,
+        "first_byte_timeout_secs": 10,
+        "idle_timeout_secs": 5,
+        "total_timeout_secs": 15,
+        "breaker_failures": 5,
+        "breaker_open_secs": 1,
+        "models": [],
+    }))
+    .unwrap()
+}
+
+async fn serve(listener: TcpListener, state: Arc<State>) {
+    while let Ok((socket, _)) = listener.accept().await {
+        socket.set_nodelay(true).unwrap();
+        // A client that goes away in the middle is what many tests are about.
+        let state = Arc::clone(&state);
+        tokio::spawn(async move { _ = answer(socket, &state).await });
+    }
+}
+
+async fn answer(mut socket: TcpStream, state: &State) -> std::io::Result<()> {
+    let (named, body) = http::read_request(&mut socket).await?;
+    state.requests.lock().unwrap().push(named.clone());
+    match named.as_str() {
+        "GET /api/version" => {
+            let version = json!({ "version": *state.version.lock().unwrap() });
+            http::send_json(&mut socket, 200, &version).await
+        }
+        "POST /api/show" => {
+            let shown = state.shown.lock().unwrap().clone();
+            let status = if shown.get("error").is_some() { 404 } else { 200 };
+            http::send_json(&mut socket, status, &shown).await
+        }
+        "POST /api/chat" => {
+            let body: Value = serde_json::from_slice(&body).unwrap();
+            state.chats.lock().unwrap().push(body.clone());
+            let play = state.plays.lock().unwrap().pop_front();
+            chat(&mut socket, state, &body, play).await
+        }
+        _ => http::send(&mut socket, 404, "", "404 page not found").await,
+    }
+}
+
+async fn chat(
+    socket: &mut TcpStream,
+    state: &State,
+    body: &Value,
+    play: Option<Play>,
+) -> std::io::Result<()> {
+    let play = play.unwrap_or(Play::Says(&["A ", "good ", "answer."]));
+    match play {
+        Play::Status(status, headers, text) => http::send(socket, status, headers, text).await,
+        Play::HangsUp => Ok(()),
+        Play::NeverBegins => stall(socket, state).await,
+        Play::Stream(steps) => stream(socket, state, steps).await,
+        Play::Says(pieces) => answer_prompt(socket, state, body, pieces, false).await,
+        Play::IgnoresTruncate => answer_prompt(socket, state, body, &["Invented."], true).await,
+    }
+}
+
+async fn answer_prompt(
+    socket: &mut TcpStream,
+    state: &State,
+    body: &Value,
+    pieces: &[&str],
+    ignores_truncate: bool,
+) -> std::io::Result<()> {
+    let load = (body["options"]["num_ctx"].clone(), body["shift"].clone());
+    if state.loaded.lock().unwrap().replace(load.clone()) != Some(load) {
+        state.n_loads.fetch_add(1, Ordering::Relaxed);
+    }
+    match model::lines(body, pieces, ignores_truncate) {
+        Err(refusal) => http::send_json(socket, 400, &refusal).await,
+        Ok(lines) => {
+            let mut steps: Vec<Step> = lines.into_iter().map(Step::Bytes).collect();
+            steps.push(Step::End);
+            stream(socket, state, steps).await
+        }
+    }
+}
+
+async fn stream(socket: &mut TcpStream, state: &State, steps: Vec<Step>) -> std::io::Result<()> {
+    http::send_head(socket, 200, "transfer-encoding: chunked\r\n").await?;
+    for step in steps {
+        let sent = &state.n_bytes_sent;
+        match step {
+            Step::Bytes(bytes) => http::send_chunk(socket, &bytes, sent).await?,
+            Step::ByteByByte(bytes) => {
+                for byte in bytes {
+                    http::send_chunk(socket, &[byte], sent).await?;
+                }
+            }
+            Step::Flood { bytes, n_bytes } => {
+                for _ in 0..n_bytes / bytes.len() {
+                    http::send_chunk(socket, &bytes, sent).await?;
+                }
+            }
+            Step::Stall => return stall(socket, state).await,
+            Step::End => http::send_end(socket).await?,
+            Step::HangUp => return Ok(()),
+        }
+    }
+    Ok(())
+}
+
+async fn stall(socket: &mut TcpStream, state: &State) -> std::io::Result<()> {
+    http::closed_by_client(socket).await;
+    state.n_gone.send_modify(|n| *n += 1);
+    Ok(())
+}
