@@ -413,21 +413,21 @@ BEGIN
     taken := ARRAY(SELECT l.id FROM dalsegno.lanes AS l
                     WHERE l.id = ANY (ARRAY(SELECT j.lane_id FROM dalsegno.jobs AS j WHERE j.id = ANY (due) AND j.lane_seq IS NULL))
                     ORDER BY l.id FOR NO KEY UPDATE SKIP LOCKED);
+    -- Joined by one key each: a second condition with the whole array would make the planner look up all of it for each row.
     WITH placed AS (
-        SELECT j.id, j.lane_id, row_number() OVER (PARTITION BY j.lane_id ORDER BY j.run_at, j.id) - 1 AS place
+        SELECT j.id, j.lane_id, l.next_seq + row_number() OVER (PARTITION BY j.lane_id ORDER BY j.run_at, j.id) - 1 AS place
           FROM dalsegno.jobs AS j
+         CROSS JOIN LATERAL (SELECT l.next_seq FROM dalsegno.lanes AS l WHERE l.id = j.lane_id OFFSET 0) AS l
          WHERE j.id = ANY (due) AND j.lane_seq IS NULL AND j.lane_id = ANY (taken)
-    ), first_free AS (
-        SELECT l.id, l.next_seq FROM dalsegno.lanes AS l WHERE l.id = ANY (taken)
     ), raised AS (
         UPDATE dalsegno.lanes AS l SET next_seq = l.next_seq + p.n, used_at = clock_timestamp()
           FROM (SELECT lane_id, count(*) AS n FROM placed GROUP BY lane_id) AS p
-         WHERE l.id = p.lane_id AND l.id = ANY (taken)
+         WHERE l.id = p.lane_id
     ), changed AS (
         -- Place and state in one go: scheduled with a place would be a second head.
-        UPDATE dalsegno.jobs AS j SET lane_seq = f.next_seq + p.place, state = 'blocked', wait_reason = NULL
-          FROM placed AS p JOIN first_free AS f ON f.id = p.lane_id
-         WHERE j.id = p.id AND j.id = ANY (due)
+        UPDATE dalsegno.jobs AS j SET lane_seq = p.place, state = 'blocked', wait_reason = NULL
+          FROM placed AS p
+         WHERE j.id = p.id
         RETURNING j.queue, j.kind, j.lane_id
     ), owed AS (
         INSERT INTO dalsegno.lane_sweeps (lane_id) SELECT DISTINCT c.lane_id FROM changed AS c

@@ -11,6 +11,8 @@ mod keys;
 mod machine;
 mod model;
 mod picture;
+mod plan_data;
+mod plans;
 mod random;
 mod refusal;
 mod statements;

@@ -71,7 +71,7 @@ impl Model {
         let dead = self.dead.get(&id);
         let revived = dead.is_some_and(|dead| dead.lease == lease && dead.reason == "worker_lost");
         if revived {
-            self.retry(id);
+            self.retry(id).expect("it is dead");
         }
         Some(revived)
     }

@@ -1,0 +1,104 @@
+//! A queue so full that a plan which looks at all of it shows.
+
+use sqlx::Executor as _;
+
+use super::statements::worker_session;
+use crate::app::TestDatabase;
+
+/// How many jobs are blocked, and again how many are ready.
+const N_JOBS: i64 = if cfg!(feature = "chaos") { 1_000_000 } else { 100_000 };
+/// How many jobs each of the two workers runs.
+pub const N_RUNNING: i64 = 500;
+const N_LANES: i64 = 50_000;
+/// One works, one is lost, one has nothing to do.
+pub const WORKER: &str = "00000000-0000-0000-0000-000000000001";
+const LOST_WORKER: &str = "00000000-0000-0000-0000-000000000002";
+pub const IDLE_WORKER: &str = "00000000-0000-0000-0000-000000000003";
+
+/// Fills an empty queue, with the constraints and indexes as they are.
+///
+/// - `default`: ready jobs without groups, and some that may only run alone
+/// - `grouped`: ready jobs of a thousand groups
+/// - ten lanes with all the blocked jobs, their heads running
+/// - retries that keep their place in a lane, and jobs for later that have none; of both, a thousand are due
+pub async fn fill(database: &TestDatabase) {
+    run(database, workers_and_lanes()).await;
+    // The two halves have nothing to do with each other, and this is most of the time that the test takes.
+    tokio::join!(run(database, ready()), run(database, in_lanes()));
+    run(database, around_jobs()).await;
+}
+
+async fn run(database: &TestDatabase, statements: Vec<String>) {
+    let mut conn = worker_session(database).await;
+    conn.execute("SET statement_timeout = 0").await.unwrap();
+    for statement in statements {
+        conn.execute(sqlx::AssertSqlSafe(statement)).await.unwrap();
+    }
+}
+
+fn workers_and_lanes() -> Vec<String> {
+    vec![
+        format!(
+            "INSERT INTO dalsegno.workers (id, lease_until, slots, queues, kinds, renewing_since)
+             SELECT id::uuid, now() + until::interval, {N_RUNNING}, '{{default,grouped}}', '{{k}}', now() - interval '1 day'
+               FROM (VALUES ('{WORKER}', '1 day'), ('{LOST_WORKER}', '-1 minute'), ('{IDLE_WORKER}', '1 day')) AS w (id, until)"
+        ),
+        format!(
+            "INSERT INTO dalsegno.lanes (key, next_seq) SELECT 'lane-' || i, {N_JOBS} FROM generate_series(1, {N_LANES}) AS i"
+        ),
+    ]
+}
+
+fn ready() -> Vec<String> {
+    let (n_plain, n_grouped) = (N_JOBS * 8 / 10, N_JOBS * 2 / 10);
+    vec![
+        format!(
+            "INSERT INTO dalsegno.jobs (run_at, state, queue, kind)
+             SELECT now() - interval '1 hour' + i * interval '1 ms', 'ready', 'default', 'k' FROM generate_series(1, {n_plain}) AS i"
+        ),
+        format!(
+            "INSERT INTO dalsegno.jobs (run_at, state, queue, kind, group_key)
+             SELECT now() - interval '1 hour' + i * interval '1 ms', 'ready', 'grouped', 'k', 'group-' || i % 1000
+               FROM generate_series(1, {n_grouped}) AS i"
+        ),
+        "INSERT INTO dalsegno.jobs (run_at, state, queue, kind, crash_count)
+         SELECT now(), 'ready', 'default', 'k', 2 FROM generate_series(1, 100)"
+            .to_owned(),
+    ]
+}
+
+fn in_lanes() -> Vec<String> {
+    vec![
+        format!(
+            "INSERT INTO dalsegno.jobs (run_at, state, queue, kind, lane_id, lane_seq)
+             SELECT now(), 'blocked', 'default', 'k', 1 + i % 10, 2 + i / 10 FROM generate_series(0, {N_JOBS} - 1) AS i"
+        ),
+        format!(
+            "INSERT INTO dalsegno.jobs (run_at, state, queue, kind, lane_id, lane_seq, lease, worker_id, claimed_at, attempt)
+             SELECT now(), 'running', 'default', 'k', i, 1, nextval('dalsegno.leases'),
+                    CASE i % 2 WHEN 0 THEN '{WORKER}' ELSE '{LOST_WORKER}' END::uuid, now(), 1
+               FROM generate_series(1, 2 * {N_RUNNING}) AS i"
+        ),
+        "INSERT INTO dalsegno.jobs (run_at, state, queue, kind, lane_id, lane_seq, wait_reason)
+         SELECT now() + (i - 1000) * interval '1 s', 'scheduled', 'default', 'k', 5000 + i, 1, 'retry'
+           FROM generate_series(1, 40000) AS i"
+            .to_owned(),
+        format!(
+            "INSERT INTO dalsegno.jobs (run_at, state, queue, kind, lane_id, wait_reason)
+             SELECT now() + (i - 1000) * interval '1 s', 'scheduled', 'default', 'k', i, 'later' FROM generate_series(1, {N_LANES}) AS i"
+        ),
+    ]
+}
+
+/// Payloads for whatever can run; nothing here reads those of blocked jobs.
+fn around_jobs() -> Vec<String> {
+    [
+        "INSERT INTO dalsegno.job_payloads (job_id, payload) SELECT id, '{}' FROM dalsegno.jobs WHERE state <> 'blocked'",
+        "INSERT INTO dalsegno.runs (job_id, lease, attempt, outcome, queue, kind)
+         SELECT -i, -i, 1, CASE WHEN i > 500 THEN 'done' ELSE 'lost' END, 'default', 'k' FROM generate_series(1, 50000) AS i",
+        "INSERT INTO dalsegno.lane_sweeps (lane_id) SELECT i FROM generate_series(1, 1000) AS i",
+        "ANALYZE",
+    ]
+    .map(str::to_owned)
+    .to_vec()
+}

@@ -1,0 +1,183 @@
+//! The plans of the statements, as a worker's prepared statements have them, beside a million of blocked and a million of
+//! ready jobs; in the normal run, a tenth of each.
+//!
+//! A plan that is right on a small table and wrong on a large one is the usual way in which a queue dies. Three things
+//! are asserted of each statement: its plan reads no large table as a whole and joins none by hash or merge; running it
+//! touches few rows, also in the functions it calls, which no EXPLAIN shows; and running it again is quick.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use sqlx::{PgConnection, Row as _};
+
+use super::{
+    plan_data::{self, IDLE_WORKER, N_RUNNING, WORKER},
+    statements::{
+        CLAIM, CLAIM_ALONE, END_CANCELLED, END_DONE, END_FAIL, END_RETRY, END_SNOOZE, GIVE_BACK,
+        LANE_AUDIT, LANE_SWEEP, PROMOTE, RESCUE, UNMARK_CRASHES, WORKER_RENEW, worker_session,
+    },
+};
+use crate::app::TestDatabase;
+
+const LARGE: [&str; 4] = ["jobs", "job_payloads", "lanes", "runs"];
+/// Generous: the slowest takes some ten milliseconds. What grows with the queue is found by the rows it reads.
+const QUICK: Duration = Duration::from_secs(2);
+
+struct Look {
+    name: &'static str,
+    sql: &'static str,
+    arguments: String,
+    /// Rows that it may read from all large tables together.
+    max_rows: i64,
+    /// Rows that it has to answer; a statement that does nothing has a plan too.
+    min_answers: usize,
+}
+
+#[tokio::test]
+async fn no_statement_looks_at_the_whole_queue() {
+    let database = TestDatabase::migrated().await;
+    let begun = Instant::now();
+    plan_data::fill(&database).await;
+    println!("filled in {:?}", begun.elapsed());
+    let mut conn = worker_session(&database).await;
+    let mut findings = Vec::new();
+    for look in looks(&mut conn).await {
+        findings.extend(look.at(&mut conn).await);
+    }
+    assert!(findings.is_empty(), "{findings:#?}");
+}
+
+async fn looks(conn: &mut PgConnection) -> Vec<Look> {
+    let (ids, leases) = running_of(conn, WORKER).await;
+    let (id, lease) = (ids[0], leases[0]);
+    let (ids, leases) = (array(&ids), array(&leases));
+    let claim = |n: i64, queue: &str, after: &str| {
+        format!("{n}, '{{{queue}}}', '{WORKER}', -1::smallint, '-infinity', 0, '{after}', '{{k}}'")
+    };
+    let floored = format!(
+        "500, '{{default}}', '{WORKER}', 100::smallint, now() - interval '59 minutes', 0, '', '{{k}}'"
+    );
+    let excused = array(&(1..=N_RUNNING).map(|i| -i).collect::<Vec<_>>());
+    let look = |name, sql, arguments, max_rows, min_answers| Look {
+        name,
+        sql,
+        arguments,
+        max_rows,
+        min_answers,
+    };
+    vec![
+        look("claim of 500", CLAIM, claim(500, "default", ""), 3_000, 500),
+        look("claim of 1", CLAIM, claim(1, "default", ""), 12, 1),
+        look("claim above a floor", CLAIM, floored, 3_000, 500),
+        look("claim of 500 by turns", CLAIM, claim(500, "grouped", ""), 5_000, 500),
+        look("claim of 1 by turns", CLAIM, claim(1, "grouped", "group-999"), 150, 1),
+        look("claim of an empty queue", CLAIM, claim(1, "nobody", ""), 10, 0),
+        look("claim alone", CLAIM_ALONE, format!("'{{default}}', '{IDLE_WORKER}', '{{k}}'"), 10, 1),
+        look("end 500", END_DONE, format!("{ids}, {leases}"), 4_000, 500),
+        look("end 1", END_DONE, format!("'{{{id}}}', '{{{lease}}}'"), 15, 1),
+        look("retry", END_RETRY, format!("{id}, {lease}, 'e', 1, 60, NULL"), 10, 1),
+        look("snooze", END_SNOOZE, format!("{id}, {lease}, NULL, 60, 'r'"), 10, 1),
+        look("fail", END_FAIL, format!("{id}, {lease}, 'failed', 'e', false"), 10, 1),
+        look("fail and hold", END_FAIL, format!("{id}, {lease}, 'failed', 'e', true"), 10, 1),
+        look("end cancelled", END_CANCELLED, format!("{id}, {lease}, NULL"), 10, 1),
+        look("give back 500", GIVE_BACK, format!("{ids}, {leases}, 'drain'"), 2_000, 500),
+        look("renew", WORKER_RENEW, format!("'{WORKER}', 30, {ids}, {leases}"), 1_000, 1),
+        look("rescue 500", RESCUE, format!("'{WORKER}', 30, 2, 1000"), 3_000, 500),
+        look("excuse 500", UNMARK_CRASHES, format!("{excused}, {excused}"), 1_000, 500),
+        look("promote 1,000", PROMOTE, "1000".to_owned(), 30_000, 1),
+        look("sweep 1,000 lanes", LANE_SWEEP, "1000".to_owned(), 6_000, 1),
+        look("audit 1,000 lanes", LANE_AUDIT, "0, 1000".to_owned(), 60, 1),
+    ]
+}
+
+impl Look {
+    /// What is wrong with it.
+    async fn at(&self, conn: &mut PgConnection) -> Vec<String> {
+        run(conn, &format!("PREPARE looked_at AS {}", self.sql)).await;
+        let execute = format!("EXECUTE looked_at ({})", self.arguments);
+        let mut findings = Vec::new();
+        run(conn, "BEGIN").await;
+        let plan = run(conn, &format!("EXPLAIN (FORMAT JSON) {execute}")).await;
+        let plan: Value = plan[0].get(0);
+        check_plan(&plan[0]["Plan"], &mut findings);
+        run(conn, &execute).await;
+        run(conn, "ROLLBACK").await;
+
+        run(conn, "BEGIN").await;
+        let before = rows_read(conn).await;
+        let begun = Instant::now();
+        let n_answers = run(conn, &execute).await.len();
+        let took = begun.elapsed();
+        let after = rows_read(conn).await;
+        run(conn, "ROLLBACK").await;
+        run(conn, "DEALLOCATE looked_at").await;
+        if took > QUICK {
+            findings.push(format!("took {took:?}"));
+        }
+        let n_rows = after.0 - before.0;
+        if n_rows > self.max_rows {
+            findings.push(format!("read {n_rows} rows"));
+        }
+        if after.1 > before.1 {
+            findings.push(format!("read {} tables as a whole", after.1 - before.1));
+        }
+        if n_answers < self.min_answers {
+            findings.push(format!("answered {n_answers} rows"));
+        }
+        println!("{}: {took:?}, {n_rows} rows read", self.name);
+        findings.iter().map(|finding| format!("{}: {finding}", self.name)).collect()
+    }
+}
+
+/// Nodes that grow with the queue.
+fn check_plan(node: &Value, findings: &mut Vec<String>) {
+    let kind = node["Node Type"].as_str().unwrap_or_default();
+    let mut relations = Vec::new();
+    relations_of(node, &mut relations);
+    let joins = ["Hash Join", "Merge Join"].contains(&kind);
+    if (joins || kind == "Seq Scan") && !relations.is_empty() {
+        findings.push(format!("{kind} over {relations:?}"));
+    }
+    for child in node["Plans"].as_array().into_iter().flatten() {
+        check_plan(child, findings);
+    }
+}
+
+/// The large tables that a node takes rows from, itself or through its inputs. What is computed beside it, once, is no input.
+fn relations_of(node: &Value, relations: &mut Vec<String>) {
+    if let Some(name) = node["Relation Name"].as_str().filter(|name| LARGE.contains(name)) {
+        relations.push(name.to_owned());
+    }
+    for child in node["Plans"].as_array().into_iter().flatten() {
+        let beside =
+            ["InitPlan", "SubPlan"].map(Value::from).contains(&child["Parent Relationship"]);
+        if !beside {
+            relations_of(child, relations);
+        }
+    }
+}
+
+/// Rows that the session has read from the large tables since its counts were last sent away, which does not happen
+/// inside a transaction; and how often it has read such a table as a whole.
+async fn rows_read(conn: &mut PgConnection) -> (i64, i64) {
+    let sql = "SELECT coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::bigint, coalesce(sum(seq_scan), 0)::bigint
+                 FROM pg_stat_xact_user_tables WHERE schemaname = 'dalsegno' AND relname = ANY ($1)";
+    sqlx::query_as(sql).bind(LARGE.as_slice()).fetch_one(conn).await.unwrap()
+}
+
+async fn running_of(conn: &mut PgConnection, worker: &str) -> (Vec<i64>, Vec<i64>) {
+    let sql = "SELECT id, lease FROM dalsegno.jobs WHERE state = 'running' AND worker_id = $1::uuid ORDER BY id";
+    let rows: Vec<(i64, i64)> = sqlx::query_as(sql).bind(worker).fetch_all(conn).await.unwrap();
+    assert_eq!(rows.len() as i64, N_RUNNING);
+    rows.into_iter().unzip()
+}
+
+fn array(numbers: &[i64]) -> String {
+    let numbers: Vec<String> = numbers.iter().map(i64::to_string).collect();
+    format!("'{{{}}}'", numbers.join(","))
+}
+
+async fn run(conn: &mut PgConnection, sql: &str) -> Vec<sqlx::postgres::PgRow> {
+    let ran = sqlx::raw_sql(sqlx::AssertSqlSafe(sql.to_owned())).fetch_all(conn).await;
+    ran.unwrap_or_else(|error| panic!("{error}: {sql}"))
+}
