@@ -32,7 +32,9 @@ const BATCH: i32 = 1_000;
 /// How long a job whose worker was lost waits before it is tried again; four times as long the second time.
 const CRASH_BACKOFF_SECS: f64 = 2.0;
 
-const RESCUE_EVERY: Duration = Duration::from_secs(5);
+/// Lost workers are looked for this often in the time of a lease, but not more often than promotions are.
+const RESCUES_PER_LEASE: u32 = 6;
+const RESCUE_AT_LEAST_EVERY: Duration = Duration::from_secs(5);
 const TIDY_EVERY: Duration = Duration::from_secs(15);
 const AUDIT_EVERY: Duration = Duration::from_secs(60);
 
@@ -62,7 +64,7 @@ impl Upkeep {
         let now = Instant::now();
         let mut diary = Diary {
             promote_at: now,
-            rescue_at: now + pace::jittered(RESCUE_EVERY),
+            rescue_at: now + self.rescue_pause(),
             tidy_at: now + pace::jittered(TIDY_EVERY),
             audit_at: now + pace::jittered(AUDIT_EVERY),
             audited_to: 0,
@@ -98,7 +100,7 @@ impl Upkeep {
         }
         if now >= diary.rescue_at {
             self.rescue().await?;
-            diary.rescue_at = now + pace::jittered(RESCUE_EVERY);
+            diary.rescue_at = now + self.rescue_pause();
         }
         if now >= diary.tidy_at {
             self.tidy().await?;
@@ -129,6 +131,13 @@ impl Upkeep {
             .next_run_in_secs
             .map(|secs| Duration::from_secs_f64(secs.clamp(0.005, 3_600.0)));
         Ok(next_due.map_or(usual, |next| next.min(usual)))
+    }
+
+    /// Who asks for a short lease wants lost workers to be noticed soon.
+    fn rescue_pause(&self) -> Duration {
+        let usual = Duration::from_secs(self.config.upkeep_secs.into());
+        let share = self.config.lease() / RESCUES_PER_LEASE;
+        pace::jittered(share.max(usual).min(RESCUE_AT_LEAST_EVERY))
     }
 
     async fn rescue(&mut self) -> Result<(), link::Error> {

@@ -222,7 +222,7 @@ mod forged {
             let (lane, lease) = (Some("a".to_owned()), id * 10);
             let (began, ended) = (at(id * 10), at(id * 10 + 5));
             let kind = "trial.note".to_owned();
-            journal.enqueued.push(Enqueued { job_id: id, lane: lane.clone(), lane_no: id, kind });
+            journal.enqueued.push(Enqueued { job_id: id, kind });
             journal.starts.push(Start { job_id: id, lease, worker: 7, started_at: began });
             let what = "done".to_owned();
             journal.effects.push(Effect {
@@ -277,14 +277,7 @@ mod forged {
         });
         assert_found("\"done\", \"live\"", |journal| {
             let state = "ready".to_owned();
-            journal.live.push(Live {
-                id: 1,
-                state,
-                wait_reason: None,
-                attempt: 0,
-                crash_count: 0,
-                lease: None,
-            });
+            journal.live.push(Live { id: 1, state, attempt: 0, crash_count: 0, lease: None });
         });
         assert_found("died with their workers", |journal| {
             journal.runs.remove(1);

@@ -49,7 +49,7 @@ async fn clocks_an_hour_apart_take_no_lease_and_keep_no_job_waiting() {
     // Longer than a lease, so that a clock which is believed costs the run; and waits that are due by the database.
     for lane in 0..8 {
         let lane = format!("lane {lane}");
-        trial.note(Some(&lane), Note { millis: 4_000, ..Note::default() }).await;
+        trial.note(Some(&lane), Note { millis: 3_500, ..Note::default() }).await;
         let note = Note { millis: 10, failures: 1, snoozes: 1, ..Note::default() };
         trial.note(Some(&lane), note).await;
     }
@@ -71,4 +71,5 @@ async fn clocks_an_hour_apart_take_no_lease_and_keep_no_job_waiting() {
     victim.signal(Signal::KILL);
     trial.settle(&mut crew, 0, RECOVERY).await;
     trial.check(&Expected { lost_runs: 1, ..Expected::default() }).await;
+    trial.end().await;
 }

@@ -48,6 +48,7 @@ pub async fn terminate_backends(n_rounds: usize) {
     assert_eq!(crew.n_replaced, 0, "a worker ended:\n{}", crew.logs());
     trial.check(&Expected::default()).await;
     pick_up_by_notification(&trial, &mut crew).await;
+    trial.end().await;
 }
 
 /// Both workers are asleep until somebody calls; the call has to arrive.
@@ -62,5 +63,5 @@ async fn pick_up_by_notification(trial: &Trial, crew: &mut Crew<'_>) {
 
 #[tokio::test]
 async fn ended_connections_come_back_and_cost_no_run() {
-    terminate_backends(3).await;
+    terminate_backends(2).await;
 }

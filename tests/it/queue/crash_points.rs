@@ -1,6 +1,6 @@
 //! The worker dies at each named place of claim, run and end.
 
-use std::os::unix::process::ExitStatusExt as _;
+use std::{os::unix::process::ExitStatusExt as _, time::Duration};
 
 use dalsegno::jobs::trial::{Note, NoteEnd};
 use futures_util::future::join_all;
@@ -24,7 +24,8 @@ const POINTS: [&str; 7] = [
 
 /// A lane of three jobs, of which one fails first, and two jobs without a lane, of which one snoozes first.
 async fn enqueue(trial: &Trial, end: NoteEnd) {
-    let note = Note { millis: 200, end, ..Note::default() };
+    // Longer than a heartbeat, so that the first renewal finds them running.
+    let note = Note { millis: 1_200, end, ..Note::default() };
     trial.note(Some("a"), note.clone()).await;
     trial.note(Some("a"), Note { failures: 1, ..note.clone() }).await;
     trial.note(Some("a"), note.clone()).await;
@@ -32,7 +33,7 @@ async fn enqueue(trial: &Trial, end: NoteEnd) {
     trial.note(None, note).await;
 }
 
-async fn die_at(point: &str, end: NoteEnd) {
+async fn die_at(point: &str, end: NoteEnd) -> Trial {
     let trial = Trial::new().await;
     let mut expected = Expected { lost_runs: SLOTS, ..Expected::default() };
     if point == "after_rescue" {
@@ -50,25 +51,28 @@ async fn die_at(point: &str, end: NoteEnd) {
         .unwrap();
         expected.lost_runs += 1;
     }
-    let mut armed = Worker::start(&trial, &[("DALSEGNO_QUEUE__CRASH_AT", point)]);
     if point != "after_rescue" {
         enqueue(&trial, end).await;
     }
+    let mut armed = Worker::start(&trial, &[("DALSEGNO_QUEUE__CRASH_AT", point)]);
     let died = armed.ended(RECOVERY).await;
     assert_eq!(died.signal(), Some(Signal::ABORT.as_raw()), "at {point}:\n{}", armed.log());
     let mut crew = Crew::start(&trial, 1, &[]);
-    trial.settle(&mut crew, 0, RECOVERY).await;
+    // The work itself takes four seconds.
+    trial.settle(&mut crew, 0, RECOVERY + Duration::from_secs(7)).await;
     assert_eq!(crew.n_replaced, 0, "{}", crew.logs());
     println!("{point}, {end:?}: {} runs lost", trial.check(&expected).await.n_runs("lost"));
+    drop(crew);
+    trial.end().await;
+    // Dropped by the caller when all are ready: its drop blocks.
+    trial
 }
 
 #[tokio::test]
 async fn a_worker_that_dies_at_any_point_loses_and_doubles_nothing() {
-    join_all(POINTS.map(|point| die_at(point, NoteEnd::Own))).await;
-}
-
-#[tokio::test]
-async fn a_worker_that_dies_while_it_writes_ends_of_others_loses_and_doubles_nothing() {
-    let points = ["before_end", "after_end_write_before_commit", "after_commit"];
-    join_all(points.map(|point| die_at(point, NoteEnd::Batched))).await;
+    let own = POINTS.map(|point| (point, NoteEnd::Own));
+    // Ends that the worker writes for its handlers pass the same points elsewhere.
+    let ends = ["before_end", "after_end_write_before_commit", "after_commit"];
+    let batched = ends.map(|point| (point, NoteEnd::Batched));
+    join_all(own.into_iter().chain(batched).map(|(point, end)| die_at(point, end))).await;
 }

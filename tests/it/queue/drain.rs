@@ -38,6 +38,7 @@ async fn short_jobs_end_in_a_drain_and_none_runs_again() {
     trial.settle(&mut crew, 0, RECOVERY).await;
     let journal = trial.check(&Expected::default()).await;
     assert_eq!(journal.starts.len(), n_jobs, "a job ran again");
+    trial.end().await;
 }
 
 /// Ends a worker with two long jobs by as many signals, and returns how long it took.
@@ -66,6 +67,7 @@ async fn end_with_long_jobs(n_signals: usize, drain_secs: &str) -> Duration {
         let state = (job.state.as_str(), job.attempt, job.crash_count);
         assert_eq!(state, ("ready", 0, 0), "given back unburned");
     }
+    trial.end().await;
     took
 }
 

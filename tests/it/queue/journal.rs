@@ -20,8 +20,6 @@ pub struct Journal {
 #[derive(Debug, Clone, FromRow)]
 pub struct Enqueued {
     pub job_id: i64,
-    pub lane: Option<String>,
-    pub lane_no: i64,
     pub kind: String,
 }
 
@@ -70,7 +68,6 @@ pub struct Dead {
 pub struct Live {
     pub id: i64,
     pub state: String,
-    pub wait_reason: Option<String>,
     pub attempt: i16,
     pub crash_count: i16,
     pub lease: Option<i64>,
@@ -80,7 +77,7 @@ impl Journal {
     pub async fn read(pool: &PgPool) -> Self {
         let refusals = sqlx::query_as("SELECT job_id, lease FROM trial.refusals");
         Self {
-            enqueued: rows(pool, "SELECT * FROM trial.enqueued ORDER BY job_id").await,
+            enqueued: rows(pool, "SELECT job_id, kind FROM trial.enqueued ORDER BY job_id").await,
             starts: rows(pool, "SELECT * FROM trial.starts ORDER BY started_at").await,
             effects: rows(pool, "SELECT * FROM trial.effects ORDER BY started_at, ended_at").await,
             refusals: refusals.fetch_all(pool).await.unwrap(),
@@ -92,7 +89,7 @@ impl Journal {
             dead: rows(pool, "SELECT id, reason, error FROM dalsegno.dead_jobs").await,
             live: rows(
                 pool,
-                "SELECT id, state::text, wait_reason::text, attempt::int2, crash_count::int2, lease FROM dalsegno.jobs ORDER BY id",
+                "SELECT id, state::text, attempt::int2, crash_count::int2, lease FROM dalsegno.jobs ORDER BY id",
             )
             .await,
         }

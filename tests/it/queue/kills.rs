@@ -62,6 +62,7 @@ pub async fn kill_at_random(faults: Duration) {
         journal.n_runs("lost"),
         quiet.elapsed()
     );
+    trial.end().await;
 }
 
 #[tokio::test]

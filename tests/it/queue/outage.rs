@@ -88,7 +88,7 @@ pub async fn kill_postgres(away: Duration, settings: &[(&str, &str)], lost_runs:
     assert_eq!(crew.n_replaced, 0, "a worker ended:\n{}", crew.logs());
     trial.check(&Expected { lost_runs, ..Expected::default() }).await;
     drop(crew);
-    drop(trial);
+    trial.end().await;
     postgres.stop().await.unwrap();
 }
 

@@ -70,6 +70,9 @@ pub async fn cut_off(leases: u32) {
     .await;
     println!("worked again {:?} after the network did", healed.elapsed());
     trial.check(&Expected::default()).await;
+    drop(cut);
+    proxy.end().await;
+    trial.end().await;
 }
 
 #[tokio::test]
@@ -78,8 +81,7 @@ async fn a_worker_that_is_cut_off_stops_before_its_lease_ends_and_comes_back() {
 }
 
 /// Only the listening connection is half open: polling goes on, and the listener finds out.
-#[tokio::test]
-async fn a_half_open_listener_is_found_out_and_meanwhile_work_is_picked_up() {
+async fn freeze_listener() -> Trial {
     let trial = Trial::new().await;
     let options = trial.pool.connect_options();
     let proxy = Proxy::start(&options).await;
@@ -105,11 +107,15 @@ async fn a_half_open_listener_is_found_out_and_meanwhile_work_is_picked_up() {
     // The idle poll of a trial, and what a busy machine adds.
     assert!(slowest < Duration::from_secs(3), "{slowest:?}");
     trial.check(&Expected::default()).await;
+    drop(crew);
+    proxy.end().await;
+    trial.end().await;
+    // Dropped by the caller when all are ready: its drop blocks.
+    trial
 }
 
 /// A connection of one part never answers again, while others do.
-#[tokio::test]
-async fn a_half_open_heartbeat_or_claimer_is_replaced() {
+async fn freeze_heartbeat_and_claimer() -> Trial {
     let trial = Trial::new().await;
     let options = trial.pool.connect_options();
     let proxy = Proxy::start(&options).await;
@@ -130,4 +136,14 @@ async fn a_half_open_heartbeat_or_claimer_is_replaced() {
     let expected = Expected { live: [sleeper].into(), ..Expected::default() };
     let journal = trial.check(&expected).await;
     assert_eq!(journal.starts.len(), 2, "the sleeper was disturbed");
+    drop(crew);
+    proxy.end().await;
+    trial.end().await;
+    // Dropped by the caller when all are ready: its drop blocks.
+    trial
+}
+
+#[tokio::test]
+async fn half_open_connections_are_found_out_and_meanwhile_work_is_picked_up() {
+    tokio::join!(freeze_listener(), freeze_heartbeat_and_claimer());
 }

@@ -57,6 +57,7 @@ async fn a_job_that_kills_its_worker_is_dead_after_three_and_its_neighbours_fini
         start.worker == last.worker && run.ended_at > last.started_at
     });
     assert_eq!(with_it.count(), 1, "it had company");
+    trial.end().await;
 }
 
 #[tokio::test]
@@ -77,5 +78,6 @@ async fn a_payload_that_nobody_can_read_is_one_dead_job() {
     let journal = trial.check(&Expected { dead, ..Expected::default() }).await;
     let runs = journal.runs.iter().filter(|run| run.job_id == unreadable);
     assert_eq!(runs.count(), 1, "dead at once");
-    assert!(journal.dead[0].error.as_ref().unwrap().contains("millis"), "{:?}", journal.dead);
+    assert!(journal.dead[0].error.as_ref().unwrap().contains("trial.note"), "{:?}", journal.dead);
+    trial.end().await;
 }

@@ -15,7 +15,7 @@ use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
     net::{TcpListener, TcpStream, UnixStream},
     sync::watch,
-    task::{AbortHandle, JoinSet},
+    task::{JoinHandle, JoinSet},
 };
 
 /// Which connections are silent.
@@ -26,13 +26,13 @@ struct Silence {
     frozen: Vec<(String, usize)>,
 }
 
-/// A running proxy. Its connections break when it is dropped.
+/// A running proxy.
 pub struct Proxy {
     address: SocketAddr,
     silence: Arc<watch::Sender<Silence>>,
     /// The names of the connections, in the order in which they were made.
     names: Arc<Mutex<Vec<String>>>,
-    accepting: AbortHandle,
+    accepting: JoinHandle<()>,
 }
 
 /// Where the server listens.
@@ -66,7 +66,7 @@ impl Proxy {
                 ));
             }
         });
-        Self { address, silence, names, accepting: accepting.abort_handle() }
+        Self { address, silence, names, accepting }
     }
 
     /// The address of the database behind the proxy.
@@ -99,16 +99,17 @@ impl Proxy {
         frozen.len()
     }
 
+    /// Breaks all connections, and returns when they are broken.
+    pub async fn end(self) {
+        self.accepting.abort();
+        // It was just told to be cut off; that is no failure.
+        let _ = self.accepting.await;
+    }
+
     /// How many connections of this name were ever made.
     pub fn n_made(&self, name: &str) -> usize {
         let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         names.iter().filter(|known| *known == name).count()
-    }
-}
-
-impl Drop for Proxy {
-    fn drop(&mut self) {
-        self.accepting.abort();
     }
 }
 

@@ -44,6 +44,7 @@ pub async fn stop_and_continue(leases: u32) {
     })
     .await;
     trial.check(&Expected { lost_runs: 1, ..Expected::default() }).await;
+    trial.end().await;
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ use std::{
 
 use sqlx::PgPool;
 use tokio::{task::JoinHandle, time::Instant};
+use tokio_util::sync::CancellationToken;
 
 /// How long after the end of a lease, or after the moment that it became due, something may wait to be moved.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -30,7 +31,8 @@ const STUCK: &str = "
 
 /// A look every quarter of a second.
 pub struct Watch {
-    task: JoinHandle<()>,
+    stop: CancellationToken,
+    task: Mutex<Option<JoinHandle<()>>>,
     seen: Arc<Mutex<Vec<String>>>,
 }
 
@@ -38,9 +40,11 @@ impl Watch {
     pub fn begin(pool: PgPool) -> Self {
         let seen = Arc::<Mutex<Vec<String>>>::default();
         let found = Arc::clone(&seen);
+        let stop = CancellationToken::new();
+        let stopped = stop.clone();
         let task = tokio::spawn(async move {
             let mut since: HashMap<String, Instant> = HashMap::new();
-            loop {
+            while !stopped.is_cancelled() {
                 let stuck: Result<Vec<String>, _> =
                     sqlx::query_scalar(STUCK).fetch_all(&pool).await;
                 let now = Instant::now();
@@ -55,10 +59,10 @@ impl Watch {
                         }
                     }
                 }
-                tokio::time::sleep(PAUSE).await;
+                let _ = tokio::time::timeout(PAUSE, stopped.cancelled()).await;
             }
         });
-        Self { task, seen }
+        Self { stop, task: Mutex::new(Some(task)), seen }
     }
 
     /// What lasted too long.
@@ -66,7 +70,12 @@ impl Watch {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub fn end(&self) {
-        self.task.abort();
+    /// Stops looking, after the look that is under way.
+    pub async fn end(&self) {
+        self.stop.cancel();
+        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(task) = task {
+            task.await.unwrap();
+        }
     }
 }
