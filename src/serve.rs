@@ -36,6 +36,10 @@ pub enum Error {
     Http(#[from] http::Error),
     #[error(transparent)]
     Worker(#[from] worker::Error),
+    #[error(
+        "running work did not stop within {waited_secs} s and was dropped; its leases run out by themselves"
+    )]
+    StopTimeout { waited_secs: u64 },
     #[error("the address of the listener cannot be read")]
     Address(#[source] std::io::Error),
 }
@@ -54,8 +58,12 @@ pub async fn serve(
         opened => opened?,
     };
     let served = run(config, &database, telemetry, shutdown, listener, announce).await;
-    database.close().await;
-    served
+    let closed = database.close().await;
+    match served {
+        Err(Error::Database(db::Error::Stopped)) => {}
+        served => served?,
+    }
+    Ok(closed?)
 }
 
 async fn run(
@@ -66,7 +74,8 @@ async fn run(
     listener: TcpListener,
     announce: impl FnOnce(&Ready),
 ) -> Result<(), Error> {
-    prepare_schema(&config, database).await?;
+    let prepared = shutdown.soft.run_until_cancelled(prepare_schema(&config, database)).await;
+    prepared.ok_or(db::Error::Stopped)??;
     let ready = Ready {
         version: env!("CARGO_PKG_VERSION"),
         address: format!("http://{}", listener.local_addr().map_err(Error::Address)?),
@@ -81,8 +90,9 @@ async fn run(
         pool: database.pool.clone(),
         clock: Arc::new(SystemClock),
         metrics: telemetry.metrics.clone(),
-        shutdown,
+        shutdown: shutdown.clone(),
     };
+    let stop_timeout = app.config.shutdown.stop_timeout();
     tracing::info!(address = ready.address, database = ready.database, "ready");
     announce(&ready);
     let pools = [Pool::Turns, Pool::Upkeep].map(|pool| {
@@ -95,7 +105,10 @@ async fn run(
         }
     });
     let [turns, upkeep] = pools;
-    let (served, turns, upkeep) = tokio::join!(http::run(app, listener), turns, upkeep);
+    let all = Box::pin(async { tokio::join!(http::run(app, listener), turns, upkeep) });
+    let ended = shutdown.until_stop_timeout(stop_timeout, all).await;
+    let (served, turns, upkeep) =
+        ended.ok_or(Error::StopTimeout { waited_secs: stop_timeout.as_secs() })?;
     tracing::info!("stopped");
     served?;
     turns?;

@@ -1,7 +1,8 @@
-//! Two-step shutdown: the first signal asks, the second insists.
+//! Two-step shutdown: the first signal asks, the second insists. A third one leaves everything as it is.
 //!
 //! `soft`: take no new work, let running work end. `hard`: stop waiting for it. `hard` implies `soft`, and
-//! `drain_timeout_secs` after `soft` the hard step comes by itself. Whoever runs work holds a clone.
+//! `drain_timeout_secs` after `soft` the hard step comes by itself. `stop_timeout_secs` after `hard`, what is
+//! still there is dropped. Whoever runs work holds a clone.
 
 use std::{future::Future, time::Duration};
 
@@ -51,8 +52,9 @@ impl Shutdown {
         Self { soft: hard.child_token(), hard }
     }
 
-    /// Turns signals of the process into the two steps, until the hard one is reached.
-    pub async fn on_signals(self, drain_timeout: Duration) -> std::io::Result<()> {
+    /// Turns signals of the process into the two steps. Returns at the third signal: whoever sends that one does
+    /// not want to wait for anything any more.
+    pub async fn on_signals(&self, drain_timeout: Duration) -> std::io::Result<()> {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut next = async || {
@@ -72,11 +74,29 @@ impl Shutdown {
             () = self.hard.cancelled() => {}
         }
         self.hard.cancel();
+        let name = next().await;
+        tracing::warn!(signal = name, "third signal: leaving at once");
         Ok(())
     }
 
     /// Runs `work` until it ends, or until the hard step; `None` when it was cut off.
     pub async fn until_hard<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         self.hard.run_until_cancelled(work).await
+    }
+
+    /// Runs `work` until it ends, or until `stop_timeout` after the hard step; `None` when it was cut off.
+    pub async fn until_stop_timeout<T>(
+        &self,
+        stop_timeout: Duration,
+        work: impl Future<Output = T>,
+    ) -> Option<T> {
+        let late = async {
+            self.hard.cancelled().await;
+            tokio::time::sleep(stop_timeout).await;
+        };
+        tokio::select! {
+            ended = work => Some(ended),
+            () = late => None,
+        }
     }
 }

@@ -32,6 +32,10 @@ pub enum Pool {
 pub enum Error {
     #[error(transparent)]
     Database(#[from] db::Error),
+    #[error(
+        "running work did not stop within {waited_secs} s and was dropped; its leases run out by themselves"
+    )]
+    StopTimeout { waited_secs: u64 },
     #[error("the worker of the pool `{pool}` cannot run")]
     Work { pool: &'static str, source: queue::WorkerError },
 }
@@ -43,12 +47,11 @@ pub async fn run(config: &config::Config, shutdown: Shutdown, pool: Pool) -> Res
         Err(db::Error::Stopped) => return Ok(()),
         opened => opened?,
     };
-    db::require_supported_version(&database.pool).await?;
-    tracing::info!(pool = pool.name(), database = database.describe(), "worker ready");
-    let worked = work(config, &database.pool, shutdown, pool).await;
-    database.close().await;
+    let worked = work_on(config, &database, shutdown, pool).await;
+    let closed = database.close().await;
     tracing::info!(pool = pool.name(), "worker stopped");
-    worked
+    worked?;
+    Ok(closed?)
 }
 
 /// One pool on an open database, until the shutdown and the last end.
@@ -67,6 +70,20 @@ pub async fn work(
     queue::run_worker(settings, identity(), jobs::registry(), database.clone(), shutdown)
         .await
         .map_err(|source| Error::Work { pool: pool.name(), source })
+}
+
+async fn work_on(
+    config: &config::Config,
+    database: &Database,
+    shutdown: Shutdown,
+    pool: Pool,
+) -> Result<(), Error> {
+    db::require_supported_version(&database.pool).await?;
+    tracing::info!(pool = pool.name(), database = database.describe(), "worker ready");
+    let (stop, stop_timeout) = (shutdown.clone(), config.shutdown.stop_timeout());
+    let worked = work(config, &database.pool, shutdown, pool);
+    let ended = stop.until_stop_timeout(stop_timeout, worked).await;
+    ended.ok_or(Error::StopTimeout { waited_secs: stop_timeout.as_secs() })?
 }
 
 impl Config {

@@ -2,22 +2,34 @@
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Context, Failure};
+use super::{Context, Exit, Failure, signals::under_signals};
 use crate::{
-    db::{Database, Use},
+    db::{self, Database, Use},
+    shutdown::Shutdown,
     telemetry,
 };
 
-/// Opens the database, works on it, and closes it on every way out.
-pub(super) async fn with_database<T>(
+/// Opens the database, works on it until the end or a signal, and closes it on every way out.
+pub(super) async fn with_database(
     context: &Context,
-    work: impl AsyncFnOnce(&Database) -> Result<T, Failure>,
-) -> Result<T, Failure> {
+    work: impl AsyncFnOnce(&Database) -> Result<Exit, Failure>,
+) -> Result<Exit, Failure> {
     let config = context.load()?;
     let _telemetry = telemetry::init(&config.log)?;
-    let stop = CancellationToken::new();
-    let database = Database::open(&config.database, Use::Visit, &stop).await?;
-    let ended = work(&database).await;
-    database.close().await;
-    ended
+    let shutdown = Shutdown::new();
+    let worked = Box::pin(on_database(&config.database, &shutdown.soft, work));
+    under_signals(&shutdown, config.shutdown.drain_timeout(), worked).await
+}
+
+async fn on_database(
+    config: &db::Config,
+    stop: &CancellationToken,
+    work: impl AsyncFnOnce(&Database) -> Result<Exit, Failure>,
+) -> Result<Exit, Failure> {
+    let database = Database::open(config, Use::Visit, stop).await?;
+    let worked = stop.run_until_cancelled(work(&database)).await;
+    let closed = database.close().await;
+    let exit = worked.unwrap_or(Ok(Exit::Interrupted))?;
+    closed?;
+    Ok(exit)
 }

@@ -12,9 +12,10 @@ mod migrate;
 mod output;
 mod queue;
 mod serve;
+mod signals;
 mod worker;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
@@ -24,6 +25,10 @@ use crate::{
     config::{Config, Environment, Flags},
     worker::Pool,
 };
+
+/// How long the rest of a command may take to be dropped: enough to signal a private Postgres, and not enough to
+/// wait for a name server.
+const DROP_LIMIT: Duration = Duration::from_secs(1);
 
 /// Durable conversations for LLM agents on a Postgres job queue.
 ///
@@ -158,7 +163,10 @@ fn finish(global: Global, run: impl FnOnce(&Context) -> Result<Exit, Failure>) -
 
 fn block_on(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    runtime.map_err(|error| Failure::failed(error.into()))?.block_on(command)
+    let runtime = runtime.map_err(|error| Failure::failed(error.into()))?;
+    let ended = runtime.block_on(command);
+    runtime.shutdown_timeout(DROP_LIMIT);
+    ended
 }
 
 impl Context {

@@ -1,6 +1,6 @@
 //! `dalsegno serve`: signals, telemetry and the words at the start; the service itself is `crate::serve`.
 
-use super::{Context, Exit, Failure};
+use super::{Context, Exit, Failure, signals::under_signals};
 use crate::{
     serve::{self, Ready},
     shutdown::Shutdown,
@@ -10,13 +10,13 @@ use crate::{
 pub(super) async fn run(context: &Context) -> Result<Exit, Failure> {
     let config = context.load()?;
     let telemetry = telemetry::init(&config.log)?;
-    let shutdown = Shutdown::new();
-    let signals = tokio::spawn(shutdown.clone().on_signals(config.shutdown.drain_timeout()));
+    let (shutdown, drain_timeout) = (Shutdown::new(), config.shutdown.drain_timeout());
     let announce = |ready: &Ready| context.output.data(ready, || words(ready));
-    let served = serve::serve(config, &telemetry, shutdown, announce).await;
-    signals.abort();
-    served?;
-    Ok(Exit::Ok)
+    let served = async {
+        serve::serve(config, &telemetry, shutdown.clone(), announce).await?;
+        Ok(Exit::Ok)
+    };
+    under_signals(&shutdown, drain_timeout, Box::pin(served)).await
 }
 
 fn words(ready: &Ready) -> String {

@@ -1,6 +1,6 @@
 //! `worker-turns` and `worker-upkeep`: signals and telemetry; the work itself is `crate::worker`.
 
-use super::{Context, Exit, Failure};
+use super::{Context, Exit, Failure, signals::under_signals};
 use crate::{
     shutdown::Shutdown,
     telemetry,
@@ -11,9 +11,9 @@ pub(super) async fn run(pool: Pool, context: &Context) -> Result<Exit, Failure> 
     let config = context.load()?;
     let _telemetry = telemetry::init(&config.log)?;
     let shutdown = Shutdown::new();
-    let signals = tokio::spawn(shutdown.clone().on_signals(config.shutdown.drain_timeout()));
-    let ended = worker::run(&config, shutdown, pool).await;
-    signals.abort();
-    ended?;
-    Ok(Exit::Ok)
+    let worked = async {
+        worker::run(&config, shutdown.clone(), pool).await?;
+        Ok(Exit::Ok)
+    };
+    under_signals(&shutdown, config.shutdown.drain_timeout(), Box::pin(worked)).await
 }

@@ -15,7 +15,7 @@ use sqlx::{
     Connection as _, PgConnection, PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use self::embedded::{Attached, Embedded};
@@ -29,6 +29,9 @@ use crate::config::{Checks, empty_as_none};
 pub const SUPPORTED_MAJORS: std::ops::RangeInclusive<u32> = 14..=18;
 
 const RECONNECT_PAUSE: Duration = Duration::from_millis(500);
+
+/// Closing takes a round trip; a connection that needs longer waits for something that may never come.
+const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -109,7 +112,7 @@ impl Database {
     ) -> Result<Self, Error> {
         let (options, server) = match &config.url {
             Some(url) => (parse_url(url)?, Server::Given),
-            None => private_server(config, purpose).await?,
+            None => Box::pin(private_server(config, purpose, stop)).await?,
         };
         let options = options.application_name("dalsegno");
         let pool = pool(config, &options);
@@ -117,19 +120,24 @@ impl Database {
         match database.wait_until_reachable(config, stop).await {
             Ok(()) => Ok(database),
             Err(error) => {
-                database.close().await;
+                // The first error says more than one that follows from it.
+                let _ = database.close().await;
                 Err(error)
             }
         }
     }
 
     /// Closes the pool, then stops the private server if it is ours.
-    pub async fn close(self) {
-        self.pool.close().await;
-        if let Server::Private(embedded) = self.server
-            && let Err(error) = embedded.stop().await
-        {
-            tracing::error!(%error, "the private Postgres did not stop in order");
+    pub async fn close(self) -> Result<(), Error> {
+        if timeout(CLOSE_LIMIT, self.pool.close()).await.is_err() {
+            tracing::warn!(
+                limit_secs = CLOSE_LIMIT.as_secs(),
+                "leaving connections that do not close"
+            );
+        }
+        match self.server {
+            Server::Private(embedded) => Ok(embedded.stop().await?),
+            Server::Given | Server::Visited(_) => Ok(()),
         }
     }
 
@@ -225,18 +233,23 @@ fn pool(config: &Config, options: &PgConnectOptions) -> PgPool {
 async fn private_server(
     config: &Config,
     purpose: Use,
+    stop: &CancellationToken,
 ) -> Result<(PgConnectOptions, Server), Error> {
     let config = &config.embedded;
-    if purpose != Use::Serve
-        && let Some(attached) = embedded::attach(config).await?
-    {
-        return Ok((attached.connect_options(), Server::Visited(attached)));
+    if purpose != Use::Serve {
+        let attached = stop.run_until_cancelled(embedded::attach(config)).await;
+        if let Some(attached) = attached.ok_or(Error::Stopped)?? {
+            return Ok((attached.connect_options(), Server::Visited(attached)));
+        }
     }
     if purpose == Use::Join {
         return Err(Error::NoService { data_dir: config.data_dir.clone() });
     }
-    let embedded = embedded::start(config).await?;
-    Ok((embedded.connect_options(), Server::Private(embedded)))
+    match embedded::start_until(config, stop).await {
+        Ok(embedded) => Ok((embedded.connect_options(), Server::Private(embedded))),
+        Err(embedded::Error::Stopped) => Err(Error::Stopped),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Errors that waiting does not mend: wrong password, no such role or database, no such permission.

@@ -1,6 +1,6 @@
 //! The database: server binaries, reachability, version, schema, clock, connections.
 
-use std::error::Error as _;
+use std::error::Error;
 
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
@@ -24,7 +24,11 @@ const WHY_CONNECTIONS: &str = "a process that finds no free connection stops cla
 /// A difference that schedules and expiry tolerate.
 const MAX_SKEW_MS: i64 = 1_000;
 
-pub(super) async fn examine(config: &Config, clock: &dyn Clock) -> Vec<Finding> {
+pub(super) async fn examine(
+    config: &Config,
+    clock: &dyn Clock,
+    stop: &CancellationToken,
+) -> Vec<Finding> {
     let mut findings = Vec::new();
     if config.database.url.is_none() {
         findings.push(binaries(&config.database.embedded).await);
@@ -37,17 +41,22 @@ pub(super) async fn examine(config: &Config, clock: &dyn Clock) -> Vec<Finding> 
     // A diagnosis should not wait a minute for a server that start-up would wait for.
     let mut patience = config.database.clone();
     patience.connect_timeout_secs = patience.connect_timeout_secs.min(3);
-    let stop = CancellationToken::new();
-    match Database::open(&patience, Use::Visit, &stop).await {
+    match Database::open(&patience, Use::Visit, stop).await {
         Ok(database) => {
             findings.push(Finding::ok("database", database.describe(), WHY_REACH));
-            findings.extend(inside(config, &database, clock).await);
-            database.close().await;
+            let looked = stop.run_until_cancelled(inside(config, &database, clock)).await;
+            findings.extend(looked.unwrap_or_default());
+            if let Err(error) = database.close().await {
+                findings.push(Finding::fail(
+                    "database",
+                    chain(&error),
+                    WHY_REACH,
+                    mend_reach(config),
+                ));
+            }
         }
         Err(error) => {
-            let cause = error.source().map(|source| format!(": {source}")).unwrap_or_default();
-            let what = format!("{error}{cause}");
-            findings.push(Finding::fail("database", what, WHY_REACH, mend_reach(config)));
+            findings.push(Finding::fail("database", chain(&error), WHY_REACH, mend_reach(config)));
         }
     }
     findings
@@ -166,7 +175,15 @@ async fn connections(config: &Config, pool: &PgPool) -> Finding {
     }
 }
 
-fn unreadable(check: &'static str, error: &dyn std::error::Error, why: &'static str) -> Finding {
+/// An error with its causes.
+fn chain(error: &dyn Error) -> String {
+    match error.source() {
+        Some(cause) => format!("{error}: {}", chain(cause)),
+        None => error.to_string(),
+    }
+}
+
+fn unreadable(check: &'static str, error: &dyn Error, why: &'static str) -> Finding {
     let mend = "grant the role access to the database, or look into the server's log";
     Finding::fail(check, error.to_string(), why, mend)
 }

@@ -7,6 +7,7 @@ mod database;
 mod queue;
 
 use serde::Serialize;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     clock::Clock,
@@ -33,8 +34,13 @@ pub enum Status {
     Skipped,
 }
 
-/// Runs every check.
-pub async fn examine(environment: &Environment, flags: &Flags, clock: &dyn Clock) -> Vec<Finding> {
+/// Runs every check, or those that come before `stop`.
+pub async fn examine(
+    environment: &Environment,
+    flags: &Flags,
+    clock: &dyn Clock,
+    stop: &CancellationToken,
+) -> Vec<Finding> {
     const WHY: &str = "nothing else can be checked with a configuration that cannot be read";
     let config = match Config::load(environment, flags) {
         Ok(config) => config,
@@ -44,7 +50,7 @@ pub async fn examine(environment: &Environment, flags: &Flags, clock: &dyn Clock
         }
     };
     let mut findings = vec![Finding::ok("config", "every key is known and fits", WHY)];
-    findings.extend(database::examine(&config, clock).await);
+    findings.extend(database::examine(&config, clock, stop).await);
     findings
 }
 

@@ -6,11 +6,13 @@ use dalsegno::{
     doctor::{self, Finding, Status},
 };
 
+use tokio_util::sync::CancellationToken;
+
 use crate::app::{TestDatabase, noon};
 
 async fn examine(database: &TestDatabase, clock: &ManualClock) -> Vec<Finding> {
     let environment = Environment::from([("DATABASE_URL", database.url().as_str())]);
-    doctor::examine(&environment, &Flags::default(), clock).await
+    doctor::examine(&environment, &Flags::default(), clock, &CancellationToken::new()).await
 }
 
 #[tokio::test]

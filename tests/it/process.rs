@@ -2,12 +2,16 @@
 
 use std::{path::Path, process::Output};
 
+use dalsegno::db::{self, embedded};
+use rustix::process::Signal;
 use serde_json::Value;
+use sqlx::{Connection as _, PgConnection, PgPool};
 
 use crate::{
-    app::{SOON, TestDatabase, eventually, get},
+    app::{SOON, TestDatabase, eventually, execute, get},
     cluster::scratch_folder,
-    service::{Service, dalsegno, servers_below},
+    embedded::support::send,
+    service::{SERVE, Service, dalsegno, servers_below},
 };
 
 fn stdout(output: &Output) -> String {
@@ -28,11 +32,45 @@ fn finding<'a>(findings: &'a Value, check: &str) -> &'a Value {
     findings.as_array().unwrap().iter().find(|finding| finding["check"] == check).unwrap()
 }
 
+/// A private cluster whose history of migrations is locked for ever, also over restarts.
+async fn lay_stuck_cluster(folder: &Path) {
+    let config = embedded::Config { data_dir: folder.join(".dalsegno"), ..Default::default() };
+    let postgres = embedded::start(&config).await.unwrap();
+    let pool = PgPool::connect_with(postgres.connect_options()).await.unwrap();
+    db::migrate(&pool).await.unwrap();
+    pool.close().await;
+    let allow = "alter system set max_prepared_transactions = 1";
+    execute(&postgres.connect_options(), allow).await;
+    postgres.stop().await.unwrap();
+    let postgres = embedded::start(&config).await.unwrap();
+    let stick = "begin; lock table dalsegno.migrations, dalsegno.jobs; prepare transaction 'stuck'";
+    execute(&postgres.connect_options(), stick).await;
+    postgres.stop().await.unwrap();
+}
+
+/// Whoever reads or writes the history of migrations waits as long as this lives.
+async fn lock_history(database: &TestDatabase) -> PgConnection {
+    let mut lock = PgConnection::connect_with(&database.options).await.unwrap();
+    sqlx::raw_sql("begin; lock table dalsegno.migrations").execute(&mut lock).await.unwrap();
+    lock
+}
+
+async fn wait_for_the_lock(database: &TestDatabase) {
+    let pool = database.pool().await;
+    let waiting = "select count(*) from pg_locks where not granted and database =
+                   (select oid from pg_database where datname = current_database())";
+    eventually("somebody waits for the lock", async || {
+        let n_waiting: i64 = sqlx::query_scalar(waiting).fetch_one(&pool).await.unwrap();
+        (n_waiting > 0).then_some(())
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn ctrl_c_ends_the_service_and_its_postgres() {
     let folder = scratch_folder();
     let mut service = Service::start(folder.path(), &[]).await;
-    assert_eq!(get(service.address, "/readyz").await.unwrap().status, 200);
+    service.ready().await;
     assert!(service.words.contains(".dalsegno"), "{}", service.words);
     assert_eq!(servers_below(folder.path()).len(), 1);
     service.signal("INT");
@@ -42,11 +80,70 @@ async fn ctrl_c_ends_the_service_and_its_postgres() {
 }
 
 #[tokio::test]
+async fn a_signal_ends_any_command_and_its_postgres() {
+    let folder = scratch_folder();
+    lay_stuck_cluster(folder.path()).await;
+    for arguments in [["migrate", "status"], ["doctor", "--json"], ["queue", "ls"]] {
+        let mut command = Service::begin(folder.path(), &arguments, &[]);
+        let started = async || (servers_below(folder.path()).len() == 1).then_some(());
+        eventually("the command has its Postgres", started).await;
+        command.signal("INT");
+        assert_eq!(command.exit_code().await, 130, "{arguments:?}: {}", command.log());
+        assert_eq!(servers_below(folder.path()), Vec::<u32>::new(), "{arguments:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_signal_ends_a_start_that_waits_for_the_schema() {
+    let folder = scratch_folder();
+    let database = TestDatabase::migrated().await;
+    let _lock = lock_history(&database).await;
+    let mut service = Service::begin(folder.path(), &SERVE, &[("DATABASE_URL", &database.url())]);
+    wait_for_the_lock(&database).await;
+    service.signal("INT");
+    assert_eq!(service.exit_code().await, 0, "{}", service.log());
+}
+
+#[tokio::test]
+async fn a_third_signal_ends_a_start_that_waits_for_a_frozen_server() {
+    let folder = scratch_folder();
+    let mut first = Service::start(folder.path(), &[]).await;
+    first.signal("KILL");
+    first.ended().await;
+    let server = servers_below(folder.path())[0];
+    send(server, Signal::STOP);
+    let mut second = Service::begin(folder.path(), &SERVE, &[]);
+    let waiting = async || second.log().contains("restarting a private").then_some(());
+    eventually("the start tries to replace the server", waiting).await;
+    // Signals of one kind that come too close together are one.
+    for n_sent in 1..=3 {
+        second.signal("INT");
+        let seen = async || (second.log().matches("SIGINT").count() == n_sent).then_some(());
+        eventually("the signal is seen", seen).await;
+    }
+    assert_eq!(second.exit_code().await, 130, "{}", second.log());
+    send(server, Signal::CONT);
+    send(server, Signal::QUIT);
+}
+
+#[tokio::test]
+async fn a_stuck_connection_does_not_keep_the_service() {
+    let folder = scratch_folder();
+    let database = TestDatabase::migrated().await;
+    let mut service = Service::start(folder.path(), &[("DATABASE_URL", &database.url())]).await;
+    let _lock = lock_history(&database).await;
+    assert_eq!(get(service.address, "/readyz").await.unwrap().status, 503);
+    service.signal("TERM");
+    assert_eq!(service.exit_code().await, 0, "{}", service.log());
+    assert!(service.log().contains("leaving connections"), "{}", service.log());
+}
+
+#[tokio::test]
 async fn a_given_server_is_used_and_migrated() {
     let folder = scratch_folder();
     let database = TestDatabase::empty().await;
     let mut service = Service::start(folder.path(), &[("DATABASE_URL", &database.url())]).await;
-    assert_eq!(get(service.address, "/readyz").await.unwrap().status, 200);
+    service.ready().await;
     assert!(!folder.path().join(".dalsegno").exists());
     service.signal("TERM");
     assert_eq!(service.exit_code().await, 0);

@@ -3,7 +3,7 @@
 use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
-    process::{Output, Stdio},
+    process::{ExitStatus, Output, Stdio},
 };
 
 use tokio::{
@@ -12,6 +12,9 @@ use tokio::{
 };
 
 use crate::app::SOON;
+
+/// The service on a free port, telling where it is as JSON.
+pub const SERVE: [&str; 4] = ["serve", "--json", "--set", "http.listen=127.0.0.1:0"];
 
 /// A running `dalsegno serve` or worker. Killed, with its server, when dropped.
 pub struct Service {
@@ -38,11 +41,16 @@ pub fn servers_below(folder: &Path) -> Vec<u32> {
 }
 
 impl Service {
-    pub async fn start(folder: &Path, environment: &[(&str, &str)]) -> Self {
+    /// Runs a command and does not wait for anything.
+    pub fn begin(folder: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut command = dalsegno(folder);
-        command.args(["serve", "--json", "--set", "http.listen=127.0.0.1:0"]);
-        command.envs(environment.iter().copied());
-        let mut service = Self::spawn(command, folder);
+        command.args(arguments).envs(environment.iter().copied());
+        Self::spawn(command, folder)
+    }
+
+    /// Starts the service and waits until it is ready.
+    pub async fn start(folder: &Path, environment: &[(&str, &str)]) -> Self {
+        let mut service = Self::begin(folder, &SERVE, environment);
         let mut words = String::new();
         let mut stdout = service.child.stdout.take().unwrap();
         // The object ends with the only line that is "}".
@@ -62,6 +70,15 @@ impl Service {
         service.address = address.parse().unwrap();
         service.words = words;
         service
+    }
+
+    /// Waits until the service answers that it can serve; a loaded machine may miss the probe's own limit.
+    pub async fn ready(&self) {
+        let ready = async || {
+            let answer = crate::app::get(self.address, "/readyz").await;
+            answer.is_ok_and(|answer| answer.status == 200).then_some(())
+        };
+        crate::app::eventually("the service is ready", ready).await;
     }
 
     pub async fn worker(folder: &Path) -> Self {
@@ -88,9 +105,13 @@ impl Service {
         assert!(sent.unwrap().success());
     }
 
-    pub async fn exit_code(&mut self) -> i32 {
+    pub async fn ended(&mut self) -> ExitStatus {
         let status = tokio::time::timeout(SOON, self.child.wait()).await;
-        let status = status.unwrap_or_else(|_| panic!("does not end: {}", self.log())).unwrap();
+        status.unwrap_or_else(|_| panic!("does not end: {}", self.log())).unwrap()
+    }
+
+    pub async fn exit_code(&mut self) -> i32 {
+        let status = self.ended().await;
         status.code().unwrap_or_else(|| panic!("ended by a signal: {}", self.log()))
     }
 

@@ -99,6 +99,9 @@ pub enum Error {
     #[error("the private Postgres (pid {pid}) did not end within {waited_secs} s; end it by hand")]
     StopTimeout { pid: u32, waited_secs: u64 },
 
+    #[error("stopped while the private Postgres was starting")]
+    Stopped,
+
     #[error("the task that watches the private Postgres ended early: {0}")]
     Watcher(#[from] tokio::task::JoinError),
 }

@@ -43,6 +43,7 @@ use std::time::Duration;
 
 use sqlx::postgres::PgConnectOptions;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use self::account::Account;
 use self::address::Address;
@@ -51,7 +52,7 @@ use self::command::Runner;
 use self::home::Home;
 use self::lock::FolderLock;
 use self::pidfile::PidFile;
-use self::server::{Cluster, Port};
+use self::server::{Cluster, Port, Server};
 use self::watch::Watch;
 
 pub use self::config::{Config, Listen, Purpose};
@@ -86,6 +87,11 @@ pub struct Description {
 
 /// Makes this process the owner of the folder and brings its server up.
 pub async fn start(config: &Config) -> Result<Embedded, Error> {
+    start_until(config, &CancellationToken::new()).await
+}
+
+/// As [`start`], or [`Error::Stopped`] when `stop` comes first: what was begun is ended before the folder is free.
+pub async fn start_until(config: &Config, stop: &CancellationToken) -> Result<Embedded, Error> {
     if ambient::leaks_options() {
         return Err(Error::AmbientOptions);
     }
@@ -94,9 +100,12 @@ pub async fn start(config: &Config) -> Result<Embedded, Error> {
     let account = choose_account(config, &data_dir)?;
     let home = home::choose(config, &data_dir, account.as_ref())?;
     locks.extend(lock_elsewhere(&home, &data_dir)?);
-    let cluster = prepare(config, home, account).await?;
-    let address = Address::choose(config.listen, &cluster.home)?;
-    let server = cluster.bring_up(address, Port::MayChange).await?;
+    let bringing_up = bring_up(config, home.clone(), account);
+    let Some(up) = stop.run_until_cancelled(bringing_up).await else {
+        clear_away(&home, Duration::from_secs(config.stop_timeout_secs)).await?;
+        return Err(Error::Stopped);
+    };
+    let (cluster, server) = up?;
     Ok(Embedded {
         options: cluster.connect_options(&server.address),
         home: cluster.home.clone(),
@@ -209,6 +218,27 @@ fn lock_elsewhere(home: &Home, data_dir: &Path) -> Result<Option<FolderLock>, Er
     let mut path = home.root().as_os_str().to_owned();
     path.push(".lock");
     FolderLock::take(Path::new(&path), data_dir).map(Some)
+}
+
+async fn bring_up(
+    config: &Config,
+    home: Home,
+    account: Option<Account>,
+) -> Result<(Cluster, Server), Error> {
+    let cluster = prepare(config, home, account).await?;
+    let address = Address::choose(config.listen, &cluster.home)?;
+    let server = cluster.bring_up(address, Port::MayChange).await?;
+    Ok((cluster, server))
+}
+
+/// Ends what a start that was broken off has left: its initdb, its server, or the server that it waited for.
+async fn clear_away(home: &Home, limit: Duration) -> Result<(), Error> {
+    let deadline = Instant::now() + limit;
+    init::remove_drafts(home, deadline).await?;
+    match home.cluster_major()? {
+        Some(_) => server::vacate(home, deadline).await,
+        None => Ok(()),
+    }
 }
 
 /// The cluster on disk, made now if there is none.

@@ -14,7 +14,7 @@ use super::process::{self, Signal};
 use super::{Error, poll};
 
 pub(super) use launch::{Cluster, Port};
-pub(super) use takeover::wait_until_vacant;
+pub(super) use takeover::{vacate, wait_until_vacant};
 
 /// How long an immediate shutdown may take: Postgres kills its own stuck children after 5 s.
 const IMMEDIATE_LIMIT: Duration = Duration::from_secs(10);

@@ -52,6 +52,14 @@ pub(super) async fn settle(home: &Home, deadline: Instant) -> Result<Found, Erro
     })
 }
 
+/// Asks the server of the home to end, and waits until its last process has left.
+pub(in crate::db::embedded) async fn vacate(home: &Home, deadline: Instant) -> Result<(), Error> {
+    if let Some(record) = living_server(home)? {
+        process::send(record.pid, Signal::INT);
+    }
+    wait_until_vacant(home, deadline).await
+}
+
 /// Waits until the last process of a server has left.
 pub(in crate::db::embedded) async fn wait_until_vacant(
     home: &Home,
