@@ -1,30 +1,33 @@
 //! `dalsegno serve`: everything in one process.
 //!
-//! Order matters. Start: address, database, schema, then the announcement. End: requests and work drain while
-//! the database is still there; the private Postgres stops last.
+//! Order matters. Start: address and probes, database, schema, then the announcement. End: requests and work drain
+//! while the database is still there; the private Postgres stops last.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use serde::Serialize;
-use tokio::net::TcpListener;
 
 use crate::{
     app::App,
     clock::SystemClock,
     config::Config,
-    db::{self, Database, Use},
-    http,
+    db::{self, Database, MigrationState, Use},
+    http::{self, Front},
     shutdown::Shutdown,
     telemetry::Telemetry,
     worker::{self, Pool},
 };
+
+/// How often a service that does not migrate looks whether somebody else has.
+const SCHEMA_PAUSE: Duration = Duration::from_secs(1);
 
 /// What is told to the person who started the service, once it can be used.
 #[derive(Debug, Clone, Serialize)]
 pub struct Ready {
     pub version: &'static str,
     pub address: String,
-    pub data_dir: String,
+    /// Only of a private Postgres: with a given server nothing is kept on this machine.
+    pub data_dir: Option<String>,
     pub database: String,
 }
 
@@ -52,73 +55,95 @@ pub async fn serve(
     announce: impl FnOnce(&Ready),
 ) -> Result<(), Error> {
     let listener = http::bind(&config.http).await?;
-    let opened = Database::open(&config.database, Use::Serve, &shutdown.soft).await;
-    let database = match opened {
-        Err(db::Error::Stopped) => return Ok(()),
-        opened => opened?,
+    let address = format!("http://{}", listener.local_addr().map_err(Error::Address)?);
+    tracing::info!(address, "listening");
+    let (stop_timeout, config) = (config.shutdown.stop_timeout(), Arc::new(config));
+    let front = Front::new(telemetry.metrics.clone(), shutdown.clone());
+    let mut database = None;
+    let all = Box::pin(async {
+        let served = http::run(&config.http, front.clone(), listener);
+        let worked = run(&config, &front, address, &mut database, announce);
+        let (served, worked) =
+            tokio::join!(ends_all(&shutdown, served), ends_all(&shutdown, worked));
+        worked?;
+        Ok(served?)
+    });
+    let ended = shutdown.until_stop_timeout(stop_timeout, all).await;
+    let closed = match database {
+        Some(database) => Database::close(database).await,
+        None => Ok(()),
     };
-    let served = run(config, &database, telemetry, shutdown, listener, announce).await;
-    let closed = database.close().await;
-    match served {
-        Err(Error::Database(db::Error::Stopped)) => {}
-        served => served?,
+    match ended {
+        None => return Err(Error::StopTimeout { waited_secs: stop_timeout.as_secs() }),
+        Some(Err(Error::Database(db::Error::Stopped))) => {}
+        Some(ended) => ended?,
     }
-    Ok(closed?)
+    closed?;
+    tracing::info!("stopped");
+    Ok(())
 }
 
+/// Opens and prepares the database, then works on it. The caller closes it, once nothing uses it any more.
 async fn run(
-    config: Config,
-    database: &Database,
-    telemetry: &Telemetry,
-    shutdown: Shutdown,
-    listener: TcpListener,
+    config: &Arc<Config>,
+    front: &Front,
+    address: String,
+    database: &mut Option<Database>,
     announce: impl FnOnce(&Ready),
 ) -> Result<(), Error> {
-    let prepared = shutdown.soft.run_until_cancelled(prepare_schema(&config, database)).await;
+    let shutdown = &front.shutdown;
+    let opened = Database::open(&config.database, Use::Serve, &shutdown.soft).await?;
+    let database = database.insert(opened);
+    let prepared = shutdown.soft.run_until_cancelled(prepare_schema(config, database)).await;
     prepared.ok_or(db::Error::Stopped)??;
-    let ready = Ready {
-        version: env!("CARGO_PKG_VERSION"),
-        address: format!("http://{}", listener.local_addr().map_err(Error::Address)?),
-        data_dir: std::path::absolute(&config.service.data_dir)
-            .unwrap_or_else(|_| config.service.data_dir.clone())
-            .display()
-            .to_string(),
-        database: database.describe(),
-    };
     let app = App {
-        config: Arc::new(config),
+        config: config.clone(),
         pool: database.pool.clone(),
         clock: Arc::new(SystemClock),
-        metrics: telemetry.metrics.clone(),
+        metrics: front.metrics.clone(),
         shutdown: shutdown.clone(),
     };
-    let stop_timeout = app.config.shutdown.stop_timeout();
+    front.open(app.clone());
+    let ready = ready(config, address, database);
     tracing::info!(address = ready.address, database = ready.database, "ready");
     announce(&ready);
-    let pools = [Pool::Turns, Pool::Upkeep].map(|pool| {
-        let (app, stop) = (app.clone(), app.shutdown.clone());
-        async move {
-            let worked = worker::work(&app.config, &app.pool, stop, pool).await;
-            // A pool that cannot work ends the service: half a service looks healthy and is not.
-            app.shutdown.soft.cancel();
-            worked
-        }
-    });
-    let [turns, upkeep] = pools;
-    let all = Box::pin(async { tokio::join!(http::run(app, listener), turns, upkeep) });
-    let ended = shutdown.until_stop_timeout(stop_timeout, all).await;
-    let (served, turns, upkeep) =
-        ended.ok_or(Error::StopTimeout { waited_secs: stop_timeout.as_secs() })?;
-    tracing::info!("stopped");
-    served?;
+    let [turns, upkeep] = [Pool::Turns, Pool::Upkeep]
+        .map(|pool| worker::work(&app.config, &app.pool, shutdown.clone(), pool))
+        .map(|work| ends_all(shutdown, work));
+    let (turns, upkeep) = tokio::join!(turns, upkeep);
     turns?;
     Ok(upkeep?)
 }
 
+/// Whichever part ends first, for whatever reason, ends the others: half a service looks healthy and is not.
+async fn ends_all<T>(shutdown: &Shutdown, part: impl Future<Output = T>) -> T {
+    let ended = part.await;
+    shutdown.soft.cancel();
+    ended
+}
+
+/// Brings the schema up to date, or waits until somebody else has done so.
 async fn prepare_schema(config: &Config, database: &Database) -> Result<(), Error> {
-    match config.database.migrate_on_start {
-        true => db::migrate(&database.pool).await?,
-        false => db::require_supported_version(&database.pool).await?,
+    if config.database.migrate_on_start {
+        return Ok(db::migrate(&database.pool).await?);
+    }
+    db::require_supported_version(&database.pool).await?;
+    if let MigrationState::Pending { n_pending } = db::migration_state(&database.pool).await? {
+        tracing::warn!(n_pending, "waiting for the schema: run `dalsegno migrate up`");
+    }
+    while let MigrationState::Pending { .. } = db::migration_state(&database.pool).await? {
+        tokio::time::sleep(SCHEMA_PAUSE).await;
     }
     Ok(())
+}
+
+fn ready(config: &Config, address: String, database: &Database) -> Ready {
+    let data_dir = &config.service.data_dir;
+    let shown = std::path::absolute(data_dir).unwrap_or_else(|_| data_dir.clone());
+    Ready {
+        version: env!("CARGO_PKG_VERSION"),
+        address,
+        data_dir: config.database.url.is_none().then(|| shown.display().to_string()),
+        database: database.describe(),
+    }
 }

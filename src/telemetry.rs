@@ -32,6 +32,9 @@ pub enum Format {
     Json,
 }
 
+/// sqlx logs parameters of a database URL that it does not know with their values, which may be secrets.
+const NO_CONNECT_PARAMETERS: &str = "sqlx_postgres::options::parse=off";
+
 /// Keeps telemetry going; dropping it flushes.
 #[must_use = "telemetry is flushed when this is dropped"]
 pub struct Telemetry {
@@ -49,12 +52,17 @@ pub enum Error {
 /// Starts telemetry for the process. A second call in one process (tests) keeps the first subscriber.
 pub fn init(config: &Config) -> Result<Telemetry, Error> {
     let filter = EnvFilter::try_new(&config.filter).map_err(Error::Filter)?;
+    let filter = filter.add_directive(NO_CONNECT_PARAMETERS.parse().map_err(Error::Filter)?);
     let registry = tracing_subscriber::registry().with(filter);
-    let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let mut layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    // Left alone on a terminal: the layer itself heeds NO_COLOR.
+    if !std::io::stderr().is_terminal() {
+        layer.set_ansi(false);
+    }
     // An already installed subscriber is not an error: in tests many services share one process.
     let _ = match config.format.is_json() {
         true => registry.with(layer.json().flatten_event(true)).try_init(),
-        false => registry.with(layer.with_ansi(std::io::stderr().is_terminal())).try_init(),
+        false => registry.with(layer).try_init(),
     };
     Ok(Telemetry { metrics: recorder()? })
 }

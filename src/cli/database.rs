@@ -12,21 +12,23 @@ use crate::{
 /// Opens the database, works on it until the end or a signal, and closes it on every way out.
 pub(super) async fn with_database(
     context: &Context,
+    purpose: Use,
     work: impl AsyncFnOnce(&Database) -> Result<Exit, Failure>,
 ) -> Result<Exit, Failure> {
     let config = context.load()?;
     let _telemetry = telemetry::init(&config.log)?;
     let shutdown = Shutdown::new();
-    let worked = Box::pin(on_database(&config.database, &shutdown.soft, work));
+    let worked = Box::pin(on_database(&config.database, purpose, &shutdown.soft, work));
     under_signals(&shutdown, config.shutdown.drain_timeout(), worked).await
 }
 
 async fn on_database(
     config: &db::Config,
+    purpose: Use,
     stop: &CancellationToken,
     work: impl AsyncFnOnce(&Database) -> Result<Exit, Failure>,
 ) -> Result<Exit, Failure> {
-    let database = Database::open(config, Use::Visit, stop).await?;
+    let database = Database::open(config, purpose, stop).await?;
     let worked = stop.run_until_cancelled(work(&database)).await;
     let closed = database.close().await;
     let exit = worked.unwrap_or(Ok(Exit::Interrupted))?;

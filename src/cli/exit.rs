@@ -120,7 +120,7 @@ impl From<db::Error> for Failure {
             db::Error::Refused(_) => Exit::Auth,
             db::Error::ParseUrl(_) => Exit::Usage,
             db::Error::Stopped => Exit::Interrupted,
-            db::Error::NoService { .. } => Exit::Unavailable,
+            db::Error::NoService { .. } | db::Error::NoDatabase { .. } => Exit::Unavailable,
             db::Error::Embedded(error) if error.is_in_use() => Exit::Conflict,
             _ => Exit::Failed,
         };

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{Context, Exit, Failure, database::with_database, output::table};
 use crate::{
-    db::Database,
+    db::{Database, Use},
     queue::admin::{self, Cancelled, Explanation, JobDetail, JobFilter, JobSummary},
 };
 
@@ -59,7 +59,7 @@ pub(super) struct Reasoned {
 }
 
 pub(super) async fn run(command: &JobCommand, context: &Context) -> Result<Exit, Failure> {
-    with_database(context, async |database| on(command, context, database).await).await
+    with_database(context, Use::Look, async |database| on(command, context, database).await).await
 }
 
 async fn on(command: &JobCommand, context: &Context, database: &Database) -> Result<Exit, Failure> {

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{Context, Exit, Failure, database::with_database, output::table};
 use crate::{
-    db::Database,
+    db::{Database, Use},
     queue::admin::{self, LaneView},
 };
 
@@ -47,7 +47,7 @@ pub(super) struct Hold {
 }
 
 pub(super) async fn run(command: &LaneCommand, context: &Context) -> Result<Exit, Failure> {
-    with_database(context, async |database| on(command, context, database).await).await
+    with_database(context, Use::Look, async |database| on(command, context, database).await).await
 }
 
 async fn on(

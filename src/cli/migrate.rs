@@ -3,7 +3,7 @@
 use clap::Subcommand;
 
 use super::{Context, Exit, Failure, database::with_database};
-use crate::db::{self, Database, Step};
+use crate::db::{self, Database, Step, Use};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Migrate {
@@ -14,7 +14,11 @@ pub(super) enum Migrate {
 }
 
 pub(super) async fn run(command: &Migrate, context: &Context) -> Result<Exit, Failure> {
-    with_database(context, async |database| on(command, context, database).await).await
+    let purpose = match command {
+        Migrate::Up => Use::Visit,
+        Migrate::Status => Use::Look,
+    };
+    with_database(context, purpose, async |database| on(command, context, database).await).await
 }
 
 async fn on(command: &Migrate, context: &Context, database: &Database) -> Result<Exit, Failure> {

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{Context, Exit, Failure, database::with_database, output::table};
 use crate::{
-    db::Database,
+    db::{Database, Use},
     queue::admin::{self, PauseScope, QueueView},
 };
 
@@ -38,7 +38,7 @@ pub(super) struct Pause {
 }
 
 pub(super) async fn run(command: &QueueCommand, context: &Context) -> Result<Exit, Failure> {
-    with_database(context, async |database| on(command, context, database).await).await
+    with_database(context, Use::Look, async |database| on(command, context, database).await).await
 }
 
 async fn on(

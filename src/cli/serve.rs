@@ -20,8 +20,10 @@ pub(super) async fn run(context: &Context) -> Result<Exit, Failure> {
 }
 
 fn words(ready: &Ready) -> String {
+    let Ready { version, address, data_dir, database } = ready;
+    let data = data_dir.as_ref().map(|data_dir| format!("  data      {data_dir}\n"));
     format!(
-        "dalsegno {} is ready\n  address   {}\n  data      {}\n  database  {}\n  stop      Ctrl-C\n",
-        ready.version, ready.address, ready.data_dir, ready.database
+        "dalsegno {version} is ready\n  address   {address}\n{}  database  {database}\n  stop      Ctrl-C\n",
+        data.unwrap_or_default()
     )
 }

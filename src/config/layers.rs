@@ -221,7 +221,16 @@ fn parse_file(path: &Path, problems: &mut Problems) -> Map<String, Value> {
         Err(error) => return unreadable(&shown, &error.to_string(), problems),
     };
     let parsed = config::File::from_str(&text, FileFormat::Toml).collect();
-    parsed.unwrap_or_else(|error| unreadable(&shown, &error.to_string(), problems))
+    parsed
+        .unwrap_or_else(|error| unreadable(&shown, &without_excerpt(&error.to_string()), problems))
+}
+
+/// Place and reason of a syntax error, without the line of the file between them: it may hold a password.
+fn without_excerpt(error: &str) -> String {
+    let lines: Vec<&str> = error.lines().collect();
+    let excerpt_end = lines.iter().rposition(|line| line.trim_start().starts_with('|'));
+    let reason = excerpt_end.map_or(&[][..], |end| &lines[end + 1..]);
+    lines.iter().take(1).chain(reason).copied().collect::<Vec<_>>().join(": ")
 }
 
 fn unreadable(path: &str, error: &str, problems: &mut Problems) -> Map<String, Value> {

@@ -6,10 +6,12 @@
 pub mod constraint;
 pub mod embedded;
 mod migrations;
+mod private;
+mod url;
 
-use std::{path::PathBuf, time::Duration};
+use std::{fmt, path::PathBuf, time::Duration};
 
-use secrecy::{ExposeSecret as _, SecretString};
+use secrecy::SecretString;
 use serde::Deserialize;
 use sqlx::{
     Connection as _, PgConnection, PgPool,
@@ -46,7 +48,6 @@ pub struct Config {
 }
 
 /// An open way to Postgres.
-#[derive(Debug)]
 pub struct Database {
     pub pool: PgPool,
     /// For connections outside the pool: listener, heartbeat.
@@ -71,6 +72,8 @@ pub enum Use {
     Serve,
     /// Anything beside it: the running server if there is one, else its own for as long as it takes.
     Visit,
+    /// As `Visit`, but only where a database has been made before: a look makes nothing.
+    Look,
     /// A worker: the running server, or nothing. Its own would lock the service out.
     Join,
 }
@@ -89,6 +92,8 @@ pub enum Error {
     Refused(#[source] sqlx::Error),
     #[error("no service runs on the data folder {}; set DATABASE_URL, or start `dalsegno serve` first", data_dir.display())]
     NoService { data_dir: PathBuf },
+    #[error("there is no database in {} yet; `dalsegno serve` makes one, or set DATABASE_URL", data_dir.display())]
+    NoDatabase { data_dir: PathBuf },
     #[error("stopped while waiting for the database")]
     Stopped,
     #[error("the private Postgres does not start")]
@@ -111,8 +116,8 @@ impl Database {
         stop: &CancellationToken,
     ) -> Result<Self, Error> {
         let (options, server) = match &config.url {
-            Some(url) => (parse_url(url)?, Server::Given),
-            None => Box::pin(private_server(config, purpose, stop)).await?,
+            Some(url) => (url::parse(url)?, Server::Given),
+            None => Box::pin(private::open(&config.embedded, purpose, stop)).await?,
         };
         let options = options.application_name("dalsegno");
         let pool = pool(config, &options);
@@ -181,15 +186,19 @@ impl Database {
     }
 }
 
+/// By hand: the options hold the password.
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Database").field("server", &self.server).finish_non_exhaustive()
+    }
+}
+
 impl Config {
     pub fn check(&self, checks: &mut Checks<'_>) {
         checks.at_least("database.max_connections", self.max_connections.into(), 2);
         checks.at_least("database.acquire_timeout_secs", self.acquire_timeout_secs, 1);
-        if let Some(url) = &self.url
-            && parse_url(url).is_err()
-        {
-            let fix = "postgres://user:password@host:port/database";
-            checks.fail("database.url", "is not the address of a Postgres database", fix);
+        if let Some(url) = &self.url {
+            url::check(url, checks);
         }
         self.embedded.check(checks);
     }
@@ -214,42 +223,11 @@ pub async fn require_supported_version(pool: &PgPool) -> Result<(), Error> {
     }
 }
 
-fn parse_url(url: &SecretString) -> Result<PgConnectOptions, Error> {
-    let url = url.expose_secret();
-    // sqlx looks at everything but the scheme.
-    if !url.starts_with("postgres:") && !url.starts_with("postgresql:") {
-        return Err(Error::ParseUrl(sqlx::Error::Configuration("another scheme".into())));
-    }
-    url.parse().map_err(Error::ParseUrl)
-}
-
 fn pool(config: &Config, options: &PgConnectOptions) -> PgPool {
     PgPoolOptions::new()
         .max_connections(config.max_connections)
         .acquire_timeout(Duration::from_secs(config.acquire_timeout_secs))
         .connect_lazy_with(options.clone())
-}
-
-async fn private_server(
-    config: &Config,
-    purpose: Use,
-    stop: &CancellationToken,
-) -> Result<(PgConnectOptions, Server), Error> {
-    let config = &config.embedded;
-    if purpose != Use::Serve {
-        let attached = stop.run_until_cancelled(embedded::attach(config)).await;
-        if let Some(attached) = attached.ok_or(Error::Stopped)?? {
-            return Ok((attached.connect_options(), Server::Visited(attached)));
-        }
-    }
-    if purpose == Use::Join {
-        return Err(Error::NoService { data_dir: config.data_dir.clone() });
-    }
-    match embedded::start_until(config, stop).await {
-        Ok(embedded) => Ok((embedded.connect_options(), Server::Private(embedded))),
-        Err(embedded::Error::Stopped) => Err(Error::Stopped),
-        Err(error) => Err(error.into()),
-    }
 }
 
 /// Errors that waiting does not mend: wrong password, no such role or database, no such permission.

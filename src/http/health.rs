@@ -1,14 +1,14 @@
 //! The probes, and the metrics page.
 //!
 //! `/livez` says that this process still schedules work; it never touches the database, because restarting us
-//! does not mend a database. `/readyz` says that a request sent here can be served now.
+//! does not mend a database, and it answers while the start still waits for one. `/readyz` says that a request sent here can be served now.
 
 use std::time::Duration;
 
 use axum::{Json, extract::State, http::header::CONTENT_TYPE, response::IntoResponse};
 use serde::Serialize;
 
-use super::Problem;
+use super::{Front, Problem};
 use crate::{
     app::App,
     db::{self, MigrationState},
@@ -27,10 +27,14 @@ pub(super) async fn livez() -> &'static str {
     "ok"
 }
 
-pub(super) async fn readyz(State(app): State<App>) -> Result<impl IntoResponse, Problem> {
-    if app.shutdown.soft.is_cancelled() {
+pub(super) async fn readyz(
+    State(front): State<Front>,
+    app: Result<App, Problem>,
+) -> Result<impl IntoResponse, Problem> {
+    if front.shutdown.soft.is_cancelled() {
         return Err(Problem::unavailable("shutting_down", "the service is shutting down"));
     }
+    let app = app?;
     let state = tokio::time::timeout(READY_TIMEOUT, db::migration_state(&app.pool)).await;
     let detail = "the database does not answer; `dalsegno doctor` looks closer";
     let migrations = match state {
@@ -48,6 +52,6 @@ pub(super) async fn readyz(State(app): State<App>) -> Result<impl IntoResponse, 
     Ok(Json(Ready { status: "ready", migrations }))
 }
 
-pub(super) async fn metrics(State(app): State<App>) -> impl IntoResponse {
-    ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], app.metrics.render())
+pub(super) async fn metrics(State(front): State<Front>) -> impl IntoResponse {
+    ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], front.metrics.render())
 }

@@ -3,6 +3,7 @@
 //! `run` gets its listener and its shutdown from the caller, so that tests own sockets and signals. Every error
 //! leaves as problem+json (RFC 9457).
 
+mod front;
 mod health;
 mod problem;
 
@@ -13,8 +14,8 @@ use serde::Deserialize;
 use tokio::net::TcpListener;
 use tower_http::timeout::TimeoutLayer;
 
-pub use self::problem::Problem;
-use crate::{app::App, config::Checks};
+pub use self::{front::Front, problem::Problem};
+use crate::config::Checks;
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -39,18 +40,19 @@ pub async fn bind(config: &Config) -> Result<TcpListener, Error> {
 }
 
 /// Serves until the soft shutdown, then lets open requests end until the hard one.
-pub async fn run(app: App, listener: TcpListener) -> Result<(), Error> {
-    let shutdown = app.shutdown.clone();
+pub async fn run(config: &Config, front: Front, listener: TcpListener) -> Result<(), Error> {
+    let shutdown = front.shutdown.clone();
     let soft = shutdown.soft.clone();
-    let server = axum::serve(listener, router(app)).with_graceful_shutdown(soft.cancelled_owned());
+    let server = axum::serve(listener, router(config, front));
+    let server = server.with_graceful_shutdown(soft.cancelled_owned());
     match shutdown.until_hard(server.into_future()).await {
         Some(ended) => ended.map_err(Error::Serve),
         None => Ok(()),
     }
 }
 
-pub fn router(app: App) -> Router {
-    let timeout = Duration::from_secs(app.config.http.request_timeout_secs);
+pub fn router(config: &Config, front: Front) -> Router {
+    let timeout = Duration::from_secs(config.request_timeout_secs);
     Router::new()
         .route("/livez", get(health::livez))
         .route("/readyz", get(health::readyz))
@@ -58,7 +60,7 @@ pub fn router(app: App) -> Router {
         .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::method_not_allowed)
         .layer(TimeoutLayer::with_status_code(StatusCode::GATEWAY_TIMEOUT, timeout))
-        .with_state(app)
+        .with_state(front)
 }
 
 impl Config {

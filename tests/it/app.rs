@@ -12,7 +12,8 @@ use dalsegno::{
     app::App,
     clock::ManualClock,
     config::{Config, Environment, Flags},
-    db, http,
+    db,
+    http::{self, Front},
     shutdown::Shutdown,
     telemetry,
 };
@@ -118,7 +119,11 @@ impl TestApp {
             pool: app.pool.clone(),
             address: listener.local_addr().unwrap(),
             shutdown: app.shutdown.clone(),
-            server: tokio::spawn(http::run(app, listener)),
+            server: tokio::spawn(async move {
+                let front = Front::new(app.metrics.clone(), app.shutdown.clone());
+                front.open(app.clone());
+                http::run(&app.config.http, front, listener).await
+            }),
             _database: database,
         }
     }

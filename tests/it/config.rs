@@ -117,10 +117,24 @@ fn secrets_never_print() {
 }
 
 #[test]
-fn a_file_that_is_no_toml_is_one_problem() {
-    let found = problems("[http\nlisten = 1");
+fn a_file_that_is_no_toml_is_one_problem_without_its_text() {
+    let found = problems("[database]\nurl = \"postgres://app:hunter2@db/app");
     assert_eq!(found.len(), 1);
-    assert!(found[0].message.contains("cannot be read"));
+    assert!(found[0].message.contains("line 2, column"), "{:?}", found[0]);
+    assert!(found[0].message.contains("expected"), "{:?}", found[0]);
+    assert!(!found[0].message.contains("hunter2"), "{:?}", found[0]);
+}
+
+#[test]
+fn parameters_of_the_address_that_would_be_ignored_are_named_without_their_values() {
+    let url = |url| {
+        let environment = Environment::from([("DATABASE_URL", url)]);
+        Config::load(&environment, &Flags::default()).map(drop).map_err(|found| found.to_string())
+    };
+    let found = url("postgres://db/app?pasword=hunter2&sslmode=disable&hunter2%40").unwrap_err();
+    assert!(found.contains("`pasword`") && found.contains("2 problems"), "{found}");
+    assert!(!found.contains("hunter2"), "{found}");
+    url("postgres://db/app?sslmode=disable&options[search_path]=x&application_name=y").unwrap();
 }
 
 #[test]

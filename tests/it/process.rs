@@ -139,12 +139,86 @@ async fn a_stuck_connection_does_not_keep_the_service() {
 }
 
 #[tokio::test]
+async fn commands_beside_each_other_wait_for_the_folder() {
+    let folder = scratch_folder();
+    let up = run(folder.path(), &["migrate", "up"], &[]).await;
+    assert_eq!(up.status.code(), Some(0), "{}", stderr(&up));
+    let status = async || run(folder.path(), &["migrate", "status"], &[]).await;
+    let all = tokio::join!(status(), status(), status(), status());
+    for output in [all.0, all.1, all.2, all.3] {
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    }
+}
+
+#[tokio::test]
+async fn a_service_waits_for_a_command_and_starts_then() {
+    let folder = scratch_folder();
+    lay_stuck_cluster(folder.path()).await;
+    let mut command = Service::begin(folder.path(), &["migrate", "status"], &[]);
+    let started = async || command.log().contains("Postgres started").then_some(());
+    eventually("the command has its Postgres", started).await;
+    let mut service = Service::begin(folder.path(), &SERVE, &[]);
+    let words = format!("another command (pid {})", command.pid());
+    let waiting = async || service.log().contains(&words).then_some(());
+    eventually("the service waits and says for whom", waiting).await;
+    command.signal("INT");
+    assert_eq!(command.exit_code().await, 130);
+    let started = async || service.log().contains("Postgres started").then_some(());
+    eventually("the service has its Postgres", started).await;
+    service.signal("INT");
+    assert_eq!(service.exit_code().await, 0, "{}", service.log());
+}
+
+#[tokio::test]
+async fn a_look_at_nothing_makes_nothing() {
+    let folder = scratch_folder();
+    for arguments in [["migrate", "status"], ["queue", "ls"], ["job", "ls"], ["lane", "ls"]] {
+        let output = run(folder.path(), &arguments, &[]).await;
+        assert_eq!(output.status.code(), Some(7), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains("dalsegno serve"), "{}", stderr(&output));
+    }
+    assert!(!folder.path().join(".dalsegno").exists());
+}
+
+#[tokio::test]
+async fn the_probes_answer_while_the_service_waits_for_its_database() {
+    let folder = scratch_folder();
+    let nowhere = [("DATABASE_URL", "postgres://nobody@127.0.0.1:1/none")];
+    let mut service = Service::begin(folder.path(), &SERVE, &nowhere);
+    service.listening().await;
+    assert_eq!(get(service.address, "/livez").await.unwrap().status, 200);
+    let ready = get(service.address, "/readyz").await.unwrap();
+    assert_eq!((ready.status, ready.body.contains(r#""code":"starting""#)), (503, true));
+    assert_eq!(get(service.address, "/metrics").await.unwrap().status, 200);
+    service.signal("TERM");
+    assert_eq!(service.exit_code().await, 0, "{}", service.log());
+}
+
+#[tokio::test]
+async fn a_service_that_does_not_migrate_is_ready_when_somebody_else_has() {
+    let folder = scratch_folder();
+    let database = TestDatabase::empty().await;
+    let url = database.url();
+    let environment =
+        [("DATABASE_URL", url.as_str()), ("DALSEGNO_DATABASE__MIGRATE_ON_START", "false")];
+    let mut service = Service::begin(folder.path(), &SERVE, &environment);
+    let waiting = async || service.log().contains("waiting for the schema").then_some(());
+    eventually("the service says what it waits for", waiting).await;
+    service.listening().await;
+    assert_eq!(get(service.address, "/readyz").await.unwrap().status, 503);
+    assert!(!service.log().contains(r#""message":"ready""#), "{}", service.log());
+    assert_eq!(run(folder.path(), &["migrate", "up"], &environment).await.status.code(), Some(0));
+    service.ready().await;
+}
+
+#[tokio::test]
 async fn a_given_server_is_used_and_migrated() {
     let folder = scratch_folder();
     let database = TestDatabase::empty().await;
     let mut service = Service::start(folder.path(), &[("DATABASE_URL", &database.url())]).await;
     service.ready().await;
     assert!(!folder.path().join(".dalsegno").exists());
+    assert!(!service.words.contains(".dalsegno"), "{}", service.words);
     service.signal("TERM");
     assert_eq!(service.exit_code().await, 0);
 }

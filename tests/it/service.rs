@@ -72,6 +72,17 @@ impl Service {
         service
     }
 
+    /// Waits until the service has its address, from the log: it is announced only when it is ready.
+    pub async fn listening(&mut self) {
+        let log = async || {
+            let log = self.log();
+            let line = log.lines().find(|line| line.contains(r#""message":"listening""#))?;
+            let line: serde_json::Value = serde_json::from_str(line).ok()?;
+            line["address"].as_str()?.trim_start_matches("http://").parse().ok()
+        };
+        self.address = crate::app::eventually("the service listens", log).await;
+    }
+
     /// Waits until the service answers that it can serve; a loaded machine may miss the probe's own limit.
     pub async fn ready(&self) {
         let ready = async || {

@@ -31,7 +31,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("db", &["config"]),
     ("doctor", &["clock", "config", "db", "queue"]),
     ("domain", &["clock", "db", "queue"]),
-    ("http", &["app", "config", "db", "domain"]),
+    ("http", &["app", "config", "db", "shutdown"]),
     ("jobs", &["domain", "queue"]),
     ("main", &["cli"]),
     ("providers", &["transcript"]),

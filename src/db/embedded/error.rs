@@ -3,18 +3,20 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::{Holder, Owner};
+
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot {action} {path}: {source}", path = path.display())]
     Folder { action: &'static str, path: PathBuf, source: io::Error },
 
     #[error(
-        "{holder} already runs on the data folder {data_dir}; stop it, or give this one a folder \
-         of its own with `data_dir`, or point both at one server with DATABASE_URL",
+        "{holder} the data folder {data_dir}; stop it, or give this one a folder of its own with \
+         `data_dir`, or point both at one server with DATABASE_URL",
         holder = describe_holder(*holder),
         data_dir = data_dir.display()
     )]
-    AlreadyRunning { data_dir: PathBuf, holder: Option<u32> },
+    AlreadyRunning { data_dir: PathBuf, holder: Option<Holder> },
 
     #[error(
         "no usable Postgres server binaries (14 to 18) on this machine{rejected}; {not_fetched}; \
@@ -119,10 +121,15 @@ impl Error {
     }
 }
 
-fn describe_holder(holder: Option<u32>) -> String {
+fn describe_holder(holder: Option<Holder>) -> String {
     match holder {
-        Some(pid) => format!("another service (pid {pid})"),
-        None => "another service".to_owned(),
+        Some(Holder { pid, owner: Owner::Service }) => {
+            format!("another service (pid {pid}) already runs on")
+        }
+        Some(Holder { pid, owner: Owner::Command }) => {
+            format!("another command (pid {pid}) is still at work on")
+        }
+        None => "another process holds".to_owned(),
     }
 }
 

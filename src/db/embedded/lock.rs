@@ -5,7 +5,7 @@
 //! no child keeps the lock alive.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Seek, Write};
+use std::io::{Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -14,6 +14,22 @@ use rustix::io::Errno;
 
 use super::Error;
 
+/// What kind of process owns a folder, which says how long others may have to wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    /// Until somebody stops it.
+    Service,
+    /// Until it has done what it was asked for.
+    Command,
+}
+
+/// Who took a lock, as it wrote itself down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Holder {
+    pub pid: u32,
+    pub owner: Owner,
+}
+
 /// The right to run the server of a folder.
 #[derive(Debug)]
 pub(super) struct FolderLock {
@@ -21,20 +37,20 @@ pub(super) struct FolderLock {
 }
 
 impl FolderLock {
-    /// Takes the lock and writes this process's pid into it for others to read.
-    pub fn take(path: &Path, data_dir: &Path) -> Result<Self, Error> {
+    /// Takes the lock and writes this process down in it for others to read.
+    pub fn take(path: &Path, data_dir: &Path, owner: Owner) -> Result<Self, Error> {
         loop {
             let mut file = open(path)?;
             if !try_lock(&file, path)? {
                 return Err(Error::AlreadyRunning {
                     data_dir: data_dir.to_path_buf(),
-                    holder: read_pid(&mut file),
+                    holder: read_holder(path),
                 });
             }
             // Somebody may have removed the folder between the opening and the locking; a lock on
             // a file without a name would keep nobody out.
             if is_still_at(&file, path) {
-                write_pid(&mut file).map_err(Error::folder("write", path))?;
+                write_holder(&mut file, owner).map_err(Error::folder("write", path))?;
                 return Ok(Self { _file: file });
             }
         }
@@ -75,14 +91,23 @@ fn is_still_at(file: &File, path: &Path) -> bool {
     }
 }
 
-fn read_pid(file: &mut File) -> Option<u32> {
-    let mut text = String::new();
-    file.read_to_string(&mut text).ok()?;
-    text.trim().parse().ok()
+pub(super) fn read_holder(path: &Path) -> Option<Holder> {
+    let text = fs::read_to_string(path).ok()?;
+    let (pid, owner) = text.split_once('\n')?;
+    let owner = match owner.trim() {
+        "command" => Owner::Command,
+        _ => Owner::Service,
+    };
+    Some(Holder { pid: pid.parse().ok()?, owner })
 }
 
-fn write_pid(file: &mut File) -> std::io::Result<()> {
+fn write_holder(file: &mut File, owner: Owner) -> std::io::Result<()> {
+    let owner = match owner {
+        Owner::Service => "service",
+        Owner::Command => "command",
+    };
     file.set_len(0)?;
     file.rewind()?;
-    writeln!(file, "{}", std::process::id())
+    // In one piece: others read it at any time.
+    file.write_all(format!("{}\n{owner}\n", std::process::id()).as_bytes())
 }

@@ -57,10 +57,10 @@ use self::watch::Watch;
 
 pub use self::config::{Config, Listen, Purpose};
 pub use self::error::Error;
+pub use self::lock::{Holder, Owner};
 
 /// The private Postgres of this process. End it with [`Embedded::stop`].
 #[must_use = "the server ends when this is dropped"]
-#[derive(Debug)]
 pub struct Embedded {
     options: PgConnectOptions,
     home: Home,
@@ -70,7 +70,7 @@ pub struct Embedded {
 }
 
 /// The private Postgres of another process.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Attached {
     options: PgConnectOptions,
     pid: u32,
@@ -87,19 +87,23 @@ pub struct Description {
 
 /// Makes this process the owner of the folder and brings its server up.
 pub async fn start(config: &Config) -> Result<Embedded, Error> {
-    start_until(config, &CancellationToken::new()).await
+    start_until(config, Owner::Service, &CancellationToken::new()).await
 }
 
 /// As [`start`], or [`Error::Stopped`] when `stop` comes first: what was begun is ended before the folder is free.
-pub async fn start_until(config: &Config, stop: &CancellationToken) -> Result<Embedded, Error> {
+pub async fn start_until(
+    config: &Config,
+    owner: Owner,
+    stop: &CancellationToken,
+) -> Result<Embedded, Error> {
     if ambient::leaks_options() {
         return Err(Error::AmbientOptions);
     }
     let data_dir = open_data_dir(&config.data_dir)?;
-    let mut locks = vec![FolderLock::take(&FolderLock::path_in(&data_dir), &data_dir)?];
+    let mut locks = vec![FolderLock::take(&FolderLock::path_in(&data_dir), &data_dir, owner)?];
     let account = choose_account(config, &data_dir)?;
     let home = home::choose(config, &data_dir, account.as_ref())?;
-    locks.extend(lock_elsewhere(&home, &data_dir)?);
+    locks.extend(lock_elsewhere(&home, &data_dir, owner)?);
     let bringing_up = bring_up(config, home.clone(), account);
     let Some(up) = stop.run_until_cancelled(bringing_up).await else {
         clear_away(&home, Duration::from_secs(config.stop_timeout_secs)).await?;
@@ -138,6 +142,11 @@ pub async fn attach(config: &Config) -> Result<Option<Attached>, Error> {
         options: Address::recorded(&record).connect_options(&password),
         pid: record.pid,
     }))
+}
+
+/// Who holds the folder, or held it last: whether the lock is still held is seen by taking it.
+pub fn holder(config: &Config) -> Option<Holder> {
+    lock::read_holder(&FolderLock::path_in(&config.data_dir))
 }
 
 /// Whether a cluster has been made in the folder.
@@ -180,6 +189,13 @@ impl Embedded {
     }
 }
 
+/// By hand, as that of [`Attached`]: the options hold the password.
+impl fmt::Debug for Embedded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Embedded").field(&self.describe()).finish()
+    }
+}
+
 impl Attached {
     pub fn connect_options(&self) -> PgConnectOptions {
         self.options.clone()
@@ -187,6 +203,12 @@ impl Attached {
 
     pub fn pid(&self) -> u32 {
         self.pid
+    }
+}
+
+impl fmt::Debug for Attached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Attached").field("pid", &self.pid).finish_non_exhaustive()
     }
 }
 
@@ -211,13 +233,13 @@ fn choose_account(config: &Config, data_dir: &Path) -> Result<Option<Account>, E
 
 /// A home elsewhere can be linked from two data folders, when one is a copy of the other; so it has
 /// a lock of its own.
-fn lock_elsewhere(home: &Home, data_dir: &Path) -> Result<Option<FolderLock>, Error> {
+fn lock_elsewhere(home: &Home, data_dir: &Path, owner: Owner) -> Result<Option<FolderLock>, Error> {
     if home.root().starts_with(data_dir) {
         return Ok(None);
     }
     let mut path = home.root().as_os_str().to_owned();
     path.push(".lock");
-    FolderLock::take(Path::new(&path), data_dir).map(Some)
+    FolderLock::take(Path::new(&path), data_dir, owner).map(Some)
 }
 
 async fn bring_up(

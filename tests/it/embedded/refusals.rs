@@ -1,6 +1,6 @@
 use std::fs;
 
-use dalsegno::db::embedded::{self, Error};
+use dalsegno::db::embedded::{self, Error, Holder, Owner};
 
 use super::support::Place;
 
@@ -10,7 +10,7 @@ async fn a_second_service_is_told_who_holds_the_folder() {
     let postgres = embedded::start(&place.config).await.unwrap();
     let error = embedded::start(&place.config).await.unwrap_err();
     assert!(
-        matches!(error, Error::AlreadyRunning { holder: Some(pid), .. } if pid == std::process::id())
+        matches!(error, Error::AlreadyRunning { holder: Some(Holder { pid, owner: Owner::Service }), .. } if pid == std::process::id())
     );
     assert!(error.to_string().contains("DATABASE_URL"), "{error}");
     postgres.stop().await.unwrap();

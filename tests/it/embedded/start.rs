@@ -59,6 +59,10 @@ async fn the_server_is_durable_private_and_speaks_utf8() {
         &std::fs::metadata(place.home().join("password")).unwrap().permissions(),
     );
     assert_eq!(mode & 0o777, 0o600);
+    let password = std::fs::read_to_string(place.home().join("password")).unwrap();
+    let attached = embedded::attach(&place.config).await.unwrap();
+    let shown = format!("{postgres:?} {attached:?}");
+    assert!(!shown.contains(password.trim()), "{shown}");
     postgres.stop().await.unwrap();
 }
 
