@@ -75,7 +75,7 @@ async fn a_key_that_was_rolled_back_is_free() {
     let (first, ..) = call(&mut open).await;
     let waiting = tokio::spawn({
         let pool = pool.clone();
-        async move { call(&mut *pool.acquire().await.unwrap()).await }
+        async move { call(&mut pool.acquire().await.unwrap()).await }
     });
     crate::app::eventually("the second call waits for the first", async || {
         sqlx::query_scalar::<_, bool>(

@@ -81,7 +81,19 @@ pub enum Fence {
 }
 
 pub fn sequence() -> impl Strategy<Value = Vec<Step>> {
-    vec(step(), 10..90)
+    let single = step().prop_map(|step| vec![step]);
+    let fragment = prop_oneof![24 => single, 1 => (1..4_usize).prop_map(crash_loop)];
+    vec(fragment, 10..80).prop_map(|fragments| fragments.concat())
+}
+
+/// A worker that dies of what it claims, again and again. Single steps hardly ever fall into this order.
+fn crash_loop(n_crashes: usize) -> Vec<Step> {
+    let claim = Step::Claim { process: 1, n_slots: 2, turned: false, after_group: None };
+    let rescue =
+        [Step::Register(0), Step::Season(0), Step::Register(1), Step::ClaimAlone(1), claim];
+    let back = [Step::Expire(1), Step::Rescue(0), Step::Due(0), Step::Due(0), Step::Promote];
+    let crash = [rescue, back].concat();
+    std::iter::repeat_n(crash, n_crashes).flatten().collect()
 }
 
 fn step() -> impl Strategy<Value = Step> {

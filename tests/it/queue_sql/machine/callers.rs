@@ -134,7 +134,8 @@ impl Machine {
 
     pub(super) async fn retry_job(&mut self, pick: Pick) -> Checked {
         let dead: Vec<i64> = self.model.dead.keys().copied().collect();
-        let from = if pick % 2 == 0 && !dead.is_empty() { dead } else { self.model.known_ids() };
+        let from =
+            if pick.is_multiple_of(2) && !dead.is_empty() { dead } else { self.model.known_ids() };
         let Some(id) = chosen(&from, pick / 2) else {
             return Ok(());
         };

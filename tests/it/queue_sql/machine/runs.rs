@@ -87,7 +87,7 @@ impl Machine {
         if job.is_some_and(|job| job.attempt >= job.spec.max_attempts) {
             return self.fail(id, lease, "exhausted", false).await;
         }
-        let asked_secs = if pick % 2 == 0 { Some(LONG_SECS) } else { None };
+        let asked_secs = if pick.is_multiple_of(2) { Some(LONG_SECS) } else { None };
         let retry = sqlx::query(END_RETRY)
             .bind(id)
             .bind(lease)
@@ -119,7 +119,7 @@ impl Machine {
         let Some((id, lease)) = self.fenced(pick, fence) else {
             return Ok(());
         };
-        let reason = if pick % 2 == 0 { "failed" } else { "bad_payload" };
+        let reason = if pick.is_multiple_of(2) { "failed" } else { "bad_payload" };
         self.fail(id, lease, reason, hold).await
     }
 

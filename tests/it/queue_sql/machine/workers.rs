@@ -1,6 +1,6 @@
 //! Workers: their leases, their ends, and who takes over from whom.
 
-use proptest::{prop_assert, prop_assert_eq};
+use proptest::prop_assert_eq;
 use sqlx::Row as _;
 use uuid::Uuid;
 
