@@ -36,6 +36,10 @@ impl Recount {
         Self { n_left: 0, at: now + COUNT_EVERY }
     }
 
+    pub(super) fn due_at(&self) -> Instant {
+        self.at
+    }
+
     pub(super) fn after_failure(&mut self) {
         self.n_left = COUNTS_AFTER_FAILURE;
         self.at = Instant::now();

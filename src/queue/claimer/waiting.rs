@@ -8,7 +8,7 @@
 
 use std::{sync::atomic::Ordering, time::Duration};
 
-use tokio::time::{sleep, timeout};
+use tokio::time::{sleep, sleep_until, timeout};
 use uuid::Uuid;
 
 use super::{
@@ -49,6 +49,8 @@ impl Claimer {
         tokio::select! {
             () = self.bells.work.notified() => {}
             () = sleep(pause) => {}
+            // What is counted then may be the head of a lane, and nobody rings for it.
+            () = sleep_until(memory.recount.due_at()) => {}
         }
         Ok(())
     }

@@ -226,6 +226,8 @@ impl Heartbeat {
             tracing::info!("the lease is renewed, claiming again");
             lease.interrupted.clear();
             self.bells.recount.store(true, Ordering::Relaxed);
+            // The claimer may be asleep until its next poll.
+            self.bells.work.notify_one();
             self.identity.send_replace(Some(lease.worker_id));
         }
         let alone_secs = renewed.alone_secs.map_or(0.0, |secs| secs.clamp(1.0, 1e6));
