@@ -30,7 +30,7 @@ pub struct Note {
     /// How it ends.
     #[serde(default)]
     pub end: NoteEnd,
-    /// Works on when it is told to stop, as a handler that hangs in a call would.
+    /// Goes on when it is told to stop, and when it is given up.
     #[serde(default)]
     pub deaf: bool,
 }
@@ -101,10 +101,17 @@ async fn take_note(note: Note, run: Run) -> HandlerResult {
     let work = sleep(Duration::from_millis(note.millis));
     if note.deaf {
         work.await;
-    } else if run.cancel().run_until_cancelled(work).await.is_none() {
+        // As a task of its own it also goes on when the worker gives the handler up.
+        return tokio::spawn(end_note(note, run)).await.map_err(JobError::retry)?;
+    }
+    if run.cancel().run_until_cancelled(work).await.is_none() {
         tracing::info!(job.id = run.job_id(), why = ?run.stop_reason(), "told to stop");
         return Err(JobError::retry("told to stop"));
     }
+    end_note(note, run).await
+}
+
+async fn end_note(note: Note, run: Run) -> HandlerResult {
     if run.attempt() <= note.failures {
         return Err(JobError::retry("told to fail"));
     }

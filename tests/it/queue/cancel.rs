@@ -5,7 +5,7 @@ use dalsegno::jobs::trial::{Note, Sleep};
 use super::{
     checker::Expected,
     crew::Crew,
-    trial::{RECOVERY, Trial},
+    trial::{SETTLED, Trial},
 };
 
 /// Cancels a running head of a lane. By the clock of the database, its run has to be over within a second.
@@ -23,7 +23,7 @@ async fn cancel_a_runner(settings: &[(&str, &str)]) -> Trial {
     assert_eq!(cancelled, "requested");
     let at: chrono::DateTime<chrono::Utc> =
         sqlx::query_scalar("SELECT clock_timestamp()").fetch_one(&trial.pool).await.unwrap();
-    trial.settle(&mut crew, 0, RECOVERY).await;
+    trial.settle(&mut crew, 0, SETTLED).await;
     let expected = Expected { cancelled: [job].into(), ..Expected::default() };
     let journal = trial.check(&expected).await;
     let run = journal.runs.iter().find(|run| run.job_id == job).unwrap();

@@ -20,7 +20,7 @@ async fn postgres_is_away_for_45_seconds() {
 
 #[tokio::test]
 async fn postgres_is_away_for_many_short_leases() {
-    outage::kill_postgres(Duration::from_secs(20), &[], 0).await;
+    outage::kill_postgres(Duration::from_secs(30), &[], 0).await;
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use super::{
     checker::Expected,
     crew::{Crew, Worker},
-    trial::{RECOVERY, Trial},
+    trial::{SETTLED, Trial},
 };
 use crate::service::command;
 
@@ -49,12 +49,12 @@ async fn clocks_an_hour_apart_take_no_lease_and_keep_no_job_waiting() {
     // Longer than a lease, so that a clock which is believed costs the run; and waits that are due by the database.
     for lane in 0..8 {
         let lane = format!("lane {lane}");
-        trial.note(Some(&lane), Note { millis: 3_500, ..Note::default() }).await;
+        trial.note(Some(&lane), Note { millis: 5_500, ..Note::default() }).await;
         let note = Note { millis: 10, failures: 1, snoozes: 1, ..Note::default() };
         trial.note(Some(&lane), note).await;
     }
     let mut crew = Crew::start(&trial, 0, &[]);
-    trial.settle(&mut crew, 0, RECOVERY).await;
+    trial.settle(&mut crew, 0, SETTLED).await;
     let journal = trial.check(&Expected::default()).await;
     let at_work = |worker: &Worker| {
         journal.effects.iter().any(|effect| effect.worker == i64::from(worker.pid()))
@@ -69,7 +69,7 @@ async fn clocks_an_hour_apart_take_no_lease_and_keep_no_job_waiting() {
             == i64::from(fast.pid());
     let victim = if by_fast { &mut fast } else { &mut slow };
     victim.signal(Signal::KILL);
-    trial.settle(&mut crew, 0, RECOVERY).await;
+    trial.settle(&mut crew, 0, SETTLED).await;
     trial.check(&Expected { lost_runs: 1, ..Expected::default() }).await;
     trial.end().await;
 }

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::{
     checker::Expected,
     crew::Crew,
-    trial::{RECOVERY, Trial},
+    trial::{SETTLED, Trial},
 };
 
 const PARTS: [&str; 5] = [
@@ -44,7 +44,7 @@ pub async fn terminate_backends(n_rounds: usize) {
         }
     }
     assert!(n_terminated >= n_rounds as i64 * 6, "{n_terminated} connections were ended");
-    trial.settle(&mut crew, 0, RECOVERY).await;
+    trial.settle(&mut crew, 0, SETTLED).await;
     assert_eq!(crew.n_replaced, 0, "a worker ended:\n{}", crew.logs());
     trial.check(&Expected::default()).await;
     pick_up_by_notification(&trial, &mut crew).await;

@@ -17,7 +17,7 @@ pub const SLOTS: usize = 8;
 
 /// Short leases, quick polls, few connections.
 const SETTINGS: [(&str, &str); 12] = [
-    ("DALSEGNO_QUEUE__LEASE_SECS", "3"),
+    ("DALSEGNO_QUEUE__LEASE_SECS", "5"),
     ("DALSEGNO_QUEUE__HEARTBEAT_SECS", "1"),
     ("DALSEGNO_QUEUE__LEASE_MARGIN_SECS", "1"),
     ("DALSEGNO_QUEUE__CANCEL_GRACE_SECS", "1"),

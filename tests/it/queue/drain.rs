@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::{
     checker::Expected,
     crew::{Crew, SLOTS, Worker},
-    trial::{RECOVERY, Trial},
+    trial::{SETTLED, Trial},
 };
 
 const STARTS: &str = "SELECT count(*) FROM trial.starts";
@@ -35,7 +35,7 @@ async fn short_jobs_end_in_a_drain_and_none_runs_again() {
         worker.log()
     );
     let mut crew = Crew::start(&trial, 1, &[]);
-    trial.settle(&mut crew, 0, RECOVERY).await;
+    trial.settle(&mut crew, 0, SETTLED).await;
     let journal = trial.check(&Expected::default()).await;
     assert_eq!(journal.starts.len(), n_jobs, "a job ran again");
     trial.end().await;

@@ -8,12 +8,9 @@ use tokio::time::Instant;
 use super::{
     checker::Expected,
     crew::{Crew, SLOTS},
-    trial::Trial,
+    trial::{SETTLED, Trial},
 };
 use crate::embedded::support::Random;
-
-/// After the last kill: two leases, and the wait before the third run of a job that was unlucky twice.
-const SETTLED: Duration = Duration::from_secs(45);
 
 fn chance(random: &mut Random, one_in: u64) -> bool {
     random.below(one_in) == 0

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::{
     checker::Expected,
     crew::{Crew, SLOTS},
-    trial::{RECOVERY, Trial},
+    trial::{SETTLED, Trial},
 };
 use crate::embedded::support::{Place, Service, send, servers, wait_for};
 
@@ -70,7 +70,9 @@ pub async fn kill_postgres(away: Duration, settings: &[(&str, &str)], lost_runs:
     let mut n_refused = 0;
     while Instant::now() < back_at {
         // Whoever enqueues meanwhile gets an error, and what is acknowledged must not be lost.
-        n_refused += usize::from(trial.try_note(Some("lane 1"), Note::default()).await.is_err());
+        let enqueued = trial.try_note(Some("lane 1"), Note::default());
+        let enqueued = tokio::time::timeout(Duration::from_secs(1), enqueued).await;
+        n_refused += usize::from(!matches!(enqueued, Ok(Ok(_))));
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     assert!(n_refused > 0, "the server was not away");
@@ -83,7 +85,7 @@ pub async fn kill_postgres(away: Duration, settings: &[(&str, &str)], lost_runs:
         })
         .await;
     let went_on = began.elapsed();
-    trial.settle(&mut crew, 0, RECOVERY).await;
+    trial.settle(&mut crew, 0, SETTLED).await;
     println!("away for {away:?}: went on after {went_on:?}, settled after {:?}", began.elapsed());
     assert_eq!(crew.n_replaced, 0, "a worker ended:\n{}", crew.logs());
     trial.check(&Expected { lost_runs, ..Expected::default() }).await;

@@ -11,7 +11,7 @@ use super::{
     checker::Expected,
     crew::{Crew, Worker},
     proxy::Proxy,
-    trial::{LEASE, RECOVERY, Trial},
+    trial::{LEASE, SETTLED, Trial},
 };
 use crate::app::eventually;
 
@@ -33,7 +33,8 @@ pub async fn cut_off(leases: u32) {
     let options = trial.pool.connect_options();
     let proxy = Proxy::start(&options).await;
     let mut cut = Worker::start(&trial, &[("DATABASE_URL", &proxy.url(&options))]);
-    trial.note(Some("a"), Note { millis: 2_500, ..Note::default() }).await;
+    // It still works when the fence comes, four seconds after the last renewal.
+    trial.note(Some("a"), Note { millis: 7_000, ..Note::default() }).await;
     for _ in 0..5 {
         trial.note(Some("a"), Note { millis: 20, ..Note::default() }).await;
     }
@@ -50,7 +51,7 @@ pub async fn cut_off(leases: u32) {
             .unwrap();
     assert!(stopped_at < lease_until, "stopped at {stopped_at}, its lease ended at {lease_until}");
 
-    trial.settle(&mut crew, 0, RECOVERY).await;
+    trial.settle(&mut crew, 0, SETTLED).await;
     silent.await;
     assert!(!cut.is_dead(), "{}", cut.log());
     proxy.heal();

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use super::{
     checker::Expected,
     crew::{Crew, Worker},
-    trial::{LEASE, RECOVERY, Trial},
+    trial::{LEASE, SETTLED, Trial},
 };
 use crate::app::eventually;
 
@@ -26,7 +26,7 @@ pub async fn stop_and_continue(leases: u32) {
     zombie.signal(Signal::STOP);
     let asleep = tokio::time::sleep(LEASE * leases);
     let mut crew = Crew::start(&trial, 1, &[]);
-    trial.settle(&mut crew, 0, RECOVERY).await;
+    trial.settle(&mut crew, 0, SETTLED).await;
     asleep.await;
     zombie.signal(Signal::CONT);
     trial.until("its commit is refused", 1, "SELECT count(*) FROM trial.refusals").await;
