@@ -36,7 +36,9 @@ impl Config {
     }
 
     pub fn check(&self, checks: &mut Checks<'_>) {
-        checks.at_least("shutdown.stop_timeout_secs", self.stop_timeout_secs, 1);
+        // 0 is an answer here: wait for nothing.
+        checks.secs("shutdown.drain_timeout_secs", self.drain_timeout_secs, 0);
+        checks.secs("shutdown.stop_timeout_secs", self.stop_timeout_secs, 1);
     }
 }
 

@@ -5,6 +5,8 @@ use serde::{Deserialize, Deserializer};
 
 use super::{Layers, Problem, Problems};
 
+const YEAR_SECS: u64 = 365 * 24 * 60 * 60;
+
 /// Where a section reports what its types cannot say: pairs that exclude each other, numbers out of range.
 pub struct Checks<'a> {
     layers: &'a Layers,
@@ -25,7 +27,33 @@ impl<'a> Checks<'a> {
         });
     }
 
-    /// Most keys that end in `_secs` or start with `max_` make no sense at 0.
+    /// For two values that exclude each other: reported once, at the one that somebody has set, and not at all
+    /// while one of them has a problem of its own.
+    pub fn fail_pair(
+        &mut self,
+        keys: [&str; 2],
+        message: impl Into<String>,
+        fix: impl Into<String>,
+    ) {
+        if keys.iter().any(|key| self.problems.0.iter().any(|problem| problem.key == *key)) {
+            return;
+        }
+        let set = keys.into_iter().find(|key| !self.layers.is_default(key));
+        self.fail(set.unwrap_or(keys[0]), message, fix);
+    }
+
+    /// Seconds: a year is more than anybody waits, and far from where adding to a point in time overflows.
+    pub fn secs(&mut self, key: &str, value: u64, least: u64) {
+        if !(least..=YEAR_SECS).contains(&value) {
+            self.fail(
+                key,
+                format!("is {value}, but has to be from {least} to {YEAR_SECS} (a year)"),
+                least.max(1).to_string(),
+            );
+        }
+    }
+
+    /// Most numbers make no sense at 0.
     pub fn at_least(&mut self, key: &str, value: u64, least: u64) {
         if value < least {
             self.fail(

@@ -53,7 +53,8 @@ impl Layers {
             layers.add(values.into_iter().map(|(k, v)| (k, v, origin.clone())), problems);
         }
         layers.add(database_variables(environment), problems);
-        layers.add(own_variables(environment), problems);
+        let own = own_variables(environment, &layers.defaults, problems);
+        layers.add(own, problems);
         let set = flags.set.iter().map(|(k, v)| (k.clone(), string(v), Origin::Flag));
         layers.add(set, problems);
         layers
@@ -65,17 +66,34 @@ impl Layers {
             self.values.keys().filter(|key| !self.defaults.contains_key(*key)).cloned().collect();
         for key in unknown {
             if let Some((_, origin)) = self.values.remove(&key) {
-                problems.push(Problem {
-                    origin: origin.to_string(),
-                    message: "there is no such key".to_owned(),
-                    fix: match nearest(&key, self.defaults.keys()) {
-                        Some(near) => format!("{near} (did you mean that one?)"),
-                        None => "nothing: `dalsegno config template` lists every key".to_owned(),
-                    },
-                    key,
-                });
+                problems.push(self.unknown(key, &origin));
             }
         }
+    }
+
+    fn unknown(&self, key: String, origin: &Origin) -> Problem {
+        let above = self.defaults.keys().find(|known| key.starts_with(&format!("{known}.")));
+        let (message, fix) = if self.is_section(&key) {
+            ("is a section, not a value".to_owned(), format!("[{key}], and its keys below"))
+        } else if let Some(above) = above {
+            ("belongs to no section".to_owned(), format!("{above} = a value, not a section"))
+        } else {
+            let fix = match nearest(&key, self.defaults.keys()) {
+                Some(near) => format!("{near} (did you mean that one?)"),
+                None => "nothing: `dalsegno config template` lists every key".to_owned(),
+            };
+            ("there is no such key".to_owned(), fix)
+        };
+        Problem { key, origin: origin.to_string(), message, fix }
+    }
+
+    fn is_section(&self, key: &str) -> bool {
+        let inside = format!("{key}.");
+        self.defaults.keys().any(|known| known.starts_with(&inside))
+    }
+
+    pub(super) fn is_default(&self, key: &str) -> bool {
+        self.values.get(key).is_some_and(|(_, origin)| *origin == Origin::Default)
     }
 
     /// Reads one section. A value of the wrong type is reported and replaced by its default, until the
@@ -103,20 +121,17 @@ impl Layers {
                 return None;
             };
             let default = self.defaults.get(&key).cloned();
-            let fix = match &default {
-                Some(default) => format!("{key} = {}", check::toml(default)),
-                None => "see `dalsegno config template`".to_owned(),
+            // An empty default says nothing about the form of a value.
+            let example = default.as_ref().map(check::toml).filter(|text| text != "\"\"");
+            let fix = match example {
+                Some(example) => format!("for example: {key} = {example}"),
+                None => "text in quotes; `dalsegno config template` says which".to_owned(),
             };
             let message = match is_secret(&key) {
                 true => "cannot be read".to_owned(),
                 false => error.into_inner().to_string(),
             };
-            problems.push(Problem {
-                message,
-                origin: origin.to_string(),
-                fix: format!("for example: {fix}"),
-                key: key.clone(),
-            });
+            problems.push(Problem { message, origin: origin.to_string(), fix, key: key.clone() });
             // A default that does not fit its own section would loop for ever.
             if *origin == Origin::Default {
                 return None;
@@ -141,6 +156,10 @@ impl Layers {
         let by_key = layer.into_iter().map(|(key, value, origin)| (key, (value, origin)));
         let layer: BTreeMap<_, _> = by_key.collect();
         for (key, (value, origin)) in &layer {
+            let is_empty = matches!(&value.kind, ValueKind::Table(table) if table.is_empty());
+            if is_empty && self.is_section(key) {
+                continue;
+            }
             let Some(stem) = self.file_key(key) else {
                 self.insert(key.clone(), value.clone(), origin.clone());
                 continue;
@@ -271,14 +290,37 @@ fn database_variables(environment: &Environment) -> Vec<(String, Value, Origin)>
     entry.into_iter().collect()
 }
 
-fn own_variables(environment: &Environment) -> Vec<(String, Value, Origin)> {
+/// Only a name with a double underscore is a key: Kubernetes sets DALSEGNO_PORT and the like for a service of our
+/// name. An empty variable is one that is not set, as everywhere else.
+fn own_variables(
+    environment: &Environment,
+    known: &BTreeMap<String, Value>,
+    problems: &mut Problems,
+) -> Vec<(String, Value, Origin)> {
+    let mut found = Vec::new();
     let named = environment.unicode().filter(|(name, _)| *name != FILE_VARIABLE);
-    named
-        .filter_map(|(name, value)| {
-            let key = name.strip_prefix(PREFIX)?.replace("__", ".").to_ascii_lowercase();
-            Some((key, string(value), Origin::Variable(name.to_owned())))
-        })
-        .collect()
+    for (name, value) in named.filter(|(_, value)| !value.is_empty()) {
+        let Some(key) = name.strip_prefix(PREFIX).map(str::to_ascii_lowercase) else {
+            continue;
+        };
+        let origin = Origin::Variable(name.to_owned());
+        if key.contains("__") {
+            found.push((key.replace("__", "."), string(value), origin));
+            continue;
+        }
+        let stem = key.strip_suffix("_file").unwrap_or(&key);
+        if let Some(meant) = known.keys().find(|known| known.replace('.', "_") == stem) {
+            let variable = format!("{PREFIX}{}", meant.replace('.', "__").to_ascii_uppercase());
+            problems.push(Problem {
+                key: meant.clone(),
+                origin: origin.to_string(),
+                message: "is not set by this name: section and key are parted by two underscores"
+                    .to_owned(),
+                fix: variable + if stem == key { "" } else { "_FILE" },
+            });
+        }
+    }
+    found
 }
 
 fn string(value: &str) -> Value {
@@ -289,7 +331,8 @@ fn flatten(tables: Map<String, Value>) -> BTreeMap<String, Value> {
     let mut leaves = BTreeMap::new();
     for (key, value) in tables {
         match value.kind {
-            ValueKind::Table(table) => {
+            // An empty one is kept, so that it is seen when it is no section.
+            ValueKind::Table(table) if !table.is_empty() => {
                 let inner = flatten(table).into_iter();
                 leaves.extend(inner.map(|(rest, leaf)| (format!("{key}.{rest}"), leaf)));
             }

@@ -62,7 +62,7 @@ impl Config {
         let config = Self::from_layers(layers, &mut problems);
         match config {
             Some(config) if problems.is_empty() => Ok(config),
-            _ => Err(problems),
+            _ => Err(problems.sorted()),
         }
     }
 
@@ -95,21 +95,28 @@ impl Config {
         if self.service.data_dir.as_os_str().is_empty() {
             checks.fail("service.data_dir", "is empty", "a folder, for example .dalsegno");
         }
-        if self.database.acquire_timeout_secs > self.http.request_timeout_secs {
-            checks.fail(
-                "database.acquire_timeout_secs",
-                format!(
-                    "is {}, longer than http.request_timeout_secs = {}: a request would end before it learns why",
-                    self.database.acquire_timeout_secs, self.http.request_timeout_secs
-                ),
-                format!("at most {}", self.http.request_timeout_secs),
-            );
-        }
         self.database.check(checks);
         self.worker.check(checks);
         self.queue.check(checks);
         self.http.check(checks);
         self.log.check(checks);
         self.shutdown.check(checks);
+        // Last: a pair is not worth a word where one of the two is wrong by itself.
+        self.check_timeouts(checks);
+    }
+
+    fn check_timeouts(&self, checks: &mut Checks<'_>) {
+        let (acquire, request) =
+            (self.database.acquire_timeout_secs, self.http.request_timeout_secs);
+        if acquire > request {
+            let keys = ["database.acquire_timeout_secs", "http.request_timeout_secs"];
+            let message = format!(
+                "{} = {acquire} is longer than {} = {request}: a request would end before it learns why",
+                keys[0], keys[1]
+            );
+            let fix =
+                format!("{} of at most {request}, or {} of at least {acquire}", keys[0], keys[1]);
+            checks.fail_pair(keys, message, fix);
+        }
     }
 }

@@ -5,6 +5,9 @@ use serde_json::Value as Json;
 
 use super::{Environment, Flags, Layers, Problems, check};
 
+/// Whole words: `max_tokens` and `idempotency_keys_days` are no secrets.
+const SECRET_WORDS: [&str; 6] = ["password", "secret", "token", "key", "url", "dsn"];
+
 /// One effective value.
 #[derive(Debug, Serialize)]
 pub struct Printed {
@@ -29,7 +32,7 @@ pub fn print(environment: &Environment, flags: &Flags) -> Result<Vec<Printed>, P
 /// Keys whose values never reach an output: by name, so that a new key is safe before anybody thinks of it.
 pub(super) fn is_secret(key: &str) -> bool {
     let leaf = key.rsplit('.').next().unwrap_or(key);
-    leaf == "url" || ["password", "secret", "token", "key"].iter().any(|word| leaf.contains(word))
+    leaf.split('_').any(|word| SECRET_WORDS.contains(&word))
 }
 
 fn redact(value: &str) -> Json {

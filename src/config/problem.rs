@@ -26,6 +26,11 @@ impl Problems {
         self.0.is_empty()
     }
 
+    pub(super) fn sorted(mut self) -> Self {
+        self.0.sort_by(|a, b| a.key.cmp(&b.key));
+        self
+    }
+
     pub(super) fn push(&mut self, problem: Problem) {
         if !self.0.contains(&problem) {
             self.0.push(problem);

@@ -196,7 +196,8 @@ impl fmt::Debug for Database {
 impl Config {
     pub fn check(&self, checks: &mut Checks<'_>) {
         checks.at_least("database.max_connections", self.max_connections.into(), 2);
-        checks.at_least("database.acquire_timeout_secs", self.acquire_timeout_secs, 1);
+        checks.secs("database.acquire_timeout_secs", self.acquire_timeout_secs, 1);
+        checks.secs("database.connect_timeout_secs", self.connect_timeout_secs, 1);
         if let Some(url) = &self.url {
             url::check(url, checks);
         }

@@ -65,6 +65,6 @@ pub fn router(config: &Config, front: Front) -> Router {
 
 impl Config {
     pub fn check(&self, checks: &mut Checks<'_>) {
-        checks.at_least("http.request_timeout_secs", self.request_timeout_secs, 1);
+        checks.secs("http.request_timeout_secs", self.request_timeout_secs, 1);
     }
 }

@@ -45,11 +45,80 @@ fn all_problems_are_reported_at_once() {
          [log]\nformat = \"yaml\"\n[database]\nacquire_timeout_secs = 9",
     );
     let keys: Vec<&str> = found.iter().map(|problem| problem.key.as_str()).collect();
-    assert_eq!(keys, ["http.listen_on", "log.format", "database.acquire_timeout_secs"]);
-    assert!(found[0].fix.contains("http.listen"), "{:?}", found[0]);
-    assert!(found[1].message.contains("expected one of `auto`, `pretty`, `json`"));
-    assert!(found[2].message.contains("http.request_timeout_secs = 3"));
+    assert_eq!(keys, ["database.acquire_timeout_secs", "http.listen_on", "log.format"]);
+    assert!(found[0].message.contains("http.request_timeout_secs = 3"));
+    assert!(found[1].fix.contains("http.listen"), "{:?}", found[1]);
+    assert!(found[2].message.contains("expected one of `auto`, `pretty`, `json`"));
     assert!(found.iter().all(|problem| problem.origin.ends_with("dalsegno.toml")));
+}
+
+#[test]
+fn a_pair_is_put_on_the_key_that_was_set_and_only_if_both_are_right() {
+    let found = problems("[http]\nrequest_timeout_secs = 3");
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].key, "http.request_timeout_secs");
+    assert!(found[0].origin.ends_with("dalsegno.toml"), "{:?}", found[0]);
+    let found = problems("[http]\nrequest_timeout_secs = 0");
+    assert!(found.len() == 1 && found[0].message.contains("from 1 to"), "{found:?}");
+}
+
+#[test]
+fn seconds_are_from_one_to_a_year() {
+    let keys = [
+        "database.acquire_timeout_secs",
+        "database.connect_timeout_secs",
+        "database.embedded.start_timeout_secs",
+        "database.embedded.stop_timeout_secs",
+        "http.request_timeout_secs",
+        "shutdown.drain_timeout_secs",
+        "shutdown.stop_timeout_secs",
+    ];
+    let huge = keys.map(|key| (key, "9223372036854775807"));
+    let found = load(&Environment::default(), "", &huge).unwrap_err().0;
+    let found: Vec<&str> = found.iter().map(|problem| problem.key.as_str()).collect();
+    assert_eq!(found, keys);
+}
+
+#[test]
+fn sections_of_the_wrong_shape_are_named_as_such() {
+    for (file, key, words) in [
+        ("http = 5", "http", "is a section"),
+        ("[[log]]\nformat = \"json\"", "log", "is a section"),
+        ("[database]\nurl = { host = \"x\" }", "database.url.host", "belongs to no section"),
+        ("[nonsense]", "nonsense", "no such key"),
+        ("[database.nonsense]", "database.nonsense", "no such key"),
+    ] {
+        let found = problems(file);
+        assert_eq!((found.len(), found[0].key.as_str()), (1, key), "{found:?}");
+        assert!(found[0].message.contains(words), "{found:?}");
+    }
+    let found = problems("[database]\nurl = 5");
+    assert!(found[0].fix.contains("in quotes"), "{found:?}");
+    load(&Environment::default(), "[http]\n[database.embedded]", &[]).unwrap();
+}
+
+#[test]
+fn variables_of_an_orchestrator_and_empty_ones_are_no_keys() {
+    let environment = Environment::from([
+        ("DALSEGNO_PORT", "tcp://10.0.0.1:7770"),
+        ("DALSEGNO_SERVICE_HOST", "10.0.0.1"),
+        ("DALSEGNO_TEST_POSTGRES", "/usr/lib/postgresql/14/bin"),
+        ("DALSEGNO_DATABASE__URL", ""),
+        ("DATABASE_URL", URL),
+    ]);
+    let config = Config::load(&environment, &Flags::default()).unwrap();
+    assert!(config.database.url.is_some(), "the empty variable won");
+}
+
+#[test]
+fn a_key_with_too_few_underscores_is_a_problem() {
+    let environment = Environment::from([
+        ("DALSEGNO_HTTP_LISTEN", "127.0.0.1:1"),
+        ("DALSEGNO_DATABASE_URL_FILE", "/run/secrets/url"),
+    ]);
+    let found = Config::load(&environment, &Flags::default()).unwrap_err().0;
+    let fixes: Vec<&str> = found.iter().map(|problem| problem.fix.as_str()).collect();
+    assert_eq!(fixes, ["DALSEGNO_DATABASE__URL_FILE", "DALSEGNO_HTTP__LISTEN"]);
 }
 
 #[test]
@@ -110,6 +179,9 @@ fn secrets_never_print() {
     let printed = config::print(&environment, &Flags::default()).unwrap();
     let shown = format!("{config:?} {}", serde_json::to_string(&printed).unwrap());
     assert!(!shown.contains("hunter2"), "{shown}");
+    let hidden = printed.iter().filter(|value| value.value == "(secret, not shown)");
+    let hidden: Vec<&str> = hidden.map(|value| value.key.as_str()).collect();
+    assert_eq!(hidden, ["database.url"], "every other key of the template is no secret");
     let wrong = Environment::from([("DATABASE_URL", "mysql://app:hunter2@db/app")]);
     let problems = Config::load(&wrong, &Flags::default()).unwrap_err();
     assert_eq!(problems.0[0].key, "database.url");

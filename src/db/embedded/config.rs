@@ -48,9 +48,8 @@ impl Default for Config {
 
 impl Config {
     pub fn check(&self, checks: &mut Checks<'_>) {
-        let [start, stop] = ["start_timeout_secs", "stop_timeout_secs"];
-        checks.at_least(&format!("database.embedded.{start}"), self.start_timeout_secs, 1);
-        checks.at_least(&format!("database.embedded.{stop}"), self.stop_timeout_secs, 1);
+        checks.secs("database.embedded.start_timeout_secs", self.start_timeout_secs, 1);
+        checks.secs("database.embedded.stop_timeout_secs", self.stop_timeout_secs, 1);
     }
 }
 

@@ -3,11 +3,13 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
+
 use super::{Holder, Owner};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("cannot {action} {path}: {source}", path = path.display())]
+    #[error("cannot {action} {path}: {source}{hint}", path = path.display(), hint = hint(source))]
     Folder { action: &'static str, path: PathBuf, source: io::Error },
 
     #[error(
@@ -41,6 +43,9 @@ pub enum Error {
         folder = folder.display()
     )]
     NotACluster { folder: PathBuf },
+
+    #[error("{path} is a link, which could lead anywhere; remove it", path = path.display())]
+    NotAFolder { path: PathBuf },
 
     #[error(
         "Postgres does not run as root and {problem}; set `run_as` to an ordinary user of this \
@@ -118,6 +123,17 @@ impl Error {
     pub(super) fn folder(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_path_buf();
         move |source| Self::Folder { action, path, source }
+    }
+}
+
+fn hint(source: &io::Error) -> &'static str {
+    match Errno::from_io_error(source) {
+        Some(Errno::ACCESS | Errno::PERM) => {
+            "; run it as the user that made the data folder, or choose another with `data_dir`"
+        }
+        // What the system says about a link that is not followed.
+        Some(Errno::LOOP) => "; it is a link, which could lead anywhere: remove it",
+        _ => "",
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::chown;
+use std::os::unix::fs::lchown;
 use std::path::{Path, PathBuf};
 
 use tokio::time::Instant;
@@ -62,6 +62,11 @@ pub(super) async fn remove_drafts(home: &Home, deadline: Instant) -> Result<(), 
 /// The socket's folder and the cluster's own belong to the server's account.
 pub(super) fn make_servers_dir(path: &Path, runner: &Runner) -> Result<(), Error> {
     make_dir(path, 0o700)?;
+    let found = fs::symlink_metadata(path).map_err(Error::folder("look at", path))?;
+    if !found.is_dir() {
+        // A link would make root give away whatever it points to.
+        return Err(Error::NotAFolder { path: path.to_path_buf() });
+    }
     give_to_server(path, runner)
 }
 
@@ -140,7 +145,7 @@ async fn run_initdb(
 fn finish(draft: &Home, home: &Home, runner: &Runner) -> Result<(), Error> {
     let password = draft.password_file();
     if runner.account.is_some() {
-        chown(&password, Some(0), Some(0)).map_err(Error::folder("take back", &password))?;
+        lchown(&password, Some(0), Some(0)).map_err(Error::folder("take back", &password))?;
     }
     sync_dir(draft.root())?;
     fs::rename(draft.root(), home.root())
@@ -154,7 +159,7 @@ fn sync_dir(path: &Path) -> Result<(), Error> {
 
 fn give_to_server(path: &Path, runner: &Runner) -> Result<(), Error> {
     match &runner.account {
-        Some(account) => chown(path, Some(account.uid), Some(account.gid))
+        Some(account) => lchown(path, Some(account.uid), Some(account.gid))
             .map_err(Error::folder("give away", path)),
         None => Ok(()),
     }

@@ -4,7 +4,7 @@
 //! file stays in place for ever: removing a lock file is a race. Rust opens files close-on-exec, so
 //! no child keeps the lock alive.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -13,6 +13,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use super::Error;
+use super::home::own_file;
 
 /// What kind of process owns a folder, which says how long others may have to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,11 +63,11 @@ impl FolderLock {
 }
 
 fn open(path: &Path) -> Result<File, Error> {
-    OpenOptions::new()
+    own_file()
         .read(true)
         .write(true)
-        .create(true)
         .truncate(false)
+        // Others read who holds it.
         .mode(0o644)
         .open(path)
         .map_err(Error::folder("open the lock", path))

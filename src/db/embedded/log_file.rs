@@ -4,7 +4,7 @@
 //! it: a log that has grown too long is copied aside and cut to nothing in place. What the server
 //! writes between the two steps is lost, which is a few lines at worst.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
@@ -25,7 +25,7 @@ pub(super) fn open(path: &Path) -> Result<(File, u64), Error> {
 
 /// Keeps the log and its one predecessor below the limit each.
 pub(super) fn bound(path: &Path) -> io::Result<()> {
-    let length = match fs::metadata(path) {
+    let length = match fs::symlink_metadata(path) {
         Ok(found) => found.len(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
@@ -33,7 +33,7 @@ pub(super) fn bound(path: &Path) -> io::Result<()> {
     if length <= MAX_BYTES {
         return Ok(());
     }
-    let mut full = OpenOptions::new().read(true).write(true).open(path)?;
+    let mut full = own_file().read(true).write(true).open(path)?;
     full.seek(SeekFrom::Start(length - MAX_BYTES))?;
     let mut aside = own_file().write(true).truncate(true).open(path.with_extension("log.1"))?;
     io::copy(&mut (&full).take(MAX_BYTES), &mut aside)?;

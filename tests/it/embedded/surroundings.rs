@@ -72,6 +72,38 @@ async fn below_a_closed_folder_the_cluster_is_linked_from_elsewhere() {
     postgres.stop().await.unwrap();
 }
 
+/// The data folder may belong to an ordinary user, who must not lead root anywhere.
+#[tokio::test]
+async fn as_root_links_in_the_data_folder_are_not_followed() {
+    if !is_root() {
+        return;
+    }
+    let place = Place::new();
+    let precious = place.folder.path().join("precious");
+    let begin = fs::File::create(&precious).unwrap();
+    // Longer than a log may be, so that it would be cut.
+    begin.set_len(5 << 20).unwrap();
+    let folder = place.folder.path().join("of-root");
+    fs::create_dir(&folder).unwrap();
+    embedded::start(&place.config).await.unwrap().stop().await.unwrap();
+    for (laid, target) in [
+        (place.home().join("server.log"), &precious),
+        (place.config.data_dir.join("service.lock"), &precious),
+        (place.home().join("run"), &folder),
+    ] {
+        let aside = place.folder.path().join("aside");
+        fs::rename(&laid, &aside).unwrap();
+        std::os::unix::fs::symlink(target, &laid).unwrap();
+        let error = embedded::start(&place.config).await.unwrap_err().to_string();
+        assert!(error.contains("link"), "{}: {error}", laid.display());
+        assert_eq!(fs::metadata(&precious).unwrap().len(), 5 << 20, "{}", laid.display());
+        assert_eq!(fs::metadata(&folder).unwrap().uid(), 0, "{}", laid.display());
+        fs::remove_file(&laid).unwrap();
+        fs::rename(&aside, &laid).unwrap();
+    }
+    embedded::start(&place.config).await.unwrap().stop().await.unwrap();
+}
+
 #[expect(clippy::disallowed_methods, reason = "tests start the programs that they look at")]
 #[test]
 fn an_ordinary_user_runs_it_alone() {
