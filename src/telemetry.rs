@@ -1,9 +1,9 @@
 //! Logs and metrics of the process. The rules of logging are in `docs/LOGGING.md`.
 //!
-//! Logs go to stderr, so that stdout stays free for data. `init` returns a guard; dropping it, on whatever way
-//! out of `main`, writes what is still buffered.
+//! Logs go to stderr, so that stdout stays free for data. Each line is written at once and nothing is buffered, so
+//! there is nothing to flush on the way out.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use serde::Deserialize;
@@ -35,8 +35,8 @@ pub enum Format {
 /// sqlx logs parameters of a database URL that it does not know with their values, which may be secrets.
 const NO_CONNECT_PARAMETERS: &str = "sqlx_postgres::options::parse=off";
 
-/// Keeps telemetry going; dropping it flushes.
-#[must_use = "telemetry is flushed when this is dropped"]
+/// What the process measures.
+#[derive(Debug)]
 pub struct Telemetry {
     pub metrics: PrometheusHandle,
 }
@@ -82,13 +82,6 @@ impl Format {
             Self::Pretty => false,
             Self::Auto => !std::io::stderr().is_terminal(),
         }
-    }
-}
-
-impl Drop for Telemetry {
-    fn drop(&mut self) {
-        // Nobody is left to be told if stderr itself is gone.
-        let _ = std::io::stderr().flush();
     }
 }
 

@@ -16,7 +16,7 @@ pub(super) async fn with_database(
     work: impl AsyncFnOnce(&Database) -> Result<Exit, Failure>,
 ) -> Result<Exit, Failure> {
     let config = context.load()?;
-    let _telemetry = telemetry::init(&config.log)?;
+    telemetry::init(&config.log)?;
     let shutdown = Shutdown::new();
     let worked = Box::pin(on_database(&config.database, purpose, &shutdown.soft, work));
     under_signals(&shutdown, config.shutdown.drain_timeout(), worked).await

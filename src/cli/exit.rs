@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use anyhow::anyhow;
+
 use crate::{config::Problems, db, http, queue, serve, telemetry, worker};
 
 pub(super) const HELP: &str = "Exit codes: 0 ok, 1 failed, 2 usage or configuration, 3 not found, \
@@ -84,7 +86,8 @@ impl From<serve::Error> for Failure {
     fn from(error: serve::Error) -> Self {
         match error {
             serve::Error::Database(error) => error.into(),
-            serve::Error::Http(error @ http::Error::Bind { .. }) => {
+            serve::Error::Worker(error) => error.into(),
+            serve::Error::Http(error @ http::Error::InUse { .. }) => {
                 Self::new(Exit::Conflict, error.into())
             }
             error => Self::failed(error.into()),
@@ -94,6 +97,11 @@ impl From<serve::Error> for Failure {
 
 impl From<queue::Error> for Failure {
     fn from(error: queue::Error) -> Self {
+        if let queue::Error::Database { source, .. } = &error
+            && let Some(mistake) = db::user_mistake(source)
+        {
+            return Self::new(Exit::Usage, anyhow!(mistake.message));
+        }
         let exit = match &error {
             queue::Error::BadArgument { .. } | queue::Error::TooLarge { .. } => Exit::Usage,
             queue::Error::NotFound { .. } => Exit::NotFound,
@@ -117,7 +125,7 @@ impl From<db::Error> for Failure {
     fn from(error: db::Error) -> Self {
         let exit = match &error {
             db::Error::Connect { .. } | db::Error::MigrationState(_) => Exit::Unavailable,
-            db::Error::Refused(_) => Exit::Auth,
+            db::Error::Refused(_) | db::Error::MayNotMigrate(_) => Exit::Auth,
             db::Error::ParseUrl(_) => Exit::Usage,
             db::Error::Stopped => Exit::Interrupted,
             db::Error::NoService { .. } | db::Error::NoDatabase { .. } => Exit::Unavailable,

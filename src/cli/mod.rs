@@ -17,6 +17,7 @@ mod worker;
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
+use anyhow::anyhow;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 pub use self::exit::{Exit, Failure};
@@ -140,8 +141,15 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
 
 fn parse<P: Parser>() -> Result<P, ExitCode> {
     P::try_parse().map_err(|error| {
-        // Help and version come this way too, with an exit code of 0. A closed stdout is nobody's error.
-        let _ = error.print();
+        // Help and version come this way too, with an exit code of 0.
+        if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
+            let words = error.render().to_string();
+            let words = words.trim_end().trim_start_matches("error: ").to_owned();
+            Output::new(true).failure(&Failure::new(Exit::Usage, anyhow!(words)));
+        } else {
+            // A closed stdout is nobody's error.
+            let _ = error.print();
+        }
         ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
     })
 }

@@ -9,7 +9,7 @@ use crate::{
 
 pub(super) async fn run(pool: Pool, context: &Context) -> Result<Exit, Failure> {
     let config = context.load()?;
-    let _telemetry = telemetry::init(&config.log)?;
+    telemetry::init(&config.log)?;
     let shutdown = Shutdown::new();
     let worked = async {
         worker::run(&config, shutdown.clone(), pool).await?;

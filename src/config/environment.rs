@@ -1,4 +1,4 @@
-//! The process environment, read once.
+//! The process environment: read here, and nowhere else.
 
 use std::{
     collections::BTreeMap,

@@ -3,7 +3,8 @@
 //! `config/default.toml` is both the reference and the base layer; a key that is not in it does not exist.
 //! Section structs live beside the component they configure and check themselves. Loading never stops at the
 //! first problem: it collects all of them, each with the place the value came from and what to write instead.
-//! This module is the only reader of the process environment.
+//! Only this module reads the process environment, in `Environment::capture`; the private Postgres takes the few
+//! variables that its programs need from there once more (`db::embedded::ambient`).
 
 mod check;
 mod environment;

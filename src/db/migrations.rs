@@ -6,7 +6,10 @@
 use std::{collections::BTreeSet, sync::LazyLock};
 
 use serde::Serialize;
-use sqlx::{PgPool, migrate::Migrator};
+use sqlx::{
+    PgPool,
+    migrate::{MigrateError, Migrator},
+};
 
 use super::Error;
 
@@ -44,7 +47,10 @@ pub enum MigrationState {
 /// Applies what is missing. Several processes may call it at once: sqlx holds an advisory lock meanwhile.
 pub async fn migrate(pool: &PgPool) -> Result<(), Error> {
     super::require_supported_version(pool).await?;
-    MIGRATOR.run(pool).await.map_err(Error::Migrate)
+    MIGRATOR.run(pool).await.map_err(|error| match is_forbidden(&error) {
+        true => Error::MayNotMigrate(error),
+        false => Error::Migrate(error),
+    })
 }
 
 /// Every migration this binary knows, and whether it is applied.
@@ -80,4 +86,13 @@ async fn applied(pool: &PgPool) -> Result<BTreeSet<i64>, Error> {
     let versions = sqlx::query_scalar!("select version from dalsegno.migrations where success");
     let versions = versions.fetch_all(pool).await.map_err(Error::MigrationState)?;
     Ok(versions.into_iter().collect())
+}
+
+/// SQLSTATE 42501, insufficient privilege.
+fn is_forbidden(error: &MigrateError) -> bool {
+    let cause = match error {
+        MigrateError::Execute(cause) | MigrateError::ExecuteMigration(cause, _) => cause,
+        _ => return false,
+    };
+    cause.as_database_error().and_then(|error| error.code()).is_some_and(|code| code == "42501")
 }

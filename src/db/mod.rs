@@ -104,6 +104,10 @@ pub enum Error {
     TooOld { major: u32 },
     #[error("the migrations cannot be applied")]
     Migrate(#[source] sqlx::migrate::MigrateError),
+    #[error(
+        "the role may not make or change the schema `dalsegno`; run `dalsegno migrate up` as the owner of the database, or grant it there: grant create on database ... to ..."
+    )]
+    MayNotMigrate(#[source] sqlx::migrate::MigrateError),
     #[error("the state of the migrations cannot be read")]
     MigrationState(#[source] sqlx::Error),
 }
@@ -165,23 +169,29 @@ impl Database {
     ) -> Result<(), Error> {
         let started = Instant::now();
         let deadline = started + Duration::from_secs(config.connect_timeout_secs);
+        // The deadline may come in the middle of an attempt; what the one before met says more.
+        let mut last = sqlx::Error::Io(std::io::ErrorKind::TimedOut.into());
         loop {
             let attempt = timeout_at(deadline, PgConnection::connect_with(&self.options));
             let error = match stop.run_until_cancelled(attempt).await {
                 None => return Err(Error::Stopped),
                 Some(Ok(Ok(connection))) => {
-                    return connection.close().await.map_err(Error::Refused);
+                    // It let us in, which is all that was asked.
+                    let _ = timeout_at(deadline, connection.close()).await;
+                    return Ok(());
                 }
                 Some(Ok(Err(error))) if is_refusal(&error) => return Err(Error::Refused(error)),
                 Some(Ok(Err(error))) => error,
-                Some(Err(_elapsed)) => sqlx::Error::PoolTimedOut,
+                Some(Err(_elapsed)) => last,
             };
             if Instant::now() + RECONNECT_PAUSE >= deadline {
                 let waited_secs = started.elapsed().as_secs();
                 return Err(Error::Connect { waited_secs, source: error });
             }
             tracing::warn!(%error, "waiting for the database");
-            tokio::time::sleep(RECONNECT_PAUSE).await;
+            last = error;
+            let pause = stop.run_until_cancelled(tokio::time::sleep(RECONNECT_PAUSE));
+            pause.await.ok_or(Error::Stopped)?;
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::{
     clock::Clock,
     config::Config,
     db::{self, Database, MigrationState, SUPPORTED_MAJORS, Use, embedded},
+    domain::installation,
 };
 
 const WHY_BINARIES: &str =
@@ -30,33 +31,32 @@ pub(super) async fn examine(
     stop: &CancellationToken,
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
+    let mut own = config.database.clone();
+    // A diagnosis downloads nothing.
+    own.embedded.fetch = false;
     if config.database.url.is_none() {
         findings.push(binaries(&config.database.embedded).await);
         if !embedded::exists(&config.database.embedded) {
             let what = "there is no cluster yet; `dalsegno serve` makes one";
             findings.push(Finding::skipped("database", what, WHY_REACH));
+            findings.extend(skipped("there is no database yet"));
             return findings;
         }
     }
     // A diagnosis should not wait a minute for a server that start-up would wait for.
-    let mut patience = config.database.clone();
-    patience.connect_timeout_secs = patience.connect_timeout_secs.min(3);
-    match Database::open(&patience, Use::Visit, stop).await {
+    own.connect_timeout_secs = own.connect_timeout_secs.min(3);
+    match Database::open(&own, Use::Look, stop).await {
         Ok(database) => {
             findings.push(Finding::ok("database", database.describe(), WHY_REACH));
             let looked = stop.run_until_cancelled(inside(config, &database, clock)).await;
             findings.extend(looked.unwrap_or_default());
             if let Err(error) = database.close().await {
-                findings.push(Finding::fail(
-                    "database",
-                    chain(&error),
-                    WHY_REACH,
-                    mend_reach(config),
-                ));
+                findings.push(unreachable(config, &error));
             }
         }
         Err(error) => {
-            findings.push(Finding::fail("database", chain(&error), WHY_REACH, mend_reach(config)));
+            findings.push(unreachable(config, &error));
+            findings.extend(skipped("the database cannot be looked into"));
         }
     }
     findings
@@ -79,32 +79,63 @@ async fn inside(config: &Config, database: &Database, clock: &dyn Clock) -> Vec<
     findings
 }
 
-fn mend_reach(config: &Config) -> String {
-    match config.database.url {
-        Some(_) => {
-            "start the server, or set DATABASE_URL=postgres://user:password@host:port/database"
+/// What would have been looked at inside of the database.
+fn skipped(what: &str) -> [Finding; 4] {
+    [
+        ("version", WHY_VERSION),
+        ("migrations", WHY_SCHEMA),
+        ("clock", WHY_CLOCK),
+        ("connections", WHY_CONNECTIONS),
+    ]
+    .map(|(check, why)| Finding::skipped(check, what, why))
+}
+
+fn unreachable(config: &Config, error: &db::Error) -> Finding {
+    let log = config.service.data_dir.join("postgres/server.log");
+    let mend = match error {
+        db::Error::Refused(_) => {
+            "mend the role, the password and the database that DATABASE_URL names, or let the role in (pg_hba.conf)"
+                .to_owned()
         }
-        None => "read postgres.log in the data folder, or set DATABASE_URL to a server of your own",
-    }
-    .to_owned()
+        db::Error::Connect { .. } if config.database.url.is_some() => {
+            "start the server, or set DATABASE_URL=postgres://user:password@host:port/database"
+                .to_owned()
+        }
+        db::Error::Embedded(error) if error.is_in_use() => {
+            "wait until the other command has ended, then ask again".to_owned()
+        }
+        _ => format!("read {}, or set DATABASE_URL to a server of your own", log.display()),
+    };
+    Finding::fail("database", chain(error), WHY_REACH, mend)
 }
 
 async fn binaries(config: &embedded::Config) -> Finding {
     match embedded::find_binaries(config).await {
         Ok(found) => Finding::ok("binaries", found, WHY_BINARIES),
         Err(error) => {
-            let mend =
-                "install PostgreSQL (Debian: apt-get install postgresql), or set DATABASE_URL";
-            Finding::fail("binaries", error.to_string(), WHY_BINARIES, mend)
+            let mend = match &error {
+                embedded::Error::BadBinDir { .. } => {
+                    "correct database.embedded.bin_dir, or remove it"
+                }
+                embedded::Error::NoServerBinaries { .. } => {
+                    "install PostgreSQL (Debian: apt-get install postgresql), or set DATABASE_URL"
+                }
+                _ => "do what the message says, or set DATABASE_URL",
+            };
+            Finding::fail("binaries", chain(&error), WHY_BINARIES, mend)
         }
     }
 }
 
 async fn version(pool: &PgPool) -> Finding {
-    let number = match db::server_version(pool).await {
-        Ok(number) => number,
-        Err(error) => return unreadable("version", &error, WHY_VERSION),
-    };
+    match db::server_version(pool).await {
+        Ok(number) => judge_version(number),
+        Err(error) => unreadable("version", &error, WHY_VERSION),
+    }
+}
+
+/// `number` as `server_version_num` has it.
+fn judge_version(number: u32) -> Finding {
     let (major, minor) = (number / 10_000, number % 10_000);
     let what = format!("PostgreSQL {major}.{minor}");
     let (oldest, newest) = (SUPPORTED_MAJORS.start(), SUPPORTED_MAJORS.end());
@@ -125,7 +156,13 @@ async fn schema(pool: &PgPool) -> Finding {
     const MEND: &str = "dalsegno migrate up";
     match db::migration_state(pool).await {
         Err(error) => unreadable("migrations", &error, WHY_SCHEMA),
-        Ok(MigrationState::Current) => Finding::ok("migrations", "up to date", WHY_SCHEMA),
+        Ok(MigrationState::Current) => match installation::get(pool).await {
+            Ok(installation) => {
+                let what = format!("up to date; this is the installation {}", installation.id);
+                Finding::ok("migrations", what, WHY_SCHEMA)
+            }
+            Err(error) => unreadable("migrations", &error, WHY_SCHEMA),
+        },
         Ok(MigrationState::Newer) => {
             let what = "the schema is newer than this binary, which it still serves";
             Finding::warn("migrations", what, WHY_SCHEMA, "deploy the newer binary everywhere")
@@ -185,5 +222,21 @@ fn chain(error: &dyn Error) -> String {
 
 fn unreadable(check: &'static str, error: &dyn Error, why: &'static str) -> Finding {
     let mend = "grant the role access to the database, or look into the server's log";
-    Finding::fail(check, error.to_string(), why, mend)
+    Finding::fail(check, chain(error), why, mend)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::Status;
+
+    #[test]
+    fn versions_are_judged_by_what_is_supported() {
+        let status = |number| judge_version(number).status;
+        assert_eq!(status(130_023), Status::Fail);
+        assert_eq!(status(140_000), Status::Ok);
+        assert_eq!(status(180_004), Status::Ok);
+        assert_eq!(status(190_000), Status::Warn);
+        assert!(judge_version(130_023).mend.contains("PostgreSQL 14"));
+    }
 }

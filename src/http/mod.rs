@@ -26,8 +26,10 @@ pub struct Config {
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    #[error("{address} is taken; free it, or choose another with --set http.listen=127.0.0.1:0")]
+    InUse { address: SocketAddr },
     #[error(
-        "{address} cannot be listened on; free it, or choose another with --set http.listen=127.0.0.1:0"
+        "{address} cannot be listened on; name an address of this machine, with a port over 1023 unless root, with --set http.listen=127.0.0.1:7770"
     )]
     Bind { address: SocketAddr, source: std::io::Error },
     #[error("the HTTP server failed")]
@@ -36,7 +38,10 @@ pub enum Error {
 
 pub async fn bind(config: &Config) -> Result<TcpListener, Error> {
     let address = config.listen;
-    TcpListener::bind(address).await.map_err(|source| Error::Bind { address, source })
+    TcpListener::bind(address).await.map_err(|source| match source.kind() {
+        std::io::ErrorKind::AddrInUse => Error::InUse { address },
+        _ => Error::Bind { address, source },
+    })
 }
 
 /// Serves until the soft shutdown, then lets open requests end until the hard one.

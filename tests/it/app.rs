@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use axum::Router;
 use chrono::{DateTime, TimeZone as _, Utc};
 use dalsegno::{
     app::App,
@@ -45,6 +46,8 @@ pub struct TestApp {
     pub pool: PgPool,
     pub address: SocketAddr,
     pub shutdown: Shutdown,
+    /// What the service answers, without a connection in between.
+    pub router: Router,
     server: JoinHandle<Result<(), http::Error>>,
     // Dropped last: the connections of the fields above go first.
     _database: TestDatabase,
@@ -115,15 +118,14 @@ impl TestApp {
             metrics: telemetry.metrics.clone(),
             shutdown: Shutdown::new(),
         };
+        let front = Front::new(app.metrics.clone(), app.shutdown.clone());
+        front.open(app.clone());
         Self {
             pool: app.pool.clone(),
             address: listener.local_addr().unwrap(),
             shutdown: app.shutdown.clone(),
-            server: tokio::spawn(async move {
-                let front = Front::new(app.metrics.clone(), app.shutdown.clone());
-                front.open(app.clone());
-                http::run(&app.config.http, front, listener).await
-            }),
+            router: http::router(&app.config.http, front.clone()),
+            server: tokio::spawn(async move { http::run(&app.config.http, front, listener).await }),
             _database: database,
         }
     }

@@ -1,7 +1,9 @@
 //! The probes, the metrics page, and errors as problem+json.
 
+use axum::{body::Body, http::Request};
 use dalsegno::db;
 use serde_json::Value;
+use tower::Service as _;
 
 use crate::app::{TestApp, TestDatabase, execute};
 
@@ -77,6 +79,14 @@ async fn what_does_not_exist_is_a_problem_document() {
 async fn a_stopping_service_is_not_ready_and_stops() {
     let app = TestApp::start().await;
     let address = app.address;
+    app.shutdown.soft.cancel();
+    // Past the listener, which is closed already: this is for requests on connections that are still open.
+    let request = Request::get("/readyz").body(Body::empty()).unwrap();
+    let answer = app.router.clone().call(request).await.unwrap();
+    assert_eq!(answer.status(), 503);
+    let body = axum::body::to_bytes(answer.into_body(), 10_000).await.unwrap();
+    let problem: Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(problem["code"], "shutting_down");
     app.stop().await;
     assert!(crate::app::get(address, "/livez").await.is_err());
 }

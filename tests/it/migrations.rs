@@ -47,12 +47,35 @@ async fn each_step_works_on_the_data_of_the_step_before() {
 fn added_columns_that_are_not_null_have_a_default() {
     for path in migrations() {
         let text = std::fs::read_to_string(&path).unwrap().to_lowercase();
-        for added in text.split("add column ").skip(1) {
-            let clause = added.split([',', ';']).next().unwrap();
+        for clause in added_columns(&text) {
             let fine = !clause.contains("not null") || clause.contains("default");
             assert!(fine, "{}: {clause}", path.display());
         }
     }
+}
+
+/// What follows each `add column`, up to the comma or semicolon that ends it: not one within parentheses.
+fn added_columns(text: &str) -> Vec<String> {
+    let clause = |added: &str| {
+        let mut depth = 0;
+        let within = |c: &char| {
+            match c {
+                '(' => depth += 1,
+                ')' => depth -= 1,
+                _ => {}
+            }
+            depth > 0 || !matches!(c, ',' | ';')
+        };
+        added.chars().take_while(within).collect()
+    };
+    text.split("add column ").skip(1).map(clause).collect()
+}
+
+#[test]
+fn a_comma_within_a_type_does_not_end_a_column() {
+    let found =
+        added_columns("alter table t add column a numeric(10,2) not null, add column b int;");
+    assert_eq!(found, ["a numeric(10,2) not null", "b int"]);
 }
 
 #[tokio::test]

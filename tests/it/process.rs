@@ -2,10 +2,14 @@
 
 use std::{path::Path, process::Output};
 
-use dalsegno::db::{self, embedded};
+use dalsegno::{
+    cli::{Exit, Failure},
+    db::{self, embedded},
+    queue,
+};
 use rustix::process::Signal;
 use serde_json::Value;
-use sqlx::{Connection as _, PgConnection, PgPool};
+use sqlx::{ConnectOptions as _, Connection as _, PgConnection, PgPool};
 
 use crate::{
     app::{SOON, TestDatabase, eventually, execute, get},
@@ -260,6 +264,87 @@ async fn a_taken_port_is_a_conflict_that_says_what_to_do() {
 }
 
 #[tokio::test]
+async fn an_address_of_another_machine_is_no_conflict() {
+    let folder = scratch_folder();
+    let output = run(folder.path(), &["--set", "http.listen=192.0.2.1:80"], &[]).await;
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("of this machine"), "{}", stderr(&output));
+}
+
+#[tokio::test]
+async fn a_role_without_rights_is_told_what_to_grant() {
+    let folder = scratch_folder();
+    let database = TestDatabase::empty().await;
+    let role = format!("role_{}", uuid::Uuid::new_v4().simple());
+    let create = format!("create role {role} login password 'x'");
+    execute(&database.options, &create).await;
+    let options = database.options.clone().username(&role).password("x");
+    let url = options.to_url_lossy().to_string();
+    let output = run(folder.path(), &["migrate", "up"], &[("DATABASE_URL", &url)]).await;
+    execute(&database.options, &format!("drop role {role}")).await;
+    assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
+    assert!(stderr(&output).contains("grant create on database"), "{}", stderr(&output));
+}
+
+#[tokio::test]
+async fn a_violated_constraint_speaks_in_words() {
+    let database = TestDatabase::migrated().await;
+    let pool = database.pool().await;
+    let bad = sqlx::query("select repeat('x', 201)::dalsegno.name").execute(&pool).await;
+    let error = queue::Error::Database { action: "name it", source: bad.unwrap_err() };
+    let failure = Failure::from(error);
+    assert_eq!(failure.exit, Exit::Usage);
+    assert!(failure.error.to_string().contains("1 to 200 characters"), "{:?}", failure.error);
+}
+
+/// What a terminal shows of a command's stderr.
+async fn on_a_terminal(arguments: &[&str], environment: &[(&str, &str)]) -> String {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let folder = scratch_folder();
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&terminal).unwrap();
+    unlockpt(&terminal).unwrap();
+    let name = ptsname(&terminal, Vec::new()).unwrap().into_string().unwrap();
+    let inside = std::fs::File::options().read(true).write(true).open(name).unwrap();
+    let mut command = dalsegno(folder.path());
+    command.args(arguments).envs(environment.iter().copied()).stderr(inside);
+    tokio::time::timeout(SOON, command.status()).await.unwrap().unwrap();
+    drop(command);
+    let mut shown = Vec::new();
+    // It ends with an error, because nobody is left inside.
+    let _ = std::io::Read::read_to_end(&mut std::fs::File::from(terminal), &mut shown);
+    String::from_utf8(shown).unwrap()
+}
+
+#[tokio::test]
+async fn no_color_takes_the_colours_out_of_the_log() {
+    let coloured = on_a_terminal(&["migrate", "up"], &[]).await;
+    assert!(coloured.contains("Postgres started") && coloured.contains('\x1b'), "{coloured:?}");
+    let plain = on_a_terminal(&["migrate", "up"], &[("NO_COLOR", "1")]).await;
+    assert!(plain.contains("Postgres started") && !plain.contains('\x1b'), "{plain:?}");
+}
+
+#[tokio::test]
+async fn doctor_tells_a_refusal_from_a_server_that_is_down() {
+    let folder = scratch_folder();
+    let database = TestDatabase::empty().await;
+    let options = database.options.clone().password("guessed");
+    let url = options.to_url_lossy().to_string();
+    let output = run(folder.path(), &["doctor", "--json"], &[("DATABASE_URL", &url)]).await;
+    let findings: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    let mend = finding(&findings, "database")["mend"].as_str().unwrap();
+    assert!(mend.contains("the password"), "{findings:#}");
+    for check in ["version", "migrations", "clock", "connections"] {
+        assert_eq!(finding(&findings, check)["status"], "skipped", "{findings:#}");
+    }
+    let wrong = ["doctor", "--json", "--set", "database.embedded.bin_dir=/no/such/folder"];
+    let output = run(folder.path(), &wrong, &[]).await;
+    let findings: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    let mend = finding(&findings, "binaries")["mend"].as_str().unwrap();
+    assert!(mend.contains("bin_dir"), "{findings:#}");
+}
+
+#[tokio::test]
 async fn doctor_is_content_with_a_running_service() {
     let folder = scratch_folder();
     let _service = Service::start(folder.path(), &[]).await;
@@ -351,6 +436,10 @@ async fn a_worker_joins_the_running_service_and_stops() {
 async fn usage_errors_exit_2_and_completions_print() {
     let folder = scratch_folder();
     assert_eq!(run(folder.path(), &["no-such-verb"], &[]).await.status.code(), Some(2));
+    let output = run(folder.path(), &["--json", "no-such-verb"], &[]).await;
+    assert_eq!(output.status.code(), Some(2));
+    let error: Value = serde_json::from_str(stderr(&output).trim()).unwrap();
+    assert_eq!(error["code"], "usage");
     let completions = run(folder.path(), &["completions", "bash"], &[]).await;
     assert!(stdout(&completions).contains("_dalsegno"));
     let pages = folder.path().to_str().unwrap();

@@ -3,6 +3,9 @@
 //! Every `PG*` variable, every locale and every secret stays behind: the children get a cleared
 //! environment with the few names below. One variable cannot be kept out: sqlx copies `PGOPTIONS`
 //! into each `PgConnectOptions` and offers no way to take it out again, so a start with it is refused.
+//!
+//! These are no settings of ours, so they are not handed down from the configuration: whoever starts the server, a
+//! service or a test, gets the same ones.
 
 use std::ffi::OsString;
 
