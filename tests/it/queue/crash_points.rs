@@ -24,7 +24,6 @@ const POINTS: [&str; 7] = [
 
 /// A lane of three jobs, of which one fails first, and two jobs without a lane, of which one snoozes first.
 async fn enqueue(trial: &Trial, end: NoteEnd) {
-    // Longer than a heartbeat, so that the first renewal finds them running.
     let note = Note { millis: 1_200, end, ..Note::default() };
     trial.note(Some("a"), note.clone()).await;
     trial.note(Some("a"), Note { failures: 1, ..note.clone() }).await;
@@ -54,8 +53,12 @@ async fn die_at(point: &str, end: NoteEnd) -> Trial {
     if point != "after_rescue" {
         enqueue(&trial, end).await;
     }
-    // Deaf, because a worker that begins to hear renews at once, before it holds anything.
-    let settings = [("DALSEGNO_QUEUE__CRASH_AT", point), ("DALSEGNO_QUEUE__LISTEN", "false")];
+    // The first renewal comes when jobs run: not at once, as it does when a worker begins to hear, and not too soon.
+    let settings = [
+        ("DALSEGNO_QUEUE__CRASH_AT", point),
+        ("DALSEGNO_QUEUE__LISTEN", "false"),
+        ("DALSEGNO_QUEUE__HEARTBEAT_SECS", "2"),
+    ];
     let mut armed = Worker::start(&trial, &settings);
     let died = armed.ended(SETTLED).await;
     assert_eq!(died.signal(), Some(Signal::ABORT.as_raw()), "at {point}:\n{}", armed.log());
