@@ -1,11 +1,15 @@
 //! Idempotency keys: whoever comes, however many at once, one key is one job.
 
-use std::{collections::BTreeSet, sync::Arc};
-
-use sqlx::{
-    PgConnection, PgPool,
-    postgres::{PgConnectOptions, PgPoolOptions},
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
 };
+
+use sqlx::{Connection as _, PgConnection};
+use tokio::{sync::Barrier, task::JoinSet};
 
 use super::{
     refusal::{Refusal, refused},
@@ -14,19 +18,8 @@ use super::{
 use crate::app::TestDatabase;
 
 const N_CALLS: usize = 10_000;
-const N_CONNECTIONS: u32 = 64;
+const N_CONNECTIONS: usize = 64;
 const CALL: &str = "SELECT job_id, created, state FROM dalsegno.enqueue('mail', '{\"to\": 1}', lane => 'chat', idempotency_key => 'k')";
-
-async fn wide_pool(options: PgConnectOptions) -> PgPool {
-    // All connections are made before the first call, so that the calls meet in the database.
-    PgPoolOptions::new()
-        .min_connections(N_CONNECTIONS)
-        .max_connections(N_CONNECTIONS)
-        .acquire_timeout(std::time::Duration::from_secs(120))
-        .connect_with(options)
-        .await
-        .unwrap()
-}
 
 async fn call(conn: &mut PgConnection) -> (i64, bool, String) {
     sqlx::query_as(CALL).fetch_one(conn).await.unwrap()
@@ -35,27 +28,31 @@ async fn call(conn: &mut PgConnection) -> (i64, bool, String) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_calls_with_one_key_make_one_job() {
     let database = TestDatabase::migrated().await;
-    let pool = wide_pool(database.options.clone()).await;
-    let start = Arc::new(tokio::sync::Semaphore::new(0));
-    let calls: Vec<_> = (0..N_CALLS)
-        .map(|_| {
-            let (pool, start) = (pool.clone(), start.clone());
-            tokio::spawn(async move {
-                let _started = start.acquire().await.unwrap();
-                let mut conn = pool.acquire().await.unwrap();
-                call(&mut conn).await
-            })
-        })
-        .collect();
-    start.add_permits(N_CALLS);
-    let (mut ids, mut n_created) = (BTreeSet::new(), 0);
-    for answer in calls {
-        let (id, created, state) = answer.await.unwrap();
-        ids.insert(id);
-        n_created += usize::from(created);
-        assert_eq!(state, "ready");
+    let left = Arc::new(AtomicUsize::new(N_CALLS));
+    // The calls begin when all connections are there, so that they meet in the database.
+    let all_there = Arc::new(Barrier::new(N_CONNECTIONS));
+    let mut callers = JoinSet::new();
+    for _ in 0..N_CONNECTIONS {
+        let (options, left, all_there) =
+            (database.options.clone(), left.clone(), all_there.clone());
+        callers.spawn(async move {
+            let mut conn = PgConnection::connect_with(&options).await.unwrap();
+            all_there.wait().await;
+            let mut answers = Vec::new();
+            while left.try_update(Relaxed, Relaxed, |n| n.checked_sub(1)).is_ok() {
+                answers.push(call(&mut conn).await);
+            }
+            conn.close().await.unwrap();
+            answers
+        });
     }
+    let answers = callers.join_all().await.concat();
+    assert_eq!(answers.len(), N_CALLS);
+    let ids: BTreeSet<i64> = answers.iter().map(|answer| answer.0).collect();
+    let n_created = answers.iter().filter(|answer| answer.1).count();
+    assert!(answers.iter().all(|answer| answer.2 == "ready"));
     assert_eq!((ids.len(), n_created), (1, 1));
+    let pool = database.pool().await;
     let counts: (i64, i64, i64, i64) = sqlx::query_as(
         "SELECT (SELECT count(*) FROM dalsegno.jobs), (SELECT count(*) FROM dalsegno.job_payloads),
                 (SELECT count(*) FROM dalsegno.idempotency_keys), (SELECT sum(jobs)::bigint FROM dalsegno.job_counts)",
