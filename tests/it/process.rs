@@ -37,7 +37,7 @@ fn finding<'a>(findings: &'a Value, check: &str) -> &'a Value {
 }
 
 /// A private cluster whose history of migrations is locked for ever, also over restarts.
-async fn lay_stuck_cluster(folder: &Path) {
+async fn lay_stuck_cluster(folder: &Path) -> embedded::Config {
     let config = embedded::Config { data_dir: folder.join(".dalsegno"), ..Default::default() };
     let postgres = embedded::start(&config).await.unwrap();
     let pool = PgPool::connect_with(postgres.connect_options()).await.unwrap();
@@ -50,6 +50,7 @@ async fn lay_stuck_cluster(folder: &Path) {
     let stick = "begin; lock table dalsegno.migrations, dalsegno.jobs; prepare transaction 'stuck'";
     execute(&postgres.connect_options(), stick).await;
     postgres.stop().await.unwrap();
+    config
 }
 
 /// Whoever reads or writes the history of migrations waits as long as this lives.
@@ -59,12 +60,11 @@ async fn lock_history(database: &TestDatabase) -> PgConnection {
     lock
 }
 
-async fn wait_for_the_lock(database: &TestDatabase) {
-    let pool = database.pool().await;
+async fn wait_for_the_lock(pool: &PgPool) {
     let waiting = "select count(*) from pg_locks where not granted and database =
                    (select oid from pg_database where datname = current_database())";
     eventually("somebody waits for the lock", async || {
-        let n_waiting: i64 = sqlx::query_scalar(waiting).fetch_one(&pool).await.unwrap();
+        let n_waiting: i64 = sqlx::query_scalar(waiting).fetch_one(pool).await.unwrap();
         (n_waiting > 0).then_some(())
     })
     .await;
@@ -86,11 +86,14 @@ async fn ctrl_c_ends_the_service_and_its_postgres() {
 #[tokio::test]
 async fn a_signal_ends_any_command_and_its_postgres() {
     let folder = scratch_folder();
-    lay_stuck_cluster(folder.path()).await;
+    let config = lay_stuck_cluster(folder.path()).await;
     for arguments in [["migrate", "status"], ["doctor", "--json"], ["queue", "ls"]] {
         let mut command = Service::begin(folder.path(), &arguments, &[]);
-        let started = async || (servers_below(folder.path()).len() == 1).then_some(());
-        eventually("the command has its Postgres", started).await;
+        let attach = async || embedded::attach(&config).await.unwrap();
+        let postgres = eventually("the command has its Postgres", attach).await;
+        let pool = PgPool::connect_with(postgres.connect_options()).await.unwrap();
+        wait_for_the_lock(&pool).await;
+        drop(pool);
         command.signal("INT");
         assert_eq!(command.exit_code().await, 130, "{arguments:?}: {}", command.log());
         assert_eq!(servers_below(folder.path()), Vec::<u32>::new(), "{arguments:?}");
@@ -103,7 +106,7 @@ async fn a_signal_ends_a_start_that_waits_for_the_schema() {
     let database = TestDatabase::migrated().await;
     let _lock = lock_history(&database).await;
     let mut service = Service::begin(folder.path(), &SERVE, &[("DATABASE_URL", &database.url())]);
-    wait_for_the_lock(&database).await;
+    wait_for_the_lock(&database.pool().await).await;
     service.signal("INT");
     assert_eq!(service.exit_code().await, 0, "{}", service.log());
 }
