@@ -14,7 +14,7 @@ use std::{fmt, path::PathBuf, time::Duration};
 use secrecy::SecretString;
 use serde::Deserialize;
 use sqlx::{
-    Connection as _, PgConnection, PgPool,
+    Connection as _, Executor as _, PgConnection, PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 use tokio::time::{Instant, timeout, timeout_at};
@@ -43,6 +43,7 @@ pub struct Config {
     pub max_connections: u32,
     pub acquire_timeout_secs: u64,
     pub connect_timeout_secs: u64,
+    pub own_sessions: bool,
     pub migrate_on_start: bool,
     pub embedded: embedded::Config,
 }
@@ -235,10 +236,19 @@ pub async fn require_supported_version(pool: &PgPool) -> Result<(), Error> {
 }
 
 fn pool(config: &Config, options: &PgConnectOptions) -> PgPool {
-    PgPoolOptions::new()
+    let pool = PgPoolOptions::new()
         .max_connections(config.max_connections)
-        .acquire_timeout(Duration::from_secs(config.acquire_timeout_secs))
-        .connect_lazy_with(options.clone())
+        .acquire_timeout(Duration::from_secs(config.acquire_timeout_secs));
+    match config.own_sessions {
+        true => pool.after_connect(|connection, _| {
+            // The statements of the queue are written for their generic plans; planning them anew, or
+            // compiling them, costs many times what running them does.
+            let settings = "set plan_cache_mode = force_generic_plan; set jit = off";
+            Box::pin(async move { connection.execute(settings).await.map(drop) })
+        }),
+        false => pool,
+    }
+    .connect_lazy_with(options.clone())
 }
 
 /// Errors that waiting does not mend: wrong password, no such role or database, no such permission.

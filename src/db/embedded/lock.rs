@@ -34,7 +34,7 @@ pub struct Holder {
 /// The right to run the server of a folder.
 #[derive(Debug)]
 pub(super) struct FolderLock {
-    _file: File,
+    file: File,
 }
 
 impl FolderLock {
@@ -52,13 +52,23 @@ impl FolderLock {
             // a file without a name would keep nobody out.
             if is_still_at(&file, path) {
                 write_holder(&mut file, owner).map_err(Error::folder("write", path))?;
-                return Ok(Self { _file: file });
+                return Ok(Self { file });
             }
         }
     }
 
     pub fn path_in(data_dir: &Path) -> PathBuf {
         data_dir.join("service.lock")
+    }
+}
+
+impl Drop for FolderLock {
+    /// Closing the file would do, but for a child that another thread is starting at this moment: until it
+    /// has become its program it holds a copy of the file, and with it the lock.
+    fn drop(&mut self) {
+        if let Err(errno) = flock(&self.file, FlockOperation::Unlock) {
+            tracing::debug!(%errno, "the lock of the data folder goes with its file");
+        }
     }
 }
 
