@@ -58,9 +58,12 @@ impl Model {
         if job.hold_by.take() == Some("failure") {
             (job.attempt, job.crash_count) = (0, 0);
         }
+        let lane = job.spec.lane;
         if job.state == State::Held {
-            let lane = job.spec.lane;
             job.state = if lane.is_some() { State::Blocked } else { State::Ready };
+        }
+        if job.state == State::Blocked {
+            // Also for one that was only marked: if its lane is owed a promotion, this is as good a moment as any.
             self.owed.extend(lane);
             self.promote_lanes(lane);
         }
