@@ -19,7 +19,7 @@ pub enum CrashPoint {
     AfterEndWriteBeforeCommit,
     /// The end is committed; nobody in the process knows yet.
     AfterCommit,
-    /// A renewal of the lease is committed; its answer has not been acted upon.
+    /// A renewal of the lease of some runs is committed; its answer has not been acted upon.
     AfterRenew,
     /// Jobs of a lost worker were rescued.
     AfterRescue,

@@ -216,7 +216,9 @@ impl Heartbeat {
     }
 
     fn renewed(&self, lease: &mut Lease, sent: Instant, renewed: &Renewed, running: &[Run]) {
-        self.crash_points.pass(CrashPoint::AfterRenew);
+        if !running.is_empty() {
+            self.crash_points.pass(CrashPoint::AfterRenew);
+        }
         telemetry::renewed(
             (lease.fence_at + self.config.lease_margin()).saturating_duration_since(sent),
         );

@@ -5,6 +5,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use dalsegno::jobs::trial::{Note, NoteEnd};
 use futures_util::future::join_all;
 use rustix::process::Signal;
+use tokio::time::Instant;
 
 use super::{
     checker::Expected,
@@ -53,19 +54,19 @@ async fn die_at(point: &str, end: NoteEnd) -> Trial {
     if point != "after_rescue" {
         enqueue(&trial, end).await;
     }
-    // The first renewal comes when jobs run: not at once, as it does when a worker begins to hear, and not too soon.
-    let settings = [
-        ("DALSEGNO_QUEUE__CRASH_AT", point),
-        ("DALSEGNO_QUEUE__LISTEN", "false"),
-        ("DALSEGNO_QUEUE__HEARTBEAT_SECS", "2"),
-    ];
-    let mut armed = Worker::start(&trial, &settings);
+    let began = Instant::now();
+    let mut armed = Worker::start(&trial, &[("DALSEGNO_QUEUE__CRASH_AT", point)]);
     let died = armed.ended(SETTLED).await;
     assert_eq!(died.signal(), Some(Signal::ABORT.as_raw()), "at {point}:\n{}", armed.log());
+    let died_after = began.elapsed();
     let mut crew = Crew::start(&trial, 1, &[]);
     trial.settle(&mut crew, 0, SETTLED).await;
     assert_eq!(crew.n_replaced, 0, "{}", crew.logs());
-    println!("{point}, {end:?}: {} runs lost", trial.check(&expected).await.n_runs("lost"));
+    let n_lost = trial.check(&expected).await.n_runs("lost");
+    let settled_after = began.elapsed();
+    println!(
+        "{point}, {end:?}: died after {died_after:?}, settled after {settled_after:?}, {n_lost} runs lost"
+    );
     drop(crew);
     trial.end().await;
     // Dropped by the caller when all are ready: its drop blocks.
