@@ -31,7 +31,7 @@ pub trait Job: Serialize + DeserializeOwned + Send + 'static {
 /// How jobs of one kind are queued, retried and given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
-    /// The queue that [`enqueue`](super::enqueue) puts the job into unless told otherwise.
+    /// The queue that [`enqueue`](super::enqueue()) puts the job into unless told otherwise.
     pub queue: &'static str,
     /// Failed attempts after which the job is dead. Crashes, snoozes and drains do not count.
     pub max_attempts: i16,

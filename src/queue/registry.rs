@@ -1,7 +1,7 @@
 //! The list of handlers of a worker.
 //!
 //! A worker claims the kinds in its list and no others. A job of a kind that no worker knows stays where it is,
-//! visible, until a worker that knows it comes along; [`explain`](super::explain) says so.
+//! visible, until a worker that knows it comes along; [`explain`](fn@super::admin::explain) says so.
 
 use std::{collections::HashMap, future::Future};
 

@@ -6,7 +6,7 @@
 //! - The fence: every outermost element of ours carries a nonce that nobody outside can know. Text that looks
 //!   like one of our elements but lacks the nonce is only text.
 //!
-//! Escaping loses nothing: [`parse`] gives back the original, control characters included.
+//! Escaping loses nothing: `parse` gives back the original, control characters included.
 
 mod escape;
 #[cfg(any(test, feature = "test-fakes"))]
