@@ -161,8 +161,9 @@ async fn write_start(run: &Run, lane_no: i64) -> Result<(), sqlx::Error> {
     .bind(lane_no)
     .bind(i64::from(std::process::id()))
     .execute(run.pool())
-    .await
-    .map(drop)
+    .await?;
+    tracing::info!(job.id = run.job_id(), "began to work");
+    Ok(())
 }
 
 async fn write_effect(
