@@ -15,6 +15,14 @@ run *args:
 test *args:
     cargo test {{args}}
 
+# The long forms of the fault tests; minutes, and better on a quiet machine.
+chaos:
+    cargo test --features chaos -- chaos
+
+# The figures of the queue, one JSON line per scenario.
+bench *scenarios:
+    cargo bench --bench queue -- {{scenarios}}
+
 # Formatting and lints, as CI wants them.
 lint:
     cargo fmt --check
