@@ -34,6 +34,9 @@ pub struct Config {
     pub database: crate::db::Config,
     pub worker: crate::worker::Config,
     pub queue: crate::queue::Config,
+    pub agents: crate::domain::agents::Config,
+    pub sessions: crate::domain::sessions::Config,
+    pub tasks: crate::domain::tasks::Config,
     pub http: crate::http::Config,
     pub log: crate::telemetry::Config,
     pub shutdown: crate::shutdown::Config,
@@ -73,6 +76,9 @@ impl Config {
         let database: Option<crate::db::Config> = layers.section("database", problems);
         let worker = layers.section("worker", problems);
         let queue: Option<crate::queue::Config> = layers.section("queue", problems);
+        let agents = layers.section("agents", problems);
+        let sessions = layers.section("sessions", problems);
+        let tasks = layers.section("tasks", problems);
         let http = layers.section("http", problems);
         let log = layers.section("log", problems);
         let shutdown = layers.section("shutdown", problems);
@@ -84,6 +90,9 @@ impl Config {
             database,
             worker: worker?,
             queue: queue?,
+            agents: agents?,
+            sessions: sessions?,
+            tasks: tasks?,
             http: http?,
             log: log?,
             shutdown: shutdown?,
@@ -99,6 +108,9 @@ impl Config {
         self.database.check(checks);
         self.worker.check(checks);
         self.queue.check(checks);
+        self.agents.check(checks);
+        self.sessions.check(checks);
+        self.tasks.check(checks);
         self.http.check(checks);
         self.log.check(checks);
         self.shutdown.check(checks);

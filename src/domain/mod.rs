@@ -1,5 +1,40 @@
 //! One noun, one module: its types and its SQL. Only that module names its table.
 //!
-//! Functions take an executor or a connection; the caller owns the transaction.
+//! Functions take an executor or a connection; the caller owns the transaction, so that a write and the job that
+//! follows from it are one commit. A write that has to hit one row says so when it does not.
+//!
+//! Locks of one turn are always taken in this order, so that no two turns wait for each other in a circle:
+//! session, its messages and turns, task, budget of the campaign, job. The budget is the row that turns of one
+//! campaign share, and is therefore held for the shortest time.
 
+pub mod agents;
+pub mod amount;
+pub mod campaigns;
+pub mod compactions;
+pub mod failed;
+pub mod feed;
+pub mod ids;
 pub mod installation;
+pub mod manifests;
+pub mod messages;
+pub mod sessions;
+pub mod tasks;
+pub mod text;
+pub mod turns;
+pub mod usage;
+
+pub use self::{amount::Amount, failed::Failed};
+
+/// Where a list goes on.
+#[derive(Debug, Clone, Copy)]
+pub struct Page {
+    /// The last id of the page before.
+    pub after: Option<uuid::Uuid>,
+    pub limit: i64,
+}
+
+impl Default for Page {
+    fn default() -> Self {
+        Self { after: None, limit: 50 }
+    }
+}

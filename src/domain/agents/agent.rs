@@ -1,0 +1,198 @@
+//! One agent, as its file describes it.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::{Problem, fields::Fields, front_matter};
+use crate::domain::{amount::Limit, sessions::resolve::Mode, text};
+
+/// The longest system prompt, in bytes.
+const PROMPT_MAX_BYTES: usize = 256 * 1024;
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Agent {
+    pub name: String,
+    /// What it is for, in a line: colleagues read it in their roster.
+    pub description: String,
+    /// `None`: what the configuration says.
+    pub provider: Option<Provider>,
+    pub model: Option<String>,
+    /// Where its conversations go when the provider fails for good.
+    pub fallback: Option<Fallback>,
+    /// The model to ask for a summary when its own has failed twice.
+    pub summariser: Option<String>,
+    pub window_tokens: Option<i64>,
+    /// The part of the window that is left for the answer.
+    pub reserve_tokens: Option<i64>,
+    pub prepare_percent: Option<i64>,
+    pub apply_percent: Option<i64>,
+    /// A session whose context has this size is rebuilt before its next turn.
+    pub rotate_at_tokens: Option<i64>,
+    pub ttl_days: Option<u32>,
+    /// Answers what is addressed to nobody.
+    pub lead: bool,
+    /// What its tasks do with the session unless they say otherwise.
+    pub session: Mode,
+    pub tools: Vec<String>,
+    pub skills: Vec<String>,
+    pub options: Options,
+    /// For one task.
+    pub budget: Limit,
+    /// The system prompt.
+    #[serde(skip)]
+    pub prompt: String,
+    /// SHA-256 of the prompt, in hex. A session made with another one is rebuilt.
+    pub prompt_hash: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Provider {
+    Claude,
+    Ollama,
+    Sim,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Fallback {
+    pub provider: Provider,
+    pub model: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Options {
+    pub temperature: Option<f64>,
+    pub top_p: Option<f64>,
+    pub seed: Option<i64>,
+    pub think: Option<Think>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Think {
+    Off,
+    On,
+    Low,
+    Medium,
+    High,
+}
+
+/// An agent with the line on which each of its skills is named, for problems that only the catalogue can see.
+pub(super) struct Parsed {
+    pub agent: Agent,
+    pub skills_line: Option<usize>,
+    pub lead_line: Option<usize>,
+}
+
+const PROVIDERS: [(&str, Provider); 3] =
+    [("claude", Provider::Claude), ("ollama", Provider::Ollama), ("sim", Provider::Sim)];
+const MODES: [(&str, Mode); 3] =
+    [("continue", Mode::Continue), ("fresh", Mode::Fresh), ("none", Mode::None)];
+const THINK: [(&str, Think); 5] = [
+    ("off", Think::Off),
+    ("on", Think::On),
+    ("low", Think::Low),
+    ("medium", Think::Medium),
+    ("high", Think::High),
+];
+
+impl Provider {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Ollama => "ollama",
+            Self::Sim => "sim",
+        }
+    }
+}
+
+/// Reads an agent. `stem` is the name of its file without `.md`.
+pub(super) fn parse(file: &str, stem: &str, content: &str) -> Result<Parsed, Vec<Problem>> {
+    let document = front_matter::parse(file, content).map_err(|problem| vec![problem])?;
+    let mut fields = Fields::new(file, document.values);
+    let agent = read(&mut fields, stem, document.text);
+    check(&mut fields, &agent);
+    fields.reject_unknown();
+    if !fields.problems.is_empty() {
+        return Err(fields.problems);
+    }
+    let (skills_line, lead_line) = (fields.line("skills"), fields.line("lead"));
+    Ok(Parsed { agent, skills_line, lead_line })
+}
+
+fn read(fields: &mut Fields<'_>, stem: &str, prompt: String) -> Agent {
+    Agent {
+        name: fields.name(stem),
+        description: fields.required("description", "what the agent is for, in a line"),
+        provider: fields.one_of("provider", &PROVIDERS),
+        model: fields.text("model"),
+        fallback: fallback(fields),
+        summariser: fields.text("summariser"),
+        window_tokens: fields.number("window_tokens", 1024..=10_000_000),
+        reserve_tokens: fields.number("reserve_tokens", 64..=1_000_000),
+        prepare_percent: fields.number("prepare_percent", 10..=94),
+        apply_percent: fields.number("apply_percent", 11..=95),
+        rotate_at_tokens: fields.number("rotate_at_tokens", 1000..=i64::MAX),
+        ttl_days: fields.number("ttl_days", 1..=3650).and_then(|days| u32::try_from(days).ok()),
+        lead: fields.flag("lead"),
+        session: fields.one_of("session", &MODES).unwrap_or_default(),
+        tools: fields.names("tools"),
+        skills: fields.names("skills"),
+        options: Options {
+            temperature: fields.decimal("temperature", 0.0..=2.0),
+            top_p: fields.decimal("top_p", 0.0..=1.0),
+            seed: fields.number("seed", 0..=i64::MAX),
+            think: fields.one_of("think", &THINK),
+        },
+        budget: Limit {
+            micros: fields
+                .decimal("task_budget", 0.000_001..=1_000_000.0)
+                .map(|units| (units * 1_000_000.0).round() as i64),
+            tokens: fields.number("task_budget_tokens", 1..=i64::MAX),
+        },
+        prompt_hash: hash(&prompt),
+        prompt,
+    }
+}
+
+fn fallback(fields: &mut Fields<'_>) -> Option<Fallback> {
+    let provider = fields.one_of("fallback_provider", &PROVIDERS);
+    let model = fields.text("fallback_model");
+    match provider {
+        Some(provider) => Some(Fallback { provider, model }),
+        None => {
+            if model.is_some() {
+                let fix = "fallback_provider: the provider that has this model";
+                fields.fail("fallback_model", "stands without a provider", fix);
+            }
+            None
+        }
+    }
+}
+
+fn check(fields: &mut Fields<'_>, agent: &Agent) {
+    // The thresholds of the context: 75 and 85 where the file does not say.
+    let prepare = agent.prepare_percent.unwrap_or(75);
+    let apply = agent.apply_percent.unwrap_or(85);
+    if prepare >= apply {
+        let key = if agent.prepare_percent.is_some() { "prepare_percent" } else { "apply_percent" };
+        let message =
+            format!("a summary would be prepared at {prepare} % and applied at {apply} % already");
+        fields.fail(key, message, "a prepare_percent below the apply_percent");
+    }
+    if let (Some(window), Some(reserve)) = (agent.window_tokens, agent.reserve_tokens)
+        && reserve >= window
+    {
+        let message = format!("leaves nothing of a window of {window}");
+        fields.fail("reserve_tokens", message, format!("reserve_tokens: {}", window / 4));
+    }
+    if let Err(error) =
+        text::check("system prompt after the front matter", &agent.prompt, PROMPT_MAX_BYTES)
+    {
+        fields.whole(error.to_string(), "who the agent is and how it works, in plain words");
+    }
+}
+
+fn hash(prompt: &str) -> String {
+    Sha256::digest(prompt.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,171 @@
+//! All agents and skills together.
+
+use std::{collections::BTreeMap, path::Path, sync::Arc};
+
+use super::{
+    Agent, Config, Problem, Problems, Skill,
+    agent::{self, Parsed},
+    nearest, shipped, skill,
+};
+
+/// A set of files that fit together.
+#[derive(Debug, Clone, Default)]
+pub struct Catalogue {
+    agents: BTreeMap<String, Arc<Agent>>,
+    skills: BTreeMap<String, Arc<Skill>>,
+}
+
+/// There is no such agent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no agent `{name}`: {advice}")]
+pub struct Unknown {
+    pub name: String,
+    /// The name that was probably meant, or all there are.
+    pub advice: String,
+}
+
+/// A file that was found: its path for people, the name that its place gives it, its content.
+pub(super) struct File {
+    pub path: String,
+    pub name: String,
+    pub content: Result<String, String>,
+}
+
+impl Catalogue {
+    /// Reads all files, and reports all problems of all of them together.
+    pub fn load(config: &Config) -> Result<Self, Problems> {
+        let agents = files(&config.folder, |path| {
+            (path.extension()? == "md").then(|| path.file_stem()?.to_str().map(str::to_owned))?
+        });
+        let skills =
+            files(&config.skills_folder, |path| path.file_name()?.to_str().map(str::to_owned));
+        let agents = agents.unwrap_or_else(shipped::agents);
+        let skills = skills.unwrap_or_else(shipped::skills);
+        Self::of(&config.folder, &agents, &skills)
+    }
+
+    pub fn agent(&self, name: &str) -> Result<&Arc<Agent>, Unknown> {
+        self.agents.get(name).ok_or_else(|| Unknown {
+            name: name.to_owned(),
+            advice: match nearest(name, self.agents.keys().map(String::as_str)) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => {
+                    let names: Vec<&str> = self.agents.keys().map(String::as_str).collect();
+                    format!("there are {}", names.join(", "))
+                }
+            },
+        })
+    }
+
+    pub fn agents(&self) -> impl Iterator<Item = &Arc<Agent>> {
+        self.agents.values()
+    }
+
+    /// The skills of an agent, in the order of its file.
+    pub fn skills_of(&self, agent: &Agent) -> Vec<Arc<Skill>> {
+        agent.skills.iter().filter_map(|name| self.skills.get(name).cloned()).collect()
+    }
+
+    pub fn skills(&self) -> impl Iterator<Item = &Arc<Skill>> {
+        self.skills.values()
+    }
+
+    /// The agent that answers what is addressed to nobody.
+    pub fn lead(&self) -> Option<&Arc<Agent>> {
+        self.agents.values().find(|agent| agent.lead)
+    }
+
+    fn of(folder: &Path, agents: &[File], skills: &[File]) -> Result<Self, Problems> {
+        let mut catalogue = Self::default();
+        let mut problems = Vec::new();
+        for file in skills {
+            match file.read().and_then(|content| skill::parse(&file.path, &file.name, content)) {
+                Ok(skill) => _ = catalogue.skills.insert(skill.name.clone(), Arc::new(skill)),
+                Err(found) => problems.extend(found),
+            }
+        }
+        let skill_names: Vec<&str> = skills.iter().map(|file| file.name.as_str()).collect();
+        let mut lead: Option<String> = None;
+        for file in agents {
+            let parsed =
+                file.read().and_then(|content| agent::parse(&file.path, &file.name, content));
+            match parsed {
+                Ok(parsed) => {
+                    problems.extend(unknown_skills(file, &parsed, &skill_names));
+                    problems.extend(second_lead(file, &parsed, &mut lead));
+                    let agent = parsed.agent;
+                    catalogue.agents.insert(agent.name.clone(), Arc::new(agent));
+                }
+                Err(found) => problems.extend(found),
+            }
+        }
+        if agents.is_empty() {
+            let fix = "a file <name>.md per agent; without the folder, the agents that come with Dalsegno are used";
+            problems.push(Problem::whole(&folder.display().to_string(), "holds no agent", fix));
+        }
+        if problems.is_empty() { Ok(catalogue) } else { Err(Problems(problems)) }
+    }
+}
+
+impl File {
+    fn read(&self) -> Result<&str, Vec<Problem>> {
+        self.content.as_deref().map_err(|error| {
+            let message = format!("cannot be read: {error}");
+            vec![Problem::whole(&self.path, message, "a readable file of UTF-8 text")]
+        })
+    }
+}
+
+fn unknown_skills(file: &File, parsed: &Parsed, known: &[&str]) -> Vec<Problem> {
+    let unknown = parsed.agent.skills.iter().filter(|name| !known.contains(&name.as_str()));
+    unknown
+        .map(|name| Problem {
+            line: parsed.skills_line,
+            key: Some("skills".to_owned()),
+            ..Problem::whole(
+                &file.path,
+                format!("there is no skill `{name}`"),
+                match nearest(name, known.iter().copied()) {
+                    Some(near) => format!("{near} (did you mean that one?)"),
+                    None => format!("one of: {}", known.join(", ")),
+                },
+            )
+        })
+        .collect()
+}
+
+/// Two leads would both answer what is addressed to nobody.
+fn second_lead(file: &File, parsed: &Parsed, lead: &mut Option<String>) -> Option<Problem> {
+    if !parsed.agent.lead {
+        return None;
+    }
+    let first = lead.get_or_insert_with(|| parsed.agent.name.clone());
+    (*first != parsed.agent.name).then(|| Problem {
+        line: parsed.lead_line,
+        key: Some("lead".to_owned()),
+        ..Problem::whole(
+            &file.path,
+            format!("`{first}` is the lead already"),
+            "lead: false, in one of the two",
+        )
+    })
+}
+
+/// The files of a folder by name. `None`: there is no such folder.
+fn files(folder: &Path, name: impl Fn(&Path) -> Option<String>) -> Option<Vec<File>> {
+    let mut paths: Vec<_> =
+        std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    let file = |path: &std::path::PathBuf| {
+        let name = name(path)?;
+        // A skill is a folder.
+        let path = if path.is_dir() { path.join("SKILL.md") } else { path.clone() };
+        let is_skill_or_agent = path.file_name()? == "SKILL.md" || path.extension()? == "md";
+        is_skill_or_agent.then(|| File {
+            content: std::fs::read_to_string(&path).map_err(|error| error.to_string()),
+            path: path.display().to_string(),
+            name,
+        })
+    };
+    Some(paths.iter().filter_map(file).collect())
+}

@@ -1,0 +1,182 @@
+//! Reading keys one by one, so that one wrong value does not hide the next.
+
+use std::{collections::BTreeMap, ops::RangeInclusive};
+
+use serde_json::Value;
+
+use super::{Problem, front_matter::Found, is_name, nearest};
+
+/// The keys of a file. Each is asked for once; [`Fields::reject_unknown`] finds those that nobody asked for.
+pub(super) struct Fields<'a> {
+    file: &'a str,
+    values: BTreeMap<String, Found>,
+    known: Vec<&'static str>,
+    lines: BTreeMap<&'static str, usize>,
+    pub problems: Vec<Problem>,
+}
+
+impl<'a> Fields<'a> {
+    pub fn new(file: &'a str, values: BTreeMap<String, Found>) -> Self {
+        Self { file, values, known: Vec::new(), lines: BTreeMap::new(), problems: Vec::new() }
+    }
+
+    pub fn text(&mut self, key: &'static str) -> Option<String> {
+        self.read(key, "a text", |value| match value {
+            Value::String(text) if !text.trim().is_empty() => Some(text.trim().to_owned()),
+            _ => None,
+        })
+    }
+
+    /// A text that has to be there.
+    pub fn required(&mut self, key: &'static str, example: &str) -> String {
+        let is_there = self.values.contains_key(key);
+        let text = self.text(key);
+        if !is_there {
+            let fix = format!("{key}: {example}");
+            self.problems.push(Problem {
+                line: Some(1),
+                key: Some(key.to_owned()),
+                ..Problem::whole(self.file, "is missing", fix)
+            });
+        }
+        text.unwrap_or_default()
+    }
+
+    pub fn number(&mut self, key: &'static str, range: RangeInclusive<i64>) -> Option<i64> {
+        let number = self.read(key, "a whole number", Value::as_i64)?;
+        if range.contains(&number) {
+            return Some(number);
+        }
+        let (least, most) = (range.start(), range.end());
+        let fix = match *most {
+            i64::MAX => format!("{key}: {least} or more"),
+            _ => format!("{key}: {least} to {most}"),
+        };
+        self.fail(key, format!("is {number}"), fix);
+        None
+    }
+
+    pub fn decimal(&mut self, key: &'static str, range: RangeInclusive<f64>) -> Option<f64> {
+        let number = self.read(key, "a number", Value::as_f64)?;
+        if range.contains(&number) {
+            return Some(number);
+        }
+        self.fail(
+            key,
+            format!("is {number}"),
+            format!("{key}: {} to {}", range.start(), range.end()),
+        );
+        None
+    }
+
+    pub fn flag(&mut self, key: &'static str) -> bool {
+        self.read(key, "true or false", Value::as_bool).unwrap_or(false)
+    }
+
+    pub fn one_of<T: Copy>(&mut self, key: &'static str, choices: &[(&str, T)]) -> Option<T> {
+        let names = choices.iter().map(|(name, _)| *name);
+        let text = self.read(key, &one_of_names(names.clone()), |value| match value {
+            Value::String(text) => Some(text.trim().to_owned()),
+            // YAML of older days reads `on` and `off` as booleans; files written for it should go on working.
+            Value::Bool(flag) => Some(if *flag { "on" } else { "off" }.to_owned()),
+            _ => None,
+        })?;
+        if let Some((_, choice)) = choices.iter().find(|(name, _)| *name == text) {
+            return Some(*choice);
+        }
+        let fix = match nearest(&text, names.clone()) {
+            Some(near) => format!("{key}: {near} (did you mean that one?)"),
+            None => format!("{key}: {}", one_of_names(names)),
+        };
+        self.fail(key, format!("is `{text}`"), fix);
+        None
+    }
+
+    /// A list of names, or names with commas between them, as Claude Code's own files have it.
+    pub fn names(&mut self, key: &'static str) -> Vec<String> {
+        let names = self.read(key, "a list of names", |value| match value {
+            Value::String(text) => {
+                Some(text.split(',').map(|name| name.trim().to_owned()).collect())
+            }
+            Value::Array(items) => {
+                items.iter().map(|item| item.as_str().map(|name| name.trim().to_owned())).collect()
+            }
+            _ => None,
+        });
+        let names: Vec<String> = names.unwrap_or_default();
+        names.into_iter().filter(|name| !name.is_empty()).collect()
+    }
+
+    /// A key of this file is wrong for a reason beyond its type.
+    pub fn fail(&mut self, key: &'static str, message: impl Into<String>, fix: impl Into<String>) {
+        let line = self.lines.get(key).copied();
+        let problem = Problem::whole(self.file, message, fix);
+        self.problems.push(Problem { line, key: Some(key.to_owned()), ..problem });
+    }
+
+    /// The file is wrong beyond its keys.
+    pub fn whole(&mut self, message: impl Into<String>, fix: impl Into<String>) {
+        self.problems.push(Problem::whole(self.file, message, fix));
+    }
+
+    /// The name has to be the one that the file system says.
+    pub fn name(&mut self, expected: &str) -> String {
+        let name = self.required("name", expected);
+        if name.is_empty() {
+            return name;
+        }
+        if !is_name(&name) {
+            let fix = "lower-case letters, digits, - and _, at most 64";
+            self.fail("name", format!("`{name}` is no name"), fix);
+        } else if name != expected {
+            let fix = format!("name: {expected}, or rename the file");
+            self.fail("name", format!("is `{name}`, but the file says `{expected}`"), fix);
+        }
+        name
+    }
+
+    pub fn line(&self, key: &str) -> Option<usize> {
+        self.lines.get(key).copied()
+    }
+
+    /// To be called when all keys have been read.
+    pub fn reject_unknown(&mut self) {
+        for (key, found) in &self.values {
+            let near = nearest(key, self.known.iter().copied());
+            let fix = match near {
+                Some(near) => format!("{near} (did you mean that one?)"),
+                None => format!("nothing, or one of: {}", self.known.join(", ")),
+            };
+            self.problems.push(Problem {
+                line: Some(found.line),
+                key: Some(key.clone()),
+                ..Problem::whole(self.file, "there is no such key", fix)
+            });
+        }
+        self.problems.sort_by_key(|problem| problem.line);
+    }
+
+    fn read<T>(
+        &mut self,
+        key: &'static str,
+        wanted: &str,
+        take: impl FnOnce(&Value) -> Option<T>,
+    ) -> Option<T> {
+        self.known.push(key);
+        let found = self.values.remove(key)?;
+        self.lines.insert(key, found.line);
+        // A key without a value is a key that is not set.
+        if found.value.is_null() {
+            return None;
+        }
+        let taken = take(&found.value);
+        if taken.is_none() {
+            self.fail(key, format!("is {}", found.value), format!("{key}: {wanted}"));
+        }
+        taken
+    }
+}
+
+fn one_of_names<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.collect::<Vec<_>>().join(", ")
+}

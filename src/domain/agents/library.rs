@@ -1,0 +1,91 @@
+//! The catalogue of a running service: read again when a file has changed.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::SystemTime,
+};
+
+use super::{Catalogue, Config, Problems};
+
+/// Cheap to ask before every turn: it looks at the files' times and lengths, and reads them only if those changed.
+#[derive(Debug)]
+pub struct Library {
+    config: Config,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    stamps: Vec<Stamp>,
+    catalogue: Arc<Catalogue>,
+    /// Of the files as they are now, where they are not what `catalogue` was made from.
+    problems: Option<Problems>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Stamp {
+    path: PathBuf,
+    len: u64,
+    changed_at: Option<SystemTime>,
+}
+
+impl Library {
+    /// A service does not start on files that have problems.
+    pub fn open(config: &Config) -> Result<Self, Problems> {
+        let stamps = stamps(config);
+        let catalogue = Arc::new(Catalogue::load(config)?);
+        let state = State { stamps, catalogue, problems: None };
+        Ok(Self { config: config.clone(), state: Mutex::new(state) })
+    }
+
+    /// The catalogue as the files say now; if they have problems, as they said when they last had none.
+    pub fn current(&self) -> Arc<Catalogue> {
+        // Taken before the files are read: a change in between is seen the next time.
+        let stamps = stamps(&self.config);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.stamps != stamps {
+            state.stamps = stamps;
+            match Catalogue::load(&self.config) {
+                Ok(catalogue) => {
+                    tracing::info!(
+                        "the files of agents and skills have changed and were read again"
+                    );
+                    state.catalogue = Arc::new(catalogue);
+                    state.problems = None;
+                }
+                Err(problems) => {
+                    tracing::warn!(%problems, "the changed files of agents and skills are not used");
+                    state.problems = Some(problems);
+                }
+            }
+        }
+        Arc::clone(&state.catalogue)
+    }
+
+    /// Why the files as they are now are not in use.
+    pub fn problems(&self) -> Option<Problems> {
+        self.current();
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).problems.clone()
+    }
+}
+
+fn stamps(config: &Config) -> Vec<Stamp> {
+    let mut stamps = Vec::new();
+    stamp_folder(&config.folder, &mut stamps);
+    stamp_folder(&config.skills_folder, &mut stamps);
+    stamps.sort_by(|a, b| a.path.cmp(&b.path));
+    stamps
+}
+
+fn stamp_folder(folder: &Path, stamps: &mut Vec<Stamp>) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let path = if path.is_dir() { path.join("SKILL.md") } else { path };
+        if let Ok(metadata) = fs::metadata(&path) {
+            let changed_at = metadata.modified().ok();
+            stamps.push(Stamp { path, len: metadata.len(), changed_at });
+        }
+    }
+}

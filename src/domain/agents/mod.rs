@@ -1,0 +1,68 @@
+//! Agents and skills: files that people write, checked like the configuration.
+//!
+//! An agent is `<folder>/<name>.md`, a skill is `<folder>/<name>/SKILL.md`: YAML front matter, then text. A file is taken as
+//! a whole or not at all, and every problem of every file is reported at once, with file and line. While the service
+//! runs, changed files are read again; files with problems leave what was read before in place.
+
+mod agent;
+mod catalogue;
+mod fields;
+mod front_matter;
+mod library;
+mod problem;
+mod shipped;
+mod skill;
+
+use serde::Deserialize;
+
+pub use self::{
+    agent::{Agent, Fallback, Options, Provider, Think},
+    catalogue::{Catalogue, Unknown},
+    library::Library,
+    problem::{Problem, Problems},
+    skill::Skill,
+};
+use crate::config::Checks;
+
+/// The longest name. Names are part of lanes, paths and addresses.
+const NAME_MAX_BYTES: usize = 64;
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    pub folder: std::path::PathBuf,
+    pub skills_folder: std::path::PathBuf,
+}
+
+impl Config {
+    pub fn check(&self, checks: &mut Checks<'_>) {
+        let folders =
+            [("agents.folder", &self.folder), ("agents.skills_folder", &self.skills_folder)];
+        for (key, folder) in folders {
+            if folder.as_os_str().is_empty() {
+                checks.fail(
+                    key,
+                    "is empty",
+                    "a folder; one that does not exist means the agents that come with Dalsegno",
+                );
+            }
+        }
+    }
+}
+
+/// Whether a text can name an agent, an instance or a skill.
+pub fn is_name(text: &str) -> bool {
+    let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    text.len() <= NAME_MAX_BYTES
+        && text.starts_with(fine)
+        && text.chars().all(|c| fine(c) || c == '-' || c == '_')
+}
+
+/// What somebody probably meant.
+fn nearest<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .map(|name| (strsim::jaro_winkler(text, name), name))
+        .filter(|(score, _)| *score > 0.8)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name)
+}

@@ -1,0 +1,57 @@
+//! What is wrong with a file, in words for the person who wrote it.
+
+use std::fmt;
+
+use serde::Serialize;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    pub file: String,
+    /// From 1. `None`: the file as a whole.
+    pub line: Option<usize>,
+    /// The key of the front matter.
+    pub key: Option<String>,
+    /// What is wrong.
+    pub message: String,
+    /// What to write instead.
+    pub fix: String,
+}
+
+/// Everything that is wrong, in the order of files and lines.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, thiserror::Error)]
+pub struct Problems(pub Vec<Problem>);
+
+impl Problem {
+    pub(super) fn whole(file: &str, message: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self {
+            file: file.to_owned(),
+            line: None,
+            key: None,
+            message: message.into(),
+            fix: fix.into(),
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.file)?;
+        if let Some(line) = self.line {
+            write!(f, ":{line}")?;
+        }
+        match &self.key {
+            Some(key) => writeln!(f, ": {key}: {}", self.message)?,
+            None => writeln!(f, ": {}", self.message)?,
+        }
+        write!(f, "  write: {}", self.fix)
+    }
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let n_problems = self.0.len();
+        let s = if n_problems == 1 { "" } else { "s" };
+        write!(f, "the files of agents and skills have {n_problems} problem{s}")?;
+        self.0.iter().try_for_each(|problem| write!(f, "\n\n{problem}"))
+    }
+}

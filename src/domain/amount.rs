@@ -1,0 +1,190 @@
+//! Money and tokens, and the rule that decides whether there is enough of both.
+
+use std::{
+    fmt,
+    iter::Sum,
+    ops::{Add, AddAssign},
+};
+
+use serde::Serialize;
+
+/// Money is in micro-units: 1,000,000 are one unit of the configured currency.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Amount {
+    pub micros: i64,
+    pub tokens: i64,
+}
+
+/// `None` is no limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Limit {
+    pub micros: Option<i64>,
+    pub tokens: Option<i64>,
+}
+
+/// Whose budget it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Owner {
+    Campaign,
+    Task,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    Money,
+    Tokens,
+}
+
+/// Why a call is not made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, thiserror::Error)]
+#[error("{}", self.words())]
+pub struct Refusal {
+    pub owner: Owner,
+    pub unit: Unit,
+    pub limit: i64,
+    pub spent: i64,
+    /// Set aside for turns that run now.
+    pub reserved: i64,
+    pub needed: i64,
+}
+
+impl Amount {
+    pub const ZERO: Self = Self { micros: 0, tokens: 0 };
+
+    pub fn is_zero(self) -> bool {
+        self == Self::ZERO
+    }
+}
+
+impl Limit {
+    /// Whether `needed` still fits beside what is spent and set aside.
+    pub fn admit(
+        self,
+        owner: Owner,
+        spent: Amount,
+        reserved: Amount,
+        needed: Amount,
+    ) -> Result<(), Refusal> {
+        let money = (Unit::Money, self.micros, spent.micros, reserved.micros, needed.micros);
+        let tokens = (Unit::Tokens, self.tokens, spent.tokens, reserved.tokens, needed.tokens);
+        for (unit, limit, spent, reserved, needed) in [money, tokens] {
+            if let Some(limit) = limit
+                && spent.saturating_add(reserved).saturating_add(needed) > limit
+            {
+                return Err(Refusal { owner, unit, limit, spent, reserved, needed });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Refusal {
+    /// Running turns that cost less than was set aside for them may make room. Otherwise only a higher limit does.
+    pub fn may_pass_later(&self) -> bool {
+        self.reserved > 0 && self.spent.saturating_add(self.needed) <= self.limit
+    }
+
+    fn words(&self) -> String {
+        let say = |value| Said { unit: self.unit, value };
+        let Self { limit, spent, reserved, needed, .. } = *self;
+        let (owner, verb) = match self.owner {
+            Owner::Campaign => ("campaign", "campaign budget"),
+            Owner::Task => ("task", "task add --budget"),
+        };
+        let next = match self.may_pass_later() {
+            true => "it is tried again when running turns have ended".to_owned(),
+            false => format!("raise the limit with `dalsegno {verb}`"),
+        };
+        format!(
+            "the budget of the {owner} does not allow the call: {} of {} are spent, {} set aside for running turns, and \
+             up to {} are needed; {next}",
+            say(spent),
+            say(limit),
+            say(reserved),
+            say(needed),
+        )
+    }
+}
+
+impl Add for Amount {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            micros: self.micros.saturating_add(other.micros),
+            tokens: self.tokens.saturating_add(other.tokens),
+        }
+    }
+}
+
+impl AddAssign for Amount {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Sum for Amount {
+    fn sum<I: Iterator<Item = Self>>(amounts: I) -> Self {
+        amounts.fold(Self::ZERO, Add::add)
+    }
+}
+
+struct Said {
+    unit: Unit,
+    value: i64,
+}
+
+impl fmt::Display for Said {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.unit {
+            Unit::Tokens => write!(f, "{} tokens", self.value),
+            Unit::Money => {
+                let (whole, rest) = (self.value / 1_000_000, self.value % 1_000_000);
+                // Calls cost fractions of a cent: two decimals would say 0.00.
+                let digits = format!("{rest:06}");
+                let trimmed = digits.trim_end_matches('0');
+                write!(f, "{whole}.{trimmed:0<2}")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens(tokens: i64) -> Amount {
+        Amount { micros: 0, tokens }
+    }
+
+    #[test]
+    fn a_limit_counts_what_is_set_aside() {
+        let limit = Limit { micros: None, tokens: Some(100) };
+        let admit = |spent, reserved, needed| {
+            limit.admit(Owner::Campaign, tokens(spent), tokens(reserved), tokens(needed))
+        };
+        assert_eq!(admit(50, 20, 30), Ok(()));
+        let refusal = admit(50, 21, 30).unwrap_err();
+        assert!(refusal.may_pass_later());
+        assert!(!admit(80, 20, 30).unwrap_err().may_pass_later());
+        assert!(!admit(80, 0, 30).unwrap_err().may_pass_later());
+        assert_eq!(
+            Limit::default().admit(Owner::Task, tokens(1), tokens(1), tokens(i64::MAX)),
+            Ok(())
+        );
+    }
+
+    #[test]
+    fn a_refusal_says_how_much_of_what_and_what_to_do() {
+        let limit = Limit { micros: Some(5_000_000), tokens: None };
+        let spent = Amount { micros: 4_900_000, tokens: 0 };
+        let needed = Amount { micros: 120_500, tokens: 0 };
+        let words =
+            limit.admit(Owner::Campaign, spent, Amount::ZERO, needed).unwrap_err().to_string();
+        assert!(words.contains("4.90 of 5.00 are spent"), "{words}");
+        assert!(words.contains("0.1205 are needed"), "{words}");
+        assert!(words.contains("dalsegno campaign budget"), "{words}");
+    }
+}

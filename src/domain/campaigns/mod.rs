@@ -1,0 +1,162 @@
+//! Campaigns: what the work is about, whether it goes on, and what it may cost.
+
+mod budget;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sqlx::{PgConnection, PgExecutor};
+use uuid::Uuid;
+
+pub use self::budget::{Budget, ReserveError, budget, reserve, set_limit, settle};
+use super::{Failed, Page, amount::Limit, ids, text};
+use crate::queue::{self, admin};
+
+/// The longest brief or client context, in bytes. Both go into every call.
+pub const TEXT_MAX_BYTES: usize = 256 * 1024;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Campaign {
+    pub id: Uuid,
+    pub name: String,
+    pub status: Status,
+    pub brief: String,
+    pub client_context: Option<String>,
+    pub created_at: DateTime<Utc>,
+    pub closed_at: Option<DateTime<Utc>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type)]
+#[serde(rename_all = "snake_case")]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+pub enum Status {
+    Active,
+    /// Takes tasks in and starts none.
+    Paused,
+    Closed,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct New<'a> {
+    pub name: &'a str,
+    pub brief: &'a str,
+    pub client_context: Option<&'a str>,
+    pub limit: Limit,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("there is no campaign {0}: `dalsegno campaign ls` lists them")]
+    Unknown(Uuid),
+    #[error("campaign {0} is closed: create a new one")]
+    Closed(Uuid),
+    #[error(transparent)]
+    Text(#[from] text::Error),
+    #[error(transparent)]
+    Queue(#[from] queue::Error),
+    #[error(transparent)]
+    Database(#[from] Failed),
+}
+
+pub async fn create(
+    conn: &mut PgConnection,
+    new: &New<'_>,
+    now: DateTime<Utc>,
+) -> Result<Campaign, Error> {
+    text::check("name", new.name, 200)?;
+    text::check_optional("brief", new.brief, TEXT_MAX_BYTES)?;
+    text::check_optional("client context", new.client_context.unwrap_or_default(), TEXT_MAX_BYTES)?;
+    let campaign = sqlx::query_as!(
+        Campaign,
+        r#"insert into dalsegno.campaigns (id, name, brief, client_context, created_at)
+           values ($1, $2, $3, $4, $5)
+           returning id, name, status as "status: Status", brief, client_context, created_at, closed_at"#,
+        ids::at(now),
+        new.name,
+        new.brief,
+        new.client_context,
+        now,
+    )
+    .fetch_one(&mut *conn)
+    .await
+    .map_err(Failed::to("create a campaign"))?;
+    budget::open(conn, campaign.id, new.limit).await?;
+    Ok(campaign)
+}
+
+pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Campaign, Error> {
+    sqlx::query_as!(
+        Campaign,
+        r#"select id, name, status as "status: Status", brief, client_context, created_at, closed_at
+             from dalsegno.campaigns where id = $1"#,
+        id,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(Failed::to("read a campaign"))?
+    .ok_or(Error::Unknown(id))
+}
+
+/// The newest first.
+pub async fn list(executor: impl PgExecutor<'_>, page: Page) -> Result<Vec<Campaign>, Failed> {
+    sqlx::query_as!(
+        Campaign,
+        r#"select id, name, status as "status: Status", brief, client_context, created_at, closed_at
+             from dalsegno.campaigns
+            where id < coalesce($1, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
+            order by id desc limit $2"#,
+        page.after,
+        page.limit,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("list the campaigns"))
+}
+
+/// Starts no more turns of the campaign until [`resume`]. What runs goes on.
+pub async fn pause(conn: &mut PgConnection, id: Uuid, reason: &str) -> Result<Campaign, Error> {
+    let campaign = set_status(conn, id, Status::Paused, None).await?;
+    admin::pause(conn, admin::PauseScope::Group, &id.to_string(), reason).await?;
+    Ok(campaign)
+}
+
+pub async fn resume(conn: &mut PgConnection, id: Uuid) -> Result<Campaign, Error> {
+    let campaign = set_status(conn, id, Status::Active, None).await?;
+    admin::resume(conn, admin::PauseScope::Group, &id.to_string()).await?;
+    Ok(campaign)
+}
+
+/// Takes no more tasks. Those that are queued still run; cancel them if they should not.
+pub async fn close(
+    conn: &mut PgConnection,
+    id: Uuid,
+    now: DateTime<Utc>,
+) -> Result<Campaign, Error> {
+    let campaign = set_status(conn, id, Status::Closed, Some(now)).await?;
+    // A paused campaign would keep its queued tasks for ever.
+    admin::resume(conn, admin::PauseScope::Group, &id.to_string()).await?;
+    Ok(campaign)
+}
+
+/// Must hit one open campaign.
+async fn set_status(
+    conn: &mut PgConnection,
+    id: Uuid,
+    status: Status,
+    closed_at: Option<DateTime<Utc>>,
+) -> Result<Campaign, Error> {
+    let changed = sqlx::query_as!(
+        Campaign,
+        r#"update dalsegno.campaigns set status = $2, closed_at = $3 where id = $1 and status <> 'closed'
+           returning id, name, status as "status: Status", brief, client_context, created_at, closed_at"#,
+        id,
+        status as Status,
+        closed_at,
+    )
+    .fetch_optional(&mut *conn)
+    .await
+    .map_err(Failed::to("change the status of a campaign"))?;
+    match changed {
+        Some(campaign) => Ok(campaign),
+        None => get(conn, id).await.and_then(|_| Err(Error::Closed(id))),
+    }
+}

@@ -1,0 +1,262 @@
+//! Compactions: summaries that stand in for older messages, and those that were refused.
+//!
+//! Which generation is shown stands on the session; see [`super::sessions::show_generation`]. Applying and going back
+//! change that number alone: no message and no summary is ever removed.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::Value;
+use sqlx::{PgConnection, PgExecutor};
+use uuid::Uuid;
+
+use super::{Failed, sessions};
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Compaction {
+    pub generation: i32,
+    /// The generation whose view was folded; 0 is the whole transcript.
+    pub parent: i32,
+    pub from_seq: i64,
+    pub to_seq: i64,
+    pub cause: Cause,
+    pub outcome: Outcome,
+    pub turn: i32,
+    /// Where the summary came from: first, retry, alternate, extract.
+    pub rung: Option<String>,
+    pub model: Option<String>,
+    pub summary: Option<String>,
+    pub pins: Value,
+    pub refusals: Value,
+    pub tokens_before: i64,
+    pub tokens_after: Option<i64>,
+    pub created_at: DateTime<Utc>,
+    pub applied_at: Option<DateTime<Utc>>,
+    pub undone_at: Option<DateTime<Utc>>,
+}
+
+/// Why it was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type)]
+#[serde(rename_all = "snake_case")]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+pub enum Cause {
+    Auto,
+    /// The provider refused the prompt for its length.
+    Overflow,
+    Manual,
+    /// Came from the predecessor of the session.
+    Inherited,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type)]
+#[serde(rename_all = "snake_case")]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+pub enum Outcome {
+    /// Good, and not shown yet.
+    Prepared,
+    /// Shown, now or once.
+    Applied,
+    /// The view had changed before it could be shown.
+    Stale,
+    Refused,
+}
+
+/// A compaction to be stored.
+#[derive(Debug, Clone)]
+pub struct New<'a> {
+    pub session_id: Uuid,
+    /// From [`sessions::next_generation`].
+    pub generation: i32,
+    pub parent: i32,
+    pub from_seq: i64,
+    pub to_seq: i64,
+    pub cause: Cause,
+    pub turn: i32,
+    pub model: Option<&'a str>,
+    pub tokens_before: i64,
+    /// Summaries that were not good enough, with the reasons.
+    pub refusals: &'a Value,
+    /// `None`: no summary was good enough.
+    pub accepted: Option<Accepted<'a>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Accepted<'a> {
+    pub summary: &'a str,
+    pub pins: &'a Value,
+    pub rung: &'a str,
+    pub tokens_after: i64,
+}
+
+/// What became of the wish to show a compaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Applied {
+    Shown,
+    /// Somebody compacted or went back meanwhile: it no longer continues what is shown.
+    Stale,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(
+        "session {session_id} has no compaction {generation} that could be shown: `dalsegno session show {session_id}` \
+         lists them"
+    )]
+    Unknown { session_id: Uuid, generation: i32 },
+    #[error("session {0} shows its whole transcript: there is no compaction to undo")]
+    NothingToUndo(Uuid),
+    #[error(transparent)]
+    Session(#[from] sessions::Error),
+    #[error(transparent)]
+    Database(#[from] Failed),
+}
+
+/// Stores a prepared or a refused compaction; neither is shown yet.
+pub async fn insert(
+    executor: impl PgExecutor<'_>,
+    new: &New<'_>,
+    now: DateTime<Utc>,
+) -> Result<(), Failed> {
+    let outcome = if new.accepted.is_some() { Outcome::Prepared } else { Outcome::Refused };
+    sqlx::query!(
+        "insert into dalsegno.compactions
+                (session_id, generation, parent, from_seq, to_seq, cause, outcome, turn, rung, model, summary, pins, refusals,
+                 tokens_before, tokens_after, created_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, coalesce($12, '[]'::jsonb), $13, $14, $15, $16)",
+        new.session_id,
+        new.generation,
+        new.parent,
+        new.from_seq,
+        new.to_seq,
+        new.cause as Cause,
+        outcome as Outcome,
+        new.turn,
+        new.accepted.map(|accepted| accepted.rung),
+        new.model,
+        new.accepted.map(|accepted| accepted.summary),
+        new.accepted.map(|accepted| accepted.pins),
+        new.refusals,
+        new.tokens_before,
+        new.accepted.map(|accepted| accepted.tokens_after),
+        now,
+    )
+    .execute(executor)
+    .await
+    .map(|_| ())
+    .map_err(Failed::to("store a compaction"))
+}
+
+/// Shows a prepared compaction, if the session still shows the view that it folds.
+pub async fn apply(
+    conn: &mut PgConnection,
+    session_id: Uuid,
+    generation: i32,
+    now: DateTime<Utc>,
+) -> Result<Applied, Error> {
+    let unknown = || Error::Unknown { session_id, generation };
+    let prepared = get(&mut *conn, session_id, generation).await?.ok_or_else(unknown)?;
+    if prepared.outcome != Outcome::Prepared {
+        return Err(unknown());
+    }
+    let shown =
+        sessions::show_generation(&mut *conn, session_id, prepared.parent, generation).await?;
+    let (outcome, applied_at) =
+        if shown { (Outcome::Applied, Some(now)) } else { (Outcome::Stale, None) };
+    sqlx::query!(
+        "update dalsegno.compactions set outcome = $3, applied_at = $4 where session_id = $1 and generation = $2",
+        session_id,
+        generation,
+        outcome as Outcome,
+        applied_at,
+    )
+    .execute(conn)
+    .await
+    .map_err(Failed::to("apply a compaction"))?;
+    Ok(if shown { Applied::Shown } else { Applied::Stale })
+}
+
+/// Goes back to the view before the compaction that is shown, and says which generation that is.
+pub async fn undo(
+    conn: &mut PgConnection,
+    session_id: Uuid,
+    now: DateTime<Utc>,
+) -> Result<i32, Error> {
+    let generation = sessions::lock_generation(&mut *conn, session_id).await?;
+    if generation == 0 {
+        return Err(Error::NothingToUndo(session_id));
+    }
+    let parent = sqlx::query_scalar!(
+        "update dalsegno.compactions set undone_at = $3
+          where session_id = $1 and generation = $2 and cause <> 'inherited' returning parent",
+        session_id,
+        generation,
+        now,
+    )
+    .fetch_optional(&mut *conn)
+    .await
+    .map_err(Failed::to("undo a compaction"))?
+    // What an inherited summary stands for is in the predecessor's transcript, not in this one.
+    .ok_or(Error::NothingToUndo(session_id))?;
+    sessions::show_generation(&mut *conn, session_id, generation, parent).await?;
+    Ok(parent)
+}
+
+pub async fn get(
+    executor: impl PgExecutor<'_>,
+    session_id: Uuid,
+    generation: i32,
+) -> Result<Option<Compaction>, Failed> {
+    sqlx::query_as!(
+        Compaction,
+        r#"select generation, parent, from_seq, to_seq, cause as "cause: Cause", outcome as "outcome: Outcome", turn, rung, model,
+                  summary, pins, refusals, tokens_before, tokens_after, created_at, applied_at, undone_at
+             from dalsegno.compactions where session_id = $1 and generation = $2"#,
+        session_id,
+        generation,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(Failed::to("read a compaction"))
+}
+
+/// All compactions of a session, refused ones too, in the order they were made.
+pub async fn list(
+    executor: impl PgExecutor<'_>,
+    session_id: Uuid,
+) -> Result<Vec<Compaction>, Failed> {
+    sqlx::query_as!(
+        Compaction,
+        r#"select generation, parent, from_seq, to_seq, cause as "cause: Cause", outcome as "outcome: Outcome", turn, rung, model,
+                  summary, pins, refusals, tokens_before, tokens_after, created_at, applied_at, undone_at
+             from dalsegno.compactions where session_id = $1 order by generation"#,
+        session_id,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("list the compactions of a session"))
+}
+
+/// Copies the compaction that `from` shows to its successor, as that one's first generation. Must hit one row.
+pub(super) async fn inherit(
+    conn: &mut PgConnection,
+    from: Uuid,
+    to: Uuid,
+    generation: i32,
+    now: DateTime<Utc>,
+) -> Result<i64, Failed> {
+    sqlx::query_scalar!(
+        "insert into dalsegno.compactions
+                (session_id, generation, parent, from_seq, to_seq, cause, outcome, turn, rung, model, summary, pins, tokens_before,
+                 tokens_after, created_at, applied_at)
+         select $2, 1, 0, c.from_seq, c.to_seq, 'inherited', 'applied', c.turn, c.rung, c.model, c.summary, c.pins, c.tokens_before,
+                c.tokens_after, c.created_at, $4
+           from dalsegno.compactions as c where c.session_id = $1 and c.generation = $3
+         returning to_seq",
+        from,
+        to,
+        generation,
+        now,
+    )
+    .fetch_one(conn)
+    .await
+    .map_err(Failed::to("hand a summary on to the next session"))
+}

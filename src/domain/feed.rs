@@ -1,0 +1,250 @@
+//! The operator's log: what happened, in order, without a prompt or an answer in it.
+//!
+//! Race: ids are drawn before the commit, so a reader can see 6 while 5 is still to come. A reader that went on from 6
+//! would never show 5. [`Horizon`] says up to which id nothing can come any more; [`list`] never needs to know why.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::Value;
+use sqlx::PgExecutor;
+use uuid::Uuid;
+
+use super::Failed;
+
+#[derive(Debug, Clone, Serialize)]
+pub struct Event {
+    pub id: i64,
+    pub created_at: DateTime<Utc>,
+    pub campaign_id: Option<Uuid>,
+    pub task_id: Option<Uuid>,
+    pub session_id: Option<Uuid>,
+    /// `task.queued`, `turn.done` and so on: what [`Kind`] has, and what a newer version may add.
+    pub kind: String,
+    pub data: Value,
+}
+
+/// An event to be written.
+#[derive(Debug, Clone)]
+pub struct New {
+    pub campaign_id: Option<Uuid>,
+    pub task_id: Option<Uuid>,
+    pub session_id: Option<Uuid>,
+    pub kind: Kind,
+    pub data: Value,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    TaskQueued,
+    TaskCancelled,
+    TurnStarted,
+    TurnDone,
+    TurnFailed,
+    TurnInterrupted,
+    SessionOpened,
+    SessionRebuilt,
+    SessionCompacted,
+    SessionUncompacted,
+    CompactionRefused,
+    BudgetRefused,
+}
+
+/// Which events to list.
+#[derive(Debug, Clone, Copy)]
+pub struct Filter {
+    pub campaign_id: Option<Uuid>,
+    /// Only what comes later than this.
+    pub after: i64,
+    /// Not beyond this; see [`Horizon`].
+    pub up_to: i64,
+    pub limit: i64,
+}
+
+/// Up to which id a reader may go on without ever missing an event.
+///
+/// An id is settled when all smaller ones are visible or will never be. Gaps that a rollback left are told from
+/// gaps that are still to be filled by waiting, once, until all transactions have ended that were open when the gap was
+/// first seen: each draws its own number before its first id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Horizon {
+    settled: i64,
+    /// The newest id, and the next transaction number, when the gap was first seen.
+    waiting: Option<(i64, i64)>,
+}
+
+/// What a reader sees of the feed at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sight {
+    /// Visible ids beyond the horizon, in order.
+    ids: Vec<i64>,
+    /// The oldest transaction that is still open, or the next number if there is none.
+    oldest_open: i64,
+    next_transaction: i64,
+}
+
+impl Kind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::TaskQueued => "task.queued",
+            Self::TaskCancelled => "task.cancelled",
+            Self::TurnStarted => "turn.started",
+            Self::TurnDone => "turn.done",
+            Self::TurnFailed => "turn.failed",
+            Self::TurnInterrupted => "turn.interrupted",
+            Self::SessionOpened => "session.opened",
+            Self::SessionRebuilt => "session.rebuilt",
+            Self::SessionCompacted => "session.compacted",
+            Self::SessionUncompacted => "session.uncompacted",
+            Self::CompactionRefused => "session.compaction_refused",
+            Self::BudgetRefused => "budget.refused",
+        }
+    }
+}
+
+impl Horizon {
+    /// A reader that has seen everything up to `settled`.
+    pub fn at(settled: i64) -> Self {
+        Self { settled, waiting: None }
+    }
+
+    pub fn settled(&self) -> i64 {
+        self.settled
+    }
+
+    /// Moves on as far as `sight` allows.
+    pub fn advance(&mut self, sight: &Sight) {
+        if let Some((newest, next_transaction)) = self.waiting
+            && sight.oldest_open >= next_transaction
+        {
+            self.settled = self.settled.max(newest);
+            self.waiting = None;
+        }
+        for id in sight.ids.iter().copied().filter(|id| *id > self.settled).collect::<Vec<_>>() {
+            if id == self.settled + 1 {
+                self.settled = id;
+            }
+        }
+        let newest = sight.ids.last().copied().unwrap_or(self.settled);
+        if newest <= self.settled {
+            self.waiting = None;
+        } else if sight.oldest_open == sight.next_transaction {
+            self.settled = newest;
+            self.waiting = None;
+        } else if self.waiting.is_none() {
+            self.waiting = Some((newest, sight.next_transaction));
+        }
+    }
+}
+
+/// Adds events in one statement, in the order given.
+pub async fn append(
+    executor: impl PgExecutor<'_>,
+    events: &[New],
+    now: DateTime<Utc>,
+) -> Result<(), Failed> {
+    if events.is_empty() {
+        return Ok(());
+    }
+    let campaigns: Vec<Option<Uuid>> = events.iter().map(|event| event.campaign_id).collect();
+    let tasks: Vec<Option<Uuid>> = events.iter().map(|event| event.task_id).collect();
+    let sessions: Vec<Option<Uuid>> = events.iter().map(|event| event.session_id).collect();
+    let kinds: Vec<&str> = events.iter().map(|event| event.kind.as_str()).collect();
+    let data: Vec<&Value> = events.iter().map(|event| &event.data).collect();
+    sqlx::query!(
+        "insert into dalsegno.feed (created_at, campaign_id, task_id, session_id, kind, data)
+         select $1, e.campaign, e.task, e.session, e.kind, e.data
+           from unnest($2::uuid[], $3::uuid[], $4::uuid[], $5::text[], $6::jsonb[])
+                with ordinality as e (campaign, task, session, kind, data, ord)
+          order by e.ord",
+        now,
+        &campaigns as _,
+        &tasks as _,
+        &sessions as _,
+        &kinds as _,
+        &data as _,
+    )
+    .execute(executor)
+    .await
+    .map(|_| ())
+    .map_err(Failed::to("add to the feed"))
+}
+
+/// Events in order.
+pub async fn list(executor: impl PgExecutor<'_>, filter: Filter) -> Result<Vec<Event>, Failed> {
+    sqlx::query_as!(
+        Event,
+        "select id, created_at, campaign_id, task_id, session_id, kind, data
+           from dalsegno.feed
+          where id > $1 and id <= $2 and ($3::uuid is null or campaign_id = $3)
+          order by id limit $4",
+        filter.after,
+        filter.up_to,
+        filter.campaign_id,
+        filter.limit,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("read the feed"))
+}
+
+/// What is there beyond `horizon`: one snapshot, so that ids and open transactions fit together.
+pub async fn look(
+    executor: impl PgExecutor<'_>,
+    horizon: &Horizon,
+    limit: i64,
+) -> Result<Sight, Failed> {
+    let row = sqlx::query!(
+        r#"select array(select f.id from dalsegno.feed as f where f.id > $1 order by f.id limit $2) as "ids!",
+                  pg_snapshot_xmin(s.s)::text::bigint as "oldest_open!", pg_snapshot_xmax(s.s)::text::bigint as "next_transaction!"
+             from pg_current_snapshot() as s (s)"#,
+        horizon.settled,
+        limit,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Failed::to("look ahead in the feed"))?;
+    Ok(Sight { ids: row.ids, oldest_open: row.oldest_open, next_transaction: row.next_transaction })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sight(ids: &[i64], oldest_open: i64, next_transaction: i64) -> Sight {
+        Sight { ids: ids.to_vec(), oldest_open, next_transaction }
+    }
+
+    #[test]
+    fn ids_without_a_gap_are_settled_whatever_is_open_elsewhere() {
+        let mut horizon = Horizon::at(3);
+        horizon.advance(&sight(&[4, 5], 10, 900));
+        assert_eq!(horizon.settled(), 5);
+    }
+
+    #[test]
+    fn a_gap_is_waited_for_until_whoever_may_fill_it_has_ended() {
+        let mut horizon = Horizon::at(4);
+        horizon.advance(&sight(&[6], 100, 102));
+        assert_eq!(horizon.settled(), 4);
+        horizon.advance(&sight(&[6, 8], 101, 104));
+        assert_eq!(horizon.settled(), 4);
+        // 5 came after all; 7 is a new gap.
+        let mut filled = horizon;
+        filled.advance(&sight(&[5, 6, 8], 103, 105));
+        assert_eq!(filled.settled(), 6);
+        // 5 was rolled back.
+        horizon.advance(&sight(&[6, 8], 102, 105));
+        assert_eq!(horizon.settled(), 6);
+        horizon.advance(&sight(&[8], 105, 105));
+        assert_eq!(horizon.settled(), 8);
+    }
+
+    #[test]
+    fn nothing_open_means_nothing_can_come() {
+        let mut horizon = Horizon::at(0);
+        horizon.advance(&sight(&[7, 9], 50, 50));
+        assert_eq!(horizon.settled(), 9);
+        horizon.advance(&sight(&[], 50, 60));
+        assert_eq!(horizon.settled(), 9);
+    }
+}

@@ -1,0 +1,75 @@
+//! What exactly was sent in a call.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::Value;
+use sqlx::PgExecutor;
+use uuid::Uuid;
+
+use super::Failed;
+
+#[derive(Debug, Clone, Copy)]
+pub struct New<'a> {
+    pub session_id: Uuid,
+    pub turn: i32,
+    /// Counts the calls of the turn from 0.
+    pub call: i16,
+    pub manifest: &'a Value,
+    pub sha256: [u8; 32],
+    pub estimated_tokens: i64,
+    /// The provider's own count of the prompt.
+    pub real_tokens: Option<i64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Manifest {
+    pub turn: i32,
+    pub call: i16,
+    pub created_at: DateTime<Utc>,
+    pub estimated_tokens: i64,
+    pub real_tokens: Option<i64>,
+    pub manifest: Value,
+}
+
+pub async fn insert(
+    executor: impl PgExecutor<'_>,
+    new: &New<'_>,
+    now: DateTime<Utc>,
+) -> Result<(), Failed> {
+    sqlx::query!(
+        "insert into dalsegno.manifests (session_id, turn, call, created_at, estimated_tokens, real_tokens, sha256, manifest)
+         values ($1, $2, $3, $4, $5, $6, $7, $8)",
+        new.session_id,
+        new.turn,
+        new.call,
+        now,
+        new.estimated_tokens,
+        new.real_tokens,
+        new.sha256.as_slice(),
+        new.manifest,
+    )
+    .execute(executor)
+    .await
+    .map(|_| ())
+    .map_err(Failed::to("store a manifest"))
+}
+
+/// The manifests of a session after the given turn, in order.
+pub async fn list(
+    executor: impl PgExecutor<'_>,
+    session_id: Uuid,
+    after_turn: i32,
+    limit: i64,
+) -> Result<Vec<Manifest>, Failed> {
+    sqlx::query_as!(
+        Manifest,
+        "select turn, call, created_at, estimated_tokens, real_tokens, manifest
+           from dalsegno.manifests where session_id = $1 and turn > $2 order by turn, call limit $3",
+        session_id,
+        after_turn,
+        limit,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("read the manifests of a session"))
+}

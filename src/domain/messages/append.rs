@@ -1,0 +1,93 @@
+//! Adding to a transcript.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgExecutor;
+use uuid::Uuid;
+
+use super::word;
+use crate::{
+    domain::{Failed, text},
+    transcript::Message,
+};
+
+/// A message to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct New {
+    /// Of a prompt: the id of its task, which keeps a second attempt from saying it twice.
+    pub id: Uuid,
+    /// As [`storable`] leaves it; weight and digest are of exactly this.
+    pub message: Message,
+    pub weight: i64,
+    pub digest: [u8; 32],
+    pub partial: bool,
+}
+
+/// A message as Postgres can hold it. To be called before weight and digest are taken.
+pub fn storable(mut message: Message) -> Message {
+    message.text = text::storable(message.text);
+    for call in &mut message.tool_calls {
+        call.id = text::storable(std::mem::take(&mut call.id));
+        call.name = text::storable(std::mem::take(&mut call.name));
+        text::storable_json(&mut call.arguments);
+    }
+    message.tool_call_id = message.tool_call_id.map(text::storable);
+    message.tool_name = message.tool_name.map(text::storable);
+    message
+}
+
+/// Adds messages from `first_seq` on, in one statement. The places come from the session's row, whose lock the caller
+/// holds. A prompt that is already there is left out, and its place stays empty.
+pub async fn append(
+    executor: impl PgExecutor<'_>,
+    session_id: Uuid,
+    turn: i32,
+    first_seq: i64,
+    new: &[New],
+    now: DateTime<Utc>,
+) -> Result<(), Failed> {
+    if new.is_empty() {
+        return Ok(());
+    }
+    let ids: Vec<Uuid> = new.iter().map(|new| new.id).collect();
+    let roles: Vec<&str> = new.iter().map(|new| word(new.message.role)).collect();
+    let texts: Vec<&str> = new.iter().map(|new| new.message.text.as_str()).collect();
+    let weights: Vec<i64> = new.iter().map(|new| new.weight).collect();
+    let digests: Vec<&[u8]> = new.iter().map(|new| new.digest.as_slice()).collect();
+    let partials: Vec<bool> = new.iter().map(|new| new.partial).collect();
+    let calls: Vec<Option<serde_json::Value>> = new.iter().map(calls).collect();
+    let call_ids: Vec<Option<&str>> =
+        new.iter().map(|new| new.message.tool_call_id.as_deref()).collect();
+    let tools: Vec<Option<&str>> = new.iter().map(|new| new.message.tool_name.as_deref()).collect();
+    sqlx::query!(
+        r#"insert into dalsegno.messages
+                  (session_id, seq, turn, created_at, id, role, text, weight, digest, partial, tool_calls, tool_call_id, tool_name)
+           select $1, $2 + m.ord - 1, $3, $4, m.id, m.role, m.text, m.weight, m.digest, m.partial, m.tool_calls, m.call_id, m.tool
+             from unnest($5::uuid[], $6::text[], $7::text[], $8::bigint[], $9::bytea[], $10::boolean[],
+                         $11::jsonb[], $12::text[], $13::text[])
+                  with ordinality as m (id, role, text, weight, digest, partial, tool_calls, call_id, tool, ord)
+           on conflict (session_id, id) where role = 'user' do nothing"#,
+        session_id,
+        first_seq,
+        turn,
+        now,
+        &ids,
+        &roles as _,
+        &texts as _,
+        &weights,
+        &digests as _,
+        &partials,
+        &calls as _,
+        &call_ids as _,
+        &tools as _,
+    )
+    .execute(executor)
+    .await
+    .map(|_| ())
+    .map_err(Failed::to("add to a transcript"))
+}
+
+fn calls(new: &New) -> Option<serde_json::Value> {
+    let calls = &new.message.tool_calls;
+    let value = |call: &crate::transcript::ToolCall| serde_json::json!({ "id": call.id, "name": call.name, "arguments": call.arguments });
+    (!calls.is_empty()).then(|| calls.iter().map(value).collect())
+}

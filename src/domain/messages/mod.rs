@@ -1,0 +1,149 @@
+//! The transcript: rows that are only ever added.
+//!
+//! Weight and digest are measured when a message is written and stored beside it, so that a turn measures what it adds
+//! and not what it continues. Both depend on the message alone; this module stores them and does not look inside.
+
+mod append;
+mod inherit;
+
+use chrono::{DateTime, Utc};
+use sqlx::{PgConnection, PgExecutor, types::Json};
+use uuid::Uuid;
+
+pub use self::{
+    append::{New, append, storable},
+    inherit::{Inherited, inherit},
+};
+use super::Failed;
+use crate::transcript::{Message, Role, ToolCall};
+
+/// One row of a transcript.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stored {
+    pub id: Uuid,
+    pub seq: i64,
+    pub turn: i32,
+    /// The answer broke off when its turn was interrupted.
+    pub partial: bool,
+    pub created_at: DateTime<Utc>,
+    pub message: Message,
+    /// In thousandths of a token, before calibration.
+    pub weight: i64,
+    /// SHA-256.
+    pub digest: [u8; 32],
+}
+
+/// A stretch of a transcript.
+#[derive(Debug, Clone, Copy)]
+pub struct Span {
+    /// Only what comes later than this.
+    pub after_seq: i64,
+    pub limit: i64,
+}
+
+impl Span {
+    pub fn all() -> Self {
+        Self::after(0)
+    }
+
+    pub fn after(after_seq: i64) -> Self {
+        Self { after_seq, limit: i64::MAX }
+    }
+}
+
+/// A stretch of a session's transcript, in order.
+pub async fn list(
+    executor: impl PgExecutor<'_>,
+    session_id: Uuid,
+    span: Span,
+) -> Result<Vec<Stored>, Failed> {
+    let rows = sqlx::query_as!(
+        Row,
+        r#"select id, seq, turn, partial, created_at, weight, digest, role, text, tool_call_id, tool_name,
+                  tool_calls as "tool_calls: Json<Vec<ToolCall>>"
+             from dalsegno.messages
+            where session_id = $1 and seq > $2 order by seq limit $3"#,
+        session_id,
+        span.after_seq,
+        span.limit,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("read a transcript"))?;
+    rows.into_iter().map(Stored::try_from).collect()
+}
+
+/// Removes a session's transcript. For retention and erasure, inside a transaction of their own.
+pub async fn erase(conn: &mut PgConnection, session_id: Uuid) -> Result<u64, Failed> {
+    let action = "erase a transcript";
+    // For this transaction only; see dalsegno.refuse_change().
+    sqlx::query_scalar!("select set_config('dalsegno.erasing', 'on', true)")
+        .fetch_one(&mut *conn)
+        .await
+        .map_err(Failed::to(action))?;
+    sqlx::query!("delete from dalsegno.messages where session_id = $1", session_id)
+        .execute(&mut *conn)
+        .await
+        .map(|done| done.rows_affected())
+        .map_err(Failed::to(action))
+}
+
+struct Row {
+    id: Uuid,
+    seq: i64,
+    turn: i32,
+    partial: bool,
+    created_at: DateTime<Utc>,
+    weight: i64,
+    digest: Vec<u8>,
+    role: String,
+    text: String,
+    tool_call_id: Option<String>,
+    tool_name: Option<String>,
+    tool_calls: Option<Json<Vec<ToolCall>>>,
+}
+
+impl TryFrom<Row> for Stored {
+    type Error = Failed;
+
+    fn try_from(row: Row) -> Result<Self, Failed> {
+        let odd = |what: &str| Failed {
+            action: "read a transcript",
+            source: sqlx::Error::Decode(format!("message {} has an odd {what}", row.seq).into()),
+        };
+        let role = role(&row.role).ok_or_else(|| odd("role"))?;
+        let digest = row.digest.as_slice().try_into().map_err(|_| odd("digest"))?;
+        Ok(Self {
+            id: row.id,
+            seq: row.seq,
+            turn: row.turn,
+            partial: row.partial,
+            created_at: row.created_at,
+            weight: row.weight,
+            digest,
+            message: Message {
+                role,
+                text: row.text,
+                tool_calls: row.tool_calls.map(|Json(calls)| calls).unwrap_or_default(),
+                tool_call_id: row.tool_call_id,
+                tool_name: row.tool_name,
+            },
+        })
+    }
+}
+
+fn role(name: &str) -> Option<Role> {
+    [Role::System, Role::User, Role::Assistant, Role::Tool, Role::Notice]
+        .into_iter()
+        .find(|role| word(*role) == name)
+}
+
+fn word(role: Role) -> &'static str {
+    match role {
+        Role::System => "system",
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "tool",
+        Role::Notice => "notice",
+    }
+}

@@ -1,0 +1,71 @@
+//! Which compaction a session shows.
+
+use serde_json::Value;
+use sqlx::PgExecutor;
+use uuid::Uuid;
+
+use super::Error;
+use crate::domain::Failed;
+
+/// Gives out the number of the next compaction. Numbers of attempts that came to nothing are not used again.
+pub async fn next_generation(executor: impl PgExecutor<'_>, id: Uuid) -> Result<i32, Error> {
+    sqlx::query_scalar!(
+        "update dalsegno.sessions set last_generation = last_generation + 1
+          where id = $1 and closed_at is null returning last_generation",
+        id,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(Failed::to("number a compaction"))?
+    .ok_or(Error::Closed(id))
+}
+
+/// Shows generation `to` in place of `from`. False if another one than `from` is shown by now.
+pub async fn show_generation(
+    executor: impl PgExecutor<'_>,
+    id: Uuid,
+    from: i32,
+    to: i32,
+) -> Result<bool, Error> {
+    // The checkpoint counted tokens of another view.
+    sqlx::query!(
+        "update dalsegno.sessions set generation = $3, checkpoint = null
+          where id = $1 and generation = $2 and closed_at is null",
+        id,
+        from,
+        to,
+    )
+    .execute(executor)
+    .await
+    .map(|done| done.rows_affected() == 1)
+    .map_err(|source| Failed { action: "show a compaction", source }.into())
+}
+
+/// The generation that an open session shows, locked until the end of the transaction.
+pub async fn lock_generation(executor: impl PgExecutor<'_>, id: Uuid) -> Result<i32, Error> {
+    sqlx::query_scalar!(
+        "select generation from dalsegno.sessions where id = $1 and closed_at is null for no key update",
+        id,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(Failed::to("lock a session"))?
+    .ok_or(Error::Unknown(id))
+}
+
+/// Stores the attempts at a summary. To be committed before the model is asked: a crash must not give an attempt back.
+pub async fn store_breaker(
+    executor: impl PgExecutor<'_>,
+    id: Uuid,
+    breaker: &Value,
+) -> Result<(), Error> {
+    let stored = sqlx::query!(
+        "update dalsegno.sessions set compaction_breaker = $2 where id = $1 and closed_at is null",
+        id,
+        breaker,
+    )
+    .execute(executor)
+    .await
+    .map_err(Failed::to("count an attempt at a summary"))?;
+    if stored.rows_affected() == 1 { Ok(()) } else { Err(Error::Closed(id)) }
+}

@@ -1,0 +1,100 @@
+//! Sessions as people and programs see them.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::Value;
+use sqlx::PgExecutor;
+use uuid::Uuid;
+
+use super::{Error, Reason, State};
+use crate::domain::{Failed, Page};
+
+#[derive(Debug, Clone, Serialize)]
+pub struct Session {
+    pub id: Uuid,
+    pub campaign_id: Uuid,
+    pub agent: String,
+    pub instance: String,
+    pub provider: String,
+    pub model: String,
+    pub external_session_id: Option<String>,
+    pub state: State,
+    pub ephemeral: bool,
+    pub opened_because: Reason,
+    pub rebuild_because: Option<Reason>,
+    pub closed_because: Option<Reason>,
+    pub predecessor_id: Option<Uuid>,
+    pub successor_id: Option<Uuid>,
+    pub turns: i32,
+    pub token_count: i64,
+    pub context_tokens: i64,
+    pub generation: i32,
+    pub created_at: DateTime<Utc>,
+    pub used_at: DateTime<Utc>,
+    pub expires_at: DateTime<Utc>,
+    pub closed_at: Option<DateTime<Utc>>,
+}
+
+/// Which sessions to list. Unset fields match everything.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Filter<'a> {
+    pub campaign_id: Option<Uuid>,
+    pub agent: Option<&'a str>,
+    pub open_only: bool,
+}
+
+/// The newest first.
+pub async fn list(
+    executor: impl PgExecutor<'_>,
+    filter: Filter<'_>,
+    page: Page,
+) -> Result<Vec<Session>, Failed> {
+    sqlx::query_as!(
+        Session,
+        r#"select id, campaign_id, agent_type as agent, instance, provider, model, external_session_id, state as "state: State",
+                  ephemeral, opened_because as "opened_because: Reason", rebuild_because as "rebuild_because: Reason",
+                  closed_because as "closed_because: Reason", predecessor_id, successor_id, turn_count as turns, token_count,
+                  context_tokens, generation, created_at, used_at, expires_at, closed_at
+             from dalsegno.sessions
+            where ($1::uuid is null or campaign_id = $1) and ($2::text is null or agent_type = $2)
+              and (not $3 or closed_at is null)
+              and id < coalesce($4, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
+            order by id desc limit $5"#,
+        filter.campaign_id,
+        filter.agent,
+        filter.open_only,
+        page.after,
+        page.limit,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("list the sessions"))
+}
+
+pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Session, Error> {
+    sqlx::query_as!(
+        Session,
+        r#"select id, campaign_id, agent_type as agent, instance, provider, model, external_session_id, state as "state: State",
+                  ephemeral, opened_because as "opened_because: Reason", rebuild_because as "rebuild_because: Reason",
+                  closed_because as "closed_because: Reason", predecessor_id, successor_id, turn_count as turns, token_count,
+                  context_tokens, generation, created_at, used_at, expires_at, closed_at
+             from dalsegno.sessions where id = $1"#,
+        id,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(Failed::to("read a session"))?
+    .ok_or(Error::Unknown(id))
+}
+
+/// The history under the generation that is shown, as one JSON array for other systems.
+pub async fn history(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Value, Error> {
+    sqlx::query_scalar!(
+        r#"select message_history as "history!" from dalsegno.session_histories where id = $1"#,
+        id,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(Failed::to("read the history of a session"))?
+    .ok_or(Error::Unknown(id))
+}

@@ -1,0 +1,138 @@
+//! Sessions: the conversation of one agent in one campaign.
+//!
+//! Invariants: at most one open session per campaign, agent and instance; a running session names its turn and the
+//! lease that may end it; a session is closed with a reason and never opened again. What comes after it is another
+//! session, linked both ways, that goes on counting turns and messages where it stopped.
+//!
+//! Race: a worker that was declared lost may still write. Leases only grow, every change of a running session names one,
+//! and whoever begins a turn puts a larger one on the row; so the older one finds no row and stops.
+
+mod generations;
+mod list;
+mod open;
+pub mod resolve;
+mod running;
+mod ttl;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::Value;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+pub use self::{
+    generations::{lock_generation, next_generation, show_generation, store_breaker},
+    list::{Filter, Session, get, history, list},
+    open::ask_rebuild,
+    running::{Entered, Left},
+    ttl::Config,
+};
+pub(super) use self::{
+    open::{Successor, close, find_ephemeral, find_open, open},
+    running::{abandon, enter, leave},
+};
+use super::Failed;
+
+/// What a turn has to know of its session. Not for people: it holds the fence's seed.
+#[derive(Clone)]
+pub struct Live {
+    pub id: Uuid,
+    pub campaign_id: Uuid,
+    pub agent: String,
+    pub instance: String,
+    pub provider: String,
+    pub model: String,
+    pub external_session_id: Option<String>,
+    pub prompt_hash: String,
+    pub state: State,
+    pub ephemeral: bool,
+    pub opened_by_task: Option<Uuid>,
+    pub opened_because: Reason,
+    pub rebuild_because: Option<Reason>,
+    pub expires_at: DateTime<Utc>,
+    pub lease: Option<i64>,
+    pub turn_count: i32,
+    pub last_seq: i64,
+    pub generation: i32,
+    pub context_tokens: i64,
+    pub token_count: i64,
+    pub board_cursor: i64,
+    pub fence_seed: Vec<u8>,
+    pub calibration: Option<Value>,
+    pub checkpoint: Option<Value>,
+    pub compaction_breaker: Option<Value>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type)]
+#[serde(rename_all = "snake_case")]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+pub enum State {
+    Idle,
+    Running,
+    /// Its last turn was cut off.
+    Interrupted,
+    /// Its last turn failed.
+    Error,
+    Closed,
+}
+
+/// Why a session is what it is: why it was opened, is to be rebuilt, or was closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, sqlx::Type)]
+#[serde(rename_all = "snake_case")]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+pub enum Reason {
+    /// There was none before.
+    New,
+    PromptChanged,
+    ModelChanged,
+    ProviderChanged,
+    /// The context passed the agent's threshold.
+    ContextFull,
+    Expired,
+    /// Somebody wanted it rebuilt.
+    Reset,
+    /// The provider does not have it any more.
+    Lost,
+    /// The provider refuses this conversation, and would every time.
+    Poisoned,
+    /// A task, or somebody, wanted it to begin without a memory.
+    Fresh,
+    /// It was made for one task, and that has ended.
+    Ended,
+    CampaignClosed,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("there is no session {0}: `dalsegno session ls` lists them")]
+    Unknown(Uuid),
+    #[error("session {0} is closed: its successor, if it has one, goes on")]
+    Closed(Uuid),
+    /// The lease is over, or another worker came first.
+    #[error("session {0} has been taken over by another run; nothing was written")]
+    Overtaken(Uuid),
+    #[error(transparent)]
+    Database(#[from] Failed),
+}
+
+impl std::fmt::Debug for Live {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Live")
+            .field("id", &self.id)
+            .field("agent", &self.agent)
+            .field("instance", &self.instance)
+            .field("state", &self.state)
+            .field("turn_count", &self.turn_count)
+            .field("generation", &self.generation)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The session by its id, locked until the end of the transaction.
+pub(super) async fn lock(conn: &mut PgConnection, id: Uuid) -> Result<Live, Error> {
+    sqlx::query_file_as!(Live, "src/domain/sessions/lock.sql", id)
+        .fetch_optional(conn)
+        .await
+        .map_err(Failed::to("lock a session"))?
+        .ok_or(Error::Unknown(id))
+}

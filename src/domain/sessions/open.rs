@@ -1,0 +1,156 @@
+//! The two ends of a session's life.
+
+use chrono::{DateTime, Utc};
+use sqlx::{PgConnection, PgExecutor};
+use uuid::Uuid;
+
+use super::{Error, Live, Reason, lock};
+use crate::domain::Failed;
+
+/// What a new session is to be.
+#[derive(Clone, Copy)]
+pub struct Opening<'a> {
+    pub campaign_id: Uuid,
+    pub agent: &'a str,
+    pub instance: &'a str,
+    pub provider: &'a str,
+    pub model: &'a str,
+    /// SHA-256 of the agent's prompt, in hex.
+    pub prompt_hash: &'a str,
+    pub task_id: Uuid,
+    /// Fresh random bytes. Used only if a session is opened.
+    pub fence_seed: [u8; 32],
+    pub expires_at: DateTime<Utc>,
+    pub now: DateTime<Utc>,
+}
+
+/// How a session continues another.
+#[derive(Clone, Copy)]
+pub struct Successor<'a> {
+    pub of: &'a Live,
+    pub because: Reason,
+    /// Whether it takes over a part of the transcript: then it goes on counting, and does not read old posts again.
+    pub remembers: bool,
+    pub takes_summary: bool,
+}
+
+/// The open session of a conversation, locked.
+pub async fn find_open(
+    conn: &mut PgConnection,
+    campaign_id: Uuid,
+    agent: &str,
+    instance: &str,
+) -> Result<Option<Live>, Error> {
+    use super::State;
+    sqlx::query_file_as!(Live, "src/domain/sessions/find_open.sql", campaign_id, agent, instance)
+        .fetch_optional(conn)
+        .await
+        .map_err(|source| Failed { action: "look up the open session", source }.into())
+}
+
+/// The session that an earlier attempt of a task without a session has made, locked.
+pub async fn find_ephemeral(conn: &mut PgConnection, task_id: Uuid) -> Result<Option<Live>, Error> {
+    let id = sqlx::query_scalar!(
+        "select id from dalsegno.sessions where opened_by_task = $1 and ephemeral and closed_at is null",
+        task_id,
+    )
+    .fetch_optional(&mut *conn)
+    .await
+    .map_err(Failed::to("look up the session of a task"))?;
+    match id {
+        Some(id) => lock(conn, id).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Opens a session. Whoever else opens the same conversation at this moment wins: then this run has been overtaken.
+pub async fn open(
+    conn: &mut PgConnection,
+    id: Uuid,
+    opening: &Opening<'_>,
+    ephemeral: bool,
+    successor: Option<Successor<'_>>,
+) -> Result<Live, Error> {
+    let before = successor.map(|successor| successor.of);
+    let remembered = successor.filter(|successor| successor.remembers).map(|s| s.of);
+    let same_model = before
+        .filter(|before| before.provider == opening.provider && before.model == opening.model);
+    let generation = i32::from(successor.is_some_and(|successor| successor.takes_summary));
+    let opened = sqlx::query!(
+        "insert into dalsegno.sessions
+                (id, campaign_id, agent_type, instance, provider, model, prompt_hash, opened_by_task, opened_because, fence_seed,
+                 expires_at, created_at, used_at, ephemeral, predecessor_id, last_seq, turn_count, board_cursor, generation,
+                 last_generation, calibration, compaction_breaker)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12, $13, $14, $15, $16, $17, $18, $18, $19, $20)
+         on conflict (campaign_id, agent_type, instance) where closed_at is null and not ephemeral do nothing",
+        id,
+        opening.campaign_id,
+        opening.agent,
+        opening.instance,
+        opening.provider,
+        opening.model,
+        opening.prompt_hash,
+        opening.task_id,
+        successor.map_or(Reason::New, |successor| successor.because) as Reason,
+        opening.fence_seed.as_slice(),
+        opening.expires_at,
+        opening.now,
+        ephemeral,
+        before.map(|before| before.id),
+        remembered.map_or(0, |before| before.last_seq),
+        remembered.map_or(0, |before| before.turn_count),
+        remembered.map_or(0, |before| before.board_cursor),
+        generation,
+        same_model.and_then(|before| before.calibration.clone()),
+        same_model.and_then(|before| before.compaction_breaker.clone()),
+    )
+    .execute(&mut *conn)
+    .await
+    .map_err(Failed::to("open a session"))?;
+    match opened.rows_affected() {
+        1 => lock(conn, id).await,
+        _ => Err(Error::Overtaken(id)),
+    }
+}
+
+/// Closes a session that does not run. Must hit one row.
+pub async fn close(
+    executor: impl PgExecutor<'_>,
+    id: Uuid,
+    because: Reason,
+    successor_id: Option<Uuid>,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    let closed = sqlx::query!(
+        "update dalsegno.sessions set state = 'closed', closed_at = $3, closed_because = $2, successor_id = $4
+          where id = $1 and closed_at is null and running_turn is null",
+        id,
+        because as Reason,
+        now,
+        successor_id,
+    )
+    .execute(executor)
+    .await
+    .map_err(Failed::to("close a session"))?;
+    if closed.rows_affected() == 1 { Ok(()) } else { Err(Error::Overtaken(id)) }
+}
+
+/// Has the next task rebuild the session. What runs now is not disturbed. Must hit one open session.
+///
+/// The first reason stays, but for `Fresh`: whoever wants a memory gone gets that.
+pub async fn ask_rebuild(conn: &mut PgConnection, id: Uuid, because: Reason) -> Result<(), Error> {
+    let asked = sqlx::query!(
+        "update dalsegno.sessions
+            set rebuild_because = case when $2 = 'fresh' then $2 else coalesce(rebuild_because, $2) end
+          where id = $1 and closed_at is null",
+        id,
+        because as Reason,
+    )
+    .execute(&mut *conn)
+    .await
+    .map_err(Failed::to("have a session rebuilt"))?;
+    if asked.rows_affected() == 1 {
+        return Ok(());
+    }
+    lock(conn, id).await.and_then(|_| Err(Error::Closed(id)))
+}

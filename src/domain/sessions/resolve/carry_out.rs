@@ -1,0 +1,132 @@
+//! Carrying out the decision, in the caller's transaction.
+
+use sqlx::PgConnection;
+
+use super::{
+    Opening,
+    decide::{Decision, Inherit, Mode, Wanted, decide, inherit},
+};
+use crate::domain::{
+    compactions, ids, messages,
+    sessions::{self, Error, Live, Reason, State, Successor},
+    turns,
+};
+
+/// The session of a task, locked until the end of the transaction.
+#[derive(Debug)]
+pub struct Resolved {
+    pub session: Live,
+    pub decision: Decision,
+    /// The conversation's last turn was cut off, in this session or in the one that it continues: what it did may or may
+    /// not have had effects.
+    pub interrupted: bool,
+    /// Messages taken over from the predecessor.
+    pub inherited_messages: u64,
+    pub inherited_summary: bool,
+}
+
+/// Finds, rebuilds or begins the session of a task. `lease` is the caller's.
+///
+/// A turn that a lost worker left running is ended first, as interrupted, and what it had set aside is given back.
+pub async fn resolve(
+    conn: &mut PgConnection,
+    opening: &Opening<'_>,
+    wanted: &Wanted<'_>,
+    lease: i64,
+    inherit_max_weight: i64,
+) -> Result<Resolved, Error> {
+    let open = match wanted.mode {
+        Mode::None => sessions::find_ephemeral(&mut *conn, wanted.task_id).await?,
+        Mode::Continue | Mode::Fresh => {
+            let Opening { campaign_id, agent, instance, .. } = *opening;
+            sessions::find_open(&mut *conn, campaign_id, agent, instance).await?
+        }
+    };
+    let open = match open {
+        Some(open) => Some(without_leftover(&mut *conn, open, lease, opening).await?),
+        None => None,
+    };
+    let decision = decide(open.as_ref(), wanted);
+    match (decision, open) {
+        (Decision::Resume, Some(session)) => {
+            let interrupted = session.state == State::Interrupted;
+            Ok(Resolved {
+                session,
+                decision,
+                interrupted,
+                inherited_messages: 0,
+                inherited_summary: false,
+            })
+        }
+        (Decision::Rebuild(reason), Some(open)) => {
+            rebuild(conn, &open, reason, opening, inherit_max_weight).await
+        }
+        (_, _) => {
+            let ephemeral = wanted.mode == Mode::None;
+            let id = ids::at(opening.now);
+            let session = sessions::open(conn, id, opening, ephemeral, None).await?;
+            Ok(Resolved {
+                session,
+                decision,
+                interrupted: false,
+                inherited_messages: 0,
+                inherited_summary: false,
+            })
+        }
+    }
+}
+
+async fn without_leftover(
+    conn: &mut PgConnection,
+    open: Live,
+    lease: i64,
+    opening: &Opening<'_>,
+) -> Result<Live, Error> {
+    if open.state != State::Running {
+        return Ok(open);
+    }
+    // A larger lease on the row is the run that has taken the conversation from this one.
+    if open.lease.is_some_and(|theirs| theirs > lease) {
+        return Err(Error::Overtaken(open.id));
+    }
+    turns::interrupt_leftover(&mut *conn, &open, opening.now).await?;
+    sessions::lock(conn, open.id).await
+}
+
+async fn rebuild(
+    conn: &mut PgConnection,
+    open: &Live,
+    reason: Reason,
+    opening: &Opening<'_>,
+    inherit_max_weight: i64,
+) -> Result<Resolved, Error> {
+    let id = ids::at(opening.now);
+    let part = inherit(open, reason);
+    let remembers = part != Inherit::Nothing;
+    let takes_summary = remembers && open.generation > 0;
+    // Closed first: the index admits one open session.
+    sessions::close(&mut *conn, open.id, reason, Some(id), opening.now).await?;
+    let successor = Successor { of: open, because: reason, remembers, takes_summary };
+    let session = sessions::open(&mut *conn, id, opening, open.ephemeral, Some(successor)).await?;
+    let mut after_seq = 0;
+    if takes_summary {
+        after_seq =
+            compactions::inherit(&mut *conn, open.id, id, open.generation, opening.now).await?;
+    }
+    let inherited_messages = match part {
+        Inherit::Nothing => 0,
+        Inherit::All | Inherit::Text => {
+            let text_only = part == Inherit::Text;
+            let max_weight = inherit_max_weight;
+            let part = messages::Inherited { after_seq, max_weight, text_only };
+            messages::inherit(conn, open.id, id, part).await?
+        }
+    };
+    Ok(Resolved {
+        session,
+        decision: Decision::Rebuild(reason),
+        interrupted: remembers && open.state == State::Interrupted,
+        inherited_messages,
+        inherited_summary: takes_summary,
+    })
+}

@@ -1,0 +1,161 @@
+//! Taking a task in.
+
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{Error, Mode, RunTurn, Task, by_job, get};
+use crate::{
+    config::Checks,
+    domain::{
+        Amount, Failed,
+        agents::{self, Agent},
+        amount::{Limit, Owner},
+        campaigns, ids, text,
+    },
+    queue,
+};
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    pub max_prompt_bytes: usize,
+}
+
+/// What is asked.
+#[derive(Debug, Clone, Copy)]
+pub struct New<'a> {
+    pub campaign_id: Uuid,
+    /// From the catalogue: a task for an agent that does not exist cannot be written down.
+    pub agent: &'a Agent,
+    /// Which one of several copies of the agent; `main` if there is one.
+    pub instance: &'a str,
+    pub prompt: &'a str,
+    /// `None`: as the agent's file says.
+    pub session_mode: Option<Mode>,
+    pub budget: Limit,
+    /// The same key and question give the same task; another question under the same key is a conflict.
+    pub idempotency_key: Option<&'a str>,
+    /// 0 is the most urgent.
+    pub priority: Option<i32>,
+    pub run_at: Option<DateTime<Utc>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Added {
+    pub task: Task,
+    /// False: an earlier call with this idempotency key made it.
+    pub created: bool,
+}
+
+impl Config {
+    pub fn check(&self, checks: &mut Checks<'_>) {
+        checks.at_least("tasks.max_prompt_bytes", self.max_prompt_bytes as u64, 1);
+    }
+}
+
+/// The serial key of a conversation.
+pub fn lane(campaign_id: Uuid, agent: &str, instance: &str) -> String {
+    format!("{campaign_id}/{agent}/{instance}")
+}
+
+/// Writes a task and its job. Both exist exactly if the caller's transaction commits.
+pub async fn add(
+    conn: &mut PgConnection,
+    config: &Config,
+    new: &New<'_>,
+    now: DateTime<Utc>,
+) -> Result<Added, Error> {
+    check(config, new)?;
+    admit(&mut *conn, new).await?;
+    let id = ids::at(now);
+    let mode = new.session_mode.unwrap_or(new.agent.session);
+    let job = RunTurn { asked: asked(new, mode) };
+    let options = queue::Options {
+        lane: Some(lane(new.campaign_id, &new.agent.name, new.instance)),
+        group_key: Some(new.campaign_id.to_string()),
+        priority: new.priority,
+        run_at: new.run_at,
+        // Other kinds of jobs must not meet the keys that callers choose for tasks.
+        idempotency_key: new.idempotency_key.map(|key| format!("task:{key}")),
+        // For whoever looks at the job; not part of what the key compares.
+        headers: Some(json!({ "task": id })),
+        ..queue::Options::default()
+    };
+    let enqueued = queue::enqueue(&mut *conn, &job, &options).await?;
+    if !enqueued.created {
+        return Ok(Added { task: by_job(conn, enqueued.job_id).await?, created: false });
+    }
+    insert(&mut *conn, new, id, mode, enqueued.job_id, now).await?;
+    Ok(Added { task: get(conn, id).await?, created: true })
+}
+
+fn check(config: &Config, new: &New<'_>) -> Result<(), Error> {
+    text::check("prompt", new.prompt, config.max_prompt_bytes)?;
+    if !agents::is_name(new.instance) {
+        return Err(Error::Instance(new.instance.to_owned()));
+    }
+    let budgets = [new.budget.micros, new.budget.tokens];
+    match budgets.into_iter().flatten().find(|budget| *budget <= 0) {
+        Some(budget) => Err(Error::EmptyBudget(budget)),
+        None => Ok(()),
+    }
+}
+
+/// A task that could not run now or later is refused at the door. A look without a lock: the turn decides.
+async fn admit(conn: &mut PgConnection, new: &New<'_>) -> Result<(), Error> {
+    let campaign = campaigns::get(&mut *conn, new.campaign_id).await?;
+    if campaign.status == campaigns::Status::Closed {
+        return Err(campaigns::Error::Closed(campaign.id).into());
+    }
+    if let Some(budget) = campaigns::budget(&mut *conn, campaign.id).await? {
+        // One token or micro-unit: whether anything at all is left.
+        let least = Amount { micros: 1, tokens: 1 };
+        budget.limit.admit(Owner::Campaign, budget.spent, Amount::ZERO, least)?;
+    }
+    Ok(())
+}
+
+/// Every part with its length in front, so that no two questions share a byte stream.
+fn asked(new: &New<'_>, mode: Mode) -> String {
+    let mut hasher = Sha256::new();
+    let limits = format!("{mode:?} {:?} {:?}", new.budget.micros, new.budget.tokens);
+    let campaign = new.campaign_id.to_string();
+    for part in [&campaign, &new.agent.name, new.instance, new.prompt, &limits] {
+        hasher.update((part.len() as u64).to_be_bytes());
+        hasher.update(part.as_bytes());
+    }
+    hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+async fn insert(
+    conn: &mut PgConnection,
+    new: &New<'_>,
+    id: Uuid,
+    mode: Mode,
+    job_id: i64,
+    now: DateTime<Utc>,
+) -> Result<(), Failed> {
+    sqlx::query!(
+        "insert into dalsegno.tasks
+                (id, campaign_id, job_id, created_at, budget_micros, budget_tokens, session_mode, agent, instance, prompt)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+        id,
+        new.campaign_id,
+        job_id,
+        now,
+        new.budget.micros,
+        new.budget.tokens,
+        mode as Mode,
+        new.agent.name,
+        new.instance,
+        new.prompt,
+    )
+    .execute(conn)
+    .await
+    .map(|_| ())
+    .map_err(Failed::to("store a task"))
+}

@@ -1,0 +1,72 @@
+//! Looking tasks up.
+
+use sqlx::PgExecutor;
+use uuid::Uuid;
+
+use super::{Error, Mode, State, Task};
+use crate::domain::{Failed, Page};
+
+/// Which tasks to list. Unset fields match everything.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Filter<'a> {
+    pub campaign_id: Option<Uuid>,
+    pub agent: Option<&'a str>,
+    pub state: Option<State>,
+}
+
+pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Task, Error> {
+    sqlx::query_as!(
+        Task,
+        r#"select id, campaign_id, agent, instance, session_mode as "session_mode: Mode", state as "state: State", prompt, result,
+                  error, budget_micros, budget_tokens, spent_micros, spent_tokens, job_id, session_id, turn, created_at,
+                  started_at, ended_at
+             from dalsegno.tasks where id = $1"#,
+        id,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(Failed::to("read a task"))?
+    .ok_or(Error::Unknown(id))
+}
+
+/// The task that a job runs.
+pub async fn by_job(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Task, Error> {
+    sqlx::query_as!(
+        Task,
+        r#"select id, campaign_id, agent, instance, session_mode as "session_mode: Mode", state as "state: State", prompt, result,
+                  error, budget_micros, budget_tokens, spent_micros, spent_tokens, job_id, session_id, turn, created_at,
+                  started_at, ended_at
+             from dalsegno.tasks where job_id = $1"#,
+        job_id,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(Failed::to("find the task of a job"))?
+    .ok_or(Error::NoTaskOfJob(job_id))
+}
+
+/// The newest first.
+pub async fn list(
+    executor: impl PgExecutor<'_>,
+    filter: Filter<'_>,
+    page: Page,
+) -> Result<Vec<Task>, Failed> {
+    sqlx::query_as!(
+        Task,
+        r#"select id, campaign_id, agent, instance, session_mode as "session_mode: Mode", state as "state: State", prompt, result,
+                  error, budget_micros, budget_tokens, spent_micros, spent_tokens, job_id, session_id, turn, created_at,
+                  started_at, ended_at
+             from dalsegno.tasks
+            where ($1::uuid is null or campaign_id = $1) and ($2::text is null or agent = $2) and ($3::text is null or state = $3)
+              and id < coalesce($4, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
+            order by id desc limit $5"#,
+        filter.campaign_id,
+        filter.agent,
+        filter.state as Option<State>,
+        page.after,
+        page.limit,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("list the tasks"))
+}

@@ -1,0 +1,114 @@
+//! Tasks: what somebody asked an agent to do, and what came of it.
+//!
+//! A task and its job are written in one transaction, and ended in one. The job's payload says what was asked, so that
+//! an idempotency key finds the same task for the same question and refuses it for another.
+
+mod add;
+mod list;
+mod state;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+pub use self::{
+    add::{Added, Config, New, add, lane},
+    list::{Filter, by_job, get, list},
+    state::{Cancelled, End, cancel, end, retry, start},
+};
+use super::{Failed, amount::Refusal, campaigns, sessions::resolve::Mode, text};
+use crate::queue::{self, Backoff, Job, LaneFailure, Policy};
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Task {
+    pub id: Uuid,
+    pub campaign_id: Uuid,
+    pub agent: String,
+    pub instance: String,
+    pub session_mode: Mode,
+    pub state: State,
+    pub prompt: String,
+    pub result: Option<String>,
+    pub error: Option<String>,
+    pub budget_micros: Option<i64>,
+    pub budget_tokens: Option<i64>,
+    pub spent_micros: i64,
+    pub spent_tokens: i64,
+    pub job_id: i64,
+    pub session_id: Option<Uuid>,
+    pub turn: Option<i32>,
+    pub created_at: DateTime<Utc>,
+    pub started_at: Option<DateTime<Utc>>,
+    pub ended_at: Option<DateTime<Utc>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type)]
+#[serde(rename_all = "snake_case")]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+pub enum State {
+    Queued,
+    Running,
+    Done,
+    Failed,
+    Cancelled,
+}
+
+/// The job that runs a task. The task is found by the job's id.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunTurn {
+    /// SHA-256 over what was asked, in hex. The queue compares it under an idempotency key.
+    pub asked: String,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("there is no task {0}: `dalsegno task ls` lists them")]
+    Unknown(Uuid),
+    #[error("no task belongs to job {0}: it was not put on the queue by `task add`")]
+    NoTaskOfJob(i64),
+    #[error("the task has already ended as {}", word(*.state))]
+    Ended { id: Uuid, state: State },
+    #[error("the task has not ended: it is {}", word(*.state))]
+    NotEnded { id: Uuid, state: State },
+    #[error(
+        "`{0}` is no name of an instance: write lower-case letters, digits, - and _, at most 64"
+    )]
+    Instance(String),
+    #[error("a budget of {0} allows nothing: leave it out, or give more than 0")]
+    EmptyBudget(i64),
+    #[error(transparent)]
+    Text(#[from] text::Error),
+    #[error(transparent)]
+    Campaign(#[from] campaigns::Error),
+    #[error(transparent)]
+    Budget(#[from] Refusal),
+    #[error(transparent)]
+    Queue(#[from] queue::Error),
+    #[error(transparent)]
+    Database(#[from] Failed),
+}
+
+impl Job for RunTurn {
+    const KIND: &'static str = "run_turn";
+
+    fn policy() -> Policy {
+        Policy {
+            queue: "turns",
+            max_attempts: 5,
+            backoff: Backoff::default(),
+            // Providers have timeouts of their own, which know what they wait for.
+            deadline: None,
+            lane_failure: LaneFailure::Continue,
+        }
+    }
+}
+
+fn word(state: State) -> &'static str {
+    match state {
+        State::Queued => "queued",
+        State::Running => "running",
+        State::Done => "done",
+        State::Failed => "failed",
+        State::Cancelled => "cancelled",
+    }
+}

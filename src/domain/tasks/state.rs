@@ -1,0 +1,163 @@
+//! Tasks on their way: started, ended, cancelled, tried again.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{Error, RunTurn, State, Task, get, lane};
+use crate::{
+    domain::{
+        Amount, Failed,
+        amount::{Limit, Owner},
+    },
+    queue::{self, admin},
+};
+
+/// What a turn makes of its task.
+#[derive(Debug, Clone, Copy)]
+pub enum End<'a> {
+    Done {
+        result: &'a str,
+    },
+    Failed {
+        error: &'a str,
+    },
+    Cancelled,
+    /// Not ended: waits for its next attempt.
+    Queued,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cancelled {
+    AtOnce,
+    /// It runs. Its worker has been asked to stop, and will write the end.
+    Requested,
+}
+
+/// Marks a task as running in a turn, if its own budget allows what the turn may cost. A task that has ended
+/// meanwhile, for instance by a cancellation, is not started again.
+pub async fn start(
+    conn: &mut PgConnection,
+    id: Uuid,
+    session_id: Uuid,
+    turn: i32,
+    needed: Amount,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    let started = sqlx::query!(
+        "update dalsegno.tasks
+            set state = 'running', started_at = coalesce(started_at, $4), session_id = $2, turn = $3
+          where id = $1 and state in ('queued', 'running')
+      returning budget_micros, budget_tokens, spent_micros, spent_tokens",
+        id,
+        session_id,
+        turn,
+        now,
+    )
+    .fetch_optional(&mut *conn)
+    .await
+    .map_err(Failed::to("start a task"))?;
+    let Some(task) = started else { return Err(ended(conn, id).await) };
+    let limit = Limit { micros: task.budget_micros, tokens: task.budget_tokens };
+    let spent = Amount { micros: task.spent_micros, tokens: task.spent_tokens };
+    Ok(limit.admit(Owner::Task, spent, Amount::ZERO, needed)?)
+}
+
+/// Ends a task, or sends it back, and charges what the turn has cost. Must hit one task that has not ended.
+pub async fn end(
+    conn: &mut PgConnection,
+    id: Uuid,
+    end: End<'_>,
+    spent: Amount,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    let (state, result, error) = match end {
+        End::Done { result } => (State::Done, Some(result), None),
+        End::Failed { error } => (State::Failed, None, Some(error)),
+        End::Cancelled => (State::Cancelled, None, None),
+        End::Queued => (State::Queued, None, None),
+    };
+    let ended_at = (state != State::Queued).then_some(now);
+    let hit = sqlx::query!(
+        "update dalsegno.tasks
+            set state = $2, result = $3, error = $4, ended_at = $5, spent_micros = spent_micros + $6, spent_tokens = spent_tokens + $7
+          where id = $1 and state in ('queued', 'running')",
+        id,
+        state as State,
+        result,
+        error,
+        ended_at,
+        spent.micros,
+        spent.tokens,
+    )
+    .execute(&mut *conn)
+    .await
+    .map_err(Failed::to("end a task"))?;
+    if hit.rows_affected() == 1 { Ok(()) } else { Err(ended(conn, id).await) }
+}
+
+/// Cancels a task: at once if it does not run, through its worker if it does.
+///
+/// The job goes first: whoever has its row decides whether the task is running.
+pub async fn cancel(
+    conn: &mut PgConnection,
+    id: Uuid,
+    reason: &str,
+    now: DateTime<Utc>,
+) -> Result<Cancelled, Error> {
+    let task = get(&mut *conn, id).await?;
+    if task.ended_at.is_some() {
+        return Err(Error::Ended { id, state: task.state });
+    }
+    match admin::cancel_job(&mut *conn, task.job_id, reason).await? {
+        admin::Cancelled::Requested => Ok(Cancelled::Requested),
+        // A job that is gone or dead will not end its task any more.
+        _ => {
+            end(conn, id, End::Cancelled, Amount::ZERO, now).await?;
+            Ok(Cancelled::AtOnce)
+        }
+    }
+}
+
+/// Puts a failed or cancelled task on the queue again, at the end of its lane, with fresh attempts.
+pub async fn retry(conn: &mut PgConnection, id: Uuid) -> Result<Task, Error> {
+    let task = get(&mut *conn, id).await?;
+    if !matches!(task.state, State::Failed | State::Cancelled) {
+        return Err(match task.state {
+            State::Done => Error::Ended { id, state: task.state },
+            state => Error::NotEnded { id, state },
+        });
+    }
+    let options = queue::Options {
+        lane: Some(lane(task.campaign_id, &task.agent, &task.instance)),
+        group_key: Some(task.campaign_id.to_string()),
+        headers: Some(serde_json::json!({ "task": id })),
+        ..queue::Options::default()
+    };
+    // A new job: the old one may have been purged, and its dead letter tells what went wrong.
+    let job = RunTurn { asked: format!("again {id}") };
+    let enqueued = queue::enqueue(&mut *conn, &job, &options).await?;
+    let hit = sqlx::query!(
+        "update dalsegno.tasks set state = 'queued', ended_at = null, error = null, job_id = $2
+          where id = $1 and job_id = $3 and state in ('failed', 'cancelled')",
+        id,
+        enqueued.job_id,
+        task.job_id,
+    )
+    .execute(&mut *conn)
+    .await
+    .map_err(Failed::to("retry a task"))?;
+    // Zero rows: somebody else retries it at this moment. The caller rolls back, and the second job with it.
+    let task = get(conn, id).await?;
+    match hit.rows_affected() {
+        1 => Ok(task),
+        _ => Err(Error::NotEnded { id, state: task.state }),
+    }
+}
+
+async fn ended(conn: &mut PgConnection, id: Uuid) -> Error {
+    match get(conn, id).await {
+        Ok(task) => Error::Ended { id, state: task.state },
+        Err(error) => error,
+    }
+}

@@ -1,0 +1,61 @@
+//! What texts from outside have to be before they are stored.
+
+/// Why a text is not taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    #[error("the {what} is empty: write what it should say")]
+    Empty { what: &'static str },
+    #[error(
+        "the {what} has {bytes} bytes, {limit_bytes} are allowed: shorten it, or put long material where the agent \
+         can look it up"
+    )]
+    TooLong { what: &'static str, bytes: usize, limit_bytes: usize },
+    #[error(
+        "the {what} has a NUL character at byte {at}, which the database cannot store: remove it"
+    )]
+    Nul { what: &'static str, at: usize },
+}
+
+/// For texts that must say something.
+pub fn check(what: &'static str, text: &str, limit_bytes: usize) -> Result<(), Error> {
+    if text.trim().is_empty() {
+        return Err(Error::Empty { what });
+    }
+    check_optional(what, text, limit_bytes)
+}
+
+/// For texts that may be empty.
+pub fn check_optional(what: &'static str, text: &str, limit_bytes: usize) -> Result<(), Error> {
+    if text.len() > limit_bytes {
+        return Err(Error::TooLong { what, bytes: text.len(), limit_bytes });
+    }
+    match text.find('\0') {
+        Some(at) => Err(Error::Nul { what, at }),
+        None => Ok(()),
+    }
+}
+
+/// A text of a model as Postgres can hold it: nobody is there whom one could ask to remove a NUL.
+pub fn storable(text: String) -> String {
+    match text.contains('\0') {
+        true => text.replace('\0', "\u{fffd}"),
+        false => text,
+    }
+}
+
+/// As [`storable`], for every string inside a JSON value.
+pub fn storable_json(value: &mut serde_json::Value) {
+    use serde_json::Value;
+    match value {
+        Value::String(text) => *text = storable(std::mem::take(text)),
+        Value::Array(items) => items.iter_mut().for_each(storable_json),
+        Value::Object(fields) => {
+            let taken = std::mem::take(fields);
+            fields.extend(taken.into_iter().map(|(key, mut value)| {
+                storable_json(&mut value);
+                (storable(key), value)
+            }));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}

@@ -1,0 +1,50 @@
+//! A turn whose worker is gone.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+
+use crate::domain::{
+    Amount, Failed, campaigns,
+    sessions::{self, Live},
+};
+
+/// Said of a turn that nobody ended.
+const WHY: &str = "the worker was lost while the turn ran";
+
+/// Ends the turn that a lost worker left running in `session`, whose row the caller has locked. What it had set aside
+/// is given back: what its call has cost nobody can know any more.
+///
+/// Its task is not touched: whoever calls this is about to run it again, or runs the one that comes after its end.
+pub async fn interrupt_leftover(
+    conn: &mut PgConnection,
+    session: &Live,
+    now: DateTime<Utc>,
+) -> Result<(), sessions::Error> {
+    // Read before it is written: RETURNING would give the zeros.
+    let reserved = sqlx::query!(
+        "select reserved_micros, reserved_tokens from dalsegno.turns
+          where session_id = $1 and number = $2 and state = 'running' for update",
+        session.id,
+        session.turn_count,
+    )
+    .fetch_optional(&mut *conn)
+    .await
+    .map_err(Failed::to("find the turn that a lost worker left"))?;
+    sqlx::query!(
+        "update dalsegno.turns set state = 'interrupted', ended_at = $3, error = $4, reserved_micros = 0, reserved_tokens = 0
+          where session_id = $1 and number = $2 and state = 'running'",
+        session.id,
+        session.turn_count,
+        now,
+        WHY,
+    )
+    .execute(&mut *conn)
+    .await
+    .map_err(Failed::to("end the turn that a lost worker left"))?;
+    sessions::abandon(&mut *conn, session.id).await?;
+    if let Some(row) = reserved {
+        let reserved = Amount { micros: row.reserved_micros, tokens: row.reserved_tokens };
+        campaigns::settle(&mut *conn, session.campaign_id, reserved, Amount::ZERO).await?;
+    }
+    Ok(())
+}

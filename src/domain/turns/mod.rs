@@ -1,0 +1,107 @@
+//! Turns: one attempt of a task in a session, begun before the provider is called and ended once.
+//!
+//! ```text
+//! begin ──▶ running ──▶ done          commit: answer, ledger, counters, result
+//!    │                └▶ failed       fail: the error; the session may be rebuilt
+//!    │                └▶ interrupted  interrupt: what had arrived; by its own worker, or by the next one after a crash
+//! ```
+//!
+//! Everything that a turn changes is written in two transactions, its begin and its end, each a fixed number of
+//! statements whatever the length of the conversation. Both are the caller's, who ends the job in the second one.
+//!
+//! Races: a worker that was declared lost ends its turn late. Begin and end name the lease on the session's row; the run
+//! that came after it has put a larger one there, and the late one finds no row ([`sessions::Error::Overtaken`]).
+
+mod begin;
+mod end;
+mod leftover;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sqlx::PgExecutor;
+use uuid::Uuid;
+
+pub use self::{
+    begin::{Begin, Begun, begin},
+    end::{Done, Ending, Failure, commit, fail, interrupt},
+    leftover::interrupt_leftover,
+};
+use super::{Failed, campaigns, sessions, tasks};
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Turn {
+    pub session_id: Uuid,
+    pub number: i32,
+    pub task_id: Uuid,
+    pub attempt: i16,
+    pub job_id: i64,
+    pub lease: i64,
+    pub state: State,
+    pub started_at: DateTime<Utc>,
+    pub ended_at: Option<DateTime<Utc>>,
+    pub input_tokens: i64,
+    pub output_tokens: i64,
+    pub cache_read_tokens: i64,
+    pub cache_creation_tokens: i64,
+    pub cost_micros: i64,
+    pub calls: i32,
+    pub flags: Vec<String>,
+    pub error: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type)]
+#[serde(rename_all = "snake_case")]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+pub enum State {
+    Running,
+    Done,
+    Interrupted,
+    Failed,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Session(#[from] sessions::Error),
+    #[error(transparent)]
+    Task(#[from] tasks::Error),
+    #[error(transparent)]
+    Budget(#[from] campaigns::ReserveError),
+    #[error(transparent)]
+    Database(#[from] Failed),
+}
+
+/// The attempts of a task, in order.
+pub async fn of_task(executor: impl PgExecutor<'_>, task_id: Uuid) -> Result<Vec<Turn>, Failed> {
+    sqlx::query_as!(
+        Turn,
+        r#"select session_id, number, task_id, attempt, job_id, lease, state as "state: State", started_at, ended_at, input_tokens,
+                  output_tokens, cache_read_tokens, cache_creation_tokens, cost_micros, calls, flags, error
+             from dalsegno.turns where task_id = $1 order by started_at, number"#,
+        task_id,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("list the turns of a task"))
+}
+
+/// The turns of a session before the given number, the newest first.
+pub async fn of_session(
+    executor: impl PgExecutor<'_>,
+    session_id: Uuid,
+    before: Option<i32>,
+    limit: i64,
+) -> Result<Vec<Turn>, Failed> {
+    sqlx::query_as!(
+        Turn,
+        r#"select session_id, number, task_id, attempt, job_id, lease, state as "state: State", started_at, ended_at, input_tokens,
+                  output_tokens, cache_read_tokens, cache_creation_tokens, cost_micros, calls, flags, error
+             from dalsegno.turns where session_id = $1 and number < coalesce($2, 2147483647) order by number desc limit $3"#,
+        session_id,
+        before,
+        limit,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("list the turns of a session"))
+}

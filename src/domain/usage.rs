@@ -1,0 +1,143 @@
+//! The ledger: one row per call of a provider, its price frozen, the same answer charged once.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::Value;
+use sqlx::PgExecutor;
+use uuid::Uuid;
+
+use super::{Amount, Failed};
+
+/// A call that was made, whatever came of it.
+#[derive(Debug, Clone)]
+pub struct Call<'a> {
+    pub campaign_id: Uuid,
+    pub task_id: Option<Uuid>,
+    pub session_id: Option<Uuid>,
+    pub turn: Option<i32>,
+    pub agent: &'a str,
+    pub provider: &'a str,
+    pub model: &'a str,
+    pub purpose: Purpose,
+    pub outcome: Outcome,
+    /// The provider's own name for its answer, where it has one.
+    pub provider_message_id: Option<&'a str>,
+    pub tokens: Tokens,
+    pub cost_micros: i64,
+    /// The price list that the cost was made from.
+    pub price: Option<&'a Value>,
+    pub first_byte_ms: Option<i32>,
+    pub total_ms: Option<i32>,
+    pub called_at: DateTime<Utc>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type)]
+#[serde(rename_all = "snake_case")]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+pub enum Purpose {
+    Turn,
+    Summary,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type)]
+#[serde(rename_all = "snake_case")]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+pub enum Outcome {
+    Done,
+    Failed,
+    Interrupted,
+}
+
+/// `None` is "unknown", which is not 0.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Tokens {
+    pub input: Option<i64>,
+    pub output: Option<i64>,
+    pub cache_read: Option<i64>,
+    pub cache_creation: Option<i64>,
+}
+
+/// What calls of one kind have cost.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Total {
+    pub agent: String,
+    pub provider: String,
+    pub model: String,
+    pub purpose: Purpose,
+    pub calls: i64,
+    pub input_tokens: i64,
+    pub output_tokens: i64,
+    pub cache_read_tokens: i64,
+    pub cache_creation_tokens: i64,
+    pub cost_micros: i64,
+}
+
+impl Tokens {
+    /// All that the provider has counted.
+    pub fn total(self) -> i64 {
+        let counts = [self.input, self.output, self.cache_read, self.cache_creation];
+        counts.into_iter().flatten().sum()
+    }
+}
+
+impl Call<'_> {
+    pub fn amount(&self) -> Amount {
+        Amount { micros: self.cost_micros, tokens: self.tokens.total() }
+    }
+}
+
+/// Writes a call into the ledger. False if this answer is already in it: then it must not be charged again.
+pub async fn record(executor: impl PgExecutor<'_>, call: &Call<'_>) -> Result<bool, Failed> {
+    sqlx::query!(
+        "insert into dalsegno.usage
+                (called_at, campaign_id, task_id, session_id, turn, cost_micros, input_tokens, output_tokens, cache_read_tokens,
+                 cache_creation_tokens, first_byte_ms, total_ms, purpose, outcome, agent, provider, model, provider_message_id, price)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
+         on conflict (provider, provider_message_id) where provider_message_id is not null do nothing",
+        call.called_at,
+        call.campaign_id,
+        call.task_id,
+        call.session_id,
+        call.turn,
+        call.cost_micros,
+        call.tokens.input,
+        call.tokens.output,
+        call.tokens.cache_read,
+        call.tokens.cache_creation,
+        call.first_byte_ms,
+        call.total_ms,
+        call.purpose as Purpose,
+        call.outcome as Outcome,
+        call.agent,
+        call.provider,
+        call.model,
+        call.provider_message_id,
+        call.price,
+    )
+    .execute(executor)
+    .await
+    .map(|done| done.rows_affected() == 1)
+    .map_err(Failed::to("write a call into the ledger"))
+}
+
+/// What a campaign has cost, by agent, model and purpose.
+pub async fn totals(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+) -> Result<Vec<Total>, Failed> {
+    sqlx::query_as!(
+        Total,
+        r#"select agent, provider, model, purpose as "purpose: Purpose", count(*) as "calls!",
+                  coalesce(sum(input_tokens), 0)::bigint as "input_tokens!",
+                  coalesce(sum(output_tokens), 0)::bigint as "output_tokens!",
+                  coalesce(sum(cache_read_tokens), 0)::bigint as "cache_read_tokens!",
+                  coalesce(sum(cache_creation_tokens), 0)::bigint as "cache_creation_tokens!",
+                  sum(cost_micros)::bigint as "cost_micros!"
+             from dalsegno.usage where campaign_id = $1
+            group by agent, provider, model, purpose order by agent, provider, model, purpose"#,
+        campaign_id,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("add up the ledger of a campaign"))
+}
