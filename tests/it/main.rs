@@ -11,6 +11,7 @@ mod app;
 mod cluster;
 mod config;
 mod context;
+mod conversations;
 mod doctor;
 mod embedded;
 mod health;

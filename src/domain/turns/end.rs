@@ -83,6 +83,13 @@ pub async fn interrupt(
     finish(conn, ending, spent, tasks::End::Queued).await
 }
 
+/// Ends a turn that was stopped because somebody cancelled its task: what had arrived stays.
+pub async fn cancel(conn: &mut PgConnection, ending: &Ending<'_>, why: &str) -> Result<(), Error> {
+    let left = left(sessions::State::Interrupted, ending);
+    let spent = write(&mut *conn, ending, &left, State::Interrupted, Some(why), &[]).await?;
+    finish(conn, ending, spent, tasks::End::Cancelled).await
+}
+
 /// Ends a turn that failed.
 pub async fn fail(
     conn: &mut PgConnection,

@@ -14,6 +14,9 @@ const WHY: &str = "the worker was lost while the turn ran";
 /// Ends the turn that a lost worker left running in `session`, whose row the caller has locked. What it had set aside
 /// is given back: what its call has cost nobody can know any more.
 ///
+/// The budget is locked before the task of the coming turn, against the order of [`crate::domain`]. Nobody waits in a
+/// circle for that: whoever holds this task goes through the session's row first.
+///
 /// Its task is not touched: whoever calls this is about to run it again, or runs the one that comes after its end.
 pub async fn interrupt_leftover(
     conn: &mut PgConnection,

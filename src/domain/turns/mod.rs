@@ -3,7 +3,8 @@
 //! ```text
 //! begin ──▶ running ──▶ done          commit: answer, ledger, counters, result
 //!    │                └▶ failed       fail: the error; the session may be rebuilt
-//!    │                └▶ interrupted  interrupt: what had arrived; by its own worker, or by the next one after a crash
+//!    │                └▶ interrupted  interrupt: what had arrived; by its own worker,
+//!                                     or by the next one after a crash; cancel: the same, and the task ends
 //! ```
 //!
 //! Everything that a turn changes is written in two transactions, its begin and its end, each a fixed number of
@@ -23,7 +24,7 @@ use uuid::Uuid;
 
 pub use self::{
     begin::{Begin, Begun, begin},
-    end::{Done, Ending, Failure, commit, fail, interrupt},
+    end::{Done, Ending, Failure, cancel, commit, fail, interrupt},
     leftover::interrupt_leftover,
 };
 use super::{Failed, campaigns, sessions, tasks};

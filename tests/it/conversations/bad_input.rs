@@ -1,0 +1,100 @@
+//! Bad input: each mistake has its own words, and nothing is stored.
+
+use dalsegno::domain::{
+    Amount, Page,
+    amount::Limit,
+    campaigns,
+    tasks::{self, New},
+};
+use uuid::Uuid;
+
+use super::{Now, World};
+use crate::app::noon;
+
+async fn refused(world: &World, new: &New<'_>) -> String {
+    world.add_new(new).await.unwrap_err().to_string()
+}
+
+#[tokio::test]
+async fn each_mistake_in_a_task_is_named() {
+    let world = World::new().await;
+    let ask = world.ask("Part one.");
+    let long = "x".repeat(1001);
+    let table: [(New<'_>, &str); 8] = [
+        (New { campaign_id: Uuid::nil(), ..ask }, "there is no campaign 00000000"),
+        (New { prompt: " \n\t", ..ask }, "the prompt is empty"),
+        (New { prompt: &long, ..ask }, "the prompt has 1001 bytes, 1000 are allowed"),
+        (New { prompt: "a\0b", ..ask }, "NUL character at byte 1"),
+        (New { instance: "Main one", ..ask }, "`Main one` is no name of an instance"),
+        (
+            New { budget: Limit { tokens: Some(0), micros: None }, ..ask },
+            "a budget of 0 allows nothing",
+        ),
+        (New { priority: Some(-1), ..ask }, "priority"),
+        (New { idempotency_key: Some(&long), ..ask }, "key"),
+    ];
+    for (new, words) in &table {
+        let said = refused(&world, new).await;
+        assert!(said.contains(words), "{said}");
+    }
+    assert!(
+        tasks::list(&world.pool, Default::default(), Page::default()).await.unwrap().is_empty()
+    );
+}
+
+#[tokio::test]
+async fn an_unknown_agent_is_told_from_a_slip() {
+    let world = World::new().await;
+    let slip = world.catalogue.agent("copywritter").unwrap_err().to_string();
+    assert_eq!(slip, "there is no agent `copywritter`: did you mean `copywriter`?");
+    let unknown = world.catalogue.agent("zzz").unwrap_err().to_string();
+    assert!(unknown.contains("copywriter, planner, reviewer"), "{unknown}");
+}
+
+#[tokio::test]
+async fn a_campaign_that_is_closed_or_spent_takes_no_tasks() {
+    let limit = Limit { micros: Some(1_000_000), tokens: None };
+    let world = World::with_limit(limit).await;
+    let spent = Amount { micros: 1_000_000, tokens: 5 };
+    campaigns::settle(&world.pool, world.campaign.id, Amount::ZERO, spent).await.unwrap();
+    let said = refused(&world, &world.ask("Part one.")).await;
+    assert!(said.contains("1.00 of 1.00 are spent"), "{said}");
+    assert!(said.contains("dalsegno campaign budget"), "{said}");
+
+    let mut tx = world.pool.begin().await.unwrap();
+    campaigns::close(&mut tx, world.campaign.id, noon()).await.unwrap();
+    tx.commit().await.unwrap();
+    let said = refused(&world, &world.ask("Part one.")).await;
+    assert!(said.contains("is closed: create a new one"), "{said}");
+    let mut tx = world.pool.begin().await.unwrap();
+    assert!(matches!(
+        campaigns::resume(&mut tx, world.campaign.id).await,
+        Err(campaigns::Error::Closed(_))
+    ));
+}
+
+#[tokio::test]
+async fn a_tasks_own_budget_stops_its_turn() {
+    let world = World::new().await;
+    let budget = Limit { micros: None, tokens: Some(100) };
+    let ask = New { budget, ..world.ask("Part one.") };
+    let task = world.add_new(&ask).await.unwrap().task;
+    let needed = Amount { micros: 0, tokens: 101 };
+    let error = world.try_begin(&task, world.lease(), Now::default(), needed).await.unwrap_err();
+    let said = error.to_string();
+    assert!(said.contains("the budget of the task"), "{said}");
+    assert!(said.contains("up to 101 tokens are needed"), "{said}");
+}
+
+/// Other systems write with SQL; what they get wrong is told in words too.
+#[tokio::test]
+async fn the_database_refuses_what_gets_past_the_types() {
+    let world = World::new().await;
+    let insert = "insert into dalsegno.tasks (id, campaign_id, job_id, agent, prompt) values (gen_random_uuid(), $1, 1, 'Bad Name', 'x')";
+    let error = sqlx::query(insert).bind(world.campaign.id).execute(&world.pool).await.unwrap_err();
+    let mistake = dalsegno::db::user_mistake(&error).unwrap();
+    assert_eq!(mistake.constraint, "tasks_agent_form");
+    let unknown = "insert into dalsegno.tasks (id, campaign_id, job_id, agent, prompt) values (gen_random_uuid(), gen_random_uuid(), 1, 'a', 'x')";
+    let error = sqlx::query(unknown).execute(&world.pool).await.unwrap_err();
+    assert!(dalsegno::db::user_mistake(&error).unwrap().message.contains("no such campaign"));
+}

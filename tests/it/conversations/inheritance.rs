@@ -1,0 +1,146 @@
+//! What a successor takes over.
+
+use dalsegno::{
+    domain::{
+        compactions::{self, Accepted, Cause},
+        messages::{self, Span},
+        sessions::{self, Reason},
+        turns::{self, Ending},
+    },
+    transcript::{Message, Role, ToolCall},
+};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::{Now, World, done, measured, message};
+use crate::app::noon;
+
+/// A conversation with a turn that used a tool. Returns its session.
+async fn conversation(world: &World) -> Uuid {
+    let now = Now::default();
+    world.turn("Part one.", now).await;
+    let task = world.add("Look it up.").await;
+    let (resolved, begun) = world.begin(&task, world.lease(), now).await;
+    let call = ToolCall { id: "call-1".to_owned(), name: "find".to_owned(), arguments: json!({}) };
+    let asks = Message {
+        role: Role::Assistant,
+        text: String::new(),
+        tool_calls: vec![call],
+        tool_call_id: None,
+        tool_name: None,
+    };
+    let new = [
+        measured(Uuid::new_v4(), asks),
+        message(Uuid::new_v4(), Role::Tool, "1817"),
+        message(Uuid::new_v4(), Role::Assistant, "Built in 1817."),
+    ];
+    let ending = Ending { turn: &begun, calls: &[], messages: &new, now: noon() };
+    let mut tx = world.pool.begin().await.unwrap();
+    turns::commit(&mut tx, &ending, &done("Built in 1817.", now)).await.unwrap();
+    tx.commit().await.unwrap();
+    world.turn("Part two.", now).await;
+    resolved.session.id
+}
+
+async fn rebuild(world: &World, id: Uuid, because: Reason, now: Now) -> Uuid {
+    let mut conn = world.pool.acquire().await.unwrap();
+    sessions::ask_rebuild(&mut conn, id, because).await.unwrap();
+    world.turn("Part three.", now).await.session.id
+}
+
+async fn roles(world: &World, id: Uuid) -> Vec<Role> {
+    let stored = messages::list(&world.pool, id, Span::all()).await.unwrap();
+    stored.iter().map(|stored| stored.message.role).collect()
+}
+
+#[tokio::test]
+async fn recent_turns_come_over_with_their_places_and_ids() {
+    let world = World::new().await;
+    let old = conversation(&world).await;
+    let before = messages::list(&world.pool, old, Span::all()).await.unwrap();
+    let new = rebuild(&world, old, Reason::Reset, Now::default()).await;
+    let after = messages::list(&world.pool, new, Span::all()).await.unwrap();
+    assert_eq!(after[..before.len()], before);
+    assert_eq!(after.len(), before.len() + 2);
+    assert!(after.is_sorted_by_key(|stored| stored.seq));
+}
+
+#[tokio::test]
+async fn turns_come_over_whole_or_not_at_all() {
+    let world = World::new().await;
+    let old = conversation(&world).await;
+    let stored = messages::list(&world.pool, old, Span::all()).await.unwrap();
+    let weight = |turn| stored.iter().filter(|s| s.turn == turn).map(|s| s.weight).sum::<i64>();
+    // Room for the last turn and for all but one thousandth of the one with the tool.
+    let room = weight(3) + weight(2) - 1;
+    let now = Now { inherit_max_weight: room, ..Now::default() };
+    let new = rebuild(&world, old, Reason::Lost, now).await;
+    let turns: Vec<i32> = messages::list(&world.pool, new, Span::all())
+        .await
+        .unwrap()
+        .iter()
+        .map(|s| s.turn)
+        .collect();
+    assert_eq!(turns, [3, 3, 4, 4]);
+    let now = Now { inherit_max_weight: 0, ..Now::default() };
+    let bare = rebuild(&world, new, Reason::Lost, now).await;
+    assert_eq!(roles(&world, bare).await, [Role::User, Role::Assistant]);
+}
+
+#[tokio::test]
+async fn a_poisoned_session_hands_on_words_only() {
+    let world = World::new().await;
+    let old = conversation(&world).await;
+    assert!(roles(&world, old).await.contains(&Role::Tool));
+    let new = rebuild(&world, old, Reason::Poisoned, Now::default()).await;
+    let stored = messages::list(&world.pool, new, Span::all()).await.unwrap();
+    assert!(stored.iter().all(|s| s.message.role != Role::Tool && s.message.tool_calls.is_empty()));
+    assert!(stored.iter().any(|s| s.message.text == "Built in 1817."));
+}
+
+#[tokio::test]
+async fn a_summary_comes_over_and_what_it_stands_for_does_not() {
+    let world = World::new().await;
+    let old = conversation(&world).await;
+    let mut tx = world.pool.begin().await.unwrap();
+    let generation = sessions::next_generation(&mut *tx, old).await.unwrap();
+    let (pins, none) = (json!([{ "text": "1817" }]), json!([]));
+    let accepted = Accepted {
+        summary: "The harbour was built in 1817.",
+        pins: &pins,
+        rung: "first",
+        tokens_after: 10,
+    };
+    let compaction = compactions::New {
+        session_id: old,
+        generation,
+        parent: 0,
+        from_seq: 1,
+        to_seq: 6,
+        cause: Cause::Auto,
+        turn: 3,
+        model: Some("sim-1"),
+        tokens_before: 100,
+        refusals: &none,
+        accepted: Some(accepted),
+    };
+    compactions::insert(&mut *tx, &compaction, noon()).await.unwrap();
+    compactions::apply(&mut tx, old, generation, noon()).await.unwrap();
+    tx.commit().await.unwrap();
+
+    let new = rebuild(&world, old, Reason::ContextFull, Now::default()).await;
+    let session = world.session(new).await;
+    assert_eq!(session.generation, 1);
+    let inherited = compactions::get(&world.pool, new, 1).await.unwrap().unwrap();
+    assert_eq!((inherited.cause, inherited.to_seq, inherited.pins), (Cause::Inherited, 6, pins));
+    let lines = world.transcript(new).await;
+    assert_eq!(lines[0], "User: Part two.");
+    let history = sessions::history(&world.pool, new).await.unwrap();
+    assert_eq!(history[0]["content"], "The harbour was built in 1817.");
+    assert_eq!(history.as_array().unwrap().len(), 5);
+    // The next compaction continues it; what came before it is not here to go back to.
+    let mut conn = world.pool.acquire().await.unwrap();
+    assert_eq!(sessions::next_generation(&mut *conn, new).await.unwrap(), 2);
+    let undone = compactions::undo(&mut conn, new, noon()).await;
+    assert!(matches!(undone, Err(compactions::Error::NothingToUndo(_))), "{undone:?}");
+}

@@ -1,0 +1,207 @@
+//! Resolve: found, begun, rebuilt.
+
+use std::sync::Arc;
+
+use chrono::TimeDelta;
+use dalsegno::domain::{
+    sessions::{
+        self, Reason, State,
+        resolve::{Decision, Mode, resolve},
+    },
+    tasks::New,
+    turns,
+};
+use tokio::task::JoinSet;
+
+use super::{Now, World, opening, wanted};
+use crate::app::noon;
+
+const OTHER_HASH: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
+
+#[tokio::test]
+async fn the_first_task_begins_a_session_and_the_next_goes_on_in_it() {
+    let world = World::new().await;
+    let first = world.turn("Part one.", Now::default()).await;
+    assert_eq!(first.decision, Decision::Create { ephemeral: false });
+    let second = world.turn("Part two.", Now::default()).await;
+    assert_eq!(second.decision, Decision::Resume);
+    assert_eq!(second.session.id, first.session.id);
+    let session = world.session(first.session.id).await;
+    assert_eq!((session.turns, session.token_count, session.context_tokens), (2, 80, 40));
+    assert_eq!(session.state, State::Idle);
+}
+
+#[tokio::test]
+async fn instances_and_campaigns_have_sessions_of_their_own() {
+    let world = World::new().await;
+    world.turn("Part one.", Now::default()).await;
+    let ask = New { instance: "curator_2", ..world.ask("Part one.") };
+    let task = world.add_new(&ask).await.unwrap().task;
+    let (resolved, _) = world.begin(&task, world.lease(), Now::default()).await;
+    assert_eq!(resolved.decision, Decision::Create { ephemeral: false });
+    assert_eq!(world.sessions().await.len(), 2);
+}
+
+#[tokio::test]
+async fn many_that_begin_one_conversation_at_once_open_one_session() {
+    let world = Arc::new(World::new().await);
+    for _ in 0..5 {
+        let ask = New { instance: "racer", ..world.ask("Part one.") };
+        let task = world.add_new(&ask).await.unwrap().task;
+        let mut runs = JoinSet::new();
+        for _ in 0..8 {
+            let (world, task) = (Arc::clone(&world), task.clone());
+            runs.spawn(async move {
+                let mut tx = world.pool.begin().await.unwrap();
+                let now = Now::default();
+                let lease = world.lease();
+                let resolved =
+                    resolve(&mut tx, &opening(&task, now), &wanted(&task, now), lease, 0).await;
+                match resolved {
+                    Ok(resolved) => {
+                        tx.commit().await.unwrap();
+                        Some(resolved.session.id)
+                    }
+                    Err(sessions::Error::Overtaken(_)) => None,
+                    Err(error) => panic!("{error}"),
+                }
+            });
+        }
+        let found = runs.join_all().await;
+        let sessions = world.sessions().await;
+        let open: Vec<_> = sessions.iter().filter(|s| s.state != State::Closed).collect();
+        assert_eq!(open.len(), 1);
+        assert!(found.iter().flatten().all(|id| *id == open[0].id), "{found:?}");
+        assert!(found.iter().any(Option::is_some));
+        let close = "update dalsegno.sessions set state = 'closed', closed_at = now(), closed_because = 'ended' where closed_at is null";
+        sqlx::query(close).execute(&world.pool).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn each_reason_closes_the_session_and_links_its_successor() {
+    let now = Now::default();
+    let later = noon() + TimeDelta::days(8);
+    let table = [
+        (Now { prompt_hash: OTHER_HASH, ..now }, None, Reason::PromptChanged),
+        (Now { model: "sim-2", ..now }, None, Reason::ModelChanged),
+        (Now { provider: "ollama", ..now }, None, Reason::ProviderChanged),
+        (Now { rotate_at_tokens: Some(40), ..now }, None, Reason::ContextFull),
+        (Now { at: later, ..now }, None, Reason::Expired),
+        (now, Some(Reason::Reset), Reason::Reset),
+        (now, Some(Reason::Lost), Reason::Lost),
+        (now, Some(Reason::Poisoned), Reason::Poisoned),
+        (now, Some(Reason::Fresh), Reason::Fresh),
+    ];
+    let world = World::new().await;
+    for (index, (then, asked, reason)) in table.into_iter().enumerate() {
+        let instance = format!("copy_{index}");
+        let ask = |prompt| New { instance: &instance, ..world.ask(prompt) };
+        let task = world.add_new(&ask("Part one.")).await.unwrap().task;
+        let (first, begun) = world.begin(&task, world.lease(), now).await;
+        world.commit(&begun, "Once ...", now).await.unwrap();
+        if let Some(asked) = asked {
+            let mut conn = world.pool.acquire().await.unwrap();
+            sessions::ask_rebuild(&mut conn, first.session.id, asked).await.unwrap();
+        }
+        let task = world.add_new(&ask("Part two.")).await.unwrap().task;
+        let (second, begun) = world.begin(&task, world.lease(), then).await;
+        assert_eq!(second.decision, Decision::Rebuild(reason));
+        let before = world.session(first.session.id).await;
+        let after = world.session(second.session.id).await;
+        assert_eq!((before.state, before.closed_because), (State::Closed, Some(reason)));
+        assert_eq!(before.successor_id, Some(after.id));
+        assert_eq!(after.predecessor_id, Some(before.id));
+        assert_eq!((after.opened_because, after.rebuild_because), (reason, None));
+        assert_eq!(second.inherited_messages, if reason == Reason::Fresh { 0 } else { 2 });
+        // It counts on: messages of both sessions sort into one conversation.
+        assert_eq!(after.turns, if reason == Reason::Fresh { 1 } else { 2 });
+        world.commit(&begun, "And then ...", then).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_fresh_session_is_begun_once_and_continued_afterwards() {
+    let world = World::new().await;
+    let old = world.turn("Part one.", Now::default()).await.session.id;
+    let task = world.add_mode("Forget all.", Mode::Fresh).await;
+    let (first, _) = world.begin(&task, world.lease(), Now::default()).await;
+    assert_eq!(first.decision, Decision::Rebuild(Reason::Fresh));
+    assert_eq!(world.transcript(first.session.id).await, ["User: Forget all."]);
+    // Its worker is lost; the second attempt does not forget what the first one did.
+    let (second, begun) = world.begin(&task, world.lease(), Now::default()).await;
+    assert_eq!(second.session.id, first.session.id);
+    assert!(second.interrupted);
+    world.commit(&begun, "Forgotten.", Now::default()).await.unwrap();
+    let next = world.turn("Part two.", Now::default()).await;
+    assert_eq!(next.session.id, first.session.id);
+    assert_eq!(world.session(old).await.closed_because, Some(Reason::Fresh));
+}
+
+#[tokio::test]
+async fn a_task_without_a_session_leaves_the_conversation_alone() {
+    let world = World::new().await;
+    let kept = world.turn("Part one.", Now::default()).await.session.id;
+    let task = world.add_mode("Just this.", Mode::None).await;
+    let (first, _) = world.begin(&task, world.lease(), Now::default()).await;
+    assert_eq!(first.decision, Decision::Create { ephemeral: true });
+    // A second attempt after a crash finds what the first one did.
+    let (second, begun) = world.begin(&task, world.lease(), Now::default()).await;
+    assert_eq!((second.session.id, second.interrupted), (first.session.id, true));
+    world.commit(&begun, "Done.", Now::default()).await.unwrap();
+    let own = world.session(first.session.id).await;
+    assert_eq!((own.state, own.closed_because), (State::Closed, Some(Reason::Ended)));
+    let next = world.turn("Part two.", Now::default()).await;
+    assert_eq!(next.session.id, kept);
+    assert_eq!(world.transcript(kept).await.len(), 4);
+}
+
+#[tokio::test]
+async fn use_moves_the_expiry_on_in_steps_of_an_hour() {
+    let world = World::new().await;
+    let at = |minutes| Now { at: noon() + TimeDelta::minutes(minutes), ..Now::default() };
+    let id = world.turn("Part one.", at(0)).await.session.id;
+    let begun_with = world.session(id).await.expires_at;
+    assert_eq!(begun_with, noon() + TimeDelta::days(7));
+    world.turn("Part two.", at(59)).await;
+    assert_eq!(world.session(id).await.expires_at, begun_with);
+    world.turn("Part three.", at(61)).await;
+    assert_eq!(world.session(id).await.expires_at, begun_with + TimeDelta::minutes(61));
+}
+
+#[test]
+fn the_time_to_live_follows_the_provider_unless_the_agent_says_otherwise() {
+    let config = sessions::Config { claude_ttl_days: 30, ollama_ttl_days: 7, sim_ttl_days: 1 };
+    let days = |provider, own| (config.expires_at(provider, own, noon()) - noon()).num_days();
+    assert_eq!(days("claude", None), 30);
+    assert_eq!(days("ollama", None), 7);
+    assert_eq!(days("sim", None), 1);
+    assert_eq!(days("claude", Some(3)), 3);
+}
+
+#[tokio::test]
+async fn a_wish_to_rebuild_waits_for_the_turn_that_runs() {
+    let world = World::new().await;
+    let task = world.add("Part one.").await;
+    let (resolved, begun) = world.begin(&task, world.lease(), Now::default()).await;
+    let mut conn = world.pool.acquire().await.unwrap();
+    sessions::ask_rebuild(&mut conn, resolved.session.id, Reason::Reset).await.unwrap();
+    world.commit(&begun, "Once ...", Now::default()).await.unwrap();
+    let next = world.turn("Part two.", Now::default()).await;
+    assert_eq!(next.decision, Decision::Rebuild(Reason::Reset));
+    let gone = sessions::ask_rebuild(&mut conn, resolved.session.id, Reason::Reset).await;
+    assert!(matches!(gone, Err(sessions::Error::Closed(_))));
+    let unknown = sessions::ask_rebuild(&mut conn, uuid::Uuid::nil(), Reason::Reset).await;
+    assert!(matches!(unknown, Err(sessions::Error::Unknown(_))));
+}
+
+/// The run that was declared lost comes back and resolves: it must not touch what the later one does.
+#[tokio::test]
+async fn an_older_lease_does_not_interrupt_a_newer_run() {
+    let world = World::new().await;
+    let task = world.add("Part one.").await;
+    let (old, new) = (world.lease(), world.lease());
+    world.begin(&task, new, Now::default()).await;
+    let late = world.try_begin(&task, old, Now::default(), Default::default()).await;
+    assert!(matches!(late, Err(turns::Error::Session(sessions::Error::Overtaken(_)))), "{late:?}");
+}

@@ -1,0 +1,146 @@
+//! Tasks and their jobs are one fact.
+
+use dalsegno::{
+    domain::{
+        Page, campaigns,
+        tasks::{self, Cancelled, New, State},
+    },
+    queue::{self, admin},
+};
+use tokio::task::JoinSet;
+
+use super::{World, limits};
+use crate::app::noon;
+
+#[tokio::test]
+async fn a_task_and_its_job_exist_together_or_not_at_all() {
+    let world = World::new().await;
+    let mut tx = world.pool.begin().await.unwrap();
+    let task = tasks::add(&mut tx, &limits(), &world.ask("Part one."), noon()).await.unwrap().task;
+    tx.rollback().await.unwrap();
+    let mut conn = world.pool.acquire().await.unwrap();
+    assert!(matches!(tasks::get(&mut *conn, task.id).await, Err(tasks::Error::Unknown(_))));
+    assert!(admin::find_job(&mut conn, task.job_id).await.is_err());
+
+    let task = world.add("Part one.").await;
+    let job = admin::find_job(&mut conn, task.job_id).await.unwrap();
+    assert_eq!(job.summary.kind, "run_turn");
+    assert_eq!(job.summary.queue, "turns");
+    assert_eq!(job.summary.lane, Some(tasks::lane(world.campaign.id, "copywriter", "main")));
+    assert_eq!(job.summary.group_key, Some(world.campaign.id.to_string()));
+    assert_eq!(task.state, State::Queued);
+    assert_eq!(tasks::by_job(&mut *conn, task.job_id).await.unwrap(), task);
+}
+
+#[tokio::test]
+async fn a_key_stands_for_one_question() {
+    let world = World::new().await;
+    let ask = New { idempotency_key: Some("order-1"), ..world.ask("Part one.") };
+    let first = world.add_new(&ask).await.unwrap();
+    let second = world.add_new(&ask).await.unwrap();
+    assert!(first.created && !second.created);
+    assert_eq!(first.task, second.task);
+    let other = world.add_new(&New { prompt: "Part two.", ..ask }).await.unwrap_err();
+    assert!(matches!(&other, tasks::Error::Queue(queue::Error::Conflict { .. })), "{other:?}");
+    assert!(other.to_string().contains("order-1"), "{other}");
+    // Without a key, the same words are another task.
+    assert_ne!(world.add("Part one.").await.id, first.task.id);
+}
+
+#[tokio::test]
+async fn a_key_used_by_many_at_once_makes_one_task() {
+    let world = std::sync::Arc::new(World::new().await);
+    let mut calls = JoinSet::new();
+    for _ in 0..8 {
+        let world = std::sync::Arc::clone(&world);
+        calls.spawn(async move {
+            let ask = New { idempotency_key: Some("order-1"), ..world.ask("Part one.") };
+            let added = world.add_new(&ask).await.unwrap();
+            (added.task.id, added.created)
+        });
+    }
+    let added = calls.join_all().await;
+    assert_eq!(added.iter().filter(|(_, created)| *created).count(), 1);
+    assert!(added.iter().all(|(id, _)| *id == added[0].0), "{added:?}");
+}
+
+#[tokio::test]
+async fn a_queued_task_is_cancelled_at_once_and_can_be_tried_again() {
+    let world = World::new().await;
+    let task = world.add("Part one.").await;
+    let mut tx = world.pool.begin().await.unwrap();
+    let cancelled = tasks::cancel(&mut tx, task.id, "not needed", noon()).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(cancelled, Cancelled::AtOnce);
+    assert_eq!(world.task(task.id).await.state, State::Cancelled);
+
+    let mut tx = world.pool.begin().await.unwrap();
+    let again = tasks::cancel(&mut tx, task.id, "twice", noon()).await.unwrap_err();
+    assert!(matches!(again, tasks::Error::Ended { state: State::Cancelled, .. }));
+    let retried = tasks::retry(&mut tx, task.id).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(retried.state, State::Queued);
+    assert_ne!(retried.job_id, task.job_id);
+    let mut tx = world.pool.begin().await.unwrap();
+    assert!(matches!(
+        tasks::retry(&mut tx, task.id).await,
+        Err(tasks::Error::NotEnded { state: State::Queued, .. })
+    ));
+}
+
+/// Whoever cancels first wins over a worker that begins at this moment.
+#[tokio::test]
+async fn a_cancelled_task_is_not_started() {
+    let world = World::new().await;
+    let task = world.add("Part one.").await;
+    let mut tx = world.pool.begin().await.unwrap();
+    tasks::cancel(&mut tx, task.id, "not needed", noon()).await.unwrap();
+    tx.commit().await.unwrap();
+    let begun =
+        world.try_begin(&task, world.lease(), super::Now::default(), Default::default()).await;
+    let error = begun.unwrap_err();
+    assert!(error.to_string().contains("cancelled"), "{error}");
+    assert!(world.sessions().await.is_empty(), "the transaction was rolled back");
+}
+
+#[tokio::test]
+async fn lists_go_on_where_the_page_before_ended() {
+    let world = World::new().await;
+    for part in 1..=5 {
+        world.add(&format!("Part {part}.")).await;
+    }
+    let filter = tasks::Filter { campaign_id: Some(world.campaign.id), ..Default::default() };
+    let mut seen = Vec::new();
+    let mut page = Page { after: None, limit: 2 };
+    loop {
+        let tasks = tasks::list(&world.pool, filter, page).await.unwrap();
+        let Some(last) = tasks.last() else { break };
+        page.after = Some(last.id);
+        seen.extend(tasks.iter().map(|task| task.id));
+    }
+    assert_eq!(seen.len(), 5);
+    assert!(seen.is_sorted_by(|a, b| a > b), "the newest first, each once");
+    let done = tasks::Filter { state: Some(State::Done), ..filter };
+    assert!(tasks::list(&world.pool, done, Page::default()).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_paused_campaign_pauses_its_group() {
+    let world = World::new().await;
+    let mut tx = world.pool.begin().await.unwrap();
+    let paused =
+        campaigns::pause(&mut tx, world.campaign.id, "waits for the client").await.unwrap();
+    assert_eq!(paused.status, campaigns::Status::Paused);
+    tx.commit().await.unwrap();
+    let pauses = "select count(*) from dalsegno.pauses where scope = 'group' and name = $1";
+    let count = async || {
+        let name = world.campaign.id.to_string();
+        sqlx::query_scalar::<_, i64>(pauses).bind(name).fetch_one(&world.pool).await.unwrap()
+    };
+    assert_eq!(count().await, 1);
+    world.add("Taken in all the same.").await;
+    let mut tx = world.pool.begin().await.unwrap();
+    campaigns::resume(&mut tx, world.campaign.id).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(count().await, 0);
+}

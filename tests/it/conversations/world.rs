@@ -1,0 +1,294 @@
+//! A campaign to try things in, in the words of a worker.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use dalsegno::{
+    context,
+    domain::{
+        Amount,
+        agents::{Agent, Catalogue, Config},
+        amount::Limit,
+        campaigns::{self, Campaign},
+        messages,
+        sessions::{
+            self,
+            resolve::{Mode, Opening, Resolved, Wanted, resolve},
+        },
+        tasks::{self, Task},
+        turns::{self, Begin, Begun, Done, Ending},
+        usage,
+    },
+    transcript::{Message, Role},
+};
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use crate::app::{TestDatabase, noon};
+
+pub const HASH: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+
+/// One campaign and the agents that come with the service.
+pub struct World {
+    pub pool: PgPool,
+    pub campaign: Campaign,
+    pub catalogue: Catalogue,
+    leases: AtomicI64,
+    // Dropped last.
+    _database: TestDatabase,
+}
+
+/// What an agent is at the moment of a turn.
+#[derive(Clone, Copy)]
+pub struct Now {
+    pub provider: &'static str,
+    pub model: &'static str,
+    pub prompt_hash: &'static str,
+    pub rotate_at_tokens: Option<i64>,
+    pub at: DateTime<Utc>,
+    pub inherit_max_weight: i64,
+}
+
+impl Default for Now {
+    fn default() -> Self {
+        Self {
+            provider: "sim",
+            model: "sim-1",
+            prompt_hash: HASH,
+            rotate_at_tokens: None,
+            at: noon(),
+            inherit_max_weight: i64::MAX,
+        }
+    }
+}
+
+impl World {
+    pub async fn new() -> Self {
+        Self::with_limit(Limit::default()).await
+    }
+
+    pub async fn with_limit(limit: Limit) -> Self {
+        let database = TestDatabase::migrated().await;
+        let pool = database.pool().await;
+        let new =
+            campaigns::New { name: "Harbour", brief: "Ten parts.", client_context: None, limit };
+        let mut conn = pool.acquire().await.unwrap();
+        let campaign = campaigns::create(&mut conn, &new, noon()).await.unwrap();
+        drop(conn);
+        let catalogue = Catalogue::load(&shipped()).unwrap();
+        Self { pool, campaign, catalogue, leases: AtomicI64::new(1), _database: database }
+    }
+
+    pub fn agent(&self) -> &Agent {
+        self.catalogue.agent("copywriter").unwrap()
+    }
+
+    pub fn ask<'a>(&'a self, prompt: &'a str) -> tasks::New<'a> {
+        tasks::New {
+            campaign_id: self.campaign.id,
+            agent: self.agent(),
+            instance: "main",
+            prompt,
+            session_mode: None,
+            budget: Limit::default(),
+            idempotency_key: None,
+            priority: None,
+            run_at: None,
+        }
+    }
+
+    pub async fn add(&self, prompt: &str) -> Task {
+        self.add_new(&self.ask(prompt)).await.unwrap().task
+    }
+
+    pub async fn add_mode(&self, prompt: &str, mode: Mode) -> Task {
+        self.add_new(&tasks::New { session_mode: Some(mode), ..self.ask(prompt) })
+            .await
+            .unwrap()
+            .task
+    }
+
+    pub async fn add_new(&self, new: &tasks::New<'_>) -> Result<tasks::Added, tasks::Error> {
+        let mut tx = self.pool.begin().await.unwrap();
+        let added = tasks::add(&mut tx, &limits(), new, noon()).await?;
+        tx.commit().await.unwrap();
+        Ok(added)
+    }
+
+    pub fn lease(&self) -> i64 {
+        self.leases.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Resolves the session of a task and begins its turn, in one transaction as a worker does.
+    pub async fn begin(&self, task: &Task, lease: i64, now: Now) -> (Resolved, Begun) {
+        self.try_begin(task, lease, now, Amount::ZERO).await.unwrap()
+    }
+
+    pub async fn try_begin(
+        &self,
+        task: &Task,
+        lease: i64,
+        now: Now,
+        reserve: Amount,
+    ) -> Result<(Resolved, Begun), turns::Error> {
+        let mut tx = self.pool.begin().await.unwrap();
+        let resolved = resolve(
+            &mut tx,
+            &opening(task, now),
+            &wanted(task, now),
+            lease,
+            now.inherit_max_weight,
+        )
+        .await?;
+        let mut new = Vec::new();
+        if resolved.interrupted {
+            new.push(message(Uuid::new_v4(), Role::Notice, "The last turn was cut off."));
+        }
+        new.push(message(task.id, Role::User, &task.prompt));
+        let begin = Begin {
+            session: &resolved.session,
+            task_id: task.id,
+            job_id: task.job_id,
+            lease,
+            attempt: 1,
+            reserve,
+            messages: &new,
+            now: now.at,
+        };
+        let begun = turns::begin(&mut tx, &begin).await?;
+        tx.commit().await.unwrap();
+        Ok((resolved, begun))
+    }
+
+    pub async fn commit(&self, begun: &Begun, answer: &str, now: Now) -> Result<(), turns::Error> {
+        let messages = [message(Uuid::new_v4(), Role::Assistant, answer)];
+        let calls = [call(begun, None)];
+        let ending = Ending { turn: begun, calls: &calls, messages: &messages, now: now.at };
+        let mut tx = self.pool.begin().await.unwrap();
+        turns::commit(&mut tx, &ending, &done(answer, now)).await?;
+        tx.commit().await.unwrap();
+        Ok(())
+    }
+
+    /// A whole turn of a new task.
+    pub async fn turn(&self, prompt: &str, now: Now) -> Resolved {
+        let task = self.add(prompt).await;
+        let (resolved, begun) = self.begin(&task, self.lease(), now).await;
+        self.commit(&begun, &format!("Answer to: {prompt}"), now).await.unwrap();
+        resolved
+    }
+
+    pub async fn task(&self, id: Uuid) -> Task {
+        tasks::get(&self.pool, id).await.unwrap()
+    }
+
+    pub async fn session(&self, id: Uuid) -> sessions::Session {
+        sessions::get(&self.pool, id).await.unwrap()
+    }
+
+    pub async fn sessions(&self) -> Vec<sessions::Session> {
+        sessions::list(&self.pool, sessions::Filter::default(), Default::default()).await.unwrap()
+    }
+
+    /// The transcript as `role: text`.
+    pub async fn transcript(&self, session_id: Uuid) -> Vec<String> {
+        let stored = messages::list(&self.pool, session_id, messages::Span::all()).await.unwrap();
+        let line = |stored: &messages::Stored| {
+            format!("{:?}: {}", stored.message.role, stored.message.text)
+        };
+        stored.iter().map(line).collect()
+    }
+}
+
+pub fn shipped() -> Config {
+    Config { folder: "does/not/exist".into(), skills_folder: "does/not/exist".into() }
+}
+
+pub fn limits() -> tasks::Config {
+    tasks::Config { max_prompt_bytes: 1000 }
+}
+
+pub fn opening(task: &Task, now: Now) -> Opening<'_> {
+    Opening {
+        campaign_id: task.campaign_id,
+        agent: &task.agent,
+        instance: &task.instance,
+        provider: now.provider,
+        model: now.model,
+        prompt_hash: now.prompt_hash,
+        task_id: task.id,
+        fence_seed: [7; 32],
+        expires_at: now.at + TimeDelta::days(7),
+        now: now.at,
+    }
+}
+
+pub fn wanted(task: &Task, now: Now) -> Wanted<'static> {
+    Wanted {
+        task_id: task.id,
+        mode: task.session_mode,
+        provider: now.provider,
+        model: now.model,
+        prompt_hash: now.prompt_hash,
+        rotate_at_tokens: now.rotate_at_tokens,
+        now: now.at,
+    }
+}
+
+/// A message measured by the module that measures them in the service.
+pub fn message(id: Uuid, role: Role, text: &str) -> messages::New {
+    let tool_call_id = (role == Role::Tool).then(|| "call-1".to_owned());
+    let plain = Message {
+        role,
+        text: text.to_owned(),
+        tool_calls: Vec::new(),
+        tool_call_id,
+        tool_name: None,
+    };
+    measured(id, plain)
+}
+
+pub fn measured(id: Uuid, message: Message) -> messages::New {
+    let entry = context::Entry::new(id, 0, messages::storable(message));
+    messages::New {
+        id,
+        weight: i64::try_from(entry.weight.millitokens()).unwrap(),
+        digest: *entry.digest.as_bytes(),
+        message: entry.message,
+        partial: false,
+    }
+}
+
+pub fn call<'a>(begun: &Begun, provider_message_id: Option<&'a str>) -> usage::Call<'a> {
+    usage::Call {
+        campaign_id: begun.campaign_id,
+        task_id: Some(begun.task_id),
+        session_id: Some(begun.session_id),
+        turn: Some(begun.turn),
+        agent: "copywriter",
+        provider: "sim",
+        model: "sim-1",
+        purpose: usage::Purpose::Turn,
+        outcome: usage::Outcome::Done,
+        provider_message_id,
+        tokens: usage::Tokens { input: Some(30), output: Some(10), ..usage::Tokens::default() },
+        cost_micros: 500,
+        price: None,
+        first_byte_ms: Some(1),
+        total_ms: Some(2),
+        called_at: noon(),
+    }
+}
+
+pub fn done(result: &str, now: Now) -> Done<'_> {
+    Done {
+        result,
+        context_tokens: Some(40),
+        external_session_id: None,
+        board_cursor: None,
+        expires_at: now.at + TimeDelta::days(7),
+        calibration: None,
+        checkpoint: None,
+        flags: &[],
+    }
+}
