@@ -44,7 +44,9 @@ impl Layers {
         let mut layers = Self { defaults: defaults.clone(), values: BTreeMap::new() };
         // No value of its own, so it shows in no list of keys unless a test sets it.
         #[cfg(feature = "test-fakes")]
-        layers.defaults.insert("queue.crash_at".to_owned(), string(""));
+        for key in ["queue.crash_at", "worker.crash_turns_at", "worker.fail_turns_at"] {
+            layers.defaults.insert(key.to_owned(), string(""));
+        }
         layers.add(defaults.into_iter().map(|(k, v)| (k, v, Origin::Default)), problems);
         let file = flags.file.clone();
         if let Some(path) = file.or_else(|| environment.get(FILE_VARIABLE).map(Into::into)) {
@@ -140,7 +142,9 @@ impl Layers {
         }
     }
 
+    /// Of `a.b[0].c`: where the whole list came from.
     pub(super) fn origin(&self, key: &str) -> String {
+        let key = key.split('[').next().unwrap_or(key);
         self.values.get(key).map(|(_, origin)| origin.to_string()).unwrap_or_default()
     }
 

@@ -37,6 +37,9 @@ pub struct Config {
     pub agents: crate::domain::agents::Config,
     pub sessions: crate::domain::sessions::Config,
     pub tasks: crate::domain::tasks::Config,
+    pub ollama: crate::providers::ollama::Config,
+    pub sim: crate::providers::sim::Config,
+    pub prices: crate::domain::prices::Config,
     pub http: crate::http::Config,
     pub log: crate::telemetry::Config,
     pub shutdown: crate::shutdown::Config,
@@ -79,6 +82,9 @@ impl Config {
         let agents = layers.section("agents", problems);
         let sessions = layers.section("sessions", problems);
         let tasks = layers.section("tasks", problems);
+        let ollama = layers.section("ollama", problems);
+        let sim = layers.section("sim", problems);
+        let prices = layers.section("prices", problems);
         let http = layers.section("http", problems);
         let log = layers.section("log", problems);
         let shutdown = layers.section("shutdown", problems);
@@ -93,6 +99,9 @@ impl Config {
             agents: agents?,
             sessions: sessions?,
             tasks: tasks?,
+            ollama: ollama?,
+            sim: sim?,
+            prices: prices?,
             http: http?,
             log: log?,
             shutdown: shutdown?,
@@ -111,6 +120,9 @@ impl Config {
         self.agents.check(checks);
         self.sessions.check(checks);
         self.tasks.check(checks);
+        check_provider("ollama", self.ollama.check(), checks);
+        check_provider("sim", self.sim.check(), checks);
+        self.prices.check(checks);
         self.http.check(checks);
         self.log.check(checks);
         self.shutdown.check(checks);
@@ -131,5 +143,16 @@ impl Config {
                 format!("{} of at most {request}, or {} of at least {acquire}", keys[0], keys[1]);
             checks.fail_pair(keys, message, fix);
         }
+    }
+}
+
+/// Providers know nothing of the configuration, and name keys within their own section.
+fn check_provider(
+    section: &str,
+    problems: Vec<crate::providers::Problem>,
+    checks: &mut Checks<'_>,
+) {
+    for problem in problems {
+        checks.fail(&format!("{section}.{}", problem.key), problem.message, problem.fix);
     }
 }

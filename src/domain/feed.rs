@@ -41,6 +41,12 @@ pub enum Kind {
     TurnDone,
     TurnFailed,
     TurnInterrupted,
+    /// Put off: tried again later without using up an attempt.
+    TurnSnoozed,
+    /// More of the answer has arrived.
+    TurnProgress,
+    /// A task that ended without a turn of its own.
+    TaskFailed,
     SessionOpened,
     SessionRebuilt,
     SessionCompacted,
@@ -91,6 +97,9 @@ impl Kind {
             Self::TurnDone => "turn.done",
             Self::TurnFailed => "turn.failed",
             Self::TurnInterrupted => "turn.interrupted",
+            Self::TurnSnoozed => "turn.snoozed",
+            Self::TurnProgress => "turn.progress",
+            Self::TaskFailed => "task.failed",
             Self::SessionOpened => "session.opened",
             Self::SessionRebuilt => "session.rebuilt",
             Self::SessionCompacted => "session.compacted",

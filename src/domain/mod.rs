@@ -17,6 +17,7 @@ pub mod ids;
 pub mod installation;
 pub mod manifests;
 pub mod messages;
+pub mod prices;
 pub mod sessions;
 pub mod tasks;
 pub mod text;

@@ -10,6 +10,7 @@
 pub mod ollama;
 pub mod sim;
 
+mod available;
 mod error;
 mod events;
 mod outcome;
@@ -22,6 +23,7 @@ use std::pin::Pin;
 use tokio_util::sync::CancellationToken;
 
 pub use self::{
+    available::Available,
     error::{Class, Error, Rebuild, Scope},
     events::{Event, EventSink, Status},
     outcome::{Durations, Outcome, StopReason, Usage},

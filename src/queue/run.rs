@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     crash_points::{CrashPoint, CrashPoints},
     ends::{self, Death, Ending},
-    job::{End, JobError, Policy, Until},
+    job::{Backoff, End, JobError, Policy, Until},
 };
 
 /// One run of a job: its identity, its fence, and the token that stops it.
@@ -216,6 +216,37 @@ impl Run {
             &Ending::Fail { death: Death::Failed, hold_lane, error: error.to_owned() },
         )
         .await
+    }
+
+    /// As [`commit`](Self::commit), but an attempt has failed and the job comes again: after `wait`, or after the
+    /// `backoff` of its kind. For attempts that are not the last; the caller compares [`attempt`](Self::attempt) with
+    /// [`max_attempts`](Self::max_attempts), because only it knows what else ends with the last one.
+    pub async fn commit_retry(
+        &self,
+        tx: Transaction<'static, Postgres>,
+        backoff: Backoff,
+        wait: Option<Duration>,
+        error: &str,
+    ) -> Result<End, CommitError> {
+        let asked_secs = wait.map(|wait| wait.as_secs_f64());
+        let error = error.to_owned();
+        self.commit_as(tx, &Ending::Retry { cause: "error", error, backoff, asked_secs }).await
+    }
+
+    /// As [`commit`](Self::commit), but the job ends as cancelled.
+    pub async fn commit_cancelled(
+        &self,
+        tx: Transaction<'static, Postgres>,
+    ) -> Result<End, CommitError> {
+        self.commit_as(tx, &Ending::Cancelled { error: None }).await
+    }
+
+    /// As [`commit`](Self::commit), but the job is given back to whoever comes next, and no attempt is burned.
+    pub async fn commit_given_back(
+        &self,
+        tx: Transaction<'static, Postgres>,
+    ) -> Result<End, CommitError> {
+        self.commit_as(tx, &Ending::GivenBack).await
     }
 
     async fn commit_as(

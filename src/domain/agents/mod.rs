@@ -32,6 +32,9 @@ const NAME_MAX_BYTES: usize = 64;
 pub struct Config {
     pub folder: std::path::PathBuf,
     pub skills_folder: std::path::PathBuf,
+    /// Of agents whose files name none.
+    pub provider: Provider,
+    pub model: String,
 }
 
 impl Config {
@@ -46,6 +49,9 @@ impl Config {
                     "a folder; one that does not exist means the agents that come with Dalsegno",
                 );
             }
+        }
+        if self.model.trim().is_empty() {
+            checks.fail("agents.model", "is empty", "a model that agents.provider has");
         }
     }
 }

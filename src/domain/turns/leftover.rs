@@ -6,6 +6,7 @@ use sqlx::PgConnection;
 use crate::domain::{
     Amount, Failed, campaigns,
     sessions::{self, Live},
+    tasks::Task,
 };
 
 /// Said of a turn that nobody ended.
@@ -50,4 +51,26 @@ pub async fn interrupt_leftover(
         campaigns::settle(&mut *conn, session.campaign_id, reserved, Amount::ZERO).await?;
     }
     Ok(())
+}
+
+/// As [`interrupt_leftover`], for a task that is about to end without another turn. Does nothing if the conversation is
+/// not in a turn of this task.
+pub async fn interrupt_lost(
+    conn: &mut PgConnection,
+    task: &Task,
+    now: DateTime<Utc>,
+) -> Result<(), sessions::Error> {
+    let Some(session_id) = task.session_id else { return Ok(()) };
+    let session = sessions::lock(&mut *conn, session_id).await?;
+    let running = sqlx::query_scalar!(
+        r#"select exists (select from dalsegno.turns where session_id = $1 and number = $2 and task_id = $3 and state = 'running')
+               as "running!""#,
+        session_id,
+        session.turn_count,
+        task.id,
+    )
+    .fetch_one(&mut *conn)
+    .await
+    .map_err(Failed::to("look for the turn that a lost worker left"))?;
+    if running { interrupt_leftover(conn, &session, now).await } else { Ok(()) }
 }

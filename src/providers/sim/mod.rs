@@ -58,6 +58,11 @@ impl Sim {
         Ok(Self { script: Script::new(&config)?, config })
     }
 
+    /// The same for every model.
+    pub fn window_tokens(&self) -> u32 {
+        self.config.window_tokens
+    }
+
     async fn call(
         &self,
         request: &Request,

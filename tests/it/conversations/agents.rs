@@ -7,7 +7,7 @@ use dalsegno::domain::{
     sessions::resolve::Mode,
 };
 
-use super::shipped;
+use super::{files, shipped};
 
 struct Folder(tempfile::TempDir);
 
@@ -28,7 +28,7 @@ impl Folder {
     }
 
     fn config(&self) -> Config {
-        Config { folder: self.0.path().join("agents"), skills_folder: self.0.path().join("skills") }
+        files(self.0.path().join("agents"), self.0.path().join("skills"))
     }
 
     fn problems(&self) -> Vec<Problem> {
@@ -44,7 +44,7 @@ fn agent(extra: &str) -> String {
 fn what_comes_with_the_service_is_sound_in_both_places() {
     let built_in = Catalogue::load(&shipped()).unwrap();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("config");
-    let config = Config { folder: root.join("agents"), skills_folder: root.join("skills") };
+    let config = files(root.join("agents"), root.join("skills"));
     let on_disk = Catalogue::load(&config).unwrap();
     let hashes = |catalogue: &Catalogue| {
         catalogue.agents().map(|a| (a.name.clone(), a.prompt_hash.clone())).collect::<Vec<_>>()

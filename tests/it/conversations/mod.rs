@@ -12,4 +12,6 @@ mod tasks;
 mod turns;
 mod world;
 
-use self::world::{Now, World, call, done, limits, measured, message, opening, shipped, wanted};
+use self::world::{
+    Now, World, call, done, files, limits, measured, message, opening, shipped, wanted,
+};

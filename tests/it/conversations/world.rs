@@ -1,13 +1,16 @@
 //! A campaign to try things in, in the words of a worker.
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::{
+    path::PathBuf,
+    sync::atomic::{AtomicI64, Ordering},
+};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use dalsegno::{
     context,
     domain::{
         Amount,
-        agents::{Agent, Catalogue, Config},
+        agents::{Agent, Catalogue, Config, Provider},
         amount::Limit,
         campaigns::{self, Campaign},
         messages,
@@ -201,7 +204,17 @@ impl World {
 }
 
 pub fn shipped() -> Config {
-    Config { folder: "does/not/exist".into(), skills_folder: "does/not/exist".into() }
+    files("does/not/exist", "does/not/exist")
+}
+
+/// The files of these folders, by default on the simulation.
+pub fn files(folder: impl Into<PathBuf>, skills_folder: impl Into<PathBuf>) -> Config {
+    Config {
+        folder: folder.into(),
+        skills_folder: skills_folder.into(),
+        provider: Provider::Sim,
+        model: "sim-1".to_owned(),
+    }
 }
 
 pub fn limits() -> tasks::Config {

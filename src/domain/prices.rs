@@ -1,0 +1,129 @@
+//! What calls cost: a list in the configuration, from which each call gets its cost when it is written down.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Amount, usage::Tokens};
+use crate::config::Checks;
+
+const MILLION: i128 = 1_000_000;
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    pub models: Vec<Price>,
+}
+
+/// In millionths of the currency per million tokens.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    pub provider: String,
+    pub model: String,
+    pub input: i64,
+    pub output: i64,
+    /// `None`: as input.
+    #[serde(default)]
+    pub cache_read: Option<i64>,
+    #[serde(default)]
+    pub cache_creation: Option<i64>,
+}
+
+impl Config {
+    pub fn check(&self, checks: &mut Checks<'_>) {
+        for (at, price) in self.models.iter().enumerate() {
+            let counts =
+                [Some(price.input), Some(price.output), price.cache_read, price.cache_creation];
+            if counts.into_iter().flatten().any(|count| count < 0) {
+                checks.fail(
+                    "prices.models",
+                    format!("has a negative price in entry {at}"),
+                    "0 or more",
+                );
+            }
+            let same =
+                |other: &Price| other.provider == price.provider && other.model == price.model;
+            if self.models[..at].iter().any(same) {
+                let message = format!("names {} of {} twice", price.model, price.provider);
+                checks.fail("prices.models", message, "one price for each model");
+            }
+        }
+    }
+
+    /// `None`: it costs nothing.
+    pub fn of(&self, provider: &str, model: &str) -> Option<&Price> {
+        self.models.iter().find(|price| price.provider == provider && price.model == model)
+    }
+}
+
+impl Price {
+    /// What these tokens cost, rounded up; unknown counts cost nothing, because nobody can say how many there were.
+    pub fn cost_micros(&self, tokens: Tokens) -> i64 {
+        let parts = [
+            (tokens.input, self.input),
+            (tokens.output, self.output),
+            (tokens.cache_read, self.cache_read.unwrap_or(self.input)),
+            (tokens.cache_creation, self.cache_creation.unwrap_or(self.input)),
+        ];
+        let sum: i128 = parts
+            .into_iter()
+            .map(|(n, price)| i128::from(n.unwrap_or(0)) * i128::from(price))
+            .sum();
+        i64::try_from((sum + MILLION - 1) / MILLION).unwrap_or(i64::MAX)
+    }
+
+    /// The most that a call of these sizes costs.
+    pub fn ceiling(price: Option<&Self>, prompt_tokens: i64, answer_tokens: i64) -> Amount {
+        let dearest = |price: &Self| {
+            let input = [Some(price.input), price.cache_read, price.cache_creation];
+            let input = input.into_iter().flatten().max().unwrap_or(0);
+            Self { input, ..price.clone() }
+        };
+        let tokens =
+            Tokens { input: Some(prompt_tokens), output: Some(answer_tokens), ..Tokens::default() };
+        Amount {
+            micros: price.map_or(0, |price| dearest(price).cost_micros(tokens)),
+            tokens: prompt_tokens.saturating_add(answer_tokens),
+        }
+    }
+
+    /// As the ledger keeps it.
+    pub fn frozen(&self) -> Value {
+        serde_json::json!(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn price() -> Price {
+        Price {
+            provider: "ollama".to_owned(),
+            model: "m".to_owned(),
+            input: 1_000_000,
+            output: 5_000_000,
+            cache_read: Some(100_000),
+            cache_creation: None,
+        }
+    }
+
+    #[test]
+    fn each_kind_of_token_has_its_price_and_fractions_are_rounded_up() {
+        let tokens = Tokens {
+            input: Some(10),
+            output: Some(2),
+            cache_read: Some(1),
+            cache_creation: Some(3),
+        };
+        assert_eq!(price().cost_micros(tokens), 10 + 10 + 1 + 3);
+        assert_eq!(price().cost_micros(Tokens::default()), 0);
+    }
+
+    #[test]
+    fn what_is_set_aside_is_enough_whatever_comes_from_a_cache() {
+        let dear = Price { cache_creation: Some(2_000_000), ..price() };
+        assert_eq!(Price::ceiling(Some(&dear), 10, 2), Amount { micros: 30, tokens: 12 });
+        assert_eq!(Price::ceiling(None, 10, 2), Amount { micros: 0, tokens: 12 });
+    }
+}
