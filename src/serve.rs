@@ -13,6 +13,7 @@ use crate::{
     config::Config,
     db::{self, Database, MigrationState, Use},
     http::{self, Front},
+    jobs::{self, Services},
     shutdown::Shutdown,
     telemetry::Telemetry,
     worker::{self, Pool},
@@ -39,6 +40,8 @@ pub enum Error {
     Http(#[from] http::Error),
     #[error(transparent)]
     Worker(#[from] worker::Error),
+    #[error(transparent)]
+    Services(#[from] jobs::Error),
     #[error(
         "running work did not stop within {waited_secs} s and was dropped; its leases run out by themselves"
     )]
@@ -54,6 +57,8 @@ pub async fn serve(
     shutdown: Shutdown,
     announce: impl FnOnce(&Ready),
 ) -> Result<(), Error> {
+    // Before anything is opened: a service that cannot do its work does not start.
+    let services = Services::build(&config, Arc::new(SystemClock))?;
     let listener = http::bind(&config.http).await?;
     let address = format!("http://{}", listener.local_addr().map_err(Error::Address)?);
     tracing::info!(address, "listening");
@@ -62,7 +67,7 @@ pub async fn serve(
     let mut database = None;
     let all = Box::pin(async {
         let served = http::run(&config.http, front.clone(), listener);
-        let worked = run(&config, &front, address, &mut database, announce);
+        let worked = run(&config, &services, &front, address, &mut database, announce);
         let (served, worked) =
             tokio::join!(ends_all(&shutdown, served), ends_all(&shutdown, worked));
         worked?;
@@ -86,6 +91,7 @@ pub async fn serve(
 /// Opens and prepares the database, then works on it. The caller closes it, once nothing uses it any more.
 async fn run(
     config: &Arc<Config>,
+    services: &Arc<Services>,
     front: &Front,
     address: String,
     database: &mut Option<Database>,
@@ -99,7 +105,7 @@ async fn run(
     let app = App {
         config: config.clone(),
         pool: database.pool.clone(),
-        clock: Arc::new(SystemClock),
+        clock: services.clock.clone(),
         metrics: front.metrics.clone(),
         shutdown: shutdown.clone(),
     };
@@ -108,7 +114,7 @@ async fn run(
     tracing::info!(address = ready.address, database = ready.database, "ready");
     announce(&ready);
     let [turns, upkeep] = [Pool::Turns, Pool::Upkeep]
-        .map(|pool| worker::work(&app.config, &app.pool, shutdown.clone(), pool))
+        .map(|pool| worker::work(&app.config, services.clone(), &app.pool, shutdown.clone(), pool))
         .map(|work| ends_all(shutdown, work));
     let (turns, upkeep) = tokio::join!(turns, upkeep);
     turns?;

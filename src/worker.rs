@@ -2,13 +2,16 @@
 //!
 //! A process joins a database that a service has prepared, and works until it is told to stop.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 use sqlx::PgPool;
 
 use crate::{
+    clock::SystemClock,
     config::{self, Checks},
     db::{self, Database, Use},
-    jobs,
+    jobs::{self, Services},
     queue::{self, Identity},
     shutdown::Shutdown,
 };
@@ -18,6 +21,14 @@ use crate::{
 pub struct Config {
     pub turns_slots: u32,
     pub upkeep_slots: u32,
+    /// Where a test wants this process to die.
+    #[cfg(feature = "test-fakes")]
+    #[serde(default)]
+    pub crash_turns_at: Option<jobs::CrashPoint>,
+    /// Where a test wants a turn to fail, once.
+    #[cfg(feature = "test-fakes")]
+    #[serde(default)]
+    pub fail_turns_at: Option<jobs::CrashPoint>,
 }
 
 /// Which jobs a process runs. Two pools, because they fail and scale apart: turns take minutes and drain
@@ -32,6 +43,8 @@ pub enum Pool {
 pub enum Error {
     #[error(transparent)]
     Database(#[from] db::Error),
+    #[error(transparent)]
+    Services(#[from] jobs::Error),
     #[error(
         "running work did not stop within {waited_secs} s and was dropped; its leases run out by themselves"
     )]
@@ -42,12 +55,14 @@ pub enum Error {
 
 /// A process of its own: opens the database, works until the shutdown, closes it.
 pub async fn run(config: &config::Config, shutdown: Shutdown, pool: Pool) -> Result<(), Error> {
+    // First of all: a process that cannot do its work should not keep anybody waiting for its database.
+    let services = Services::build(config, Arc::new(SystemClock))?;
     let opened = Database::open(&config.database, Use::Join, &shutdown.soft).await;
     let database = match opened {
         Err(db::Error::Stopped) => return Ok(()),
         opened => opened?,
     };
-    let worked = work_on(config, &database, shutdown, pool).await;
+    let worked = work_on(config, services, &database, shutdown, pool).await;
     let closed = database.close().await;
     tracing::info!(pool = pool.name(), "worker stopped");
     worked?;
@@ -57,6 +72,7 @@ pub async fn run(config: &config::Config, shutdown: Shutdown, pool: Pool) -> Res
 /// One pool on an open database, until the shutdown and the last end.
 pub async fn work(
     config: &config::Config,
+    services: Arc<Services>,
     database: &PgPool,
     shutdown: Shutdown,
     pool: Pool,
@@ -67,13 +83,14 @@ pub async fn work(
         drain_timeout_secs: config.shutdown.drain_timeout_secs,
         ..config.queue.clone()
     };
-    queue::run_worker(settings, identity(), jobs::registry(), database.clone(), shutdown)
+    queue::run_worker(settings, identity(), jobs::registry(services), database.clone(), shutdown)
         .await
         .map_err(|source| Error::Work { pool: pool.name(), source })
 }
 
 async fn work_on(
     config: &config::Config,
+    services: Arc<Services>,
     database: &Database,
     shutdown: Shutdown,
     pool: Pool,
@@ -81,7 +98,7 @@ async fn work_on(
     db::require_supported_version(&database.pool).await?;
     tracing::info!(pool = pool.name(), database = database.describe(), "worker ready");
     let (stop, stop_timeout) = (shutdown.clone(), config.shutdown.stop_timeout());
-    let worked = work(config, &database.pool, shutdown, pool);
+    let worked = work(config, services, &database.pool, shutdown, pool);
     let ended = stop.until_stop_timeout(stop_timeout, worked).await;
     ended.ok_or(Error::StopTimeout { waited_secs: stop_timeout.as_secs() })?
 }

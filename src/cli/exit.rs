@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 
-use crate::{config::Problems, db, http, queue, serve, telemetry, worker};
+use crate::{config::Problems, db, http, jobs, queue, serve, telemetry, worker};
 
 pub(super) const HELP: &str = "Exit codes: 0 ok, 1 failed, 2 usage or configuration, 3 not found, \
 4 authentication, 5 conflict, 6 wait timed out, 7 unavailable (try again), 8 doctor found problems, \
@@ -87,6 +87,7 @@ impl From<serve::Error> for Failure {
         match error {
             serve::Error::Database(error) => error.into(),
             serve::Error::Worker(error) => error.into(),
+            serve::Error::Services(error) => error.into(),
             serve::Error::Http(error @ http::Error::InUse { .. }) => {
                 Self::new(Exit::Conflict, error.into())
             }
@@ -116,6 +117,16 @@ impl From<worker::Error> for Failure {
     fn from(error: worker::Error) -> Self {
         match error {
             worker::Error::Database(error) => error.into(),
+            worker::Error::Services(error) => error.into(),
+            error => Self::failed(error.into()),
+        }
+    }
+}
+
+impl From<jobs::Error> for Failure {
+    fn from(error: jobs::Error) -> Self {
+        match error {
+            jobs::Error::Agents(_) => Self::new(Exit::Usage, error.into()),
             error => Self::failed(error.into()),
         }
     }

@@ -1,15 +1,27 @@
 //! One handler per kind of job, and the one list of them.
 
+mod calibrations;
 mod ping;
+mod run_turn;
+mod services;
 #[cfg(feature = "test-fakes")]
 pub mod trial;
+mod view;
 
-pub use self::ping::Ping;
+use std::sync::Arc;
+
+#[cfg(feature = "test-fakes")]
+pub use self::run_turn::CrashPoint;
+pub use self::{
+    calibrations::Calibrations,
+    ping::Ping,
+    services::{Error, Services},
+};
 use crate::queue::Registry;
 
 /// Every kind that the workers of this service know.
-pub fn registry() -> Registry<()> {
-    let registry = Registry::new(()).with(ping::run);
+pub fn registry(services: Arc<Services>) -> Registry<Arc<Services>> {
+    let registry = Registry::new(services).with(ping::run).with(run_turn::run);
     #[cfg(feature = "test-fakes")]
     let registry = trial::register(registry);
     registry

@@ -1,7 +1,10 @@
 //! A job that does nothing but end: whoever sees it gone knows that the queue works from end to end.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
+use super::Services;
 use crate::queue::{End, HandlerResult, Job, Policy, Run};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -15,6 +18,6 @@ impl Job for Ping {
     }
 }
 
-pub(super) async fn run(_: Ping, _: Run, (): ()) -> HandlerResult {
+pub(super) async fn run(_: Ping, _: Run, _: Arc<Services>) -> HandlerResult {
     Ok(End::Done)
 }

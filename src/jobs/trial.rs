@@ -4,12 +4,13 @@
 //! evidence of what was really done: `trial.starts` has a row per run, whatever became of it; `trial.effects` has a row
 //! per effect; `trial.refusals` has one per commit that the fence refused.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use sqlx::{PgPool, Postgres, Transaction};
 use tokio::time::sleep;
 
+use super::Services;
 use crate::queue::{
     Backoff, CommitError, End, HandlerResult, Job, JobError, Policy, Registry, Run, Until,
 };
@@ -89,11 +90,11 @@ impl Job for Sleep {
 }
 
 /// Adds the kinds of this file.
-pub(super) fn register(registry: Registry<()>) -> Registry<()> {
+pub(super) fn register(registry: Registry<Arc<Services>>) -> Registry<Arc<Services>> {
     registry
-        .with::<Note, _, _>(|note, run, ()| take_note(note, run))
-        .with::<Abort, _, _>(|_: Abort, run, ()| abort(run))
-        .with::<Sleep, _, _>(|_: Sleep, run, ()| sleep_until_stopped(run))
+        .with::<Note, _, _>(|note, run, _| take_note(note, run))
+        .with::<Abort, _, _>(|_: Abort, run, _| abort(run))
+        .with::<Sleep, _, _>(|_: Sleep, run, _| sleep_until_stopped(run))
 }
 
 async fn take_note(note: Note, run: Run) -> HandlerResult {

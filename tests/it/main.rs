@@ -24,3 +24,4 @@ mod queue_sql;
 mod service;
 mod shared_cluster;
 mod tidy;
+mod turns;

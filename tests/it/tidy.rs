@@ -16,6 +16,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "db",
             "doctor",
             "http",
+            "jobs",
             "queue",
             "serve",
             "shutdown",
@@ -25,23 +26,23 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     ("clock", &[]),
     // Section structs live beside their component: `config` only puts them together.
-    ("config", &["db", "domain", "http", "queue", "shutdown", "telemetry", "worker"]),
+    ("config", &["db", "domain", "http", "providers", "queue", "shutdown", "telemetry", "worker"]),
     // Pure: no IO, no clock, no database.
     ("context", &["transcript"]),
     ("db", &["config"]),
     ("doctor", &["clock", "config", "db", "domain", "queue"]),
     ("domain", &["config", "db", "queue", "transcript"]),
     ("http", &["app", "config", "db", "shutdown"]),
-    ("jobs", &["queue"]),
+    ("jobs", &["clock", "config", "context", "domain", "providers", "queue", "transcript"]),
     ("main", &["cli"]),
     ("providers", &["transcript"]),
     // The queue knows nothing of the domain: it could be a crate of its own.
     ("queue", &["config", "shutdown"]),
-    ("serve", &["app", "clock", "config", "db", "http", "shutdown", "telemetry", "worker"]),
+    ("serve", &["app", "clock", "config", "db", "http", "jobs", "shutdown", "telemetry", "worker"]),
     ("shutdown", &["config"]),
     ("telemetry", &["config"]),
     ("transcript", &[]),
-    ("worker", &["config", "db", "jobs", "queue", "shutdown"]),
+    ("worker", &["clock", "config", "db", "jobs", "queue", "shutdown"]),
 ];
 
 const MAX_LINES: usize = 600;

@@ -1,0 +1,68 @@
+//! Named places of a turn where a test may kill the process or have the step fail.
+//!
+//! `DALSEGNO_WORKER__CRASH_TURNS_AT` aborts as `kill -9` would; `DALSEGNO_WORKER__FAIL_TURNS_AT` fails once per process,
+//! as a database that goes away would. Without the feature `test-fakes` nothing of this exists.
+
+#[cfg(feature = "test-fakes")]
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A place between two steps of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "test-fakes", derive(serde::Deserialize))]
+#[cfg_attr(feature = "test-fakes", serde(rename_all = "snake_case"))]
+pub enum CrashPoint {
+    /// Task, agent and campaign are read; nothing is written.
+    BeforeResolve,
+    /// The session is found or opened, in a transaction that is not committed.
+    AfterResolve,
+    /// Everything is written that comes before the call; not committed.
+    BeforeBeginCommit,
+    /// The turn has begun; nobody was called.
+    AfterBegin,
+    /// The answer is there; nothing of it is written.
+    AfterCall,
+    /// Everything is written but the end of the job; not committed.
+    BeforeJobEnd,
+}
+
+#[derive(Debug, Default)]
+pub struct CrashPoints {
+    #[cfg(feature = "test-fakes")]
+    crash_at: Option<CrashPoint>,
+    #[cfg(feature = "test-fakes")]
+    fail_at: Option<CrashPoint>,
+    #[cfg(feature = "test-fakes")]
+    failed: AtomicBool,
+}
+
+/// A step was told to fail.
+#[derive(Debug, thiserror::Error)]
+#[error("the step failed as it was told to")]
+pub struct ToldToFail;
+
+impl CrashPoints {
+    /// Arms up to one place of each kind.
+    #[cfg(feature = "test-fakes")]
+    pub fn armed(crash_at: Option<CrashPoint>, fail_at: Option<CrashPoint>) -> Self {
+        Self { crash_at, fail_at, failed: AtomicBool::new(false) }
+    }
+
+    /// Dies or fails here, if this place is armed.
+    #[cfg(feature = "test-fakes")]
+    pub fn pass(&self, here: CrashPoint) -> Result<(), ToldToFail> {
+        if self.crash_at == Some(here) {
+            std::process::abort();
+        }
+        if self.fail_at == Some(here) && !self.failed.swap(true, Ordering::Relaxed) {
+            return Err(ToldToFail);
+        }
+        Ok(())
+    }
+
+    /// Does nothing in a build without test fakes.
+    #[cfg(not(feature = "test-fakes"))]
+    #[inline(always)]
+    pub fn pass(&self, _here: CrashPoint) -> Result<(), ToldToFail> {
+        Ok(())
+    }
+}

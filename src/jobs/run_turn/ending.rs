@@ -1,0 +1,281 @@
+//! Transaction B: everything that a turn leaves behind, and the end of its job, as one commit.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use sqlx::PgConnection;
+use tokio::time::sleep;
+
+use super::{
+    CrashPoint, Error, assignment::Assignment, begin::Opened, call::Called, ledger, notices,
+    settle::Fate,
+};
+use crate::{
+    context::{Calibration, Checkpoint},
+    domain::{
+        feed, ids, manifests, messages,
+        tasks::RunTurn,
+        text,
+        turns::{self, Done, Ending, Failure},
+        usage,
+    },
+    jobs::{Services, view::measured},
+    providers::{Class, Outcome, StopReason},
+    queue::{End, Job as _, Run, Until},
+    transcript::Role,
+};
+
+/// A turn between its call and its end.
+pub(super) struct Turn<'a> {
+    pub(super) run: &'a Run,
+    pub(super) services: &'a Services,
+    pub(super) assignment: &'a Assignment<'a>,
+    pub(super) opened: &'a Opened,
+    pub(super) called: &'a Called,
+}
+
+/// What the answer teaches about the model's tokeniser.
+struct Learnt {
+    calibration: Calibration,
+    calibration_json: Option<Value>,
+    checkpoint_json: Option<Value>,
+    flags: Vec<String>,
+}
+
+/// An answer that the database did not take is offered again: the model has been paid for it.
+const N_TRIES: u32 = 3;
+const BETWEEN_TRIES: Duration = Duration::from_millis(250);
+
+const INTERRUPTED_BY_DRAIN: &str = "the worker was stopped while the turn ran";
+const INTERRUPTED_BY_CANCEL: &str = "the task was cancelled while the turn ran";
+
+impl Turn<'_> {
+    /// `None`: the turn has ended, and its job goes on in this run.
+    pub(super) async fn end(&self, fate: &Fate) -> Result<Option<End>, Error> {
+        let new = self.messages(fate);
+        let learnt = self.learnt();
+        let mut n_tries = 1;
+        loop {
+            match self.try_end(fate, &new, &learnt).await {
+                Err(error) if n_tries < N_TRIES && error.is_worth_another_try(self.run) => {
+                    tracing::warn!(%error, "the end of a turn was not written; it is tried again");
+                    n_tries += 1;
+                    sleep(BETWEEN_TRIES).await;
+                }
+                ended => return ended,
+            }
+        }
+    }
+
+    async fn try_end(
+        &self,
+        fate: &Fate,
+        new: &[messages::New],
+        learnt: &Learnt,
+    ) -> Result<Option<End>, Error> {
+        let mut tx = self.run.pool().begin().await.map_err(Error::undone)?;
+        if let Err(error) = self.write(&mut tx, fate, new, learnt).await {
+            tx.rollback().await.map_err(Error::undone)?;
+            return Err(error);
+        }
+        let run = self.run;
+        let ended = match fate {
+            Fate::Done => run.commit(tx).await,
+            Fate::Cancelled => run.commit_cancelled(tx).await,
+            Fate::GivenBack => run.commit_given_back(tx).await,
+            Fate::Again { why, after, .. } => {
+                run.commit_retry(tx, RunTurn::policy().backoff, *after, why).await
+            }
+            Fate::PutOff { why, after } => run.commit_snooze(tx, Until::After(*after), why).await,
+            Fate::Failed { why, .. } => run.commit_failure(tx, why).await,
+            Fate::NoRoom { .. } | Fate::LeaseLost => {
+                tx.commit().await.map_err(Error::undone)?;
+                return Ok(None);
+            }
+        }?;
+        if matches!(fate, Fate::Done) {
+            let route = &self.assignment.route;
+            self.services.calibrations.learn(route.provider_name, &route.model, learnt.calibration);
+        }
+        Ok(Some(ended))
+    }
+
+    async fn write(
+        &self,
+        conn: &mut PgConnection,
+        fate: &Fate,
+        new: &[messages::New],
+        learnt: &Learnt,
+    ) -> Result<(), Error> {
+        let now = self.services.clock.now();
+        let price = self.assignment.route.price.map(|price| price.frozen());
+        let line = self.outcome(fate).map(|outcome| {
+            ledger::line(self.assignment, self.opened, self.called, price.as_ref(), outcome)
+        });
+        // These touch rows of their own. They come first, so that the budget, which turns share, is held for less.
+        if line.is_some() {
+            let manifest = serde_json::to_value(&self.opened.manifest).map_err(Error::undone)?;
+            let manifest = ledger::manifest(self.opened, self.called, &manifest);
+            manifests::insert(&mut *conn, &manifest, now).await?;
+        }
+        feed::append(&mut *conn, &[self.event(fate)], now).await?;
+        let calls = line.as_slice();
+        let ending = Ending { turn: &self.opened.begun, calls, messages: new, now };
+        self.end_turn(&mut *conn, &ending, fate, learnt).await?;
+        Ok(self.services.crash_points.pass(CrashPoint::BeforeJobEnd).map_err(Error::undone)?)
+    }
+
+    async fn end_turn(
+        &self,
+        conn: &mut PgConnection,
+        ending: &Ending<'_>,
+        fate: &Fate,
+        learnt: &Learnt,
+    ) -> Result<(), Error> {
+        let failed = |error, rebuild, ends_task| Failure { error, rebuild, ends_task };
+        match (fate, &self.called.result) {
+            (Fate::Done, Ok(outcome)) => {
+                turns::commit(conn, ending, &self.done(ending, outcome, learnt)).await?;
+            }
+            (Fate::Cancelled, _) => turns::cancel(conn, ending, INTERRUPTED_BY_CANCEL).await?,
+            (Fate::GivenBack, _) => turns::interrupt(conn, ending, INTERRUPTED_BY_DRAIN).await?,
+            (Fate::Again { why, interrupted: true, .. }, _) => {
+                turns::interrupt(conn, ending, &text::storable(why.clone())).await?;
+            }
+            (Fate::Again { why, rebuild, .. }, _) => {
+                let why = text::storable(why.clone());
+                turns::fail(conn, ending, &failed(&why, *rebuild, false)).await?;
+            }
+            (Fate::PutOff { why, .. } | Fate::NoRoom { why }, _) => {
+                let why = text::storable(why.clone());
+                turns::fail(conn, ending, &failed(&why, None, false)).await?;
+            }
+            (Fate::Failed { why, .. }, _) => {
+                let why = text::storable(why.clone());
+                turns::fail(conn, ending, &failed(&why, None, true)).await?;
+            }
+            (Fate::LeaseLost, _) | (Fate::Done, Err(_)) => return Err(Error::Overtaken),
+        }
+        Ok(())
+    }
+
+    fn done<'b>(&self, ending: &'b Ending<'_>, outcome: &Outcome, learnt: &'b Learnt) -> Done<'b> {
+        let Assignment { agent, route, .. } = self.assignment;
+        let sessions = &self.services.sessions;
+        Done {
+            result: ending.messages.first().map_or("", |answer| &answer.message.text),
+            context_tokens: outcome.usage.context().and_then(|n| i64::try_from(n).ok()),
+            external_session_id: None,
+            board_cursor: None,
+            expires_at: sessions.expires_at(route.provider_name, agent.ttl_days, ending.now),
+            calibration: learnt.calibration_json.as_ref(),
+            checkpoint: learnt.checkpoint_json.as_ref(),
+            flags: &learnt.flags,
+        }
+    }
+
+    /// The answer; or what had arrived of it, where the turn was stopped in the middle.
+    fn messages(&self, fate: &Fate) -> Vec<messages::New> {
+        let id = ids::at(self.services.clock.now());
+        match (fate, &self.called.result) {
+            (Fate::Done, Ok(outcome)) => vec![measured(id, outcome.message.clone())],
+            (
+                Fate::Cancelled
+                | Fate::GivenBack
+                | Fate::Again { interrupted: true, .. }
+                | Fate::Failed { interrupted: true, .. },
+                _,
+            ) if !self.called.arrived.trim().is_empty() => {
+                let arrived = self.called.arrived.clone();
+                let partial = notices::message(id, Role::Assistant, arrived);
+                vec![messages::New { partial: true, ..partial }]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// How the ledger calls it; `None` for calls that were not made.
+    fn outcome(&self, fate: &Fate) -> Option<usage::Outcome> {
+        match (fate, &self.called.result) {
+            (Fate::Done, _) => Some(usage::Outcome::Done),
+            (Fate::PutOff { .. }, _) => None,
+            (_, Err(error)) if error.class == Class::Cancelled => Some(usage::Outcome::Interrupted),
+            _ => Some(usage::Outcome::Failed),
+        }
+    }
+
+    fn learnt(&self) -> Learnt {
+        let mut learnt = Learnt {
+            calibration: self.opened.calibration,
+            calibration_json: None,
+            checkpoint_json: None,
+            flags: Vec::new(),
+        };
+        let Ok(outcome) = &self.called.result else { return learnt };
+        match outcome.stop {
+            StopReason::End => {}
+            StopReason::Length => learnt.flags.push("answer_cut_off".to_owned()),
+            StopReason::ToolCalls => learnt.flags.push("tool_calls_unanswered".to_owned()),
+        }
+        let Some(real_tokens) = outcome.usage.prompt() else { return learnt };
+        let counted = Checkpoint { weight: self.opened.weight, real_tokens };
+        if learnt.calibration.looks_truncated(counted) {
+            // The provider may not have read all of it. A count that cannot be right teaches nothing.
+            learnt.flags.push("prompt_count_too_low".to_owned());
+            return learnt;
+        }
+        learnt.calibration.observe(counted);
+        learnt.calibration_json = serde_json::to_value(learnt.calibration).ok();
+        learnt.checkpoint_json = serde_json::to_value(counted).ok();
+        learnt
+    }
+
+    fn event(&self, fate: &Fate) -> feed::New {
+        let begun = &self.opened.begun;
+        let turn = begun.turn;
+        let because = |why: &str| text::storable(why.to_owned());
+        let (kind, data) = match fate {
+            Fate::Done => (feed::Kind::TurnDone, self.done_data()),
+            Fate::Cancelled => (
+                feed::Kind::TurnInterrupted,
+                json!({ "turn": turn, "because": INTERRUPTED_BY_CANCEL, "again": false }),
+            ),
+            Fate::GivenBack | Fate::LeaseLost => (
+                feed::Kind::TurnInterrupted,
+                json!({ "turn": turn, "because": INTERRUPTED_BY_DRAIN, "again": true }),
+            ),
+            Fate::Again { why, interrupted: true, .. } => (
+                feed::Kind::TurnInterrupted,
+                json!({ "turn": turn, "because": because(why), "again": true }),
+            ),
+            Fate::Again { why, rebuild, .. } => (
+                feed::Kind::TurnFailed,
+                json!({ "turn": turn, "error": because(why), "again": true, "rebuild": rebuild }),
+            ),
+            Fate::NoRoom { why } => (
+                feed::Kind::TurnFailed,
+                json!({ "turn": turn, "error": because(why), "again": true }),
+            ),
+            Fate::PutOff { why, after } => (
+                feed::Kind::TurnSnoozed,
+                json!({ "turn": turn, "because": because(why), "again_after_secs": after.as_secs_f64() }),
+            ),
+            Fate::Failed { why, .. } => (
+                feed::Kind::TurnFailed,
+                json!({ "turn": turn, "error": because(why), "again": false }),
+            ),
+        };
+        feed::New {
+            campaign_id: Some(begun.campaign_id),
+            task_id: Some(begun.task_id),
+            session_id: Some(begun.session_id),
+            kind,
+            data,
+        }
+    }
+
+    fn done_data(&self) -> Value {
+        let usage = self.called.result.as_ref().map(|outcome| outcome.usage).unwrap_or_default();
+        json!({ "turn": self.opened.begun.turn, "input_tokens": usage.prompt(), "output_tokens": usage.output })
+    }
+}

@@ -1,0 +1,117 @@
+//! Ways out of a turn that are not an end of it.
+
+use std::time::Duration;
+
+use crate::{
+    domain::{Failed, amount::Refusal, campaigns::ReserveError, sessions, tasks, turns},
+    queue::{BoxError, CommitError, JobError, Run, Stop},
+};
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("the task has ended already")]
+    Ended,
+    /// Another run has the conversation, or the lease is over. Nothing is written.
+    #[error("the run has been overtaken")]
+    Overtaken,
+    #[error("{}", .0.why)]
+    Refused(Refused),
+    /// The end of the run was refused or not confirmed.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+    /// It may work the next time.
+    #[error(transparent)]
+    Undone(BoxError),
+}
+
+/// Why a turn does not begin.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    /// For people, with what to do next.
+    pub(super) why: String,
+    /// When to look again. `None`: looking again would not help.
+    pub(super) again_after: Option<Duration>,
+    pub(super) budget: bool,
+}
+
+/// Until running turns have given back what they had set aside.
+const BUDGET_PAUSE: Duration = Duration::from_secs(5);
+
+impl Refused {
+    pub(super) fn for_good(why: impl Into<String>) -> Self {
+        Self { why: why.into(), again_after: None, budget: false }
+    }
+}
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Self {
+        let again_after = refusal.may_pass_later().then_some(BUDGET_PAUSE);
+        Self { why: refusal.to_string(), again_after, budget: true }
+    }
+}
+
+impl Error {
+    pub(super) fn undone(error: impl Into<BoxError>) -> Self {
+        Self::Undone(error.into())
+    }
+
+    /// What the queue makes of it. A lost lease has already been written down by the queue itself.
+    pub(super) fn into_job_error(self, run: &Run) -> JobError {
+        match self {
+            Self::Overtaken => {
+                tracing::info!(
+                    job.id = run.job_id(),
+                    "the turn was overtaken; nothing was written"
+                );
+                CommitError::LeaseLost { job_id: run.job_id(), lease: run.lease() }.into()
+            }
+            Self::Commit(error) => error.into(),
+            error => JobError::retry(error),
+        }
+    }
+
+    /// Whether writing the same once more may succeed: the answer of a model is worth a second try.
+    pub(super) fn is_worth_another_try(&self, run: &Run) -> bool {
+        let fenced = run.stop_reason() == Some(Stop::LeaseLost);
+        let commit = !matches!(self, Self::Commit(CommitError::LeaseLost { .. }));
+        !fenced && commit && matches!(self, Self::Commit(_) | Self::Undone(_))
+    }
+}
+
+impl From<sessions::Error> for Error {
+    fn from(error: sessions::Error) -> Self {
+        match error {
+            sessions::Error::Overtaken(_) => Self::Overtaken,
+            error => Self::undone(error),
+        }
+    }
+}
+
+impl From<tasks::Error> for Error {
+    fn from(error: tasks::Error) -> Self {
+        match error {
+            tasks::Error::Ended { .. } => Self::Ended,
+            tasks::Error::Budget(refusal) => Self::Refused(refusal.into()),
+            error => Self::undone(error),
+        }
+    }
+}
+
+impl From<turns::Error> for Error {
+    fn from(error: turns::Error) -> Self {
+        match error {
+            turns::Error::Session(error) => error.into(),
+            turns::Error::Task(error) => error.into(),
+            turns::Error::Budget(ReserveError::Refused(refusal)) => Self::Refused(refusal.into()),
+            turns::Error::Budget(ReserveError::Database(error)) | turns::Error::Database(error) => {
+                error.into()
+            }
+        }
+    }
+}
+
+impl From<Failed> for Error {
+    fn from(error: Failed) -> Self {
+        Self::undone(error)
+    }
+}

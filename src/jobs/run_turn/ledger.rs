@@ -1,0 +1,75 @@
+//! The line of a call in the ledger, and its manifest.
+
+use serde_json::Value;
+
+use super::{assignment::Assignment, begin::Opened, call::Called};
+use crate::{
+    domain::{manifests, usage},
+    providers::Usage,
+};
+
+/// What goes into the ledger for a call that was really made.
+pub(super) fn line<'a>(
+    assignment: &'a Assignment<'_>,
+    opened: &Opened,
+    called: &'a Called,
+    price: Option<&'a Value>,
+    outcome: usage::Outcome,
+) -> usage::Call<'a> {
+    let counted = match &called.result {
+        Ok(outcome) => Some(outcome.usage),
+        Err(error) => error.usage.as_deref().copied(),
+    };
+    let tokens = tokens(counted.unwrap_or_default());
+    let answered = called.result.as_ref().ok();
+    let millis = |time: std::time::Duration| i32::try_from(time.as_millis()).ok();
+    let route = &assignment.route;
+    usage::Call {
+        campaign_id: opened.begun.campaign_id,
+        task_id: Some(opened.begun.task_id),
+        session_id: Some(opened.begun.session_id),
+        turn: Some(opened.begun.turn),
+        agent: &assignment.agent.name,
+        provider: route.provider_name,
+        model: &route.model,
+        purpose: usage::Purpose::Turn,
+        outcome,
+        provider_message_id: answered.and_then(|answer| answer.provider_message_id.as_deref()),
+        tokens,
+        cost_micros: route.price.map_or(0, |price| price.cost_micros(tokens)),
+        price,
+        first_byte_ms: answered.and_then(|answer| answer.durations.first_byte).and_then(millis),
+        total_ms: millis(called.took),
+        called_at: called.called_at,
+    }
+}
+
+pub(super) fn manifest<'a>(
+    opened: &Opened,
+    called: &Called,
+    manifest: &'a Value,
+) -> manifests::New<'a> {
+    let counted = match &called.result {
+        Ok(outcome) => outcome.usage.prompt(),
+        Err(error) => error.usage.as_ref().and_then(|usage| usage.prompt()),
+    };
+    manifests::New {
+        session_id: opened.begun.session_id,
+        turn: opened.begun.turn,
+        call: 0,
+        manifest,
+        sha256: *opened.manifest.sha256.as_bytes(),
+        estimated_tokens: i64::try_from(opened.estimated_tokens).unwrap_or(i64::MAX),
+        real_tokens: counted.and_then(|n| i64::try_from(n).ok()),
+    }
+}
+
+fn tokens(usage: Usage) -> usage::Tokens {
+    let count = |n: Option<u64>| n.and_then(|n| i64::try_from(n).ok());
+    usage::Tokens {
+        input: count(usage.input),
+        output: count(usage.output),
+        cache_read: count(usage.cache_read),
+        cache_creation: count(usage.cache_creation),
+    }
+}

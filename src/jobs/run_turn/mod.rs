@@ -1,0 +1,106 @@
+//! One turn of a task, from its job to its committed answer.
+//!
+//! ```text
+//! read      task · campaign · agent · window          no transaction
+//! begin     resolve → view → assemble → budget        transaction A: turn, prompt, feed
+//! call      the provider                              no transaction; the feed gets what arrives
+//! settle    answer, failure or interruption           transaction B: messages, ledger, counters, task, feed, job
+//! ```
+//!
+//! Invariants:
+//! - Between A and B the turn is on its session's row. Whoever comes after a crash ends it as interrupted, and the next
+//!   call says so in a notice: nothing is ever sent again silently.
+//! - B and the end of the job are one commit. The prompt has the id of its task, so no attempt writes it twice.
+//! - Every way out leaves the task ended, or queued with its job coming again.
+//! - What cannot help is not tried for ever: each failure that comes back uses up an attempt of the job, or is bounded
+//!   by a rule of its own ([`settle`]).
+//!
+//! Races: a cancellation, a drain or a lost lease stop the call through the run's token. What the call had given by
+//! then counts; a run that has lost its lease writes nothing, because begin and end both name it.
+
+mod assignment;
+mod begin;
+mod call;
+mod crash_points;
+mod ending;
+mod error;
+mod ledger;
+mod notices;
+mod refuse;
+mod settle;
+
+use std::sync::Arc;
+
+#[cfg(feature = "test-fakes")]
+pub use self::crash_points::CrashPoint;
+#[cfg(not(feature = "test-fakes"))]
+use self::crash_points::CrashPoint;
+pub(super) use self::crash_points::CrashPoints;
+pub(super) use self::error::Error;
+use self::{
+    assignment::Assignment,
+    begin::Opened,
+    call::Called,
+    ending::Turn,
+    error::Refused,
+    settle::{Facts, Fate},
+};
+use super::Services;
+use crate::{
+    domain::tasks::RunTurn,
+    queue::{End, HandlerResult, Run},
+};
+
+pub(super) async fn run(_: RunTurn, run: Run, services: Arc<Services>) -> HandlerResult {
+    match take_turn(&run, &services).await {
+        Err(Error::Ended) => Ok(End::Done),
+        Err(error) => Err(error.into_job_error(&run)),
+        Ok(end) => Ok(end),
+    }
+}
+
+async fn take_turn(run: &Run, services: &Services) -> Result<End, Error> {
+    let (mut conn, task, campaign, limit) = assignment::read(run.pool(), run.job_id()).await?;
+    services.crash_points.pass(CrashPoint::BeforeResolve).map_err(Error::undone)?;
+    let assigned = Assignment::of(services, task, campaign, limit, run.cancel()).await;
+    let assignment = match assigned {
+        Ok(assignment) => assignment,
+        Err((task, refused)) => return refuse::refuse(run, services, &task, &refused).await,
+    };
+    let begun = begin::begin(&mut conn, run, services, &assignment).await;
+    // The pool's connections are for those who write, not for those who wait.
+    drop(conn);
+    let (opened, request) = match begun {
+        Err(Error::Refused(refused)) => {
+            return refuse::refuse(run, services, &assignment.task, &refused).await;
+        }
+        begun => begun?,
+    };
+    services.crash_points.pass(CrashPoint::AfterBegin).map_err(Error::undone)?;
+    let called = call::call(run, services, &assignment, &opened, request).await;
+    services.crash_points.pass(CrashPoint::AfterCall).map_err(Error::undone)?;
+    let fate = match settle::decide(&called.result, facts(run, &opened)) {
+        Fate::LeaseLost => return Err(Error::Overtaken),
+        Fate::NoRoom { why } => Fate::Failed { why, interrupted: false },
+        fate => fate,
+    };
+    log(run, &called, &fate);
+    let turn = Turn { run, services, assignment: &assignment, opened: &opened, called: &called };
+    turn.end(&fate).await?.ok_or(Error::Overtaken)
+}
+
+fn facts(run: &Run, opened: &Opened) -> Facts {
+    let session = &opened.session;
+    Facts {
+        stop: run.stop_reason(),
+        is_last_attempt: run.attempt() >= run.max_attempts(),
+        has_history: opened.has_history,
+        rebuilt_in_vain: (session.context_tokens == 0).then_some(session.opened_because),
+    }
+}
+
+fn log(run: &Run, called: &Called, fate: &Fate) {
+    if let Err(error) = &called.result {
+        tracing::info!(job.id = run.job_id(), code = error.code, %error, ?fate, "a call gave no answer");
+    }
+}

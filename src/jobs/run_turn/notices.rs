@@ -1,0 +1,50 @@
+//! What the service itself says inside of a conversation.
+
+use uuid::Uuid;
+
+use crate::{
+    domain::{
+        messages,
+        sessions::{Live, Reason},
+    },
+    jobs::view::{Conversation, measured},
+    transcript::{Message, Role},
+};
+
+/// Stored in the transcript in front of the prompt: the next turns should know it too.
+const INTERRUPTED: &str = "\
+The turn before this one was interrupted. What had arrived of its answer stands above; there may be nothing. Whatever it \
+was about to do may or may not have been applied: verify before you repeat it.";
+
+pub(super) fn message(id: Uuid, role: Role, text: String) -> messages::New {
+    let (tool_calls, tool_call_id, tool_name) = (Vec::new(), None, None);
+    measured(id, Message { role, text, tool_calls, tool_call_id, tool_name })
+}
+
+pub(super) fn interrupted(id: Uuid) -> messages::New {
+    message(id, Role::Notice, INTERRUPTED.to_owned())
+}
+
+/// Said with each call until one has succeeded, and not stored: a second attempt has to say it too, later turns do not.
+pub(super) fn restored(session: &Live, conversation: &Conversation, task: Uuid) -> Option<String> {
+    let why = match session.opened_because {
+        _ if session.context_tokens > 0 || !conversation.has_history(task) => return None,
+        Reason::New | Reason::Fresh | Reason::Ended | Reason::CampaignClosed => return None,
+        Reason::PromptChanged => "your instructions have changed",
+        Reason::ModelChanged | Reason::ProviderChanged => "another model has taken over",
+        Reason::ContextFull => "it had grown too long",
+        Reason::Expired => "it had rested for long",
+        Reason::Reset => "somebody asked for it",
+        Reason::Lost => "the provider had lost it",
+        Reason::Poisoned => "the provider refused it as it was",
+    };
+    let what = match (&conversation.compaction, conversation.tail.is_empty()) {
+        (Some(_), true) => "A summary of it",
+        (Some(_), false) => "A summary of it, and its recent messages,",
+        (None, _) => "A recent part of it",
+    };
+    Some(format!(
+        "This conversation was restored, because {why}. {what} came along; older messages may be missing. Do not \
+         invent what you cannot see: say that you do not have it."
+    ))
+}

@@ -1,0 +1,98 @@
+//! What handlers need beside the job and the database: built once per process, before it claims anything.
+
+use std::sync::Arc;
+
+use super::{calibrations::Calibrations, run_turn};
+use crate::{
+    clock::Clock,
+    config::Config,
+    domain::{agents, prices, sessions},
+    providers,
+};
+
+/// Shared by all runs of a process as an `Arc`. Holds no pool: a run brings its own.
+#[derive(Debug)]
+pub struct Services {
+    pub library: agents::Library,
+    /// Who answers for agents whose files do not say.
+    pub agents: agents::Config,
+    pub providers: providers::Available,
+    pub sessions: sessions::Config,
+    pub prices: prices::Config,
+    pub calibrations: Calibrations,
+    pub clock: Arc<dyn Clock>,
+    pub(super) crash_points: run_turn::CrashPoints,
+}
+
+/// Why a process cannot do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Agents(#[from] agents::Problems),
+    #[error("setting up the providers: {0}")]
+    Providers(#[from] providers::Error),
+}
+
+impl Services {
+    pub fn build(config: &Config, clock: Arc<dyn Clock>) -> Result<Arc<Self>, Error> {
+        let services = Self {
+            library: agents::Library::open(&config.agents)?,
+            agents: config.agents.clone(),
+            providers: providers::Available::new(&config.ollama, &config.sim)?,
+            sessions: config.sessions.clone(),
+            prices: config.prices.clone(),
+            calibrations: Calibrations::default(),
+            clock,
+            #[cfg(feature = "test-fakes")]
+            crash_points: run_turn::CrashPoints::armed(
+                config.worker.crash_turns_at,
+                config.worker.fail_turns_at,
+            ),
+            #[cfg(not(feature = "test-fakes"))]
+            crash_points: run_turn::CrashPoints::default(),
+        };
+        services.warn();
+        Ok(Arc::new(services))
+    }
+
+    /// Who answers for this agent, and with which model.
+    pub fn route(&self, agent: &agents::Agent) -> (agents::Provider, Option<String>) {
+        let provider = agent.provider.unwrap_or(self.agents.provider);
+        let model = agent.model.clone().or_else(|| match provider {
+            provider if provider == self.agents.provider => Some(self.agents.model.clone()),
+            // The simulation takes any name for one of its models.
+            agents::Provider::Sim => Some("sim-1".to_owned()),
+            _ => None,
+        });
+        (provider, model)
+    }
+
+    /// What the operator should know before the first task comes.
+    fn warn(&self) {
+        let catalogue = self.library.current();
+        let mut simulated = Vec::new();
+        for agent in catalogue.agents() {
+            match self.route(agent) {
+                (agents::Provider::Sim, _) => simulated.push(agent.name.as_str()),
+                (provider, _) if self.providers.named(provider.as_str()).is_none() => {
+                    tracing::warn!(
+                        agent = agent.name,
+                        provider = provider.as_str(),
+                        "tasks of this agent will fail: this version does not have its provider"
+                    );
+                }
+                (_, None) => tracing::warn!(
+                    agent = agent.name,
+                    "tasks of this agent will fail: its file names a provider and no model"
+                ),
+                _ => {}
+            }
+        }
+        if !simulated.is_empty() {
+            tracing::warn!(
+                agents = simulated.join(", "),
+                "these agents run on the simulation: no model is called; set agents.provider, or provider in their files"
+            );
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! A campaign, agents in files, and workers on it, in the process of the test or in processes of their own.
+
+use std::{collections::BTreeMap, path::PathBuf, process::Stdio, sync::Arc};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use dalsegno::{
+    clock::{Clock, ManualClock},
+    config::{Config, Environment, Flags},
+    domain::{
+        agents::{Catalogue, Library},
+        amount::Limit,
+        campaigns::{self, Campaign},
+        feed, manifests, messages, sessions,
+        sessions::{Session, resolve::Mode},
+        tasks::{self, Task},
+        turns::{self, Turn},
+    },
+    jobs::Services,
+    shutdown::Shutdown,
+    worker::{self, Pool},
+};
+use serde_json::Value;
+use sqlx::PgPool;
+use tempfile::TempDir;
+use tokio::{
+    process::{Child, Command},
+    task::JoinHandle,
+};
+use uuid::Uuid;
+
+use crate::{
+    app::{SOON, TestDatabase, eventually, noon},
+    service::command,
+};
+
+/// Quick polls and leases, and a simulation that takes no time unless a test wants it to.
+const SETTINGS: [(&str, &str); 16] = [
+    ("queue.lease_secs", "3"),
+    ("queue.heartbeat_secs", "1"),
+    ("queue.lease_margin_secs", "1"),
+    ("queue.cancel_grace_secs", "1"),
+    ("queue.poll_busy_ms", "50"),
+    ("queue.poll_idle_ms", "200"),
+    ("queue.upkeep_secs", "1"),
+    ("database.acquire_timeout_secs", "10"),
+    ("database.max_connections", "8"),
+    ("worker.turns_slots", "8"),
+    ("sim.latency_ms", "0"),
+    ("sim.chunk_delay_ms", "0"),
+    ("sim.window_tokens", "100000"),
+    ("sim.directives", "true"),
+    ("shutdown.drain_timeout_secs", "1"),
+    ("log.format", "json"),
+];
+
+pub const WRITER: &str = "---\nname: writer\ndescription: Writes\n---\nYou write.\n";
+
+pub struct Ground {
+    pub pool: PgPool,
+    pub campaign: Campaign,
+    pub clock: ManualClock,
+    settings: BTreeMap<String, String>,
+    folder: TempDir,
+    // Dropped last.
+    database: TestDatabase,
+}
+
+/// A worker in the process of the test.
+pub struct Worker {
+    pub services: Arc<Services>,
+    shutdown: Shutdown,
+    work: JoinHandle<Result<(), worker::Error>>,
+}
+
+/// A `worker-turns`. Killed when dropped.
+pub struct Process {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Ground {
+    pub async fn new(settings: &[(&str, &str)]) -> Self {
+        Self::with_limit(settings, Limit::default()).await
+    }
+
+    pub async fn with_limit(settings: &[(&str, &str)], limit: Limit) -> Self {
+        let database = TestDatabase::migrated().await;
+        let pool = database.pool().await;
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| {
+            let path = folder.path().join(name);
+            std::fs::create_dir(&path).unwrap();
+            path.display().to_string()
+        };
+        let folders = [("agents.folder", path("agents")), ("agents.skills_folder", path("skills"))];
+        let own = settings.iter().map(|(key, value)| (*key, (*value).to_owned()));
+        let usual = SETTINGS.into_iter().map(|(key, value)| (key, value.to_owned()));
+        let settings = usual.chain(folders).chain(own);
+        let new = campaigns::New {
+            name: "Harbour",
+            brief: "Ten parts about a harbour.",
+            client_context: Some("Short sentences."),
+            limit,
+        };
+        let mut conn = pool.acquire().await.unwrap();
+        let campaign = campaigns::create(&mut conn, &new, noon()).await.unwrap();
+        drop(conn);
+        let ground = Self {
+            pool,
+            campaign,
+            clock: ManualClock::at(noon()),
+            settings: settings.map(|(key, value)| (key.to_owned(), value)).collect(),
+            folder,
+            database,
+        };
+        ground.write_agent("writer", WRITER);
+        ground
+    }
+
+    pub fn write_agent(&self, name: &str, content: &str) {
+        let path = self.folder.path().join("agents").join(format!("{name}.md"));
+        std::fs::write(path, content).unwrap();
+    }
+
+    pub fn write_skill(&self, name: &str, content: &str) {
+        let folder = self.folder.path().join("skills").join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("SKILL.md"), content).unwrap();
+    }
+
+    pub fn remove_agent(&self, name: &str) {
+        std::fs::remove_file(self.folder.path().join("agents").join(format!("{name}.md"))).unwrap();
+    }
+
+    pub fn config(&self) -> Config {
+        let set = self.settings.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+        let flags = Flags { file: None, set };
+        Config::load(&Environment::default(), &flags).unwrap()
+    }
+
+    /// Starts a worker in this process, on the clock of the test.
+    pub async fn work(&self) -> Worker {
+        let config = self.config();
+        let services = Services::build(&config, Arc::new(self.clock.clone())).unwrap();
+        let (shutdown, pool) = (Shutdown::new(), self.database.pool().await);
+        let (stop, own) = (shutdown.clone(), services.clone());
+        let work =
+            tokio::spawn(async move { worker::work(&config, own, &pool, stop, Pool::Turns).await });
+        Worker { services, shutdown, work }
+    }
+
+    /// Starts a `worker-turns`.
+    pub fn process(&self, settings: &[(&str, &str)]) -> Process {
+        let log = self.folder.path().join(format!("worker-{}", Uuid::new_v4()));
+        let mut command: Command = command(env!("CARGO_BIN_EXE_worker-turns"), self.folder.path());
+        let own = settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        for (key, value) in self.settings.clone().into_iter().chain(own) {
+            command.env(format!("DALSEGNO_{}", key.to_uppercase().replace('.', "__")), value);
+        }
+        command.env("DATABASE_URL", self.database.url()).env("TOKIO_WORKER_THREADS", "2");
+        command.stdout(Stdio::null()).stderr(std::fs::File::create(&log).unwrap());
+        Process { child: command.kill_on_drop(true).spawn().unwrap(), log }
+    }
+
+    /// A task for the writer.
+    pub async fn add(&self, prompt: &str) -> Task {
+        self.add_for("writer", "main", prompt).await
+    }
+
+    pub async fn add_for(&self, agent: &str, instance: &str, prompt: &str) -> Task {
+        self.add_as(agent, instance, prompt, None, Limit::default()).await
+    }
+
+    pub async fn add_mode(&self, prompt: &str, mode: Mode) -> Task {
+        self.add_as("writer", "main", prompt, Some(mode), Limit::default()).await
+    }
+
+    pub async fn add_as(
+        &self,
+        agent: &str,
+        instance: &str,
+        prompt: &str,
+        session_mode: Option<Mode>,
+        budget: Limit,
+    ) -> Task {
+        let config = self.config();
+        let catalogue: Arc<Catalogue> = Library::open(&config.agents).unwrap().current();
+        let new = tasks::New {
+            campaign_id: self.campaign.id,
+            agent: catalogue.agent(agent).unwrap(),
+            instance,
+            prompt,
+            session_mode,
+            budget,
+            idempotency_key: None,
+            priority: None,
+            run_at: None,
+        };
+        let mut tx = self.pool.begin().await.unwrap();
+        let added = tasks::add(&mut tx, &config.tasks, &new, self.clock.now()).await.unwrap();
+        tx.commit().await.unwrap();
+        added.task
+    }
+
+    pub async fn cancel(&self, task: &Task) {
+        let mut tx = self.pool.begin().await.unwrap();
+        tasks::cancel(&mut tx, task.id, "not wanted", self.clock.now()).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+
+    pub async fn task(&self, task: &Task) -> Task {
+        tasks::get(&self.pool, task.id).await.unwrap()
+    }
+
+    /// Waits until the task has ended.
+    pub async fn ended(&self, task: &Task) -> Task {
+        eventually("the task has ended", async || {
+            let task = self.task(task).await;
+            task.ended_at.is_some().then_some(task)
+        })
+        .await
+    }
+
+    /// Waits until the task has ended well.
+    pub async fn done(&self, task: &Task) -> Task {
+        let task = self.ended(task).await;
+        assert_eq!(task.state, tasks::State::Done, "{task:?}");
+        task
+    }
+
+    /// Waits until the job of the task is gone, too: a commit that is counted twice would show.
+    pub async fn settled(&self) {
+        eventually("no job is left", async || {
+            let left: i64 =
+                self.count("select count(*) from dalsegno.jobs where kind = 'run_turn'").await;
+            (left == 0).then_some(())
+        })
+        .await;
+    }
+
+    pub async fn session(&self, task: &Task) -> Session {
+        let id = self.task(task).await.session_id.expect("the task has a session");
+        sessions::get(&self.pool, id).await.unwrap()
+    }
+
+    pub async fn sessions(&self) -> Vec<Session> {
+        let mut sessions = sessions::list(
+            &self.pool,
+            sessions::Filter::default(),
+            dalsegno::domain::Page { after: None, limit: 1000 },
+        )
+        .await
+        .unwrap();
+        sessions.reverse();
+        sessions
+    }
+
+    pub async fn turns(&self, task: &Task) -> Vec<Turn> {
+        turns::of_task(&self.pool, task.id).await.unwrap()
+    }
+
+    pub async fn messages(&self, session_id: Uuid) -> Vec<messages::Stored> {
+        messages::list(&self.pool, session_id, messages::Span::all()).await.unwrap()
+    }
+
+    /// The transcript as `Role: text`.
+    pub async fn transcript(&self, session_id: Uuid) -> Vec<String> {
+        let line = |stored: messages::Stored| {
+            format!("{:?}: {}", stored.message.role, stored.message.text)
+        };
+        self.messages(session_id).await.into_iter().map(line).collect()
+    }
+
+    pub async fn manifests(&self, session_id: Uuid) -> Vec<manifests::Manifest> {
+        manifests::list(&self.pool, session_id, 0, 1000).await.unwrap()
+    }
+
+    pub async fn feed(&self) -> Vec<feed::Event> {
+        let filter = feed::Filter { campaign_id: None, after: 0, up_to: i64::MAX, limit: 10_000 };
+        feed::list(&self.pool, filter).await.unwrap()
+    }
+
+    /// The kinds of the feed's events about this task, in order, without the progress of calls.
+    pub async fn kinds(&self, task: &Task) -> Vec<String> {
+        let about =
+            |event: &feed::Event| event.task_id == Some(task.id) && event.kind != "turn.progress";
+        self.feed().await.into_iter().filter(about).map(|event| event.kind).collect()
+    }
+
+    pub async fn count(&self, sql: &'static str) -> i64 {
+        sqlx::query_scalar(sql).fetch_one(&self.pool).await.unwrap()
+    }
+
+    pub async fn json(&self, sql: &'static str) -> Value {
+        sqlx::query_scalar(sql).fetch_one(&self.pool).await.unwrap()
+    }
+
+    pub fn advance(&self, by: TimeDelta) -> DateTime<Utc> {
+        self.clock.advance(by);
+        self.clock.now()
+    }
+}
+
+impl Worker {
+    /// Asks it to stop, and waits until it has.
+    pub async fn stop(self) {
+        self.shutdown.soft.cancel();
+        tokio::time::timeout(SOON, self.work).await.unwrap().unwrap().unwrap();
+    }
+}
+
+impl Process {
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        crate::embedded::support::send(self.child.id().expect("the worker runs"), signal);
+    }
+
+    pub async fn ended(&mut self) -> std::process::ExitStatus {
+        let ended = tokio::time::timeout(SOON, self.child.wait()).await;
+        ended.unwrap_or_else(|_| panic!("does not end:\n{}", self.log())).unwrap()
+    }
+
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap()
+    }
+}

@@ -1,0 +1,113 @@
+//! Turns that nothing goes wrong with.
+
+use std::collections::BTreeSet;
+
+use dalsegno::domain::{sessions::State, turns};
+use futures_util::future::join_all;
+
+use super::Ground;
+
+#[tokio::test]
+async fn a_task_gets_its_answer_and_the_next_one_goes_on_from_there() {
+    let ground = Ground::new(&[]).await;
+    let worker = ground.work().await;
+    let first = ground.add("Write part one.").await;
+    let first = ground.done(&first).await;
+    let answer = first.result.clone().unwrap();
+    assert!(answer.contains("imulat"), "{answer}");
+    let second = ground.add("Write part two.").await;
+    let second = ground.done(&second).await;
+    assert_eq!(second.session_id, first.session_id);
+    worker.stop().await;
+
+    let session = ground.session(&second).await;
+    assert_eq!(session.state, State::Idle);
+    assert_eq!(session.turns, 2);
+    let transcript = ground.transcript(session.id).await;
+    let second_answer = second.result.clone().unwrap();
+    let expected = [
+        "User: Write part one.".to_owned(),
+        format!("Assistant: {answer}"),
+        "User: Write part two.".to_owned(),
+        format!("Assistant: {second_answer}"),
+    ];
+    assert_eq!(transcript, expected);
+    let turns = ground.turns(&second).await;
+    assert_eq!(turns.len(), 1);
+    assert_eq!(turns[0].state, turns::State::Done);
+    assert_eq!(turns[0].calls, 1);
+    assert!(turns[0].input_tokens > 0 && turns[0].output_tokens > 0, "{turns:?}");
+    assert_eq!(second.spent_tokens, turns[0].input_tokens + turns[0].output_tokens);
+    assert_eq!(session.context_tokens, second.spent_tokens);
+    assert_eq!(session.token_count, first.spent_tokens + second.spent_tokens);
+    let ledger = ground.count("select count(*) from dalsegno.usage where outcome = 'done'").await;
+    assert_eq!(ledger, 2);
+    let manifests = ground.manifests(session.id).await;
+    assert_eq!(manifests.len(), 2);
+    assert_eq!(manifests[1].real_tokens, Some(turns[0].input_tokens));
+    assert_eq!(ground.kinds(&first).await, ["session.opened", "turn.started", "turn.done"]);
+    assert_eq!(ground.kinds(&second).await, ["turn.started", "turn.done"]);
+    assert_eq!(ground.count("select count(*) from dalsegno.jobs").await, 0);
+}
+
+#[tokio::test]
+async fn a_worker_process_takes_turns_too() {
+    let ground = Ground::new(&[]).await;
+    let mut worker = ground.process(&[]);
+    let task = ground.add("Write part one.").await;
+    ground.done(&task).await;
+    worker.signal(rustix::process::Signal::TERM);
+    assert!(worker.ended().await.success(), "{}", worker.log());
+    assert!(worker.log().contains("these agents run on the simulation"), "{}", worker.log());
+    assert_eq!(ground.transcript(ground.session(&task).await.id).await.len(), 2);
+}
+
+#[tokio::test]
+async fn two_workers_take_the_turns_of_one_session_one_after_the_other_in_order() {
+    let ground = Ground::new(&[("sim.latency_ms", "20")]).await;
+    let mut tasks = Vec::new();
+    for number in 1..=20 {
+        tasks.push(ground.add(&format!("Write part {number}.")).await);
+    }
+    let (one, other) = (ground.process(&[]), ground.process(&[]));
+    for task in &tasks {
+        ground.done(task).await;
+    }
+    ground.settled().await;
+    let session = ground.session(&tasks[0]).await;
+    let transcript = ground.transcript(session.id).await;
+    let prompts: Vec<_> = transcript.iter().filter(|line| line.starts_with("User")).collect();
+    let expected: Vec<_> = (1..=20).map(|number| format!("User: Write part {number}.")).collect();
+    assert_eq!(prompts, expected.iter().collect::<Vec<_>>());
+    assert_eq!(transcript.len(), 40);
+    let overlapping = ground
+        .count(
+            "select count(*) from dalsegno.runs as a join dalsegno.runs as b
+               on a.job_id < b.job_id and a.started_at < b.ended_at and b.started_at < a.ended_at",
+        )
+        .await;
+    assert_eq!(overlapping, 0);
+    let workers = ground.count("select count(distinct worker_id) from dalsegno.runs").await;
+    drop((one, other));
+    println!("{workers} workers took part");
+}
+
+#[tokio::test]
+async fn two_hundred_sessions_go_on_side_by_side() {
+    let ground = Ground::new(&[("worker.turns_slots", "64"), ("sim.latency_ms", "200")]).await;
+    let instances: Vec<String> = (0..200).map(|number| format!("writer-{number}")).collect();
+    let tasks =
+        join_all(instances.iter().map(|name| ground.add_for("writer", name, "Write."))).await;
+    let worker = ground.work().await;
+    let done = join_all(tasks.iter().map(|task| ground.done(task))).await;
+    worker.stop().await;
+    let sessions: BTreeSet<_> = done.iter().map(|task| task.session_id.unwrap()).collect();
+    assert_eq!(sessions.len(), 200);
+    let side_by_side = ground
+        .count(
+            "select max(n) from (select count(*) as n from dalsegno.runs as a join dalsegno.runs as b
+               on b.started_at <= a.started_at and b.ended_at > a.started_at group by a.job_id) as x",
+        )
+        .await;
+    assert!(side_by_side >= 32, "{side_by_side} at once");
+}

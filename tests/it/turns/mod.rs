@@ -1,0 +1,6 @@
+//! Turns from their jobs to their committed answers, on real workers, on the simulation and on a fake Ollama.
+
+mod ground;
+mod happy;
+
+use self::ground::Ground;
