@@ -53,6 +53,35 @@ pub async fn lock_generation(executor: impl PgExecutor<'_>, id: Uuid) -> Result<
     .ok_or(Error::Unknown(id))
 }
 
+/// The attempts at a summary of an open session, whose row is locked until the end of the transaction.
+pub async fn lock_breaker(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Option<Value>, Error> {
+    sqlx::query_scalar!(
+        "select compaction_breaker from dalsegno.sessions where id = $1 and closed_at is null for no key update",
+        id,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(Failed::to("lock a session"))?
+    .ok_or(Error::Closed(id))
+}
+
+/// Adds what a call outside of a turn has used. A session that was closed meanwhile is not counted any more.
+pub async fn add_tokens(
+    executor: impl PgExecutor<'_>,
+    id: Uuid,
+    tokens: i64,
+) -> Result<(), Failed> {
+    sqlx::query!(
+        "update dalsegno.sessions set token_count = token_count + $2 where id = $1 and closed_at is null",
+        id,
+        tokens,
+    )
+    .execute(executor)
+    .await
+    .map(|_| ())
+    .map_err(Failed::to("count the tokens of a session"))
+}
+
 /// Stores the attempts at a summary. To be committed before the model is asked: a crash must not give an attempt back.
 pub async fn store_breaker(
     executor: impl PgExecutor<'_>,

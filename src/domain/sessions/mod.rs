@@ -17,11 +17,13 @@ mod ttl;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::Value;
-use sqlx::PgConnection;
+use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 pub use self::{
-    generations::{lock_generation, next_generation, show_generation, store_breaker},
+    generations::{
+        add_tokens, lock_breaker, lock_generation, next_generation, show_generation, store_breaker,
+    },
     list::{Filter, Session, get, history, list},
     open::ask_rebuild,
     running::{Entered, Left},
@@ -126,6 +128,15 @@ impl std::fmt::Debug for Live {
             .field("generation", &self.generation)
             .finish_non_exhaustive()
     }
+}
+
+/// The session as it is at this moment, without a lock.
+pub async fn look(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Live, Error> {
+    sqlx::query_file_as!(Live, "src/domain/sessions/look.sql", id)
+        .fetch_optional(executor)
+        .await
+        .map_err(Failed::to("read a session"))?
+        .ok_or(Error::Unknown(id))
 }
 
 /// The session by its id, locked until the end of the transaction.

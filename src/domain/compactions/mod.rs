@@ -2,14 +2,24 @@
 //!
 //! Which generation is shown stands on the session; see [`super::sessions::show_generation`]. Applying and going back
 //! change that number alone: no message and no summary is ever removed.
+//!
+//! Race: several may be prepared at once from the same view. The first that is shown leaves the others stale.
+
+mod request;
+mod show;
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
+pub use self::{
+    request::{CompactSession, request},
+    show::{Shown, apply, apply_newest, newest_prepared, undo},
+};
 use super::{Failed, sessions};
+use crate::queue;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Compaction {
@@ -35,7 +45,7 @@ pub struct Compaction {
 }
 
 /// Why it was made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type)]
 #[serde(rename_all = "snake_case")]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
 pub enum Cause {
@@ -104,6 +114,8 @@ pub enum Error {
     Unknown { session_id: Uuid, generation: i32 },
     #[error("session {0} shows its whole transcript: there is no compaction to undo")]
     NothingToUndo(Uuid),
+    #[error("putting the compaction of session {session_id} on the queue")]
+    Enqueue { session_id: Uuid, source: queue::Error },
     #[error(transparent)]
     Session(#[from] sessions::Error),
     #[error(transparent)]
@@ -143,61 +155,6 @@ pub async fn insert(
     .await
     .map(|_| ())
     .map_err(Failed::to("store a compaction"))
-}
-
-/// Shows a prepared compaction, if the session still shows the view that it folds.
-pub async fn apply(
-    conn: &mut PgConnection,
-    session_id: Uuid,
-    generation: i32,
-    now: DateTime<Utc>,
-) -> Result<Applied, Error> {
-    let unknown = || Error::Unknown { session_id, generation };
-    let prepared = get(&mut *conn, session_id, generation).await?.ok_or_else(unknown)?;
-    if prepared.outcome != Outcome::Prepared {
-        return Err(unknown());
-    }
-    let shown =
-        sessions::show_generation(&mut *conn, session_id, prepared.parent, generation).await?;
-    let (outcome, applied_at) =
-        if shown { (Outcome::Applied, Some(now)) } else { (Outcome::Stale, None) };
-    sqlx::query!(
-        "update dalsegno.compactions set outcome = $3, applied_at = $4 where session_id = $1 and generation = $2",
-        session_id,
-        generation,
-        outcome as Outcome,
-        applied_at,
-    )
-    .execute(conn)
-    .await
-    .map_err(Failed::to("apply a compaction"))?;
-    Ok(if shown { Applied::Shown } else { Applied::Stale })
-}
-
-/// Goes back to the view before the compaction that is shown, and says which generation that is.
-pub async fn undo(
-    conn: &mut PgConnection,
-    session_id: Uuid,
-    now: DateTime<Utc>,
-) -> Result<i32, Error> {
-    let generation = sessions::lock_generation(&mut *conn, session_id).await?;
-    if generation == 0 {
-        return Err(Error::NothingToUndo(session_id));
-    }
-    let parent = sqlx::query_scalar!(
-        "update dalsegno.compactions set undone_at = $3
-          where session_id = $1 and generation = $2 and cause <> 'inherited' returning parent",
-        session_id,
-        generation,
-        now,
-    )
-    .fetch_optional(&mut *conn)
-    .await
-    .map_err(Failed::to("undo a compaction"))?
-    // What an inherited summary stands for is in the predecessor's transcript, not in this one.
-    .ok_or(Error::NothingToUndo(session_id))?;
-    sessions::show_generation(&mut *conn, session_id, generation, parent).await?;
-    Ok(parent)
 }
 
 pub async fn get(

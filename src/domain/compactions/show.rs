@@ -1,0 +1,165 @@
+//! Which compaction is shown: forth and back.
+
+use chrono::{DateTime, Utc};
+use serde_json::json;
+use sqlx::{PgConnection, PgExecutor};
+use uuid::Uuid;
+
+use super::{Applied, Compaction, Error, Outcome, get};
+use crate::domain::{
+    Failed,
+    feed::{self, Kind},
+    sessions::{self, Live},
+};
+
+/// What became of the wish to show whatever is prepared.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Shown {
+    Applied(Box<Compaction>),
+    /// Nothing is prepared that continues what is shown.
+    Stale,
+}
+
+/// Shows the newest prepared compaction that continues what the session shows. What else was prepared becomes stale.
+pub async fn apply_newest(
+    conn: &mut PgConnection,
+    session_id: Uuid,
+    now: DateTime<Utc>,
+) -> Result<Shown, Error> {
+    let session = open(&mut *conn, session_id).await?;
+    let Some(generation) = newest_prepared(&mut *conn, session_id, session.generation).await?
+    else {
+        return Ok(Shown::Stale);
+    };
+    if apply(&mut *conn, session_id, generation, now).await? == Applied::Stale {
+        return Ok(Shown::Stale);
+    }
+    leave_others_stale(&mut *conn, session_id).await?;
+    let applied = get(&mut *conn, session_id, generation)
+        .await?
+        .ok_or(Error::Unknown { session_id, generation })?;
+    tell(&mut *conn, &session, Kind::SessionCompacted, &applied, now).await?;
+    Ok(Shown::Applied(Box::new(applied)))
+}
+
+/// Shows a prepared compaction, if the session still shows the view that it folds.
+pub async fn apply(
+    conn: &mut PgConnection,
+    session_id: Uuid,
+    generation: i32,
+    now: DateTime<Utc>,
+) -> Result<Applied, Error> {
+    let unknown = || Error::Unknown { session_id, generation };
+    let prepared = get(&mut *conn, session_id, generation).await?.ok_or_else(unknown)?;
+    if prepared.outcome != Outcome::Prepared {
+        return Err(unknown());
+    }
+    let shown =
+        sessions::show_generation(&mut *conn, session_id, prepared.parent, generation).await?;
+    let (outcome, applied_at) =
+        if shown { (Outcome::Applied, Some(now)) } else { (Outcome::Stale, None) };
+    sqlx::query!(
+        "update dalsegno.compactions set outcome = $3, applied_at = $4 where session_id = $1 and generation = $2",
+        session_id,
+        generation,
+        outcome as Outcome,
+        applied_at,
+    )
+    .execute(conn)
+    .await
+    .map_err(Failed::to("apply a compaction"))?;
+    Ok(if shown { Applied::Shown } else { Applied::Stale })
+}
+
+/// Goes back to the view before the compaction that is shown, and says which generation that is.
+pub async fn undo(
+    conn: &mut PgConnection,
+    session_id: Uuid,
+    now: DateTime<Utc>,
+) -> Result<i32, Error> {
+    let session = open(&mut *conn, session_id).await?;
+    let generation = session.generation;
+    if generation == 0 {
+        return Err(Error::NothingToUndo(session_id));
+    }
+    let undone = sqlx::query_scalar!(
+        "update dalsegno.compactions set undone_at = $3
+          where session_id = $1 and generation = $2 and cause <> 'inherited' returning parent",
+        session_id,
+        generation,
+        now,
+    )
+    .fetch_optional(&mut *conn)
+    .await
+    .map_err(Failed::to("undo a compaction"))?;
+    // What an inherited summary stands for is in the predecessor's transcript, not in this one.
+    let parent = undone.ok_or(Error::NothingToUndo(session_id))?;
+    sessions::show_generation(&mut *conn, session_id, generation, parent).await?;
+    // What was prepared from another view must not come up when that view is shown again: somebody has just refused it.
+    leave_others_stale(&mut *conn, session_id).await?;
+    let undone = get(&mut *conn, session_id, generation)
+        .await?
+        .ok_or(Error::Unknown { session_id, generation })?;
+    tell(&mut *conn, &session, Kind::SessionUncompacted, &undone, now).await?;
+    Ok(parent)
+}
+
+/// The newest compaction that is prepared and continues the view of `shown`.
+pub async fn newest_prepared(
+    executor: impl PgExecutor<'_>,
+    session_id: Uuid,
+    shown: i32,
+) -> Result<Option<i32>, Failed> {
+    sqlx::query_scalar!(
+        "select generation from dalsegno.compactions
+          where session_id = $1 and parent = $2 and outcome = 'prepared' order by generation desc limit 1",
+        session_id,
+        shown,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(Failed::to("find a prepared compaction"))
+}
+
+async fn open(conn: &mut PgConnection, session_id: Uuid) -> Result<Live, Error> {
+    let session = sessions::lock(conn, session_id).await?;
+    match session.state {
+        sessions::State::Closed => Err(sessions::Error::Closed(session_id).into()),
+        _ => Ok(session),
+    }
+}
+
+async fn leave_others_stale(executor: impl PgExecutor<'_>, session_id: Uuid) -> Result<(), Failed> {
+    sqlx::query!(
+        "update dalsegno.compactions set outcome = 'stale' where session_id = $1 and outcome = 'prepared'",
+        session_id,
+    )
+    .execute(executor)
+    .await
+    .map(|_| ())
+    .map_err(Failed::to("leave a prepared compaction"))
+}
+
+async fn tell(
+    executor: impl PgExecutor<'_>,
+    session: &Live,
+    kind: Kind,
+    compaction: &Compaction,
+    now: DateTime<Utc>,
+) -> Result<(), Failed> {
+    let event = feed::New {
+        campaign_id: Some(session.campaign_id),
+        task_id: None,
+        session_id: Some(session.id),
+        kind,
+        data: json!({
+            "generation": compaction.generation,
+            "parent": compaction.parent,
+            "cause": compaction.cause,
+            "rung": compaction.rung,
+            "tokens_before": compaction.tokens_before,
+            "tokens_after": compaction.tokens_after,
+        }),
+    };
+    feed::append(executor, &[event], now).await
+}

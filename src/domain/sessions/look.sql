@@ -1,0 +1,7 @@
+-- The session by its id, without a lock. $1 uuid
+select id, campaign_id, agent_type as agent, instance, provider, model, external_session_id, prompt_hash,
+       state as "state: State", ephemeral, opened_by_task, opened_because as "opened_because: Reason",
+       rebuild_because as "rebuild_because: Reason", expires_at, lease, turn_count, last_seq, generation, context_tokens,
+       token_count, board_cursor, fence_seed, calibration, checkpoint, compaction_breaker
+  from dalsegno.sessions
+ where id = $1
