@@ -1,5 +1,7 @@
 //! One handler per kind of job, and the one list of them.
 
+pub mod compact_session;
+
 mod calibrations;
 mod ping;
 mod run_turn;

@@ -71,6 +71,21 @@ impl Breaker {
         ATTEMPTS_MAX.saturating_sub(recent.count())
     }
 
+    /// The first turn in which an attempt may be made again.
+    pub fn opens_again(&self, turn: i64) -> i64 {
+        let mut recent: Vec<_> =
+            self.attempts.iter().copied().filter(|made| is_recent(*made, turn)).collect();
+        recent.sort_unstable();
+        let last_in_the_way = recent.len().checked_sub(ATTEMPTS_MAX).and_then(|at| recent.get(at));
+        last_in_the_way.map_or(turn, |made| made + TURNS_COUNTED)
+    }
+
+    /// Forgets an attempt of this turn, because nobody was asked. False if there is none.
+    pub fn take_back(&mut self, turn: i64) -> bool {
+        let made = self.attempts.iter().rposition(|made| *made == turn);
+        made.map(|at| self.attempts.remove(at)).is_some()
+    }
+
     /// Has to be stored before the model is asked: a crash must not give the attempt back.
     pub fn record(&mut self, turn: i64) {
         self.attempts.retain(|made| is_recent(*made, turn));
@@ -106,6 +121,18 @@ mod tests {
         assert_eq!(climb(3, false), [First, Retry, Extract, Park]);
         assert_eq!(climb(1, true), [First, Extract, Park]);
         assert_eq!(climb(0, true), [Extract, Park]);
+    }
+
+    #[test]
+    fn an_open_breaker_says_when_it_closes_and_what_was_not_asked_does_not_count() {
+        let mut breaker = Breaker::default();
+        assert_eq!(breaker.opens_again(4), 4);
+        [2, 4, 4].into_iter().for_each(|turn| breaker.record(turn));
+        assert_eq!((breaker.attempts_left(4), breaker.opens_again(4)), (0, 12));
+        assert_eq!((breaker.attempts_left(11), breaker.attempts_left(12)), (0, 1));
+        assert!(breaker.take_back(4));
+        assert_eq!((breaker.attempts_left(4), breaker.opens_again(4)), (1, 4));
+        assert!(!breaker.take_back(9));
     }
 
     #[test]

@@ -1,0 +1,50 @@
+//! The breaker of a session as a row: an attempt is counted before it is made.
+//!
+//! Race: two compactions of one session count at once. Each reads and writes under the session's row, so that together
+//! they make no more attempts than one may.
+
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{Error, Folder};
+use crate::{context::compaction::ladder::Breaker, domain::sessions};
+
+/// Counts an attempt. False: none is left by now.
+pub(super) async fn take(folder: &Folder<'_>, id: Uuid, turn: i32) -> Result<bool, Error> {
+    change(folder, id, |breaker| {
+        let is_left = breaker.attempts_left(turn.into()) > 0;
+        if is_left {
+            breaker.record(turn.into());
+        }
+        is_left
+    })
+    .await
+}
+
+/// Gives an attempt back that came to no call.
+pub(super) async fn give_back(folder: &Folder<'_>, id: Uuid, turn: i32) -> Result<(), Error> {
+    change(folder, id, |breaker| breaker.take_back(turn.into())).await.map(|_| ())
+}
+
+pub(super) fn read(id: Uuid, stored: Option<Value>) -> Result<Breaker, Error> {
+    let breaker = stored.map(serde_json::from_value).transpose();
+    let breaker =
+        breaker.map_err(|source| Error::Stored { session_id: id, what: "the attempts", source })?;
+    Ok(breaker.unwrap_or_default())
+}
+
+async fn change(
+    folder: &Folder<'_>,
+    id: Uuid,
+    change: impl FnOnce(&mut Breaker) -> bool,
+) -> Result<bool, Error> {
+    let mut tx = folder.pool.begin().await.map_err(Error::Transaction)?;
+    let mut breaker = read(id, sessions::lock_breaker(&mut *tx, id).await?)?;
+    let changed = change(&mut breaker);
+    if changed {
+        let stored = serde_json::to_value(&breaker).map_err(Error::Encode)?;
+        sessions::store_breaker(&mut *tx, id, &stored).await?;
+        tx.commit().await.map_err(Error::Transaction)?;
+    }
+    Ok(changed)
+}

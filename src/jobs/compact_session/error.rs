@@ -1,0 +1,86 @@
+//! Why nothing was prepared.
+
+use uuid::Uuid;
+
+use crate::{
+    context::{
+        budget,
+        compaction::{folding::RefusedAttempt, generations, plan},
+    },
+    domain::{Failed, compactions, sessions},
+    providers::{self, Class},
+    queue::{JobError, Until},
+};
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(
+        "session {session_id} is not compacted now: summaries were tried three times in ten turns and did not help. \
+         It is tried again from turn {from_turn} on; `dalsegno session show {session_id}` lists what was refused"
+    )]
+    BreakerOpen { session_id: Uuid, from_turn: i32 },
+    #[error(
+        "no summary of session {session_id} was good enough, not even the extract ({}); it is kept as compaction \
+         {generation}: shorten its standing requirements, raise the window, or reset the session",
+        words(refused)
+    )]
+    Parked { session_id: Uuid, generation: i32, refused: Vec<RefusedAttempt> },
+    #[error("session {session_id} cannot be folded: {source}")]
+    Plan { session_id: Uuid, source: plan::Error },
+    #[error("session {session_id} cannot be folded: {source}")]
+    Budget { session_id: Uuid, source: budget::Error },
+    #[error("reading what session {session_id} shows")]
+    View { session_id: Uuid, source: generations::Error },
+    #[error("what is stored as {what} of session {session_id} cannot be read")]
+    Stored { session_id: Uuid, what: &'static str, source: serde_json::Error },
+    #[error("the fence's seed of session {0} does not have 32 bytes")]
+    FenceSeed(Uuid),
+    #[error("writing down a compaction as JSON")]
+    Encode(#[source] serde_json::Error),
+    /// The call was not made, or was stopped: neither the ladder nor the breaker counts it.
+    #[error("the summariser was not asked: {0}")]
+    NotAsked(#[source] providers::Error),
+    #[error(transparent)]
+    Compaction(#[from] compactions::Error),
+    #[error(transparent)]
+    Session(#[from] sessions::Error),
+    #[error(transparent)]
+    Database(#[from] Failed),
+    #[error("getting a connection for a compaction")]
+    Connection(#[source] sqlx::Error),
+    #[error("opening or committing a transaction of a compaction")]
+    Transaction(#[source] sqlx::Error),
+}
+
+impl From<Error> for JobError {
+    fn from(error: Error) -> Self {
+        match &error {
+            Error::NotAsked(source) => match source.class {
+                Class::Snooze { after, .. } => Self::snooze(Until::After(after))(error),
+                // A worker that goes down gives the job back; the queue knows why the token was cancelled.
+                _ => Self::retry(error),
+            },
+            Error::Compaction(
+                compactions::Error::Session(_) | compactions::Error::Unknown { .. },
+            )
+            | Error::BreakerOpen { .. }
+            | Error::Parked { .. }
+            | Error::Plan { .. }
+            | Error::Budget { .. }
+            | Error::View { .. }
+            | Error::Stored { .. }
+            | Error::FenceSeed(_)
+            | Error::Encode(_)
+            | Error::Session(sessions::Error::Closed(_) | sessions::Error::Unknown(_)) => {
+                Self::fail(error)
+            }
+            _ => Self::retry(error),
+        }
+    }
+}
+
+fn words(refused: &[RefusedAttempt]) -> String {
+    let last = refused.last().map(|attempt| attempt.refusals.as_slice()).unwrap_or_default();
+    let reasons: Vec<_> = last.iter().map(|refusal| refusal.brief(5)).collect();
+    reasons.join("; ")
+}

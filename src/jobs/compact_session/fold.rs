@@ -1,0 +1,83 @@
+//! Walks the ladder with a real summariser at its foot.
+
+use super::{
+    Error, Folder,
+    answer::{Answer, Call},
+    attempts,
+};
+use crate::{
+    context::{
+        Calibration, Weight,
+        compaction::{
+            Folding, Step,
+            folding::{Outcome, RefusedAttempt},
+            ladder::Rung,
+            plan::Plan,
+        },
+    },
+    domain::sessions::Live,
+};
+
+/// Who writes summaries of one session.
+pub(super) struct Scribe<'a> {
+    pub(super) folder: &'a Folder<'a>,
+    pub(super) session: &'a Live,
+    pub(super) calibration: &'a Calibration,
+}
+
+/// How a walk ended.
+pub(super) struct Folded {
+    /// Or everything that was refused, the extract too.
+    pub(super) result: Result<Outcome, Vec<RefusedAttempt>>,
+    /// Who wrote the summary; where all were refused, who was asked last.
+    pub(super) model: Option<String>,
+    pub(super) plan: Plan,
+}
+
+impl Scribe<'_> {
+    pub(super) async fn fold(
+        &self,
+        folding: &mut Folding<'_>,
+        mut step: Step,
+    ) -> Result<Folded, Error> {
+        let plan = folding.plan().clone();
+        let mut model = None;
+        loop {
+            step = match step {
+                Step::Ask { rung, request, begins_attempt } => {
+                    let pinned = folding.pins().iter().map(|pin| pin.text.clone()).collect();
+                    let call = Call::new(self, rung, &request, pinned);
+                    model = Some(call.model.to_owned());
+                    let answer = self.answer(&call, begins_attempt).await?;
+                    folding.answered(answer.as_deref().map_err(Clone::clone))
+                }
+                Step::Done(outcome) => {
+                    let model = model.filter(|_| outcome.rung != Rung::Extract);
+                    return Ok(Folded { result: Ok(outcome), model, plan });
+                }
+                Step::Park { refused } => {
+                    return Ok(Folded { result: Err(refused), model, plan });
+                }
+            }
+        }
+    }
+
+    pub(super) fn tokens_of(&self, text: &str) -> u64 {
+        self.calibration.tokens(Weight::of_user_text(text))
+    }
+
+    async fn answer(&self, call: &Call<'_>, begins_attempt: bool) -> Result<Answer, Error> {
+        if let Some(refusal) = call.refusal(self.folder).await? {
+            return Ok(Err(refusal));
+        }
+        let (id, turn) = (self.session.id, self.session.turn_count);
+        if begins_attempt && !attempts::take(self.folder, id, turn).await? {
+            return Ok(Err("other compactions used up the attempts of these ten turns".to_owned()));
+        }
+        let answer = call.ask(self.folder).await;
+        if begins_attempt && matches!(answer, Err(Error::NotAsked(_))) {
+            attempts::give_back(self.folder, id, turn).await?;
+        }
+        answer
+    }
+}

@@ -1,0 +1,36 @@
+//! The job of a compaction.
+
+use super::{Cause, CompactSession, Error, Folder, apply, prepare};
+use crate::{
+    domain::sessions,
+    queue::{End, HandlerResult, JobError, Run},
+};
+
+/// Prepares; if a person asked for it, also applies, in the commit that ends the job.
+pub async fn compact(folder: &Folder<'_>, job: &CompactSession, run: &Run) -> HandlerResult {
+    let shown = sessions::look(folder.pool, job.session_id).await.map_err(Error::from)?;
+    if shown.generation != job.generation {
+        tracing::info!(session.id = %job.session_id, "another compaction came first");
+        return Ok(End::Done);
+    }
+    match (prepare(folder, job.session_id, job.cause).await, job.cause) {
+        (Ok(_), Cause::Manual) => show(folder, job, run).await,
+        (Ok(_), _) => Ok(End::Done),
+        (Err(error), Cause::Auto) if may_wait(&error) => {
+            tracing::info!(session.id = %job.session_id, %error, "no summary was prepared");
+            Ok(End::Done)
+        }
+        (Err(error), _) => Err(error.into()),
+    }
+}
+
+async fn show(folder: &Folder<'_>, job: &CompactSession, run: &Run) -> HandlerResult {
+    let mut tx = folder.pool.begin().await.map_err(JobError::retry)?;
+    apply(&mut tx, folder.clock, job.session_id).await?;
+    Ok(run.commit(tx).await?)
+}
+
+/// Nobody waits for what is prepared ahead, and the turn that needs it says what is wrong: a dead job would say it twice.
+fn may_wait(error: &Error) -> bool {
+    matches!(error, Error::BreakerOpen { .. } | Error::Plan { .. })
+}

@@ -1,0 +1,133 @@
+//! One compaction from the session's row to a stored result.
+
+use uuid::Uuid;
+
+use super::{
+    Cause, Error, Folder, Prepared, attempts,
+    fold::{Folded, Scribe},
+    store::Store,
+    view::Loaded,
+};
+use crate::{
+    context::{
+        Budget, Calibration,
+        compaction::{
+            Folding,
+            ladder::{Breaker, Ladder},
+            plan::Scene,
+        },
+        xml::FenceSeed,
+    },
+    domain::{
+        compactions,
+        sessions::{self, Live, State},
+    },
+};
+
+/// Makes a summary of what the session shows, and stores it as prepared. What is prepared already is returned as it is.
+///
+/// [`Cause::Overflow`] is a turn that cannot go on: it alone gets an extract where no attempt is left.
+pub async fn prepare(
+    folder: &Folder<'_>,
+    session_id: Uuid,
+    cause: Cause,
+) -> Result<Prepared, Error> {
+    let session = sessions::look(folder.pool, session_id).await?;
+    if session.state == State::Closed {
+        return Err(sessions::Error::Closed(session_id).into());
+    }
+    if let Some(prepared) = earlier(folder, &session).await? {
+        return Ok(prepared);
+    }
+    let breaker = attempts::read(session_id, session.compaction_breaker.clone())?;
+    let attempts_left = breaker.attempts_left(session.turn_count.into());
+    if attempts_left == 0 && cause != Cause::Overflow {
+        return Err(open(&breaker, &session));
+    }
+    let ladder = Ladder::new(attempts_left, folder.alternate_model.is_some());
+    let loaded = load(folder, &session).await?;
+    let calibration = calibration(folder, &session)?;
+    let scene = scene(folder, &session, &loaded, &calibration)?;
+    let seed = seed(&session)?;
+    let scribe = Scribe { folder, session: &session, calibration: &calibration };
+    let folded = fold(&scribe, scene, &seed, ladder).await?;
+    Store { folder, session: &session, cause }.store(folded).await
+}
+
+async fn fold(
+    scribe: &Scribe<'_>,
+    scene: Scene<'_>,
+    seed: &FenceSeed,
+    ladder: Ladder,
+) -> Result<Folded, Error> {
+    // The number it gets is drawn when it is stored: what comes to nothing uses none up.
+    let number = scene.view.generation() + 1;
+    let (mut folding, step) = Folding::begin(scene, seed, number, ladder)
+        .map_err(|source| Error::Plan { session_id: scribe.session.id, source })?;
+    scribe.fold(&mut folding, step).await
+}
+
+/// A prepared one that still applies: of a job whose end was lost, or of a wish that came twice.
+async fn earlier(folder: &Folder<'_>, session: &Live) -> Result<Option<Prepared>, Error> {
+    let id = session.id;
+    let Some(generation) =
+        compactions::newest_prepared(folder.pool, id, session.generation).await?
+    else {
+        return Ok(None);
+    };
+    let stored = compactions::get(folder.pool, id, generation).await?;
+    Ok(stored.map(|stored| Prepared {
+        generation,
+        rung: None,
+        tokens_before: stored.tokens_before,
+        tokens_after: stored.tokens_after.unwrap_or(stored.tokens_before),
+        refused: Vec::new(),
+        pins_dropped: 0,
+        is_earlier: true,
+    }))
+}
+
+fn open(breaker: &Breaker, session: &Live) -> Error {
+    let from_turn = breaker.opens_again(session.turn_count.into());
+    Error::BreakerOpen {
+        session_id: session.id,
+        from_turn: i32::try_from(from_turn).unwrap_or(i32::MAX),
+    }
+}
+
+async fn load(folder: &Folder<'_>, session: &Live) -> Result<Loaded, Error> {
+    let mut conn = folder.pool.acquire().await.map_err(Error::Connection)?;
+    Loaded::read(&mut conn, session.id, session.generation).await
+}
+
+fn calibration(folder: &Folder<'_>, session: &Live) -> Result<Calibration, Error> {
+    let stored = session.calibration.clone().map(serde_json::from_value).transpose();
+    let session_id = session.id;
+    let stored =
+        stored.map_err(|source| Error::Stored { session_id, what: "the calibration", source })?;
+    Ok(stored.unwrap_or(folder.calibration))
+}
+
+fn scene<'a>(
+    folder: &Folder<'_>,
+    session: &Live,
+    loaded: &'a Loaded,
+    calibration: &'a Calibration,
+) -> Result<Scene<'a>, Error> {
+    let system_tokens = calibration.tokens(folder.system_weight);
+    let budget = Budget::new(folder.window_tokens, folder.reserve_tokens, system_tokens)
+        .map_err(|source| Error::Budget { session_id: session.id, source })?;
+    Ok(Scene {
+        view: loaded.view()?,
+        budget,
+        calibration,
+        upcoming_tokens: calibration.tokens(folder.upcoming_weight),
+        summariser_window_tokens: folder.summariser_window_tokens,
+        policy: folder.policy,
+    })
+}
+
+fn seed(session: &Live) -> Result<FenceSeed, Error> {
+    let bytes = session.fence_seed.as_slice().try_into();
+    bytes.map(FenceSeed::from_bytes).map_err(|_| Error::FenceSeed(session.id))
+}

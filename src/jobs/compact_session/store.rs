@@ -1,0 +1,147 @@
+//! The result as a row: prepared, or refused with its reasons.
+
+use serde_json::{Value, json};
+
+use super::{Cause, Error, Folder, Prepared, fold::Folded};
+use crate::{
+    context::compaction::{
+        folding::{Outcome, RefusedAttempt},
+        ladder::Rung,
+        plan::Plan,
+    },
+    domain::{
+        compactions::{self, Accepted, New},
+        feed,
+        sessions::{self, Live},
+    },
+};
+
+pub(super) struct Store<'a> {
+    pub(super) folder: &'a Folder<'a>,
+    pub(super) session: &'a Live,
+    pub(super) cause: Cause,
+}
+
+impl Store<'_> {
+    pub(super) async fn store(&self, folded: Folded) -> Result<Prepared, Error> {
+        let Folded { result, model, plan } = folded;
+        match result {
+            Ok(outcome) => self.prepared(outcome, model.as_deref(), &plan).await,
+            Err(refused) => self.parked(refused, model.as_deref(), &plan).await,
+        }
+    }
+
+    async fn prepared(
+        &self,
+        outcome: Outcome,
+        model: Option<&str>,
+        plan: &Plan,
+    ) -> Result<Prepared, Error> {
+        let Outcome { compaction, rung, refused, pins_dropped } = outcome;
+        let pins = serde_json::to_value(&compaction.pins).map_err(Error::Encode)?;
+        let tokens_after = signed(compaction.tokens_after);
+        let accepted =
+            Accepted { summary: &compaction.summary, pins: &pins, rung: word(rung), tokens_after };
+        let generation = self.insert(plan, model, &refused, Some(accepted)).await?;
+        if pins_dropped > 0 {
+            tracing::warn!(session.id = %self.session.id, generation, pins_dropped, "not all strings could be pinned");
+        }
+        Ok(Prepared {
+            generation,
+            rung: Some(rung),
+            tokens_before: signed(plan.tokens_before),
+            tokens_after,
+            refused,
+            pins_dropped,
+            is_earlier: false,
+        })
+    }
+
+    async fn parked(
+        &self,
+        refused: Vec<RefusedAttempt>,
+        model: Option<&str>,
+        plan: &Plan,
+    ) -> Result<Prepared, Error> {
+        let generation = self.insert(plan, model, &refused, None).await?;
+        Err(Error::Parked { session_id: self.session.id, generation, refused })
+    }
+
+    async fn insert(
+        &self,
+        plan: &Plan,
+        model: Option<&str>,
+        refused: &[RefusedAttempt],
+        accepted: Option<Accepted<'_>>,
+    ) -> Result<i32, Error> {
+        let now = self.folder.clock.now();
+        let refusals = serde_json::to_value(refused).map_err(Error::Encode)?;
+        let mut tx = self.folder.pool.begin().await.map_err(Error::Transaction)?;
+        let generation = sessions::next_generation(&mut *tx, self.session.id).await?;
+        let new = New {
+            session_id: self.session.id,
+            generation,
+            parent: self.session.generation,
+            from_seq: plan.from_seq,
+            to_seq: plan.to_seq,
+            cause: self.cause,
+            turn: self.session.turn_count,
+            model,
+            tokens_before: signed(plan.tokens_before),
+            refusals: &refusals,
+            accepted,
+        };
+        compactions::insert(&mut *tx, &new, now).await?;
+        if !refused.is_empty() {
+            let event = self.refusal(generation, refused, accepted);
+            feed::append(&mut *tx, &[event], now).await?;
+        }
+        tx.commit().await.map_err(Error::Transaction)?;
+        Ok(generation)
+    }
+
+    /// For the operator, who wants to know of a summariser that writes bad summaries even where another one stepped in.
+    fn refusal(
+        &self,
+        generation: i32,
+        refused: &[RefusedAttempt],
+        accepted: Option<Accepted<'_>>,
+    ) -> feed::New {
+        feed::New {
+            campaign_id: Some(self.session.campaign_id),
+            task_id: None,
+            session_id: Some(self.session.id),
+            kind: feed::Kind::CompactionRefused,
+            data: json!({
+                "generation": generation,
+                "cause": self.cause,
+                "refused": refused.iter().map(reasons).collect::<Vec<_>>(),
+                "accepted": accepted.map(|accepted| accepted.rung),
+            }),
+        }
+    }
+}
+
+/// Without the pins themselves: the feed holds nothing that was said.
+fn reasons(attempt: &RefusedAttempt) -> Value {
+    let kinds: Vec<Value> = attempt
+        .refusals
+        .iter()
+        .filter_map(|refusal| serde_json::to_value(refusal).ok()?.get("refusal").cloned())
+        .collect();
+    json!({ "rung": attempt.rung, "refusals": kinds })
+}
+
+fn word(rung: Rung) -> &'static str {
+    match rung {
+        Rung::First => "first",
+        Rung::Retry => "retry",
+        Rung::Alternate => "alternate",
+        Rung::Extract => "extract",
+        Rung::Park => "park",
+    }
+}
+
+fn signed(tokens: u64) -> i64 {
+    i64::try_from(tokens).unwrap_or(i64::MAX)
+}
