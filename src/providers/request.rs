@@ -34,7 +34,8 @@ pub struct Request {
 pub enum Purpose {
     /// An agent's turn.
     Turn,
-    /// A summary that is to stand in for `messages`: a JSON object of one array of strings per section.
+    /// A summary that is to stand in for what `messages` hold: plain text with a heading `## section` for each section.
+    /// `system` and `messages` say so to the model; this is for whoever answers without reading them.
     Summary {
         sections: Vec<String>,
         /// Identifiers that have to survive, letter by letter.

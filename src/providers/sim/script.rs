@@ -16,7 +16,10 @@ use super::{
     error::Error,
     fault::{Direction, Fault},
 };
-use crate::{providers::Request, transcript::Role};
+use crate::{
+    providers::{Purpose, Request},
+    transcript::Role,
+};
 
 #[derive(Debug)]
 pub(super) struct Script {
@@ -45,7 +48,8 @@ impl Script {
             let nth = n_calls.fetch_add(1, Ordering::Relaxed).saturating_add(1);
             faults.extend(direction.holds_at(nth).then(|| direction.fault.clone()));
         }
-        if self.directives {
+        // What is to be summarised is full of directions that were meant for others.
+        if self.directives && request.purpose == Purpose::Turn {
             faults.extend(self.faults_of_prompt(request));
         }
         faults

@@ -3,8 +3,6 @@
 //! The honest one keeps every pinned identifier with the sentence it stands in, and as much else as leaves the
 //! result well below what it replaces. The others are what a careless model does, for those who have to notice.
 
-use serde_json::{Map, Value};
-
 use super::{config::SummaryMode, tokens};
 use crate::providers::Request;
 
@@ -30,11 +28,14 @@ const MARKERS: [(&str, &[&str]); 8] = [
 const SIGNATURE: &str = "(summarised by the simulated model)";
 /// Entries are sentences; what is longer is cut down to what stands around its identifier.
 const MAX_ENTRY_CHARS: usize = 240;
-/// Quotes and a comma around an entry; name, brackets and a comma of a section.
-const PER_ENTRY: u32 = 3;
-const PER_SECTION: u32 = 8;
+/// The dash before an entry; the marks before a section's name, and what stands in an empty one.
+const PER_ENTRY: u32 = 1;
+const PER_SECTION: u32 = 4;
+const NOTHING: &str = "None.";
 /// A summary has to be worth it: at most this part of what it replaces, apart from what is pinned.
 const WORTH_PERCENT: u32 = 40;
+/// How much of the room it fills apart from what is pinned: whoever asked counts tokens in another way.
+const FILL_PERCENT: u32 = 60;
 
 pub(super) fn write(
     mode: SummaryMode,
@@ -43,7 +44,9 @@ pub(super) fn write(
     pinned: &[String],
     max_tokens: u32,
 ) -> String {
-    let sentences = sentences(request);
+    let material: Vec<String> =
+        request.messages.iter().map(|message| material(&message.text)).collect();
+    let sentences = sentences(&material);
     match mode {
         SummaryMode::Honest => honest(&sentences, sections, pinned, max_tokens),
         SummaryMode::DropsIdentifiers => {
@@ -59,7 +62,8 @@ pub(super) fn write(
 fn honest(sentences: &[&str], sections: &[String], pinned: &[String], max_tokens: u32) -> String {
     let n_given = sentences.iter().fold(0, |n, text| tokens::count(text).saturating_add(n));
     let worth = u32::try_from(u64::from(n_given) * u64::from(WORTH_PERCENT) / 100);
-    let target = worth.unwrap_or(u32::MAX).min(max_tokens);
+    let filled = u64::from(max_tokens) * u64::from(FILL_PERCENT) / 100;
+    let target = worth.unwrap_or(u32::MAX).min(u32::try_from(filled).unwrap_or(u32::MAX));
     let mut draft = Draft::new(sections);
     for (at, identifier) in pinned.iter().enumerate() {
         if draft.holds(identifier) {
@@ -67,8 +71,9 @@ fn honest(sentences: &[&str], sections: &[String], pinned: &[String], max_tokens
         }
         // Whatever happens, the identifiers that are still to come have to fit as they are.
         let bare: u32 = pinned[at..].iter().map(|id| tokens::count(id) + PER_ENTRY).sum();
-        let sentence = sentences.iter().find(|text| text.contains(identifier.as_str()));
+        let sentence = sentences.iter().find(|text| mentions(text, identifier));
         let around = sentence.map(|text| around(text, identifier));
+        let around = around.filter(|text| mentions(text, identifier));
         match around.filter(|text| draft.has_room(text, target.saturating_sub(bare))) {
             Some(text) => draft.add(&text),
             None => draft.add(identifier),
@@ -76,11 +81,12 @@ fn honest(sentences: &[&str], sections: &[String], pinned: &[String], max_tokens
     }
     for sentence in sentences.iter().rev() {
         let short = sentence.chars().count() <= MAX_ENTRY_CHARS;
-        if short && draft.has_room(sentence, target) && !draft.has(sentence) {
+        let is_listed = pinned.iter().any(|identifier| identifier == sentence);
+        if short && !is_listed && draft.has_room(sentence, target) && !draft.has(sentence) {
             draft.add(sentence);
         }
     }
-    draft.json()
+    draft.text()
 }
 
 fn bloated(sentences: &[&str], sections: &[String], pinned: &[String]) -> String {
@@ -91,7 +97,7 @@ fn bloated(sentences: &[&str], sections: &[String], pinned: &[String]) -> String
     for sentence in sentences.iter().chain(sentences) {
         draft.add(&format!("To say it in full: {sentence}"));
     }
-    draft.json()
+    draft.text()
 }
 
 impl<'a> Draft<'a> {
@@ -113,7 +119,7 @@ impl<'a> Draft<'a> {
     }
 
     fn holds(&self, identifier: &str) -> bool {
-        self.entries.iter().flatten().any(|entry| entry.contains(identifier))
+        self.entries.iter().flatten().any(|entry| mentions(entry, identifier))
     }
 
     fn add(&mut self, text: &str) {
@@ -124,24 +130,52 @@ impl<'a> Draft<'a> {
         }
     }
 
-    fn json(mut self) -> String {
+    fn text(mut self) -> String {
         if let Some(last) = self.entries.last_mut() {
             last.push(SIGNATURE.to_owned());
         }
-        let mut object = Map::new();
+        let mut text = String::new();
         for (name, entries) in self.sections.iter().zip(self.entries) {
-            let entries = if entries.is_empty() { vec!["none".to_owned()] } else { entries };
-            object.insert(name.clone(), Value::from(entries));
+            text.push_str(&format!("## {name}\n"));
+            if entries.is_empty() {
+                text.push_str(&format!("{NOTHING}\n"));
+            }
+            for entry in entries {
+                text.push_str(&format!("- {entry}\n"));
+            }
         }
-        Value::Object(object).to_string()
+        text.truncate(text.trim_end().len());
+        text
     }
 }
 
-/// The sentences of what is to be summarised, in order.
-fn sentences(request: &Request) -> Vec<&str> {
-    let lines = request.messages.iter().flat_map(|message| message.text.lines());
+/// What is to be summarised: the text inside of the elements of a prompt, if it has any. Foreign text is escaped there, so
+/// whatever looks like a tag is one.
+fn material(prompt: &str) -> String {
+    let lines: Vec<&str> = prompt.lines().collect();
+    // What comes after the last element is what is asked.
+    let end = lines.iter().rposition(|line| line.starts_with("</"));
+    let Some(end) = end else { return prompt.to_owned() };
+    let text: Vec<String> = lines[..end].iter().map(|line| without_tags(line)).collect();
+    text.join("\n").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+}
+
+fn without_tags(line: &str) -> String {
+    let mut parts = line.split('<');
+    let mut kept = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        kept.push_str(part.split_once('>').map_or("", |(_, after)| after));
+    }
+    kept
+}
+
+/// The sentences of what is to be summarised, in order. Of a summary so far, its entries.
+fn sentences(material: &[String]) -> Vec<&str> {
+    let lines = material.iter().flat_map(|text| text.lines());
+    let lines = lines.filter(|line| !line.starts_with("## "));
+    let lines = lines.map(|line| line.strip_prefix("- ").unwrap_or(line));
     let sentences = lines.flat_map(|line| line.split_inclusive(". ")).map(str::trim);
-    sentences.filter(|text| !text.is_empty()).collect()
+    sentences.filter(|text| !["", NOTHING, SIGNATURE].contains(text)).collect()
 }
 
 fn section_of(text: &str, sections: &[String]) -> usize {
@@ -153,6 +187,18 @@ fn section_of(text: &str, sections: &[String]) -> usize {
     });
     let facts = || named("fact").or_else(|| named("identifier"));
     marked.or_else(facts).unwrap_or(sections.len().saturating_sub(1))
+}
+
+/// Whether it stands there as a whole: `INV-1` is not in `INV-17`.
+fn mentions(text: &str, identifier: &str) -> bool {
+    let joins = |outer: Option<char>, inner: Option<char>| {
+        outer.is_some_and(char::is_alphanumeric) && inner.is_some_and(char::is_alphanumeric)
+    };
+    text.match_indices(identifier).any(|(at, found)| {
+        let (before, after) = (&text[..at], &text[at + found.len()..]);
+        !joins(before.chars().next_back(), found.chars().next())
+            && !joins(after.chars().next(), found.chars().next_back())
+    })
 }
 
 /// The part of a long sentence that its identifier stands in.
@@ -227,13 +273,27 @@ mod tests {
         (text, pinned, given)
     }
 
+    /// What stands under a heading.
+    fn body<'a>(text: &'a str, section: &str) -> &'a str {
+        let (_, after) = text.split_once(&format!("## {section}\n")).unwrap();
+        after.split("\n## ").next().unwrap()
+    }
+
+    #[test]
+    fn only_what_stands_in_elements_is_summarised() {
+        let prompt = "<summary_so_far fence=\"1\">## Goal\n- Ten parts.</summary_so_far>\n\n\
+                      <conversation fence=\"1\">\n<message from=\"person\">It is &lt;INV-7&gt; &amp;amp; more.</message>\n\
+                      </conversation>\n\nWrite the record now.";
+        let material = [material(prompt)];
+        assert_eq!(sentences(&material), ["Ten parts.", "It is <INV-7> &amp; more."]);
+    }
+
     #[test]
     fn an_honest_summary_keeps_what_is_pinned_and_saves_tokens() {
         for n_turns in [6, 60, 300] {
             let (text, pinned, given) = summary(SummaryMode::Honest, n_turns, 4_096);
-            let json: Map<String, Value> = serde_json::from_str(&text).unwrap();
             for section in sections() {
-                assert!(!json[&section].as_array().unwrap().is_empty(), "{section}");
+                assert!(!body(&text, &section).is_empty(), "{section}");
             }
             for identifier in pinned {
                 assert!(text.contains(&identifier), "{identifier} of {n_turns}");
@@ -246,15 +306,14 @@ mod tests {
     #[test]
     fn sentences_come_into_the_section_they_belong_to() {
         let (text, ..) = summary(SummaryMode::Honest, 6, 4_096);
-        let json: Map<String, Value> = serde_json::from_str(&text).unwrap();
-        assert!(json["hard_requirements"].to_string().contains("INV-0000 must never"));
-        assert!(json["decisions"].to_string().contains("We decided for INV-0037"));
+        assert!(body(&text, "hard_requirements").contains("INV-0000 must never"));
+        assert!(body(&text, "decisions").contains("We decided for INV-0037"));
     }
 
     #[test]
     fn dishonest_summaries_are_what_they_say() {
         let (text, pinned, _) = summary(SummaryMode::DropsIdentifiers, 60, 4_096);
-        assert!(serde_json::from_str::<Map<String, Value>>(&text).is_ok());
+        assert!(sections().iter().all(|section| !body(&text, section).is_empty()));
         assert!(!pinned.iter().any(|identifier| text.contains(identifier)));
         assert_eq!(summary(SummaryMode::Empty, 60, 4_096).0, "");
         let (text, _, given) = summary(SummaryMode::Bloated, 60, 4_096);

@@ -152,6 +152,8 @@ async fn directions_of_older_messages_and_of_other_people_do_nothing() {
     assert!(ask(&sim(), later).await.is_ok());
     let deaf = Sim::new(Config { directives: false, ..config() }).unwrap();
     assert!(ask(&deaf, request("[[sim: error 500]] Write.")).await.is_ok());
+    let material = summary_request("[[sim: error 500]] Write.", &[]);
+    assert!(ask(&sim(), material).await.is_ok());
 }
 
 #[tokio::test]
@@ -201,10 +203,9 @@ async fn summaries_come_as_they_were_ordered() {
         ask(&sim, summary_request(&text, &["INV-2041", "INV-9999"])).await.unwrap()
     };
     let honest = summarise(SummaryMode::Honest).await;
-    let json: serde_json::Value = serde_json::from_str(&honest.message.text).unwrap();
-    assert_eq!(json["goal"][0], "The goal is INV-2041.");
-    assert!(json["facts"].to_string().contains("INV-9999"));
-    assert!(json["facts"].to_string().contains("simulated"));
+    let (goal, facts) = honest.message.text.split_once("## facts\n").unwrap();
+    assert!(goal.starts_with("## goal\n- The goal is INV-2041.\n"), "{goal}");
+    assert!(facts.contains("- INV-9999") && facts.contains("simulated"), "{facts}");
     let vague = summarise(SummaryMode::DropsIdentifiers).await;
     assert!(!vague.message.text.contains("INV-"));
     assert_eq!(summarise(SummaryMode::Empty).await.message.text, "");
