@@ -27,6 +27,9 @@ pub use self::{
 };
 use crate::config::{Checks, empty_as_none};
 
+/// How long a connection may have been idle and is still used without asking.
+const IDLE_UNTESTED: Duration = Duration::from_secs(1);
+
 /// The oldest and the newest major version that the tests run against.
 pub const SUPPORTED_MAJORS: std::ops::RangeInclusive<u32> = 14..=18;
 
@@ -237,6 +240,16 @@ pub async fn require_supported_version(pool: &PgPool) -> Result<(), Error> {
 
 fn pool(config: &Config, options: &PgConnectOptions) -> PgPool {
     let pool = PgPoolOptions::new()
+        // Asking a connection whether it lives costs as much as a statement. One that was used a moment ago does.
+        .test_before_acquire(false)
+        .before_acquire(|connection, facts| {
+            Box::pin(async move {
+                if facts.idle_for > IDLE_UNTESTED {
+                    connection.ping().await?;
+                }
+                Ok(true)
+            })
+        })
         .max_connections(config.max_connections)
         .acquire_timeout(Duration::from_secs(config.acquire_timeout_secs));
     match config.own_sessions {

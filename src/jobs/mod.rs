@@ -3,12 +3,14 @@
 pub mod compact_session;
 
 mod calibrations;
+mod folder;
+mod measure;
 mod ping;
+mod route;
 mod run_turn;
 mod services;
 #[cfg(feature = "test-fakes")]
 pub mod trial;
-mod view;
 
 use std::sync::Arc;
 
@@ -23,7 +25,8 @@ use crate::queue::Registry;
 
 /// Every kind that the workers of this service know.
 pub fn registry(services: Arc<Services>) -> Registry<Arc<Services>> {
-    let registry = Registry::new(services).with(ping::run).with(run_turn::run);
+    let registry =
+        Registry::new(services).with(ping::run).with(run_turn::run).with(folder::compact);
     #[cfg(feature = "test-fakes")]
     let registry = trial::register(registry);
     registry

@@ -2,11 +2,16 @@
 
 use std::sync::Arc;
 
-use super::{calibrations::Calibrations, run_turn};
+use super::{calibrations::Calibrations, compact_session::Cost, run_turn};
 use crate::{
     clock::Clock,
     config::Config,
-    domain::{agents, prices, sessions},
+    domain::{
+        agents,
+        prices::{self, Price},
+        sessions,
+        usage::Tokens,
+    },
     providers,
 };
 
@@ -65,6 +70,15 @@ impl Services {
             _ => None,
         });
         (provider, model)
+    }
+
+    /// What a call costs at the configured price.
+    pub fn cost(&self, provider: &str, model: &str, tokens: Tokens) -> Cost {
+        let price = self.prices.of(provider, model);
+        Cost {
+            micros: price.map_or(0, |price| price.cost_micros(tokens)),
+            price: price.map(Price::frozen),
+        }
     }
 
     /// What the operator should know before the first task comes.

@@ -51,6 +51,11 @@ impl Loaded {
         })
     }
 
+    /// Adds what is about to be stored.
+    pub fn add(&mut self, entry: Entry) {
+        self.entries.push(entry);
+    }
+
     pub fn view(&self) -> Result<View<'_>, Error> {
         let session_id = self.session_id;
         View::of(&self.entries, &self.compactions, self.generation)

@@ -1,21 +1,21 @@
 //! Transaction A: the session of the task, what the model will see, and the turn.
 
+use chrono::{DateTime, Utc};
 use serde_json::json;
-use sqlx::{Acquire as _, PgConnection};
+use sqlx::PgConnection;
 
 use super::{
     CrashPoint, Error, Refused,
-    assignment::{Assignment, Route},
+    assignment::Assignment,
     notices,
+    outlook::{Outlook, look_ahead},
 };
 use crate::{
-    context::{
-        Assembled, Budget, Calibration, Checkpoint, Manifest, Parts, Pressure, Weight, assemble,
-        parts::{Campaign, Skill, Task},
-        xml::FenceSeed,
-    },
+    context::{Budget, Calibration, Manifest, Pressure, Weight},
     domain::{
-        Amount, feed, ids, messages,
+        Amount,
+        compactions::Shown,
+        feed, ids, messages,
         prices::Price,
         sessions::{
             Live,
@@ -25,43 +25,71 @@ use crate::{
     },
     jobs::{
         Services,
-        view::{self, Conversation},
+        compact_session::{self, Loaded},
+        folder::Around,
+        measure,
+        route::Route,
     },
     providers::{Purpose, Request, Timeouts},
     queue::Run,
-    transcript::Role,
+    transcript::{Message, Role},
 };
 
-/// A turn that has begun, with what is to be sent.
+/// A turn that has begun.
 pub(super) struct Opened {
     pub(super) begun: Begun,
     pub(super) session: Live,
     pub(super) manifest: Manifest,
     /// Of everything that is sent.
     pub(super) weight: Weight,
+    pub(super) around: Around,
     pub(super) calibration: Calibration,
+    pub(super) budget: Budget,
     pub(super) estimated_tokens: u64,
     /// There is something in front of the prompt that a rebuilt session would not have.
     pub(super) has_history: bool,
+}
+
+/// What came of the wish to begin.
+pub(super) enum Beginning {
+    Opened(Box<Opened>, Request),
+    /// The conversation has to be made smaller first. Its session is committed, and nothing else.
+    NoRoom(NoRoom),
+}
+
+pub(super) struct NoRoom {
+    pub(super) session: Live,
+    pub(super) around: Around,
+    pub(super) pressure: Pressure,
+    /// For the beginning that follows: its own look at the session might not see it any more.
+    pub(super) interrupted: bool,
+}
+
+/// What happened before in this run.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Before {
+    /// Room was made, or could not be made: go on with what there is.
+    pub(super) made_room: bool,
+    /// The turn before this one was cut off.
+    pub(super) interrupted: bool,
 }
 
 /// Half of what a window holds beside its reserve: a successor must not begin under pressure.
 const INHERIT_DIVISOR: u64 = 2;
 
 pub(super) async fn begin(
-    conn: &mut PgConnection,
     run: &Run,
     services: &Services,
     assignment: &Assignment<'_>,
-) -> Result<(Opened, Request), Error> {
-    let mut tx = conn.begin().await.map_err(Error::undone)?;
-    match write(&mut tx, run, services, assignment).await {
-        Ok(opened) => {
+    before: Before,
+) -> Result<Beginning, Error> {
+    let mut tx = run.pool().begin().await.map_err(Error::undone)?;
+    match write(&mut tx, run, services, assignment, before).await {
+        Ok(beginning) => {
             tx.commit().await.map_err(Error::undone)?;
-            Ok(opened)
+            Ok(beginning)
         }
         Err(error) => {
-            // Here and not by dropping: the connection goes on to be used.
             tx.rollback().await.map_err(Error::undone)?;
             Err(error)
         }
@@ -73,44 +101,93 @@ async fn write(
     run: &Run,
     services: &Services,
     assignment: &Assignment<'_>,
-) -> Result<(Opened, Request), Error> {
-    let Assignment { task, route, .. } = assignment;
+    before: Before,
+) -> Result<Beginning, Error> {
     let now = services.clock.now();
-    let resolved = find_session(&mut *conn, run, services, assignment).await?;
+    let mut resolved = find_session(&mut *conn, run, services, assignment).await?;
+    resolved.interrupted |= before.interrupted;
     services.crash_points.pass(CrashPoint::AfterResolve).map_err(Error::undone)?;
+    let calibration = calibration(services, &resolved.session);
+    let new = messages_before_call(&resolved, assignment, now);
+    let mut outlook = look(&mut *conn, assignment, &resolved, &calibration, &new).await?;
+    if outlook.pressure >= Pressure::Apply {
+        // What was prepared ahead costs this turn no call.
+        let shown = compact_session::apply(&mut *conn, &*services.clock, resolved.session.id).await;
+        if let Shown::Applied(compaction) = shown.map_err(Error::undone)? {
+            resolved.session.generation = compaction.generation;
+            resolved.session.checkpoint = None;
+            outlook = look(&mut *conn, assignment, &resolved, &calibration, &new).await?;
+        }
+    }
+    if outlook.pressure >= Pressure::Apply && !before.made_room {
+        feed::append(&mut *conn, &session_events(&resolved, assignment), now).await?;
+        return Ok(Beginning::NoRoom(NoRoom {
+            around: outlook.around,
+            pressure: outlook.pressure,
+            interrupted: resolved.interrupted,
+            session: resolved.session,
+        }));
+    }
+    check_room(&outlook, &calibration)?;
+    open(&mut *conn, run, services, assignment, (resolved, calibration, outlook, &new)).await
+}
+
+async fn look(
+    conn: &mut PgConnection,
+    assignment: &Assignment<'_>,
+    resolved: &Resolved,
+    calibration: &Calibration,
+    new: &[messages::New],
+) -> Result<Outlook, Error> {
     let session = &resolved.session;
-    let calibration = calibration(services, session);
-    let mut conversation = Conversation::load(&mut *conn, session).await.map_err(Error::undone)?;
-    let has_history = conversation.has_history(task.id);
-    let new = messages_before_call(&resolved, assignment, &mut conversation, now);
-    let assembled = assemble_call(assignment, session, &conversation, &calibration)?;
-    let estimated_tokens = calibration.project(checkpoint(session).as_ref(), assembled.weight);
-    check_room(route, &assembled, &calibration, estimated_tokens)?;
+    let mut loaded =
+        Loaded::read(conn, session.id, session.generation).await.map_err(Error::undone)?;
+    // The prompt is sent as the task, whatever the transcript holds of it; a notice is sent from there.
+    if let [notice, _prompt] = new {
+        loaded.add(measure::coming(notice, session.last_seq + 1));
+    }
+    look_ahead(assignment, session, &loaded, calibration)
+}
+
+/// The turn itself, from what is known now.
+async fn open(
+    conn: &mut PgConnection,
+    run: &Run,
+    services: &Services,
+    assignment: &Assignment<'_>,
+    (resolved, calibration, outlook, new): (Resolved, Calibration, Outlook, &[messages::New]),
+) -> Result<Beginning, Error> {
+    let now = services.clock.now();
     let begin = Begin {
-        session,
-        task_id: task.id,
+        session: &resolved.session,
+        task_id: assignment.task.id,
         job_id: run.job_id(),
         lease: run.lease(),
         attempt: run.attempt(),
-        reserve: reserve(assignment, estimated_tokens),
-        messages: &new,
+        reserve: reserve(assignment, outlook.estimated_tokens),
+        messages: new,
         now,
     };
     let begun = turns::begin(&mut *conn, &begin).await?;
-    let events = events(&resolved, &begun, route);
+    let mut events = session_events(&resolved, assignment);
+    events.push(started(&begun, &assignment.route));
     feed::append(&mut *conn, &events, now).await?;
     services.crash_points.pass(CrashPoint::BeforeBeginCommit).map_err(Error::undone)?;
+    let Outlook { assembled, around, budget, estimated_tokens, has_history, .. } = outlook;
     let opened = Opened {
         begun,
         session: resolved.session,
-        manifest: assembled.manifest.clone(),
+        manifest: assembled.manifest,
         weight: assembled.weight,
+        around,
         calibration,
+        budget,
         estimated_tokens,
         has_history,
     };
-    let request = request(assignment, assembled, expected_tokens(&opened));
-    Ok((opened, request))
+    let request =
+        request(assignment, assembled.system, assembled.messages, expected_tokens(&opened));
+    Ok(Beginning::Opened(Box::new(opened), request))
 }
 
 async fn find_session(
@@ -125,102 +202,54 @@ async fn find_session(
         campaign_id: task.campaign_id,
         agent: &task.agent,
         instance: &task.instance,
-        provider: route.provider_name,
+        provider: &route.provider_name,
         model: &route.model,
         prompt_hash: &agent.prompt_hash,
         task_id: task.id,
         fence_seed: rand::random(),
-        expires_at: services.sessions.expires_at(route.provider_name, agent.ttl_days, now),
+        expires_at: services.sessions.expires_at(&route.provider_name, agent.ttl_days, now),
         now,
     };
     let wanted = Wanted {
         task_id: task.id,
         mode: task.session_mode,
-        provider: route.provider_name,
+        provider: &route.provider_name,
         model: &route.model,
         prompt_hash: &agent.prompt_hash,
         rotate_at_tokens: agent.rotate_at_tokens,
         now,
     };
     let room_tokens = route.window_tokens.saturating_sub(route.reserve_tokens) / INHERIT_DIVISOR;
-    let known = services.calibrations.of(route.provider_name, &route.model);
+    let known = services.calibrations.of(&route.provider_name, &route.model);
     let inherit_max_weight = known.weight_within(room_tokens).millitokens();
     let inherit_max_weight = i64::try_from(inherit_max_weight).unwrap_or(i64::MAX);
     Ok(resolve(conn, &opening, &wanted, run.lease(), inherit_max_weight).await?)
 }
 
-/// The notice of an interrupted turn, if there was one, and the prompt. The notice is part of what is sent.
+/// The notice of an interrupted turn, if there was one, and the prompt.
 fn messages_before_call(
     resolved: &Resolved,
     assignment: &Assignment<'_>,
-    conversation: &mut Conversation,
-    now: chrono::DateTime<chrono::Utc>,
+    now: DateTime<Utc>,
 ) -> Vec<messages::New> {
-    let mut new = Vec::with_capacity(2);
-    if resolved.interrupted {
-        let notice = notices::interrupted(ids::at(now));
-        conversation.tail.push(view::coming(&notice, resolved.session.last_seq + 1));
-        new.push(notice);
-    }
     let task = &assignment.task;
-    new.push(notices::message(task.id, Role::User, task.prompt.clone()));
-    new
+    let notice = resolved.interrupted.then(|| notices::interrupted(ids::at(now)));
+    let prompt = notices::message(task.id, Role::User, task.prompt.clone());
+    notice.into_iter().chain([prompt]).collect()
 }
 
-fn assemble_call(
-    assignment: &Assignment<'_>,
-    session: &Live,
-    conversation: &Conversation,
-    calibration: &Calibration,
-) -> Result<Assembled, Error> {
-    let Assignment { task, agent, campaign, .. } = assignment;
-    let skills: Vec<Skill<'_>> = assignment
-        .skills
-        .iter()
-        .map(|skill| Skill { name: &skill.name, text: &skill.text })
-        .collect();
-    let notice = notices::restored(session, conversation, task.id);
-    let parts = Parts {
-        agent_prompt: &agent.prompt,
-        skills: &skills,
-        campaign: Campaign {
-            id: campaign.id,
-            name: &campaign.name,
-            brief: &campaign.brief,
-            client_context: campaign.client_context.as_deref(),
-        },
-        edicts: &[],
-        roster: &[],
-        view: conversation.view(),
-        notice: notice.as_deref(),
-        posts: &[],
-        statuses: &[],
-        task: Task { entry_id: task.id, prompt: &task.prompt },
-    };
-    let seed = session.fence_seed.as_slice().try_into();
-    let seed = seed.map_err(|_| Error::undone("the fence seed of the session has not 32 bytes"))?;
-    Ok(assemble(&parts, &FenceSeed::from_bytes(seed), calibration))
-}
-
-fn check_room(
-    route: &Route<'_>,
-    assembled: &Assembled,
-    calibration: &Calibration,
-    estimated_tokens: u64,
-) -> Result<(), Error> {
-    let refused = |why: String| Error::Refused(Refused::for_good(why));
-    let system_tokens = calibration.tokens(assembled.system_weight);
-    let budget = Budget::new(route.window_tokens, route.reserve_tokens, system_tokens)
-        .map_err(|error| refused(error.to_string()))?;
-    // A cold estimate is too high: then the provider has the word.
-    match budget.pressure(estimated_tokens, &route.thresholds) {
-        Pressure::Overflow if !calibration.is_cold() => Err(refused(format!(
-            "the conversation of about {estimated_tokens} tokens does not fit into the window of {} with {} left for the \
-             answer: compact it, reset it, or give the agent a larger window",
-            route.window_tokens, route.reserve_tokens
-        ))),
-        _ => Ok(()),
+/// A cold estimate is too high: then the provider has the word.
+fn check_room(outlook: &Outlook, calibration: &Calibration) -> Result<(), Error> {
+    if outlook.pressure < Pressure::Overflow || calibration.is_cold() {
+        return Ok(());
     }
+    Err(Error::Refused(Refused::for_good(format!(
+        "the conversation of about {} tokens does not fit into the window of {} with {} left for the answer: compact or \
+         reset the session, shorten the task, or give the agent a larger window",
+        outlook.estimated_tokens,
+        outlook.budget.window_tokens(),
+        outlook.budget.reserve_tokens(),
+    ))))
 }
 
 /// Nothing where nothing is limited: the budget's row is the one that all turns of a campaign share.
@@ -242,15 +271,20 @@ fn expected_tokens(opened: &Opened) -> u64 {
     }
 }
 
-fn request(assignment: &Assignment<'_>, assembled: Assembled, expected_tokens: u64) -> Request {
+fn request(
+    assignment: &Assignment<'_>,
+    system: String,
+    messages: Vec<Message>,
+    expected_tokens: u64,
+) -> Request {
     let route = &assignment.route;
     let tokens = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
     Request {
         turn: assignment.task.id.to_string(),
         purpose: Purpose::Turn,
         model: route.model.clone(),
-        system: assembled.system,
-        messages: assembled.messages,
+        system,
+        messages,
         window_tokens: tokens(route.window_tokens),
         reserve_tokens: tokens(route.reserve_tokens),
         estimated_prompt_tokens: Some(tokens(expected_tokens)),
@@ -265,35 +299,37 @@ fn calibration(services: &Services, session: &Live) -> Calibration {
     own.unwrap_or_else(|| services.calibrations.of(&session.provider, &session.model))
 }
 
-fn checkpoint(session: &Live) -> Option<Checkpoint> {
-    serde_json::from_value(session.checkpoint.clone()?).ok()
-}
-
-fn events(resolved: &Resolved, begun: &Begun, route: &Route<'_>) -> Vec<feed::New> {
-    let event = |kind, data| feed::New {
-        campaign_id: Some(begun.campaign_id),
-        task_id: Some(begun.task_id),
-        session_id: Some(begun.session_id),
-        kind,
-        data,
-    };
-    let mut events = Vec::with_capacity(2);
-    match resolved.decision {
-        Decision::Resume => {}
+/// How the task came by its session, where that is news.
+fn session_events(resolved: &Resolved, assignment: &Assignment<'_>) -> Vec<feed::New> {
+    let (kind, data) = match resolved.decision {
+        Decision::Resume => return Vec::new(),
         Decision::Create { ephemeral } => {
-            events.push(event(feed::Kind::SessionOpened, json!({ "ephemeral": ephemeral })));
+            (feed::Kind::SessionOpened, json!({ "ephemeral": ephemeral }))
         }
-        Decision::Rebuild(reason) => events.push(event(
+        Decision::Rebuild(reason) => (
             feed::Kind::SessionRebuilt,
             json!({
                 "because": reason,
                 "inherited_messages": resolved.inherited_messages,
                 "inherited_summary": resolved.inherited_summary,
             }),
-        )),
+        ),
+    };
+    vec![feed::New {
+        campaign_id: Some(assignment.task.campaign_id),
+        task_id: Some(assignment.task.id),
+        session_id: Some(resolved.session.id),
+        kind,
+        data,
+    }]
+}
+
+fn started(begun: &Begun, route: &Route<'_>) -> feed::New {
+    feed::New {
+        campaign_id: Some(begun.campaign_id),
+        task_id: Some(begun.task_id),
+        session_id: Some(begun.session_id),
+        kind: feed::Kind::TurnStarted,
+        data: json!({ "turn": begun.turn, "provider": route.provider_name, "model": route.model }),
     }
-    let started =
-        json!({ "turn": begun.turn, "provider": route.provider_name, "model": route.model });
-    events.push(event(feed::Kind::TurnStarted, started));
-    events
 }

@@ -11,15 +11,16 @@ use super::{
     settle::Fate,
 };
 use crate::{
-    context::{Calibration, Checkpoint},
+    context::{Calibration, Checkpoint, Pressure, Weight},
     domain::{
+        compactions::{self, Cause},
         feed, ids, manifests, messages,
         tasks::RunTurn,
         text,
         turns::{self, Done, Ending, Failure},
         usage,
     },
-    jobs::{Services, view::measured},
+    jobs::{Services, measure::measured},
     providers::{Class, Outcome, StopReason},
     queue::{End, Job as _, Run, Until},
     transcript::Role,
@@ -95,7 +96,11 @@ impl Turn<'_> {
         }?;
         if matches!(fate, Fate::Done) {
             let route = &self.assignment.route;
-            self.services.calibrations.learn(route.provider_name, &route.model, learnt.calibration);
+            self.services.calibrations.learn(
+                &route.provider_name,
+                &route.model,
+                learnt.calibration,
+            );
         }
         Ok(Some(ended))
     }
@@ -122,6 +127,7 @@ impl Turn<'_> {
         let calls = line.as_slice();
         let ending = Ending { turn: &self.opened.begun, calls, messages: new, now };
         self.end_turn(&mut *conn, &ending, fate, learnt).await?;
+        self.prepare_ahead(&mut *conn, fate, learnt).await?;
         Ok(self.services.crash_points.pass(CrashPoint::BeforeJobEnd).map_err(Error::undone)?)
     }
 
@@ -159,6 +165,29 @@ impl Turn<'_> {
         Ok(())
     }
 
+    /// Has a summary prepared in the background, before the next turn needs it.
+    async fn prepare_ahead(
+        &self,
+        conn: &mut PgConnection,
+        fate: &Fate,
+        learnt: &Learnt,
+    ) -> Result<(), Error> {
+        let (Fate::Done, Ok(outcome)) = (fate, &self.called.result) else { return Ok(()) };
+        let begun = &self.opened.begun;
+        let estimated = || {
+            let answer = Weight::of_message(&outcome.message);
+            self.opened.estimated_tokens + learnt.calibration.tokens(answer)
+        };
+        let context_tokens = outcome.usage.context().unwrap_or_else(estimated);
+        let pressure =
+            self.opened.budget.pressure(context_tokens, &self.assignment.route.thresholds);
+        if pressure >= Pressure::Prepare && !begun.ephemeral {
+            let asked = compactions::request(conn, begun.session_id, Cause::Auto).await;
+            asked.map_err(Error::undone)?;
+        }
+        Ok(())
+    }
+
     fn done<'b>(&self, ending: &'b Ending<'_>, outcome: &Outcome, learnt: &'b Learnt) -> Done<'b> {
         let Assignment { agent, route, .. } = self.assignment;
         let sessions = &self.services.sessions;
@@ -167,7 +196,7 @@ impl Turn<'_> {
             context_tokens: outcome.usage.context().and_then(|n| i64::try_from(n).ok()),
             external_session_id: None,
             board_cursor: None,
-            expires_at: sessions.expires_at(route.provider_name, agent.ttl_days, ending.now),
+            expires_at: sessions.expires_at(&route.provider_name, agent.ttl_days, ending.now),
             calibration: learnt.calibration_json.as_ref(),
             checkpoint: learnt.checkpoint_json.as_ref(),
             flags: &learnt.flags,

@@ -41,6 +41,10 @@ impl Refused {
     pub(super) fn for_good(why: impl Into<String>) -> Self {
         Self { why: why.into(), again_after: None, budget: false }
     }
+
+    pub(super) fn later(why: impl Into<String>, after: Duration) -> Self {
+        Self { why: why.into(), again_after: Some(after), budget: false }
+    }
 }
 
 impl From<Refusal> for Refused {

@@ -30,7 +30,7 @@ pub(super) fn line<'a>(
         session_id: Some(opened.begun.session_id),
         turn: Some(opened.begun.turn),
         agent: &assignment.agent.name,
-        provider: route.provider_name,
+        provider: &route.provider_name,
         model: &route.model,
         purpose: usage::Purpose::Turn,
         outcome,

@@ -3,6 +3,7 @@
 //! ```text
 //! read      task · campaign · agent · window          no transaction
 //! begin     resolve → view → assemble → budget        transaction A: turn, prompt, feed
+//!  (room)   fold older messages, begin again          no transaction; at most once
 //! call      the provider                              no transaction; the feed gets what arrives
 //! settle    answer, failure or interruption           transaction B: messages, ledger, counters, task, feed, job
 //! ```
@@ -26,7 +27,9 @@ mod ending;
 mod error;
 mod ledger;
 mod notices;
+mod outlook;
 mod refuse;
+mod room;
 mod settle;
 
 use std::sync::Arc;
@@ -39,7 +42,7 @@ pub(super) use self::crash_points::CrashPoints;
 pub(super) use self::error::Error;
 use self::{
     assignment::Assignment,
-    begin::Opened,
+    begin::{Before, Beginning, NoRoom, Opened},
     call::Called,
     ending::Turn,
     error::Refused,
@@ -47,6 +50,7 @@ use self::{
 };
 use super::Services;
 use crate::{
+    context::Pressure,
     domain::tasks::RunTurn,
     queue::{End, HandlerResult, Run},
 };
@@ -54,39 +58,56 @@ use crate::{
 pub(super) async fn run(_: RunTurn, run: Run, services: Arc<Services>) -> HandlerResult {
     match take_turn(&run, &services).await {
         Err(Error::Ended) => Ok(End::Done),
-        Err(error) => Err(error.into_job_error(&run)),
-        Ok(end) => Ok(end),
+        ended => ended.map_err(|error| error.into_job_error(&run)),
     }
 }
 
 async fn take_turn(run: &Run, services: &Services) -> Result<End, Error> {
-    let (mut conn, task, campaign, limit) = assignment::read(run.pool(), run.job_id()).await?;
+    let (task, campaign, limit) = assignment::read(run.pool(), run.job_id()).await?;
     services.crash_points.pass(CrashPoint::BeforeResolve).map_err(Error::undone)?;
     let assigned = Assignment::of(services, task, campaign, limit, run.cancel()).await;
     let assignment = match assigned {
         Ok(assignment) => assignment,
         Err((task, refused)) => return refuse::refuse(run, services, &task, &refused).await,
     };
-    let begun = begin::begin(&mut conn, run, services, &assignment).await;
-    // The pool's connections are for those who write, not for those who wait.
-    drop(conn);
-    let (opened, request) = match begun {
+    match answer(run, services, &assignment).await {
         Err(Error::Refused(refused)) => {
-            return refuse::refuse(run, services, &assignment.task, &refused).await;
+            refuse::refuse(run, services, &assignment.task, &refused).await
         }
-        begun => begun?,
-    };
-    services.crash_points.pass(CrashPoint::AfterBegin).map_err(Error::undone)?;
-    let called = call::call(run, services, &assignment, &opened, request).await;
-    services.crash_points.pass(CrashPoint::AfterCall).map_err(Error::undone)?;
-    let fate = match settle::decide(&called.result, facts(run, &opened)) {
-        Fate::LeaseLost => return Err(Error::Overtaken),
-        Fate::NoRoom { why } => Fate::Failed { why, interrupted: false },
-        fate => fate,
-    };
-    log(run, &called, &fate);
-    let turn = Turn { run, services, assignment: &assignment, opened: &opened, called: &called };
-    turn.end(&fate).await?.ok_or(Error::Overtaken)
+        ended => ended,
+    }
+}
+
+/// Begins, calls and settles; up to once more after room was made.
+async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> Result<End, Error> {
+    let mut before = Before::default();
+    loop {
+        let (opened, request) = match begin::begin(run, services, assignment, before).await? {
+            Beginning::Opened(opened, request) => (opened, request),
+            Beginning::NoRoom(NoRoom { session, around, pressure, interrupted }) => {
+                room::make(run, services, assignment, session.id, (around, pressure)).await?;
+                before = Before { made_room: true, interrupted };
+                continue;
+            }
+        };
+        services.crash_points.pass(CrashPoint::AfterBegin).map_err(Error::undone)?;
+        let called = call::call(run, services, assignment, &opened, request).await;
+        services.crash_points.pass(CrashPoint::AfterCall).map_err(Error::undone)?;
+        let fate = match settle::decide(&called.result, facts(run, &opened)) {
+            Fate::LeaseLost => return Err(Error::Overtaken),
+            Fate::NoRoom { why } if before.made_room => Fate::Failed { why, interrupted: false },
+            fate => fate,
+        };
+        log(run, &called, &fate);
+        let turn = Turn { run, services, assignment, opened: &opened, called: &called };
+        if let Some(end) = turn.end(&fate).await? {
+            return Ok(end);
+        }
+        let session_id = opened.begun.session_id;
+        let needed = (opened.around, Pressure::Overflow);
+        room::make(run, services, assignment, session_id, needed).await?;
+        before = Before { made_room: true, interrupted: false };
+    }
 }
 
 fn facts(run: &Run, opened: &Opened) -> Facts {

@@ -3,11 +3,12 @@
 use uuid::Uuid;
 
 use crate::{
+    context::compaction::View,
     domain::{
         messages,
         sessions::{Live, Reason},
     },
-    jobs::view::{Conversation, measured},
+    jobs::measure::measured,
     transcript::{Message, Role},
 };
 
@@ -26,9 +27,9 @@ pub(super) fn interrupted(id: Uuid) -> messages::New {
 }
 
 /// Said with each call until one has succeeded, and not stored: a second attempt has to say it too, later turns do not.
-pub(super) fn restored(session: &Live, conversation: &Conversation, task: Uuid) -> Option<String> {
+pub(super) fn restored(session: &Live, view: &View<'_>, task: Uuid) -> Option<String> {
     let why = match session.opened_because {
-        _ if session.context_tokens > 0 || !conversation.has_history(task) => return None,
+        _ if session.context_tokens > 0 || !has_history(view, task) => return None,
         Reason::New | Reason::Fresh | Reason::Ended | Reason::CampaignClosed => return None,
         Reason::PromptChanged => "your instructions have changed",
         Reason::ModelChanged | Reason::ProviderChanged => "another model has taken over",
@@ -38,7 +39,7 @@ pub(super) fn restored(session: &Live, conversation: &Conversation, task: Uuid) 
         Reason::Lost => "the provider had lost it",
         Reason::Poisoned => "the provider refused it as it was",
     };
-    let what = match (&conversation.compaction, conversation.tail.is_empty()) {
+    let what = match (view.compaction, view.tail.is_empty()) {
         (Some(_), true) => "A summary of it",
         (Some(_), false) => "A summary of it, and its recent messages,",
         (None, _) => "A recent part of it",
@@ -47,4 +48,9 @@ pub(super) fn restored(session: &Live, conversation: &Conversation, task: Uuid) 
         "This conversation was restored, because {why}. {what} came along; older messages may be missing. Do not \
          invent what you cannot see: say that you do not have it."
     ))
+}
+
+/// Whether there is anything beside the prompt that an earlier attempt of this task has stored.
+pub(super) fn has_history(view: &View<'_>, task: Uuid) -> bool {
+    view.compaction.is_some() || view.tail.iter().any(|entry| entry.id != task)
 }

@@ -59,7 +59,7 @@ impl Script {
         // Older directions have had their effect; they are history.
         let prompt = request.messages.iter().rfind(|message| message.role == Role::User);
         let mut faults = Vec::new();
-        for text in prompt.into_iter().flat_map(|prompt| directives(&prompt.text)) {
+        for text in prompt.into_iter().flat_map(|prompt| directives(last_task(&prompt.text))) {
             let Ok(direction) = text.parse::<Direction>() else {
                 tracing::warn!(directive = text, "no direction for the simulated model");
                 continue;
@@ -82,6 +82,11 @@ impl Script {
         *nth = nth.saturating_add(1);
         *nth
     }
+}
+
+/// A task that nobody answered stands in the same message as the next one, and its directions have had their effect too.
+fn last_task(text: &str) -> &str {
+    text.rfind("<task ").map_or(text, |at| &text[at..])
 }
 
 /// What stands between `[[sim:` and `]]`.

@@ -60,6 +60,7 @@ pub struct Ground {
     pub campaign: Campaign,
     pub clock: ManualClock,
     settings: BTreeMap<String, String>,
+    file: Option<PathBuf>,
     folder: TempDir,
     // Dropped last.
     database: TestDatabase,
@@ -110,11 +111,18 @@ impl Ground {
             campaign,
             clock: ManualClock::at(noon()),
             settings: settings.map(|(key, value)| (key.to_owned(), value)).collect(),
+            file: None,
             folder,
             database,
         };
         ground.write_agent("writer", WRITER);
         ground
+    }
+
+    /// The same with a configuration file.
+    pub fn with_file(mut self, file: &std::path::Path) -> Self {
+        self.file = Some(file.to_owned());
+        self
     }
 
     pub fn write_agent(&self, name: &str, content: &str) {
@@ -134,7 +142,7 @@ impl Ground {
 
     pub fn config(&self) -> Config {
         let set = self.settings.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
-        let flags = Flags { file: None, set };
+        let flags = Flags { file: self.file.clone(), set };
         Config::load(&Environment::default(), &flags).unwrap()
     }
 

@@ -1,0 +1,97 @@
+//! What a compaction needs, put together for a turn that waits for it and for the job that prepares one ahead.
+
+use std::sync::Arc;
+
+use sqlx::PgPool;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Services,
+    compact_session::{self, CompactSession, Cost, Folder},
+    route::Route,
+};
+use crate::{
+    context::{Weight, compaction::Policy},
+    domain::{agents::Agent, sessions, usage::Tokens},
+    providers::Timeouts,
+    queue::{HandlerResult, JobError, Run},
+};
+
+/// What a coming turn may weigh when nobody knows it yet: this part of the room.
+const UPCOMING_DIVISOR: u64 = 10;
+
+/// What the words around a conversation weigh: the system part, and what the coming turn adds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Around {
+    pub(super) system: Weight,
+    pub(super) upcoming: Weight,
+}
+
+/// The handler of the job: no turn waits for it.
+pub(super) async fn compact(
+    job: CompactSession,
+    run: Run,
+    services: Arc<Services>,
+) -> HandlerResult {
+    let session = sessions::look(run.pool(), job.session_id).await.map_err(JobError::retry)?;
+    let catalogue = services.library.current();
+    let agent =
+        catalogue.agent(&session.agent).map_err(|error| JobError::fail(error.to_string()))?;
+    let (provider, model) = (session.provider.as_str(), session.model.as_str());
+    let route = Route::of(&services, agent, provider, model, run.cancel()).await;
+    let route = route.map_err(JobError::fail)?;
+    let room = route.window_tokens.saturating_sub(route.reserve_tokens) / UPCOMING_DIVISOR;
+    let skills = catalogue.skills_of(agent);
+    let around = Around {
+        system: Weight::of_text(&agent.prompt)
+            + skills.iter().map(|skill| Weight::of_text(&skill.text)).sum(),
+        upcoming: services.calibrations.of(provider, model).weight_within(room),
+    };
+    let window = summariser_window(&services, agent, &route, run.cancel()).await;
+    let cost = |model: &str, tokens| services.cost(&route.provider_name, model, tokens);
+    let folder = folder(run.pool(), &services, agent, &route, run.cancel(), around, window, &cost);
+    compact_session::compact(&folder, &job, &run).await
+}
+
+/// The narrowest window of those who may be asked for a summary. May ask the provider.
+pub(super) async fn summariser_window(
+    services: &Services,
+    agent: &Agent,
+    route: &Route<'_>,
+    cancel: &CancellationToken,
+) -> u64 {
+    let alternate = match &agent.summariser {
+        Some(model) => services.providers.window_tokens(&route.provider_name, model, cancel).await,
+        None => None,
+    };
+    alternate.map_or(route.window_tokens, |alternate| route.window_tokens.min(alternate.into()))
+}
+
+#[expect(clippy::too_many_arguments, reason = "borrowed parts of two callers, named at their use")]
+pub(super) fn folder<'a>(
+    pool: &'a PgPool,
+    services: &'a Services,
+    agent: &'a Agent,
+    route: &'a Route<'_>,
+    cancel: &'a CancellationToken,
+    around: Around,
+    summariser_window_tokens: u64,
+    cost: &'a (dyn Fn(&str, Tokens) -> Cost + Sync),
+) -> Folder<'a> {
+    Folder {
+        pool,
+        clock: &*services.clock,
+        cancel,
+        provider: route.provider,
+        alternate_model: agent.summariser.as_deref(),
+        window_tokens: route.window_tokens,
+        reserve_tokens: route.reserve_tokens,
+        summariser_window_tokens,
+        system_weight: around.system,
+        upcoming_weight: around.upcoming,
+        policy: Policy::default(),
+        timeouts: Timeouts::default(),
+        calibration: services.calibrations.of(&route.provider_name, &route.model),
+        cost,
+    }
+}

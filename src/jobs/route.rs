@@ -1,0 +1,99 @@
+//! Who answers in a conversation, and with how much room.
+
+use tokio_util::sync::CancellationToken;
+
+use super::Services;
+use crate::{
+    context::{Budget, Thresholds},
+    domain::{
+        agents::{self, Agent},
+        prices::Price,
+    },
+    providers::{Options, Provider, Think},
+};
+
+pub(super) struct Route<'a> {
+    pub(super) provider: &'a dyn Provider,
+    pub(super) provider_name: String,
+    pub(super) model: String,
+    pub(super) window_tokens: u64,
+    pub(super) reserve_tokens: u64,
+    pub(super) thresholds: Thresholds,
+    pub(super) options: Options,
+    pub(super) price: Option<&'a Price>,
+}
+
+impl<'a> Route<'a> {
+    /// As the agent's file says now. The error is for the person who wrote it.
+    pub(super) async fn of_agent(
+        services: &'a Services,
+        agent: &Agent,
+        cancel: &CancellationToken,
+    ) -> Result<Self, String> {
+        let (provider, model) = services.route(agent);
+        let provider = provider.as_str();
+        let model = model.ok_or_else(|| {
+            format!(
+                "the file of agent `{}` names the provider {provider} and no model: add `model:` to it",
+                agent.name
+            )
+        })?;
+        Self::of(services, agent, provider, &model, cancel).await
+    }
+
+    /// May ask the provider for the model's window, so no transaction may be open.
+    pub(super) async fn of(
+        services: &'a Services,
+        agent: &Agent,
+        provider_name: &str,
+        model: &str,
+        cancel: &CancellationToken,
+    ) -> Result<Self, String> {
+        let known = services.providers.window_tokens(provider_name, model, cancel).await;
+        let (Some(provider), Some(known)) = (services.providers.named(provider_name), known) else {
+            return Err(format!(
+                "agent `{}` runs on {provider_name}, which this version does not have: name another provider in its file",
+                agent.name
+            ));
+        };
+        // The agent may want less of the window than there is, never more.
+        let wanted = agent.window_tokens.and_then(|tokens| u64::try_from(tokens).ok());
+        let window_tokens = wanted.map_or(u64::from(known), |wanted| wanted.min(u64::from(known)));
+        let reserve = agent.reserve_tokens.and_then(|tokens| u64::try_from(tokens).ok());
+        Ok(Self {
+            provider,
+            provider_name: provider_name.to_owned(),
+            model: model.to_owned(),
+            window_tokens,
+            reserve_tokens: reserve.unwrap_or_else(|| Budget::default_reserve(window_tokens)),
+            thresholds: thresholds(agent)?,
+            options: options(&agent.options),
+            price: services.prices.of(provider_name, model),
+        })
+    }
+}
+
+fn thresholds(agent: &Agent) -> Result<Thresholds, String> {
+    let usual = Thresholds::default();
+    let percent =
+        |own: Option<i64>, usual| own.and_then(|own| u64::try_from(own).ok()).unwrap_or(usual);
+    let prepare = percent(agent.prepare_percent, usual.prepare_percent());
+    let apply = percent(agent.apply_percent, usual.apply_percent());
+    Thresholds::new(prepare, apply).map_err(|error| error.to_string())
+}
+
+fn options(options: &agents::Options) -> Options {
+    Options {
+        temperature: options.temperature.map(|value| value as f32),
+        top_p: options.top_p.map(|value| value as f32),
+        seed: options.seed,
+        think: options.think.map(|think| match think {
+            agents::Think::Off => Think::Off,
+            agents::Think::On => Think::On,
+            agents::Think::Low => Think::Low,
+            agents::Think::Medium => Think::Medium,
+            agents::Think::High => Think::High,
+        }),
+        ..Options::default()
+    }
+}

@@ -1,0 +1,85 @@
+//! What the model would see now, and whether it fits.
+
+use super::{Error, Refused, assignment::Assignment, notices};
+use crate::{
+    context::{
+        Assembled, Budget, Calibration, Checkpoint, Parts, Pressure, Weight, assemble,
+        compaction::View,
+        parts::{Campaign, Skill, Task},
+        xml::FenceSeed,
+    },
+    domain::sessions::Live,
+    jobs::{compact_session::Loaded, folder::Around},
+};
+
+pub(super) struct Outlook {
+    pub(super) assembled: Assembled,
+    pub(super) around: Around,
+    pub(super) budget: Budget,
+    pub(super) estimated_tokens: u64,
+    pub(super) pressure: Pressure,
+    pub(super) has_history: bool,
+}
+
+pub(super) fn look_ahead(
+    assignment: &Assignment<'_>,
+    session: &Live,
+    loaded: &Loaded,
+    calibration: &Calibration,
+) -> Result<Outlook, Error> {
+    let Assignment { task, route, .. } = assignment;
+    let view = loaded.view().map_err(Error::undone)?;
+    let has_history = notices::has_history(&view, task.id);
+    let assembled = assemble_call(assignment, session, view, calibration)?;
+    let system_tokens = calibration.tokens(assembled.system_weight);
+    let budget = Budget::new(route.window_tokens, route.reserve_tokens, system_tokens)
+        .map_err(|error| Error::Refused(Refused::for_good(error.to_string())))?;
+    let estimated_tokens = calibration.project(checkpoint(session).as_ref(), assembled.weight);
+    Ok(Outlook {
+        around: Around {
+            system: assembled.system_weight,
+            upcoming: Weight::of_user_text(&task.prompt),
+        },
+        pressure: budget.pressure(estimated_tokens, &route.thresholds),
+        assembled,
+        budget,
+        estimated_tokens,
+        has_history,
+    })
+}
+
+fn assemble_call(
+    assignment: &Assignment<'_>,
+    session: &Live,
+    view: View<'_>,
+    calibration: &Calibration,
+) -> Result<Assembled, Error> {
+    let Assignment { task, agent, campaign, skills, .. } = assignment;
+    let skills: Vec<Skill<'_>> =
+        skills.iter().map(|skill| Skill { name: &skill.name, text: &skill.text }).collect();
+    let notice = notices::restored(session, &view, task.id);
+    let parts = Parts {
+        agent_prompt: &agent.prompt,
+        skills: &skills,
+        campaign: Campaign {
+            id: campaign.id,
+            name: &campaign.name,
+            brief: &campaign.brief,
+            client_context: campaign.client_context.as_deref(),
+        },
+        edicts: &[],
+        roster: &[],
+        view,
+        notice: notice.as_deref(),
+        posts: &[],
+        statuses: &[],
+        task: Task { entry_id: task.id, prompt: &task.prompt },
+    };
+    let seed = session.fence_seed.as_slice().try_into();
+    let seed = seed.map_err(|_| Error::undone("the fence seed of the session has not 32 bytes"))?;
+    Ok(assemble(&parts, &FenceSeed::from_bytes(seed), calibration))
+}
+
+fn checkpoint(session: &Live) -> Option<Checkpoint> {
+    serde_json::from_value(session.checkpoint.clone()?).ok()
+}

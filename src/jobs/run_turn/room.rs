@@ -1,0 +1,62 @@
+//! Making room in a conversation that has grown too long for its window, while a turn waits.
+
+use uuid::Uuid;
+
+use super::{Error, Refused, assignment::Assignment};
+use crate::{
+    context::Pressure,
+    domain::{compactions::Cause, sessions},
+    jobs::{
+        Services,
+        compact_session::{self, Error as NotFolded},
+        folder::{self, Around},
+    },
+    providers::Class,
+    queue::Run,
+};
+
+/// Has a summary prepared, which the beginning that follows applies. No transaction is open.
+///
+/// Where the turn could still go on without one, it goes on.
+pub(super) async fn make(
+    run: &Run,
+    services: &Services,
+    assignment: &Assignment<'_>,
+    session_id: Uuid,
+    (around, pressure): (Around, Pressure),
+) -> Result<(), Error> {
+    let Assignment { agent, route, .. } = assignment;
+    let window = folder::summariser_window(services, agent, route, run.cancel()).await;
+    let cost = |model: &str, tokens| services.cost(&route.provider_name, model, tokens);
+    let folder =
+        folder::folder(run.pool(), services, agent, route, run.cancel(), around, window, &cost);
+    let must = pressure == Pressure::Overflow;
+    let cause = if must { Cause::Overflow } else { Cause::Auto };
+    match compact_session::prepare(&folder, session_id, cause).await {
+        Ok(_) => Ok(()),
+        Err(error) if run.stop_reason().is_some() => Err(Error::undone(error)),
+        Err(error) if must => Err(unmade(error)),
+        Err(error) => {
+            tracing::warn!(session.id = %session_id, %error, "no room was made; the turn goes on without it");
+            Ok(())
+        }
+    }
+}
+
+/// What a turn makes of it that cannot go on.
+fn unmade(error: NotFolded) -> Error {
+    match &error {
+        NotFolded::NotAsked(source) => match source.class {
+            Class::Snooze { after, .. } => Error::Refused(Refused::later(error.to_string(), after)),
+            _ => Error::undone(error),
+        },
+        NotFolded::Session(sessions::Error::Overtaken(_)) => Error::Overtaken,
+        NotFolded::Parked { .. }
+        | NotFolded::BreakerOpen { .. }
+        | NotFolded::Plan { .. }
+        | NotFolded::Budget { .. }
+        | NotFolded::View { .. }
+        | NotFolded::Stored { .. } => Error::Refused(Refused::for_good(error.to_string())),
+        _ => Error::undone(error),
+    }
+}

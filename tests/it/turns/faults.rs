@@ -1,0 +1,308 @@
+//! Turns that something goes wrong with: the provider, the worker, a person who changes their mind.
+
+use std::time::{Duration, Instant};
+
+use chrono::TimeDelta;
+use dalsegno::{
+    clock::Clock as _,
+    domain::{
+        sessions,
+        tasks::{State, Task},
+        turns,
+    },
+};
+
+use super::Ground;
+use crate::app::eventually;
+
+async fn arrives(ground: &Ground, task: &Task) {
+    eventually("the call is under way", async || {
+        let turns = ground.turns(task).await;
+        turns.iter().any(|turn| turn.state == turns::State::Running).then_some(())
+    })
+    .await;
+}
+
+fn states(turns: &[turns::Turn]) -> Vec<turns::State> {
+    turns.iter().map(|turn| turn.state).collect()
+}
+
+#[tokio::test]
+async fn a_failed_call_is_made_again_and_the_prompt_is_said_once() {
+    let ground = Ground::new(&[]).await;
+    let worker = ground.work().await;
+    let task = ground.add("Write. [[sim: error 500 once]]").await;
+    let task = ground.done(&task).await;
+    worker.stop().await;
+    let turns = ground.turns(&task).await;
+    assert_eq!(states(&turns), [turns::State::Failed, turns::State::Done]);
+    assert_eq!([turns[0].attempt, turns[1].attempt], [1, 2]);
+    let transcript = ground.transcript(task.session_id.unwrap()).await;
+    assert_eq!(transcript.len(), 2, "{transcript:?}");
+    let kinds = ground.kinds(&task).await;
+    let expected = ["session.opened", "turn.started", "turn.failed", "turn.started", "turn.done"];
+    assert_eq!(kinds, expected);
+    assert_eq!(ground.count("select count(*) from dalsegno.usage").await, 2);
+}
+
+#[tokio::test]
+async fn a_call_that_always_fails_fails_its_task_with_the_reason() {
+    let ground = Ground::new(&[]).await;
+    let worker = ground.work().await;
+    let task = ground.add("Write. [[sim: error 404]]").await;
+    let task = ground.ended(&task).await;
+    assert_eq!(task.state, State::Failed);
+    assert!(task.error.as_ref().unwrap().contains("no model"), "{task:?}");
+    assert_eq!(states(&ground.turns(&task).await), [turns::State::Failed]);
+    // The conversation goes on.
+    let next = ground.add("Write something else.").await;
+    ground.done(&next).await;
+    worker.stop().await;
+    assert_eq!(ground.session(&next).await.id, task.session_id.unwrap());
+    let dead =
+        ground.count("select count(*) from dalsegno.dead_jobs where reason = 'failed'").await;
+    assert_eq!(dead, 1);
+}
+
+#[tokio::test]
+async fn a_busy_provider_burns_no_attempt() {
+    let ground = Ground::new(&[]).await;
+    let worker = ground.work().await;
+    let task = ground.add("Write. [[sim: error 503 2 times]]").await;
+    let task = ground.done(&task).await;
+    worker.stop().await;
+    let turns = ground.turns(&task).await;
+    assert_eq!(states(&turns), [turns::State::Failed, turns::State::Failed, turns::State::Done]);
+    assert!(turns.iter().all(|turn| turn.attempt == 1), "{turns:?}");
+    assert!(ground.kinds(&task).await.contains(&"turn.snoozed".to_owned()));
+    // Nothing was taken, so nothing is in the ledger.
+    assert_eq!(ground.count("select count(*) from dalsegno.usage").await, 1);
+}
+
+#[tokio::test]
+async fn a_refused_conversation_is_rebuilt_and_a_refused_prompt_is_not_tried_for_ever() {
+    let ground = Ground::new(&[]).await;
+    let worker = ground.work().await;
+    let first = ground.add("Write part one.").await;
+    let first = ground.done(&first).await;
+    let task = ground.add("Write. [[sim: error 400 once]]").await;
+    let task = ground.done(&task).await;
+    assert_ne!(task.session_id, first.session_id);
+    let session = ground.session(&task).await;
+    assert_eq!(session.opened_because, sessions::Reason::Poisoned);
+    assert_eq!(session.predecessor_id, first.session_id);
+    let transcript = ground.transcript(session.id).await;
+    assert!(transcript[0].contains("Write part one."), "{transcript:?}");
+    let prompts = transcript.iter().filter(|line| line.contains("error 400")).count();
+    assert_eq!(prompts, 1, "{transcript:?}");
+    assert!(ground.kinds(&task).await.contains(&"session.rebuilt".to_owned()));
+
+    let hopeless = ground.add("Write. [[sim: error 400]]").await;
+    let hopeless = ground.ended(&hopeless).await;
+    assert_eq!(hopeless.state, State::Failed);
+    assert!(hopeless.error.unwrap().contains("refused"));
+    assert!(ground.sessions().await.len() <= 5, "{:?}", ground.sessions().await);
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn a_cancelled_task_ends_within_a_second_and_keeps_what_had_arrived() {
+    let ground = Ground::new(&[("sim.chunk_delay_ms", "20"), ("sim.chunk_chars", "4")]).await;
+    let worker = ground.work().await;
+    let task = ground.add("Write. [[sim: words 2000]]").await;
+    eventually("a part has arrived", async || {
+        let progress =
+            ground.feed().await.into_iter().find(|event| event.kind == "turn.progress")?;
+        (progress.data["bytes"].as_i64()? > 0).then_some(())
+    })
+    .await;
+    let began = Instant::now();
+    ground.cancel(&task).await;
+    let task = ground.ended(&task).await;
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(1), "{took:?}");
+    assert_eq!(task.state, State::Cancelled);
+    let messages = ground.messages(task.session_id.unwrap()).await;
+    assert_eq!(messages.len(), 2, "{messages:?}");
+    assert!(messages[1].partial && !messages[1].message.text.is_empty());
+    let interrupted =
+        ground.count("select count(*) from dalsegno.usage where outcome = 'interrupted'").await;
+    assert_eq!(interrupted, 1);
+    ground.settled().await;
+    let outcome =
+        ground.count("select count(*) from dalsegno.runs where outcome = 'cancelled'").await;
+    assert_eq!(outcome, 1);
+    // The next one is told.
+    let next = ground.add("Write. [[sim: say done]]").await;
+    let next = ground.done(&next).await;
+    let transcript = ground.transcript(next.session_id.unwrap()).await;
+    assert!(
+        transcript[2].starts_with("Notice: The turn before this one was interrupted"),
+        "{transcript:?}"
+    );
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn a_drain_gives_the_turn_back_and_burns_no_attempt() {
+    let ground = Ground::new(&[("sim.latency_ms", "60000")]).await;
+    let worker = ground.work().await;
+    let task = ground.add("Write.").await;
+    arrives(&ground, &task).await;
+    worker.stop().await;
+    let drained = ground.task(&task).await;
+    assert_eq!(drained.state, State::Queued);
+    let turns = ground.turns(&task).await;
+    assert_eq!(states(&turns), [turns::State::Interrupted]);
+    let session = ground.session(&task).await;
+    assert_eq!(session.state, sessions::State::Interrupted);
+    let given_back = "select count(*) from dalsegno.runs where outcome = 'given_back'";
+    assert_eq!(ground.count(given_back).await, 1);
+    // A worker that is quicker finishes it, as the first attempt.
+    let mut quick = ground.process(&[("sim.latency_ms", "0")]);
+    let task = ground.done(&task).await;
+    let turns = ground.turns(&task).await;
+    assert_eq!(states(&turns), [turns::State::Interrupted, turns::State::Done]);
+    assert_eq!(turns[1].attempt, 1);
+    let transcript = ground.transcript(task.session_id.unwrap()).await;
+    assert_eq!(transcript.len(), 3, "{transcript:?}");
+    assert!(transcript[0].starts_with("User: Write."));
+    assert!(transcript[1].starts_with("Notice: "));
+    quick.signal(rustix::process::Signal::TERM);
+    assert!(quick.ended().await.success());
+}
+
+#[tokio::test]
+async fn an_agent_that_is_gone_fails_the_task_in_words() {
+    let ground = Ground::new(&[]).await;
+    ground.write_agent("editor", &super::ground::WRITER.replace("writer", "editor"));
+    let task = ground.add_for("editor", "main", "Edit.").await;
+    let stray =
+        "---\nname: stray\ndescription: d\nprovider: claude\nmodel: opus\n---\nYou stray.\n";
+    ground.write_agent("stray", stray);
+    let other = ground.add_for("stray", "main", "Edit.").await;
+    ground.remove_agent("editor");
+    let worker = ground.work().await;
+    let task = ground.ended(&task).await;
+    assert!(task.error.as_ref().unwrap().contains("there is no agent `editor`"), "{task:?}");
+    assert_eq!(ground.kinds(&task).await, ["task.failed"]);
+    let other = ground.ended(&other).await;
+    assert!(other.error.as_ref().unwrap().contains("this version does not have"), "{other:?}");
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn broken_files_of_agents_keep_a_worker_from_starting() {
+    let ground = Ground::new(&[]).await;
+    ground.write_agent("broken", "---\nname: other\nwindow_tokens: 3\ncolour: blue\n---\n");
+    let mut worker = ground.process(&[]);
+    assert_eq!(worker.ended().await.code(), Some(2), "{}", worker.log());
+    let log = worker.log();
+    for word in ["broken.md", "window_tokens", "colour", "description"] {
+        assert!(log.contains(word), "{word} is missing in {log}");
+    }
+}
+
+#[tokio::test]
+async fn a_budget_is_set_aside_settled_and_refuses_in_words() {
+    let limit = dalsegno::domain::amount::Limit { micros: None, tokens: Some(3_000) };
+    let settings = [("sim.window_tokens", "4000")];
+    let ground = Ground::with_limit(&settings, limit).await;
+    ground.write_agent(
+        "writer",
+        "---\nname: writer\ndescription: Writes\nreserve_tokens: 200\n---\nYou write.\n",
+    );
+    let worker = ground.work().await;
+    let mut refused = None;
+    for number in 0..40 {
+        let task = ground.add(&format!("Write part {number}.")).await;
+        let task = ground.ended(&task).await;
+        if task.state == State::Failed {
+            refused = Some(task);
+            break;
+        }
+    }
+    let refused = refused.expect("the budget ends before the tasks do");
+    let error = refused.error.clone().unwrap();
+    assert!(error.contains("the budget of the campaign does not allow the call"), "{error}");
+    assert!(error.contains("dalsegno campaign budget"), "{error}");
+    assert_eq!(ground.kinds(&refused).await, ["budget.refused"]);
+    let budget =
+        ground.json("select to_jsonb(b) from dalsegno.campaign_budgets as b limit 1").await;
+    assert_eq!(budget["reserved_tokens"], 0);
+    assert!(budget["spent_tokens"].as_i64().unwrap() <= 3_000, "{budget}");
+    let ledger = ground
+        .count("select sum(coalesce(input_tokens, 0) + coalesce(output_tokens, 0))::bigint from dalsegno.usage")
+        .await;
+    assert_eq!(budget["spent_tokens"].as_i64().unwrap(), ledger);
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn a_task_stays_within_its_own_budget_and_prices_are_frozen() {
+    let prices = r#"[{ provider = "sim", model = "sim-1", input = 1000000, output = 2000000 }]"#;
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), format!("[prices]\nmodels = {prices}\n")).unwrap();
+    let ground = Ground::new(&[]).await.with_file(file.path());
+    let worker = ground.work().await;
+    let small = dalsegno::domain::amount::Limit { micros: Some(10), tokens: None };
+    let poor = ground.add_as("writer", "main", "Write.", None, small).await;
+    let poor = ground.ended(&poor).await;
+    let error = poor.error.unwrap();
+    assert!(error.contains("the budget of the task does not allow the call"), "{error}");
+    let rich = ground.add("Write.").await;
+    let rich = ground.done(&rich).await;
+    let turn = &ground.turns(&rich).await[0];
+    assert_eq!(turn.cost_micros, turn.input_tokens + 2 * turn.output_tokens);
+    assert_eq!(rich.spent_micros, turn.cost_micros);
+    let price = ground.json("select price from dalsegno.usage limit 1").await;
+    assert_eq!(price["input"], 1_000_000);
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn the_rules_of_rebuilding_hold_for_turns() {
+    let ground = Ground::new(&[]).await;
+    let worker = ground.work().await;
+    let turn = async |prompt: &str, mode| {
+        let task = ground.add_as("writer", "main", prompt, mode, Default::default()).await;
+        let task = ground.done(&task).await;
+        ground.session(&task).await
+    };
+    let first = turn("One.", None).await;
+    ground.write_agent("writer", "---\nname: writer\ndescription: Writes\n---\nYou write well.\n");
+    let second = turn("Two.", None).await;
+    assert_eq!(second.opened_because, sessions::Reason::PromptChanged);
+    assert_eq!(second.predecessor_id, Some(first.id));
+    assert_eq!(ground.transcript(second.id).await.len(), 4);
+    let prompt = "---\nname: writer\ndescription: Writes\nmodel: sim-2\n---\nYou write well.\n";
+    ground.write_agent("writer", prompt);
+    let third = turn("Three.", None).await;
+    assert_eq!(third.opened_because, sessions::Reason::ModelChanged);
+    ground.advance(TimeDelta::days(8));
+    let fourth = turn("Four.", None).await;
+    assert_eq!(fourth.opened_because, sessions::Reason::Expired);
+    assert!(fourth.expires_at > ground.clock.now());
+    let mut conn = ground.pool.acquire().await.unwrap();
+    sessions::ask_rebuild(&mut conn, fourth.id, sessions::Reason::Reset).await.unwrap();
+    drop(conn);
+    let fifth = turn("Five.", None).await;
+    assert_eq!(fifth.opened_because, sessions::Reason::Reset);
+    assert_eq!(ground.transcript(fifth.id).await.len(), 10);
+    let alone = turn("Alone.", Some(sessions::resolve::Mode::None)).await;
+    assert!(alone.ephemeral && alone.state == sessions::State::Closed);
+    assert_eq!(ground.transcript(alone.id).await.len(), 2);
+    let fresh = turn("Fresh.", Some(sessions::resolve::Mode::Fresh)).await;
+    assert_eq!(fresh.opened_because, sessions::Reason::Fresh);
+    assert_eq!(ground.transcript(fresh.id).await.len(), 2);
+    let last = turn("Last.", None).await;
+    assert_eq!(last.id, fresh.id);
+    // A restored conversation is told that it was, on its first call only.
+    let notices = |manifest: &dalsegno::domain::manifests::Manifest| {
+        manifest.manifest["parts"].as_array().unwrap().iter().any(|part| part["kind"] == "notice")
+    };
+    let manifests = ground.manifests(second.id).await;
+    assert!(notices(&manifests[0]), "{:?}", manifests[0].manifest);
+    assert!(!notices(&ground.manifests(first.id).await[0]));
+    worker.stop().await;
+}
