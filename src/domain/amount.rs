@@ -6,7 +6,7 @@ use std::{
     ops::{Add, AddAssign},
 };
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Money is in micro-units: 1,000,000 are one unit of the configured currency.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -16,7 +16,8 @@ pub struct Amount {
 }
 
 /// `None` is no limit.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Limit {
     pub micros: Option<i64>,
     pub tokens: Option<i64>,
@@ -48,6 +49,28 @@ pub struct Refusal {
     /// Set aside for turns that run now.
     pub reserved: i64,
     pub needed: i64,
+}
+
+/// Why a text is no amount of money.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no amount of money: write it as 5 or 5.25, with at most 6 decimals")]
+pub struct MoneyError(String);
+
+/// Money as people write it, in micro-units.
+pub fn money(text: &str) -> Result<i64, MoneyError> {
+    let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
+    let fits = !whole.is_empty() && digits(whole) && digits(decimals);
+    let micros = match fits && (1..=6).contains(&decimals.len()) {
+        true => format!("{whole}{decimals:0<6}").parse().ok(),
+        false => None,
+    };
+    micros.ok_or_else(|| MoneyError(text.to_owned()))
+}
+
+/// Micro-units as people write them.
+pub fn words_of_money(micros: i64) -> String {
+    Said { unit: Unit::Money, value: micros }.to_string()
 }
 
 impl Amount {
@@ -89,13 +112,14 @@ impl Refusal {
     fn words(&self) -> String {
         let say = |value| Said { unit: self.unit, value };
         let Self { limit, spent, reserved, needed, .. } = *self;
-        let (owner, verb) = match self.owner {
-            Owner::Campaign => ("campaign", "campaign budget"),
-            Owner::Task => ("task", "task add --budget"),
+        let owner = match self.owner {
+            Owner::Campaign => "campaign",
+            Owner::Task => "task",
         };
-        let next = match self.may_pass_later() {
-            true => "it is tried again when running turns have ended".to_owned(),
-            false => format!("raise the limit with `dalsegno {verb}`"),
+        let next = match self.owner {
+            _ if self.may_pass_later() => "it is tried again when running turns have ended",
+            Owner::Campaign => "raise the limit with `dalsegno campaign budget`",
+            Owner::Task => "add the task anew with a larger budget of its own",
         };
         format!(
             "the budget of the {owner} does not allow the call: {} of {} are spent, {} set aside for running turns, and \
@@ -174,6 +198,18 @@ mod tests {
             Limit::default().admit(Owner::Task, tokens(1), tokens(1), tokens(i64::MAX)),
             Ok(())
         );
+    }
+
+    #[test]
+    fn money_is_read_exactly_or_not_at_all() {
+        for (text, micros) in [("5", 5_000_000), ("5.25", 5_250_000), ("0.000001", 1), ("0.0", 0)] {
+            assert_eq!(money(text), Ok(micros));
+        }
+        let huge = "9".repeat(20);
+        for text in ["", ".", "5.", ".5", "-1", "1e3", "0.0000001", "5,25", "1 000", "+5", &huge] {
+            assert!(money(text).is_err(), "{text}");
+        }
+        assert_eq!(words_of_money(5_250_000), "5.25");
     }
 
     #[test]

@@ -10,6 +10,7 @@
 pub mod agents;
 pub mod amount;
 pub mod campaigns;
+pub mod class;
 pub mod compactions;
 pub mod failed;
 pub mod feed;
@@ -21,6 +22,7 @@ pub mod prices;
 pub mod sessions;
 pub mod tasks;
 pub mod text;
+pub mod transaction;
 pub mod turns;
 pub mod usage;
 

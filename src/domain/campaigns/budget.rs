@@ -8,6 +8,7 @@ use serde::Serialize;
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
+use super::Error;
 use crate::domain::{
     Amount, Failed,
     amount::{Limit, Owner, Refusal},
@@ -18,6 +19,13 @@ pub struct Budget {
     pub limit: Limit,
     pub spent: Amount,
     pub reserved: Amount,
+}
+
+/// `None` leaves a limit as it is, `Some(None)` takes it away.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LimitChange {
+    pub micros: Option<Option<i64>>,
+    pub tokens: Option<Option<i64>>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -47,22 +55,30 @@ pub async fn budget(
     }))
 }
 
-/// Must hit one row; false if the campaign does not exist. What is already set aside stays.
-pub async fn set_limit(
-    executor: impl PgExecutor<'_>,
+/// Changes limits. What is already spent and set aside stays.
+pub async fn change_limit(
+    conn: &mut PgConnection,
     campaign_id: Uuid,
-    limit: Limit,
-) -> Result<bool, Failed> {
-    sqlx::query!(
-        "update dalsegno.campaign_budgets set limit_micros = $2, limit_tokens = $3 where campaign_id = $1",
+    change: LimitChange,
+) -> Result<Budget, Error> {
+    let changed = sqlx::query!(
+        "update dalsegno.campaign_budgets
+            set limit_micros = case when $2 then $3 else limit_micros end,
+                limit_tokens = case when $4 then $5 else limit_tokens end
+          where campaign_id = $1",
         campaign_id,
-        limit.micros,
-        limit.tokens,
+        change.micros.is_some(),
+        change.micros.flatten(),
+        change.tokens.is_some(),
+        change.tokens.flatten(),
     )
-    .execute(executor)
+    .execute(&mut *conn)
     .await
-    .map(|done| done.rows_affected() == 1)
-    .map_err(Failed::to("set the budget of a campaign"))
+    .map_err(Failed::to("set the budget of a campaign"))?;
+    match budget(conn, campaign_id).await? {
+        Some(budget) if changed.rows_affected() == 1 => Ok(budget),
+        _ => Err(Error::Unknown(campaign_id)),
+    }
 }
 
 /// Sets `needed` aside, or says why not.

@@ -1,13 +1,17 @@
 //! Campaigns: what the work is about, whether it goes on, and what it may cost.
 
 mod budget;
+mod overview;
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-pub use self::budget::{Budget, ReserveError, budget, reserve, set_limit, settle};
+pub use self::{
+    budget::{Budget, LimitChange, ReserveError, budget, change_limit, reserve, settle},
+    overview::{Overview, overview},
+};
 use super::{Failed, Page, amount::Limit, ids, text};
 use crate::queue::{self, admin};
 
@@ -25,7 +29,7 @@ pub struct Campaign {
     pub closed_at: Option<DateTime<Utc>>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type)]
 #[serde(rename_all = "snake_case")]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
 pub enum Status {

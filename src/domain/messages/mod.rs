@@ -7,6 +7,7 @@ mod append;
 mod inherit;
 
 use chrono::{DateTime, Utc};
+use serde::Serialize;
 use sqlx::{PgConnection, PgExecutor, types::Json};
 use uuid::Uuid;
 
@@ -18,7 +19,7 @@ use super::Failed;
 use crate::transcript::{Message, Role, ToolCall};
 
 /// One row of a transcript.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Stored {
     pub id: Uuid,
     pub seq: i64,
@@ -26,10 +27,13 @@ pub struct Stored {
     /// The answer broke off when its turn was interrupted.
     pub partial: bool,
     pub created_at: DateTime<Utc>,
+    #[serde(flatten)]
     pub message: Message,
     /// In thousandths of a token, before calibration.
+    #[serde(skip)]
     pub weight: i64,
     /// SHA-256.
+    #[serde(skip)]
     pub digest: [u8; 32],
 }
 

@@ -7,9 +7,11 @@
 //! Race: a worker that was declared lost may still write. Leases only grow, every change of a running session names one,
 //! and whoever begins a turn puts a larger one on the row; so the older one finds no row and stops.
 
+mod detail;
 mod generations;
 mod list;
 mod open;
+mod people;
 pub mod resolve;
 mod running;
 mod ttl;
@@ -21,11 +23,13 @@ use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 pub use self::{
+    detail::{Detail, detail},
     generations::{
         add_tokens, lock_breaker, lock_generation, next_generation, show_generation, store_breaker,
     },
     list::{Filter, Session, get, history, list},
     open::ask_rebuild,
+    people::{reset, uncompact},
     running::{Entered, Left},
     ttl::Config,
 };

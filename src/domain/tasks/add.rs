@@ -14,7 +14,9 @@ use crate::{
         Amount, Failed,
         agents::{self, Agent},
         amount::{Limit, Owner},
-        campaigns, ids, text,
+        campaigns,
+        feed::{self, Kind},
+        ids, text,
     },
     queue,
 };
@@ -36,6 +38,7 @@ pub struct New<'a> {
     pub prompt: &'a str,
     /// `None`: as the agent's file says.
     pub session_mode: Option<Mode>,
+    /// Where it has no limit, that of the agent's file holds.
     pub budget: Limit,
     /// The same key and question give the same task; another question under the same key is a conflict.
     pub idempotency_key: Option<&'a str>,
@@ -85,12 +88,21 @@ pub async fn add(
         headers: Some(json!({ "task": id })),
         ..queue::Options::default()
     };
-    let enqueued = queue::enqueue(&mut *conn, &job, &options).await?;
+    let enqueued = queue::enqueue(&mut *conn, &job, &options).await.map_err(|error| {
+        match (error, new.idempotency_key) {
+            (queue::Error::Conflict { .. }, Some(key)) => Error::KeyTaken(key.to_owned()),
+            (error, _) => error.into(),
+        }
+    })?;
     if !enqueued.created {
         return Ok(Added { task: by_job(conn, enqueued.job_id).await?, created: false });
     }
     insert(&mut *conn, new, id, mode, enqueued.job_id, now).await?;
-    Ok(Added { task: get(conn, id).await?, created: true })
+    let task = get(&mut *conn, id).await?;
+    let event =
+        task.event(Kind::TaskQueued, json!({ "agent": task.agent, "instance": task.instance }));
+    feed::append(conn, &[event], now).await?;
+    Ok(Added { task, created: true })
 }
 
 fn check(config: &Config, new: &New<'_>) -> Result<(), Error> {
@@ -147,8 +159,8 @@ async fn insert(
         new.campaign_id,
         job_id,
         now,
-        new.budget.micros,
-        new.budget.tokens,
+        new.budget.micros.or(new.agent.budget.micros),
+        new.budget.tokens.or(new.agent.budget.tokens),
         mode as Mode,
         new.agent.name,
         new.instance,

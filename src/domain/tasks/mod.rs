@@ -4,6 +4,10 @@
 //! an idempotency key finds the same task for the same question and refuses it for another.
 
 mod add;
+mod detail;
+mod explain;
+mod follow;
+mod interrupt;
 mod list;
 mod state;
 
@@ -13,10 +17,20 @@ use uuid::Uuid;
 
 pub use self::{
     add::{Added, Config, New, add, lane},
+    detail::{Detail, detail},
+    explain::{Explanation, explain},
+    follow::{Follow, News, wait},
+    interrupt::{Interrupted, interrupt},
     list::{Filter, by_job, get, list},
     state::{Cancelled, End, cancel, end, retry, start},
 };
-use super::{Failed, amount::Refusal, campaigns, sessions::resolve::Mode, text};
+use super::{
+    Failed,
+    amount::Refusal,
+    campaigns,
+    sessions::{self, resolve::Mode},
+    text,
+};
 use crate::queue::{self, Backoff, Job, LaneFailure, Policy};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -42,7 +56,7 @@ pub struct Task {
     pub ended_at: Option<DateTime<Utc>>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type)]
 #[serde(rename_all = "snake_case")]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
 pub enum State {
@@ -66,10 +80,16 @@ pub enum Error {
     Unknown(Uuid),
     #[error("no task belongs to job {0}: it was not put on the queue by `task add`")]
     NoTaskOfJob(i64),
-    #[error("the task has already ended as {}", word(*.state))]
+    #[error("the task has already ended as {}", .state.as_str())]
     Ended { id: Uuid, state: State },
-    #[error("the task has not ended: it is {}", word(*.state))]
+    #[error("the task has not ended: it is {}", .state.as_str())]
     NotEnded { id: Uuid, state: State },
+    #[error("nothing runs in session {0} at this moment: `dalsegno task ls` shows what waits")]
+    NothingRuns(Uuid),
+    #[error(
+        "the idempotency key `{0}` has been used for another question: use another key, or ask the same as before"
+    )]
+    KeyTaken(String),
     #[error(
         "`{0}` is no name of an instance: write lower-case letters, digits, - and _, at most 64"
     )]
@@ -80,6 +100,8 @@ pub enum Error {
     Text(#[from] text::Error),
     #[error(transparent)]
     Campaign(#[from] campaigns::Error),
+    #[error(transparent)]
+    Session(#[from] sessions::Error),
     #[error(transparent)]
     Budget(#[from] Refusal),
     #[error(transparent)]
@@ -103,12 +125,14 @@ impl Job for RunTurn {
     }
 }
 
-fn word(state: State) -> &'static str {
-    match state {
-        State::Queued => "queued",
-        State::Running => "running",
-        State::Done => "done",
-        State::Failed => "failed",
-        State::Cancelled => "cancelled",
+impl State {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
     }
 }

@@ -1,6 +1,8 @@
 //! Tasks on their way: started, ended, cancelled, tried again.
 
 use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::json;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -9,6 +11,7 @@ use crate::{
     domain::{
         Amount, Failed,
         amount::{Limit, Owner},
+        feed::{self, Kind},
     },
     queue::{self, admin},
 };
@@ -27,7 +30,8 @@ pub enum End<'a> {
     Queued,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Cancelled {
     AtOnce,
     /// It runs. Its worker has been asked to stop, and will write the end.
@@ -113,14 +117,16 @@ pub async fn cancel(
         admin::Cancelled::Requested => Ok(Cancelled::Requested),
         // A job that is gone or dead will not end its task any more.
         _ => {
-            end(conn, id, End::Cancelled, Amount::ZERO, now).await?;
+            end(&mut *conn, id, End::Cancelled, Amount::ZERO, now).await?;
+            let event = task.event(Kind::TaskCancelled, json!({ "reason": reason }));
+            feed::append(conn, &[event], now).await?;
             Ok(Cancelled::AtOnce)
         }
     }
 }
 
 /// Puts a failed or cancelled task on the queue again, at the end of its lane, with fresh attempts.
-pub async fn retry(conn: &mut PgConnection, id: Uuid) -> Result<Task, Error> {
+pub async fn retry(conn: &mut PgConnection, id: Uuid, now: DateTime<Utc>) -> Result<Task, Error> {
     let task = get(&mut *conn, id).await?;
     if !matches!(task.state, State::Failed | State::Cancelled) {
         return Err(match task.state {
@@ -148,11 +154,13 @@ pub async fn retry(conn: &mut PgConnection, id: Uuid) -> Result<Task, Error> {
     .await
     .map_err(Failed::to("retry a task"))?;
     // Zero rows: somebody else retries it at this moment. The caller rolls back, and the second job with it.
-    let task = get(conn, id).await?;
-    match hit.rows_affected() {
-        1 => Ok(task),
-        _ => Err(Error::NotEnded { id, state: task.state }),
+    let task = get(&mut *conn, id).await?;
+    if hit.rows_affected() != 1 {
+        return Err(Error::NotEnded { id, state: task.state });
     }
+    let event = task.event(Kind::TaskQueued, json!({ "again": true }));
+    feed::append(conn, &[event], now).await?;
+    Ok(task)
 }
 
 async fn ended(conn: &mut PgConnection, id: Uuid) -> Error {

@@ -78,8 +78,11 @@ async fn a_refused_turn_leaves_nothing_behind() {
     assert!(world.sessions().await.is_empty());
     assert_eq!(world.task(task.id).await.started_at, None);
     // Somebody raises the limit.
-    let limit = Limit { micros: Some(200), tokens: None };
-    assert!(campaigns::set_limit(&world.pool, world.campaign.id, limit).await.unwrap());
+    let mut conn = world.pool.acquire().await.unwrap();
+    let change = campaigns::LimitChange { micros: Some(Some(200)), tokens: None };
+    let budget = campaigns::change_limit(&mut conn, world.campaign.id, change).await.unwrap();
+    assert_eq!(budget.limit, Limit { micros: Some(200), tokens: None });
+    drop(conn);
     world.try_begin(&task, world.lease(), Now::default(), needed).await.unwrap();
 }
 

@@ -77,13 +77,13 @@ async fn a_queued_task_is_cancelled_at_once_and_can_be_tried_again() {
     let mut tx = world.pool.begin().await.unwrap();
     let again = tasks::cancel(&mut tx, task.id, "twice", noon()).await.unwrap_err();
     assert!(matches!(again, tasks::Error::Ended { state: State::Cancelled, .. }));
-    let retried = tasks::retry(&mut tx, task.id).await.unwrap();
+    let retried = tasks::retry(&mut tx, task.id, noon()).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(retried.state, State::Queued);
     assert_ne!(retried.job_id, task.job_id);
     let mut tx = world.pool.begin().await.unwrap();
     assert!(matches!(
-        tasks::retry(&mut tx, task.id).await,
+        tasks::retry(&mut tx, task.id, noon()).await,
         Err(tasks::Error::NotEnded { state: State::Queued, .. })
     ));
 }

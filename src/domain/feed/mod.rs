@@ -196,6 +196,45 @@ pub async fn list(executor: impl PgExecutor<'_>, filter: Filter) -> Result<Vec<E
     .map_err(Failed::to("read the feed"))
 }
 
+/// The id of the first event of a task.
+pub async fn first_of_task(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+    task_id: Uuid,
+) -> Result<Option<i64>, Failed> {
+    sqlx::query_scalar!(
+        "select id from dalsegno.feed where campaign_id = $1 and task_id = $2 order by id limit 1",
+        campaign_id,
+        task_id,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(Failed::to("find the first event of a task"))
+}
+
+/// Events of one task in order. Found by its campaign, which the index knows.
+pub async fn of_task(
+    executor: impl PgExecutor<'_>,
+    task_id: Uuid,
+    filter: Filter,
+) -> Result<Vec<Event>, Failed> {
+    sqlx::query_as!(
+        Event,
+        "select id, created_at, campaign_id, task_id, session_id, kind, data
+           from dalsegno.feed
+          where id > $1 and id <= $2 and ($3::uuid is null or campaign_id = $3) and task_id = $4
+          order by id limit $5",
+        filter.after,
+        filter.up_to,
+        filter.campaign_id,
+        task_id,
+        filter.limit,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("read the feed of a task"))
+}
+
 /// What is there beyond `horizon`: one snapshot, so that ids and open transactions fit together.
 pub async fn look(
     executor: impl PgExecutor<'_>,

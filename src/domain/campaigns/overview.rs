@@ -1,0 +1,36 @@
+//! A campaign with what belongs to it.
+
+use serde::Serialize;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{Budget, Campaign, Error, budget, get};
+use crate::domain::{
+    Page,
+    sessions::{self, Session},
+    usage::{self, Total},
+};
+
+#[derive(Debug, Clone, Serialize)]
+pub struct Overview {
+    #[serde(flatten)]
+    pub campaign: Campaign,
+    /// `None`: it was not made by the service, and has no limit.
+    pub budget: Option<Budget>,
+    /// The open ones, the newest first, as many as fit on a page.
+    pub sessions: Vec<Session>,
+    /// The ledger, by agent, model and purpose.
+    pub usage: Vec<Total>,
+}
+
+pub async fn overview(conn: &mut PgConnection, id: Uuid) -> Result<Overview, Error> {
+    let campaign = get(&mut *conn, id).await?;
+    let open =
+        sessions::Filter { campaign_id: Some(id), open_only: true, ..sessions::Filter::default() };
+    Ok(Overview {
+        campaign,
+        budget: budget(&mut *conn, id).await?,
+        sessions: sessions::list(&mut *conn, open, Page::default()).await?,
+        usage: usage::totals(conn, id).await?,
+    })
+}

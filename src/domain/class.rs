@@ -1,0 +1,211 @@
+//! What kind of "no" an error is. Decided here, once for every noun, so that the exit code of a command and the status
+//! of a request agree.
+
+use sqlx::error::DatabaseError;
+
+use super::{
+    Failed, agents,
+    amount::{MoneyError, Refusal},
+    campaigns, compactions, sessions, tasks, text,
+};
+use crate::queue;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Something in the question is wrong.
+    Invalid,
+    TooLarge,
+    NotFound,
+    /// The question is fine, but not in the state that things are in.
+    Conflict,
+    /// The database does not answer now.
+    Unavailable,
+    /// A fault of the service or of its installation.
+    Internal,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Class {
+    pub kind: Kind,
+    /// Stable: programs decide by it.
+    pub code: &'static str,
+    /// Whether the same question can succeed later without anybody doing anything.
+    pub retryable: bool,
+    /// What to say in place of the error's own words.
+    pub words: Option<&'static str>,
+}
+
+/// An error that may end a command or a request.
+pub trait Classify: std::error::Error + Send + Sync + 'static {
+    fn class(&self) -> Class;
+}
+
+impl Class {
+    const fn of(kind: Kind, code: &'static str) -> Self {
+        Self { kind, code, retryable: matches!(kind, Kind::Unavailable), words: None }
+    }
+}
+
+impl Classify for campaigns::Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::Unknown(_) => Class::of(Kind::NotFound, "unknown_campaign"),
+            Self::Closed(_) => Class::of(Kind::Conflict, "campaign_closed"),
+            Self::Text(error) => error.class(),
+            Self::Queue(error) => error.class(),
+            Self::Database(error) => error.class(),
+        }
+    }
+}
+
+impl Classify for tasks::Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::Unknown(_) | Self::NoTaskOfJob(_) => Class::of(Kind::NotFound, "unknown_task"),
+            Self::Ended { .. } => Class::of(Kind::Conflict, "task_ended"),
+            Self::NotEnded { .. } => Class::of(Kind::Conflict, "task_not_ended"),
+            Self::NothingRuns(_) => Class::of(Kind::Conflict, "nothing_runs"),
+            Self::KeyTaken(_) => Class::of(Kind::Conflict, "idempotency_conflict"),
+            Self::Instance(_) => Class::of(Kind::Invalid, "bad_instance"),
+            Self::EmptyBudget(_) => Class::of(Kind::Invalid, "empty_budget"),
+            Self::Text(error) => error.class(),
+            Self::Campaign(error) => error.class(),
+            Self::Session(error) => error.class(),
+            Self::Budget(error) => error.class(),
+            Self::Queue(error) => error.class(),
+            Self::Database(error) => error.class(),
+        }
+    }
+}
+
+impl Classify for sessions::Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::Unknown(_) => Class::of(Kind::NotFound, "unknown_session"),
+            Self::Closed(_) => Class::of(Kind::Conflict, "session_closed"),
+            // Whoever came first will have ended soon.
+            Self::Overtaken(_) => {
+                Class { retryable: true, ..Class::of(Kind::Conflict, "session_busy") }
+            }
+            Self::Database(error) => error.class(),
+        }
+    }
+}
+
+impl Classify for compactions::Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::Unknown { .. } => Class::of(Kind::NotFound, "unknown_compaction"),
+            Self::NothingToUndo(_) => Class::of(Kind::Conflict, "nothing_to_undo"),
+            Self::Enqueue { source, .. } => source.class(),
+            Self::Session(error) => error.class(),
+            Self::Database(error) => error.class(),
+        }
+    }
+}
+
+impl Classify for agents::Unknown {
+    fn class(&self) -> Class {
+        Class::of(Kind::NotFound, "unknown_agent")
+    }
+}
+
+impl Classify for agents::Problems {
+    fn class(&self) -> Class {
+        Class::of(Kind::Invalid, "bad_agent_files")
+    }
+}
+
+impl Classify for text::Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::Empty { .. } => Class::of(Kind::Invalid, "empty_text"),
+            Self::TooLong { .. } => Class::of(Kind::TooLarge, "text_too_long"),
+            Self::Nul { .. } => Class::of(Kind::Invalid, "nul_in_text"),
+        }
+    }
+}
+
+impl Classify for MoneyError {
+    fn class(&self) -> Class {
+        Class::of(Kind::Invalid, "bad_amount")
+    }
+}
+
+impl Classify for Refusal {
+    fn class(&self) -> Class {
+        let retryable = self.may_pass_later();
+        Class { retryable, ..Class::of(Kind::Conflict, "budget_exceeded") }
+    }
+}
+
+impl Classify for queue::Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::BadArgument { .. } => Class::of(Kind::Invalid, "bad_argument"),
+            Self::TooLarge { .. } => Class::of(Kind::TooLarge, "payload_too_large"),
+            Self::NotFound { .. } => Class::of(Kind::NotFound, "unknown_job"),
+            Self::Conflict { .. } => Class::of(Kind::Conflict, "conflict"),
+            Self::EncodePayload { .. } => Class::of(Kind::Internal, "internal"),
+            Self::Database { source, .. } => of_database(source),
+        }
+    }
+}
+
+impl Classify for Failed {
+    fn class(&self) -> Class {
+        of_database(&self.source)
+    }
+}
+
+fn of_database(error: &sqlx::Error) -> Class {
+    if let Some(mistake) = crate::db::user_mistake(error) {
+        return Class { words: Some(mistake.message), ..Class::of(Kind::Invalid, "bad_value") };
+    }
+    let is_away = match error {
+        sqlx::Error::Io(_)
+        | sqlx::Error::PoolTimedOut
+        | sqlx::Error::PoolClosed
+        | sqlx::Error::WorkerCrashed => true,
+        sqlx::Error::Database(error) => is_away(error.as_ref()),
+        _ => false,
+    };
+    match is_away {
+        true => Class::of(Kind::Unavailable, "database_unreachable"),
+        false => Class::of(Kind::Internal, "internal"),
+    }
+}
+
+/// Connections that break, resources that are used up, servers that stop, transactions that lost against another.
+fn is_away(error: &dyn DatabaseError) -> bool {
+    let code = error.code().unwrap_or_default();
+    ["08", "53", "57P", "40"].iter().any(|class| code.starts_with(class))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_budget_is_worth_another_try_only_while_turns_run() {
+        use crate::domain::amount::{Owner, Unit};
+        let refusal = Refusal {
+            owner: Owner::Campaign,
+            unit: Unit::Tokens,
+            limit: 100,
+            spent: 50,
+            reserved: 40,
+            needed: 20,
+        };
+        assert!(tasks::Error::from(refusal).class().retryable);
+        assert!(!Refusal { spent: 100, ..refusal }.class().retryable);
+    }
+
+    #[test]
+    fn a_database_that_is_away_is_told_from_a_fault_of_ours() {
+        let away = Failed { action: "x", source: sqlx::Error::PoolTimedOut };
+        let fault = Failed { action: "x", source: sqlx::Error::RowNotFound };
+        assert_eq!((away.class().kind, away.class().retryable), (Kind::Unavailable, true));
+        assert_eq!((fault.class().kind, fault.class().retryable), (Kind::Internal, false));
+    }
+}

@@ -1,0 +1,268 @@
+//! The words for each state.
+
+use super::{Explanation, Facts, State};
+use crate::domain::{campaigns::Status, turns};
+
+/// Why, and what next.
+type Reason = (String, String);
+
+impl Facts {
+    pub(super) fn explain(&self) -> Explanation {
+        let (because, next) = match self.task.state {
+            State::Done => self.done(),
+            State::Failed => self.failed(),
+            State::Cancelled => self.cancelled(),
+            State::Queued | State::Running => self.live(),
+        };
+        Explanation { task_id: self.task.id, state: self.task.state, because, next }
+    }
+
+    fn done(&self) -> Reason {
+        let id = self.task.id;
+        let place = match (self.task.turn, self.task.session_id) {
+            (Some(turn), Some(session)) => format!(" by turn {turn} of session {session}"),
+            _ => String::new(),
+        };
+        (
+            format!("It has been answered{place}."),
+            format!("Nothing. `dalsegno task show {id}` prints the answer."),
+        )
+    }
+
+    fn failed(&self) -> Reason {
+        let id = self.task.id;
+        let error = self.task.error.as_deref().unwrap_or("no reason was written down");
+        (
+            format!("It failed: {}", sentence(error)),
+            format!("Somebody has to mend the cause. Then `dalsegno task retry {id}`."),
+        )
+    }
+
+    fn cancelled(&self) -> Reason {
+        let id = self.task.id;
+        let when = match &self.last_turn {
+            Some(turn) => format!(" in its turn {}; what had arrived is kept", turn.number),
+            None => " before it ran".to_owned(),
+        };
+        (
+            format!("Somebody cancelled it{when}."),
+            format!(
+                "Nothing, unless it should run after all: `dalsegno task retry {id}` puts it on the queue again."
+            ),
+        )
+    }
+
+    fn live(&self) -> Reason {
+        let id = self.task.id;
+        if matches!(self.job.state.as_str(), "dead" | "ended" | "unknown") {
+            return (
+                format!(
+                    "Its job {} is {}, and nobody has written down how the task ended. {}",
+                    self.job.job_id, self.job.state, self.job.because
+                ),
+                format!(
+                    "Somebody has to decide: `dalsegno task cancel {id}`, and then `dalsegno task retry {id}` to run it again."
+                ),
+            );
+        }
+        let runs = self.job.state == "running";
+        let paused = self.campaign.status == Status::Paused;
+        let (mut because, mut next) = match (paused && !runs, &self.spent) {
+            (true, _) => self.paused(),
+            (false, Some(refusal)) if !runs => {
+                (format!("The campaign pays for no more calls: {refusal}."), self.job.next.clone())
+            }
+            _ => (self.job.because.clone(), self.job.next.clone()),
+        };
+        if paused && runs {
+            next.push_str(" The campaign is paused: this turn ends, and no other begins.");
+        }
+        for note in [self.last_attempt(), self.rebuild()].into_iter().flatten() {
+            because.push(' ');
+            because.push_str(&note);
+        }
+        (because, next)
+    }
+
+    fn paused(&self) -> Reason {
+        let (name, id) = (&self.campaign.name, self.campaign.id);
+        (
+            format!("Its campaign `{name}` is paused, so none of its turns begins."),
+            format!("Somebody has to resume it: `dalsegno campaign resume {id}`."),
+        )
+    }
+
+    /// What the provider, or whatever stopped the turn, said.
+    fn last_attempt(&self) -> Option<String> {
+        let turn = self.last_turn.as_ref()?;
+        let how = match turn.state {
+            turns::State::Failed => "failed",
+            turns::State::Interrupted => "was cut off",
+            turns::State::Running | turns::State::Done => return None,
+        };
+        let error = turn.error.as_deref().unwrap_or_default();
+        // The queue may have said it already.
+        let is_new = error.is_empty() || !self.job.because.contains(error.trim_end_matches('.'));
+        is_new.then(|| format!("Its last turn, number {}, {how}: {}", turn.number, sentence(error)))
+    }
+
+    fn rebuild(&self) -> Option<String> {
+        let session = self.session.as_ref().filter(|session| session.closed_at.is_none())?;
+        let reason = serde_json::to_value(session.rebuild_because?).ok()?;
+        let reason = reason.as_str()?.replace('_', " ");
+        Some(format!(
+            "Its session {} is closed before the next turn, and a successor goes on ({reason}).",
+            session.id
+        ))
+    }
+}
+
+fn sentence(text: &str) -> String {
+    let text = text.trim();
+    match text.ends_with(['.', '!', '?']) {
+        true => text.to_owned(),
+        false => format!("{text}."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::{DateTime, Utc};
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::{
+        domain::{
+            amount::{Owner, Refusal, Unit},
+            campaigns::Campaign,
+            sessions::resolve::Mode,
+            tasks::Task,
+            turns::Turn,
+        },
+        queue::admin,
+    };
+
+    fn at() -> DateTime<Utc> {
+        DateTime::UNIX_EPOCH
+    }
+
+    fn facts(state: State, job: &str) -> Facts {
+        Facts {
+            task: Task {
+                id: Uuid::from_u128(1),
+                campaign_id: Uuid::from_u128(2),
+                agent: "copywriter".to_owned(),
+                instance: "main".to_owned(),
+                session_mode: Mode::Continue,
+                state,
+                prompt: "Part one.".to_owned(),
+                result: None,
+                error: None,
+                budget_micros: None,
+                budget_tokens: None,
+                spent_micros: 0,
+                spent_tokens: 0,
+                job_id: 7,
+                session_id: None,
+                turn: None,
+                created_at: at(),
+                started_at: None,
+                ended_at: None,
+            },
+            campaign: Campaign {
+                id: Uuid::from_u128(2),
+                name: "Harbour".to_owned(),
+                status: Status::Active,
+                brief: String::new(),
+                client_context: None,
+                created_at: at(),
+                closed_at: None,
+            },
+            spent: None,
+            session: None,
+            last_turn: None,
+            job: admin::Explanation {
+                job_id: 7,
+                state: job.to_owned(),
+                because: "It is the next in the queue.".to_owned(),
+                next: "One of 2 workers takes it.".to_owned(),
+            },
+        }
+    }
+
+    fn turn(state: turns::State, error: &str) -> Turn {
+        Turn {
+            session_id: Uuid::from_u128(3),
+            number: 4,
+            task_id: Uuid::from_u128(1),
+            attempt: 1,
+            job_id: 7,
+            lease: 9,
+            state,
+            started_at: at(),
+            ended_at: Some(at()),
+            input_tokens: 0,
+            output_tokens: 0,
+            cache_read_tokens: 0,
+            cache_creation_tokens: 0,
+            cost_micros: 0,
+            calls: 0,
+            flags: Vec::new(),
+            error: Some(error.to_owned()),
+        }
+    }
+
+    #[test]
+    fn a_task_that_waits_in_peace_says_what_the_queue_says() {
+        let told = facts(State::Queued, "ready").explain();
+        assert_eq!(told.because, "It is the next in the queue.");
+        assert_eq!(told.next, "One of 2 workers takes it.");
+    }
+
+    #[test]
+    fn a_paused_campaign_comes_before_the_queue_unless_the_turn_runs() {
+        let mut facts = facts(State::Queued, "ready");
+        facts.campaign.status = Status::Paused;
+        let told = facts.explain();
+        assert!(told.because.contains("`Harbour` is paused"), "{}", told.because);
+        assert!(told.next.contains("dalsegno campaign resume 00000000-"), "{}", told.next);
+        facts.job.state = "running".to_owned();
+        let told = facts.explain();
+        assert_eq!(told.because, "It is the next in the queue.");
+        assert!(told.next.ends_with("this turn ends, and no other begins."), "{}", told.next);
+    }
+
+    #[test]
+    fn the_words_of_the_provider_are_said_once() {
+        let mut facts = facts(State::Queued, "scheduled");
+        facts.last_turn = Some(turn(turns::State::Failed, "the host is away"));
+        let told = facts.explain().because;
+        assert!(told.ends_with("Its last turn, number 4, failed: the host is away."), "{told}");
+        facts.job.because = "Attempt 1 of 5 failed: the host is away. It backs off.".to_owned();
+        assert_eq!(facts.explain().because, facts.job.because);
+    }
+
+    #[test]
+    fn a_spent_budget_names_its_numbers() {
+        let mut facts = facts(State::Queued, "scheduled");
+        facts.spent = Some(Refusal {
+            owner: Owner::Campaign,
+            unit: Unit::Tokens,
+            limit: 100,
+            spent: 100,
+            reserved: 0,
+            needed: 1,
+        });
+        let told = facts.explain().because;
+        assert!(told.contains("100 tokens of 100 tokens are spent"), "{told}");
+        assert!(told.contains("`dalsegno campaign budget`"), "{told}");
+    }
+
+    #[test]
+    fn a_task_whose_job_is_gone_waits_for_a_person() {
+        for state in ["dead", "ended", "unknown"] {
+            let told = facts(State::Running, state).explain();
+            assert!(told.next.contains("dalsegno task cancel"), "{}", told.next);
+        }
+    }
+}
