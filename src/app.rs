@@ -5,7 +5,7 @@ use std::sync::Arc;
 use metrics_exporter_prometheus::PrometheusHandle;
 use sqlx::PgPool;
 
-use crate::{clock::Clock, config::Config, shutdown::Shutdown};
+use crate::{clock::Clock, config::Config, domain::agents::Library, shutdown::Shutdown};
 
 /// Cheap to clone; the parts are shared.
 #[derive(Debug, Clone)]
@@ -13,6 +13,7 @@ pub struct App {
     pub config: Arc<Config>,
     pub pool: PgPool,
     pub clock: Arc<dyn Clock>,
+    pub agents: Arc<Library>,
     pub metrics: PrometheusHandle,
     pub shutdown: Shutdown,
 }

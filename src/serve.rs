@@ -106,6 +106,7 @@ async fn run(
         config: config.clone(),
         pool: database.pool.clone(),
         clock: services.clock.clone(),
+        agents: services.library.clone(),
         metrics: front.metrics.clone(),
         shutdown: shutdown.clone(),
     };

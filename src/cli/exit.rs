@@ -4,7 +4,12 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 
-use crate::{config::Problems, db, http, jobs, queue, serve, telemetry, worker};
+use crate::{
+    config::Problems,
+    db,
+    domain::class::{Classify, Kind},
+    http, jobs, serve, telemetry, worker,
+};
 
 pub(super) const HELP: &str = "Exit codes: 0 ok, 1 failed, 2 usage or configuration, 3 not found, \
 4 authentication, 5 conflict, 6 wait timed out, 7 unavailable (try again), 8 doctor found problems, \
@@ -96,20 +101,21 @@ impl From<serve::Error> for Failure {
     }
 }
 
-impl From<queue::Error> for Failure {
-    fn from(error: queue::Error) -> Self {
-        if let queue::Error::Database { source, .. } = &error
-            && let Some(mistake) = db::user_mistake(source)
-        {
-            return Self::new(Exit::Usage, anyhow!(mistake.message));
-        }
-        let exit = match &error {
-            queue::Error::BadArgument { .. } | queue::Error::TooLarge { .. } => Exit::Usage,
-            queue::Error::NotFound { .. } => Exit::NotFound,
-            queue::Error::Conflict { .. } => Exit::Conflict,
-            queue::Error::EncodePayload { .. } | queue::Error::Database { .. } => Exit::Failed,
+/// The one place where an error of the domain or the queue gets its exit code.
+impl<E: Classify> From<E> for Failure {
+    fn from(error: E) -> Self {
+        let class = error.class();
+        let exit = match class.kind {
+            Kind::Invalid | Kind::TooLarge => Exit::Usage,
+            Kind::NotFound => Exit::NotFound,
+            Kind::Conflict => Exit::Conflict,
+            Kind::Unavailable => Exit::Unavailable,
+            Kind::Internal => Exit::Failed,
         };
-        Self::new(exit, error.into())
+        match class.words {
+            Some(words) => Self::new(exit, anyhow!(words)),
+            None => Self::new(exit, error.into()),
+        }
     }
 }
 

@@ -3,25 +3,37 @@
 //! `run` gets its listener and its shutdown from the caller, so that tests own sockets and signals. Every error
 //! leaves as problem+json (RFC 9457).
 
+mod agents;
+mod campaigns;
+mod events;
 mod front;
+mod guard;
 mod health;
+mod input;
+mod page;
 mod problem;
+mod sessions;
+mod tasks;
 
 use std::{net::SocketAddr, time::Duration};
 
-use axum::{Router, http::StatusCode, routing::get};
+use axum::{Router, extract::DefaultBodyLimit, middleware, routing::get};
 use serde::Deserialize;
 use tokio::net::TcpListener;
-use tower_http::timeout::TimeoutLayer;
 
-pub use self::{front::Front, problem::Problem};
+pub use self::{
+    front::Front,
+    problem::{Problem, Wrong},
+};
 use crate::config::Checks;
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     pub listen: SocketAddr,
+    pub allow_unauthenticated: bool,
     pub request_timeout_secs: u64,
+    pub max_body_bytes: usize,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -62,14 +74,30 @@ pub fn router(config: &Config, front: Front) -> Router {
         .route("/livez", get(health::livez))
         .route("/readyz", get(health::readyz))
         .route("/metrics", get(health::metrics))
+        .merge(campaigns::routes())
+        .merge(tasks::routes())
+        .merge(sessions::routes())
+        .merge(agents::routes())
         .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::method_not_allowed)
-        .layer(TimeoutLayer::with_status_code(StatusCode::GATEWAY_TIMEOUT, timeout))
+        .layer(DefaultBodyLimit::max(config.max_body_bytes))
+        .layer(middleware::from_fn(guard::from_here))
+        .layer(middleware::from_fn_with_state(timeout, guard::in_time))
         .with_state(front)
 }
 
 impl Config {
     pub fn check(&self, checks: &mut Checks<'_>) {
         checks.secs("http.request_timeout_secs", self.request_timeout_secs, 1);
+        checks.at_least("http.max_body_bytes", self.max_body_bytes as u64, 1024);
+        if !self.listen.ip().is_loopback() && !self.allow_unauthenticated {
+            let message = format!(
+                "is {}, which others can reach, and the API asks nobody who they are",
+                self.listen
+            );
+            let fix = "a loopback address such as 127.0.0.1:7770; or http.allow_unauthenticated = true, if something in front \
+                       lets only the right ones through";
+            checks.fail("http.listen", message, fix);
+        }
     }
 }

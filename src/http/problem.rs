@@ -1,10 +1,14 @@
 //! Errors as the client sees them: problem+json with a stable `code`, and whether trying again can help.
 
+use std::error::Error;
+
 use axum::{
     http::{StatusCode, header::CONTENT_TYPE},
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
+
+use crate::domain::class::{Classify, Kind};
 
 #[derive(Debug, Clone, Serialize)]
 pub struct Problem {
@@ -17,17 +21,57 @@ pub struct Problem {
     pub detail: String,
     /// Whether the same request can succeed later.
     pub retryable: bool,
+    /// The parts of the request that are wrong, where that can be said.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<Wrong>,
+}
+
+/// One part of a request that is wrong.
+#[derive(Debug, Clone, Serialize)]
+pub struct Wrong {
+    /// A JSON Pointer into the body.
+    pub pointer: String,
+    pub detail: String,
 }
 
 impl Problem {
-    pub fn unavailable(code: &'static str, detail: impl Into<String>) -> Self {
+    pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
         Self {
-            title: "Service unavailable",
-            status: StatusCode::SERVICE_UNAVAILABLE,
+            title: status.canonical_reason().unwrap_or("Error"),
+            status,
             code,
             detail: detail.into(),
-            retryable: true,
+            retryable: false,
+            errors: Vec::new(),
         }
+    }
+
+    pub fn unavailable(code: &'static str, detail: impl Into<String>) -> Self {
+        Self { retryable: true, ..Self::new(StatusCode::SERVICE_UNAVAILABLE, code, detail) }
+    }
+}
+
+/// The one place where an error of the domain gets its status.
+impl<E: Classify> From<E> for Problem {
+    fn from(error: E) -> Self {
+        let class = error.class();
+        let status = match class.kind {
+            Kind::Invalid => StatusCode::UNPROCESSABLE_ENTITY,
+            Kind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Kind::NotFound => StatusCode::NOT_FOUND,
+            Kind::Conflict => StatusCode::CONFLICT,
+            Kind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Kind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        let detail = match class.kind {
+            // What a database says can hold parts of statements; it belongs into the log.
+            Kind::Unavailable | Kind::Internal => {
+                tracing::error!(error = &error as &dyn Error, "a request failed");
+                format!("{error}; `dalsegno doctor` and the log of the service say more")
+            }
+            _ => class.words.map_or_else(|| error.to_string(), str::to_owned),
+        };
+        Self { retryable: class.retryable, ..Self::new(status, class.code, detail) }
     }
 }
 
@@ -39,23 +83,12 @@ impl IntoResponse for Problem {
 }
 
 pub(super) async fn not_found() -> Problem {
-    Problem {
-        title: "Not found",
-        status: StatusCode::NOT_FOUND,
-        code: "not_found",
-        detail: "there is nothing at this path".to_owned(),
-        retryable: false,
-    }
+    Problem::new(StatusCode::NOT_FOUND, "not_found", "there is nothing at this path")
 }
 
 pub(super) async fn method_not_allowed() -> Problem {
-    Problem {
-        title: "Method not allowed",
-        status: StatusCode::METHOD_NOT_ALLOWED,
-        code: "method_not_allowed",
-        detail: "this path does not take this method".to_owned(),
-        retryable: false,
-    }
+    let detail = "this path does not take this method";
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)
 }
 
 fn as_number<S: serde::Serializer>(status: &StatusCode, serializer: S) -> Result<S::Ok, S::Error> {

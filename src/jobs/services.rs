@@ -18,7 +18,8 @@ use crate::{
 /// Shared by all runs of a process as an `Arc`. Holds no pool: a run brings its own.
 #[derive(Debug)]
 pub struct Services {
-    pub library: agents::Library,
+    /// Also what the API shows.
+    pub library: Arc<agents::Library>,
     /// Who answers for agents whose files do not say.
     pub agents: agents::Config,
     pub providers: providers::Available,
@@ -41,7 +42,7 @@ pub enum Error {
 impl Services {
     pub fn build(config: &Config, clock: Arc<dyn Clock>) -> Result<Arc<Self>, Error> {
         let services = Self {
-            library: agents::Library::open(&config.agents)?,
+            library: Arc::new(agents::Library::open(&config.agents)?),
             agents: config.agents.clone(),
             providers: providers::Available::new(&config.ollama, &config.sim)?,
             sessions: config.sessions.clone(),

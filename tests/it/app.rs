@@ -14,6 +14,7 @@ use dalsegno::{
     clock::ManualClock,
     config::{Config, Environment, Flags},
     db,
+    domain::agents::Library,
     http::{self, Front},
     shutdown::Shutdown,
     telemetry,
@@ -112,6 +113,7 @@ impl TestApp {
         let telemetry = telemetry::init(&config.log).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let app = App {
+            agents: Arc::new(Library::open(&config.agents).unwrap()),
             config: Arc::new(config),
             pool: database.pool().await,
             clock: Arc::new(ManualClock::at(noon())),

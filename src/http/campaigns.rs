@@ -1,0 +1,132 @@
+//! `/v1/campaigns`.
+
+use axum::{
+    Json, Router,
+    http::{StatusCode, header::LOCATION},
+    response::IntoResponse,
+    routing::get,
+};
+use serde::{Deserialize, Deserializer};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{
+    Front, Problem,
+    input::{Asked, Body, Id},
+    page::{Listing, limit, page},
+};
+use crate::{
+    app::App,
+    domain::{
+        amount::Limit,
+        campaigns::{self, Campaign, LimitChange, Overview, Status},
+        transaction::{begin, commit},
+    },
+};
+
+pub(super) fn routes() -> Router<Front> {
+    Router::new()
+        .route("/v1/campaigns", get(list).post(create))
+        .route("/v1/campaigns/{id}", get(show).patch(change))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct New {
+    name: String,
+    #[serde(default)]
+    brief: String,
+    client_context: Option<String>,
+    #[serde(default)]
+    budget: Limit,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Listed {
+    cursor: Option<Uuid>,
+    limit: Option<i64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Change {
+    status: Option<Status>,
+    /// Why it is paused, for whoever finds it paused.
+    #[serde(default)]
+    reason: String,
+    #[serde(default)]
+    budget: Limits,
+}
+
+/// A limit that is not named stays; one that is null goes.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Limits {
+    #[serde(deserialize_with = "named")]
+    micros: Option<Option<i64>>,
+    #[serde(deserialize_with = "named")]
+    tokens: Option<Option<i64>>,
+}
+
+async fn create(app: App, Body(new): Body<New>) -> Result<impl IntoResponse, Problem> {
+    let mut tx = begin(&app.pool).await?;
+    let new = campaigns::New {
+        name: &new.name,
+        brief: &new.brief,
+        client_context: new.client_context.as_deref(),
+        limit: new.budget,
+    };
+    let campaign = campaigns::create(&mut tx, &new, app.clock.now()).await?;
+    let overview = campaigns::overview(&mut tx, campaign.id).await?;
+    commit(tx).await?;
+    let location = format!("/v1/campaigns/{}", campaign.id);
+    Ok((StatusCode::CREATED, [(LOCATION, location)], Json(overview)))
+}
+
+async fn list(app: App, Asked(asked): Asked<Listed>) -> Result<Json<Listing<Campaign>>, Problem> {
+    let limit = limit(asked.limit)?;
+    let campaigns = campaigns::list(&app.pool, page(asked.cursor, limit)).await?;
+    Ok(Json(Listing::of(campaigns, limit, |campaign| campaign.id)))
+}
+
+async fn show(app: App, Id(id): Id) -> Result<Json<Overview>, Problem> {
+    let mut tx = begin(&app.pool).await?;
+    Ok(Json(campaigns::overview(&mut tx, id).await?))
+}
+
+async fn change(
+    app: App,
+    Id(id): Id,
+    Body(change): Body<Change>,
+) -> Result<Json<Overview>, Problem> {
+    let mut tx = begin(&app.pool).await?;
+    if let Some(status) = change.status {
+        set_status(&mut tx, id, status, &change.reason, &app).await?;
+    }
+    let limits = LimitChange { micros: change.budget.micros, tokens: change.budget.tokens };
+    if limits != LimitChange::default() {
+        campaigns::change_limit(&mut tx, id, limits).await?;
+    }
+    let overview = campaigns::overview(&mut tx, id).await?;
+    commit(tx).await?;
+    Ok(Json(overview))
+}
+
+async fn set_status(
+    conn: &mut PgConnection,
+    id: Uuid,
+    status: Status,
+    reason: &str,
+    app: &App,
+) -> Result<Campaign, campaigns::Error> {
+    match status {
+        Status::Active => campaigns::resume(conn, id).await,
+        Status::Paused => campaigns::pause(conn, id, reason).await,
+        Status::Closed => campaigns::close(conn, id, app.clock.now()).await,
+    }
+}
+
+fn named<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<i64>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
+}

@@ -1,0 +1,98 @@
+//! What happens to a task, as a stream of server-sent events.
+//!
+//! Each event has the feed's id; a client that comes back with `Last-Event-ID` goes on after it, without a gap and without
+//! a repetition. The last event is `end`, with the task as its data; whoever has got that and asks again gets 204, which
+//! keeps a browser from asking for ever.
+
+use std::{convert::Infallible, time::Duration};
+
+use axum::{
+    http::{HeaderMap, StatusCode},
+    response::{
+        IntoResponse, Response, Sse,
+        sse::{self, KeepAlive},
+    },
+};
+use futures_util::{Stream, StreamExt as _, stream};
+
+use super::{Problem, input::Id};
+use crate::{
+    app::App,
+    domain::tasks::{self, Follow, News},
+};
+
+/// Proxies give up on a silent connection after a minute or so.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+const END: &str = "end";
+/// Behind the last id, on the event `end`: whoever comes back with it has been told everything.
+const END_MARK: &str = ".end";
+
+/// What a client has got before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Seen {
+    id: Option<i64>,
+    end: bool,
+}
+
+pub(super) async fn of_task(app: App, Id(id): Id, headers: HeaderMap) -> Result<Response, Problem> {
+    let seen = seen(&headers)?;
+    let mut follow = Follow::begin(&app.pool, id, seen.id).await?;
+    let mut first = None;
+    if seen.end && tasks::get(&app.pool, id).await?.ended_at.is_some() {
+        first = follow.next().await?;
+        if matches!(first, None | Some(News::Ended(_))) {
+            return Ok(StatusCode::NO_CONTENT.into_response());
+        }
+    }
+    let first = stream::iter(first.map(|news| Ok(event(&news, follow.told()))));
+    // An open stream would hold up the end of the service.
+    let stop = app.shutdown.soft.clone().cancelled_owned();
+    let events = first.chain(rest(follow)).take_until(stop);
+    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response())
+}
+
+/// Ends after the end of the task, or after an error: the client comes back by itself, and says where it was.
+fn rest(follow: Follow) -> impl Stream<Item = Result<sse::Event, Infallible>> {
+    stream::unfold(Some(follow), async |follow| {
+        let mut follow = follow?;
+        match follow.next().await {
+            Ok(None) => None,
+            Ok(Some(news)) => {
+                let event = event(&news, follow.told());
+                Some((Ok(event), Some(follow)))
+            }
+            Err(error) => {
+                let problem = serde_json::to_string(&Problem::from(error)).unwrap_or_default();
+                Some((Ok(sse::Event::default().event("error").data(problem)), None))
+            }
+        }
+    })
+}
+
+fn event(news: &News, told: i64) -> sse::Event {
+    let (name, id, data) = match news {
+        News::Event(event) => {
+            (event.kind.as_str(), event.id.to_string(), serde_json::to_string(event))
+        }
+        News::Ended(task) => (END, format!("{told}{END_MARK}"), serde_json::to_string(task)),
+    };
+    sse::Event::default().event(name).id(id).data(data.unwrap_or_default())
+}
+
+fn seen(headers: &HeaderMap) -> Result<Seen, Problem> {
+    let Some(value) = headers.get("last-event-id") else { return Ok(Seen::default()) };
+    let text = value.to_str().unwrap_or_default();
+    let (id, end) = match text.strip_suffix(END_MARK) {
+        Some(id) => (id, true),
+        None => (text, false),
+    };
+    match id.parse() {
+        Ok(id) => Ok(Seen { id: Some(id), end }),
+        Err(_) => {
+            let detail = format!(
+                "Last-Event-ID is `{text}`: send the id of the last event, or leave it out"
+            );
+            Err(Problem::new(StatusCode::BAD_REQUEST, "bad_last_event_id", detail))
+        }
+    }
+}

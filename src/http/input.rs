@@ -1,0 +1,107 @@
+//! What comes in: bodies, queries and ids. Whatever is wrong with them is a problem document that names the part.
+
+use axum::{
+    body::Bytes,
+    extract::{FromRequest, FromRequestParts, Path, Query, Request},
+    http::{StatusCode, header::CONTENT_TYPE, request::Parts},
+};
+use serde::de::DeserializeOwned;
+use uuid::Uuid;
+
+use super::{Front, Problem, problem::Wrong};
+
+/// A JSON body. An empty one is an object without fields.
+pub(super) struct Body<T>(pub T);
+
+/// The part of the address after `?`.
+pub(super) struct Asked<T>(pub T);
+
+/// The one id in the path.
+pub(super) struct Id(pub Uuid);
+
+impl<T: DeserializeOwned> FromRequest<Front> for Body<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, front: &Front) -> Result<Self, Problem> {
+        let is_json = is_json(&request);
+        let bytes =
+            Bytes::from_request(request, front).await.map_err(|error| match error.status() {
+                StatusCode::PAYLOAD_TOO_LARGE => {
+                    let detail = "the body is longer than http.max_body_bytes allows: shorten it";
+                    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
+                }
+                status => Problem::new(status, "bad_body", error.body_text()),
+            })?;
+        match bytes.is_empty() {
+            true => read(b"{}"),
+            // A web page can send a foreign service anything but this type without asking it first.
+            false if !is_json => {
+                let detail = "send the body as JSON, with `Content-Type: application/json`";
+                Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", detail))
+            }
+            false => read(&bytes),
+        }
+        .map(Self)
+    }
+}
+
+impl<T: DeserializeOwned> FromRequestParts<Front> for Asked<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Front) -> Result<Self, Problem> {
+        match Query::<T>::try_from_uri(&parts.uri) {
+            Ok(Query(asked)) => Ok(Self(asked)),
+            Err(error) => {
+                Err(Problem::new(StatusCode::BAD_REQUEST, "bad_query", error.body_text()))
+            }
+        }
+    }
+}
+
+impl FromRequestParts<Front> for Id {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, front: &Front) -> Result<Self, Problem> {
+        let path = Path::<String>::from_request_parts(parts, front).await;
+        let Path(text) = path
+            .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, "bad_id", error.body_text()))?;
+        text.parse().map(Self).map_err(|_| {
+            let detail = format!("`{text}` is no id: write it as the lists show it");
+            Problem::new(StatusCode::BAD_REQUEST, "bad_id", detail)
+        })
+    }
+}
+
+fn is_json(request: &Request) -> bool {
+    let media_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let media_type = media_type.and_then(|value| value.split(';').next()).unwrap_or_default();
+    media_type.trim().eq_ignore_ascii_case("application/json")
+}
+
+fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+    let mut deserializer = serde_json::Deserializer::from_slice(body);
+    let read = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let path: Vec<String> = error.path().iter().map(|segment| segment.to_string()).collect();
+        (path, error.into_inner())
+    });
+    let read = read.and_then(|value| match deserializer.end() {
+        Ok(()) => Ok(value),
+        Err(error) => Err((Vec::new(), error)),
+    });
+    read.map_err(|(path, error)| match error.is_data() {
+        true => {
+            let pointer: String = path.iter().map(|segment| format!("/{segment}")).collect();
+            let detail = error.to_string();
+            let problem = Problem::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "bad_field",
+                format!("the body does not fit: {detail}"),
+            );
+            Problem { errors: vec![Wrong { pointer, detail }], ..problem }
+        }
+        false => {
+            let detail = format!("the body is no JSON: {error}");
+            Problem::new(StatusCode::BAD_REQUEST, "bad_json", detail)
+        }
+    })
+}
