@@ -13,7 +13,7 @@ use crate::{
 
 pub(super) const HELP: &str = "Exit codes: 0 ok, 1 failed, 2 usage or configuration, 3 not found, \
 4 authentication, 5 conflict, 6 wait timed out, 7 unavailable (try again), 8 doctor found problems, \
-130 interrupted";
+9 the task that was waited for was cancelled, 130 interrupted";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -27,6 +27,7 @@ pub enum Exit {
     TimedOut = 6,
     Unavailable = 7,
     ProblemsFound = 8,
+    Cancelled = 9,
     Interrupted = 130,
 }
 
@@ -50,6 +51,7 @@ impl Exit {
             Self::TimedOut => "timed_out",
             Self::Unavailable => "unavailable",
             Self::ProblemsFound => "problems_found",
+            Self::Cancelled => "cancelled",
             Self::Interrupted => "interrupted",
         }
     }

@@ -1,5 +1,7 @@
 //! The command line. Data goes to stdout, everything else to stderr; exit codes are in `exit.rs`.
 
+mod agent;
+mod campaign;
 mod config;
 mod database;
 mod doctor;
@@ -12,7 +14,10 @@ mod migrate;
 mod output;
 mod queue;
 mod serve;
+mod session;
 mod signals;
+mod task;
+mod words;
 mod worker;
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
@@ -68,6 +73,18 @@ struct Global {
 enum Command {
     /// Runs the whole service in this process.
     Serve,
+    /// Creates and shows campaigns; pauses, resumes and closes them, and sets what they may cost.
+    #[command(subcommand)]
+    Campaign(campaign::CampaignCommand),
+    /// Asks agents to do something; shows, cancels, retries and explains what was asked.
+    #[command(subcommand)]
+    Task(task::TaskCommand),
+    /// Looks at conversations; resets, compacts and interrupts them.
+    #[command(subcommand)]
+    Session(session::SessionCommand),
+    /// Lists the agents, or checks their files.
+    #[command(subcommand)]
+    Agent(agent::AgentCommand),
     /// Brings the schema up to date, or shows how it stands.
     #[command(subcommand)]
     Migrate(migrate::Migrate),
@@ -129,6 +146,10 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Config(command) => config::run(&command, context),
         Command::Completions(shell) => manual::completions(&shell, context),
         Command::Man(man) => manual::man(&man),
+        Command::Agent(command) => agent::run(&command, context),
+        Command::Campaign(command) => block_on(campaign::run(&command, context)),
+        Command::Task(command) => block_on(task::run(&command, context)),
+        Command::Session(command) => block_on(session::run(&command, context)),
         Command::Serve => block_on(serve::run(context)),
         Command::Migrate(command) => block_on(migrate::run(&command, context)),
         Command::Queue(command) => block_on(queue::run(&command, context)),

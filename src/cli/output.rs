@@ -1,6 +1,9 @@
 //! Printing: tables and sentences for people, JSON for programs.
 
-use std::io::Write as _;
+use std::{
+    borrow::Cow,
+    io::{IsTerminal as _, Write as _},
+};
 
 use serde::Serialize;
 use serde_json::json;
@@ -28,8 +31,38 @@ impl Output {
 
     /// Data that has one form only.
     pub(super) fn text(self, text: &str) {
+        let mut out = std::io::stdout();
+        let text = text.trim_end();
+        // What a model wrote must not move the cursor or rename the window. A file gets it as it is.
+        let shown = if out.is_terminal() { harmless(text) } else { Cow::Borrowed(text) };
         // A reader that has gone (`| head`) is not an error.
-        let _ = writeln!(std::io::stdout(), "{}", text.trim_end());
+        let _ = writeln!(out, "{shown}");
+    }
+
+    /// The text that a command was for: nothing, if it is empty.
+    pub(super) fn result(self, value: &impl Serialize, text: impl FnOnce() -> String) {
+        match self.json {
+            true => self.data(value, String::new),
+            false => Some(text()).filter(|text| !text.is_empty()).iter().for_each(|t| self.text(t)),
+        }
+    }
+
+    /// What happens while a command waits: a line of JSON for programs, or a note beside the data.
+    pub(super) fn progress(self, value: &impl Serialize, text: impl FnOnce() -> String) {
+        match self.json {
+            true => self.text(&serde_json::to_string(value).unwrap_or_default()),
+            false => {
+                let _ = writeln!(std::io::stderr(), "{}", harmless(&text()));
+            }
+        }
+    }
+
+    /// The result after such lines.
+    pub(super) fn last(self, value: &impl Serialize, text: impl FnOnce() -> String) {
+        match self.json {
+            true => self.text(&serde_json::to_string(value).unwrap_or_default()),
+            false => self.result(value, text),
+        }
     }
 
     pub(super) fn failure(self, failure: &Failure) {
@@ -55,6 +88,21 @@ impl Output {
     }
 }
 
+/// Names and values below each other.
+pub(super) fn fields(fields: &[(&str, String)]) -> String {
+    let width = fields.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    fields.iter().map(|(name, value)| format!("{name:<width$}  {value}\n")).collect()
+}
+
+/// Without characters that a terminal obeys.
+fn harmless(text: &str) -> Cow<'_, str> {
+    let obeyed = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    match text.contains(obeyed) {
+        true => Cow::Owned(text.replace(obeyed, "\u{fffd}")),
+        false => Cow::Borrowed(text),
+    }
+}
+
 /// Columns as wide as their widest cell.
 pub(super) fn table<const N: usize>(
     head: &[&str; N],
@@ -69,4 +117,15 @@ pub(super) fn table<const N: usize>(
         format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
     };
     rows.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_is_not_told_what_to_do() {
+        assert_eq!(harmless("plain\ttext\n"), "plain\ttext\n");
+        assert_eq!(harmless("a\u{1b}]0;x\u{7}b\u{9b}c"), "a\u{fffd}]0;x\u{fffd}b\u{fffd}c");
+    }
 }

@@ -3,6 +3,7 @@
 //! Each check yields findings; a check that cannot run because an earlier one failed says so instead of
 //! guessing. The list grows with the service: a new component brings its checks here.
 
+mod agents;
 mod database;
 mod queue;
 
@@ -49,7 +50,8 @@ pub async fn examine(
             return vec![Finding::fail("config", what, WHY, "dalsegno config check")];
         }
     };
-    let mut findings = vec![Finding::ok("config", "every key is known and fits", WHY)];
+    let config_is_fine = Finding::ok("config", "every key is known and fits", WHY);
+    let mut findings = vec![config_is_fine, agents::examine(&config.agents)];
     findings.extend(database::examine(&config, clock, stop).await);
     findings
 }

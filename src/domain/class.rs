@@ -6,7 +6,7 @@ use sqlx::error::DatabaseError;
 use super::{
     Failed, agents,
     amount::{MoneyError, Refusal},
-    campaigns, compactions, sessions, tasks, text,
+    campaigns, compactions, ids, sessions, tasks, text,
 };
 use crate::queue;
 
@@ -99,6 +99,16 @@ impl Classify for compactions::Error {
             Self::NothingToUndo(_) => Class::of(Kind::Conflict, "nothing_to_undo"),
             Self::Enqueue { source, .. } => source.class(),
             Self::Session(error) => error.class(),
+            Self::Database(error) => error.class(),
+        }
+    }
+}
+
+impl Classify for ids::NotFound {
+    fn class(&self) -> Class {
+        match self {
+            Self::None { .. } => Class::of(Kind::NotFound, "unknown_id"),
+            Self::Several { .. } => Class::of(Kind::Invalid, "ambiguous_id"),
             Self::Database(error) => error.class(),
         }
     }

@@ -7,7 +7,6 @@ use axum::{
     routing::get,
 };
 use serde::{Deserialize, Deserializer};
-use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{
@@ -102,7 +101,7 @@ async fn change(
 ) -> Result<Json<Overview>, Problem> {
     let mut tx = begin(&app.pool).await?;
     if let Some(status) = change.status {
-        set_status(&mut tx, id, status, &change.reason, &app).await?;
+        campaigns::change_status(&mut tx, id, status, &change.reason, app.clock.now()).await?;
     }
     let limits = LimitChange { micros: change.budget.micros, tokens: change.budget.tokens };
     if limits != LimitChange::default() {
@@ -111,20 +110,6 @@ async fn change(
     let overview = campaigns::overview(&mut tx, id).await?;
     commit(tx).await?;
     Ok(Json(overview))
-}
-
-async fn set_status(
-    conn: &mut PgConnection,
-    id: Uuid,
-    status: Status,
-    reason: &str,
-    app: &App,
-) -> Result<Campaign, campaigns::Error> {
-    match status {
-        Status::Active => campaigns::resume(conn, id).await,
-        Status::Paused => campaigns::pause(conn, id, reason).await,
-        Status::Closed => campaigns::close(conn, id, app.clock.now()).await,
-    }
 }
 
 fn named<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<i64>>, D::Error> {

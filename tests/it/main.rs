@@ -8,6 +8,7 @@
 )]
 
 mod app;
+mod cli;
 mod cluster;
 mod config;
 mod context;
@@ -15,6 +16,7 @@ mod conversations;
 mod doctor;
 mod embedded;
 mod health;
+mod http;
 mod migrations;
 mod process;
 mod providers;

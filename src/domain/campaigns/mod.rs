@@ -12,7 +12,12 @@ pub use self::{
     budget::{Budget, LimitChange, ReserveError, budget, change_limit, reserve, settle},
     overview::{Overview, overview},
 };
-use super::{Failed, Page, amount::Limit, ids, text};
+use super::{
+    Failed, Page,
+    amount::Limit,
+    ids::{self, Given},
+    text,
+};
 use crate::queue::{self, admin};
 
 /// The longest brief or client context, in bytes. Both go into every call.
@@ -59,6 +64,16 @@ pub enum Error {
     Queue(#[from] queue::Error),
     #[error(transparent)]
     Database(#[from] Failed),
+}
+
+impl Status {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Paused => "paused",
+            Self::Closed => "closed",
+        }
+    }
 }
 
 pub async fn create(
@@ -126,6 +141,22 @@ pub async fn of_turn(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(Campaig
     Ok((campaign, limit))
 }
 
+/// The campaign that a person means.
+pub async fn find(executor: impl PgExecutor<'_>, given: &Given) -> Result<Uuid, ids::NotFound> {
+    if let Some(id) = given.whole() {
+        return Ok(id);
+    }
+    let found = sqlx::query_scalar!(
+        "select id from dalsegno.campaigns where id between $1 and $2 limit 2",
+        given.least,
+        given.most,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("look up an id"))?;
+    given.one("campaign", &found)
+}
+
 /// The newest first.
 pub async fn list(executor: impl PgExecutor<'_>, page: Page) -> Result<Vec<Campaign>, Failed> {
     sqlx::query_as!(
@@ -140,6 +171,21 @@ pub async fn list(executor: impl PgExecutor<'_>, page: Page) -> Result<Vec<Campa
     .fetch_all(executor)
     .await
     .map_err(Failed::to("list the campaigns"))
+}
+
+/// Makes a campaign what it should be; see [`pause`], [`resume`] and [`close`].
+pub async fn change_status(
+    conn: &mut PgConnection,
+    id: Uuid,
+    status: Status,
+    reason: &str,
+    now: DateTime<Utc>,
+) -> Result<Campaign, Error> {
+    match status {
+        Status::Active => resume(conn, id).await,
+        Status::Paused => pause(conn, id, reason).await,
+        Status::Closed => close(conn, id, now).await,
+    }
 }
 
 /// Starts no more turns of the campaign until [`resume`]. What runs goes on.

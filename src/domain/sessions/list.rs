@@ -7,7 +7,10 @@ use sqlx::PgExecutor;
 use uuid::Uuid;
 
 use super::{Error, Reason, State};
-use crate::domain::{Failed, Page};
+use crate::domain::{
+    Failed, Page,
+    ids::{self, Given},
+};
 
 #[derive(Debug, Clone, Serialize)]
 pub struct Session {
@@ -41,6 +44,22 @@ pub struct Filter<'a> {
     pub campaign_id: Option<Uuid>,
     pub agent: Option<&'a str>,
     pub open_only: bool,
+}
+
+/// The session that a person means.
+pub async fn find(executor: impl PgExecutor<'_>, given: &Given) -> Result<Uuid, ids::NotFound> {
+    if let Some(id) = given.whole() {
+        return Ok(id);
+    }
+    let found = sqlx::query_scalar!(
+        "select id from dalsegno.sessions where id between $1 and $2 limit 2",
+        given.least,
+        given.most,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("look up an id"))?;
+    given.one("session", &found)
 }
 
 /// The newest first.

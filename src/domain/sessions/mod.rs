@@ -27,7 +27,7 @@ pub use self::{
     generations::{
         add_tokens, lock_breaker, lock_generation, next_generation, show_generation, store_breaker,
     },
-    list::{Filter, Session, get, history, list},
+    list::{Filter, Session, find, get, history, list},
     open::ask_rebuild,
     people::{reset, uncompact},
     running::{Entered, Left},

@@ -4,7 +4,10 @@ use sqlx::PgExecutor;
 use uuid::Uuid;
 
 use super::{Error, Mode, State, Task};
-use crate::domain::{Failed, Page};
+use crate::domain::{
+    Failed, Page,
+    ids::{self, Given},
+};
 
 /// Which tasks to list. Unset fields match everything.
 #[derive(Debug, Clone, Copy, Default)]
@@ -43,6 +46,22 @@ pub async fn by_job(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Task, 
     .await
     .map_err(Failed::to("find the task of a job"))?
     .ok_or(Error::NoTaskOfJob(job_id))
+}
+
+/// The task that a person means.
+pub async fn find(executor: impl PgExecutor<'_>, given: &Given) -> Result<Uuid, ids::NotFound> {
+    if let Some(id) = given.whole() {
+        return Ok(id);
+    }
+    let found = sqlx::query_scalar!(
+        "select id from dalsegno.tasks where id between $1 and $2 limit 2",
+        given.least,
+        given.most,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("look up an id"))?;
+    given.one("task", &found)
 }
 
 /// The newest first.

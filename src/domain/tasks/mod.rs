@@ -21,7 +21,7 @@ pub use self::{
     explain::{Explanation, explain},
     follow::{Follow, News, wait},
     interrupt::{Interrupted, interrupt},
-    list::{Filter, by_job, get, list},
+    list::{Filter, by_job, find, get, list},
     state::{Cancelled, End, cancel, end, retry, start},
 };
 use super::{

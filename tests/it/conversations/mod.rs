@@ -10,7 +10,7 @@ mod inheritance;
 mod sessions;
 mod tasks;
 mod turns;
-mod world;
+pub mod world;
 
 use self::world::{
     Now, World, call, done, files, limits, measured, message, opening, shipped, wanted,

@@ -37,8 +37,8 @@ pub struct World {
     pub campaign: Campaign,
     pub catalogue: Catalogue,
     leases: AtomicI64,
-    // Dropped last.
-    _database: TestDatabase,
+    // Dropped last. `None`: it is somebody else's.
+    database: Option<TestDatabase>,
 }
 
 /// What an agent is at the moment of a turn.
@@ -73,13 +73,23 @@ impl World {
     pub async fn with_limit(limit: Limit) -> Self {
         let database = TestDatabase::migrated().await;
         let pool = database.pool().await;
+        Self { database: Some(database), ..Self::over(pool, limit).await }
+    }
+
+    /// In a database that somebody else has.
+    pub async fn over(pool: PgPool, limit: Limit) -> Self {
         let new =
             campaigns::New { name: "Harbour", brief: "Ten parts.", client_context: None, limit };
         let mut conn = pool.acquire().await.unwrap();
         let campaign = campaigns::create(&mut conn, &new, noon()).await.unwrap();
         drop(conn);
         let catalogue = Catalogue::load(&shipped()).unwrap();
-        Self { pool, campaign, catalogue, leases: AtomicI64::new(1), _database: database }
+        Self { pool, campaign, catalogue, leases: AtomicI64::new(1), database: None }
+    }
+
+    /// Where other programs find it.
+    pub fn url(&self) -> String {
+        self.database.as_ref().unwrap().url()
     }
 
     pub fn agent(&self) -> &Agent {

@@ -1,0 +1,86 @@
+//! `dalsegno agent`: the files that say who works. Needs no database.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use clap::{Args, Subcommand};
+
+use super::{Context, Exit, Failure, output::table, words::first_line};
+use crate::domain::agents::{self, Agent, Catalogue, Problems};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum AgentCommand {
+    /// Lists the agents.
+    Ls,
+    /// Lists every problem of the files of agents and skills at once; exits 2 if there is one.
+    Check(Check),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Check {
+    /// A folder of agents, or one with the folders `agents` and `skills`; else the folders of the configuration.
+    folder: Option<PathBuf>,
+}
+
+pub(super) fn run(command: &AgentCommand, context: &Context) -> Result<Exit, Failure> {
+    let config = context.load()?.agents;
+    match command {
+        AgentCommand::Ls => {
+            let catalogue = Catalogue::load(&config)?;
+            let agents: Vec<&Agent> = catalogue.agents().map(AsRef::as_ref).collect();
+            context.output.data(&agents, || lines(&agents));
+            Ok(Exit::Ok)
+        }
+        AgentCommand::Check(Check { folder }) => {
+            let config = match folder {
+                Some(folder) => below(folder, config)?,
+                None => config,
+            };
+            Ok(check(&config, context))
+        }
+    }
+}
+
+/// The problems are the data of this command, so they go to stdout.
+fn check(config: &agents::Config, context: &Context) -> Exit {
+    let (problems, n_agents) = match Catalogue::load(config) {
+        Ok(catalogue) => (Problems::default(), catalogue.agents().count()),
+        Err(problems) => (problems, 0),
+    };
+    context.output.data(&problems.0, || match problems.0.is_empty() {
+        true => format!("{n_agents} agents and their skills are in order"),
+        false => problems.to_string(),
+    });
+    match problems.0.is_empty() {
+        true => Exit::Ok,
+        false => Exit::Usage,
+    }
+}
+
+fn below(folder: &Path, mut config: agents::Config) -> Result<agents::Config, Failure> {
+    // A folder that is not there would mean the agents that come with the service.
+    if !folder.is_dir() {
+        let words = format!("there is no folder {}", folder.display());
+        return Err(Failure::new(Exit::NotFound, anyhow!(words)));
+    }
+    let (agents, skills) = (folder.join("agents"), folder.join("skills"));
+    match agents.is_dir() {
+        true => (config.folder, config.skills_folder) = (agents, skills),
+        false => folder.clone_into(&mut config.folder),
+    }
+    Ok(config)
+}
+
+fn lines(agents: &[&Agent]) -> String {
+    let row = |agent: &&Agent| {
+        let provider = agent.provider.map_or("(default)", agents::Provider::as_str);
+        [
+            agent.name.clone(),
+            provider.to_owned(),
+            agent.model.clone().unwrap_or_else(|| "(default)".to_owned()),
+            agent.skills.join(", "),
+            first_line(&agent.description, 80),
+        ]
+    };
+    table(&["AGENT", "PROVIDER", "MODEL", "SKILLS", "FOR"], agents.iter().map(row))
+}

@@ -1,0 +1,272 @@
+//! `dalsegno campaign`: what the work is about, whether it goes on, what it may cost.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use sqlx::PgPool;
+
+use super::{
+    Context, Exit, Failure,
+    database::with_database,
+    output::{Output, fields, table},
+    session::name,
+    words::{BudgetFlags, first_line, given, time},
+};
+use crate::{
+    clock::{Clock as _, SystemClock},
+    db::{Database, Use},
+    domain::{
+        Page, amount,
+        amount::words_of_money,
+        campaigns::{self, Budget, Campaign, LimitChange, New, Overview, Status},
+        ids::Given,
+        transaction::{begin, commit},
+        usage::Total,
+    },
+};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum CampaignCommand {
+    /// Creates a campaign.
+    Create(Create),
+    /// Lists campaigns, the newest first.
+    Ls(List),
+    /// Shows a campaign with its budget, its open sessions and what it has cost.
+    Show(Id),
+    /// Starts none of its turns until it is resumed. What runs goes on; tasks are taken in.
+    Pause(Pause),
+    /// Ends a pause.
+    Resume(Id),
+    /// Takes no more tasks. Those that wait still run.
+    Close(Id),
+    /// Changes its limits, or shows how they stand.
+    Budget(SetBudget),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Create {
+    name: String,
+    /// What the work is about; every call tells it to the model. `-` reads it from the standard input.
+    #[arg(long, conflicts_with = "brief_file")]
+    brief: Option<String>,
+    #[arg(long, value_name = "FILE")]
+    brief_file: Option<PathBuf>,
+    /// Tone, audience and facts of the client, as for the brief.
+    #[arg(long, conflicts_with = "client_context_file")]
+    client_context: Option<String>,
+    #[arg(long, value_name = "FILE")]
+    client_context_file: Option<PathBuf>,
+    #[command(flatten)]
+    budget: BudgetFlags,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct List {
+    /// Only those before this one: the last id of the page before.
+    #[arg(long)]
+    after: Option<Given>,
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
+    limit: i64,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Id {
+    /// The id, or as much of its beginning as no other has.
+    id: Given,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Pause {
+    #[command(flatten)]
+    id: Id,
+    /// Why, for whoever finds it paused.
+    #[arg(long, default_value = "by an operator")]
+    reason: String,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SetBudget {
+    #[command(flatten)]
+    id: Id,
+    /// Money it may cost, in units of the configured currency: 5 or 0.25.
+    #[arg(long, conflicts_with = "no_money", value_parser = amount::money)]
+    money: Option<i64>,
+    /// Takes the limit in money away.
+    #[arg(long)]
+    no_money: bool,
+    /// Tokens it may use.
+    #[arg(long, conflicts_with = "no_tokens")]
+    tokens: Option<i64>,
+    /// Takes the limit in tokens away.
+    #[arg(long)]
+    no_tokens: bool,
+}
+
+pub(super) async fn run(command: &CampaignCommand, context: &Context) -> Result<Exit, Failure> {
+    with_database(context, Use::Look, async |database| on(command, context, database).await).await
+}
+
+async fn on(
+    command: &CampaignCommand,
+    context: &Context,
+    database: &Database,
+) -> Result<Exit, Failure> {
+    let (pool, output) = (&database.pool, context.output);
+    match command {
+        CampaignCommand::Create(create) => {
+            let overview = self::create(create, pool).await?;
+            output.data(&overview, || format!("campaign {} is created", overview.campaign.id));
+        }
+        CampaignCommand::Ls(List { after, limit }) => {
+            let after = match after {
+                Some(given) => Some(campaigns::find(pool, given).await?),
+                None => None,
+            };
+            let campaigns = campaigns::list(pool, Page { after, limit: *limit }).await?;
+            output.data(&campaigns, || lines(&campaigns));
+        }
+        CampaignCommand::Show(Id { id }) => {
+            let mut tx = begin(pool).await?;
+            let id = campaigns::find(&mut *tx, id).await?;
+            let overview = campaigns::overview(&mut tx, id).await?;
+            output.data(&overview, || words(&overview));
+        }
+        CampaignCommand::Budget(budget) => {
+            let budget = change_limit(budget, pool).await?;
+            output.data(&budget, || budget_words(&budget));
+        }
+        CampaignCommand::Pause(Pause { id: Id { id }, reason }) => {
+            changed(&change_status(id, Status::Paused, reason, pool).await?, output);
+        }
+        CampaignCommand::Resume(Id { id }) => {
+            changed(&change_status(id, Status::Active, "", pool).await?, output);
+        }
+        CampaignCommand::Close(Id { id }) => {
+            changed(&change_status(id, Status::Closed, "", pool).await?, output);
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+async fn create(create: &Create, pool: &PgPool) -> Result<Overview, Failure> {
+    let brief = given(create.brief.as_deref(), create.brief_file.as_ref())?.unwrap_or_default();
+    let (text, file) = (create.client_context.as_deref(), create.client_context_file.as_ref());
+    let client_context = given(text, file)?;
+    let new = New {
+        name: &create.name,
+        brief: &brief,
+        client_context: client_context.as_deref(),
+        limit: create.budget.limit(),
+    };
+    let mut tx = begin(pool).await?;
+    let campaign = campaigns::create(&mut tx, &new, SystemClock.now()).await?;
+    let overview = campaigns::overview(&mut tx, campaign.id).await?;
+    commit(tx).await?;
+    Ok(overview)
+}
+
+async fn change_limit(set: &SetBudget, pool: &PgPool) -> Result<Budget, Failure> {
+    let change = |value: Option<i64>, none: bool| value.map(Some).or(none.then_some(None));
+    let change = LimitChange {
+        micros: change(set.money, set.no_money),
+        tokens: change(set.tokens, set.no_tokens),
+    };
+    let mut tx = begin(pool).await?;
+    let id = campaigns::find(&mut *tx, &set.id.id).await?;
+    let budget = campaigns::change_limit(&mut tx, id, change).await?;
+    commit(tx).await?;
+    Ok(budget)
+}
+
+async fn change_status(
+    given: &Given,
+    status: Status,
+    reason: &str,
+    pool: &PgPool,
+) -> Result<Campaign, Failure> {
+    let mut tx = begin(pool).await?;
+    let id = campaigns::find(&mut *tx, given).await?;
+    let campaign = campaigns::change_status(&mut tx, id, status, reason, SystemClock.now()).await?;
+    commit(tx).await?;
+    Ok(campaign)
+}
+
+fn changed(campaign: &Campaign, output: Output) {
+    output.data(campaign, || format!("campaign {} is {}", campaign.id, campaign.status.as_str()));
+}
+
+fn lines(campaigns: &[Campaign]) -> String {
+    let row = |campaign: &Campaign| {
+        [
+            campaign.id.to_string(),
+            campaign.status.as_str().to_owned(),
+            time(campaign.created_at),
+            first_line(&campaign.name, 60),
+        ]
+    };
+    table(&["ID", "STATUS", "CREATED", "NAME"], campaigns.iter().map(row))
+}
+
+fn words(overview: &Overview) -> String {
+    let Overview { campaign, budget, sessions, usage } = overview;
+    let mut text = fields(&[
+        ("campaign", campaign.id.to_string()),
+        ("name", campaign.name.clone()),
+        ("status", campaign.status.as_str().to_owned()),
+        ("created", time(campaign.created_at)),
+        ("brief", first_line(&campaign.brief, 100)),
+    ]);
+    if let Some(budget) = budget {
+        text.push_str(&format!("\n{}", budget_words(budget)));
+    }
+    if !sessions.is_empty() {
+        text.push_str(&format!("\nopen sessions\n{}", super::session::lines(sessions)));
+    }
+    if !usage.is_empty() {
+        text.push_str(&format!("\ncost\n{}", totals(usage)));
+    }
+    text
+}
+
+fn budget_words(budget: &Budget) -> String {
+    let limit = |limit: Option<i64>, said: fn(i64) -> String| {
+        limit.map_or_else(|| "no limit".to_owned(), said)
+    };
+    let tokens = |tokens: i64| tokens.to_string();
+    table(
+        &["BUDGET", "LIMIT", "SPENT", "SET ASIDE"],
+        [
+            [
+                "money".to_owned(),
+                limit(budget.limit.micros, words_of_money),
+                words_of_money(budget.spent.micros),
+                words_of_money(budget.reserved.micros),
+            ],
+            [
+                "tokens".to_owned(),
+                limit(budget.limit.tokens, tokens),
+                tokens(budget.spent.tokens),
+                tokens(budget.reserved.tokens),
+            ],
+        ]
+        .into_iter(),
+    )
+}
+
+fn totals(usage: &[Total]) -> String {
+    let row = |total: &Total| {
+        [
+            total.agent.clone(),
+            total.provider.clone(),
+            total.model.clone(),
+            name(total.purpose),
+            total.calls.to_string(),
+            (total.input_tokens + total.cache_read_tokens + total.cache_creation_tokens)
+                .to_string(),
+            total.output_tokens.to_string(),
+            words_of_money(total.cost_micros),
+        ]
+    };
+    let head = ["AGENT", "PROVIDER", "MODEL", "FOR", "CALLS", "TOKENS IN", "TOKENS OUT", "COST"];
+    table(&head, usage.iter().map(row))
+}

@@ -1,0 +1,192 @@
+//! `dalsegno task add`: takes a task in and, if wanted, stays with it until it has ended.
+
+use std::{path::PathBuf, time::Duration};
+
+use anyhow::anyhow;
+use chrono::{DateTime, Utc};
+use clap::{ArgGroup, Args, ValueEnum};
+use serde::Serialize;
+use sqlx::PgPool;
+
+use crate::{
+    cli::{
+        Context, Exit, Failure,
+        words::{BudgetFlags, given, time},
+    },
+    clock::{Clock as _, SystemClock},
+    domain::{
+        agents::Catalogue,
+        campaigns,
+        feed::Event,
+        ids::Given,
+        sessions::resolve::Mode,
+        tasks::{self, Added, Follow, New, News, State, Task},
+        transaction::{begin, commit},
+    },
+};
+
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("question").required(true).args(["prompt", "prompt_file"])))]
+pub(in crate::cli) struct Add {
+    #[arg(long, value_name = "ID")]
+    campaign: Given,
+    /// Who is asked: `dalsegno agent ls` lists them.
+    #[arg(long)]
+    agent: String,
+    /// Which one of several copies of the agent; each has a conversation of its own.
+    #[arg(long, default_value = "main")]
+    instance: String,
+    /// What is asked; `-` reads it from the standard input.
+    prompt: Option<String>,
+    #[arg(long, value_name = "FILE")]
+    prompt_file: Option<PathBuf>,
+    /// Whether the conversation goes on, begins anew, or is nobody else's. Else as the agent's file says.
+    #[arg(long)]
+    session: Option<SessionMode>,
+    /// The same key and question give the same task again; another question is a conflict.
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<String>,
+    #[command(flatten)]
+    budget: BudgetFlags,
+    /// 0 is the most urgent. Orders conversations, not the tasks within one.
+    #[arg(long)]
+    priority: Option<i32>,
+    /// Not before this moment: 2026-11-20T12:00:00Z.
+    #[arg(long, value_name = "TIME")]
+    at: Option<DateTime<Utc>>,
+    /// Waits for the end and prints the result.
+    #[arg(long)]
+    wait: bool,
+    /// Waits for the end and tells what happens meanwhile.
+    #[arg(long)]
+    follow: bool,
+    /// Waits no longer than this; the task goes on.
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum SessionMode {
+    Continue,
+    Fresh,
+    None,
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    #[serde(flatten)]
+    task: &'a Task,
+    created: bool,
+}
+
+pub(super) async fn run(add: &Add, context: &Context, pool: &PgPool) -> Result<Exit, Failure> {
+    let Added { task, created } = enqueue(add, context, pool).await?;
+    if !add.wait && !add.follow {
+        context.output.data(&Answer { task: &task, created }, || match created {
+            true => format!("task {} is {}", task.id, task.state.as_str()),
+            false => format!("task {} was added before and is {}", task.id, task.state.as_str()),
+        });
+        return Ok(Exit::Ok);
+    }
+    let limit = add.timeout.map_or(Duration::MAX, Duration::from_secs);
+    let task = match add.follow {
+        true => follow(&task, limit, context, pool).await?,
+        false => tasks::wait(pool, task.id, limit).await?,
+    };
+    end(&task, add, context)
+}
+
+async fn enqueue(add: &Add, context: &Context, pool: &PgPool) -> Result<Added, Failure> {
+    let config = context.load()?;
+    let catalogue = Catalogue::load(&config.agents)?;
+    let agent = catalogue.agent(&add.agent)?;
+    let prompt = given(add.prompt.as_deref(), add.prompt_file.as_ref())?.unwrap_or_default();
+    let mut tx = begin(pool).await?;
+    let new = New {
+        campaign_id: campaigns::find(&mut *tx, &add.campaign).await?,
+        agent,
+        instance: &add.instance,
+        prompt: &prompt,
+        session_mode: add.session.map(Mode::from),
+        budget: add.budget.limit(),
+        idempotency_key: add.idempotency_key.as_deref(),
+        priority: add.priority,
+        run_at: add.at,
+    };
+    let added = tasks::add(&mut tx, &config.tasks, &new, SystemClock.now()).await?;
+    commit(tx).await?;
+    Ok(added)
+}
+
+/// Tells the events as they come, and gives the task as it is at the end or at the limit.
+async fn follow(
+    task: &Task,
+    limit: Duration,
+    context: &Context,
+    pool: &PgPool,
+) -> Result<Task, Failure> {
+    let told = async {
+        let mut follow = Follow::begin(pool, task.id, None).await?;
+        while let Some(news) = follow.next().await? {
+            match news {
+                News::Event(event) => context.output.progress(&event, || line(&event)),
+                News::Ended(task) => return Ok(Some(*task)),
+            }
+        }
+        Ok::<_, tasks::Error>(None)
+    };
+    match tokio::time::timeout(limit, told).await {
+        Ok(ended) => ended?.map_or_else(|| Ok(task.clone()), Ok),
+        Err(_elapsed) => Ok(tasks::get(pool, task.id).await?),
+    }
+}
+
+/// Prints what came of the task; the exit code says it as well.
+fn end(task: &Task, add: &Add, context: &Context) -> Result<Exit, Failure> {
+    let id = task.id;
+    let result = || task.result.clone().unwrap_or_default();
+    match add.follow {
+        // One object per line, as the events before.
+        true => context.output.last(task, result),
+        false => context.output.result(task, result),
+    }
+    let (exit, words) = match task.state {
+        State::Done => return Ok(Exit::Ok),
+        State::Failed => {
+            let error = task.error.as_deref().unwrap_or_default();
+            let next = format!("mend the cause, then `dalsegno task retry {id}`");
+            (Exit::Failed, format!("task {id} failed: {error}; {next}"))
+        }
+        State::Cancelled => (
+            Exit::Cancelled,
+            format!("task {id} was cancelled; `dalsegno task retry {id}` runs it after all"),
+        ),
+        State::Queued | State::Running => (
+            Exit::TimedOut,
+            format!(
+                "task {id} is still {}, and goes on; `dalsegno task explain {id}` says why",
+                task.state.as_str()
+            ),
+        ),
+    };
+    Err(Failure::new(exit, anyhow!(words)))
+}
+
+fn line(event: &Event) -> String {
+    let mut text = format!("{}  {}", time(event.created_at), event.kind);
+    for (key, value) in event.data.as_object().into_iter().flatten() {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        text.push_str(&format!("  {key}={value}"));
+    }
+    text
+}
+
+impl From<SessionMode> for Mode {
+    fn from(mode: SessionMode) -> Self {
+        match mode {
+            SessionMode::Continue => Self::Continue,
+            SessionMode::Fresh => Self::Fresh,
+            SessionMode::None => Self::None,
+        }
+    }
+}

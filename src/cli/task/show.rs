@@ -1,0 +1,91 @@
+//! Tasks and turns for people.
+
+use crate::{
+    cli::{
+        output::{fields, table},
+        session::name,
+        words::{first_line, time, time_or_dash},
+    },
+    domain::{
+        amount::words_of_money,
+        tasks::{Detail, Task},
+        turns::Turn,
+    },
+};
+
+pub(super) fn lines(tasks: &[Task]) -> String {
+    let row = |task: &Task| {
+        [
+            task.id.to_string(),
+            task.state.as_str().to_owned(),
+            format!("{}/{}", task.agent, task.instance),
+            time(task.created_at),
+            time_or_dash(task.ended_at),
+            first_line(&task.prompt, 50),
+        ]
+    };
+    table(&["ID", "STATE", "AGENT", "CREATED", "ENDED", "PROMPT"], tasks.iter().map(row))
+}
+
+pub(super) fn words(detail: &Detail) -> String {
+    let Detail { task, turns } = detail;
+    let mut list = vec![
+        ("task", task.id.to_string()),
+        ("state", task.state.as_str().to_owned()),
+        ("campaign", task.campaign_id.to_string()),
+        ("agent", format!("{}/{}", task.agent, task.instance)),
+        ("job", task.job_id.to_string()),
+        ("created", time(task.created_at)),
+        ("started", time_or_dash(task.started_at)),
+        ("ended", time_or_dash(task.ended_at)),
+        ("spent", spent(task)),
+        ("prompt", first_line(&task.prompt, 100)),
+    ];
+    if let Some(session) = task.session_id {
+        list.insert(4, ("session", session.to_string()));
+    }
+    if let Some(error) = &task.error {
+        list.push(("error", error.clone()));
+    }
+    let mut text = fields(&list);
+    if !turns.is_empty() {
+        text.push_str(&format!("\n{}", turn_lines(turns)));
+    }
+    if let Some(result) = &task.result {
+        text.push_str(&format!("\n{result}\n"));
+    }
+    text
+}
+
+/// The attempts of a task, or the turns of a session.
+pub(in crate::cli) fn turn_lines(turns: &[Turn]) -> String {
+    let row = |turn: &Turn| {
+        let tokens_in = turn.input_tokens + turn.cache_read_tokens + turn.cache_creation_tokens;
+        let mut why = turn.error.clone().into_iter().chain(turn.flags.iter().cloned());
+        [
+            turn.number.to_string(),
+            name(turn.state),
+            turn.attempt.to_string(),
+            time(turn.started_at),
+            time_or_dash(turn.ended_at),
+            tokens_in.to_string(),
+            turn.output_tokens.to_string(),
+            words_of_money(turn.cost_micros),
+            first_line(&why.by_ref().collect::<Vec<_>>().join("; "), 80),
+        ]
+    };
+    let head =
+        ["TURN", "STATE", "ATTEMPT", "STARTED", "ENDED", "TOKENS IN", "TOKENS OUT", "COST", ""];
+    table(&head, turns.iter().map(row))
+}
+
+fn spent(task: &Task) -> String {
+    let mut text = format!("{}, {} tokens", words_of_money(task.spent_micros), task.spent_tokens);
+    if let Some(micros) = task.budget_micros {
+        text.push_str(&format!(", at most {}", words_of_money(micros)));
+    }
+    if let Some(tokens) = task.budget_tokens {
+        text.push_str(&format!(", at most {tokens} tokens"));
+    }
+    text
+}

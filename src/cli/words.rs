@@ -1,0 +1,104 @@
+//! Texts that a command is given: in place, in a file, on its standard input. And texts that it prints.
+
+use std::{
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use anyhow::anyhow;
+use chrono::{DateTime, Utc};
+use clap::Args;
+
+use super::{Exit, Failure};
+use crate::domain::amount::{self, Limit};
+
+/// More than any text that is taken, so that a wrong file does not fill the memory before it is refused.
+const MAX_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Limits of a budget.
+#[derive(Debug, Args)]
+pub(super) struct BudgetFlags {
+    /// Money it may cost, in units of the configured currency: 5 or 0.25.
+    #[arg(long, value_name = "MONEY", value_parser = amount::money)]
+    budget_money: Option<i64>,
+    /// Tokens it may use.
+    #[arg(long, value_name = "TOKENS")]
+    budget_tokens: Option<i64>,
+}
+
+impl BudgetFlags {
+    pub(super) fn limit(&self) -> Limit {
+        Limit { micros: self.budget_money, tokens: self.budget_tokens }
+    }
+}
+
+/// The text itself, or that of the file; `-` is the standard input.
+pub(super) fn given(text: Option<&str>, file: Option<&PathBuf>) -> Result<Option<String>, Failure> {
+    match (text, file) {
+        (Some("-"), _) => standard_input().map(Some),
+        (Some(text), _) => Ok(Some(text.to_owned())),
+        (None, Some(path)) if path.as_os_str() == "-" => standard_input().map(Some),
+        (None, Some(path)) => file_text(path).map(Some),
+        (None, None) => Ok(None),
+    }
+}
+
+pub(super) fn time(at: DateTime<Utc>) -> String {
+    at.format("%F %T").to_string()
+}
+
+pub(super) fn time_or_dash(at: Option<DateTime<Utc>>) -> String {
+    at.map_or_else(|| "-".to_owned(), time)
+}
+
+/// The first line of a text, for a table or a field.
+pub(super) fn first_line(text: &str, max_chars: usize) -> String {
+    let line = text.trim().lines().next().unwrap_or_default();
+    match line.chars().count() > max_chars || text.trim().lines().nth(1).is_some() {
+        true => format!("{} ...", line.chars().take(max_chars).collect::<String>().trim_end()),
+        false => line.to_owned(),
+    }
+}
+
+fn standard_input() -> Result<String, Failure> {
+    read(std::io::stdin().lock(), "the standard input")
+}
+
+fn file_text(path: &Path) -> Result<String, Failure> {
+    let name = path.display().to_string();
+    let file = std::fs::File::open(path).map_err(|error| {
+        Failure::new(Exit::Usage, anyhow!(error).context(format!("{name} cannot be read")))
+    })?;
+    read(file, &name)
+}
+
+fn read(source: impl Read, name: &str) -> Result<String, Failure> {
+    let mut text = String::new();
+    source.take(MAX_BYTES + 1).read_to_string(&mut text).map_err(|error| {
+        let words = format!("{name} cannot be read as UTF-8 text");
+        Failure::new(Exit::Usage, anyhow!(error).context(words))
+    })?;
+    if text.len() as u64 > MAX_BYTES {
+        let words = format!("{name} is longer than any text that is taken ({MAX_BYTES} bytes)");
+        return Err(Failure::new(Exit::Usage, anyhow!(words)));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_first_line_says_that_there_is_more() {
+        assert_eq!(first_line("one\ntwo", 20), "one ...");
+        assert_eq!(first_line("  one  ", 20), "one");
+        assert_eq!(first_line("Zwölf Boxkämpfer", 5), "Zwölf ...");
+    }
+
+    #[test]
+    fn what_is_no_text_is_refused() {
+        assert!(read(&b"\xff\xfe"[..], "x").is_err());
+        assert_eq!(read(&b"text\n"[..], "x").ok().as_deref(), Some("text\n"));
+    }
+}

@@ -1,0 +1,107 @@
+//! Bad input: each mistake has its exit code and its words, and nothing is stored.
+
+use dalsegno::domain::{Amount, amount::Limit, campaigns};
+use serde_json::{Value, json};
+
+use super::Ground;
+
+#[tokio::test]
+async fn each_mistake_in_a_task_has_its_code_and_its_words() {
+    let ground = Ground::new().await;
+    let campaign = ground.campaign();
+    let nil = "00000000-0000-0000-0000-000000000000";
+    std::fs::write(ground.path().join("long.txt"), "x".repeat(262_145)).unwrap();
+    let table: [(&[&str], i32, &str); 10] = [
+        (&["--campaign", nil, "--agent", "copywriter", "x"], 3, "there is no campaign 0000"),
+        (&["--campaign", "eeee", "--agent", "copywriter", "x"], 3, "there is no campaign eeee"),
+        (&["--campaign", "spring", "--agent", "copywriter", "x"], 2, "`spring` is no id"),
+        (
+            &["--campaign", &campaign, "--agent", "copywritter", "x"],
+            3,
+            "did you mean `copywriter`?",
+        ),
+        (&["--campaign", &campaign, "--agent", "zzz", "x"], 3, "there are copywriter, planner"),
+        (&["--campaign", &campaign, "--agent", "copywriter", " \n"], 2, "the prompt is empty"),
+        (
+            &["--campaign", &campaign, "--agent", "copywriter", "--prompt-file", "long.txt"],
+            2,
+            "the prompt has 262145 bytes, 262144 are allowed",
+        ),
+        (
+            &["--campaign", &campaign, "--agent", "copywriter", "--prompt-file", "none.txt"],
+            2,
+            "none.txt cannot be read",
+        ),
+        (
+            &["--campaign", &campaign, "--agent", "copywriter", "x", "--budget-tokens", "0"],
+            2,
+            "a budget of 0 allows nothing",
+        ),
+        (&["--campaign", &campaign, "--agent", "copywriter"], 2, "required"),
+    ];
+    for (arguments, code, words) in table {
+        let said = ground.run(&[&["task", "add"], arguments].concat()).await;
+        assert_eq!((said.code, said.has(words)), (code, true), "{arguments:?}: {said:?}");
+        assert_eq!(said.stdout, "", "{arguments:?}");
+    }
+    assert_eq!(ground.json(&["task", "ls"]).await, json!([]));
+}
+
+#[tokio::test]
+async fn a_campaign_without_money_takes_no_task() {
+    let limit = Limit { micros: Some(1_000_000), tokens: None };
+    let ground = Ground::with_limit(limit).await;
+    let (pool, id) = (&ground.world.pool, ground.world.campaign.id);
+    let spent = Amount { micros: 1_000_000, tokens: 5 };
+    campaigns::settle(pool, id, Amount::ZERO, spent).await.unwrap();
+    let campaign = ground.campaign();
+    let add = ["task", "add", "--campaign", &campaign, "--agent", "copywriter", "x", "--json"];
+    let said = ground.run(&add).await;
+    assert_eq!(said.code, 5, "{said:?}");
+    let error: Value = serde_json::from_str(&said.stderr).unwrap();
+    assert_eq!((&error["code"], &error["retryable"]), (&json!("conflict"), &json!(false)));
+    let words = error["error"].as_str().unwrap();
+    assert!(
+        words.contains("1.00 of 1.00 are spent") && words.contains("campaign budget"),
+        "{words}"
+    );
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_told_with_where_to_look() {
+    let ground = Ground::new().await;
+    let nil = "00000000-0000-0000-0000-000000000000";
+    for (verbs, list) in [
+        (&["campaign", "show"][..], "campaign ls"),
+        (&["campaign", "pause"], "campaign ls"),
+        (&["campaign", "budget"], "campaign ls"),
+        (&["task", "show"], "task ls"),
+        (&["task", "cancel"], "task ls"),
+        (&["task", "retry"], "task ls"),
+        (&["task", "explain"], "task ls"),
+        (&["session", "show"], "session ls"),
+        (&["session", "transcript"], "session ls"),
+        (&["session", "reset"], "session ls"),
+        (&["session", "uncompact"], "session ls"),
+        (&["session", "interrupt"], "session ls"),
+    ] {
+        let said = ground.run(&[verbs, &[nil]].concat()).await;
+        assert_eq!(
+            (said.code, said.has(&format!("dalsegno {list}"))),
+            (3, true),
+            "{verbs:?}: {said:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_address_that_others_can_reach_needs_a_word() {
+    let ground = Ground::new().await;
+    let listen = ["config", "check", "--set", "http.listen=0.0.0.0:7770"];
+    let said = ground.run(&listen).await;
+    assert_eq!((said.code, said.has("http.allow_unauthenticated = true")), (2, true), "{said:?}");
+    let said = ground.run(&["serve", "--set", "http.listen=[::]:0"]).await;
+    assert_eq!((said.code, said.has("the API asks nobody who they are")), (2, true), "{said:?}");
+    let allowed = [&listen[..], &["--set", "http.allow_unauthenticated=true"]].concat();
+    assert_eq!(ground.run(&allowed).await.code, 0);
+}

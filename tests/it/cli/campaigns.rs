@@ -1,0 +1,91 @@
+//! `dalsegno campaign`.
+
+use serde_json::{Value, json};
+
+use super::{Ground, text};
+use crate::conversations::world::Now;
+
+#[tokio::test]
+async fn a_campaign_is_created_from_files_and_shown() {
+    let ground = Ground::new().await;
+    std::fs::write(ground.path().join("brief.md"), "Ten parts about the harbour.\n").unwrap();
+    let created = ground
+        .json(&[
+            "campaign",
+            "create",
+            "Spring",
+            "--brief-file",
+            "brief.md",
+            "--client-context",
+            "Warm.",
+            "--budget-money",
+            "5.25",
+            "--budget-tokens",
+            "1000",
+        ])
+        .await;
+    assert_eq!(created["name"], "Spring");
+    assert_eq!(created["brief"], "Ten parts about the harbour.\n");
+    assert_eq!(created["client_context"], "Warm.");
+    assert_eq!(created["status"], "active");
+    assert_eq!(created["budget"]["limit"], json!({ "micros": 5_250_000, "tokens": 1000 }));
+    assert_eq!(created["budget"]["spent"], json!({ "micros": 0, "tokens": 0 }));
+    let shown = ground.json(&["campaign", "show", text(&created["id"])]).await;
+    assert_eq!(shown, created);
+    let said = ground.run(&["campaign", "show", text(&created["id"])]).await;
+    assert!(said.has("money") && said.has("5.25") && said.has("Spring"), "{said:?}");
+    let listed = ground.json(&["campaign", "ls"]).await;
+    let names: Vec<&Value> = listed.as_array().unwrap().iter().map(|c| &c["name"]).collect();
+    assert_eq!(names, ["Spring", "Harbour"]);
+    let after = text(&created["id"]);
+    let rest = ground.json(&["campaign", "ls", "--after", after, "--limit", "1"]).await;
+    assert_eq!((rest.as_array().unwrap().len(), &rest[0]["name"]), (1, &json!("Harbour")));
+}
+
+#[tokio::test]
+async fn a_campaign_shows_what_it_has_cost_and_who_talks() {
+    let ground = Ground::new().await;
+    ground.world.turn("Part one.", Now::default()).await;
+    let shown = ground.json(&["campaign", "show", &ground.campaign()]).await;
+    assert_eq!(shown["sessions"][0]["agent"], "copywriter");
+    assert_eq!(shown["usage"][0]["calls"], 1);
+    assert_eq!(shown["usage"][0]["input_tokens"], 30);
+    assert_eq!(shown["budget"]["spent"], json!({ "micros": 500, "tokens": 40 }));
+    let said = ground.run(&["campaign", "show", &ground.campaign()]).await;
+    assert!(said.has("copywriter/main") && said.has("0.0005"), "{said:?}");
+}
+
+#[tokio::test]
+async fn a_campaign_is_paused_resumed_and_closed() {
+    let ground = Ground::new().await;
+    let id = ground.campaign();
+    let status = |value: &Value| text(&value["status"]).to_owned();
+    let paused = ground.json(&["campaign", "pause", &id, "--reason", "the client thinks"]).await;
+    assert_eq!(status(&paused), "paused");
+    let task = ground.add("Part one.", &[]).await;
+    let explained = ground.json(&["task", "explain", text(&task["id"])]).await;
+    assert!(text(&explained["because"]).contains("`Harbour` is paused"), "{explained}");
+    assert!(text(&explained["next"]).contains(&format!("campaign resume {id}")), "{explained}");
+    assert_eq!(status(&ground.json(&["campaign", "resume", &id]).await), "active");
+    assert_eq!(status(&ground.json(&["campaign", "close", &id]).await), "closed");
+    let said = ground.run(&["campaign", "resume", &id]).await;
+    assert_eq!((said.code, said.has("is closed: create a new one")), (5, true), "{said:?}");
+}
+
+#[tokio::test]
+async fn limits_change_one_by_one() {
+    let ground = Ground::new().await;
+    let id = ground.campaign();
+    let limit = async |arguments: &[&str]| {
+        let set = [&["campaign", "budget", &id], arguments].concat();
+        ground.json(&set).await["limit"].clone()
+    };
+    assert_eq!(limit(&["--money", "2"]).await, json!({ "micros": 2_000_000, "tokens": null }));
+    assert_eq!(limit(&["--tokens", "7"]).await, json!({ "micros": 2_000_000, "tokens": 7 }));
+    assert_eq!(limit(&["--no-money"]).await, json!({ "micros": null, "tokens": 7 }));
+    assert_eq!(limit(&[]).await, json!({ "micros": null, "tokens": 7 }));
+    for wrong in [["--money", "0"], ["--tokens", "-1"], ["--money", "1e3"]] {
+        let said = ground.run(&[&["campaign", "budget", id.as_str()], &wrong[..]].concat()).await;
+        assert_eq!(said.code, 2, "{said:?}");
+    }
+}

@@ -1,0 +1,107 @@
+//! The verbs of the command line about conversations, through the real binary on a real database.
+
+mod agents;
+mod bad_input;
+mod campaigns;
+mod sessions;
+mod tasks;
+mod waiting;
+
+use std::{path::Path, process::Stdio};
+
+pub use self::sessions::compact;
+use dalsegno::domain::amount::Limit;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::{io::AsyncWriteExt as _, process::Child};
+
+use crate::{app::SOON, cluster::scratch_folder, conversations::world::World, service::dalsegno};
+
+/// A campaign, and a folder to work in that has no agents of its own.
+struct Ground {
+    world: World,
+    folder: TempDir,
+}
+
+/// What a command said.
+#[derive(Debug)]
+struct Said {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+impl Ground {
+    async fn new() -> Self {
+        Self::with_limit(Limit::default()).await
+    }
+
+    async fn with_limit(limit: Limit) -> Self {
+        Self { world: World::with_limit(limit).await, folder: scratch_folder() }
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn campaign(&self) -> String {
+        self.world.campaign.id.to_string()
+    }
+
+    fn spawn(&self, arguments: &[&str]) -> Child {
+        let mut command = dalsegno(self.path());
+        command.args(arguments).env("DATABASE_URL", self.world.url());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.kill_on_drop(true).spawn().unwrap()
+    }
+
+    async fn run(&self, arguments: &[&str]) -> Said {
+        self.run_with(arguments, "").await
+    }
+
+    async fn run_with(&self, arguments: &[&str], input: &str) -> Said {
+        let mut child = self.spawn(arguments);
+        let mut stdin = child.stdin.take().unwrap();
+        // A command that does not read its input may end before it is written.
+        let _ = stdin.write_all(input.as_bytes()).await;
+        drop(stdin);
+        ended(child).await
+    }
+
+    /// The data of a command that succeeds.
+    async fn json(&self, arguments: &[&str]) -> Value {
+        let said = self.run(&[arguments, &["--json"]].concat()).await;
+        assert_eq!(said.code, 0, "{arguments:?}: {said:?}");
+        said.json()
+    }
+
+    /// `task add` for the copywriter.
+    async fn add(&self, prompt: &str, more: &[&str]) -> Value {
+        let campaign = self.campaign();
+        let add = ["task", "add", "--campaign", &campaign, "--agent", "copywriter", prompt];
+        self.json(&[&add, more].concat()).await
+    }
+}
+
+impl Said {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    fn has(&self, words: &str) -> bool {
+        self.stdout.contains(words) || self.stderr.contains(words)
+    }
+}
+
+async fn ended(child: Child) -> Said {
+    let output = tokio::time::timeout(SOON, child.wait_with_output()).await.unwrap().unwrap();
+    Said {
+        code: output.status.code().unwrap(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap()
+}

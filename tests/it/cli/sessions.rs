@@ -1,0 +1,161 @@
+//! `dalsegno session`.
+
+use dalsegno::{
+    domain::compactions::{self, Accepted, Cause},
+    domain::sessions,
+    transcript::{Message, Role, ToolCall},
+};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::{Ground, text};
+use crate::{
+    app::noon,
+    conversations::world::{Now, call, done, measured},
+};
+
+/// One session with two turns.
+async fn talked() -> (Ground, String) {
+    let ground = Ground::new().await;
+    ground.world.turn("Part one.", Now::default()).await;
+    let resolved = ground.world.turn("Part two.", Now::default()).await;
+    (ground, resolved.session.id.to_string())
+}
+
+/// Stores a summary of the first two messages, and shows it.
+pub async fn compact(pool: &sqlx::PgPool, session_id: Uuid) {
+    let mut tx = pool.begin().await.unwrap();
+    let generation = sessions::next_generation(&mut *tx, session_id).await.unwrap();
+    let pins = json!([]);
+    let new = compactions::New {
+        session_id,
+        generation,
+        parent: 0,
+        from_seq: 1,
+        to_seq: 2,
+        cause: Cause::Manual,
+        turn: 2,
+        model: Some("sim-1"),
+        tokens_before: 100,
+        refusals: &json!([]),
+        accepted: Some(Accepted {
+            summary: "The first part is written.",
+            pins: &pins,
+            rung: "first",
+            tokens_after: 10,
+        }),
+    };
+    compactions::insert(&mut *tx, &new, noon()).await.unwrap();
+    compactions::apply(&mut tx, session_id, generation, noon()).await.unwrap();
+    tx.commit().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_session_is_listed_shown_and_read() {
+    let (ground, id) = talked().await;
+    let listed = ground.json(&["session", "ls", "--open", "--campaign", &ground.campaign()]).await;
+    assert_eq!((listed.as_array().unwrap().len(), text(&listed[0]["id"])), (1, id.as_str()));
+    assert_eq!(ground.json(&["session", "ls", "--agent", "planner"]).await, json!([]));
+    let shown = ground.json(&["session", "show", &id]).await;
+    assert_eq!((&shown["turns"], &shown["token_count"]), (&json!(2), &json!(80)));
+    assert_eq!((&shown["last_turns"][0]["number"], &shown["compactions"]), (&json!(2), &json!([])));
+
+    let transcript = ground.json(&["session", "transcript", &id]).await;
+    let said: Vec<_> =
+        transcript.as_array().unwrap().iter().map(|m| (&m["role"], &m["text"])).collect();
+    assert_eq!(said[2], (&json!("user"), &json!("Part two.")));
+    assert_eq!(said[3], (&json!("assistant"), &json!("Answer to: Part two.")));
+    let rest = ground.json(&["session", "transcript", &id, "--after", "3"]).await;
+    assert_eq!(rest.as_array().unwrap().len(), 1);
+    let words = ground.run(&["session", "transcript", &id]).await;
+    assert!(words.has("#1  turn 1  2026-11-20 12:00:00  user\nPart one."), "{words:?}");
+}
+
+#[tokio::test]
+async fn tool_calls_and_broken_answers_are_seen() {
+    let ground = Ground::new().await;
+    let task = ground.world.add("Look it up.").await;
+    let (_, begun) = ground.world.begin(&task, ground.world.lease(), Now::default()).await;
+    let call_of =
+        ToolCall { id: "c1".into(), name: "search".into(), arguments: json!({ "q": "pier" }) };
+    let message = |role, text: &str, calls: Vec<ToolCall>| Message {
+        role,
+        text: text.to_owned(),
+        tool_call_id: (role == Role::Tool).then(|| "c1".to_owned()),
+        tool_name: (role == Role::Tool).then(|| "search".to_owned()),
+        tool_calls: calls,
+    };
+    let mut last = measured(Uuid::new_v4(), message(Role::Assistant, "The pier is", Vec::new()));
+    last.partial = true;
+    let messages = [
+        measured(Uuid::new_v4(), message(Role::Assistant, "", vec![call_of])),
+        measured(Uuid::new_v4(), message(Role::Tool, "Built in 1880.", Vec::new())),
+        last,
+    ];
+    let calls = [call(&begun, None)];
+    let ending = dalsegno::domain::turns::Ending {
+        turn: &begun,
+        calls: &calls,
+        messages: &messages,
+        now: noon(),
+    };
+    let mut tx = ground.world.pool.begin().await.unwrap();
+    dalsegno::domain::turns::commit(&mut tx, &ending, &done("x", Now::default())).await.unwrap();
+    tx.commit().await.unwrap();
+    let said = ground.run(&["session", "transcript", &begun.session_id.to_string()]).await;
+    assert!(said.has(r#"calls search {"q":"pier"}"#), "{said:?}");
+    assert!(said.has("tool search\nBuilt in 1880."), "{said:?}");
+    assert!(said.has("assistant, broke off\nThe pier is"), "{said:?}");
+}
+
+#[tokio::test]
+async fn the_view_is_the_summary_and_what_came_after_it() {
+    let (ground, id) = talked().await;
+    compact(&ground.world.pool, id.parse().unwrap()).await;
+    let roles = async || {
+        let view = ground.json(&["session", "transcript", &id, "--view"]).await;
+        let role = |message: &Value| text(&message["role"]).to_owned();
+        view.as_array().unwrap().iter().map(role).collect::<Vec<_>>()
+    };
+    assert_eq!(roles().await, ["system", "user", "assistant"]);
+    let words = ground.run(&["session", "transcript", &id, "--view"]).await;
+    assert!(words.has("system\nThe first part is written."), "{words:?}");
+    let shown = ground.run(&["session", "show", &id]).await;
+    assert!(shown.has("1*") && shown.has("1 to 2"), "{shown:?}");
+
+    assert_eq!(ground.json(&["session", "uncompact", &id]).await["generation"], 0);
+    assert_eq!(roles().await, ["user", "assistant", "user", "assistant"]);
+    let again = ground.run(&["session", "uncompact", &id]).await;
+    assert_eq!((again.code, again.has("no compaction to undo")), (5, true), "{again:?}");
+}
+
+#[tokio::test]
+async fn a_reset_session_has_a_successor_after_the_next_task() {
+    let (ground, id) = talked().await;
+    assert_eq!(ground.json(&["session", "reset", &id]).await["rebuild_because"], "reset");
+    let task = ground.world.add("Part three.").await;
+    let explained = ground.json(&["task", "explain", &task.id.to_string()]).await;
+    assert!(text(&explained["because"]).contains("a successor goes on (reset)"), "{explained}");
+    let next = ground.json(&["session", "reset", &id, "--fresh"]).await;
+    assert_eq!(next["rebuild_because"], "fresh");
+    let (resolved, _) = ground.world.begin(&task, ground.world.lease(), Now::default()).await;
+    assert_ne!(resolved.session.id.to_string(), id);
+    let said = ground.run(&["session", "reset", &id]).await;
+    assert_eq!((said.code, said.has("is closed")), (5, true), "{said:?}");
+    let said = ground.run(&["session", "uncompact", &id]).await;
+    assert_eq!((said.code, said.has("is closed")), (5, true), "{said:?}");
+}
+
+#[tokio::test]
+async fn interrupting_cancels_the_task_that_runs() {
+    let (ground, id) = talked().await;
+    let idle = ground.run(&["session", "interrupt", &id]).await;
+    assert_eq!((idle.code, idle.has("nothing runs in session")), (5, true), "{idle:?}");
+    let task = ground.world.add("Part three.").await;
+    ground.world.begin(&task, ground.world.lease(), Now::default()).await;
+    let stopped = ground.json(&["session", "interrupt", &id, "--reason", "wrong direction"]).await;
+    assert_eq!(text(&stopped["task_id"]), task.id.to_string());
+    // No worker has its job, so nobody has to be asked.
+    assert_eq!(stopped["cancel"], "at_once");
+    assert_eq!(ground.json(&["task", "show", &task.id.to_string()]).await["state"], "cancelled");
+}

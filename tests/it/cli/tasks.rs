@@ -1,0 +1,111 @@
+//! `dalsegno task`, but for waiting.
+
+use serde_json::{Value, json};
+
+use super::{Ground, text};
+use crate::conversations::world::Now;
+
+#[tokio::test]
+async fn a_task_is_added_shown_cancelled_and_retried() {
+    let ground = Ground::new().await;
+    let task = ground.add("Part one.", &["--session", "fresh", "--budget-tokens", "500"]).await;
+    assert_eq!((&task["state"], &task["created"]), (&json!("queued"), &json!(true)));
+    assert_eq!(task["session_mode"], "fresh");
+    assert_eq!(task["budget_tokens"], 500);
+    let id = text(&task["id"]);
+    let shown = ground.json(&["task", "show", id]).await;
+    assert_eq!((&shown["prompt"], &shown["turns"]), (&json!("Part one."), &json!([])));
+
+    let cancelled = ground.json(&["task", "cancel", id, "--reason", "not needed"]).await;
+    assert_eq!(cancelled["cancel"], "at_once");
+    let again = ground.run(&["task", "cancel", id]).await;
+    assert_eq!((again.code, again.has("already ended as cancelled")), (5, true), "{again:?}");
+    let explained = ground.json(&["task", "explain", id]).await;
+    assert!(text(&explained["because"]).contains("cancelled it before it ran"), "{explained}");
+    assert!(text(&explained["next"]).contains(&format!("task retry {id}")), "{explained}");
+
+    assert_eq!(ground.json(&["task", "retry", id]).await["state"], "queued");
+    let again = ground.run(&["task", "retry", id]).await;
+    assert_eq!((again.code, again.has("has not ended")), (5, true), "{again:?}");
+    // Nobody serves the queue: the queue's own reason is passed on.
+    let explained = ground.run(&["task", "explain", id]).await;
+    assert!(explained.has("no worker that is alive serves the queue `turns`"), "{explained:?}");
+}
+
+#[tokio::test]
+async fn a_done_task_shows_its_answer_and_its_attempts() {
+    let ground = Ground::new().await;
+    ground.world.turn("Part one.", Now::default()).await;
+    let listed = ground.json(&["task", "ls", "--state", "done", "--agent", "copywriter"]).await;
+    let id = text(&listed[0]["id"]);
+    let shown = ground.json(&["task", "show", id]).await;
+    assert_eq!(shown["result"], "Answer to: Part one.");
+    assert_eq!(
+        (&shown["turns"][0]["number"], &shown["turns"][0]["state"]),
+        (&json!(1), &json!("done"))
+    );
+    let said = ground.run(&["task", "show", id]).await;
+    assert!(said.stdout.ends_with("Answer to: Part one.\n"), "{said:?}");
+    let explained = ground.run(&["task", "explain", id]).await;
+    assert!(explained.has("answered by turn 1 of session"), "{explained:?}");
+}
+
+#[tokio::test]
+async fn a_prompt_comes_from_a_file_or_from_the_standard_input() {
+    let ground = Ground::new().await;
+    let campaign = ground.campaign();
+    let add = ["task", "add", "--campaign", &campaign, "--agent", "copywriter", "--json"];
+    std::fs::write(ground.path().join("prompt.txt"), "From a file.\n").unwrap();
+    let from_file = ground.run(&[&add[..], &["--prompt-file", "prompt.txt"]].concat()).await;
+    assert_eq!(from_file.json()["prompt"], "From a file.\n");
+    let from_input = ground.run_with(&[&add[..], &["-"]].concat(), "From a pipe.\n").await;
+    assert_eq!(from_input.json()["prompt"], "From a pipe.\n");
+    // What looks like a flag is a prompt after `--`.
+    let dashes = ground.run(&[&add[..], &["--", "--help me"]].concat()).await;
+    assert_eq!(dashes.json()["prompt"], "--help me");
+}
+
+#[tokio::test]
+async fn the_same_key_and_question_give_the_same_task() {
+    let ground = Ground::new().await;
+    let first = ground.add("Part one.", &["--idempotency-key", "k-1"]).await;
+    let second = ground.add("Part one.", &["--idempotency-key", "k-1"]).await;
+    assert_eq!(first["id"], second["id"]);
+    assert_eq!((&first["created"], &second["created"]), (&json!(true), &json!(false)));
+    let campaign = ground.campaign();
+    let other = ["task", "add", "--campaign", &campaign, "--agent", "copywriter", "Part two."];
+    let said = ground.run(&[&other[..], &["--idempotency-key", "k-1"]].concat()).await;
+    assert_eq!((said.code, said.has("used for another question")), (5, true), "{said:?}");
+    assert_eq!(ground.json(&["task", "ls"]).await.as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn an_id_may_be_given_by_its_beginning() {
+    let ground = Ground::new().await;
+    let task = ground.add("Part one.", &[]).await;
+    let id = text(&task["id"]);
+    assert_eq!(ground.json(&["task", "show", &id[..20]]).await["id"], task["id"]);
+    // Half a million hours of ids begin so.
+    let second = ground.add("Part two.", &[]).await;
+    assert_eq!(second["id"].as_str().unwrap()[..4], id[..4]);
+    let said = ground.run(&["task", "show", &id[..4]]).await;
+    assert_eq!((said.code, said.has("more than one task begins with")), (2, true), "{said:?}");
+    let said = ground.run(&["task", "show", "ffff"]).await;
+    assert_eq!((said.code, said.has("there is no task ffff")), (3, true), "{said:?}");
+}
+
+#[tokio::test]
+async fn tasks_are_listed_page_by_page() {
+    let ground = Ground::new().await;
+    let mut added = Vec::new();
+    for prompt in ["one", "two", "three"] {
+        added.push(ground.world.add(prompt).await.id.to_string());
+    }
+    added.reverse();
+    let ids = |page: &Value| -> Vec<String> {
+        page.as_array().unwrap().iter().map(|task| text(&task["id"]).to_owned()).collect()
+    };
+    let first = ids(&ground.json(&["task", "ls", "--limit", "2"]).await);
+    let second = ids(&ground.json(&["task", "ls", "--limit", "2", "--after", &first[1]]).await);
+    assert_eq!([first, second].concat(), added);
+}

@@ -1,0 +1,146 @@
+//! Bad input: each mistake is a problem document with a stable code, and nothing is stored.
+
+use dalsegno::domain::{Amount, amount::Limit, campaigns};
+use serde_json::{Value, json};
+
+use super::{Ground, client::send};
+use crate::conversations::world::World;
+
+const NIL: &str = "00000000-0000-0000-0000-000000000000";
+
+#[tokio::test]
+async fn each_mistake_in_a_task_has_its_status_and_its_code() {
+    let ground = Ground::new().await;
+    let ask = |field: &str, value: Value| {
+        let mut ask = json!({ "agent": "copywriter", "prompt": "Part one." });
+        ask[field] = value;
+        ask
+    };
+    let table = [
+        (ask("agent", json!("copywritter")), 404, "unknown_agent", "did you mean `copywriter`?"),
+        (ask("prompt", json!(" \n")), 422, "empty_text", "the prompt is empty"),
+        (ask("prompt", json!("a\0b")), 422, "nul_in_text", "byte 1"),
+        (ask("prompt", json!("x".repeat(262_145))), 413, "text_too_long", "262145 bytes"),
+        (ask("instance", json!("Main one")), 422, "bad_instance", "`Main one`"),
+        (ask("budget", json!({ "tokens": 0 })), 422, "empty_budget", "allows nothing"),
+        (ask("priority", json!(-1)), 422, "bad_argument", "priority"),
+        (ask("promt", json!("x")), 422, "bad_field", "unknown field `promt`"),
+        (ask("session", json!("new")), 422, "bad_field", "unknown variant `new`"),
+        (ask("prompt", json!(7)), 422, "bad_field", "invalid type"),
+        (ask("budget", json!({ "money": 1 })), 422, "bad_field", "unknown field `money`"),
+        (json!({ "agent": "copywriter" }), 422, "bad_field", "missing field `prompt`"),
+    ];
+    for (body, status, code, words) in table {
+        let detail = ground.post(&ground.tasks(), &body).await.problem(status, code);
+        assert!(detail.contains(words), "{detail}");
+    }
+    let there = format!("/v1/campaigns/{NIL}/tasks");
+    let ask = json!({ "agent": "copywriter", "prompt": "x" });
+    ground.post(&there, &ask).await.problem(404, "unknown_campaign");
+    assert_eq!(ground.get("/v1/tasks").await.expect(200)["items"], json!([]));
+}
+
+#[tokio::test]
+async fn the_part_that_does_not_fit_is_pointed_at() {
+    let ground = Ground::new().await;
+    let body = json!({ "agent": "copywriter", "prompt": "x", "budget": { "tokens": "many" } });
+    let reply = ground.post(&ground.tasks(), &body).await;
+    reply.problem(422, "bad_field");
+    assert_eq!(reply.json()["errors"][0]["pointer"], "/budget/tokens", "{reply:?}");
+}
+
+#[tokio::test]
+async fn a_body_that_is_no_json_or_too_long_is_refused() {
+    let ground = Ground::new().await;
+    let address = ground.app.address;
+    let post = async |headers: &[(&str, &str)], body: &str| {
+        send(address, "POST", "/v1/campaigns", headers, body).await
+    };
+    post(&[], "{ name: x }").await.problem(400, "bad_json");
+    post(&[], r#"{"name":"x"} {"name":"y"}"#).await.problem(400, "bad_json");
+    let form = [("Content-Type", "application/x-www-form-urlencoded")];
+    post(&form, "name=x").await.problem(415, "not_json");
+    let long = json!({ "name": "x", "brief": "x".repeat(4_194_304) }).to_string();
+    let detail = post(&[], &long).await.problem(413, "body_too_large");
+    assert!(detail.contains("http.max_body_bytes"), "{detail}");
+}
+
+#[tokio::test]
+async fn queries_and_ids_are_read_strictly() {
+    let ground = Ground::new().await;
+    for (path, code, words) in [
+        ("/v1/tasks?stat=done", "bad_query", "unknown field `stat`"),
+        ("/v1/tasks?state=finished", "bad_query", "unknown variant `finished`"),
+        ("/v1/tasks?limit=0", "bad_query", "from 1 to 200"),
+        ("/v1/tasks?limit=201", "bad_query", "from 1 to 200"),
+        ("/v1/tasks?cursor=2", "bad_query", "cursor"),
+        ("/v1/tasks/none", "bad_id", "`none` is no id"),
+        ("/v1/campaigns/1", "bad_id", "`1` is no id"),
+    ] {
+        let detail = ground.get(path).await.problem(400, code);
+        assert!(detail.contains(words), "{path}: {detail}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_not_found() {
+    let ground = Ground::new().await;
+    for (path, code) in [
+        (format!("/v1/campaigns/{NIL}"), "unknown_campaign"),
+        (format!("/v1/tasks/{NIL}"), "unknown_task"),
+        (format!("/v1/tasks/{NIL}/explain"), "unknown_task"),
+        (format!("/v1/sessions/{NIL}"), "unknown_session"),
+        (format!("/v1/sessions/{NIL}/messages"), "unknown_session"),
+        (format!("/v1/sessions/{NIL}/view"), "unknown_session"),
+    ] {
+        ground.get(&path).await.problem(404, code);
+    }
+    for (path, code) in [
+        (format!("/v1/tasks/{NIL}/cancel"), "unknown_task"),
+        (format!("/v1/tasks/{NIL}/retry"), "unknown_task"),
+        (format!("/v1/sessions/{NIL}/reset"), "unknown_session"),
+        (format!("/v1/sessions/{NIL}/uncompact"), "unknown_session"),
+        (format!("/v1/sessions/{NIL}/interrupt"), "unknown_session"),
+    ] {
+        ground.post(&path, &json!({})).await.problem(404, code);
+    }
+    send(ground.app.address, "DELETE", "/v1/tasks", &[], "")
+        .await
+        .problem(405, "method_not_allowed");
+}
+
+#[tokio::test]
+async fn a_spent_budget_says_whether_waiting_helps() {
+    let ground = Ground::new().await;
+    let world =
+        World::over(ground.app.pool.clone(), Limit { micros: None, tokens: Some(100) }).await;
+    let spent = Amount { micros: 0, tokens: 100 };
+    campaigns::settle(&world.pool, world.campaign.id, Amount::ZERO, spent).await.unwrap();
+    let path = format!("/v1/campaigns/{}/tasks", world.campaign.id);
+    let reply = ground.post(&path, &json!({ "agent": "copywriter", "prompt": "x" })).await;
+    let detail = reply.problem(409, "budget_exceeded");
+    assert!(detail.contains("100 tokens of 100 tokens are spent"), "{detail}");
+    assert_eq!(reply.json()["retryable"], false);
+}
+
+#[tokio::test]
+async fn a_page_of_another_origin_is_refused() {
+    let ground = Ground::new().await;
+    let task = ground.world.add("Part one.").await;
+    let path = format!("/v1/tasks/{}/cancel", task.id);
+    let foreign = [("Origin", "http://evil.example")];
+    let reply = ground.post_with(&path, &json!({}), &foreign).await;
+    reply.problem(403, "foreign_origin");
+    let own = format!("http://{}", ground.app.address);
+    ground.post_with(&path, &json!({}), &[("Origin", &own)]).await.expect(200);
+}
+
+#[tokio::test]
+async fn a_database_that_is_away_is_worth_another_try() {
+    let ground = Ground::new().await;
+    ground.app.pool.close().await;
+    let reply = ground.get("/v1/tasks").await;
+    let detail = reply.problem(503, "database_unreachable");
+    assert_eq!(reply.json()["retryable"], true);
+    assert!(!detail.contains("select"), "{detail}");
+}

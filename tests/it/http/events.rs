@@ -1,0 +1,146 @@
+//! `/v1/tasks/{id}/events`: in order, without a gap, without a repetition.
+
+use dalsegno::domain::{
+    feed::{self, Kind},
+    tasks::Task,
+};
+use serde_json::{Value, json};
+use sqlx::PgExecutor;
+
+use super::{Ground, Stream, client::Sent};
+use crate::{app::noon, conversations::world::Now};
+
+async fn tell(executor: impl PgExecutor<'_>, task: &Task, n: i64) {
+    let event = feed::New {
+        campaign_id: Some(task.campaign_id),
+        task_id: Some(task.id),
+        session_id: None,
+        kind: Kind::TurnStarted,
+        data: json!({ "n": n }),
+    };
+    feed::append(executor, &[event], noon()).await.unwrap();
+}
+
+fn n(sent: &Sent) -> i64 {
+    let data: Value = serde_json::from_str(&sent.data).unwrap();
+    data["data"]["n"].as_i64().unwrap_or_else(|| panic!("{sent:?}"))
+}
+
+impl Ground {
+    async fn stream(&self, task: &Task, last: Option<&str>) -> Stream {
+        let path = format!("/v1/tasks/{}/events", task.id);
+        Stream::open(self.app.address, &path, last).await.ok().unwrap()
+    }
+
+    async fn answer(&self, task: &Task) {
+        let (_, begun) = self.world.begin(task, self.world.lease(), Now::default()).await;
+        self.world.commit(&begun, "The harbour at dawn.", Now::default()).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_stream_tells_everything_and_then_the_end() {
+    let ground = Ground::new().await;
+    let task = ground.world.add("Part one.").await;
+    let other = ground.world.add("Part two.").await;
+    tell(&ground.world.pool, &task, 1).await;
+    let mut stream = ground.stream(&task, None).await;
+    let first = stream.next().await.unwrap();
+    assert_eq!(first.event, "task.queued");
+    assert_eq!(n(&stream.next().await.unwrap()), 1);
+    // Of the campaign, but not of this task.
+    tell(&ground.world.pool, &other, 99).await;
+    tell(&ground.world.pool, &task, 2).await;
+    assert_eq!(n(&stream.next().await.unwrap()), 2);
+    tell(&ground.world.pool, &task, 3).await;
+    ground.answer(&task).await;
+    assert_eq!(n(&stream.next().await.unwrap()), 3);
+    let end = stream.next().await.unwrap();
+    let ended: Value = serde_json::from_str(&end.data).unwrap();
+    assert_eq!((end.event.as_str(), &ended["result"]), ("end", &json!("The harbour at dawn.")));
+    assert_eq!(stream.next().await, None);
+
+    // Whoever has the end is told to stay away; whoever missed it gets it.
+    let path = format!("/v1/tasks/{}/events", task.id);
+    let away = Stream::open(ground.app.address, &path, Some(&end.id)).await.err().unwrap();
+    assert_eq!(away.status, 204);
+    let before_end = end.id.trim_end_matches(".end").to_owned();
+    assert_eq!(ground.stream(&task, Some(&before_end)).await.next().await.unwrap().event, "end");
+}
+
+#[tokio::test]
+async fn whoever_comes_back_misses_nothing_and_gets_nothing_twice() {
+    let ground = Ground::new().await;
+    let task = ground.world.add("Part one.").await;
+    let mut seen = Vec::new();
+    let mut last: Option<String> = None;
+    for round in 0..10 {
+        // A transaction that has its id before the others, and commits after the client has gone on.
+        let mut slow = ground.world.pool.begin().await.unwrap();
+        tell(&mut *slow, &task, round * 10).await;
+        tell(&ground.world.pool, &task, round * 10 + 1).await;
+        let mut stream = ground.stream(&task, last.as_deref()).await;
+        if round == 0 {
+            assert_eq!(stream.next().await.unwrap().event, "task.queued");
+        }
+        slow.commit().await.unwrap();
+        // Gone in the middle, every other time.
+        for _ in 0..=(round % 2) {
+            let sent = stream.next().await.unwrap();
+            seen.push(n(&sent));
+            last = Some(sent.id);
+        }
+    }
+    ground.answer(&task).await;
+    let mut stream = ground.stream(&task, last.as_deref()).await;
+    while let Some(sent) = stream.next().await {
+        match sent.event.as_str() {
+            "end" => break,
+            _ => seen.push(n(&sent)),
+        }
+    }
+    let expected: Vec<i64> = (0..10).flat_map(|round| [round * 10, round * 10 + 1]).collect();
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test]
+async fn a_task_that_runs_again_is_told_on() {
+    let ground = Ground::new().await;
+    let task = ground.world.add("Part one.").await;
+    let path = format!("/v1/tasks/{}", task.id);
+    ground.post(&format!("{path}/cancel"), &json!({})).await.expect(200);
+    let mut stream = ground.stream(&task, None).await;
+    let mut end = stream.next().await.unwrap();
+    let mut kinds = Vec::new();
+    while end.event != "end" {
+        kinds.push(end.event);
+        end = stream.next().await.unwrap();
+    }
+    assert_eq!(kinds, ["task.queued", "task.cancelled"]);
+    ground.post(&format!("{path}/retry"), &json!({})).await.expect(200);
+    let mut stream = ground.stream(&task, Some(&end.id)).await;
+    let again = stream.next().await.unwrap();
+    assert_eq!(again.event, "task.queued");
+    assert!(again.data.contains(r#""again":true"#), "{again:?}");
+}
+
+#[tokio::test]
+async fn an_open_stream_does_not_hold_up_the_end_of_the_service() {
+    let ground = Ground::new().await;
+    let task = ground.world.add("Part one.").await;
+    let mut stream = ground.stream(&task, None).await;
+    assert_eq!(stream.next().await.unwrap().event, "task.queued");
+    ground.app.stop().await;
+    assert_eq!(stream.next().await, None);
+}
+
+#[tokio::test]
+async fn a_stream_of_nothing_is_a_problem() {
+    let ground = Ground::new().await;
+    let nil = "/v1/tasks/00000000-0000-0000-0000-000000000000/events";
+    ground.get(nil).await.problem(404, "unknown_task");
+    let task = ground.world.add("Part one.").await;
+    let path = format!("/v1/tasks/{}/events", task.id);
+    let reply = Stream::open(ground.app.address, &path, Some("yesterday")).await.err().unwrap();
+    reply.problem(400, "bad_last_event_id");
+}

@@ -1,0 +1,49 @@
+//! `/v1` over real HTTP on a real database.
+
+mod bad_input;
+mod campaigns;
+mod client;
+mod events;
+mod sessions;
+mod tasks;
+
+use dalsegno::domain::amount::Limit;
+use serde_json::Value;
+
+use self::client::{Reply, Stream};
+use crate::{app::TestApp, conversations::world::World};
+
+/// A service without workers, and a campaign in it.
+struct Ground {
+    app: TestApp,
+    world: World,
+}
+
+impl Ground {
+    async fn new() -> Self {
+        let app = TestApp::start().await;
+        let world = World::over(app.pool.clone(), Limit::default()).await;
+        Self { app, world }
+    }
+
+    async fn get(&self, path: &str) -> Reply {
+        client::send(self.app.address, "GET", path, &[], "").await
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> Reply {
+        self.post_with(path, body, &[]).await
+    }
+
+    async fn post_with(&self, path: &str, body: &Value, headers: &[(&str, &str)]) -> Reply {
+        client::send(self.app.address, "POST", path, headers, &body.to_string()).await
+    }
+
+    async fn patch(&self, path: &str, body: &Value) -> Reply {
+        client::send(self.app.address, "PATCH", path, &[], &body.to_string()).await
+    }
+
+    /// Where this campaign's tasks are posted.
+    fn tasks(&self) -> String {
+        format!("/v1/campaigns/{}/tasks", self.world.campaign.id)
+    }
+}
