@@ -269,7 +269,9 @@ async fn a_taken_port_is_a_conflict_that_says_what_to_do() {
 #[tokio::test]
 async fn an_address_of_another_machine_is_no_conflict() {
     let folder = scratch_folder();
-    let output = run(folder.path(), &["--set", "http.listen=192.0.2.1:80"], &[]).await;
+    let elsewhere =
+        ["--set", "http.listen=192.0.2.1:80", "--set", "http.allow_unauthenticated=true"];
+    let output = run(folder.path(), &elsewhere, &[]).await;
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(stderr(&output).contains("of this machine"), "{}", stderr(&output));
 }

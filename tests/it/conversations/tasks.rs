@@ -41,7 +41,7 @@ async fn a_key_stands_for_one_question() {
     assert!(first.created && !second.created);
     assert_eq!(first.task, second.task);
     let other = world.add_new(&New { prompt: "Part two.", ..ask }).await.unwrap_err();
-    assert!(matches!(&other, tasks::Error::Queue(queue::Error::Conflict { .. })), "{other:?}");
+    assert!(matches!(&other, tasks::Error::KeyTaken(_)), "{other:?}");
     assert!(other.to_string().contains("order-1"), "{other}");
     // Without a key, the same words are another task.
     assert_ne!(world.add("Part one.").await.id, first.task.id);
