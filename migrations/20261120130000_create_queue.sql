@@ -570,11 +570,14 @@ BEGIN
 
     IF idempotency_key IS NOT NULL THEN
         print := sha256(convert_to(jsonb_build_array(kind, lane, payload)::text, 'UTF8'));
-        -- Waits for another transaction that is about to take the key; then one of the two finds the other's row.
-        INSERT INTO dalsegno.idempotency_keys AS i (key, job_id, fingerprint) VALUES (idempotency_key, job_id, print)
-        ON CONFLICT ON CONSTRAINT idempotency_keys_pkey DO NOTHING;
-        IF NOT FOUND THEN
-            SELECT * INTO STRICT known FROM dalsegno.idempotency_keys AS i WHERE i.key = idempotency_key;
+        -- Waits for another transaction that is about to take the key; then one of the two finds the other's row. Again, if
+        -- the retention deletes that row before it is read.
+        LOOP
+            INSERT INTO dalsegno.idempotency_keys AS i (key, job_id, fingerprint) VALUES (idempotency_key, job_id, print)
+            ON CONFLICT ON CONSTRAINT idempotency_keys_pkey DO NOTHING;
+            EXIT WHEN FOUND;
+            SELECT * INTO known FROM dalsegno.idempotency_keys AS i WHERE i.key = idempotency_key;
+            CONTINUE WHEN NOT FOUND;
             IF known.fingerprint <> print THEN
                 RAISE EXCEPTION USING ERRCODE = 'DS409',
                     MESSAGE = format('idempotency key "%s" already stands for job %s with another kind, lane or payload', idempotency_key, known.job_id),
@@ -585,7 +588,7 @@ BEGIN
             SELECT j.state INTO state FROM dalsegno.jobs AS j WHERE j.id = known.job_id;
             state := coalesce(state, CASE WHEN EXISTS (SELECT FROM dalsegno.dead_jobs AS d WHERE d.id = known.job_id) THEN 'dead' ELSE 'ended' END);
             RETURN;
-        END IF;
+        END LOOP;
     END IF;
 
     IF lane IS NOT NULL AND due THEN
@@ -672,6 +675,15 @@ BEGIN
     END;
     IF ids IS NULL THEN
         RETURN;
+    END IF;
+    -- A misspelt name would silently mean its default.
+    SELECT e.ord, k.name INTO bad
+      FROM jsonb_array_elements(enqueue_many.jobs) WITH ORDINALITY AS e (element, ord)
+     CROSS JOIN LATERAL jsonb_object_keys(e.element - '{kind,payload,queue,lane,group_key,priority,run_at,max_attempts,idempotency_key,headers,timeout_secs}'::text[]) AS k (name)
+     ORDER BY e.ord, k.name LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'DS400', MESSAGE = format('element %s: cannot enqueue: unknown key "%s"', bad.ord, bad.name),
+            HINT = 'The keys are the arguments of dalsegno.enqueue: kind, payload, queue, lane, group_key, priority, run_at, max_attempts, idempotency_key, headers, timeout_secs.';
     END IF;
 
     -- One cheap pass finds the first suspect; the function that also guards single jobs words the error.

@@ -9,6 +9,11 @@ async fn random_kills_for_a_minute() {
     kills::kill_at_random(Duration::from_secs(60)).await;
 }
 
+#[tokio::test]
+async fn a_crash_is_made_good_within_40_seconds() {
+    kills::rerun_with_default_leases().await;
+}
+
 /// Longer than any lease: all runs are stopped before it ends, and nobody is declared lost by a worker that was away
 /// itself.
 #[tokio::test]

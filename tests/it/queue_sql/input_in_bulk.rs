@@ -28,6 +28,12 @@ async fn one_bad_element_is_named_and_nothing_is_enqueued() {
         (r#"{"kind": "b", "run_at": "2026-02-31"}"#, "DS400", "2026-02-31", "dalsegno.enqueue"),
         (r#"{"kind": "b", "priority": "high"}"#, "DS400", "\"high\"", "dalsegno.enqueue"),
         (r#"{"kind": "b", "priority": 1e99}"#, "DS400", "integer", "dalsegno.enqueue"),
+        (
+            r#"{"kind": "b", "lanes": "l"}"#,
+            "DS400",
+            "unknown key \"lanes\"",
+            "kind, payload, queue",
+        ),
         ("7", "DS400", "not an object", "dalsegno.enqueue"),
         ("null", "DS400", "not an object", "dalsegno.enqueue"),
     ] {
