@@ -2,16 +2,50 @@
 
 use std::time::Duration;
 
-use super::{connections, kills, outage, partition, stall};
+use dalsegno::jobs::trial::Note;
+use rustix::process::Signal;
+use tokio::time::Instant;
+
+use super::{
+    checker::Expected,
+    connections,
+    crew::Worker,
+    kills, outage, partition, stall,
+    trial::{SETTLED, Trial},
+};
+use crate::embedded::support::send;
 
 #[tokio::test]
 async fn random_kills_for_a_minute() {
     kills::kill_at_random(Duration::from_secs(60)).await;
 }
 
+/// A worker with the leases that a deployment has is killed, and another runs its job again.
 #[tokio::test]
 async fn a_crash_is_made_good_within_40_seconds() {
-    kills::rerun_with_default_leases().await;
+    let default_leases = [
+        ("DALSEGNO_QUEUE__LEASE_SECS", "30"),
+        ("DALSEGNO_QUEUE__HEARTBEAT_SECS", "5"),
+        ("DALSEGNO_QUEUE__LEASE_MARGIN_SECS", "10"),
+        ("DALSEGNO_QUEUE__POLL_BUSY_MS", "1000"),
+        ("DALSEGNO_QUEUE__POLL_IDLE_MS", "5000"),
+    ];
+    let trial = Trial::new().await;
+    let first = Worker::start(&trial, &default_leases);
+    trial.note(Some("a"), Note { millis: 20_000, ..Note::default() }).await;
+    trial.until("the job runs", 1, "SELECT count(*) FROM trial.starts").await;
+    // Who declares others lost has itself renewed for a whole lease first.
+    let second = Worker::start(&trial, &default_leases);
+    second.ready().await;
+    send(first.pid(), Signal::KILL);
+    let killed = Instant::now();
+    let starts = async || trial.count("SELECT count(*) FROM trial.starts").await >= 2;
+    trial.until_within(Duration::from_secs(40), "the job runs again", starts).await;
+    println!("crash to re-run with a lease of 30 s: {:?}", killed.elapsed());
+    let ended = async || trial.count("SELECT count(*) FROM dalsegno.jobs").await == 0;
+    trial.until_within(SETTLED, "the job has ended", ended).await;
+    trial.check(&Expected { lost_runs: 1, ..Expected::default() }).await;
+    trial.end().await;
 }
 
 /// Longer than any lease: all runs are stopped before it ends, and nobody is declared lost by a worker that was away

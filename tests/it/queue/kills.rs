@@ -3,15 +3,14 @@
 use std::time::Duration;
 
 use dalsegno::jobs::trial::{Note, NoteEnd};
-use rustix::process::Signal;
 use tokio::time::Instant;
 
 use super::{
     checker::Expected,
-    crew::{Crew, SLOTS, Worker},
+    crew::{Crew, SLOTS},
     trial::{SETTLED, Trial},
 };
-use crate::embedded::support::{Random, send};
+use crate::embedded::support::Random;
 
 fn chance(random: &mut Random, one_in: u64) -> bool {
     random.below(one_in) == 0
@@ -60,33 +59,6 @@ pub async fn kill_at_random(faults: Duration) {
         journal.n_runs("lost"),
         quiet.elapsed()
     );
-    trial.end().await;
-}
-
-/// A worker with the leases that a deployment has is killed, and another runs its job again.
-pub async fn rerun_with_default_leases() {
-    let default_leases = [
-        ("DALSEGNO_QUEUE__LEASE_SECS", "30"),
-        ("DALSEGNO_QUEUE__HEARTBEAT_SECS", "5"),
-        ("DALSEGNO_QUEUE__LEASE_MARGIN_SECS", "10"),
-        ("DALSEGNO_QUEUE__POLL_BUSY_MS", "1000"),
-        ("DALSEGNO_QUEUE__POLL_IDLE_MS", "5000"),
-    ];
-    let trial = Trial::new().await;
-    let first = Worker::start(&trial, &default_leases);
-    trial.note(Some("a"), Note { millis: 20_000, ..Note::default() }).await;
-    trial.until("the job runs", 1, "SELECT count(*) FROM trial.starts").await;
-    // Who declares others lost has itself renewed for a whole lease first.
-    let second = Worker::start(&trial, &default_leases);
-    second.ready().await;
-    send(first.pid(), Signal::KILL);
-    let killed = Instant::now();
-    let starts = async || trial.count("SELECT count(*) FROM trial.starts").await >= 2;
-    trial.until_within(Duration::from_secs(40), "the job runs again", starts).await;
-    println!("crash to re-run with a lease of 30 s: {:?}", killed.elapsed());
-    let ended = async || trial.count("SELECT count(*) FROM dalsegno.jobs").await == 0;
-    trial.until_within(SETTLED, "the job has ended", ended).await;
-    trial.check(&Expected { lost_runs: 1, ..Expected::default() }).await;
     trial.end().await;
 }
 
