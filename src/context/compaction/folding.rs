@@ -81,17 +81,17 @@ impl<'a> Folding<'a> {
         let carried = scene.view.compaction.map_or(&[][..], |compaction| &compaction.pins);
         let selection = pins::collect(carried, &scene.view.tail[..plan.fold])
             .select(Policy::pins_max_tokens(plan.summary_max_tokens), scene.calibration);
-        let rung = ladder.start();
+        let rung = if plan.batches.is_empty() { Rung::Extract } else { ladder.start() };
         let mut folding = Self {
             scene,
             seed,
-            plan,
             pins: selection.pins,
             pins_dropped: selection.dropped,
             generation,
             ladder,
             rung,
-            refused: Vec::new(),
+            refused: refused_unasked(&scene, &plan),
+            plan,
             batch: 0,
             so_far: None,
             read_pins: HashSet::new(),
@@ -255,4 +255,16 @@ impl<'a> Folding<'a> {
             pins_dropped: self.pins_dropped,
         })
     }
+}
+
+/// What nobody has to be asked for, because the question would not fit.
+fn refused_unasked(scene: &Scene<'_>, plan: &Plan) -> Vec<RefusedAttempt> {
+    if !plan.batches.is_empty() {
+        return Vec::new();
+    }
+    let reason = format!(
+        "its window of {} tokens is too small for a summary of {}: configure a summariser with a larger window",
+        scene.summariser_window_tokens, plan.summary_max_tokens,
+    );
+    vec![RefusedAttempt { rung: Rung::First, refusals: vec![Refusal::NoAnswer { reason }] }]
 }

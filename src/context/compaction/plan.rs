@@ -39,6 +39,7 @@ pub struct Plan {
     pub fold: usize,
     pub from_seq: i64,
     pub to_seq: i64,
+    /// Empty where the summariser's window is too small for any: then only the extract is left.
     pub batches: Vec<Batch>,
     /// The conversation as it is, without system part and coming turn.
     pub tokens_before: u64,
@@ -74,11 +75,6 @@ pub enum Error {
          tokens, which leaves no room for a summary: raise the window, shorten the task, or reset the session"
     )]
     Floor { tail_tokens: u64, upcoming_tokens: u64, room_tokens: u64 },
-    #[error(
-        "the summariser's window of {window_tokens} tokens is too small for a summary of {summary_tokens}: \
-         configure a summariser with a larger window"
-    )]
-    SummariserTooSmall { window_tokens: u64, summary_tokens: u64 },
 }
 
 pub fn plan(scene: &Scene<'_>) -> Result<Plan, Error> {
@@ -96,7 +92,7 @@ pub fn plan(scene: &Scene<'_>) -> Result<Plan, Error> {
         fold: cut,
         from_seq: entries[0].seq,
         to_seq: entries[cut - 1].seq,
-        batches: batches(scene, &entries[..cut], summary_max_tokens)?,
+        batches: batches(scene, &entries[..cut], summary_max_tokens),
         tokens_before,
         tail_tokens,
         summary_max_tokens,
@@ -181,12 +177,11 @@ fn summary_room(scene: &Scene<'_>, tokens_before: u64, tail_tokens: u64) -> Resu
         .ok_or(Error::Floor { tail_tokens, upcoming_tokens: scene.upcoming_tokens, room_tokens })
 }
 
-fn batches(
-    scene: &Scene<'_>,
-    folded: &[Entry],
-    summary_max_tokens: u64,
-) -> Result<Vec<Batch>, Error> {
-    let limit = scene.calibration.weight_within(batch_tokens(scene, summary_max_tokens)?);
+fn batches(scene: &Scene<'_>, folded: &[Entry], summary_max_tokens: u64) -> Vec<Batch> {
+    let Some(batch_tokens) = batch_tokens(scene, summary_max_tokens) else {
+        return Vec::new();
+    };
+    let limit = scene.calibration.weight_within(batch_tokens);
     let mut batches = Vec::new();
     let mut batch = Batch::default();
     let mut filled = Weight::ZERO;
@@ -202,23 +197,19 @@ fn batches(
         }
     }
     batches.push(batch);
-    Ok(batches)
+    batches
 }
 
-/// What is left of the summariser's window beside its instructions, the pins, the summary so far and its answer.
-fn batch_tokens(scene: &Scene<'_>, summary_max_tokens: u64) -> Result<u64, Error> {
+/// What is left of the summariser's window beside its instructions, the pins, the summary so far and its answer; `None` where
+/// that is too little to get on with.
+fn batch_tokens(scene: &Scene<'_>, summary_max_tokens: u64) -> Option<u64> {
     let window_tokens = scene.summariser_window_tokens;
     let taken = scene.calibration.tokens(prompt::overhead())
         + Policy::pins_max_tokens(summary_max_tokens)
         + summary_max_tokens * 2;
     let left = (window_tokens * 9 / 10).saturating_sub(taken);
-    if left * 10 < window_tokens {
-        return Err(Error::SummariserTooSmall {
-            window_tokens,
-            summary_tokens: summary_max_tokens,
-        });
-    }
-    Ok(left.min(window_tokens * scene.policy.batch_percent / 100))
+    let enough = left * 10 >= window_tokens;
+    enough.then(|| left.min(window_tokens * scene.policy.batch_percent / 100))
 }
 
 fn pieces(index: usize, entry: &Entry, limit: Weight) -> Vec<Piece> {

@@ -36,9 +36,11 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// What a summary may take at most: room for its pins and as much again, and a quarter of the narrower window.
+    /// What a summary may take at most: room for its pins and as much again, and a quarter of the narrower window. A window
+    /// below 8,192 has to hold instructions and a batch too, which take some 2,048 however small it is.
     pub(super) fn summary_max_tokens(window_tokens: u64) -> u64 {
-        (window_tokens / 4).clamp(400, 12_288)
+        let beside_a_batch = window_tokens.saturating_sub(2048) / 3;
+        (window_tokens / 4).min(beside_a_batch).clamp(400, 12_288)
     }
 
     /// What a summary should take beside its pins.

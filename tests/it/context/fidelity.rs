@@ -18,7 +18,10 @@ use dalsegno::{
     transcript::{Message, Role},
 };
 
-use super::support::{Tokeniser, calling, entry, message, parts, prose, result, seed};
+use super::{
+    series::{has_tool_identifier, identifier, is_requirement, mention, planted, prompt, reply},
+    support::{Tokeniser, calling, entry, message, parts, prose, result, seed},
+};
 
 const WINDOW_TOKENS: u64 = 8_192;
 const TURNS: usize = 400;
@@ -273,90 +276,6 @@ impl Session {
     }
 }
 
-/// How the identifier stands in a text: a name of several words is quoted.
-fn mention(identifier: &str) -> String {
-    if identifier.starts_with("Pier") {
-        format!("“{identifier}”")
-    } else {
-        identifier.to_owned()
-    }
-}
-
-/// Sixty identifiers: in prompts, replies and tool results, one every few turns.
-fn identifier(turn: usize, place: usize) -> String {
-    let number = turn * 7 + place;
-    match turn / 20 % 6 {
-        0 => format!("INV-2031-{number:04}"),
-        1 => format!("https://example.org/p/{number}?a=1&b=2"),
-        2 => format!("editor{number}@harbour-press.org"),
-        3 => format!("drafts/part_{number}.md"),
-        4 => format!("Pier {number} & Sons"),
-        _ => format!("{number}.50 EUR"),
-    }
-}
-
-fn requirement(turn: usize) -> String {
-    let rules = [
-        "Write in British spelling throughout.",
-        "Never name the competitor <Nordhafen> & partners.",
-        "Keep every article under the agreed length.",
-        "Quote sources in the order of their age.",
-        "Do not promise delivery dates.",
-        "Use the past tense for history.",
-        "Address the reader as a guest, never as a customer.",
-        "Leave the \"Advice\" box out of the series.",
-        "Mention the museum once per article.",
-        "End with an invitation to the harbour tour.",
-    ];
-    rules[turn / 37].to_owned()
-}
-
-fn has_requirement(turn: usize) -> bool {
-    turn % 37 == 3 && turn / 37 < 10
-}
-
-/// Where the turn's identifier stands; forty turns with one, and twenty of tool calls with one more.
-fn has_identifier(turn: usize) -> bool {
-    turn % 10 == 1
-}
-
-fn has_tool_identifier(turn: usize) -> bool {
-    turn % 20 == 7
-}
-
-fn planted(turn: usize) -> Vec<String> {
-    let mut planted = Vec::new();
-    if has_identifier(turn) {
-        planted.push(identifier(turn, 0));
-    }
-    if has_tool_identifier(turn) {
-        planted.push(identifier(turn, 1));
-    }
-    if has_requirement(turn) {
-        planted.push(requirement(turn));
-    }
-    planted
-}
-
-fn prompt(turn: usize) -> String {
-    let mut text = prose(turn * 3, 4);
-    if has_identifier(turn) && turn % 20 == 1 {
-        text.push_str(&format!(" It concerns {}, as agreed.", mention(&identifier(turn, 0))));
-    }
-    if has_requirement(turn) {
-        text.push_str(&format!("\nStanding requirement: {}", requirement(turn)));
-    }
-    text
-}
-
-fn reply(turn: usize) -> String {
-    let mut text = prose(turn * 3 + 1, 14);
-    if has_identifier(turn) && turn % 20 != 1 {
-        text.push_str(&format!(" I filed it as {}.", mention(&identifier(turn, 0))));
-    }
-    text
-}
-
 fn play(first: Summariser, alternate: Option<Summariser>) -> Report {
     let mut session = Session::new();
     for turn in 0..TURNS {
@@ -367,10 +286,6 @@ fn play(first: Summariser, alternate: Option<Summariser>) -> Report {
     assert!(session.report.compactions >= 10);
     assert_few_attempts(&session.report.attempt_turns);
     session.report
-}
-
-fn is_requirement(text: &str) -> bool {
-    (0..10).any(|rule| requirement(rule * 37) == text)
 }
 
 fn assert_few_attempts(turns: &[usize]) {
@@ -428,13 +343,23 @@ fn long_entries() -> Vec<Entry> {
 }
 
 fn fold_at_once(entries: &[Entry], window_tokens: u64, summariser: Summariser) -> (usize, Step) {
+    fold_elsewhere(entries, window_tokens, window_tokens, summariser)
+}
+
+/// With a summariser whose window is not that of the conversation.
+fn fold_elsewhere(
+    entries: &[Entry],
+    window_tokens: u64,
+    summariser_window_tokens: u64,
+    summariser: Summariser,
+) -> (usize, Step) {
     let calibration = Calibration::cold();
     let scene = Scene {
         view: View::of(entries, &[], 0).unwrap(),
         budget: Budget::new(window_tokens, Budget::default_reserve(window_tokens), 300).unwrap(),
         calibration: &calibration,
         upcoming_tokens: 50,
-        summariser_window_tokens: window_tokens,
+        summariser_window_tokens,
         policy: Policy::default(),
     };
     let seed = seed();
@@ -443,7 +368,7 @@ fn fold_at_once(entries: &[Entry], window_tokens: u64, summariser: Summariser) -
     while let Step::Ask { request, .. } = &step {
         asked += 1;
         let tokens = TOKENISER.count(&request.system) + TOKENISER.count(&request.prompt);
-        assert!(tokens + request.reply_max_tokens <= window_tokens, "{tokens} of input");
+        assert!(tokens + request.reply_max_tokens <= summariser_window_tokens, "{tokens} of input");
         let answer = summariser(request);
         step = folding.answered(answer.as_deref().map_err(Clone::clone));
     }
@@ -462,6 +387,22 @@ fn an_input_beyond_the_summarisers_window_is_folded_in_batches() {
         let (_, identifier) = entry.message.text.rsplit_once(' ').unwrap();
         assert!(outcome.compaction.summary.contains(identifier.trim_end_matches('.')));
     }
+}
+
+#[test]
+fn a_window_of_four_thousand_tokens_is_enough_for_a_summariser() {
+    let (asked, step) = fold_at_once(&long_entries()[..40], 4_096, honest);
+    let Step::Done(outcome) = step else { panic!("{step:?}") };
+    assert!(asked > 0);
+    assert_eq!((outcome.rung, outcome.refused.len()), (Rung::First, 0));
+}
+
+#[test]
+fn where_the_summarisers_window_is_too_small_an_extract_says_so() {
+    let (asked, step) = fold_elsewhere(&long_entries(), 8_192, 1_500, honest);
+    let Step::Done(outcome) = step else { panic!("{step:?}") };
+    assert_eq!((asked, outcome.rung), (0, Rung::Extract));
+    assert!(outcome.refused[0].refusals[0].to_string().contains("with a larger window"));
 }
 
 #[test]

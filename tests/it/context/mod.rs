@@ -4,5 +4,6 @@ mod estimates;
 mod fidelity;
 mod injection;
 mod properties;
+pub mod series;
 mod speed;
-mod support;
+pub mod support;

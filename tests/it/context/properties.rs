@@ -186,7 +186,6 @@ proptest! {
         match Folding::begin(scene, &seed(), 1, Ladder::new(0, false)) {
             Ok((_, step)) => prop_assert!(matches!(step, Step::Done(_)), "{:?}", step),
             Err(plan::Error::Floor { .. } | plan::Error::NothingToFold { .. }) => {}
-            Err(error) => prop_assert!(false, "{}", error),
         }
     }
 }
