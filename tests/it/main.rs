@@ -10,6 +10,7 @@
 mod app;
 mod cli;
 mod cluster;
+mod compaction;
 mod config;
 mod context;
 mod conversations;

@@ -3,6 +3,6 @@
 mod ends;
 mod explain;
 mod faults;
-mod ground;
+pub mod ground;
 mod lanes;
 mod people;

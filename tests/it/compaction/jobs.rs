@@ -1,0 +1,91 @@
+//! The job on a real worker.
+
+use std::sync::Arc;
+
+use dalsegno::{
+    domain::compactions::{self, Cause, CompactSession},
+    jobs::compact_session::compact,
+    queue::{Enqueued, Identity, Registry, Run, run_worker},
+    shutdown::Shutdown,
+};
+use uuid::Uuid;
+
+use super::{Stage, Watched};
+use crate::{
+    app::{SOON, eventually},
+    queue_runtime::ground::Ground,
+};
+
+/// Runs whatever is queued until nothing is, and gives the error of the last dead job.
+async fn work(stage: &Arc<Stage>) -> Option<String> {
+    let handle = |job: CompactSession, run: Run, stage: Arc<Stage>| async move {
+        compact(&stage.folder(), &job, &run).await
+    };
+    let registry = Registry::new(Arc::clone(stage)).with(handle);
+    let shutdown = Shutdown::new();
+    let config = dalsegno::queue::Config { queues: vec!["turns".to_owned()], ..Ground::config() };
+    let pool = stage.world.pool.clone();
+    let running =
+        tokio::spawn(run_worker(config, Identity::default(), registry, pool, shutdown.clone()));
+    eventually("the queue is empty", async || {
+        let n_jobs: i64 =
+            sqlx::query_scalar("select count(*) from dalsegno.jobs where kind = 'compact_session'")
+                .fetch_one(&stage.world.pool)
+                .await
+                .unwrap();
+        (n_jobs == 0).then_some(())
+    })
+    .await;
+    shutdown.soft.cancel();
+    tokio::time::timeout(SOON, running).await.unwrap().unwrap().unwrap();
+    sqlx::query_scalar("select error from dalsegno.dead_jobs order by id desc limit 1")
+        .fetch_optional(&stage.world.pool)
+        .await
+        .unwrap()
+}
+
+async fn request(stage: &Stage, id: Uuid, cause: Cause) -> Enqueued {
+    let mut tx = stage.world.pool.begin().await.unwrap();
+    let enqueued = compactions::request(&mut tx, id, cause).await.unwrap();
+    tx.commit().await.unwrap();
+    enqueued
+}
+
+#[tokio::test]
+async fn the_automatic_job_prepares_and_the_one_of_a_person_shows_too() {
+    let stage = Arc::new(Stage::new(Watched::honest()).await);
+    let id = stage.chat(24).await;
+    let first = request(&stage, id, Cause::Auto).await;
+    let again = request(&stage, id, Cause::Auto).await;
+    assert_eq!((again.job_id, again.created), (first.job_id, false), "one wish, one job");
+    assert_eq!(work(&stage).await, None);
+    assert_eq!(stage.session(id).await.generation, 0);
+    let n_asked = stage.provider.n_summaries();
+
+    request(&stage, id, Cause::Manual).await;
+    assert_eq!(work(&stage).await, None);
+    assert_eq!(stage.session(id).await.generation, 1);
+    assert_eq!(stage.provider.n_summaries(), n_asked, "what was prepared is used");
+}
+
+#[tokio::test]
+async fn a_job_that_comes_after_another_compaction_does_nothing() {
+    let stage = Arc::new(Stage::new(Watched::honest()).await);
+    let id = stage.chat(24).await;
+    request(&stage, id, Cause::Manual).await;
+    request(&stage, id, Cause::Manual).await;
+    assert_eq!(work(&stage).await, None);
+    assert_eq!(stage.compactions(id).await.len(), 1);
+    assert_eq!(stage.session(id).await.generation, 1);
+}
+
+#[tokio::test]
+async fn a_person_is_told_why_nothing_was_compacted_and_nobody_else_is() {
+    let stage = Arc::new(Stage::new(Watched::honest()).await);
+    let id = stage.chat(2).await;
+    request(&stage, id, Cause::Auto).await;
+    assert_eq!(work(&stage).await, None);
+    request(&stage, id, Cause::Manual).await;
+    let error = work(&stage).await.unwrap();
+    assert!(error.contains("there is nothing to fold"), "{error}");
+}

@@ -1,0 +1,10 @@
+//! Compaction on a real Postgres with a summariser that answers, or does worse.
+
+mod estimates;
+mod fidelity;
+mod jobs;
+mod ladder;
+mod races;
+mod stage;
+
+use self::stage::{Stage, Watched, sim};

@@ -1,0 +1,160 @@
+//! Compactions beside each other, beside turns, and across the ends of workers and sessions.
+
+use dalsegno::{
+    context::parts::Task,
+    domain::compactions::{self, Outcome},
+    jobs::compact_session::{Cause, Shown, prepare},
+    transcript::Role,
+};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::{Stage, Watched};
+use crate::{
+    context::support::{message, prose},
+    conversations::world::{Now, done},
+};
+
+const OTHER_HASH: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
+
+#[tokio::test]
+async fn of_two_prepared_at_once_one_is_shown_and_one_becomes_stale() {
+    let provider = Watched::meeting(2);
+    let stage = Stage::new(provider).await;
+    let id = stage.chat(24).await;
+    let transcript = stage.world.transcript(id).await;
+    let folder = stage.folder();
+    let (one, other) =
+        tokio::join!(prepare(&folder, id, Cause::Auto), prepare(&folder, id, Cause::Manual));
+    let mut generations = [one.unwrap().generation, other.unwrap().generation];
+    generations.sort_unstable();
+    assert_eq!(generations, [1, 2]);
+    assert_eq!(stage.session(id).await.compaction_breaker, Some(json!({ "attempts": [24, 24] })));
+
+    let Shown::Applied(shown) = stage.apply(id).await else { panic!("nothing was shown") };
+    assert_eq!((shown.generation, shown.parent), (2, 0));
+    assert_eq!(stage.apply(id).await, Shown::Stale);
+    let outcomes: Vec<_> = stage.compactions(id).await.iter().map(|made| made.outcome).collect();
+    assert_eq!(outcomes, [Outcome::Stale, Outcome::Applied]);
+    // Going back does not bring the other one up.
+    assert_eq!(stage.undo(id).await.unwrap(), 0);
+    assert_eq!(stage.apply(id).await, Shown::Stale);
+    assert_eq!(stage.world.transcript(id).await, transcript);
+}
+
+#[tokio::test]
+async fn what_a_lost_worker_had_prepared_is_found_and_not_asked_for_again() {
+    let stage = Stage::new(Watched::honest()).await;
+    let id = stage.chat(24).await;
+    let prepared = stage.prepare(id, Cause::Auto).await.unwrap();
+    let n_asked = stage.provider.n_summaries();
+    // The worker is gone before anything was applied; the conversation goes on; somebody else comes.
+    stage.say("Part 25 is about INV-0025.", &[message(Role::Assistant, "Written.")]).await;
+    let found = stage.prepare(id, Cause::Auto).await.unwrap();
+    assert_eq!((found.generation, found.is_earlier), (prepared.generation, true));
+    assert_eq!(stage.provider.n_summaries(), n_asked);
+    assert!(matches!(stage.apply(id).await, Shown::Applied(_)));
+    let context = stage.context(id).await;
+    assert!((1..=25).all(|turn| context.contains(&format!("INV-{turn:04}"))));
+}
+
+#[tokio::test]
+async fn a_crash_while_the_summariser_writes_gives_no_attempt_back() {
+    let provider = Watched::meeting(2);
+    let stage = Stage::new(provider).await;
+    let id = stage.chat(24).await;
+    let folder = stage.folder();
+    let dies = async {
+        let running = prepare(&folder, id, Cause::Auto);
+        tokio::select! {
+            _ = running => panic!("nobody meets it, so it cannot end"),
+            () = async { while stage.provider.n_summaries() == 0 { tokio::task::yield_now().await } } => {}
+        }
+    };
+    dies.await;
+    assert_eq!(stage.session(id).await.compaction_breaker, Some(json!({ "attempts": [24] })));
+    assert_eq!(stage.compactions(id).await.len(), 0);
+}
+
+#[tokio::test]
+async fn a_compaction_applied_while_a_turn_runs_loses_nothing_of_the_turn() {
+    let stage = Stage::new(Watched::honest()).await;
+    let id = stage.chat(24).await;
+    let world = &stage.world;
+    let task = world.add("Part 25 is about INV-0025.").await;
+    let (_, begun) = world.begin(&task, world.lease(), Now::default()).await;
+    let spoken = Task { entry_id: task.id, prompt: &task.prompt };
+    let sent = stage.assembled(id, spoken).await;
+    stage.prepare(id, Cause::Manual).await.unwrap();
+    assert!(matches!(stage.apply(id).await, Shown::Applied(_)));
+    let answer = message(Role::Assistant, "It is filed as INV-9925.");
+    stage.end(&begun, &[answer], &done("said", Now::default())).await;
+
+    assert_eq!(stage.session(id).await.generation, 1);
+    assert_eq!(stage.world.transcript(id).await.len(), 50);
+    let context = stage.context(id).await;
+    assert!((1..=25).all(|turn| context.contains(&format!("INV-{turn:04}"))));
+    assert!(context.contains("INV-9925"));
+    // What the turn was sent can still be had.
+    stage.undo(id).await.unwrap();
+    let again = stage.assembled(id, spoken).await;
+    let n_before = sent.messages.len() - 1;
+    assert_eq!(again.messages[..n_before], sent.messages[..n_before]);
+}
+
+#[tokio::test]
+async fn going_back_gives_each_earlier_view_exactly() {
+    let stage = Stage::new(Watched::honest()).await;
+    let task = Task { entry_id: Uuid::max(), prompt: "Go on." };
+    let id = stage.chat(24).await;
+    let whole = stage.assembled(id, task).await;
+    stage.prepare(id, Cause::Manual).await.unwrap();
+    stage.apply(id).await;
+    let shorter = stage.assembled(id, task).await;
+    assert!(shorter.weight < whole.weight);
+    assert_eq!(stage.undo(id).await.unwrap(), 0);
+    let back = stage.assembled(id, task).await;
+    assert_eq!((back.manifest.sha256, back.messages), (whole.manifest.sha256, whole.messages));
+    let nothing = stage.undo(id).await.unwrap_err();
+    assert!(matches!(nothing, compactions::Error::NothingToUndo(_)), "{nothing}");
+
+    // Two on top of each other, from a side branch.
+    stage.prepare(id, Cause::Manual).await.unwrap();
+    stage.apply(id).await;
+    stage.chat(12).await;
+    let first = stage.assembled(id, task).await;
+    assert_eq!(stage.session(id).await.generation, 2);
+    stage.prepare(id, Cause::Manual).await.unwrap();
+    stage.apply(id).await;
+    assert_eq!(stage.undo(id).await.unwrap(), 2);
+    assert_eq!(stage.assembled(id, task).await.manifest.sha256, first.manifest.sha256);
+}
+
+#[tokio::test]
+async fn a_successor_folds_on_from_the_summary_that_it_inherited() {
+    let stage = Stage::new(Watched::honest()).await;
+    let id = stage.chat(24).await;
+    stage.prepare(id, Cause::Auto).await.unwrap();
+    stage.apply(id).await;
+    let changed = Now { prompt_hash: OTHER_HASH, ..Now::default() };
+    let resolved = stage.world.turn("Part 25.", changed).await;
+    let successor = resolved.session.id;
+    assert!(resolved.inherited_summary && successor != id);
+    let refused = stage.prepare(id, Cause::Auto).await.unwrap_err();
+    assert!(refused.to_string().contains("is closed"), "{refused}");
+
+    for turn in 26..=45 {
+        let prompt = format!("{} It is INV-{turn:04}.", prose(turn, 10));
+        stage.world.turn(&prompt, changed).await;
+    }
+    let prepared = stage.prepare(successor, Cause::Auto).await.unwrap();
+    assert_eq!(prepared.generation, 2);
+    stage.apply(successor).await;
+    let made = stage.compactions(successor).await;
+    assert_eq!((made[0].cause, made[1].parent), (Cause::Inherited, 1));
+    let context = stage.context(successor).await;
+    let numbers = (1..=24).chain(26..=45);
+    assert!(numbers.clone().all(|turn| context.contains(&format!("INV-{turn:04}"))));
+    assert_eq!(stage.undo(successor).await.unwrap(), 1);
+    assert!(stage.undo(successor).await.is_err(), "what came before is the predecessor's");
+}
