@@ -5,7 +5,7 @@ use dalsegno::{
         Page, campaigns,
         tasks::{self, Cancelled, New, State},
     },
-    queue::{self, admin},
+    queue::admin,
 };
 use tokio::task::JoinSet;
 
