@@ -159,10 +159,7 @@ pub async fn find_job(conn: &mut sqlx::PgConnection, job_id: i64) -> Result<JobD
 }
 
 /// The ended attempts of a job, latest first.
-pub(super) async fn runs_of(
-    executor: impl PgExecutor<'_>,
-    job_id: i64,
-) -> Result<Vec<RunRecord>, Error> {
+pub async fn runs_of(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Vec<RunRecord>, Error> {
     sqlx::query_as!(
         RunRecord,
         "SELECT lease, attempt, outcome, worker_id, started_at, ended_at, error FROM dalsegno.runs
