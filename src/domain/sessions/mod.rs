@@ -29,7 +29,7 @@ pub use self::{
     },
     list::{Filter, Session, find, get, history, list},
     open::ask_rebuild,
-    people::{reset, uncompact},
+    people::{expire, reset, uncompact},
     running::{Entered, Left},
     ttl::Config,
 };

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::{Error, Reason, Session, ask_rebuild, get};
 use crate::domain::{
-    compactions,
+    Failed, compactions,
     feed::{self, Kind},
 };
 
@@ -16,6 +16,25 @@ pub async fn reset(conn: &mut PgConnection, id: Uuid, fresh: bool) -> Result<Ses
     let because = if fresh { Reason::Fresh } else { Reason::Reset };
     ask_rebuild(&mut *conn, id, because).await?;
     get(conn, id).await
+}
+
+/// Has the time that a session is kept end at `at`: a task that comes later finds it expired. A turn that is running is
+/// use, and moves the end on again. Must hit one open session.
+pub async fn expire(
+    conn: &mut PgConnection,
+    id: Uuid,
+    at: DateTime<Utc>,
+) -> Result<Session, Error> {
+    let moved = sqlx::query!(
+        "update dalsegno.sessions set expires_at = least(expires_at, $2) where id = $1 and closed_at is null",
+        id,
+        at,
+    )
+    .execute(&mut *conn)
+    .await
+    .map_err(Failed::to("let a session expire"))?;
+    let session = get(conn, id).await?;
+    if moved.rows_affected() == 1 { Ok(session) } else { Err(Error::Closed(id)) }
 }
 
 /// Goes back to the view before the compaction that is shown.
