@@ -4,6 +4,7 @@ mod agent;
 mod campaign;
 mod config;
 mod database;
+mod demo;
 mod doctor;
 mod exit;
 mod health;
@@ -85,6 +86,10 @@ enum Command {
     /// Lists the agents, or checks their files.
     #[command(subcommand)]
     Agent(agent::AgentCommand),
+    /// Plays a campaign on a simulated model: ten parts, a killed worker, a compaction, an expiry. Needs nothing and leaves nothing.
+    Demo,
+    /// Runs one of the two pools of workers in this process, beside a service or on its database.
+    Worker(worker::Worker),
     /// Brings the schema up to date, or shows how it stands.
     #[command(subcommand)]
     Migrate(migrate::Migrate),
@@ -151,6 +156,8 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Task(command) => block_on(task::run(&command, context)),
         Command::Session(command) => block_on(session::run(&command, context)),
         Command::Serve => block_on(serve::run(context)),
+        Command::Demo => block_on(demo::run(context)),
+        Command::Worker(worker) => block_on(worker::run_named(&worker, context)),
         Command::Migrate(command) => block_on(migrate::run(&command, context)),
         Command::Queue(command) => block_on(queue::run(&command, context)),
         Command::Job(command) => block_on(job::run(&command, context)),

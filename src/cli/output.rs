@@ -20,6 +20,10 @@ impl Output {
         Self { json }
     }
 
+    pub(super) fn is_json(self) -> bool {
+        self.json
+    }
+
     /// Data: `value` as JSON, or else `text`.
     pub(super) fn data(self, value: &impl Serialize, text: impl FnOnce() -> String) {
         let shown = match self.json {

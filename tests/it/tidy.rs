@@ -22,6 +22,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "serve",
             "shutdown",
             "telemetry",
+            "transcript",
             "worker",
         ],
     ),

@@ -1,0 +1,149 @@
+//! The tasks of the demo as the feed has told of them so far.
+
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{display::bar, script::N_PARTS};
+use crate::domain::{feed::Event, tasks::Task};
+
+#[derive(Debug, Default)]
+pub(super) struct Cast {
+    scenes: Vec<Scene>,
+}
+
+/// One task.
+#[derive(Debug)]
+pub(super) struct Scene {
+    pub(super) task_id: Uuid,
+    pub(super) job_id: i64,
+    agent: String,
+    label: String,
+    /// Which part of the series it writes.
+    part: Option<usize>,
+    n_begun: u32,
+    /// Of the answer that is arriving.
+    pub(super) arrived_bytes: u64,
+    pub(super) is_done: bool,
+    pub(super) failed: Option<String>,
+}
+
+impl Cast {
+    pub(super) fn enter(&mut self, task: &Task, label: String, part: Option<usize>) {
+        self.scenes.push(Scene {
+            task_id: task.id,
+            job_id: task.job_id,
+            agent: task.agent.clone(),
+            label,
+            part,
+            n_begun: 0,
+            arrived_bytes: 0,
+            is_done: false,
+            failed: None,
+        });
+    }
+
+    pub(super) fn part(&self, number: usize) -> Option<&Scene> {
+        self.scenes.iter().find(|scene| scene.part == Some(number))
+    }
+
+    pub(super) fn all_done(&self) -> bool {
+        self.scenes.iter().all(|scene| scene.is_done)
+    }
+
+    pub(super) fn parts_done(&self) -> usize {
+        self.scenes.iter().filter(|scene| scene.part.is_some() && scene.is_done).count()
+    }
+
+    /// The first task that came to an end which is no answer.
+    pub(super) fn failed(&self) -> Option<(&str, &str)> {
+        let mut failed = self.scenes.iter();
+        failed.find_map(|scene| Some((scene.label.as_str(), scene.failed.as_deref()?)))
+    }
+
+    /// Takes an event in, and says in a line what happened, if it is worth one.
+    pub(super) fn hear(&mut self, event: &Event) -> Option<String> {
+        let data = &event.data;
+        let scene = self.scenes.iter_mut().find(|scene| Some(scene.task_id) == event.task_id);
+        let Some(scene) = scene else {
+            return without_task(&event.kind, data);
+        };
+        let (agent, label) = (format!("{:<10}", scene.agent), &scene.label);
+        match event.kind.as_str() {
+            "session.opened" => Some(format!("{agent}  begins a conversation")),
+            "session.rebuilt" => Some(format!("{agent}  {}", rebuilt(data))),
+            "turn.started" => {
+                scene.n_begun += 1;
+                scene.arrived_bytes = 0;
+                (scene.n_begun > 1).then(|| {
+                    format!(
+                        "{agent}  {label} is taken up again, as turn {} of the conversation",
+                        data["turn"]
+                    )
+                })
+            }
+            "turn.progress" => {
+                scene.arrived_bytes = data["bytes"].as_u64().unwrap_or_default();
+                None
+            }
+            "turn.done" => {
+                scene.is_done = true;
+                let tokens = (&data["input_tokens"], &data["output_tokens"]);
+                Some(format!("{agent}  {label} is done ({} tokens in, {} out)", tokens.0, tokens.1))
+            }
+            "turn.failed" | "task.failed" | "budget.refused" | "task.cancelled" => {
+                let why = data["error"].as_str().unwrap_or("it was cancelled");
+                if data["again"] != true {
+                    scene.failed = Some(why.to_owned());
+                }
+                Some(format!("{agent}  {label} failed: {why}"))
+            }
+            "turn.snoozed" | "turn.interrupted" => {
+                Some(format!("{agent}  {label} waits: {}", data["because"]))
+            }
+            _ => without_task(&event.kind, data),
+        }
+    }
+
+    /// What goes on at this moment.
+    pub(super) fn status(&self) -> String {
+        let parts =
+            format!("{} {} of {N_PARTS} parts", bar(self.parts_done(), N_PARTS), self.parts_done());
+        let running = self.scenes.iter().filter(|scene| scene.n_begun > 0 && !scene.is_done);
+        let running = running.map(|scene| match scene.arrived_bytes {
+            0 => format!("{} begins", scene.label),
+            bytes => format!("{}: {bytes} bytes", scene.label),
+        });
+        let running: Vec<String> = running.collect();
+        format!("{parts}  {}", running.join(", "))
+    }
+}
+
+fn without_task(kind: &str, data: &Value) -> Option<String> {
+    match kind {
+        "session.compacted" => Some(format!(
+            "{:<10}  older messages are folded into a summary: {} tokens become {} (cause {}, rung {})",
+            "service",
+            data["tokens_before"],
+            data["tokens_after"],
+            word(data, "cause"),
+            word(data, "rung"),
+        )),
+        "session.compaction_refused" => {
+            Some(format!("{:<10}  a summary was not good enough: {}", "service", data["refused"]))
+        }
+        _ => None,
+    }
+}
+
+fn rebuilt(data: &Value) -> String {
+    let summary = if data["inherited_summary"] == true { "the summary and " } else { "" };
+    format!(
+        "goes on in a new session, because the old one is {}; it takes {summary}{} messages along",
+        word(data, "because"),
+        data["inherited_messages"],
+    )
+}
+
+fn word<'a>(data: &'a Value, key: &str) -> &'a str {
+    data[key].as_str().unwrap_or("unknown")
+}

@@ -1,0 +1,141 @@
+//! Everything that the tables say when the play is over. The report is made of this, and of nothing else.
+
+use std::collections::BTreeMap;
+
+use sqlx::{PgConnection, PgPool};
+use uuid::Uuid;
+
+use super::play::{Kill, Played, in_order};
+use crate::{
+    cli::Failure,
+    domain::{
+        Page,
+        compactions::{self, Compaction},
+        manifests::{self, Manifest},
+        messages::{self, Span, Stored},
+        sessions::{self, Session},
+        tasks::{self, Task},
+        turns::{self, Turn},
+        usage::{self, Total},
+    },
+    queue::admin::{self, JobFilter, RunRecord, WorkerView},
+};
+
+/// More than the demo makes of anything.
+const ALL: i64 = 1000;
+
+pub(super) struct Evidence {
+    /// In the order they were asked.
+    pub(super) tasks: Vec<Work>,
+    /// In the order they were opened.
+    pub(super) sessions: Vec<Conversation>,
+    pub(super) ledger: Vec<Total>,
+    pub(super) kill: Kill,
+    /// Ended attempts of the job whose worker was killed, in order.
+    pub(super) runs: Vec<RunRecord>,
+    pub(super) workers: Vec<WorkerView>,
+    /// Jobs that still have a turn to run, and dead letters.
+    pub(super) n_jobs_left: usize,
+    pub(super) expired: Uuid,
+}
+
+pub(super) struct Work {
+    pub(super) task: Task,
+    /// Its attempts in order.
+    pub(super) turns: Vec<Turn>,
+}
+
+pub(super) struct Conversation {
+    pub(super) session: Session,
+    pub(super) messages: Vec<Stored>,
+    pub(super) compactions: Vec<Compaction>,
+    pub(super) manifests: Vec<Manifest>,
+}
+
+impl Evidence {
+    pub(super) async fn read(pool: &PgPool, played: &Played) -> Result<Self, Failure> {
+        let mut conn = pool.acquire().await.map_err(|error| Failure::failed(error.into()))?;
+        let campaign_id = Some(played.campaign.id);
+        let page = Page { after: None, limit: ALL };
+        let filter = tasks::Filter { campaign_id, ..tasks::Filter::default() };
+        let mut work = Vec::new();
+        for task in in_order(tasks::list(&mut *conn, filter, page).await?) {
+            let turns = turns::of_task(&mut *conn, task.id).await?;
+            work.push(Work { task, turns });
+        }
+        let job = work.iter().find(|work| work.task.id == played.kill.task_id);
+        let mut runs = match job {
+            Some(work) => admin::runs_of(&mut *conn, work.task.job_id).await?,
+            None => Vec::new(),
+        };
+        runs.reverse();
+        Ok(Self {
+            tasks: work,
+            sessions: conversations(&mut conn, played.campaign.id).await?,
+            ledger: usage::totals(&mut *conn, played.campaign.id).await?,
+            kill: played.kill.clone(),
+            runs,
+            workers: admin::list_workers(&mut *conn, ALL).await?,
+            n_jobs_left: jobs_left(&mut conn).await?,
+            expired: played.expired,
+        })
+    }
+
+    pub(super) fn of_agent<'a>(&'a self, agent: &'a str) -> impl Iterator<Item = &'a Work> {
+        self.tasks.iter().filter(move |work| work.task.agent == agent)
+    }
+
+    pub(super) fn sessions_of<'a>(
+        &'a self,
+        agent: &'a str,
+    ) -> impl Iterator<Item = &'a Conversation> {
+        self.sessions.iter().filter(move |conversation| conversation.session.agent == agent)
+    }
+
+    pub(super) fn session(&self, id: Uuid) -> Option<&Conversation> {
+        self.sessions.iter().find(|conversation| conversation.session.id == id)
+    }
+
+    /// What an agent's conversation holds over all its sessions, by place: a successor keeps the places of what it inherits.
+    pub(super) fn transcript<'a>(&'a self, agent: &'a str) -> Vec<&'a Stored> {
+        let all = self.sessions_of(agent).flat_map(|conversation| &conversation.messages);
+        let by_place: BTreeMap<i64, &Stored> = all.map(|message| (message.seq, message)).collect();
+        by_place.into_values().collect()
+    }
+
+    pub(super) fn pid_of(&self, worker_id: Option<Uuid>) -> Option<i32> {
+        let worker = self.workers.iter().find(|worker| Some(worker.id) == worker_id);
+        worker.map(|worker| worker.pid)
+    }
+}
+
+async fn conversations(
+    conn: &mut PgConnection,
+    campaign_id: Uuid,
+) -> Result<Vec<Conversation>, Failure> {
+    let filter = sessions::Filter { campaign_id: Some(campaign_id), ..sessions::Filter::default() };
+    let page = Page { after: None, limit: ALL };
+    let mut sessions = sessions::list(&mut *conn, filter, page).await?;
+    sessions.reverse();
+    let mut conversations = Vec::new();
+    for session in sessions {
+        conversations.push(Conversation {
+            messages: messages::list(&mut *conn, session.id, Span::all()).await?,
+            compactions: compactions::list(&mut *conn, session.id).await?,
+            manifests: manifests::list(&mut *conn, session.id, 0, ALL).await?,
+            session,
+        });
+    }
+    Ok(conversations)
+}
+
+/// A summary that was prepared for a turn that never came is no work left.
+async fn jobs_left(conn: &mut PgConnection) -> Result<usize, Failure> {
+    let turns =
+        JobFilter { kind: Some("run_turn".to_owned()), limit: Some(ALL), ..JobFilter::default() };
+    let dead =
+        JobFilter { state: Some("dead".to_owned()), limit: Some(ALL), ..JobFilter::default() };
+    let turns = admin::list_jobs(&mut *conn, &turns).await?;
+    let dead = admin::list_jobs(&mut *conn, &dead).await?;
+    Ok(turns.len() + dead.len())
+}

@@ -1,0 +1,89 @@
+//! `dalsegno demo`: a campaign on the simulated model, with a worker killed, a conversation folded and one expired.
+//!
+//! ```text
+//! stage    a folder, a private Postgres in it, three worker processes      nothing of the user's is touched
+//! play     tasks in, the feed out; kill -9, expiry                         the service does the rest by its own rules
+//! report   evidence from the tables, checks on it, words or JSON
+//! strike   workers, server, folder: on every way out, a signal included
+//! ```
+//!
+//! Nothing that is printed is known beforehand: lines come from the feed, figures and checks from the tables.
+
+mod cast;
+mod checks;
+mod display;
+mod evidence;
+mod folder;
+mod play;
+mod report;
+mod script;
+mod settings;
+mod stage;
+mod troupe;
+mod watch;
+mod words;
+
+use tokio_util::sync::CancellationToken;
+
+use self::{
+    display::Display, evidence::Evidence, folder::Folder, play::Play, report::Report,
+    settings::Settings, stage::Stage,
+};
+use super::{Context, Exit, Failure, signals::under_signals};
+use crate::{clock::SystemClock, shutdown::Shutdown, telemetry};
+
+pub(super) async fn run(context: &Context) -> Result<Exit, Failure> {
+    let folder = Folder::make(&context.environment)?;
+    let settings = Settings::in_folder(folder.path(), context)?;
+    let log = telemetry::Config {
+        // The display says what happens; only what goes wrong comes in between.
+        filter: "warn,sqlx=error".to_owned(),
+        ..settings.config.log.clone()
+    };
+    telemetry::init(&log)?;
+    let shutdown = Shutdown::new();
+    let drain_timeout = settings.config.shutdown.drain_timeout();
+    let shown = Box::pin(show(folder, settings, context, &shutdown.soft));
+    under_signals(&shutdown, drain_timeout, shown).await
+}
+
+async fn show(
+    folder: Folder,
+    settings: Settings,
+    context: &Context,
+    stop: &CancellationToken,
+) -> Result<Exit, Failure> {
+    let mut display = Display::new(context.output.is_json(), &context.environment);
+    display.line("a private Postgres starts in a folder of its own");
+    let mut stage = Stage::open(folder, settings, stop).await?;
+    let played = stop.run_until_cancelled(play(&mut stage, &mut display, context)).await;
+    display.end();
+    let struck = stage.strike().await;
+    let Some(report) = played else {
+        display.line("stopped; the database, the workers and the folder are gone");
+        return Ok(Exit::Interrupted);
+    };
+    let report = report?;
+    struck?;
+    context.output.data(&report, || words::report(&report));
+    match report.ok {
+        true => Ok(Exit::Ok),
+        false => Ok(Exit::Failed),
+    }
+}
+
+async fn play(
+    stage: &mut Stage,
+    display: &mut Display,
+    context: &Context,
+) -> Result<Report, Failure> {
+    display.line(&stage.describe_database());
+    let n_workers = stage.start_workers(context).await?;
+    display.line(&format!(
+        "{n_workers} worker processes; agents answer by a simulation, no model is called"
+    ));
+    let played = Play::begin(stage, display, &SystemClock).await?.perform().await?;
+    let evidence = Evidence::read(stage.pool(), &played).await?;
+    let leases = (stage.settings.config.queue.lease_secs, stage.settings.usual_lease_secs);
+    Ok(Report::of(&evidence, leases, display.elapsed().as_secs_f64()))
+}

@@ -1,0 +1,243 @@
+//! The play itself: what is asked in which order, and the three things that are done to the service meanwhile.
+
+use std::time::Duration;
+
+use anyhow::anyhow;
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::Serialize;
+use tokio::time::{Instant, sleep};
+use uuid::Uuid;
+
+use super::{cast::Cast, display::Display, script, stage::Stage, watch::Watch};
+use crate::{
+    cli::{Exit, Failure},
+    clock::Clock,
+    domain::{
+        agents::Library,
+        amount::Limit,
+        campaigns::{self, Campaign},
+        sessions::{self, Session},
+        tasks::{self, Task},
+        transaction,
+    },
+    queue::admin,
+};
+
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(100);
+/// After so much silence something is wrong.
+const SILENCE_LIMIT: Duration = Duration::from_secs(60);
+
+pub(super) struct Play<'a> {
+    pub(super) stage: &'a mut Stage,
+    pub(super) display: &'a mut Display,
+    clock: &'a dyn Clock,
+    library: Library,
+    campaign: Campaign,
+    watch: Watch,
+    cast: Cast,
+}
+
+/// What the demo did to the service. What came of it is in the tables.
+#[derive(Debug, Clone)]
+pub(super) struct Played {
+    pub(super) campaign: Campaign,
+    pub(super) kill: Kill,
+    /// The session that was made to expire.
+    pub(super) expired: Uuid,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Kill {
+    pub(super) task_id: Uuid,
+    pub(super) worker_id: Uuid,
+    pub(super) pid: i32,
+    pub(super) killed_at: DateTime<Utc>,
+    /// How much of the answer the feed had shown.
+    pub(super) arrived_bytes: u64,
+}
+
+impl<'a> Play<'a> {
+    pub(super) async fn begin(
+        stage: &'a mut Stage,
+        display: &'a mut Display,
+        clock: &'a dyn Clock,
+    ) -> Result<Self, Failure> {
+        let library = Library::open(&stage.settings.config.agents)?;
+        let new = campaigns::New {
+            name: script::CAMPAIGN,
+            brief: script::BRIEF,
+            client_context: Some(script::CLIENT_CONTEXT),
+            limit: Limit::default(),
+        };
+        let mut tx = transaction::begin(stage.pool()).await?;
+        let campaign = campaigns::create(&mut tx, &new, clock.now()).await?;
+        transaction::commit(tx).await?;
+        let watch = Watch::of(campaign.id);
+        Ok(Self { stage, display, clock, library, campaign, watch, cast: Cast::default() })
+    }
+
+    pub(super) async fn perform(mut self) -> Result<Played, Failure> {
+        self.ask("planner", script::PLAN, "the plan".to_owned(), None).await?;
+        self.until(Cast::all_done).await?;
+        self.ask_for_parts(1..=script::LAST_PART_BEFORE_REST).await?;
+        let kill = self.kill_in_the_middle(script::KILLED_PART).await?;
+        let half = script::N_PARTS / 2;
+        self.until(|cast| cast.parts_done() >= half).await?;
+        self.ask_for_review(1..=half).await?;
+        self.until(Cast::all_done).await?;
+        let expired = self.let_expire("copywriter").await?;
+        self.ask_for_parts(script::LAST_PART_BEFORE_REST + 1..=script::N_PARTS).await?;
+        self.until(Cast::all_done).await?;
+        self.ask_for_review(half + 1..=script::N_PARTS).await?;
+        self.until(Cast::all_done).await?;
+        self.display.end();
+        Ok(Played { campaign: self.campaign, kill, expired })
+    }
+
+    async fn ask_for_parts(
+        &mut self,
+        numbers: std::ops::RangeInclusive<usize>,
+    ) -> Result<(), Failure> {
+        self.display.line(&format!(
+            "{:<10}  parts {} to {} go on the queue, in one lane",
+            "demo",
+            numbers.start(),
+            numbers.end()
+        ));
+        for number in numbers {
+            let label = format!("part {number}");
+            self.ask("copywriter", &script::part(number), label, Some(number)).await?;
+        }
+        Ok(())
+    }
+
+    async fn ask_for_review(
+        &mut self,
+        numbers: std::ops::RangeInclusive<usize>,
+    ) -> Result<(), Failure> {
+        let mut drafts = Vec::new();
+        for scene in numbers.clone().filter_map(|number| self.cast.part(number)) {
+            let task = tasks::get(self.stage.pool(), scene.task_id).await?;
+            drafts.push(task.result.unwrap_or_default());
+        }
+        let label = format!("the review of parts {} to {}", numbers.start(), numbers.end());
+        self.ask("reviewer", &script::review(numbers, &drafts), label, None).await
+    }
+
+    async fn ask(
+        &mut self,
+        agent: &str,
+        prompt: &str,
+        label: String,
+        part: Option<usize>,
+    ) -> Result<(), Failure> {
+        let catalogue = self.library.current();
+        let new = tasks::New {
+            campaign_id: self.campaign.id,
+            agent: catalogue.agent(agent).map_err(|error| Failure::failed(error.into()))?,
+            instance: "main",
+            prompt,
+            session_mode: None,
+            budget: Limit::default(),
+            idempotency_key: None,
+            priority: None,
+            run_at: None,
+        };
+        let mut tx = transaction::begin(self.stage.pool()).await?;
+        let config = &self.stage.settings.config.tasks;
+        let added = tasks::add(&mut tx, config, &new, self.clock.now()).await?;
+        transaction::commit(tx).await?;
+        self.cast.enter(&added.task, label, part);
+        Ok(())
+    }
+
+    /// Waits until some of a part's answer is in the feed, and kills whoever is writing it.
+    async fn kill_in_the_middle(&mut self, number: usize) -> Result<Kill, Failure> {
+        let begun = |cast: &Cast| {
+            cast.part(number).is_some_and(|part| part.arrived_bytes > 0 || part.is_done)
+        };
+        self.until(begun).await?;
+        let scene = self.cast.part(number).filter(|part| !part.is_done);
+        let scene = scene.ok_or_else(|| too_late(number))?;
+        let (task_id, job_id, arrived_bytes) = (scene.task_id, scene.job_id, scene.arrived_bytes);
+        let holder = admin::holder(self.stage.pool(), job_id).await?;
+        let holder = holder.ok_or_else(|| too_late(number))?;
+        let killed_at = self.clock.now();
+        self.stage.troupe.kill(holder.pid).await?;
+        self.display.line(&format!(
+            "{:<10}  kill -9 {}: that worker was in the middle of part {number}, {arrived_bytes} bytes of it had arrived",
+            "demo", holder.pid
+        ));
+        Ok(Kill { task_id, worker_id: holder.id, pid: holder.pid, killed_at, arrived_bytes })
+    }
+
+    /// Days pass in no time: the end of the session's life is moved to a minute ago.
+    async fn let_expire(&mut self, agent: &str) -> Result<Uuid, Failure> {
+        let open = self.open_session(agent).await?;
+        let now = self.clock.now();
+        let mut tx = transaction::begin(self.stage.pool()).await?;
+        sessions::expire(&mut tx, open.id, now - TimeDelta::minutes(1)).await?;
+        transaction::commit(tx).await?;
+        // Rounded: its end was set a moment before its last use.
+        let days = (open.expires_at - open.used_at + TimeDelta::hours(12)).num_days();
+        self.display.line(&format!(
+            "{:<10}  the {agent} rests for long: its session would expire in {days} days, the demo moves that to a minute ago",
+            "demo"
+        ));
+        Ok(open.id)
+    }
+
+    async fn open_session(&self, agent: &str) -> Result<Session, Failure> {
+        let filter = sessions::Filter {
+            campaign_id: Some(self.campaign.id),
+            agent: Some(agent),
+            open_only: true,
+        };
+        let open =
+            sessions::list(self.stage.pool(), filter, crate::domain::Page::default()).await?;
+        let open = open.into_iter().next();
+        open.ok_or_else(|| Failure::failed(anyhow!("the {agent} has no open session")))
+    }
+
+    /// Follows the feed until it has told of what is waited for.
+    async fn until(&mut self, reached: impl Fn(&Cast) -> bool) -> Result<(), Failure> {
+        let mut last_news = Instant::now();
+        loop {
+            for event in self.watch.look(self.stage.pool()).await? {
+                last_news = Instant::now();
+                if let Some(line) = self.cast.hear(&event) {
+                    self.display.line(&line);
+                }
+            }
+            self.display.status(&self.cast.status());
+            if let Some((label, why)) = self.cast.failed() {
+                return Err(Failure::failed(anyhow!("{label} failed: {why}")));
+            }
+            if reached(&self.cast) {
+                return Ok(());
+            }
+            self.stage.troupe.check()?;
+            if last_news.elapsed() > SILENCE_LIMIT {
+                let words = self.stage.troupe.last_words();
+                let secs = SILENCE_LIMIT.as_secs();
+                let error =
+                    anyhow!("nothing has happened for {secs} s; the workers said last:\n{words}");
+                return Err(Failure::new(Exit::TimedOut, error));
+            }
+            sleep(PAUSE).await;
+        }
+    }
+}
+
+/// The tasks of a campaign in the order in which they were asked.
+pub(super) fn in_order(mut tasks: Vec<Task>) -> Vec<Task> {
+    tasks.sort_by_key(|task| task.id);
+    tasks
+}
+
+fn too_late(number: usize) -> Failure {
+    let error =
+        anyhow!("part {number} was done before its worker could be killed; run the demo once more");
+    Failure::new(Exit::Unavailable, error)
+}

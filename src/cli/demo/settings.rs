@@ -1,0 +1,65 @@
+//! How the demo and its workers are configured: by what comes with the binary, never by what the user has set up.
+
+use std::path::Path;
+
+use crate::{
+    cli::{Context, Failure},
+    config::{Config, Environment, Flags},
+    db::embedded,
+};
+
+/// What differs from the defaults. Short leases, so that nobody waits half a minute for the rescue; a small window, so that
+/// ten parts are more than it holds; an answer that takes long enough to be interrupted.
+const SETTINGS: [(&str, &str); 18] = [
+    ("agents.provider", "sim"),
+    ("agents.model", "sim-1"),
+    ("database.max_connections", "10"),
+    ("log.filter", "info,sqlx=error"),
+    ("log.format", "json"),
+    ("queue.cancel_grace_secs", "1"),
+    ("queue.heartbeat_secs", "1"),
+    ("queue.lease_margin_secs", "1"),
+    ("queue.lease_secs", "3"),
+    ("queue.poll_busy_ms", "100"),
+    ("queue.poll_idle_ms", "500"),
+    ("shutdown.drain_timeout_secs", "0"),
+    ("shutdown.stop_timeout_secs", "5"),
+    ("sim.chunk_delay_ms", "15"),
+    ("sim.directives", "true"),
+    ("sim.latency_ms", "150"),
+    ("sim.window_tokens", "4096"),
+    ("worker.turns_slots", "4"),
+];
+
+/// The whole configuration, and the same as flags for the workers.
+pub(super) struct Settings {
+    pub(super) config: Config,
+    pub(super) flags: Vec<(String, String)>,
+    /// Of an installation that nobody has configured.
+    pub(super) usual_lease_secs: u32,
+}
+
+impl Settings {
+    /// The user's own configuration says only where the binaries of Postgres are, and who runs them.
+    pub(super) fn in_folder(folder: &Path, context: &Context) -> Result<Self, Failure> {
+        let user = context.load()?;
+        let path = |name: &str| folder.join(name).display().to_string();
+        let mut flags: Vec<(String, String)> =
+            SETTINGS.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        flags.push(("service.data_dir".to_owned(), folder.display().to_string()));
+        // Folders that do not exist mean the agents and skills that are built in.
+        flags.push(("agents.folder".to_owned(), path("agents")));
+        flags.push(("agents.skills_folder".to_owned(), path("skills")));
+        let nothing = Environment::default();
+        let mut config = Config::load(&nothing, &Flags { file: None, set: flags.clone() })?;
+        config.database.embedded = embedded::Config {
+            data_dir: folder.to_owned(),
+            // Elsewhere it would stay behind.
+            fallback_dir: folder.join("fallback"),
+            purpose: embedded::Purpose::Throwaway,
+            ..user.database.embedded
+        };
+        let usual_lease_secs = Config::load(&nothing, &Flags::default())?.queue.lease_secs;
+        Ok(Self { config, flags, usual_lease_secs })
+    }
+}

@@ -1,0 +1,147 @@
+//! The worker processes of the demo: this same binary, started again.
+//!
+//! Each is in a process group of its own, so that a Ctrl-C at the terminal reaches the demo alone and it decides in which
+//! order things end. Each holds a pipe of which the demo has the other end: whatever way the demo goes, they go too.
+
+use std::{
+    fs::File,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+
+use anyhow::{Context as _, anyhow};
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::{
+    process::{Child, Command},
+    time::timeout,
+};
+
+use super::settings::Settings;
+use crate::cli::{Context, Failure};
+
+/// Two for turns, so that one is left when the other is killed.
+const POOLS: [&str; 3] = ["turns", "turns", "upkeep"];
+
+/// From SIGTERM to SIGKILL.
+const STOP_LIMIT: Duration = Duration::from_secs(8);
+const LAST_LOG_LINES: usize = 5;
+
+#[derive(Default)]
+pub(super) struct Troupe {
+    workers: Vec<Worker>,
+}
+
+struct Worker {
+    pid: u32,
+    log: PathBuf,
+    killed: bool,
+    /// Its standard input is the pipe.
+    child: Child,
+}
+
+impl Troupe {
+    pub(super) fn start(
+        settings: &Settings,
+        folder: &Path,
+        context: &Context,
+    ) -> Result<Self, Failure> {
+        let mut troupe = Self::default();
+        for (at, pool) in POOLS.into_iter().enumerate() {
+            let log = folder.join(format!("worker-{at}.log"));
+            let started = Worker::start(pool, settings, log, context);
+            let started = started.with_context(|| format!("the worker for {pool} does not start"));
+            troupe.workers.push(started.map_err(Failure::failed)?);
+        }
+        Ok(troupe)
+    }
+
+    pub(super) fn n_workers(&self) -> usize {
+        self.workers.len()
+    }
+
+    /// Ends the worker as the kernel ends one that is out of memory: it cannot say a word any more.
+    pub(super) async fn kill(&mut self, pid: i32) -> Result<(), Failure> {
+        let ours = self.workers.iter_mut().find(|worker| i64::from(worker.pid) == i64::from(pid));
+        let worker = ours.ok_or_else(|| {
+            Failure::failed(anyhow!("process {pid} has the turn and is not a worker of the demo"))
+        })?;
+        worker.killed = true;
+        let killed = worker.child.kill().await;
+        killed.context("the worker cannot be killed").map_err(Failure::failed)
+    }
+
+    /// A worker that nobody has killed goes on until the end, or something is wrong.
+    pub(super) fn check(&mut self) -> Result<(), Failure> {
+        for worker in self.workers.iter_mut().filter(|worker| !worker.killed) {
+            if let Ok(Some(status)) = worker.child.try_wait() {
+                let (pid, log) = (worker.pid, last_lines(&worker.log));
+                return Err(Failure::failed(anyhow!("worker {pid} has ended ({status}):\n{log}")));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) async fn stop(&mut self) {
+        for worker in &self.workers {
+            worker.terminate();
+        }
+        for worker in &mut self.workers {
+            if timeout(STOP_LIMIT, worker.child.wait()).await.is_err() {
+                // It is dropped next, which says the same once more.
+                let _ = worker.child.kill().await;
+            }
+        }
+        self.workers.clear();
+    }
+
+    /// What the workers said last.
+    pub(super) fn last_words(&self) -> String {
+        let words = self.workers.iter().map(|worker| last_lines(&worker.log));
+        words.collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl Worker {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place where the demo starts its workers"
+    )]
+    fn start(
+        pool: &str,
+        settings: &Settings,
+        log: PathBuf,
+        context: &Context,
+    ) -> anyhow::Result<Self> {
+        let mut command = Command::new(std::env::current_exe()?);
+        // Nothing else: a DATABASE_URL of the user would lead the workers to the user's own tables.
+        command.env_clear();
+        for name in ["PATH", "HOME"] {
+            command.envs(context.environment.get_os(name).map(|value| (name, value)));
+        }
+        command.args(["worker", pool, "--stop-with-stdin"]);
+        for (key, value) in &settings.flags {
+            command.args(["--set".to_owned(), format!("{key}={value}")]);
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(File::create(&log)?);
+        let child = command.process_group(0).kill_on_drop(true).spawn()?;
+        let pid = child.id().unwrap_or_default();
+        Ok(Self { pid, log, killed: false, child })
+    }
+
+    fn terminate(&self) {
+        // `id` is gone once the process has been waited for: its number may be somebody else's by then.
+        let pid = self.child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
+        if let Some(pid) = pid
+            && let Err(error) = kill_process(pid, Signal::TERM)
+        {
+            tracing::warn!(%error, "a worker of the demo cannot be stopped");
+        }
+    }
+}
+
+fn last_lines(log: &Path) -> String {
+    let text = std::fs::read_to_string(log).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(LAST_LOG_LINES)..].join("\n")
+}

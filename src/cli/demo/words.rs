@@ -1,0 +1,124 @@
+//! The report for people.
+
+use super::report::{Agent, Expiry, Fold, Report, Rescue};
+use crate::cli::output::table;
+
+const LINE_MAX_CHARS: usize = 96;
+
+pub(super) fn report(report: &Report) -> String {
+    let mut sections = vec![agents(&report.agents), rescue(&report.kill)];
+    sections.extend(report.compactions.iter().map(fold));
+    sections.extend(report.expiry.as_ref().map(expiry));
+    sections.push(checks(report));
+    sections.push(end(report));
+    format!("\n{}", sections.join("\n"))
+}
+
+fn agents(agents: &[Agent]) -> String {
+    let rows = agents.iter().map(|agent| {
+        let turns = match agent.interrupted_turns {
+            0 => agent.turns.to_string(),
+            n => format!("{} ({n} interrupted)", agent.turns),
+        };
+        [
+            format!("  {}", agent.name),
+            agent.tasks.to_string(),
+            turns,
+            agent.sessions.to_string(),
+            agent.input_tokens.to_string(),
+            agent.output_tokens.to_string(),
+            agent.summary_tokens.to_string(),
+        ]
+    });
+    table(&["  AGENT", "TASKS", "TURNS", "SESSIONS", "TOKENS IN", "OUT", "FOR SUMMARIES"], rows)
+}
+
+fn rescue(kill: &Rescue) -> String {
+    let number = |n: Option<i32>| n.map_or("none".to_owned(), |n| n.to_string());
+    let after = kill.continued_after_secs.map_or("never".to_owned(), |secs| format!("{secs:.1} s"));
+    paragraph(&format!(
+        "The kill. Worker {} was killed with SIGKILL while it wrote part {}, of which {} bytes had arrived. Its turn {} \
+         was ended as interrupted ({}), and worker {} wrote the part in turn {}, {after} after the kill. A lease lasts {} s \
+         here and {} s by default; a rescue takes that much longer then.",
+        kill.killed_pid,
+        kill.part,
+        kill.arrived_bytes,
+        number(kill.interrupted_turn),
+        kill.interrupted_because.as_deref().unwrap_or("nobody knows why"),
+        number(kill.continued_by_pid),
+        number(kill.continued_in_turn),
+        kill.lease_secs,
+        kill.usual_lease_secs,
+    ))
+}
+
+fn fold(fold: &Fold) -> String {
+    paragraph(&format!(
+        "Compaction {}. The {}'s conversation outgrew its window: a summary stands in for its first {} messages, and {} \
+         tokens became {}. It has {} of {} planted identifiers and {} of {} pins word for word. Summaries refused before \
+         it: {}.",
+        fold.generation,
+        fold.agent,
+        fold.folded_messages,
+        fold.tokens_before,
+        fold.tokens_after,
+        fold.identifiers_kept,
+        fold.identifiers,
+        fold.pins_kept,
+        fold.pins,
+        fold.refused,
+    ))
+}
+
+fn expiry(expiry: &Expiry) -> String {
+    let summary = if expiry.inherited_summary { "the summary and " } else { "" };
+    let notice = if expiry.notice_sent { "was" } else { "was NOT" };
+    paragraph(&format!(
+        "The expiry. Session {} was closed as {}. Its successor {} took {summary}{} messages along, and its first call \
+         {notice} told that the conversation is restored and older messages may be missing.",
+        expiry.closed_session_id,
+        expiry.closed_because.as_deref().unwrap_or("nothing"),
+        expiry.successor_id,
+        expiry.inherited_messages,
+    ))
+}
+
+fn checks(report: &Report) -> String {
+    let lines = report.checks.iter().map(|check| {
+        let mark = if check.holds { "✓" } else { "✗" };
+        format!("  {mark} {} ({})\n", check.what, check.figures)
+    });
+    lines.collect()
+}
+
+fn end(report: &Report) -> String {
+    let verdict = match report.ok {
+        true => format!("All of it holds, after {:.0} s.", report.took_secs),
+        false => "NOT all of it holds: please report the lines above.".to_owned(),
+    };
+    let honest = paragraph(&format!(
+        "{verdict} The texts were written by a simulation: no model was called and nothing was charged. The database, the \
+         workers and the folder of this demo are gone."
+    ));
+    format!(
+        "{honest}\n  next  dalsegno serve            starts the service\n        dalsegno task add         gives an agent \
+         something to do\n        dalsegno config template  says how to name a real model: agents.provider\n"
+    )
+}
+
+/// Breaks lines between words.
+fn paragraph(text: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let is_full =
+            |line: &String| line.chars().count() + 1 + word.chars().count() > LINE_MAX_CHARS;
+        if lines.last().is_none_or(is_full) {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            line.push_str(if line.is_empty() { "  " } else { " " });
+            line.push_str(word);
+        }
+    }
+    lines.join("\n") + "\n"
+}
