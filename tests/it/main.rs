@@ -14,6 +14,7 @@ mod compaction;
 mod config;
 mod context;
 mod conversations;
+mod demo;
 mod doctor;
 mod embedded;
 mod health;

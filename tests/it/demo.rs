@@ -1,0 +1,148 @@
+//! `dalsegno demo` from end to end: its own server, its own workers, a real kill; and nothing of it left behind.
+
+use std::{path::Path, process::Stdio, time::Duration};
+
+use rustix::process::Signal;
+use serde_json::Value;
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    process::{Child, Command},
+    time::timeout,
+};
+
+use crate::{
+    app::{SOON, eventually},
+    cluster::scratch_folder,
+    embedded::support::send,
+    service::{dalsegno, servers_below},
+};
+
+/// It takes half a minute on a quiet machine, most of it spent by the simulation.
+const PLAYS: Duration = Duration::from_secs(150);
+
+/// Its folder is made in `folder`; a database that the user has is named and must not be asked.
+fn demo(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = dalsegno(folder);
+    command.arg("demo").args(arguments);
+    command.env("TMPDIR", folder).env("DATABASE_URL", "postgres://nobody@127.0.0.1:1/users_own");
+    command.kill_on_drop(true);
+    command
+}
+
+/// Processes whose command line names the folder: workers of a demo in it, and its server.
+fn processes_of(folder: &Path) -> Vec<u32> {
+    let folder = folder.canonicalize().unwrap().display().to_string();
+    let pids = std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    let names_it = |pid: &u32| {
+        let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&command).contains(&folder)
+    };
+    pids.filter(names_it).collect()
+}
+
+fn left_in(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// Reads lines of the display until one holds `words`.
+async fn until_shown(child: &mut Child, words: &str) {
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let read = async {
+        while let Some(line) = lines.next_line().await.unwrap() {
+            if line.contains(words) {
+                return;
+            }
+        }
+        panic!("the demo ended before it said {words:?}");
+    };
+    timeout(PLAYS, read).await.unwrap();
+    // Whatever it still has to say finds a reader.
+    tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+}
+
+#[tokio::test]
+async fn the_demo_plays_a_campaign_through_a_kill_a_compaction_and_an_expiry() {
+    let folder = scratch_folder();
+    let played = timeout(PLAYS, demo(folder.path(), &["--json"]).output()).await.unwrap().unwrap();
+    let (stdout, stderr) =
+        (String::from_utf8(played.stdout).unwrap(), String::from_utf8(played.stderr).unwrap());
+    assert_eq!(played.status.code(), Some(0), "{stdout}\n{stderr}");
+    let report: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((&report["simulated"], &report["ok"]), (&true.into(), &true.into()));
+    let checks = report["checks"].as_array().unwrap();
+    assert!(checks.len() >= 10 && checks.iter().all(|check| check["holds"] == true), "{stdout}");
+
+    let parts = report["parts"].as_array().unwrap();
+    let turns: Vec<i64> = parts.iter().map(|part| part["turn"].as_i64().unwrap()).collect();
+    assert!(turns.len() == 10 && turns.is_sorted_by(|a, b| a < b), "{turns:?}");
+    for (at, part) in parts.iter().enumerate() {
+        let headline = format!("Part {} of 10", at + 1);
+        assert!(part["result"].as_str().unwrap().contains(&headline), "{part}");
+    }
+
+    let kill = &report["kill"];
+    assert!(kill["interrupted_turn"].is_i64() && kill["continued_by_pid"].is_i64(), "{kill}");
+    assert_ne!(kill["continued_by_pid"], kill["killed_pid"]);
+    let part = usize::try_from(kill["part"].as_u64().unwrap()).unwrap();
+    assert!(parts[part - 1]["attempts"].as_u64().unwrap() >= 2, "{kill}");
+
+    let compactions = report["compactions"].as_array().unwrap();
+    assert!(!compactions.is_empty());
+    for compaction in compactions {
+        let tokens = |key: &str| compaction[key].as_i64().unwrap();
+        assert!(tokens("tokens_after") < tokens("tokens_before"), "{compaction}");
+        assert_eq!(compaction["identifiers_kept"], compaction["identifiers"]);
+    }
+
+    let expiry = &report["expiry"];
+    assert_eq!(
+        (&expiry["closed_because"], &expiry["notice_sent"]),
+        (&"expired".into(), &true.into())
+    );
+    let before: Vec<_> = parts.iter().map(|part| &part["session_id"]).collect();
+    assert_eq!(before[0], &expiry["closed_session_id"]);
+    assert_eq!(before[9], &expiry["successor_id"]);
+
+    assert_eq!(processes_of(folder.path()), Vec::<u32>::new());
+    assert_eq!(left_in(folder.path()), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn ctrl_c_in_the_middle_of_the_demo_leaves_nothing() {
+    let folder = scratch_folder();
+    let mut demo = demo(folder.path(), &[]);
+    let mut demo = demo.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    until_shown(&mut demo, "part 1 is done").await;
+    assert_eq!(servers_below(folder.path()).len(), 1);
+    // The server and three workers.
+    assert!(processes_of(folder.path()).len() >= 4, "{:?}", processes_of(folder.path()));
+    send(demo.id().unwrap(), Signal::INT);
+    let ended = timeout(SOON, demo.wait()).await.unwrap().unwrap();
+    assert_eq!(ended.code(), Some(130));
+    assert_eq!(processes_of(folder.path()), Vec::<u32>::new());
+    assert_eq!(left_in(folder.path()), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn workers_do_not_outlive_a_demo_that_is_killed() {
+    let folder = scratch_folder();
+    let mut demo = demo(folder.path(), &[]);
+    let mut demo = demo.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    until_shown(&mut demo, "the plan is done").await;
+    send(demo.id().unwrap(), Signal::KILL);
+    demo.wait().await.unwrap();
+    let servers = servers_below(folder.path());
+    eventually("the workers are gone", async || {
+        processes_of(folder.path()).iter().all(|pid| servers.contains(pid)).then_some(())
+    })
+    .await;
+    // Nobody is left to tell the server; a service would take it over at its next start.
+    servers.into_iter().for_each(|pid| send(pid, Signal::QUIT));
+    eventually("the server is gone", async || {
+        servers_below(folder.path()).is_empty().then_some(())
+    })
+    .await;
+}
