@@ -23,6 +23,10 @@ chaos:
 bench *scenarios:
     cargo bench --bench queue -- {{scenarios}}
 
+# The figures of turns and sessions.
+bench-turns *scenarios:
+    cargo bench --bench turns -- {{scenarios}}
+
 # Formatting and lints, as CI wants them.
 lint:
     cargo fmt --check

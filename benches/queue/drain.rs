@@ -6,7 +6,7 @@ use dalsegno::queue::Options;
 use serde_json::{Value, json};
 
 use crate::{
-    cpu,
+    common::{cpu, wal_bytes},
     ground::{Ground, Noop, OwnCommit},
 };
 
@@ -15,9 +15,9 @@ pub async fn plain(ground: Ground) -> anyhow::Result<Value> {
     let n_jobs = 60_000;
     ground.fill((0..n_jobs).map(|n| (Noop { n }, Options::default()))).await?;
     ground.analyze().await?;
-    let (wal, versions) = (ground.wal_bytes().await?, ground.row_versions().await?);
+    let (wal, versions) = (wal_bytes(&ground.pool).await?, ground.row_versions().await?);
     let rate = drain(&ground, 500, n_jobs as usize).await?;
-    let wal = ground.wal_bytes().await? - wal;
+    let wal = wal_bytes(&ground.pool).await? - wal;
     let versions = ground.row_versions().await? - versions;
     Ok(json!({
         "scenario": "plain_drain", "jobs": n_jobs, "slots": 500, "jobs_per_s": rate.jobs_per_s.round(), "worker_cpu_us_per_job": rate.worker_micros, "server_cpu_us_per_job": rate.server_micros,

@@ -16,14 +16,13 @@ use dalsegno::queue::{
 };
 use dalsegno::shutdown::Shutdown;
 use serde::{Deserialize, Serialize};
-use sqlx::{
-    Connection as _, Executor, PgConnection, PgPool,
-    postgres::{PgConnectOptions, PgPoolOptions},
-};
+use sqlx::{Executor, PgPool, postgres::PgPoolOptions};
 use tokio::{
     sync::{Notify, mpsc},
     task::JoinHandle,
 };
+
+use crate::common::{Database, Server};
 
 /// A job that does nothing.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -49,8 +48,7 @@ impl Job for OwnCommit {
 #[derive(Clone)]
 pub struct Ground {
     pub pool: PgPool,
-    name: String,
-    server: PgConnectOptions,
+    database: Database,
 }
 
 /// A worker in this process that counts what it ran.
@@ -70,9 +68,8 @@ pub struct Tally {
 
 impl Ground {
     /// A database of its own on the server, with the schema and two tables of the bench.
-    pub async fn new(server: &PgConnectOptions) -> anyhow::Result<Self> {
-        let name = format!("dalsegno_bench_{}", uuid::Uuid::new_v4().simple());
-        run_on(server, format!("create database {name}")).await?;
+    pub async fn new(server: &Server) -> anyhow::Result<Self> {
+        let database = Database::create(server).await?;
         let pool = PgPoolOptions::new()
             .max_connections(80)
             .test_before_acquire(false)
@@ -82,7 +79,7 @@ impl Ground {
                     Ok(())
                 })
             })
-            .connect_with(server.clone().database(&name))
+            .connect_with(database.options.clone())
             .await
             .context("connecting to the bench's database")?;
         db::migrate(&pool).await?;
@@ -92,13 +89,13 @@ impl Ground {
         ] {
             sqlx::query(table).execute(&pool).await?;
         }
-        Ok(Self { pool, name, server: server.clone() })
+        Ok(Self { pool, database })
     }
 
     /// Drops the database.
     pub async fn remove(self) -> anyhow::Result<()> {
         self.pool.close().await;
-        run_on(&self.server, format!("drop database {} with (force)", self.name)).await
+        self.database.remove().await
     }
 
     /// Empties the queue and lets the server come to rest.
@@ -163,12 +160,6 @@ impl Ground {
         Ok(sqlx::query_scalar("SELECT count(*) FROM dalsegno.jobs").fetch_one(&self.pool).await?)
     }
 
-    pub async fn wal_bytes(&self) -> anyhow::Result<i64> {
-        Ok(sqlx::query_scalar("SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint")
-            .fetch_one(&self.pool)
-            .await?)
-    }
-
     /// Row versions written so far in the tables of the queue.
     pub async fn row_versions(&self) -> anyhow::Result<i64> {
         sqlx::query("SELECT pg_stat_force_next_flush()").execute(&self.pool).await?;
@@ -231,10 +222,3 @@ async fn own_commit(job: OwnCommit, run: Run, tally: Arc<Tally>) -> HandlerResul
 
 /// A job that reports the moment it ran.
 pub const MARK: u64 = 1 << 62;
-
-async fn run_on(server: &PgConnectOptions, sql: String) -> anyhow::Result<()> {
-    let mut connection = PgConnection::connect_with(server).await?;
-    connection.execute(sqlx::AssertSqlSafe(sql)).await?;
-    connection.close().await?;
-    Ok(())
-}

@@ -6,51 +6,30 @@
 //! cargo bench --bench queue -- plain_drain pick_up       some scenarios only
 //! ```
 
-#![expect(
-    clippy::print_stdout,
-    clippy::disallowed_methods,
-    reason = "prints its figures, and is told its server by the environment"
-)]
+#![expect(clippy::print_stdout, reason = "prints its figures")]
 
-mod cpu;
+#[path = "../common/mod.rs"]
+mod common;
 mod drain;
 mod enqueue;
 mod ground;
 mod idle;
 
-use dalsegno::db::embedded::{self, Embedded};
-use sqlx::postgres::PgConnectOptions;
-
+use common::{Server, is_wanted};
 use ground::Ground;
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let chosen: Vec<String> =
-        std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
-    let folder = tempfile::tempdir()?;
-    let (server, embedded) = server(folder.path()).await?;
+    let server = Server::start().await?;
     let ground = Ground::new(&server).await?;
     for (name, scenario) in scenarios() {
-        if chosen.is_empty() || chosen.iter().any(|wanted| wanted == name) {
+        if is_wanted(name) {
             ground.empty().await?;
             println!("{}", scenario(ground.clone()).await?);
         }
     }
     ground.remove().await?;
-    if let Some(embedded) = embedded {
-        embedded.stop().await?;
-    }
-    Ok(())
-}
-
-/// The server of `DATABASE_URL`, or a private one that syncs to disk like that of a first run.
-async fn server(folder: &std::path::Path) -> anyhow::Result<(PgConnectOptions, Option<Embedded>)> {
-    if let Ok(url) = std::env::var("DATABASE_URL") {
-        return Ok((url.parse()?, None));
-    }
-    let config = embedded::Config { data_dir: folder.join("data"), ..embedded::Config::default() };
-    let embedded = embedded::start(&config).await?;
-    Ok((embedded.connect_options(), Some(embedded)))
+    server.stop().await
 }
 
 type Scenario =

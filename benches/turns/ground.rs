@@ -1,0 +1,224 @@
+//! A database with campaigns, an agent, and the worker of the service on it.
+
+use std::{
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::Context as _;
+use dalsegno::{
+    clock::{Clock as _, SystemClock},
+    config::{Config, Environment, Flags},
+    db,
+    domain::{agents::Library, amount::Limit, campaigns, tasks},
+    jobs::Services,
+    shutdown::Shutdown,
+    worker::{self, Pool},
+};
+use sqlx::{ConnectOptions as _, PgPool};
+use tempfile::TempDir;
+use uuid::Uuid;
+
+use crate::{
+    common::{Database, Server, cpu, wal_bytes},
+    stopwatch::Stopwatch,
+    words,
+};
+
+/// Room for the longest conversation, no delay, answers as long as the prompts.
+const SETTINGS: &str = "
+[worker]
+turns_slots = 64
+[sim]
+window_tokens = 100000000
+latency_ms = 0
+chunk_delay_ms = 0
+chunk_chars = 100000
+faults = [\"words 290\"]
+[log]
+filter = \"warn\"
+";
+
+const AGENT: &str = "---\nname: writer\ndescription: Writes\n---\nYou write.\n";
+
+/// The peers' figures are of turns with twice this.
+const PROMPT_BYTES: usize = 2048;
+
+pub struct Ground {
+    pub pool: PgPool,
+    pub stopwatch: Arc<Stopwatch>,
+    pub config: Config,
+    pub settings: PathBuf,
+    pub url: String,
+    library: Library,
+    opened: db::Database,
+    database: Database,
+    _folder: TempDir,
+}
+
+/// What it took to have some tasks done.
+pub struct Ran {
+    pub took: Duration,
+    pub n_claims: usize,
+    pub wal_bytes: i64,
+    /// Of each task, if they ran one by one.
+    pub millis: Vec<f64>,
+    /// Processor time.
+    pub worker_micros: u64,
+    pub server_micros: Option<u64>,
+}
+
+/// Whom a task is for.
+#[derive(Clone)]
+pub struct Conversation {
+    pub campaign_id: Uuid,
+    pub instance: String,
+}
+
+impl Ground {
+    pub async fn new(server: &Server, stopwatch: Arc<Stopwatch>) -> anyhow::Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let agents = folder.path().join("agents");
+        let skills = folder.path().join("skills");
+        std::fs::create_dir(&agents)?;
+        std::fs::create_dir(&skills)?;
+        std::fs::write(agents.join("writer.md"), AGENT)?;
+        let database = Database::create(server).await?;
+        let url = database.options.to_url_lossy().to_string();
+        let settings = folder.path().join("settings.toml");
+        let folders = format!("[agents]\nfolder = {agents:?}\nskills_folder = {skills:?}\n");
+        std::fs::write(&settings, format!("{SETTINGS}{folders}[database]\nurl = {url:?}\n"))?;
+        let flags = Flags { file: Some(settings.clone()), set: Vec::new() };
+        let config =
+            Config::load(&Environment::default(), &flags).context("the bench's settings")?;
+        let stop = Shutdown::new().soft;
+        let opened = db::Database::open(&config.database, db::Use::Join, &stop).await?;
+        db::migrate(&opened.pool).await?;
+        Ok(Self {
+            pool: opened.pool.clone(),
+            stopwatch,
+            library: Library::open(&config.agents)?,
+            config,
+            settings,
+            url,
+            opened,
+            database,
+            _folder: folder,
+        })
+    }
+
+    pub async fn remove(self) -> anyhow::Result<()> {
+        self.opened.close().await?;
+        self.database.remove().await
+    }
+
+    /// `n` conversations, spread evenly over `n_campaigns`.
+    pub async fn conversations(
+        &self,
+        n: usize,
+        n_campaigns: usize,
+    ) -> anyhow::Result<Vec<Conversation>> {
+        let mut conn = self.pool.acquire().await?;
+        let mut campaigns = Vec::with_capacity(n_campaigns);
+        for _ in 0..n_campaigns {
+            let new = campaigns::New {
+                name: "Harbour",
+                brief: "Ten parts about a harbour.",
+                client_context: Some("Short sentences."),
+                limit: Limit::default(),
+            };
+            campaigns.push(campaigns::create(&mut conn, &new, SystemClock.now()).await?.id);
+        }
+        let conversation = |index: usize| Conversation {
+            campaign_id: campaigns[index % n_campaigns],
+            instance: format!("copy-{index}"),
+        };
+        Ok((0..n).map(conversation).collect())
+    }
+
+    /// Adds `n_each` tasks to each conversation, then has them done.
+    pub async fn run(&self, conversations: &[Conversation], n_each: usize) -> anyhow::Result<Ran> {
+        self.add(conversations, n_each).await?;
+        self.work(conversations.len() * n_each).await
+    }
+
+    /// As [`run`](Self::run), with nothing left to do for the server from before.
+    pub async fn measure(
+        &self,
+        conversations: &[Conversation],
+        n_each: usize,
+    ) -> anyhow::Result<Ran> {
+        self.add(conversations, n_each).await?;
+        self.settle().await?;
+        self.work(conversations.len() * n_each).await
+    }
+
+    /// One task for each conversation, then the next one for each, and so on.
+    pub async fn add(&self, conversations: &[Conversation], n_each: usize) -> anyhow::Result<()> {
+        let catalogue = self.library.current();
+        let mut tx = self.pool.begin().await?;
+        for n in 0..conversations.len() * n_each {
+            let conversation = &conversations[n % conversations.len()];
+            let prompt = words::text(n as u64, PROMPT_BYTES);
+            let new = tasks::New {
+                campaign_id: conversation.campaign_id,
+                agent: catalogue.agent("writer")?,
+                instance: &conversation.instance,
+                prompt: &prompt,
+                session_mode: None,
+                budget: Limit::default(),
+                idempotency_key: None,
+                priority: None,
+                run_at: None,
+            };
+            tasks::add(&mut tx, &self.config.tasks, &new, SystemClock.now()).await?;
+        }
+        Ok(tx.commit().await?)
+    }
+
+    /// From the start of a worker to the last acknowledged end.
+    async fn work(&self, n_tasks: usize) -> anyhow::Result<Ran> {
+        let services = Services::build(&self.config, Arc::new(SystemClock))?;
+        let (config, pool, shutdown) = (self.config.clone(), self.pool.clone(), Shutdown::new());
+        let stop = shutdown.clone();
+        self.stopwatch.take_millis();
+        let (n_claims, wal) = (self.stopwatch.n_claims(), wal_bytes(&self.pool).await?);
+        let cpu = cpu::used(&self.pool).await;
+        let began = Instant::now();
+        let target = self.stopwatch.n_finished() + n_tasks;
+        let work =
+            tokio::spawn(
+                async move { worker::work(&config, services, &pool, stop, Pool::Turns).await },
+            );
+        self.stopwatch.until_finished(target).await;
+        let took = began.elapsed();
+        let cpu_after = cpu::used(&self.pool).await;
+        let ran = Ran {
+            took,
+            n_claims: self.stopwatch.n_claims() - n_claims,
+            wal_bytes: wal_bytes(&self.pool).await? - wal,
+            millis: self.stopwatch.take_millis(),
+            worker_micros: cpu_after.worker_micros - cpu.worker_micros,
+            server_micros: cpu_after.server_micros.zip(cpu.server_micros).map(|(b, a)| b - a),
+        };
+        shutdown.soft.cancel();
+        work.await??;
+        Ok(ran)
+    }
+
+    /// Statistics as a service in use has them, and no flush of older work in the middle of what is measured.
+    async fn settle(&self) -> anyhow::Result<()> {
+        for statement in ["vacuum analyze", "checkpoint"] {
+            sqlx::query(statement).execute(&self.pool).await?;
+        }
+        Ok(())
+    }
+
+    /// The mean size of a turn's text, prompt and answer.
+    pub async fn text_bytes_per_turn(&self) -> anyhow::Result<f64> {
+        let mean = "select (sum(octet_length(text))::float8 / count(distinct (session_id, turn)))
+                      from dalsegno.messages";
+        Ok(sqlx::query_scalar(mean).fetch_one(&self.pool).await?)
+    }
+}

@@ -1,0 +1,63 @@
+//! The bench of turns: one JSON line per scenario.
+//!
+//! ```text
+//! cargo bench --bench turns                              on a private server of its own, durable
+//! DATABASE_URL=postgres://… cargo bench --bench turns    on that server, in a database of its own
+//! cargo bench --bench turns -- one_session memory        some scenarios only
+//! ```
+//!
+//! Turns run through the worker runtime as in the service; the simulated model answers at once.
+
+#![expect(clippy::print_stdout, reason = "prints its figures")]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod ground;
+mod many_sessions;
+mod memory;
+mod one_session;
+mod stopwatch;
+mod words;
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+
+use common::{Server, is_wanted};
+use ground::Ground;
+use stopwatch::Stopwatch;
+
+type Scenario = for<'a> fn(&'a Ground) -> BoxFuture<'a, anyhow::Result<Value>>;
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let stopwatch = Stopwatch::install()?;
+    let server = Server::start().await?;
+    for (name, scenario) in scenarios() {
+        if is_wanted(name) {
+            let ground = Ground::new(&server, Arc::clone(&stopwatch)).await?;
+            let figures = scenario(&ground).await;
+            ground.remove().await?;
+            println!("{}", with_load(figures?));
+        }
+    }
+    server.stop().await
+}
+
+fn scenarios() -> [(&'static str, Scenario); 4] {
+    [
+        ("one_session", |ground| Box::pin(one_session::millis(ground))),
+        ("bytes_written", |ground| Box::pin(one_session::bytes(ground))),
+        ("many_sessions", |ground| Box::pin(many_sessions::rate(ground))),
+        ("memory", |ground| Box::pin(memory::peak(ground))),
+    ]
+}
+
+/// What else ran on this machine: a figure means little without it. Linux only.
+fn with_load(mut figures: Value) -> Value {
+    let load = std::fs::read_to_string("/proc/loadavg").ok();
+    let load = load.as_deref().and_then(|line| line.split(' ').next()?.parse::<f64>().ok());
+    figures["load_average"] = load.into();
+    figures
+}

@@ -1,0 +1,57 @@
+//! What a worker process needs while many conversations are alive. Linux only.
+
+use std::{process::Stdio, time::Duration};
+
+use anyhow::Context as _;
+use serde_json::{Value, json};
+use sqlx::PgPool;
+use tokio::process::{Child, Command};
+
+use crate::ground::Ground;
+
+const N_SESSIONS: usize = 1_000;
+const N_TURNS: usize = 4;
+const N_CAMPAIGNS: usize = 20;
+
+/// The most that a `worker-turns` has held at once. Alive are sessions with a turn since the process began.
+pub async fn peak(ground: &Ground) -> anyhow::Result<Value> {
+    let conversations = ground.conversations(N_SESSIONS, N_CAMPAIGNS).await?;
+    ground.add(&conversations, N_TURNS).await?;
+    let mut worker = start(ground)?;
+    until_done(&ground.pool, &mut worker).await?;
+    let status = status(&worker)?;
+    let megabytes = |field| Some(kilobytes(&status, field)? as f64 / 1024.0);
+    let figures = json!({
+        "scenario": "memory", "sessions": N_SESSIONS, "turns_each": N_TURNS, "slots": ground.config.worker.turns_slots,
+        "text_bytes_per_turn": ground.text_bytes_per_turn().await?.round(),
+        "peak_rss_mb": megabytes("VmHWM"), "rss_mb_at_the_end": megabytes("VmRSS"),
+    });
+    worker.kill().await?;
+    Ok(figures)
+}
+
+fn start(ground: &Ground) -> anyhow::Result<Child> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_worker-turns"));
+    command.env_clear().env("DALSEGNO_CONFIG", &ground.settings).env("DATABASE_URL", &ground.url);
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    command.kill_on_drop(true).spawn().context("starting worker-turns")
+}
+
+async fn until_done(pool: &PgPool, worker: &mut Child) -> anyhow::Result<()> {
+    let left = "select count(*) from dalsegno.tasks where state <> 'done'";
+    while sqlx::query_scalar::<_, i64>(left).fetch_one(pool).await? > 0 {
+        anyhow::ensure!(worker.try_wait()?.is_none(), "worker-turns has ended too early");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    Ok(())
+}
+
+fn status(worker: &Child) -> anyhow::Result<String> {
+    let pid = worker.id().context("worker-turns runs")?;
+    Ok(std::fs::read_to_string(format!("/proc/{pid}/status"))?)
+}
+
+fn kilobytes(status: &str, field: &str) -> Option<u64> {
+    let line = status.lines().find(|line| line.starts_with(field))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}

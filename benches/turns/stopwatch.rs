@@ -1,0 +1,138 @@
+//! Times runs by the metrics that the worker gives anyway, so that the code under the bench is that of the service.
+//!
+//! A run begins when the claim that found it was sent, and ends when the commit of its end has been acknowledged: at that
+//! moment the worker counts it as finished. With one run at a time the two belong together.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use metrics::{
+    Counter, CounterFn, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder,
+    SharedString, Unit,
+};
+use tokio::sync::Notify;
+
+#[derive(Default)]
+pub struct Stopwatch {
+    claim: Mutex<Claim>,
+    millis: Mutex<Vec<f64>>,
+    n_finished: AtomicUsize,
+    n_claims: AtomicUsize,
+    finished: Notify,
+}
+
+#[derive(Default)]
+struct Claim {
+    took: Duration,
+    sent_at: Option<Instant>,
+}
+
+/// Handed to the metrics' macros, which want a recorder of their own.
+struct Recording(Arc<Stopwatch>);
+
+struct Took(Arc<Stopwatch>);
+struct Claimed(Arc<Stopwatch>);
+struct Finished(Arc<Stopwatch>);
+
+impl Stopwatch {
+    pub fn install() -> anyhow::Result<Arc<Self>> {
+        let stopwatch = Arc::new(Self::default());
+        let recording = Recording(Arc::clone(&stopwatch));
+        metrics::set_global_recorder(recording)
+            .map_err(|_| anyhow::anyhow!("there is another recorder of metrics"))?;
+        Ok(stopwatch)
+    }
+
+    pub fn n_finished(&self) -> usize {
+        self.n_finished.load(Ordering::SeqCst)
+    }
+
+    /// Claims that came back, empty ones too.
+    pub fn n_claims(&self) -> usize {
+        self.n_claims.load(Ordering::SeqCst)
+    }
+
+    /// Waits until so many runs have ended since the process began.
+    pub async fn until_finished(&self, n_runs: usize) {
+        while self.n_finished() < n_runs {
+            let finished = self.finished.notified();
+            if self.n_finished() >= n_runs {
+                break;
+            }
+            let _ = tokio::time::timeout(Duration::from_millis(100), finished).await;
+        }
+    }
+
+    /// The times of the runs since the last call, in the order of their ends.
+    pub fn take_millis(&self) -> Vec<f64> {
+        std::mem::take(&mut self.millis.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn claim(&self) -> std::sync::MutexGuard<'_, Claim> {
+        self.claim.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl HistogramFn for Took {
+    fn record(&self, secs: f64) {
+        self.0.claim().took = Duration::from_secs_f64(secs);
+        self.0.n_claims.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl HistogramFn for Claimed {
+    fn record(&self, _waited_secs: f64) {
+        let mut claim = self.0.claim();
+        claim.sent_at = Instant::now().checked_sub(claim.took);
+    }
+}
+
+impl CounterFn for Finished {
+    fn increment(&self, n_runs: u64) {
+        if let Some(sent_at) = self.0.claim().sent_at {
+            let millis = sent_at.elapsed().as_secs_f64() * 1e3;
+            self.0.millis.lock().unwrap_or_else(PoisonError::into_inner).push(millis);
+        }
+        self.0.n_finished.fetch_add(n_runs as usize, Ordering::SeqCst);
+        self.0.finished.notify_waiters();
+    }
+
+    fn absolute(&self, _value: u64) {}
+}
+
+impl Recorder for Recording {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+        let is_ok = key.labels().any(|label| label.key() == "outcome" && label.value() == "ok");
+        match key.name() {
+            "dalsegno_tasks_finished_total" if is_ok => {
+                Counter::from_arc(Arc::new(Finished(Arc::clone(&self.0))))
+            }
+            _ => Counter::noop(),
+        }
+    }
+
+    fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
+        Gauge::noop()
+    }
+
+    fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
+        match key.name() {
+            "dalsegno_claim_duration_seconds" => {
+                Histogram::from_arc(Arc::new(Took(Arc::clone(&self.0))))
+            }
+            "dalsegno_task_wait_seconds" => {
+                Histogram::from_arc(Arc::new(Claimed(Arc::clone(&self.0))))
+            }
+            _ => Histogram::noop(),
+        }
+    }
+}
