@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use sqlx::PgPool;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     clock::SystemClock,
@@ -83,9 +84,22 @@ pub async fn work(
         drain_timeout_secs: config.shutdown.drain_timeout_secs,
         ..config.queue.clone()
     };
-    queue::run_worker(settings, identity(), jobs::registry(services), database.clone(), shutdown)
-        .await
-        .map_err(|source| Error::Work { pool: pool.name(), source })
+    let (registry, stop) = (jobs::registry(services.clone()), CancellationToken::new());
+    let worked = queue::run_worker(settings, identity(), registry, database.clone(), shutdown);
+    let tidied = async {
+        // One pool of a process is enough.
+        match pool {
+            Pool::Turns => jobs::end_lost_tasks(&services, database, &stop).await,
+            Pool::Upkeep => {}
+        }
+    };
+    let worked = async {
+        let worked = worked.await;
+        stop.cancel();
+        worked
+    };
+    let (worked, ()) = tokio::join!(worked, tidied);
+    worked.map_err(|source| Error::Work { pool: pool.name(), source })
 }
 
 async fn work_on(

@@ -62,7 +62,7 @@ fn push_placed(messages: &mut Vec<Message>, placed: &Placed<'_>, seed: &FenceSee
             messages.push(Message { text: fenced("tool_output"), ..entry.message.clone() })
         }
         // The repair has taken system entries out.
-        Role::Assistant | Role::System => messages.push(entry.message.clone()),
+        Role::Assistant | Role::System => push_answer(messages, &entry.message),
     }
 }
 
@@ -151,6 +151,19 @@ fn statuses<'a>(statuses: &[Status<'a>]) -> Element<'a> {
         .map(|status| Element::with_text("status", status.state).attribute("agent", status.agent))
         .collect();
     Element::with_children("statuses", children)
+}
+
+/// What had arrived of an interrupted answer follows the answer before it, because its prompt is sent again as the task.
+fn push_answer(messages: &mut Vec<Message>, answer: &Message) {
+    let is_text =
+        |message: &Message| message.role == Role::Assistant && message.tool_calls.is_empty();
+    match messages.last_mut() {
+        Some(last) if is_text(last) && is_text(answer) => {
+            last.text.push_str("\n\n");
+            last.text.push_str(&answer.text);
+        }
+        _ => messages.push(answer.clone()),
+    }
 }
 
 /// Neighbouring user texts become one message: some templates refuse two in a row.

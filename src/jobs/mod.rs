@@ -4,6 +4,7 @@ pub mod compact_session;
 
 mod calibrations;
 mod folder;
+mod lost_tasks;
 mod measure;
 mod ping;
 mod route;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 pub use self::run_turn::CrashPoint;
 pub use self::{
     calibrations::Calibrations,
+    lost_tasks::end_lost_tasks,
     ping::Ping,
     services::{Error, Services},
 };

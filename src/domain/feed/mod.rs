@@ -1,4 +1,5 @@
-//! The operator's log: what happened, in order, without a prompt or an answer in it.
+//! The operator's log: what happened, in order. Of an answer it has at most previews while it was written, of a prompt
+//! nothing.
 //!
 //! Race: ids are drawn before the commit, so a reader can see 6 while 5 is still to come. A reader that went on from 6
 //! would never show 5. [`Horizon`] says up to which id nothing can come any more; [`list`] never needs to know why.

@@ -9,6 +9,7 @@ mod explain;
 mod follow;
 mod interrupt;
 mod list;
+mod lost;
 mod state;
 
 use chrono::{DateTime, Utc};
@@ -22,6 +23,7 @@ pub use self::{
     follow::{Follow, News, wait},
     interrupt::{Interrupted, interrupt},
     list::{Filter, by_job, find, get, list},
+    lost::{end_lost, gone, live_jobs},
     state::{Cancelled, End, cancel, end, retry, start},
 };
 use super::{
@@ -108,6 +110,12 @@ pub enum Error {
     Queue(#[from] queue::Error),
     #[error(transparent)]
     Database(#[from] Failed),
+}
+
+impl Error {
+    pub(crate) fn transaction(source: sqlx::Error) -> Self {
+        Failed { action: "open or commit a transaction for a task", source }.into()
+    }
 }
 
 impl Job for RunTurn {

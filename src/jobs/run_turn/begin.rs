@@ -70,6 +70,8 @@ pub(super) struct NoRoom {
 pub(super) struct Before {
     /// Room was made, or could not be made: go on with what there is.
     pub(super) made_room: bool,
+    /// A provider has refused the conversation as too long, whatever the estimate says.
+    pub(super) was_refused: bool,
     /// The turn before this one was cut off.
     pub(super) interrupted: bool,
 }
@@ -110,7 +112,7 @@ async fn write(
     let calibration = calibration(services, &resolved.session);
     let new = messages_before_call(&resolved, assignment, now);
     let mut outlook = look(&mut *conn, assignment, &resolved, &calibration, &new).await?;
-    if outlook.pressure >= Pressure::Apply {
+    if outlook.pressure >= Pressure::Apply || before.was_refused {
         // What was prepared ahead costs this turn no call.
         let shown = compact_session::apply(&mut *conn, &*services.clock, resolved.session.id).await;
         if let Shown::Applied(compaction) = shown.map_err(Error::undone)? {

@@ -46,6 +46,7 @@ use self::{
     call::Called,
     ending::Turn,
     error::Refused,
+    room::Needed,
     settle::{Facts, Fate},
 };
 use super::Services;
@@ -85,8 +86,9 @@ async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> 
         let (opened, request) = match begin::begin(run, services, assignment, before).await? {
             Beginning::Opened(opened, request) => (opened, request),
             Beginning::NoRoom(NoRoom { session, around, pressure, interrupted }) => {
-                room::make(run, services, assignment, session.id, (around, pressure)).await?;
-                before = Before { made_room: true, interrupted };
+                let needed = Needed { around, pressure, refused_tokens: None };
+                room::make(run, services, assignment, session.id, needed).await?;
+                before = Before { made_room: true, interrupted, ..Before::default() };
                 continue;
             }
         };
@@ -104,9 +106,13 @@ async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> 
             return Ok(end);
         }
         let session_id = opened.begun.session_id;
-        let needed = (opened.around, Pressure::Overflow);
+        let needed = Needed {
+            around: opened.around,
+            pressure: Pressure::Overflow,
+            refused_tokens: Some(opened.estimated_tokens),
+        };
         room::make(run, services, assignment, session_id, needed).await?;
-        before = Before { made_room: true, interrupted: false };
+        before = Before { made_room: true, was_refused: true, ..Before::default() };
     }
 }
 

@@ -8,12 +8,21 @@ use crate::{
     domain::{compactions::Cause, sessions},
     jobs::{
         Services,
-        compact_session::{self, Error as NotFolded},
+        compact_session::{self, Error as NotFolded, Folder},
         folder::{self, Around},
     },
     providers::Class,
     queue::Run,
 };
+
+/// How much is in the way.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Needed {
+    pub(super) around: Around,
+    pub(super) pressure: Pressure,
+    /// What a provider has refused as too long: its window is really smaller than that.
+    pub(super) refused_tokens: Option<u64>,
+}
 
 /// Has a summary prepared, which the beginning that follows applies. No transaction is open.
 ///
@@ -23,14 +32,25 @@ pub(super) async fn make(
     services: &Services,
     assignment: &Assignment<'_>,
     session_id: Uuid,
-    (around, pressure): (Around, Pressure),
+    needed: Needed,
 ) -> Result<(), Error> {
     let Assignment { agent, route, .. } = assignment;
     let window = folder::summariser_window(services, agent, route, run.cancel()).await;
     let cost = |model: &str, tokens| services.cost(&route.provider_name, model, tokens);
-    let folder =
-        folder::folder(run.pool(), services, agent, route, run.cancel(), around, window, &cost);
-    let must = pressure == Pressure::Overflow;
+    let refused = needed.refused_tokens.map(|tokens| tokens.saturating_add(route.reserve_tokens));
+    let limit = |window: u64| refused.map_or(window, |refused| window.min(refused));
+    let folder = folder::folder(
+        run.pool(),
+        services,
+        agent,
+        route,
+        run.cancel(),
+        needed.around,
+        limit(window),
+        &cost,
+    );
+    let folder = Folder { window_tokens: limit(folder.window_tokens), ..folder };
+    let must = needed.pressure == Pressure::Overflow;
     let cause = if must { Cause::Overflow } else { Cause::Auto };
     match compact_session::prepare(&folder, session_id, cause).await {
         Ok(_) => Ok(()),

@@ -101,3 +101,88 @@ fn again(
         false => Fate::Again { why, after, rebuild, interrupted },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        providers::{Durations, Scope, StopReason, Usage},
+        transcript::{Message, Role},
+    };
+
+    const FACTS: Facts =
+        Facts { stop: None, is_last_attempt: false, has_history: true, rebuilt_in_vain: None };
+
+    fn failed(class: Class) -> Result<Outcome, Error> {
+        Err(Error::new("test", class, "it failed"))
+    }
+
+    fn answered() -> Result<Outcome, Error> {
+        let message = Message {
+            role: Role::Assistant,
+            text: "Done.".to_owned(),
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+            tool_name: None,
+        };
+        Ok(Outcome {
+            message,
+            thinking: None,
+            stop: StopReason::End,
+            usage: Usage::default(),
+            window_tokens: None,
+            provider_message_id: None,
+            durations: Durations::default(),
+        })
+    }
+
+    #[test]
+    fn an_answer_counts_whoever_asked_to_stop_but_not_without_the_lease() {
+        for stop in [None, Some(Stop::Cancelled), Some(Stop::Drain), Some(Stop::Deadline)] {
+            assert_eq!(decide(&answered(), Facts { stop, ..FACTS }), Fate::Done, "{stop:?}");
+        }
+        let lost = Facts { stop: Some(Stop::LeaseLost), ..FACTS };
+        assert_eq!(decide(&answered(), lost), Fate::LeaseLost);
+    }
+
+    #[test]
+    fn whoever_stopped_the_call_decides_what_follows() {
+        let stopped = |stop| decide(&failed(Class::Cancelled), Facts { stop: Some(stop), ..FACTS });
+        assert_eq!(stopped(Stop::Cancelled), Fate::Cancelled);
+        assert_eq!(stopped(Stop::Drain), Fate::GivenBack);
+        assert_eq!(stopped(Stop::LeaseLost), Fate::LeaseLost);
+        assert!(matches!(stopped(Stop::Deadline), Fate::Again { interrupted: true, .. }));
+    }
+
+    #[test]
+    fn every_class_of_failure_ends_on_the_last_attempt() {
+        let classes = [
+            Class::Retry { after: None },
+            Class::Rebuild { reason: Rebuild::Poisoned },
+            Class::Rebuild { reason: Rebuild::Lost },
+            Class::Fail,
+            Class::Cancelled,
+        ];
+        for class in classes {
+            let last = decide(&failed(class), Facts { is_last_attempt: true, ..FACTS });
+            assert!(matches!(last, Fate::Failed { .. }), "{class:?}: {last:?}");
+        }
+        let after = Duration::from_secs(3);
+        let busy = failed(Class::Snooze { after, scope: Scope::Host });
+        let last = decide(&busy, Facts { is_last_attempt: true, ..FACTS });
+        assert_eq!(last, Fate::PutOff { why: "it failed".to_owned(), after });
+    }
+
+    #[test]
+    fn a_rebuild_is_tried_only_while_there_is_something_to_leave_out() {
+        let poisoned = failed(Class::Rebuild { reason: Rebuild::Poisoned });
+        let Fate::Again { rebuild, after, .. } = decide(&poisoned, FACTS) else { panic!() };
+        assert_eq!((rebuild, after), (Some(Reason::Poisoned), Some(Duration::ZERO)));
+        let bare = Facts { has_history: false, ..FACTS };
+        assert!(matches!(decide(&poisoned, bare), Fate::Failed { .. }));
+        let lost = failed(Class::Rebuild { reason: Rebuild::Lost });
+        assert!(matches!(decide(&lost, FACTS), Fate::Again { .. }));
+        let again = Facts { rebuilt_in_vain: Some(Reason::Lost), ..FACTS };
+        assert!(matches!(decide(&lost, again), Fate::Failed { .. }));
+    }
+}

@@ -52,6 +52,17 @@ pub struct JobSummary {
     pub enqueued_at: DateTime<Utc>,
 }
 
+/// A job that is over.
+#[derive(Debug, Clone)]
+pub struct GoneJob {
+    /// The id.
+    pub id: i64,
+    /// Nobody failed: it was cancelled.
+    pub cancelled: bool,
+    /// Why, as far as anybody wrote it down.
+    pub error: Option<String>,
+}
+
 /// A job with everything known about it.
 #[derive(Debug, Clone, Serialize)]
 pub struct JobDetail {
@@ -97,6 +108,17 @@ pub enum Cancelled {
     AlreadyDead,
     /// It had already ended.
     AlreadyEnded,
+}
+
+/// Those of these jobs that are over: neither waiting, held nor running.
+pub async fn gone_jobs(
+    executor: impl PgExecutor<'_>,
+    job_ids: &[i64],
+) -> Result<Vec<GoneJob>, Error> {
+    sqlx::query_file_as!(GoneJob, "src/queue/sql/gone_jobs.sql", job_ids)
+        .fetch_all(executor)
+        .await
+        .map_err(Error::of("look for jobs that are over"))
 }
 
 /// Lists jobs by id.

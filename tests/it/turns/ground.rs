@@ -1,6 +1,6 @@
 //! A campaign, agents in files, and workers on it, in the process of the test or in processes of their own.
 
-use std::{collections::BTreeMap, path::PathBuf, process::Stdio, sync::Arc};
+use std::{collections::BTreeMap, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use dalsegno::{
@@ -53,6 +53,9 @@ const SETTINGS: [(&str, &str); 16] = [
     ("log.format", "json"),
 ];
 
+/// Two leases, the wait after a crash, and a busy machine.
+const RESCUED: Duration = Duration::from_secs(90);
+
 pub const WRITER: &str = "---\nname: writer\ndescription: Writes\n---\nYou write.\n";
 
 pub struct Ground {
@@ -68,7 +71,6 @@ pub struct Ground {
 
 /// A worker in the process of the test.
 pub struct Worker {
-    pub services: Arc<Services>,
     shutdown: Shutdown,
     work: JoinHandle<Result<(), worker::Error>>,
 }
@@ -151,10 +153,12 @@ impl Ground {
         let config = self.config();
         let services = Services::build(&config, Arc::new(self.clock.clone())).unwrap();
         let (shutdown, pool) = (Shutdown::new(), self.database.pool().await);
-        let (stop, own) = (shutdown.clone(), services.clone());
+        let stop = shutdown.clone();
         let work =
-            tokio::spawn(async move { worker::work(&config, own, &pool, stop, Pool::Turns).await });
-        Worker { services, shutdown, work }
+            tokio::spawn(
+                async move { worker::work(&config, services, &pool, stop, Pool::Turns).await },
+            );
+        Worker { shutdown, work }
     }
 
     /// Starts a `worker-turns`.
@@ -177,10 +181,6 @@ impl Ground {
 
     pub async fn add_for(&self, agent: &str, instance: &str, prompt: &str) -> Task {
         self.add_as(agent, instance, prompt, None, Limit::default()).await
-    }
-
-    pub async fn add_mode(&self, prompt: &str, mode: Mode) -> Task {
-        self.add_as("writer", "main", prompt, Some(mode), Limit::default()).await
     }
 
     pub async fn add_as(
@@ -227,6 +227,20 @@ impl Ground {
             task.ended_at.is_some().then_some(task)
         })
         .await
+    }
+
+    /// As [`ended`](Self::ended), where somebody has to be missed and rescued before.
+    pub async fn patiently_ended(&self, task: &Task) -> Task {
+        let ended = async {
+            loop {
+                let task = self.task(task).await;
+                if task.ended_at.is_some() {
+                    return task;
+                }
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        };
+        tokio::time::timeout(RESCUED, ended).await.expect("the task ends after a rescue")
     }
 
     /// Waits until the task has ended well.

@@ -1,7 +1,10 @@
 //! Turns from their jobs to their committed answers, on real workers, on the simulation and on a fake Ollama.
 
+mod crashes;
 mod faults;
 mod ground;
 mod happy;
+mod ollama;
+mod pressure;
 
 use self::ground::Ground;

@@ -1,0 +1,46 @@
+//! Gives every accepted task an end that people can see, also where its job ended and no handler could write it.
+//!
+//! Each worker looks in turn at a stretch of the tasks that have not ended; two that find the same one do no harm.
+
+use std::time::Duration;
+
+use sqlx::PgPool;
+use tokio_util::sync::CancellationToken;
+
+use super::Services;
+use crate::domain::tasks;
+
+const EVERY: Duration = Duration::from_secs(5);
+const STRETCH: i64 = 2000;
+
+/// Looks until it is told to stop.
+pub async fn end_lost_tasks(services: &Services, pool: &PgPool, stop: &CancellationToken) {
+    let mut after_job_id = 0;
+    while stop.run_until_cancelled(tokio::time::sleep(EVERY)).await.is_some() {
+        match end_stretch(services, pool, after_job_id).await {
+            Ok(next) => after_job_id = next,
+            Err(error) => tracing::warn!(%error, "looking for tasks that have lost their jobs"),
+        }
+    }
+}
+
+/// Says where the next stretch begins.
+async fn end_stretch(services: &Services, pool: &PgPool, after: i64) -> Result<i64, tasks::Error> {
+    let job_ids = tasks::live_jobs(pool, after, STRETCH).await?;
+    for job in tasks::gone(pool, &job_ids).await? {
+        let ended = async {
+            let mut tx = pool.begin().await.map_err(tasks::Error::transaction)?;
+            tasks::end_lost(&mut tx, &job, services.clock.now()).await?;
+            tx.commit().await.map_err(tasks::Error::transaction)
+        };
+        match ended.await {
+            Ok(()) => {
+                tracing::warn!(job.id, error = job.error, "a task had lost its job and was ended")
+            }
+            // Its run has ended it meanwhile, or it was put on the queue again.
+            Err(tasks::Error::Ended { .. } | tasks::Error::NoTaskOfJob(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(if job_ids.len() < STRETCH as usize { 0 } else { job_ids.last().copied().unwrap_or(0) })
+}

@@ -1,0 +1,172 @@
+//! The worker dies, or a step fails, at each named place of a turn. Afterwards everything is as if nothing had happened,
+//! but for the turn that was cut off and the notice about it.
+
+use std::os::unix::process::ExitStatusExt as _;
+
+use dalsegno::{
+    domain::{
+        tasks::{State, Task},
+        turns,
+    },
+    queue::admin,
+};
+use futures_util::future::join_all;
+use rustix::process::Signal;
+
+use super::Ground;
+use crate::app::eventually;
+
+/// Before the turn is committed; after it. Only the second kind leaves a turn that was cut off.
+const BEFORE_TURN: [(&str, &str); 5] = [
+    ("queue.crash_at", "after_claim"),
+    ("queue.crash_at", "before_run"),
+    ("worker.crash_turns_at", "before_resolve"),
+    ("worker.crash_turns_at", "after_resolve"),
+    ("worker.crash_turns_at", "before_begin_commit"),
+];
+const IN_TURN: [(&str, &str); 5] = [
+    ("worker.crash_turns_at", "after_begin"),
+    ("worker.crash_turns_at", "after_call"),
+    ("worker.crash_turns_at", "before_job_end"),
+    ("queue.crash_at", "before_end"),
+    ("queue.crash_at", "after_end_write_before_commit"),
+];
+const AFTER_TURN: [(&str, &str); 1] = [("queue.crash_at", "after_commit")];
+
+/// A conversation that has begun, and two tasks more.
+async fn conversation() -> (Ground, [Task; 3]) {
+    let ground = Ground::new(&[]).await;
+    let worker = ground.work().await;
+    let first = ground.add("One. [[sim: say first answer]]").await;
+    ground.done(&first).await;
+    worker.stop().await;
+    let second = ground.add("Two. [[sim: say second answer]]").await;
+    let third = ground.add("Three. [[sim: say third answer]]").await;
+    (ground, [first, second, third])
+}
+
+/// What has to be there, whatever happened on the way.
+async fn check(what: &str, ground: &Ground, tasks: &[Task; 3], n_cut_off: usize) {
+    ground.settled().await;
+    let session = ground.session(&tasks[0]).await;
+    let transcript = ground.transcript(session.id).await;
+    let said: Vec<_> = transcript.iter().filter(|line| !line.starts_with("Notice")).collect();
+    let expected = [
+        "User: One. [[sim: say first answer]]",
+        "Assistant: first answer",
+        "User: Two. [[sim: say second answer]]",
+        "Assistant: second answer",
+        "User: Three. [[sim: say third answer]]",
+        "Assistant: third answer",
+    ];
+    assert_eq!(said, expected, "{what}");
+    assert_eq!(transcript.len() - said.len(), n_cut_off, "{what}: notices in {transcript:?}");
+    let (mut n_interrupted, mut tokens) = (0, 0);
+    for (task, answer) in tasks.iter().zip(["first answer", "second answer", "third answer"]) {
+        let task = ground.task(task).await;
+        assert_eq!(task.result.as_deref(), Some(answer), "{what}");
+        assert_eq!(task.session_id, Some(session.id), "{what}");
+        let turns = ground.turns(&task).await;
+        let done = turns.iter().filter(|turn| turn.state == turns::State::Done).count();
+        let cut_off = turns.iter().filter(|turn| turn.state == turns::State::Interrupted).count();
+        assert_eq!((done, done + cut_off), (1, turns.len()), "{what}: {turns:?}");
+        let kinds = ground.kinds(&task).await;
+        let ends = kinds.iter().filter(|kind| *kind == "turn.done").count();
+        let begins = kinds.iter().filter(|kind| *kind == "turn.started").count();
+        assert_eq!((ends, begins), (1, 1 + cut_off), "{what}: {kinds:?}");
+        n_interrupted += cut_off;
+        tokens += task.spent_tokens;
+    }
+    assert_eq!(n_interrupted, n_cut_off, "{what}");
+    assert_eq!(session.turns, 3 + i32::try_from(n_cut_off).unwrap(), "{what}");
+    assert_eq!(session.token_count, tokens, "{what}");
+    assert_eq!(ground.count("select count(*) from dalsegno.usage").await, 3, "{what}");
+    assert_eq!(ground.count("select count(*) from dalsegno.manifests").await, 3, "{what}");
+    let budget =
+        ground.json("select to_jsonb(b) from dalsegno.campaign_budgets as b limit 1").await;
+    assert_eq!(budget["spent_tokens"], tokens, "{what}");
+    assert_eq!(budget["reserved_tokens"], 0, "{what}");
+}
+
+async fn die_at((key, point): (&'static str, &'static str), n_cut_off: usize) -> Ground {
+    let (ground, tasks) = conversation().await;
+    let mut armed = ground.process(&[(key, point)]);
+    let died = armed.ended().await;
+    assert_eq!(died.signal(), Some(Signal::ABORT.as_raw()), "at {point}: {}", armed.log());
+    let heir = ground.process(&[]);
+    ground.patiently_ended(&tasks[2]).await;
+    check(point, &ground, &tasks, n_cut_off).await;
+    drop(heir);
+    // Dropped by the caller when all are ready: its drop blocks.
+    ground
+}
+
+#[tokio::test]
+async fn a_worker_that_dies_before_or_after_its_turn_leaves_no_trace() {
+    let points = BEFORE_TURN.into_iter().chain(AFTER_TURN);
+    join_all(points.map(|point| die_at(point, 0))).await;
+}
+
+#[tokio::test]
+async fn a_worker_that_dies_in_its_turn_leaves_a_notice_and_no_more() {
+    join_all(IN_TURN.into_iter().map(|point| die_at(point, 1))).await;
+}
+
+#[tokio::test]
+async fn a_worker_that_is_killed_while_the_model_answers_is_followed_by_another() {
+    let (ground, tasks) = conversation().await;
+    let victim = ground.process(&[("sim.latency_ms", "600000")]);
+    eventually("the call is under way", async || {
+        let turns = ground.turns(&tasks[1]).await;
+        turns.iter().any(|turn| turn.state == turns::State::Running).then_some(())
+    })
+    .await;
+    victim.signal(Signal::KILL);
+    let heir = ground.process(&[]);
+    ground.patiently_ended(&tasks[2]).await;
+    check("killed in the call", &ground, &tasks, 1).await;
+    drop(heir);
+}
+
+async fn fail_at(point: &'static str, n_cut_off: usize) -> Ground {
+    let (ground, tasks) = conversation().await;
+    let worker = ground.process(&[("worker.fail_turns_at", point)]);
+    ground.patiently_ended(&tasks[2]).await;
+    check(point, &ground, &tasks, n_cut_off).await;
+    drop(worker);
+    ground
+}
+
+#[tokio::test]
+async fn a_step_that_fails_is_taken_again() {
+    // An answer that could not be written is offered again at once: the model has been paid for it.
+    let points = [
+        ("before_resolve", 0),
+        ("after_resolve", 0),
+        ("before_begin_commit", 0),
+        ("after_begin", 1),
+        ("after_call", 1),
+        ("before_job_end", 0),
+    ];
+    join_all(points.map(|(point, n_cut_off)| fail_at(point, n_cut_off))).await;
+}
+
+#[tokio::test]
+async fn a_task_whose_job_ended_without_it_ends_too() {
+    let ground = Ground::new(&[]).await;
+    let unreadable = ground.add("One.").await;
+    let forgotten = ground.add_for("writer", "other", "Two.").await;
+    sqlx::query("update dalsegno.job_payloads set payload = '[]' where job_id = $1")
+        .bind(unreadable.job_id)
+        .execute(&ground.pool)
+        .await
+        .unwrap();
+    admin::cancel_job(&ground.pool, forgotten.job_id, "not wanted").await.unwrap();
+    let worker = ground.work().await;
+    let unreadable = ground.ended(&unreadable).await;
+    assert_eq!(unreadable.state, State::Failed);
+    assert!(unreadable.error.unwrap().contains("the payload is not a `run_turn`"));
+    assert_eq!(ground.ended(&forgotten).await.state, State::Cancelled);
+    assert_eq!(ground.kinds(&forgotten).await, ["task.cancelled"]);
+    worker.stop().await;
+}

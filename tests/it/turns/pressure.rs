@@ -1,0 +1,80 @@
+//! Conversations that grow beyond their window.
+
+use dalsegno::domain::{compactions, tasks::State};
+
+use super::Ground;
+
+const SMALL: [(&str, &str); 1] = [("sim.window_tokens", "2500")];
+const FILLER: &str = "The harbour has a mole, a light, two cranes and a customs house that was rebuilt after the flood.";
+
+fn writer() -> String {
+    super::ground::WRITER.replace("description: Writes", "description: Writes\nreserve_tokens: 300")
+}
+
+#[tokio::test]
+async fn a_conversation_that_outgrows_its_window_is_folded_and_goes_on() {
+    let ground = Ground::new(&SMALL).await;
+    ground.write_agent("writer", &writer());
+    let worker = ground.work().await;
+    let mut last = None;
+    for number in 1..=25 {
+        let prompt =
+            format!("Write part {number} of HARBOUR-{number:04}. {FILLER} [[sim: words 60]]");
+        last = Some(ground.done(&ground.add(&prompt).await).await);
+    }
+    ground.settled().await;
+    let session = ground.session(&last.unwrap()).await;
+    assert!(session.generation > 0, "{session:?}");
+    assert!(session.predecessor_id.is_none(), "{session:?}");
+    // Nothing is lost: the transcript has every prompt and every answer.
+    assert_eq!(ground.transcript(session.id).await.len(), 50);
+    let made = compactions::list(&ground.pool, session.id).await.unwrap();
+    let applied = made.iter().filter(|made| made.outcome == compactions::Outcome::Applied).count();
+    assert!((1..25).contains(&applied), "{made:?}");
+    let ahead =
+        ground.count("select count(*) from dalsegno.runs where kind = 'compact_session'").await;
+    assert!(ahead > 0, "nothing was prepared ahead");
+    let failed = ground.count("select count(*) from dalsegno.turns where state <> 'done'").await;
+    assert_eq!(failed, 0);
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn a_provider_that_says_overflow_is_asked_again_with_less() {
+    let ground = Ground::new(&[]).await;
+    let worker = ground.work().await;
+    for number in 1..=10 {
+        let prompt = format!("Write part {number}. {FILLER} [[sim: words 120]]");
+        ground.done(&ground.add(&prompt).await).await;
+    }
+    let task = ground.done(&ground.add("Write more. [[sim: overflow once]]").await).await;
+    ground.settled().await;
+    let session = ground.session(&task).await;
+    assert_eq!(session.generation, 1, "{session:?}");
+    let turns = ground.turns(&task).await;
+    assert_eq!(turns.len(), 2);
+    assert!(turns.iter().all(|turn| turn.attempt == 1), "the same attempt went on: {turns:?}");
+    let made = compactions::list(&ground.pool, session.id).await.unwrap();
+    assert_eq!(made[0].cause, compactions::Cause::Overflow);
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn a_turn_that_cannot_be_made_to_fit_fails_in_words_and_is_not_tried_for_ever() {
+    let ground = Ground::new(&[]).await;
+    let worker = ground.work().await;
+    let task = ground.add("Write. [[sim: overflow]]").await;
+    let task = ground.ended(&task).await;
+    assert_eq!(task.state, State::Failed);
+    assert!(ground.turns(&task).await.len() <= 2);
+    assert!(task.error.as_ref().unwrap().len() > 20, "{task:?}");
+    worker.stop().await;
+
+    let tiny = Ground::new(&[("sim.window_tokens", "600")]).await;
+    let worker = tiny.work().await;
+    let task = tiny.add("Write.").await;
+    let task = tiny.ended(&task).await;
+    let error = task.error.unwrap();
+    assert!(error.contains("the system part takes"), "{error}");
+    worker.stop().await;
+}
