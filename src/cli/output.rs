@@ -61,6 +61,22 @@ impl Output {
         }
     }
 
+    /// A piece of such a note.
+    pub(super) fn piece(self, text: &str) {
+        let mut err = std::io::stderr();
+        let _ = write!(err, "{}", harmless(text));
+        let _ = err.flush();
+    }
+
+    pub(super) fn is_json(self) -> bool {
+        self.json
+    }
+
+    /// Whether notes and data go to the same person.
+    pub(super) fn is_seen(self) -> bool {
+        std::io::stdout().is_terminal() && std::io::stderr().is_terminal()
+    }
+
     /// The result after such lines.
     pub(super) fn last(self, value: &impl Serialize, text: impl FnOnce() -> String) {
         match self.json {

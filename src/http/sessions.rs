@@ -2,10 +2,11 @@
 
 use axum::{
     Json, Router,
+    http::StatusCode,
     routing::{get, post},
 };
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{
@@ -17,6 +18,7 @@ use super::{
 use crate::{
     app::App,
     domain::{
+        compactions::{self, Cause},
         messages::{self, Span, Stored},
         sessions::{self, Detail, Session},
         tasks::{self, Interrupted},
@@ -31,6 +33,7 @@ pub(super) fn routes() -> Router<Front> {
         .route("/v1/sessions/{id}/messages", get(transcript))
         .route("/v1/sessions/{id}/view", get(view))
         .route("/v1/sessions/{id}/reset", post(reset))
+        .route("/v1/sessions/{id}/compact", post(compact))
         .route("/v1/sessions/{id}/uncompact", post(uncompact))
         .route("/v1/sessions/{id}/interrupt", post(interrupt))
 }
@@ -105,6 +108,19 @@ async fn reset(
     let session = sessions::reset(&mut tx, id, fresh).await?;
     commit(tx).await?;
     Ok(Json(session))
+}
+
+/// A worker does it; what came of it is in the session's list of compactions.
+async fn compact(
+    app: App,
+    Id(id): Id,
+    Body(Nothing {}): Body<Nothing>,
+) -> Result<(StatusCode, Json<Value>), Problem> {
+    let mut tx = begin(&app.pool).await?;
+    let job = compactions::request(&mut tx, id, Cause::Manual).await?;
+    commit(tx).await?;
+    let accepted = json!({ "session_id": id, "job_id": job.job_id });
+    Ok((StatusCode::ACCEPTED, Json(accepted)))
 }
 
 async fn uncompact(

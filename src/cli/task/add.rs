@@ -8,16 +8,16 @@ use clap::{ArgGroup, Args, ValueEnum};
 use serde::Serialize;
 use sqlx::PgPool;
 
+use super::teller::Teller;
 use crate::{
     cli::{
         Context, Exit, Failure,
-        words::{BudgetFlags, given, time},
+        words::{BudgetFlags, given},
     },
     clock::{Clock as _, SystemClock},
     domain::{
         agents::Catalogue,
         campaigns,
-        feed::Event,
         ids::Given,
         sessions::resolve::Mode,
         tasks::{self, Added, Follow, New, News, State, Task},
@@ -89,11 +89,19 @@ pub(super) async fn run(add: &Add, context: &Context, pool: &PgPool) -> Result<E
         return Ok(Exit::Ok);
     }
     let limit = add.timeout.map_or(Duration::MAX, Duration::from_secs);
-    let task = match add.follow {
-        true => follow(&task, limit, context, pool).await?,
-        false => tasks::wait(pool, task.id, limit).await?,
-    };
-    end(&task, add, context)
+    match add.follow {
+        true => {
+            let mut teller = Teller::new(context.output);
+            let task = follow(&task, limit, &mut teller, pool).await?;
+            teller.end(&task);
+            end(&task)
+        }
+        false => {
+            let task = tasks::wait(pool, task.id, limit).await?;
+            context.output.result(&task, || task.result.clone().unwrap_or_default());
+            end(&task)
+        }
+    }
 }
 
 async fn enqueue(add: &Add, context: &Context, pool: &PgPool) -> Result<Added, Failure> {
@@ -122,14 +130,14 @@ async fn enqueue(add: &Add, context: &Context, pool: &PgPool) -> Result<Added, F
 async fn follow(
     task: &Task,
     limit: Duration,
-    context: &Context,
+    teller: &mut Teller,
     pool: &PgPool,
 ) -> Result<Task, Failure> {
     let told = async {
         let mut follow = Follow::begin(pool, task.id, None).await?;
         while let Some(news) = follow.next().await? {
             match news {
-                News::Event(event) => context.output.progress(&event, || line(&event)),
+                News::Event(event) => teller.tell(&event),
                 News::Ended(task) => return Ok(Some(*task)),
             }
         }
@@ -141,15 +149,9 @@ async fn follow(
     }
 }
 
-/// Prints what came of the task; the exit code says it as well.
-fn end(task: &Task, add: &Add, context: &Context) -> Result<Exit, Failure> {
+/// The exit code says what came of the task.
+fn end(task: &Task) -> Result<Exit, Failure> {
     let id = task.id;
-    let result = || task.result.clone().unwrap_or_default();
-    match add.follow {
-        // One object per line, as the events before.
-        true => context.output.last(task, result),
-        false => context.output.result(task, result),
-    }
     let (exit, words) = match task.state {
         State::Done => return Ok(Exit::Ok),
         State::Failed => {
@@ -170,15 +172,6 @@ fn end(task: &Task, add: &Add, context: &Context) -> Result<Exit, Failure> {
         ),
     };
     Err(Failure::new(exit, anyhow!(words)))
-}
-
-fn line(event: &Event) -> String {
-    let mut text = format!("{}  {}", time(event.created_at), event.kind);
-    for (key, value) in event.data.as_object().into_iter().flatten() {
-        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        text.push_str(&format!("  {key}={value}"));
-    }
-    text
 }
 
 impl From<SessionMode> for Mode {

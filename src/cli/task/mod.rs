@@ -2,6 +2,7 @@
 
 mod add;
 mod show;
+mod teller;
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;

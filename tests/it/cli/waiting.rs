@@ -134,3 +134,18 @@ async fn a_signal_ends_the_waiting_and_not_the_task() {
     assert_eq!(ended(command).await.code, 130);
     assert_eq!(ground.world.task(task.id).await.state, tasks::State::Queued);
 }
+
+#[tokio::test]
+async fn the_answer_is_shown_as_it_comes() {
+    let ground = Ground::new().await;
+    let command = ground.ask(&["--follow"]);
+    let task = ground.task().await;
+    ground.tell(&task, Kind::TurnProgress, json!({ "text": "The harbour" })).await;
+    ground.tell(&task, Kind::TurnProgress, json!({ "text": " at dawn." })).await;
+    ground.tell(&task, Kind::TurnDone, json!({ "turn": 1 })).await;
+    ground.answer(&task, "The harbour at dawn.").await;
+    let said = ended(command).await;
+    assert!(said.stderr.contains("The harbour at dawn.\n"), "{said:?}");
+    // Whoever reads stdout alone gets all of it there.
+    assert_eq!(said.stdout, "The harbour at dawn.\n");
+}

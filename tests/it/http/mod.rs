@@ -2,7 +2,7 @@
 
 mod bad_input;
 mod campaigns;
-mod client;
+pub mod client;
 mod events;
 mod sessions;
 mod tasks;

@@ -32,6 +32,7 @@ async fn a_session_is_listed_shown_and_read() {
     let post = async |verb: &str, body| ground.post(&format!("{path}/{verb}"), &body).await;
     assert_eq!(post("uncompact", json!({})).await.expect(200)["generation"], 0);
     post("uncompact", json!({})).await.problem(409, "nothing_to_undo");
+    assert!(post("compact", json!({})).await.expect(202)["job_id"].is_number());
     let reset = post("reset", json!({ "fresh": true })).await.expect(200);
     assert_eq!(reset["rebuild_because"], "fresh");
     post("interrupt", json!({})).await.problem(409, "nothing_runs");

@@ -1,5 +1,7 @@
 //! `dalsegno campaign`: what the work is about, whether it goes on, what it may cost.
 
+mod show;
+
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -8,20 +10,17 @@ use sqlx::PgPool;
 use super::{
     Context, Exit, Failure,
     database::with_database,
-    output::{Output, fields, table},
-    session::name,
-    words::{BudgetFlags, first_line, given, time},
+    output::Output,
+    words::{BudgetFlags, given},
 };
 use crate::{
     clock::{Clock as _, SystemClock},
     db::{Database, Use},
     domain::{
         Page, amount,
-        amount::words_of_money,
         campaigns::{self, Budget, Campaign, LimitChange, New, Overview, Status},
         ids::Given,
         transaction::{begin, commit},
-        usage::Total,
     },
 };
 
@@ -123,17 +122,17 @@ async fn on(
                 None => None,
             };
             let campaigns = campaigns::list(pool, Page { after, limit: *limit }).await?;
-            output.data(&campaigns, || lines(&campaigns));
+            output.data(&campaigns, || show::lines(&campaigns));
         }
         CampaignCommand::Show(Id { id }) => {
             let mut tx = begin(pool).await?;
             let id = campaigns::find(&mut *tx, id).await?;
             let overview = campaigns::overview(&mut tx, id).await?;
-            output.data(&overview, || words(&overview));
+            output.data(&overview, || show::words(&overview));
         }
         CampaignCommand::Budget(budget) => {
             let budget = change_limit(budget, pool).await?;
-            output.data(&budget, || budget_words(&budget));
+            output.data(&budget, || show::budget_words(&budget));
         }
         CampaignCommand::Pause(Pause { id: Id { id }, reason }) => {
             changed(&change_status(id, Status::Paused, reason, pool).await?, output);
@@ -193,80 +192,4 @@ async fn change_status(
 
 fn changed(campaign: &Campaign, output: Output) {
     output.data(campaign, || format!("campaign {} is {}", campaign.id, campaign.status.as_str()));
-}
-
-fn lines(campaigns: &[Campaign]) -> String {
-    let row = |campaign: &Campaign| {
-        [
-            campaign.id.to_string(),
-            campaign.status.as_str().to_owned(),
-            time(campaign.created_at),
-            first_line(&campaign.name, 60),
-        ]
-    };
-    table(&["ID", "STATUS", "CREATED", "NAME"], campaigns.iter().map(row))
-}
-
-fn words(overview: &Overview) -> String {
-    let Overview { campaign, budget, sessions, usage } = overview;
-    let mut text = fields(&[
-        ("campaign", campaign.id.to_string()),
-        ("name", campaign.name.clone()),
-        ("status", campaign.status.as_str().to_owned()),
-        ("created", time(campaign.created_at)),
-        ("brief", first_line(&campaign.brief, 100)),
-    ]);
-    if let Some(budget) = budget {
-        text.push_str(&format!("\n{}", budget_words(budget)));
-    }
-    if !sessions.is_empty() {
-        text.push_str(&format!("\nopen sessions\n{}", super::session::lines(sessions)));
-    }
-    if !usage.is_empty() {
-        text.push_str(&format!("\ncost\n{}", totals(usage)));
-    }
-    text
-}
-
-fn budget_words(budget: &Budget) -> String {
-    let limit = |limit: Option<i64>, said: fn(i64) -> String| {
-        limit.map_or_else(|| "no limit".to_owned(), said)
-    };
-    let tokens = |tokens: i64| tokens.to_string();
-    table(
-        &["BUDGET", "LIMIT", "SPENT", "SET ASIDE"],
-        [
-            [
-                "money".to_owned(),
-                limit(budget.limit.micros, words_of_money),
-                words_of_money(budget.spent.micros),
-                words_of_money(budget.reserved.micros),
-            ],
-            [
-                "tokens".to_owned(),
-                limit(budget.limit.tokens, tokens),
-                tokens(budget.spent.tokens),
-                tokens(budget.reserved.tokens),
-            ],
-        ]
-        .into_iter(),
-    )
-}
-
-fn totals(usage: &[Total]) -> String {
-    let row = |total: &Total| {
-        [
-            total.agent.clone(),
-            total.provider.clone(),
-            total.model.clone(),
-            name(total.purpose),
-            total.calls.to_string(),
-            (total.input_tokens + total.cache_read_tokens + total.cache_creation_tokens)
-                .to_string(),
-            total.output_tokens.to_string(),
-            words_of_money(total.cost_micros),
-        ]
-    };
-    let head = ["AGENT", "PROVIDER", "MODEL", "FOR", "CALLS", "TOKENS IN", "TOKENS OUT", "COST"];
-    table(&head, usage.iter().map(row))
 }

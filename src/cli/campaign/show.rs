@@ -1,0 +1,90 @@
+//! Campaigns for people.
+
+use crate::{
+    cli::{
+        output::{fields, table},
+        session,
+        words::{first_line, time},
+    },
+    domain::{
+        amount::words_of_money,
+        campaigns::{Budget, Campaign, Overview},
+        usage::Total,
+    },
+};
+
+pub(super) fn lines(campaigns: &[Campaign]) -> String {
+    let row = |campaign: &Campaign| {
+        [
+            campaign.id.to_string(),
+            campaign.status.as_str().to_owned(),
+            time(campaign.created_at),
+            first_line(&campaign.name, 60),
+        ]
+    };
+    table(&["ID", "STATUS", "CREATED", "NAME"], campaigns.iter().map(row))
+}
+
+pub(super) fn words(overview: &Overview) -> String {
+    let Overview { campaign, budget, sessions, usage } = overview;
+    let mut text = fields(&[
+        ("campaign", campaign.id.to_string()),
+        ("name", campaign.name.clone()),
+        ("status", campaign.status.as_str().to_owned()),
+        ("created", time(campaign.created_at)),
+        ("brief", first_line(&campaign.brief, 100)),
+    ]);
+    if let Some(budget) = budget {
+        text.push_str(&format!("\n{}", budget_words(budget)));
+    }
+    if !sessions.is_empty() {
+        text.push_str(&format!("\nopen sessions\n{}", session::lines(sessions)));
+    }
+    if !usage.is_empty() {
+        text.push_str(&format!("\ncost\n{}", totals(usage)));
+    }
+    text
+}
+
+pub(super) fn budget_words(budget: &Budget) -> String {
+    let limit = |limit: Option<i64>, said: fn(i64) -> String| {
+        limit.map_or_else(|| "no limit".to_owned(), said)
+    };
+    let tokens = |tokens: i64| tokens.to_string();
+    table(
+        &["BUDGET", "LIMIT", "SPENT", "SET ASIDE"],
+        [
+            [
+                "money".to_owned(),
+                limit(budget.limit.micros, words_of_money),
+                words_of_money(budget.spent.micros),
+                words_of_money(budget.reserved.micros),
+            ],
+            [
+                "tokens".to_owned(),
+                limit(budget.limit.tokens, tokens),
+                tokens(budget.spent.tokens),
+                tokens(budget.reserved.tokens),
+            ],
+        ]
+        .into_iter(),
+    )
+}
+
+fn totals(usage: &[Total]) -> String {
+    let row = |total: &Total| {
+        [
+            total.agent.clone(),
+            total.provider.clone(),
+            total.model.clone(),
+            session::name(total.purpose),
+            total.calls.to_string(),
+            (total.input_tokens + total.cache_read_tokens + total.cache_creation_tokens)
+                .to_string(),
+            total.output_tokens.to_string(),
+            words_of_money(total.cost_micros),
+        ]
+    };
+    let head = ["AGENT", "PROVIDER", "MODEL", "FOR", "CALLS", "TOKENS IN", "TOKENS OUT", "COST"];
+    table(&head, usage.iter().map(row))
+}

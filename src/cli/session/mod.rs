@@ -1,0 +1,182 @@
+//! `dalsegno session`: conversations, and what a person may do to them.
+
+mod show;
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+use sqlx::PgConnection;
+
+pub(super) use self::show::{lines, name};
+use super::{Context, Exit, Failure, database::with_database, output::Output};
+use crate::{
+    clock::{Clock as _, SystemClock},
+    db::{Database, Use},
+    domain::{
+        Page, campaigns,
+        compactions::{self, Cause},
+        ids::Given,
+        messages::{self, Span},
+        sessions::{self, Filter, Session},
+        tasks,
+        transaction::{begin, commit},
+    },
+};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum SessionCommand {
+    /// Lists sessions, the newest first.
+    Ls(List),
+    /// Shows a session with its counters, its compactions and its last turns.
+    Show(Id),
+    /// Prints what was said, in order.
+    Transcript(Transcript),
+    /// Has the next task open a successor, which takes over what it should remember.
+    Reset(Reset),
+    /// Has a worker fold older conversation into a summary. Nothing is removed.
+    Compact(Id),
+    /// Goes back to the view before the compaction that is shown.
+    Uncompact(Id),
+    /// Stops the turn that runs, by cancelling its task. What had arrived is kept.
+    Interrupt(Interrupt),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct List {
+    #[arg(long, value_name = "ID")]
+    campaign: Option<Given>,
+    #[arg(long)]
+    agent: Option<String>,
+    /// Only those that are not closed.
+    #[arg(long)]
+    open: bool,
+    /// Only those before this one: the last id of the page before.
+    #[arg(long, value_name = "ID")]
+    after: Option<Given>,
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
+    limit: i64,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Id {
+    /// The id, or as much of its beginning as no other has.
+    id: Given,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Transcript {
+    #[command(flatten)]
+    id: Id,
+    /// What the model is shown instead: the summary, if there is one, and what was said since.
+    #[arg(long, conflicts_with_all = ["after", "limit"])]
+    view: bool,
+    /// Only what comes after this place.
+    #[arg(long, value_name = "PLACE", default_value_t = 0)]
+    after: i64,
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(i64).range(1..=100_000))]
+    limit: i64,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Reset {
+    #[command(flatten)]
+    id: Id,
+    /// The successor remembers nothing.
+    #[arg(long)]
+    fresh: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Interrupt {
+    #[command(flatten)]
+    id: Id,
+    /// Why, for whoever finds it interrupted.
+    #[arg(long, default_value = "by an operator")]
+    reason: String,
+}
+
+pub(super) async fn run(command: &SessionCommand, context: &Context) -> Result<Exit, Failure> {
+    with_database(context, Use::Look, async |database| on(command, context, database).await).await
+}
+
+async fn on(
+    command: &SessionCommand,
+    context: &Context,
+    database: &Database,
+) -> Result<Exit, Failure> {
+    let output = context.output;
+    let mut tx = begin(&database.pool).await?;
+    match command {
+        SessionCommand::Ls(list) => {
+            let sessions = self::list(list, &mut tx).await?;
+            output.data(&sessions, || lines(&sessions));
+        }
+        SessionCommand::Show(Id { id }) => {
+            let id = sessions::find(&mut *tx, id).await?;
+            let detail = sessions::detail(&mut tx, id).await?;
+            output.data(&detail, || show::words(&detail));
+        }
+        SessionCommand::Transcript(transcript) => read(transcript, &mut tx, output).await?,
+        SessionCommand::Reset(Reset { id, fresh }) => {
+            let id = sessions::find(&mut *tx, &id.id).await?;
+            let session = sessions::reset(&mut tx, id, *fresh).await?;
+            commit(tx).await?;
+            output.data(&session, || format!("the next task of session {id} opens its successor"));
+        }
+        SessionCommand::Compact(Id { id }) => {
+            let id = sessions::find(&mut *tx, id).await?;
+            let job_id = compactions::request(&mut tx, id, Cause::Manual).await?.job_id;
+            commit(tx).await?;
+            output.data(&json!({ "session_id": id, "job_id": job_id }), || {
+                let look = format!("`dalsegno session show {id}` lists what came of it");
+                format!("job {job_id} compacts session {id}; {look}")
+            });
+        }
+        SessionCommand::Uncompact(Id { id }) => {
+            let id = sessions::find(&mut *tx, id).await?;
+            let session = sessions::uncompact(&mut tx, id, SystemClock.now()).await?;
+            commit(tx).await?;
+            output.data(&session, || match session.generation {
+                0 => format!("session {id} shows its whole transcript"),
+                generation => format!("session {id} shows compaction {generation}"),
+            });
+        }
+        SessionCommand::Interrupt(Interrupt { id, reason }) => {
+            let id = sessions::find(&mut *tx, &id.id).await?;
+            let interrupted = tasks::interrupt(&mut tx, id, reason, SystemClock.now()).await?;
+            commit(tx).await?;
+            output.data(&interrupted, || show::interrupted_words(&interrupted));
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+async fn list(list: &List, conn: &mut PgConnection) -> Result<Vec<Session>, Failure> {
+    let campaign_id = match &list.campaign {
+        Some(given) => Some(campaigns::find(&mut *conn, given).await?),
+        None => None,
+    };
+    let after = match &list.after {
+        Some(given) => Some(sessions::find(&mut *conn, given).await?),
+        None => None,
+    };
+    let filter = Filter { campaign_id, agent: list.agent.as_deref(), open_only: list.open };
+    Ok(sessions::list(conn, filter, Page { after, limit: list.limit }).await?)
+}
+
+async fn read(
+    transcript: &Transcript,
+    conn: &mut PgConnection,
+    output: Output,
+) -> Result<(), Failure> {
+    let id = sessions::find(&mut *conn, &transcript.id.id).await?;
+    if transcript.view {
+        let history = sessions::history(conn, id).await?;
+        output.data(&history, || show::history_words(&history));
+        return Ok(());
+    }
+    sessions::get(&mut *conn, id).await?;
+    let span = Span { after_seq: transcript.after, limit: transcript.limit };
+    let stored = messages::list(conn, id, span).await?;
+    output.data(&stored, || stored.iter().map(show::message_words).collect());
+    Ok(())
+}

@@ -1,0 +1,127 @@
+//! Sessions and what was said in them, for people.
+
+use serde_json::Value;
+
+use crate::{
+    cli::{
+        output::{fields, table},
+        task::turn_lines,
+        words::time,
+    },
+    domain::{
+        messages::Stored,
+        sessions::{Detail, Session},
+        tasks::{Cancelled, Interrupted},
+    },
+};
+
+pub(in crate::cli) fn lines(sessions: &[Session]) -> String {
+    let row = |session: &Session| {
+        [
+            session.id.to_string(),
+            name(session.state),
+            format!("{}/{}", session.agent, session.instance),
+            session.provider.clone(),
+            session.model.clone(),
+            session.turns.to_string(),
+            session.context_tokens.to_string(),
+            time(session.used_at),
+        ]
+    };
+    let head = ["ID", "STATE", "AGENT", "PROVIDER", "MODEL", "TURNS", "CONTEXT", "USED"];
+    table(&head, sessions.iter().map(row))
+}
+
+pub(super) fn words(detail: &Detail) -> String {
+    let Detail { session, compactions, last_turns } = detail;
+    let mut list = vec![
+        ("session", session.id.to_string()),
+        ("campaign", session.campaign_id.to_string()),
+        ("agent", format!("{}/{}", session.agent, session.instance)),
+        ("model", format!("{} on {}", session.model, session.provider)),
+        ("state", name(session.state)),
+        ("turns", session.turns.to_string()),
+        ("context", format!("{} tokens", session.context_tokens)),
+        (
+            "used",
+            format!("{} tokens in all, last at {}", session.token_count, time(session.used_at)),
+        ),
+        ("expires", time(session.expires_at)),
+        (
+            "opened",
+            format!("{}, because {}", time(session.created_at), name(session.opened_because)),
+        ),
+    ];
+    if let Some(reason) = session.rebuild_because {
+        list.push(("next", format!("the next task opens a successor ({})", name(reason))));
+    }
+    if let (Some(at), Some(reason)) = (session.closed_at, session.closed_because) {
+        list.push(("closed", format!("{}, because {}", time(at), name(reason))));
+    }
+    for (word, id) in [("before", session.predecessor_id), ("after", session.successor_id)] {
+        list.extend(id.map(|id| (word, id.to_string())));
+    }
+    let mut text = fields(&list);
+    if !compactions.is_empty() {
+        let rows = compactions.iter().map(|compaction| {
+            let shown = if compaction.generation == session.generation { "*" } else { "" };
+            [
+                format!("{}{shown}", compaction.generation),
+                name(compaction.outcome),
+                name(compaction.cause),
+                format!("{} to {}", compaction.from_seq, compaction.to_seq),
+                compaction.tokens_before.to_string(),
+                compaction.tokens_after.map_or_else(|| "-".to_owned(), |n| n.to_string()),
+                time(compaction.created_at),
+            ]
+        });
+        let head = ["COMPACTION", "OUTCOME", "CAUSE", "PLACES", "TOKENS", "AFTER", "MADE"];
+        text.push_str(&format!("\n{}", table(&head, rows)));
+    }
+    if !last_turns.is_empty() {
+        text.push_str(&format!("\n{}", turn_lines(last_turns)));
+    }
+    text
+}
+
+pub(super) fn message_words(stored: &Stored) -> String {
+    let Stored { seq, turn, partial, created_at, message, .. } = stored;
+    let broken = if *partial { ", broke off" } else { "" };
+    let tool = message.tool_name.as_ref().map(|tool| format!(" {tool}")).unwrap_or_default();
+    let head =
+        format!("#{seq}  turn {turn}  {}  {}{tool}{broken}", time(*created_at), name(message.role));
+    let calls =
+        message.tool_calls.iter().map(|call| format!("calls {} {}\n", call.name, call.arguments));
+    format!("{head}\n{}\n{}\n", message.text.trim_end(), calls.collect::<String>())
+}
+
+/// As [`message_words`], of what has no times and places any more.
+pub(super) fn history_words(history: &Value) -> String {
+    let word = |message: &Value, key: &str| message[key].as_str().unwrap_or_default().to_owned();
+    let entry = |message: &Value| {
+        let calls = message["tool_calls"].as_array().into_iter().flatten();
+        let calls =
+            calls.map(|call| format!("calls {} {}\n", word(call, "name"), call["arguments"]));
+        let (role, text) = (word(message, "role"), word(message, "content"));
+        format!("{role}\n{}\n{}\n", text.trim_end(), calls.collect::<String>())
+    };
+    history.as_array().into_iter().flatten().map(entry).collect()
+}
+
+pub(super) fn interrupted_words(interrupted: &Interrupted) -> String {
+    let Interrupted { session_id, task_id, cancel } = interrupted;
+    match cancel {
+        Cancelled::Requested => {
+            format!("task {task_id} runs in session {session_id}; its worker was told to stop it")
+        }
+        Cancelled::AtOnce => {
+            format!("task {task_id} of session {session_id} is cancelled; its worker was lost")
+        }
+    }
+}
+
+/// The word that programs get, for people.
+pub(in crate::cli) fn name(word: impl serde::Serialize) -> String {
+    let value = serde_json::to_value(word).unwrap_or_default();
+    value.as_str().unwrap_or_default().replace('_', " ")
+}

@@ -1,0 +1,90 @@
+//! The verbs beside a real service, whose workers run the simulation.
+
+use serde_json::{Value, json};
+
+use super::{Ground, text};
+use crate::{
+    app::eventually,
+    http::client::{Stream, send},
+    service::Service,
+};
+
+impl Ground {
+    async fn serve(&self) -> Service {
+        let url = self.world.url();
+        let quick = [
+            ("DATABASE_URL", url.as_str()),
+            ("DALSEGNO_SIM__LATENCY_MS", "0"),
+            ("DALSEGNO_SIM__CHUNK_DELAY_MS", "0"),
+            // Larger than any conversation here: nothing is compacted unless somebody asks for it.
+            ("DALSEGNO_SIM__WINDOW_TOKENS", "32768"),
+        ];
+        Service::start(self.path(), &quick).await
+    }
+}
+
+#[tokio::test]
+async fn a_task_is_answered_while_its_asker_waits() {
+    let ground = Ground::new().await;
+    let _service = ground.serve().await;
+    let done = ground.add("Part one.", &["--wait"]).await;
+    assert_eq!(done["state"], "done", "{done}");
+    let campaign = ground.campaign();
+    let add = ["task", "add", "--campaign", &campaign, "--agent", "copywriter", "Part two."];
+    let said = ground.run(&[&add[..], &["--follow"]].concat()).await;
+    assert_eq!(said.code, 0, "{said:?}");
+    assert!(said.has("turn.started") && said.has("turn.done"), "{said:?}");
+    assert!(!said.stdout.trim().is_empty(), "{said:?}");
+    let sessions = ground.json(&["session", "ls"]).await;
+    assert_eq!((sessions.as_array().unwrap().len(), &sessions[0]["turns"]), (1, &json!(2)));
+    let id = text(&sessions[0]["id"]);
+    let transcript = ground.json(&["session", "transcript", id]).await;
+    let roles: Vec<&Value> = transcript.as_array().unwrap().iter().map(|m| &m["role"]).collect();
+    assert_eq!(roles, ["user", "assistant", "user", "assistant"]);
+}
+
+#[tokio::test]
+async fn a_task_over_http_is_answered_and_streamed() {
+    let ground = Ground::new().await;
+    let service = ground.serve().await;
+    let path = format!("/v1/campaigns/{}/tasks", ground.world.campaign.id);
+    let ask = json!({ "agent": "copywriter", "prompt": "Part one." }).to_string();
+    let added = send(service.address, "POST", &path, &[], &ask).await.expect(201);
+    let path = format!("/v1/tasks/{}", text(&added["id"]));
+    let events = format!("{path}/events");
+    let mut stream = Stream::open(service.address, &events, None).await.ok().unwrap();
+    let mut kinds = Vec::new();
+    while let Some(sent) = stream.next().await {
+        kinds.push(sent.event);
+    }
+    assert_eq!(kinds.first().map(String::as_str), Some("task.queued"), "{kinds:?}");
+    assert!(kinds.contains(&"turn.done".to_owned()), "{kinds:?}");
+    assert_eq!(kinds.last().map(String::as_str), Some("end"), "{kinds:?}");
+    let waited = send(service.address, "GET", &format!("{path}?wait_secs=5"), &[], "").await;
+    assert_eq!(waited.expect(200)["state"], "done");
+}
+
+#[tokio::test]
+async fn a_worker_compacts_a_session_that_a_person_wants_compacted() {
+    let ground = Ground::new().await;
+    let _service = ground.serve().await;
+    for part in 1..=8 {
+        let prompt = format!("Part {part}: {}", "the harbour, the pier and the crane. ".repeat(60));
+        ground.add(&prompt, &["--wait"]).await;
+    }
+    let sessions = ground.json(&["session", "ls"]).await;
+    let id = text(&sessions[0]["id"]);
+    let asked = ground.json(&["session", "compact", id]).await;
+    let job = asked["job_id"].to_string();
+    let ended = eventually("the compaction has ended", async || {
+        let job = ground.run(&["job", "explain", &job, "--json"]).await;
+        (job.json()["state"] == "ended").then_some(())
+    });
+    ended.await;
+    let shown = ground.json(&["session", "show", id]).await;
+    assert_eq!(shown["compactions"][0]["cause"], "manual", "{shown}");
+    assert_eq!(shown["compactions"][0]["outcome"], "applied", "{shown}");
+    let view = ground.json(&["session", "transcript", id, "--view"]).await;
+    assert_eq!(view[0]["role"], "system", "{view}");
+    assert_eq!(ground.json(&["session", "uncompact", id]).await["generation"], 0);
+}
