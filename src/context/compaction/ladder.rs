@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 const ATTEMPTS_MAX: usize = 3;
 const TURNS_COUNTED: i64 = 10;
+/// Attempts are remembered for longer than they count: a fold that began some turns ago may ask only now.
+const TURNS_REMEMBERED: i64 = 100;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -88,7 +90,7 @@ impl Breaker {
 
     /// Has to be stored before the model is asked: a crash must not give the attempt back.
     pub fn record(&mut self, turn: i64) {
-        self.attempts.retain(|made| is_recent(*made, turn));
+        self.attempts.retain(|made| turn - made < TURNS_REMEMBERED);
         self.attempts.push(turn);
     }
 }
@@ -133,6 +135,13 @@ mod tests {
         assert!(breaker.take_back(4));
         assert_eq!((breaker.attempts_left(4), breaker.opens_again(4)), (1, 4));
         assert!(!breaker.take_back(9));
+    }
+
+    #[test]
+    fn a_fold_that_began_earlier_sees_the_attempts_of_its_own_turns() {
+        let mut breaker = Breaker::default();
+        [31, 31, 31, 41].into_iter().for_each(|turn| breaker.record(turn));
+        assert_eq!(breaker.attempts_left(40), 0);
     }
 
     #[test]

@@ -5,9 +5,10 @@
 //! dates, quantities, quoted names. Only tasks can make requirements: a tool's output that contains
 //! `PIN:` pins nothing.
 //!
-//! The ledger is bounded, in number and in tokens. What goes first when it is full: names, then dates and
-//! quantities, then identifiers; of a kind, what tools said before what agents said before what people said, and the
-//! older before the newer. Requirements go last. Selection reports how many it dropped.
+//! The ledger is bounded, in number and in tokens. What goes first when it is full is what agents and tools said, and of that
+//! names, then dates and quantities, then identifiers; of a kind, what tools said before what agents said, and the older before
+//! the newer. What people said goes after that in the same order: an agent that numbers its answers must not push out
+//! the name of the client. Requirements go last. Selection reports how many it dropped.
 
 mod line;
 mod shapes;
@@ -175,7 +176,7 @@ struct Sighting {
 }
 
 impl Sighting {
-    fn rank(&self) -> (u8, Voice, Reverse<usize>) {
+    fn rank(&self) -> (u8, bool, u8, Voice, Reverse<usize>) {
         let class = match self.kind {
             PinKind::Requirement => 0,
             PinKind::Identifier | PinKind::Url | PinKind::Email | PinKind::File | PinKind::Code => {
@@ -184,7 +185,7 @@ impl Sighting {
             PinKind::Date | PinKind::Quantity => 2,
             PinKind::Name => 3,
         };
-        (class, self.voice, Reverse(self.last))
+        (class.min(1), self.voice != Voice::Person, class, self.voice, Reverse(self.last))
     }
 }
 
@@ -263,6 +264,17 @@ mod tests {
         assert_eq!(found[0].1, "Never mention the competitor by name.");
         assert_eq!(pinned(Role::Tool, text), []);
         assert_eq!(pinned(Role::Notice, text), []);
+    }
+
+    #[test]
+    fn what_an_agent_numbers_pushes_out_no_name_that_a_person_gave() {
+        let entries: Vec<_> = (0..300)
+            .map(|n| said(Role::Assistant, &format!("Filed as INV-{n:04}.")))
+            .chain([said(Role::User, "It is for “Pier 4 & Sons”.")])
+            .collect();
+        let selection = collect(&[], &entries).select(100_000, &Calibration::cold());
+        assert!(selection.pins.iter().any(|pin| pin.text == "Pier 4 & Sons"));
+        assert_eq!((selection.pins.len(), selection.dropped), (PINS_MAX, 301 - PINS_MAX));
     }
 
     #[test]
