@@ -38,7 +38,7 @@ pub async fn apply_newest(
     let applied = get(&mut *conn, session_id, generation)
         .await?
         .ok_or(Error::Unknown { session_id, generation })?;
-    tell(&mut *conn, &session, Kind::SessionCompacted, &applied, now).await?;
+    tell(&mut *conn, &session, &applied, now).await?;
     Ok(Shown::Applied(Box::new(applied)))
 }
 
@@ -71,7 +71,8 @@ pub async fn apply(
     Ok(if shown { Applied::Shown } else { Applied::Stale })
 }
 
-/// Goes back to the view before the compaction that is shown, and says which generation that is.
+/// Goes back to the view before the compaction that is shown, and says which generation that is. Whoever does it for a
+/// person tells the feed.
 pub async fn undo(
     conn: &mut PgConnection,
     session_id: Uuid,
@@ -97,10 +98,6 @@ pub async fn undo(
     sessions::show_generation(&mut *conn, session_id, generation, parent).await?;
     // What was prepared from another view must not come up when that view is shown again: somebody has just refused it.
     leave_others_stale(&mut *conn, session_id).await?;
-    let undone = get(&mut *conn, session_id, generation)
-        .await?
-        .ok_or(Error::Unknown { session_id, generation })?;
-    tell(&mut *conn, &session, Kind::SessionUncompacted, &undone, now).await?;
     Ok(parent)
 }
 
@@ -143,7 +140,6 @@ async fn leave_others_stale(executor: impl PgExecutor<'_>, session_id: Uuid) -> 
 async fn tell(
     executor: impl PgExecutor<'_>,
     session: &Live,
-    kind: Kind,
     compaction: &Compaction,
     now: DateTime<Utc>,
 ) -> Result<(), Failed> {
@@ -151,7 +147,7 @@ async fn tell(
         campaign_id: Some(session.campaign_id),
         task_id: None,
         session_id: Some(session.id),
-        kind,
+        kind: Kind::SessionCompacted,
         data: json!({
             "generation": compaction.generation,
             "parent": compaction.parent,

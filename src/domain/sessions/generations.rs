@@ -41,18 +41,6 @@ pub async fn show_generation(
     .map_err(|source| Failed { action: "show a compaction", source }.into())
 }
 
-/// The generation that an open session shows, locked until the end of the transaction.
-pub async fn lock_generation(executor: impl PgExecutor<'_>, id: Uuid) -> Result<i32, Error> {
-    sqlx::query_scalar!(
-        "select generation from dalsegno.sessions where id = $1 and closed_at is null for no key update",
-        id,
-    )
-    .fetch_optional(executor)
-    .await
-    .map_err(Failed::to("lock a session"))?
-    .ok_or(Error::Unknown(id))
-}
-
 /// The attempts at a summary of an open session, whose row is locked until the end of the transaction.
 pub async fn lock_breaker(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Option<Value>, Error> {
     sqlx::query_scalar!(

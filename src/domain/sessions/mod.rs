@@ -24,9 +24,7 @@ use uuid::Uuid;
 
 pub use self::{
     detail::{Detail, detail},
-    generations::{
-        add_tokens, lock_breaker, lock_generation, next_generation, show_generation, store_breaker,
-    },
+    generations::{add_tokens, lock_breaker, next_generation, show_generation, store_breaker},
     list::{Filter, Session, find, get, history, list},
     open::ask_rebuild,
     people::{expire, reset, uncompact},
