@@ -68,10 +68,6 @@ impl Output {
         let _ = err.flush();
     }
 
-    pub(super) fn is_json(self) -> bool {
-        self.json
-    }
-
     /// Whether notes and data go to the same person.
     pub(super) fn is_seen(self) -> bool {
         std::io::stdout().is_terminal() && std::io::stderr().is_terminal()
