@@ -86,6 +86,7 @@ pub async fn work(
     };
     let (registry, stop) = (jobs::registry(services.clone()), CancellationToken::new());
     let worked = queue::run_worker(settings, identity(), registry, database.clone(), shutdown);
+    let worked = Box::pin(worked);
     let tidied = async {
         // One pool of a process is enough.
         match pool {

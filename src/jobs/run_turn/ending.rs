@@ -128,7 +128,7 @@ impl Turn<'_> {
         let ending = Ending { turn: &self.opened.begun, calls, messages: new, now };
         self.end_turn(&mut *conn, &ending, fate, learnt).await?;
         self.prepare_ahead(&mut *conn, fate, learnt).await?;
-        Ok(self.services.crash_points.pass(CrashPoint::BeforeJobEnd).map_err(Error::undone)?)
+        self.services.crash_points.pass(CrashPoint::BeforeJobEnd).map_err(Error::undone)
     }
 
     async fn end_turn(
