@@ -6,5 +6,6 @@ mod jobs;
 mod ladder;
 mod races;
 mod stage;
+mod turns;
 
 use self::stage::{Stage, Watched, sim};

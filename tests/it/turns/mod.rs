@@ -2,7 +2,7 @@
 
 mod crashes;
 mod faults;
-mod ground;
+pub mod ground;
 mod happy;
 mod ollama;
 mod pressure;

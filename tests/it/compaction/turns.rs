@@ -1,0 +1,187 @@
+//! Compaction as turns bring it about: on real workers, through the queue.
+
+use std::os::unix::process::ExitStatusExt as _;
+
+use dalsegno::{
+    domain::{
+        compactions::{self, Cause, Compaction, Outcome},
+        messages::Stored,
+        tasks::Task,
+        usage,
+    },
+    transcript::Role,
+};
+use rustix::process::Signal;
+use uuid::Uuid;
+
+use crate::{
+    app::eventually,
+    context::{
+        series::{
+            has_identifier, has_requirement, has_tool_identifier, identifier, mention, requirement,
+        },
+        support::prose,
+    },
+    turns::ground::Ground,
+};
+
+const TURNS: usize = 400;
+const WINDOW: (&str, &str) = ("sim.window_tokens", "8192");
+
+/// What a turn plants. All of it stands in prompts: the simulation says nothing of its own.
+fn planted(turn: usize) -> Vec<String> {
+    let identifiers = [
+        has_identifier(turn).then(|| identifier(turn, 0)),
+        has_tool_identifier(turn).then(|| identifier(turn, 1)),
+    ];
+    let rule = has_requirement(turn).then(|| requirement(turn));
+    identifiers.into_iter().chain([rule]).flatten().collect()
+}
+
+fn prompt(turn: usize) -> String {
+    let mut text = format!("{} [[sim: words 120]]", prose(turn * 3, 4));
+    for (place, is_there) in
+        [has_identifier(turn), has_tool_identifier(turn)].into_iter().enumerate()
+    {
+        if is_there {
+            text.push_str(&format!(
+                " It concerns {}, as agreed.",
+                mention(&identifier(turn, place))
+            ));
+        }
+    }
+    if has_requirement(turn) {
+        text.push_str(&format!("\nStanding requirement: {}", requirement(turn)));
+    }
+    text
+}
+
+/// Plays the whole series on one worker and checks each view that a compaction has made.
+async fn play(summary: &str) -> Vec<Compaction> {
+    let ground = Ground::new(&[WINDOW, ("sim.summary", summary)]).await;
+    let mut tasks: Vec<Task> = Vec::new();
+    for turn in 0..TURNS {
+        tasks.push(ground.add(&prompt(turn)).await);
+    }
+    let worker = ground.work().await;
+    for task in &tasks {
+        ground.done(task).await;
+    }
+    let sessions = ground.sessions().await;
+    assert_eq!(sessions.len(), 1, "no turn had to begin anew");
+    worker.stop().await;
+    let id = sessions[0].id;
+    let made = compactions::list(&ground.pool, id).await.unwrap();
+    let stored = ground.messages(id).await;
+    assert_eq!(stored.iter().filter(|stored| stored.message.role == Role::User).count(), TURNS);
+    let applied: Vec<_> = made.iter().filter(|made| made.outcome == Outcome::Applied).collect();
+    let n_look_ups: usize = applied.iter().map(|made| look_up(made, &stored)).sum();
+    report(summary, &made, applied.len(), n_look_ups);
+    made
+}
+
+/// Everything that had been planted by then is in the summary or in what stood word for word behind it.
+fn look_up(made: &Compaction, stored: &[Stored]) -> usize {
+    let mut shown = made.summary.clone().unwrap();
+    for stored in
+        stored.iter().filter(|stored| stored.seq > made.to_seq && stored.turn <= made.turn)
+    {
+        shown.push('\n');
+        shown.push_str(&stored.message.text);
+    }
+    // Turns count from 1.
+    let by_then: Vec<String> = (0..made.turn as usize).flat_map(planted).collect();
+    for text in &by_then {
+        assert!(shown.contains(text), "{text} is lost in generation {}", made.generation);
+    }
+    by_then.len()
+}
+
+fn report(summary: &str, made: &[Compaction], n_applied: usize, n_look_ups: usize) {
+    let attempts = attempts(made);
+    for first in 1..=TURNS as i32 {
+        let recent = attempts.iter().filter(|turn| (first..first + 10).contains(*turn)).count();
+        assert!(recent <= 3, "{recent} attempts in ten turns from {first}");
+    }
+    let n_refused: usize = made.iter().map(|made| made.refusals.as_array().unwrap().len()).sum();
+    println!(
+        "fidelity through turns, {summary}: planted {}, {n_applied} compactions applied of {} made, {n_look_ups} look-ups, \
+         none lost; attempts {}, refused summaries {n_refused}",
+        (0..TURNS).flat_map(planted).count(),
+        made.len(),
+        attempts.len(),
+    );
+    assert!(n_applied >= 10);
+}
+
+/// The turn of each attempt at a summary.
+fn attempts(made: &[Compaction]) -> Vec<i32> {
+    let mut turns = Vec::new();
+    for made in made {
+        let refused = made.refusals.as_array().unwrap().iter();
+        // What another compaction at the same time had used up was never made.
+        let refused =
+            refused.filter(|attempt| !attempt.to_string().contains("used up the attempts"));
+        let rungs = refused.map(|attempt| attempt["rung"].as_str().unwrap());
+        let asked = rungs.chain(made.rung.as_deref()).filter(|rung| *rung != "extract");
+        turns.extend(asked.map(|_| made.turn));
+    }
+    turns
+}
+
+#[tokio::test]
+async fn four_hundred_turns_lose_nothing_on_an_honest_summariser() {
+    let made = play("honest").await;
+    let first = made.iter().filter(|made| made.rung.as_deref() == Some("first")).count();
+    assert!(first >= 10, "{first}");
+}
+
+#[tokio::test]
+async fn four_hundred_turns_succeed_and_lose_nothing_on_a_dishonest_summariser() {
+    let made = play("drops_identifiers").await;
+    let is_extract = |made: &Compaction| made.rung.as_deref() == Some("extract");
+    let with_pins = made.iter().filter(|made| made.turn > 2);
+    assert!(with_pins.clone().all(is_extract));
+    assert!(with_pins.filter(|made| made.refusals[0]["rung"] == "first").count() > 5);
+}
+
+#[tokio::test]
+async fn a_worker_killed_between_prepare_and_apply_leaves_what_the_next_one_applies() {
+    let ground = Ground::new(&[WINDOW]).await;
+    let worker = ground.work().await;
+    let mut last = None;
+    for turn in 0..11 {
+        let task = ground.add(&format!("{} [[sim: words 110]]", prose(turn, 4))).await;
+        last = Some(ground.done(&task).await);
+    }
+    worker.stop().await;
+    let id = ground.session(&last.unwrap()).await.id;
+    assert!(compactions::list(&ground.pool, id).await.unwrap().is_empty());
+    let mut tx = ground.pool.begin().await.unwrap();
+    compactions::request(&mut tx, id, Cause::Manual).await.unwrap();
+    tx.commit().await.unwrap();
+
+    let mut killed = ground.process(&[("queue.crash_at", "before_end")]);
+    assert_eq!(killed.ended().await.signal(), Some(Signal::ABORT.as_raw()), "{}", killed.log());
+    let left = compactions::list(&ground.pool, id).await.unwrap();
+    assert_eq!((left.len(), left[0].outcome), (1, Outcome::Prepared));
+    let n_calls = summary_calls(&ground).await;
+    assert!(n_calls > 0);
+
+    let next = ground.work().await;
+    let shown = eventually("the compaction is shown", async || shown(&ground, id).await).await;
+    next.stop().await;
+    assert_eq!(shown.summary, left[0].summary);
+    assert_eq!(summary_calls(&ground).await, n_calls, "nobody was asked again");
+}
+
+async fn shown(ground: &Ground, id: Uuid) -> Option<Compaction> {
+    let made = compactions::list(&ground.pool, id).await.unwrap();
+    made.into_iter().find(|made| made.outcome == Outcome::Applied)
+}
+
+async fn summary_calls(ground: &Ground) -> i64 {
+    let totals = usage::totals(&ground.pool, ground.campaign.id).await.unwrap();
+    let summaries = totals.iter().filter(|total| total.purpose == usage::Purpose::Summary);
+    summaries.map(|total| total.calls).sum()
+}
