@@ -92,16 +92,25 @@ fn digest(request: &Request) -> u64 {
     hash
 }
 
-/// What is asked: the last user message without what was fenced in before it, and without directions.
+/// The first line of what is asked: of the last task element in the last user message, or of the message itself behind what
+/// was fenced in before it. Without directions.
 fn task(messages: &[Message]) -> String {
     let prompt = messages.iter().rfind(|message| message.role == Role::User);
     let text = prompt.map(|prompt| prompt.text.as_str()).unwrap_or_default();
-    let mut lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let asked = task_element(text);
+    let mut lines: Vec<&str> = asked.as_deref().unwrap_or(text).lines().map(str::trim).collect();
     if let Some(fence) = lines.iter().rposition(|line| line.starts_with("</")) {
         lines.drain(..=fence);
     }
     let first = lines.into_iter().map(without_directives).find(|line| !line.is_empty());
     first.unwrap_or_default()
+}
+
+/// Foreign text is escaped in a prompt, so whatever looks like a tag is one.
+fn task_element(text: &str) -> Option<String> {
+    let (_, element) = text.rsplit_once("<task ")?;
+    let (inside, _) = element.split_once('>')?.1.split_once("</task>")?;
+    Some(inside.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
 }
 
 fn without_directives(line: &str) -> String {

@@ -65,6 +65,15 @@ async fn an_answer_follows_on_from_the_one_before() {
     assert!(text.contains("Follows on from: Part 1: beginnings"), "{text}");
 }
 
+/// As a call shows it: fenced in, escaped, behind the service's own words.
+#[tokio::test]
+async fn an_answer_is_about_the_task_in_its_element() {
+    let shown = "<notice fence=\"f00d\">The turn before was interrupted.</notice>\n\n\
+                 <task fence=\"f00d\">Write part 2: bread &amp; salt\n\nIn 90 words.</task>";
+    let text = ask(&sim(), request(shown)).await.unwrap().message.text;
+    assert!(text.contains("\n\nPart 2: bread & salt\n\n"), "{text}");
+}
+
 #[tokio::test]
 async fn it_streams_what_it_answers_and_counts_what_it_was_sent() {
     let request = request("Write about harbours");
