@@ -69,11 +69,12 @@ async fn the_demo_plays_a_campaign_through_a_kill_a_compaction_and_an_expiry() {
     let played = timeout(PLAYS, demo(folder.path(), &["--json"]).output()).await.unwrap().unwrap();
     let (stdout, stderr) =
         (String::from_utf8(played.stdout).unwrap(), String::from_utf8(played.stderr).unwrap());
-    assert_eq!(played.status.code(), Some(0), "{stdout}\n{stderr}");
-    let report: Value = serde_json::from_str(&stdout).unwrap();
-    assert_eq!((&report["simulated"], &report["ok"]), (&true.into(), &true.into()));
+    let report: Value = serde_json::from_str(&stdout).unwrap_or_else(|_| panic!("{stderr}"));
     let checks = report["checks"].as_array().unwrap();
-    assert!(checks.len() >= 10 && checks.iter().all(|check| check["holds"] == true), "{stdout}");
+    let broken: Vec<&Value> = checks.iter().filter(|check| check["holds"] != true).collect();
+    assert!(checks.len() >= 10 && broken.is_empty(), "{broken:?}\n{stderr}");
+    assert_eq!((&report["simulated"], &report["ok"]), (&true.into(), &true.into()));
+    assert_eq!(played.status.code(), Some(0), "{stderr}");
 
     let parts = report["parts"].as_array().unwrap();
     let turns: Vec<i64> = parts.iter().map(|part| part["turn"].as_i64().unwrap()).collect();

@@ -14,11 +14,14 @@ use crate::{
         manifests::{self, Manifest},
         messages::{self, Span, Stored},
         sessions::{self, Session},
-        tasks::{self, Task},
+        tasks::{self, RunTurn, Task},
         turns::{self, Turn},
         usage::{self, Total},
     },
-    queue::admin::{self, JobFilter, RunRecord, WorkerView},
+    queue::{
+        Job as _,
+        admin::{self, JobFilter, RunRecord, WorkerView},
+    },
 };
 
 /// More than the demo makes of anything.
@@ -129,10 +132,13 @@ async fn conversations(
     Ok(conversations)
 }
 
-/// A summary that was prepared for a turn that never came is no work left.
+/// A summary that is prepared for a turn that never comes is no work left.
 async fn jobs_left(conn: &mut PgConnection) -> Result<usize, Failure> {
-    let turns =
-        JobFilter { kind: Some("run_turn".to_owned()), limit: Some(ALL), ..JobFilter::default() };
+    let turns = JobFilter {
+        kind: Some(RunTurn::KIND.to_owned()),
+        limit: Some(ALL),
+        ..JobFilter::default()
+    };
     let dead =
         JobFilter { state: Some("dead".to_owned()), limit: Some(ALL), ..JobFilter::default() };
     let turns = admin::list_jobs(&mut *conn, &turns).await?;

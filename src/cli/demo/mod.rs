@@ -23,6 +23,8 @@ mod troupe;
 mod watch;
 mod words;
 
+use std::time::Duration;
+
 use tokio_util::sync::CancellationToken;
 
 use self::{
@@ -42,9 +44,9 @@ pub(super) async fn run(context: &Context) -> Result<Exit, Failure> {
     };
     telemetry::init(&log)?;
     let shutdown = Shutdown::new();
-    let drain_timeout = settings.config.shutdown.drain_timeout();
     let shown = Box::pin(show(folder, settings, context, &shutdown.soft));
-    under_signals(&shutdown, drain_timeout, shown).await
+    // Nothing here is worth a wait: it stops at the first signal.
+    under_signals(&shutdown, Duration::MAX, shown).await
 }
 
 async fn show(

@@ -16,11 +16,12 @@ use crate::{
         agents::Library,
         amount::Limit,
         campaigns::{self, Campaign},
+        compactions::CompactSession,
         sessions::{self, Session},
         tasks::{self, Task},
         transaction,
     },
-    queue::admin,
+    queue::{Job as _, admin},
 };
 
 /// Between two looks.
@@ -86,11 +87,13 @@ impl<'a> Play<'a> {
         self.until(|cast| cast.parts_done() >= half).await?;
         self.ask_for_review(1..=half).await?;
         self.until(Cast::all_done).await?;
+        self.until_summaries_are_written().await?;
         let expired = self.let_expire("copywriter").await?;
         self.ask_for_parts(script::LAST_PART_BEFORE_REST + 1..=script::N_PARTS).await?;
         self.until(Cast::all_done).await?;
         self.ask_for_review(half + 1..=script::N_PARTS).await?;
         self.until(Cast::all_done).await?;
+        self.until_summaries_are_written().await?;
         self.display.end();
         Ok(Played { campaign: self.campaign, kill, expired })
     }
@@ -198,6 +201,25 @@ impl<'a> Play<'a> {
             sessions::list(self.stage.pool(), filter, crate::domain::Page::default()).await?;
         let open = open.into_iter().next();
         open.ok_or_else(|| Failure::failed(anyhow!("the {agent} has no open session")))
+    }
+
+    /// A summary may still be prepared in the background, for a turn that is to come: until it is done, the ledger and its
+    /// session do not agree on what it costs.
+    async fn until_summaries_are_written(&mut self) -> Result<(), Failure> {
+        let deadline = Instant::now() + SILENCE_LIMIT;
+        while self.n_summaries_under_way().await? > 0 && Instant::now() < deadline {
+            self.stage.troupe.check()?;
+            sleep(PAUSE).await;
+        }
+        Ok(())
+    }
+
+    async fn n_summaries_under_way(&self) -> Result<usize, Failure> {
+        let kind = Some(CompactSession::KIND.to_owned());
+        let filter = admin::JobFilter { kind, ..admin::JobFilter::default() };
+        let jobs = admin::list_jobs(self.stage.pool(), &filter).await?;
+        // One that is put off asks nobody at this moment.
+        Ok(jobs.iter().filter(|job| matches!(job.state.as_str(), "ready" | "running")).count())
     }
 
     /// Follows the feed until it has told of what is waited for.

@@ -35,7 +35,7 @@ const TITLES: [&str; 10] = [
 ];
 
 /// Long enough that there is a middle in which the worker can be killed.
-const KILLED_PART_DIRECTION: &str = " [[sim: words 440]]";
+const KILLED_PART_DIRECTION: &str = " [[sim: words 400]]";
 
 pub(super) fn part(number: usize) -> String {
     let title = TITLES.get(number - 1).copied().unwrap_or_default();

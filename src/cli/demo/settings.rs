@@ -24,10 +24,10 @@ const SETTINGS: [(&str, &str); 18] = [
     ("queue.poll_idle_ms", "500"),
     ("shutdown.drain_timeout_secs", "0"),
     ("shutdown.stop_timeout_secs", "5"),
-    ("sim.chunk_delay_ms", "15"),
+    ("sim.chunk_delay_ms", "20"),
     ("sim.directives", "true"),
     ("sim.latency_ms", "150"),
-    ("sim.window_tokens", "4096"),
+    ("sim.window_tokens", "5120"),
     ("worker.turns_slots", "4"),
 ];
 

@@ -54,11 +54,12 @@ fn rescue(kill: &Rescue) -> String {
 
 fn fold(fold: &Fold) -> String {
     paragraph(&format!(
-        "Compaction {}. The {}'s conversation outgrew its window: a summary stands in for its first {} messages, and {} \
-         tokens became {}. It has {} of {} planted identifiers and {} of {} pins word for word. Summaries refused before \
-         it: {}.",
+        "A compaction (generation {}). The {}'s conversation grew towards its window: {} stands in for its first {} \
+         messages, and {} tokens became {}. It has {} of {} planted identifiers and {} of {} pins word for word. \
+         Summaries refused before it: {}.",
         fold.generation,
         fold.agent,
+        writer(fold.rung.as_deref()),
         fold.folded_messages,
         fold.tokens_before,
         fold.tokens_after,
@@ -68,6 +69,13 @@ fn fold(fold: &Fold) -> String {
         fold.pins,
         fold.refused,
     ))
+}
+
+fn writer(rung: Option<&str>) -> &'static str {
+    match rung {
+        Some("extract") => "an extract, made without the model,",
+        _ => "a summary by the model",
+    }
 }
 
 fn expiry(expiry: &Expiry) -> String {
