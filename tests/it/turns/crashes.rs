@@ -38,7 +38,7 @@ async fn conversation() -> (Ground, [Task; 3]) {
     let ground = Ground::new(&[]).await;
     let worker = ground.work().await;
     let first = ground.add("One. [[sim: say first answer]]").await;
-    ground.done(&first).await;
+    ground.patiently_ended(&first).await;
     worker.stop().await;
     let second = ground.add("Two. [[sim: say second answer]]").await;
     let third = ground.add("Three. [[sim: say third answer]]").await;
@@ -91,7 +91,7 @@ async fn check(what: &str, ground: &Ground, tasks: &[Task; 3], n_cut_off: usize)
 async fn die_at((key, point): (&'static str, &'static str), n_cut_off: usize) -> Ground {
     let (ground, tasks) = conversation().await;
     let mut armed = ground.process(&[(key, point)]);
-    let died = armed.ended().await;
+    let died = armed.patiently_ended().await;
     assert_eq!(died.signal(), Some(Signal::ABORT.as_raw()), "at {point}: {}", armed.log());
     let heir = ground.process(&[]);
     ground.patiently_ended(&tasks[2]).await;

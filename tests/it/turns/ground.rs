@@ -35,7 +35,7 @@ use crate::{
 
 /// Quick polls and leases, and a simulation that takes no time unless a test wants it to.
 const SETTINGS: [(&str, &str); 16] = [
-    ("queue.lease_secs", "3"),
+    ("queue.lease_secs", "5"),
     ("queue.heartbeat_secs", "1"),
     ("queue.lease_margin_secs", "1"),
     ("queue.cancel_grace_secs", "1"),
@@ -338,6 +338,12 @@ impl Process {
 
     pub async fn ended(&mut self) -> std::process::ExitStatus {
         let ended = tokio::time::timeout(SOON, self.child.wait()).await;
+        ended.unwrap_or_else(|_| panic!("does not end:\n{}", self.log())).unwrap()
+    }
+
+    /// As [`ended`](Self::ended), where many start at once.
+    pub async fn patiently_ended(&mut self) -> std::process::ExitStatus {
+        let ended = tokio::time::timeout(RESCUED, self.child.wait()).await;
         ended.unwrap_or_else(|_| panic!("does not end:\n{}", self.log())).unwrap()
     }
 
