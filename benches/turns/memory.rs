@@ -30,6 +30,7 @@ pub async fn peak(ground: &Ground) -> anyhow::Result<Value> {
     Ok(figures)
 }
 
+#[expect(clippy::disallowed_methods, reason = "the worker as an operator starts it")]
 fn start(ground: &Ground) -> anyhow::Result<Child> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_worker-turns"));
     command.env_clear().env("DALSEGNO_CONFIG", &ground.settings).env("DATABASE_URL", &ground.url);
