@@ -98,8 +98,10 @@ async fn a_compaction_applied_while_a_turn_runs_loses_nothing_of_the_turn() {
     // What the turn was sent can still be had.
     stage.undo(id).await.unwrap();
     let again = stage.assembled(id, spoken).await;
-    let n_before = sent.messages.len() - 1;
-    assert_eq!(again.messages[..n_before], sent.messages[..n_before]);
+    // Its task is taken out of the history here, so the answers around it become one message.
+    let n_before = sent.messages.len() - 2;
+    assert_eq!(n_before, 47);
+    assert!(again.messages[..n_before] == sent.messages[..n_before]);
 }
 
 #[tokio::test]

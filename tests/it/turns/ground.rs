@@ -302,11 +302,15 @@ impl Ground {
         feed::list(&self.pool, filter).await.unwrap()
     }
 
-    /// The kinds of the feed's events about this task, in order, without the progress of calls.
+    /// The kinds of the feed's events about this task, in order, after that of its beginning and without the progress of
+    /// calls.
     pub async fn kinds(&self, task: &Task) -> Vec<String> {
-        let about =
-            |event: &feed::Event| event.task_id == Some(task.id) && event.kind != "turn.progress";
-        self.feed().await.into_iter().filter(about).map(|event| event.kind).collect()
+        let events = self.feed().await.into_iter();
+        let about = events.filter(|event| event.task_id == Some(task.id));
+        let kinds: Vec<_> =
+            about.map(|event| event.kind).filter(|kind| kind != "turn.progress").collect();
+        assert_eq!(kinds[0], "task.queued");
+        kinds[1..].to_vec()
     }
 
     pub async fn count(&self, sql: &'static str) -> i64 {
