@@ -33,7 +33,7 @@ use uuid::Uuid;
 use crate::cluster;
 
 /// How long a test waits for something that should come soon. A test that runs into it has failed.
-pub const SOON: Duration = Duration::from_secs(20);
+pub const SOON: Duration = Duration::from_secs(60);
 
 /// A database that exists as long as this value.
 pub struct TestDatabase {
