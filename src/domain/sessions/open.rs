@@ -75,6 +75,8 @@ pub async fn open(
     let remembered = successor.filter(|successor| successor.remembers).map(|s| s.of);
     let same_model = before
         .filter(|before| before.provider == opening.provider && before.model == opening.model);
+    // It counts attempts by the number of the turn, and only who remembers goes on counting turns.
+    let breaker = same_model.filter(|_| remembered.is_some());
     let generation = i32::from(successor.is_some_and(|successor| successor.takes_summary));
     let opened = sqlx::query!(
         "insert into dalsegno.sessions
@@ -102,7 +104,7 @@ pub async fn open(
         remembered.map_or(0, |before| before.board_cursor),
         generation,
         same_model.and_then(|before| before.calibration.clone()),
-        same_model.and_then(|before| before.compaction_breaker.clone()),
+        breaker.and_then(|before| before.compaction_breaker.clone()),
     )
     .execute(&mut *conn)
     .await

@@ -65,7 +65,7 @@ pub fn lane(campaign_id: Uuid, agent: &str, instance: &str) -> String {
     format!("{campaign_id}/{agent}/{instance}")
 }
 
-/// Writes a task and its job. Both exist exactly if the caller's transaction commits.
+/// Writes a task and its job. Both exist exactly if the caller's transaction commits; after an error it rolls back.
 pub async fn add(
     conn: &mut PgConnection,
     config: &Config,
@@ -73,7 +73,6 @@ pub async fn add(
     now: DateTime<Utc>,
 ) -> Result<Added, Error> {
     check(config, new)?;
-    admit(&mut *conn, new).await?;
     let id = ids::at(now);
     let mode = new.session_mode.unwrap_or(new.agent.session);
     let job = RunTurn { asked: asked(new, mode) };
@@ -97,6 +96,8 @@ pub async fn add(
     if !enqueued.created {
         return Ok(Added { task: by_job(conn, enqueued.job_id).await?, created: false });
     }
+    // Only what is new: whoever asks again is told of the task that is there, whatever became of its campaign.
+    admit(&mut *conn, new).await?;
     insert(&mut *conn, new, id, mode, enqueued.job_id, now).await?;
     let task = get(&mut *conn, id).await?;
     let event =

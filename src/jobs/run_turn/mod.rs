@@ -3,7 +3,7 @@
 //! ```text
 //! read      task · campaign · agent · window          no transaction
 //! begin     resolve → view → assemble → budget        transaction A: turn, prompt, feed
-//!  (room)   fold older messages, begin again          no transaction; at most once
+//!  (room)   fold older messages, begin again          no transaction; at most twice
 //! call      the provider                              no transaction; the feed gets what arrives
 //! settle    answer, failure or interruption           transaction B: messages, ledger, counters, task, feed, job
 //! ```
@@ -79,7 +79,8 @@ async fn take_turn(run: &Run, services: &Services) -> Result<End, Error> {
     }
 }
 
-/// Begins, calls and settles; up to once more after room was made.
+/// Begins, calls and settles. Begins again once for room that the estimate asks for, and calls again once for what the
+/// provider refuses as too long.
 async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> Result<End, Error> {
     let mut before = Before::default();
     loop {
@@ -97,7 +98,7 @@ async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> 
         services.crash_points.pass(CrashPoint::AfterCall).map_err(Error::undone)?;
         let fate = match settle::decide(&called.result, facts(run, &opened)) {
             Fate::LeaseLost => return Err(Error::Overtaken),
-            Fate::NoRoom { why } if before.made_room => Fate::Failed { why, interrupted: false },
+            Fate::NoRoom { why } if before.was_refused => Fate::Failed { why, interrupted: false },
             fate => fate,
         };
         log(run, &called, &fate);

@@ -55,6 +55,8 @@ async fn an_unknown_agent_is_told_from_a_slip() {
 async fn a_campaign_that_is_closed_or_spent_takes_no_tasks() {
     let limit = Limit { micros: Some(1_000_000), tokens: None };
     let world = World::with_limit(limit).await;
+    let keyed = New { idempotency_key: Some("order-1"), ..world.ask("Part one.") };
+    let first = world.add_new(&keyed).await.unwrap();
     let spent = Amount { micros: 1_000_000, tokens: 5 };
     campaigns::settle(&world.pool, world.campaign.id, Amount::ZERO, spent).await.unwrap();
     let said = refused(&world, &world.ask("Part one.")).await;
@@ -66,6 +68,9 @@ async fn a_campaign_that_is_closed_or_spent_takes_no_tasks() {
     tx.commit().await.unwrap();
     let said = refused(&world, &world.ask("Part one.")).await;
     assert!(said.contains("is closed: create a new one"), "{said}");
+    // Whoever asks again is told of the task that there is.
+    let again = world.add_new(&keyed).await.unwrap();
+    assert_eq!((again.created, again.task.id), (false, first.task.id));
     let mut tx = world.pool.begin().await.unwrap();
     assert!(matches!(
         campaigns::resume(&mut tx, world.campaign.id).await,

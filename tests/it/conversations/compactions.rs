@@ -123,6 +123,11 @@ async fn attempts_at_a_summary_are_counted_on_the_session() {
     sessions::store_breaker(&world.pool, id, &breaker).await.unwrap();
     let resolved = world.turn("Part two.", Now::default()).await;
     assert_eq!(resolved.session.compaction_breaker, Some(breaker));
+    // They are counted by the number of the turn, which begins anew without a memory.
+    let mut conn = world.pool.acquire().await.unwrap();
+    sessions::ask_rebuild(&mut conn, id, sessions::Reason::Fresh).await.unwrap();
+    let fresh = world.turn("Part three.", Now::default()).await.session;
+    assert_eq!((fresh.turn_count, fresh.compaction_breaker), (0, None));
     let unknown = sessions::store_breaker(&world.pool, Uuid::nil(), &json!({})).await;
     assert!(unknown.is_err());
 }
