@@ -9,6 +9,7 @@ use sqlx::PgPool;
 
 use super::{
     Context, Exit, Failure,
+    args::{Id, Paging},
     database::with_database,
     output::Output,
     words::{BudgetFlags, given},
@@ -61,17 +62,8 @@ pub(super) struct Create {
 
 #[derive(Debug, Args)]
 pub(super) struct List {
-    /// Only those before this one: the last id of the page before.
-    #[arg(long)]
-    after: Option<Given>,
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
-    limit: i64,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct Id {
-    /// The id, or as much of its beginning as no other has.
-    id: Given,
+    #[command(flatten)]
+    paging: Paging,
 }
 
 #[derive(Debug, Args)]
@@ -116,12 +108,12 @@ async fn on(
             let overview = self::create(create, pool).await?;
             output.data(&overview, || format!("campaign {} is created", overview.campaign.id));
         }
-        CampaignCommand::Ls(List { after, limit }) => {
-            let after = match after {
+        CampaignCommand::Ls(List { paging }) => {
+            let after = match &paging.after {
                 Some(given) => Some(campaigns::find(pool, given).await?),
                 None => None,
             };
-            let campaigns = campaigns::list(pool, Page { after, limit: *limit }).await?;
+            let campaigns = campaigns::list(pool, Page { after, limit: paging.limit }).await?;
             output.data(&campaigns, || show::lines(&campaigns));
         }
         CampaignCommand::Show(Id { id }) => {

@@ -7,7 +7,12 @@ use serde_json::json;
 use sqlx::PgConnection;
 
 pub(super) use self::show::{lines, name};
-use super::{Context, Exit, Failure, database::with_database, output::Output};
+use super::{
+    Context, Exit, Failure,
+    args::{Id, Paging},
+    database::with_database,
+    output::Output,
+};
 use crate::{
     clock::{Clock as _, SystemClock},
     db::{Database, Use},
@@ -49,17 +54,8 @@ pub(super) struct List {
     /// Only those that are not closed.
     #[arg(long)]
     open: bool,
-    /// Only those before this one: the last id of the page before.
-    #[arg(long, value_name = "ID")]
-    after: Option<Given>,
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
-    limit: i64,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct Id {
-    /// The id, or as much of its beginning as no other has.
-    id: Given,
+    #[command(flatten)]
+    paging: Paging,
 }
 
 #[derive(Debug, Args)]
@@ -155,12 +151,12 @@ async fn list(list: &List, conn: &mut PgConnection) -> Result<Vec<Session>, Fail
         Some(given) => Some(campaigns::find(&mut *conn, given).await?),
         None => None,
     };
-    let after = match &list.after {
+    let after = match &list.paging.after {
         Some(given) => Some(sessions::find(&mut *conn, given).await?),
         None => None,
     };
     let filter = Filter { campaign_id, agent: list.agent.as_deref(), open_only: list.open };
-    Ok(sessions::list(conn, filter, Page { after, limit: list.limit }).await?)
+    Ok(sessions::list(conn, filter, Page { after, limit: list.paging.limit }).await?)
 }
 
 async fn read(

@@ -8,7 +8,11 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 
 pub(super) use self::show::turn_lines;
-use super::{Context, Exit, Failure, database::with_database};
+use super::{
+    Context, Exit, Failure,
+    args::{Id, Paging},
+    database::with_database,
+};
 use crate::{
     clock::{Clock as _, SystemClock},
     db::{Database, Use},
@@ -44,17 +48,8 @@ pub(super) struct List {
     agent: Option<String>,
     #[arg(long)]
     state: Option<StateName>,
-    /// Only those before this one: the last id of the page before.
-    #[arg(long, value_name = "ID")]
-    after: Option<Given>,
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
-    limit: i64,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct Id {
-    /// The id, or as much of its beginning as no other has.
-    id: Given,
+    #[command(flatten)]
+    paging: Paging,
 }
 
 #[derive(Debug, Args)]
@@ -96,12 +91,12 @@ async fn on(
                 Some(given) => Some(campaigns::find(&mut *tx, given).await?),
                 None => None,
             };
-            let after = match &list.after {
+            let after = match &list.paging.after {
                 Some(given) => Some(tasks::find(&mut *tx, given).await?),
                 None => None,
             };
             let (agent, state) = (list.agent.as_deref(), list.state.map(State::from));
-            let page = Page { after, limit: list.limit };
+            let page = Page { after, limit: list.paging.limit };
             let tasks = tasks::list(&mut *tx, Filter { campaign_id, agent, state }, page).await?;
             output.data(&tasks, || show::lines(&tasks));
         }
