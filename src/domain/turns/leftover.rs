@@ -53,14 +53,14 @@ pub async fn interrupt_leftover(
     Ok(())
 }
 
-/// As [`interrupt_leftover`], for a task that is about to end without another turn. Does nothing if the conversation is
-/// not in a turn of this task.
+/// As [`interrupt_leftover`], for a task that is about to end, or to wait, without another turn. Does nothing, and says
+/// false, if the conversation is not in a turn of this task.
 pub async fn interrupt_lost(
     conn: &mut PgConnection,
     task: &Task,
     now: DateTime<Utc>,
-) -> Result<(), sessions::Error> {
-    let Some(session_id) = task.session_id else { return Ok(()) };
+) -> Result<bool, sessions::Error> {
+    let Some(session_id) = task.session_id else { return Ok(false) };
     let session = sessions::lock(&mut *conn, session_id).await?;
     let running = sqlx::query_scalar!(
         r#"select exists (select from dalsegno.turns where session_id = $1 and number = $2 and task_id = $3 and state = 'running')
@@ -72,5 +72,8 @@ pub async fn interrupt_lost(
     .fetch_one(&mut *conn)
     .await
     .map_err(Failed::to("look for the turn that a lost worker left"))?;
-    if running { interrupt_leftover(conn, &session, now).await } else { Ok(()) }
+    if running {
+        interrupt_leftover(conn, &session, now).await?;
+    }
+    Ok(running)
 }

@@ -20,18 +20,32 @@ pub(super) async fn refuse(
     task: &Task,
     refused: &Refused,
 ) -> Result<End, Error> {
-    if let Some(after) = refused.again_after {
-        return Ok(End::Snooze { until: Until::After(after), reason: refused.why.clone() });
-    }
     let mut tx = run.pool().begin().await.map_err(Error::undone)?;
-    if let Err(error) = write(&mut tx, services, task, refused).await {
+    let written = match refused.again_after {
+        Some(_) => put_off(&mut tx, services, task).await,
+        None => fail(&mut tx, services, task, refused).await,
+    };
+    if let Err(error) = written {
         tx.rollback().await.map_err(Error::undone)?;
         return Err(error);
     }
-    Ok(run.commit_failure(tx, &refused.why).await?)
+    Ok(match refused.again_after {
+        Some(after) => run.commit_snooze(tx, Until::After(after), &refused.why).await?,
+        None => run.commit_failure(tx, &refused.why).await?,
+    })
 }
 
-async fn write(
+/// What a lost worker's turn had set aside is given back now: the beginning that was refused had given it back too, but
+/// was rolled back. Two tasks that both kept their shares would refuse each other for ever.
+async fn put_off(conn: &mut PgConnection, services: &Services, task: &Task) -> Result<(), Error> {
+    let now = services.clock.now();
+    if turns::interrupt_lost(&mut *conn, task, now).await? {
+        tasks::end(&mut *conn, task.id, tasks::End::Queued, Amount::ZERO, now).await?;
+    }
+    Ok(())
+}
+
+async fn fail(
     conn: &mut PgConnection,
     services: &Services,
     task: &Task,

@@ -4,6 +4,7 @@ mod crashes;
 mod faults;
 pub mod ground;
 mod happy;
+mod lost;
 mod ollama;
 mod pressure;
 

@@ -1,0 +1,64 @@
+//! Turns that a lost worker left behind, made by hand so that nobody has to be missed first.
+
+use dalsegno::domain::{
+    Amount,
+    amount::Limit,
+    campaigns::{self, LimitChange},
+    tasks::{State, Task},
+};
+
+use super::Ground;
+use crate::conversations::world::{Now, World};
+
+impl Ground {
+    /// Leaves a turn of the task running under a lease that is over.
+    pub(super) async fn lose_turn(&self, task: &Task, reserve: Amount) {
+        let config = self.config();
+        let library = dalsegno::domain::agents::Library::open(&config.agents).unwrap();
+        let hash = library.current().agent(&task.agent).unwrap().prompt_hash.clone();
+        let now = Now { prompt_hash: hash.leak(), ..Now::default() };
+        let world = World::over(self.pool.clone(), Limit::default()).await;
+        world.try_begin(task, 0, now, reserve).await.unwrap();
+    }
+
+    async fn budget(&self) -> campaigns::Budget {
+        campaigns::budget(&self.pool, self.campaign.id).await.unwrap().unwrap()
+    }
+}
+
+#[tokio::test]
+async fn two_lost_turns_do_not_refuse_each_other_for_ever() {
+    let limit = Limit { micros: None, tokens: Some(1_000_000) };
+    let ground = Ground::with_limit(&[], limit).await;
+    // What a turn of these sets aside.
+    let worker = ground.work().await;
+    ground.done(&ground.add_for("writer", "probe", "Write.").await).await;
+    worker.stop().await;
+    let spent = ground.budget().await.spent.tokens;
+    let sql = "select estimated_tokens from dalsegno.manifests limit 1";
+    let share = ground.count(sql).await + 8192;
+
+    let (one, other) = (
+        ground.add_for("writer", "one", "Write.").await,
+        ground.add_for("writer", "other", "Write.").await,
+    );
+    for task in [&one, &other] {
+        ground.lose_turn(task, Amount { micros: 0, tokens: share }).await;
+    }
+    // Room for both as they were. The notice of the interruption makes each turn a little dearer than it was.
+    let mut conn = ground.pool.acquire().await.unwrap();
+    let tight = LimitChange { micros: None, tokens: Some(Some(spent + 2 * share)) };
+    campaigns::change_limit(&mut conn, ground.campaign.id, tight).await.unwrap();
+    drop(conn);
+    let worker = ground.work().await;
+    for task in [&one, &other] {
+        let task = ground.patiently_ended(task).await;
+        assert_eq!(task.state, State::Done, "{task:?}");
+        let transcript = ground.transcript(task.session_id.unwrap()).await;
+        assert!(transcript[1].starts_with("Notice: The turn before this one"), "{transcript:?}");
+    }
+    worker.stop().await;
+    assert_eq!(ground.budget().await.reserved, Amount::ZERO);
+    let snoozed = ground.count("select count(*) from dalsegno.runs where outcome = 'snooze'").await;
+    assert!(snoozed > 0, "nobody was refused, so nothing was tried here");
+}
