@@ -86,6 +86,22 @@ pub async fn of_task(executor: impl PgExecutor<'_>, task_id: Uuid) -> Result<Vec
     .map_err(Failed::to("list the turns of a task"))
 }
 
+/// Whether turns of other tasks than this one are in a session.
+pub async fn others_spoke(
+    executor: impl PgExecutor<'_>,
+    session_id: Uuid,
+    task_id: Uuid,
+) -> Result<bool, Failed> {
+    sqlx::query_scalar!(
+        r#"select exists (select from dalsegno.turns where session_id = $1 and task_id <> $2) as "others!""#,
+        session_id,
+        task_id,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Failed::to("look for the turns of other tasks"))
+}
+
 /// The turns of a session before the given number, the newest first.
 pub async fn of_session(
     executor: impl PgExecutor<'_>,

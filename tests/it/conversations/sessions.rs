@@ -8,8 +8,8 @@ use dalsegno::domain::{
         self, Reason, State,
         resolve::{Decision, Mode, resolve},
     },
-    tasks::New,
-    turns,
+    tasks::{self, New},
+    turns::{self, Ending, Failure},
 };
 use tokio::task::JoinSet;
 
@@ -136,6 +136,35 @@ async fn a_fresh_session_is_begun_once_and_continued_afterwards() {
     let next = world.turn("Part two.", Now::default()).await;
     assert_eq!(next.session.id, first.session.id);
     assert_eq!(world.session(old).await.closed_because, Some(Reason::Fresh));
+}
+
+#[tokio::test]
+async fn a_fresh_task_that_is_retried_after_others_spoke_begins_anew() {
+    let world = World::new().await;
+    let now = Now::default();
+    let task = world.add_mode("Forget all.", Mode::Fresh).await;
+    let (first, begun) = world.begin(&task, world.lease(), now).await;
+    let ending = Ending { turn: &begun, calls: &[], messages: &[], now: noon() };
+    let failure = Failure { error: "refused", rebuild: None, ends_task: true };
+    let mut tx = world.pool.begin().await.unwrap();
+    turns::fail(&mut tx, &ending, &failure).await.unwrap();
+    tx.commit().await.unwrap();
+    let between = world.turn("Part two.", now).await.session.id;
+    assert_eq!(between, first.session.id);
+
+    let mut tx = world.pool.begin().await.unwrap();
+    let again = tasks::retry(&mut tx, task.id, noon()).await.unwrap();
+    tx.commit().await.unwrap();
+    let (second, begun) = world.begin(&again, world.lease(), now).await;
+    assert_eq!(second.decision, Decision::Rebuild(Reason::Fresh));
+    assert_eq!(world.transcript(second.session.id).await, ["User: Forget all."]);
+    let left = world.session(between).await;
+    assert_eq!(
+        (left.closed_because, left.successor_id),
+        (Some(Reason::Fresh), Some(second.session.id))
+    );
+    world.commit(&begun, "Forgotten.", now).await.unwrap();
+    assert_eq!(world.turn("Part three.", now).await.session.id, second.session.id);
 }
 
 #[tokio::test]

@@ -46,7 +46,13 @@ pub async fn resolve(
         Some(open) => Some(without_leftover(&mut *conn, open, lease, opening).await?),
         None => None,
     };
-    let decision = decide(open.as_ref(), wanted);
+    let others_spoke = match &open {
+        Some(open) if wanted.mode == Mode::Fresh => {
+            turns::others_spoke(&mut *conn, open.id, wanted.task_id).await?
+        }
+        _ => false,
+    };
+    let decision = decide(open.as_ref(), wanted, others_spoke);
     match (decision, open) {
         (Decision::Resume, Some(session)) => {
             let interrupted = session.state == State::Interrupted;

@@ -15,6 +15,10 @@ pub enum Mode {
     #[default]
     Continue,
     /// Begins without a memory; later tasks go on from here.
+    ///
+    /// A second attempt goes on in the session that the first one began, so that it does not forget what that one did.
+    /// Once another task has spoken in it, the second attempt begins anew instead: what came after it is not its past.
+    /// Later tasks then go on from the newer session; the talk in between stays where it was said.
     Fresh,
     /// A session of its own, which nobody continues.
     None,
@@ -54,17 +58,17 @@ pub enum Inherit {
 }
 
 /// `open` is the open session of the conversation, or for [`Mode::None`] the one that an earlier attempt of this task
-/// has made.
+/// has made. `others_spoke` says whether turns of other tasks are in it; only [`Mode::Fresh`] asks.
 ///
 /// Where several reasons hold at once, the first of this list is given: wishes of people and of earlier turns, expiry,
 /// provider, model, prompt, context.
-pub fn decide(open: Option<&Live>, wanted: &Wanted<'_>) -> Decision {
+pub fn decide(open: Option<&Live>, wanted: &Wanted<'_>, others_spoke: bool) -> Decision {
     let Some(open) = open else {
         return Decision::Create { ephemeral: wanted.mode == Mode::None };
     };
-    // A second attempt must not forget what the first one did in the session that it began.
-    let begun_by_this_task = open.opened_by_task == Some(wanted.task_id);
-    if wanted.mode == Mode::Fresh && !begun_by_this_task {
+    // A second attempt must not forget what the first one did in the session that it began, nor remember more than that.
+    let is_own = open.opened_by_task == Some(wanted.task_id) && !others_spoke;
+    if wanted.mode == Mode::Fresh && !is_own {
         return Decision::Rebuild(Reason::Fresh);
     }
     match reason_to_rebuild(open, wanted) {
@@ -157,7 +161,7 @@ mod tests {
     fn nothing_open_is_created() {
         for (mode, ephemeral) in [(Mode::Continue, false), (Mode::Fresh, false), (Mode::None, true)]
         {
-            let decision = decide(None, &Wanted { mode, ..wanted() });
+            let decision = decide(None, &Wanted { mode, ..wanted() }, false);
             assert_eq!(decision, Decision::Create { ephemeral }, "{mode:?}");
         }
     }
@@ -193,25 +197,35 @@ mod tests {
         for (index, (change, expected)) in table.into_iter().enumerate() {
             let (mut open, mut wanted) = (open(), wanted());
             change(&mut open, &mut wanted);
-            assert_eq!(decide(Some(&open), &wanted), expected, "row {index}");
+            assert_eq!(decide(Some(&open), &wanted, false), expected, "row {index}");
         }
+    }
+
+    #[test]
+    fn a_second_attempt_at_a_fresh_session_does_not_take_later_talk_for_its_past() {
+        let wanted = Wanted { mode: Mode::Fresh, ..wanted() };
+        let own = Live { opened_by_task: Some(wanted.task_id), ..open() };
+        assert_eq!(decide(Some(&own), &wanted, false), Decision::Resume);
+        assert_eq!(decide(Some(&own), &wanted, true), Decision::Rebuild(Reason::Fresh));
+        let going_on = Wanted { mode: Mode::Continue, ..wanted };
+        assert_eq!(decide(Some(&own), &going_on, true), Decision::Resume);
     }
 
     #[test]
     fn of_several_reasons_the_more_telling_one_is_given() {
         let mut open = open();
         let mut wanted = Wanted { prompt_hash: "bb", rotate_at_tokens: Some(1), ..wanted() };
-        assert_eq!(decide(Some(&open), &wanted), Decision::Rebuild(Reason::PromptChanged));
+        assert_eq!(decide(Some(&open), &wanted, false), Decision::Rebuild(Reason::PromptChanged));
         wanted.model = "m2";
-        assert_eq!(decide(Some(&open), &wanted), Decision::Rebuild(Reason::ModelChanged));
+        assert_eq!(decide(Some(&open), &wanted, false), Decision::Rebuild(Reason::ModelChanged));
         wanted.provider = "sim";
-        assert_eq!(decide(Some(&open), &wanted), Decision::Rebuild(Reason::ProviderChanged));
+        assert_eq!(decide(Some(&open), &wanted, false), Decision::Rebuild(Reason::ProviderChanged));
         open.expires_at = now();
-        assert_eq!(decide(Some(&open), &wanted), Decision::Rebuild(Reason::Expired));
+        assert_eq!(decide(Some(&open), &wanted, false), Decision::Rebuild(Reason::Expired));
         open.rebuild_because = Some(Reason::Poisoned);
-        assert_eq!(decide(Some(&open), &wanted), Decision::Rebuild(Reason::Poisoned));
+        assert_eq!(decide(Some(&open), &wanted, false), Decision::Rebuild(Reason::Poisoned));
         wanted.mode = Mode::Fresh;
-        assert_eq!(decide(Some(&open), &wanted), Decision::Rebuild(Reason::Fresh));
+        assert_eq!(decide(Some(&open), &wanted, false), Decision::Rebuild(Reason::Fresh));
     }
 
     /// Whatever the facts, the decision is one that can be carried out, and following it leaves nothing to rebuild.
@@ -243,7 +257,7 @@ mod tests {
             if bits(facts, 7) {
                 open.opened_by_task = Some(wanted.task_id);
             }
-            let Decision::Rebuild(reason) = decide(Some(&open), &wanted) else { continue };
+            let Decision::Rebuild(reason) = decide(Some(&open), &wanted, false) else { continue };
             let successor = Live {
                 provider: wanted.provider.to_owned(),
                 model: wanted.model.to_owned(),
@@ -255,7 +269,7 @@ mod tests {
                 context_tokens: 0,
                 ..open
             };
-            assert_eq!(decide(Some(&successor), &wanted), Decision::Resume, "{facts:08b}");
+            assert_eq!(decide(Some(&successor), &wanted, false), Decision::Resume, "{facts:08b}");
         }
     }
 
