@@ -36,7 +36,8 @@ pub fn storable(mut message: Message) -> Message {
 }
 
 /// Adds messages from `first_seq` on, in one statement. The places come from the session's row, whose lock the caller
-/// holds. A prompt that is already there is left out, and its place stays empty.
+/// holds. A prompt that is already there is left out, and its place stays empty; where others have asked since, the caller
+/// puts a notice in front of it ([`others_asked_since`]).
 pub async fn append(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
@@ -84,6 +85,27 @@ pub async fn append(
     .await
     .map(|_| ())
     .map_err(Failed::to("add to a transcript"))
+}
+
+/// Whether the prompt of a task is in the transcript, and prompts of others have come after it: then what is added now does
+/// not stand behind its question.
+pub async fn others_asked_since(
+    executor: impl PgExecutor<'_>,
+    session_id: Uuid,
+    task_id: Uuid,
+) -> Result<bool, Failed> {
+    sqlx::query_scalar!(
+        r#"select exists (
+               select from dalsegno.messages as own
+                 join dalsegno.messages as other
+                   on other.session_id = own.session_id and other.seq > own.seq and other.role = 'user'
+                where own.session_id = $1 and own.id = $2 and own.role = 'user') as "others!""#,
+        session_id,
+        task_id,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Failed::to("look for a prompt in a transcript"))
 }
 
 fn calls(new: &New) -> Option<serde_json::Value> {

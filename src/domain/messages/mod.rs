@@ -12,7 +12,7 @@ use sqlx::{PgConnection, PgExecutor, types::Json};
 use uuid::Uuid;
 
 pub use self::{
-    append::{New, append, storable},
+    append::{New, append, others_asked_since, storable},
     inherit::{Inherited, inherit},
 };
 use super::Failed;

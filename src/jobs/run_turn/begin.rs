@@ -110,7 +110,7 @@ async fn write(
     resolved.interrupted |= before.interrupted;
     services.crash_points.pass(CrashPoint::AfterResolve).map_err(Error::undone)?;
     let calibration = calibration(services, &resolved.session);
-    let new = messages_before_call(&resolved, assignment, now);
+    let new = messages_before_call(&mut *conn, &resolved, assignment, before, now).await?;
     let mut outlook = look(&mut *conn, assignment, &resolved, &calibration, &new).await?;
     if outlook.pressure >= Pressure::Apply || before.was_refused {
         // What was prepared ahead costs this turn no call.
@@ -144,9 +144,11 @@ async fn look(
     let session = &resolved.session;
     let mut loaded =
         Loaded::read(conn, session.id, session.generation).await.map_err(Error::undone)?;
-    // The prompt is sent as the task, whatever the transcript holds of it; a notice is sent from there.
-    if let [notice, _prompt] = new {
-        loaded.add(measure::coming(notice, session.last_seq + 1));
+    // The prompt is sent as the task, whatever the transcript holds of it; notices are sent from there.
+    if let [notices @ .., _prompt] = new {
+        for (notice, seq) in notices.iter().zip(session.last_seq + 1..) {
+            loaded.add(measure::coming(notice, seq));
+        }
     }
     look_ahead(assignment, session, &loaded, calibration)
 }
@@ -228,16 +230,26 @@ async fn find_session(
     Ok(resolve(conn, &opening, &wanted, run.lease(), inherit_max_weight).await?)
 }
 
-/// The notice of an interrupted turn, if there was one, and the prompt.
-fn messages_before_call(
+/// The prompt, and in front of it the notices of an interrupted turn and of a question that stands further up.
+async fn messages_before_call(
+    conn: &mut PgConnection,
     resolved: &Resolved,
     assignment: &Assignment<'_>,
+    before: Before,
     now: DateTime<Utc>,
-) -> Vec<messages::New> {
-    let task = &assignment.task;
-    let notice = resolved.interrupted.then(|| notices::interrupted(ids::at(now)));
-    let prompt = notices::message(task.id, Role::User, task.prompt.clone());
-    notice.into_iter().chain([prompt]).collect()
+) -> Result<Vec<messages::New>, Error> {
+    let (task, session) = (&assignment.task, &resolved.session);
+    let mut new = Vec::with_capacity(1);
+    if resolved.interrupted {
+        new.push(notices::interrupted(ids::at(now)));
+    }
+    // Its own turn is the latest one where this run has called before.
+    let is_latest = before.was_refused || task.turn.is_none_or(|turn| turn == session.turn_count);
+    if !is_latest && messages::others_asked_since(conn, session.id, task.id).await? {
+        new.push(notices::again(ids::at(now), &task.prompt));
+    }
+    new.push(notices::message(task.id, Role::User, task.prompt.clone()));
+    Ok(new)
 }
 
 /// A cold estimate is too high: then the provider has the word.

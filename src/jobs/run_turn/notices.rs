@@ -17,6 +17,9 @@ const INTERRUPTED: &str = "\
 The turn before this one was interrupted. What had arrived of its answer stands above; there may be nothing. Whatever it \
 was about to do may or may not have been applied: verify before you repeat it.";
 
+/// The most of an earlier prompt that is said again.
+const PROMPT_MAX_CHARS: usize = 2000;
+
 pub(super) fn message(id: Uuid, role: Role, text: String) -> messages::New {
     let (tool_calls, tool_call_id, tool_name) = (Vec::new(), None, None);
     measured(id, Message { role, text, tool_calls, tool_call_id, tool_name })
@@ -24,6 +27,16 @@ pub(super) fn message(id: Uuid, role: Role, text: String) -> messages::New {
 
 pub(super) fn interrupted(id: Uuid) -> messages::New {
     message(id, Role::Notice, INTERRUPTED.to_owned())
+}
+
+/// Stored in front of an answer whose question stands further up, with others in between.
+pub(super) fn again(id: Uuid, prompt: &str) -> messages::New {
+    let start: String = prompt.chars().take(PROMPT_MAX_CHARS).collect();
+    let which = if start.len() < prompt.len() { "the task that begins with" } else { "the task" };
+    let text = format!(
+        "A task from further up is tried again here, after others. What follows is for {which}:\n{start}"
+    );
+    message(id, Role::Notice, text)
 }
 
 /// Said with each call until one has succeeded, and not stored: a second attempt has to say it too, later turns do not.

@@ -65,6 +65,33 @@ async fn a_call_that_always_fails_fails_its_task_with_the_reason() {
 }
 
 #[tokio::test]
+async fn an_answer_that_comes_after_other_turns_stands_behind_its_question() {
+    let ground = Ground::new(&[]).await;
+    let worker = ground.work().await;
+    let task = ground.add("Name the light. [[sim: error 404 once]]").await;
+    assert_eq!(ground.ended(&task).await.state, State::Failed);
+    ground.done(&ground.add("Name the mole. [[sim: say Stone.]]").await).await;
+    let retry = async || {
+        let mut tx = ground.pool.begin().await.unwrap();
+        dalsegno::domain::tasks::retry(&mut tx, task.id, ground.clock.now()).await.unwrap();
+        tx.commit().await.unwrap();
+        ground.ended(&task).await
+    };
+    let again = retry().await;
+    assert_eq!(again.state, State::Done, "{again:?}");
+    let said = ground.transcript(again.session_id.unwrap()).await;
+    let roles: Vec<_> = said.iter().map(|line| line.split(':').next().unwrap()).collect();
+    assert_eq!(roles, ["User", "User", "Assistant", "Notice", "Assistant"], "{said:?}");
+    assert!(said[3].contains("tried again") && said[3].contains("Name the light."), "{said:?}");
+    // What comes right behind its question needs no word.
+    let next = ground.add("Name the crane. [[sim: error 500 once]]").await;
+    ground.done(&next).await;
+    let said = ground.transcript(again.session_id.unwrap()).await;
+    assert_eq!(said.len(), 7, "{said:?}");
+    worker.stop().await;
+}
+
+#[tokio::test]
 async fn a_busy_provider_burns_no_attempt() {
     let ground = Ground::new(&[]).await;
     let worker = ground.work().await;
