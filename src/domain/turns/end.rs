@@ -29,7 +29,7 @@ pub struct Ending<'a> {
 pub struct Done<'a> {
     /// The task's result.
     pub result: &'a str,
-    /// What the last call really occupied of its window, where the provider said so.
+    /// What the last call occupied of its window, as counted or as estimated. 0 would say that nothing was answered.
     pub context_tokens: Option<i64>,
     pub external_session_id: Option<&'a str>,
     /// The last post that the agent has seen.

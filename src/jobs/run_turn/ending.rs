@@ -21,7 +21,7 @@ use crate::{
         usage,
     },
     jobs::{Services, measure::measured},
-    providers::{Class, Outcome, StopReason},
+    providers::{Class, StopReason},
     queue::{End, Job as _, Run, Until},
     transcript::Role,
 };
@@ -40,6 +40,9 @@ struct Learnt {
     calibration: Calibration,
     calibration_json: Option<Value>,
     checkpoint_json: Option<Value>,
+    /// What the call occupied of its window: counted, else estimated. Never 0 after an answer, because 0 says that
+    /// nothing has been answered yet, and would keep a session from being rotated and compacted for ever.
+    context_tokens: u64,
     flags: Vec<String>,
 }
 
@@ -140,8 +143,8 @@ impl Turn<'_> {
     ) -> Result<(), Error> {
         let failed = |error, rebuild, ends_task| Failure { error, rebuild, ends_task };
         match (fate, &self.called.result) {
-            (Fate::Done, Ok(outcome)) => {
-                turns::commit(conn, ending, &self.done(ending, outcome, learnt)).await?;
+            (Fate::Done, Ok(_)) => {
+                turns::commit(conn, ending, &self.done(ending, learnt)).await?;
             }
             (Fate::Cancelled, _) => turns::cancel(conn, ending, INTERRUPTED_BY_CANCEL).await?,
             (Fate::GivenBack, _) => turns::interrupt(conn, ending, INTERRUPTED_BY_DRAIN).await?,
@@ -172,15 +175,12 @@ impl Turn<'_> {
         fate: &Fate,
         learnt: &Learnt,
     ) -> Result<(), Error> {
-        let (Fate::Done, Ok(outcome)) = (fate, &self.called.result) else { return Ok(()) };
+        if *fate != Fate::Done {
+            return Ok(());
+        }
         let begun = &self.opened.begun;
-        let estimated = || {
-            let answer = Weight::of_message(&outcome.message);
-            self.opened.estimated_tokens + learnt.calibration.tokens(answer)
-        };
-        let context_tokens = outcome.usage.context().unwrap_or_else(estimated);
-        let pressure =
-            self.opened.budget.pressure(context_tokens, &self.assignment.route.thresholds);
+        let thresholds = &self.assignment.route.thresholds;
+        let pressure = self.opened.budget.pressure(learnt.context_tokens, thresholds);
         if pressure >= Pressure::Prepare && !begun.ephemeral {
             let asked = compactions::request(conn, begun.session_id, Cause::Auto).await;
             asked.map_err(Error::undone)?;
@@ -188,12 +188,12 @@ impl Turn<'_> {
         Ok(())
     }
 
-    fn done<'b>(&self, ending: &'b Ending<'_>, outcome: &Outcome, learnt: &'b Learnt) -> Done<'b> {
+    fn done<'b>(&self, ending: &'b Ending<'_>, learnt: &'b Learnt) -> Done<'b> {
         let Assignment { agent, route, .. } = self.assignment;
         let sessions = &self.services.sessions;
         Done {
             result: ending.messages.first().map_or("", |answer| &answer.message.text),
-            context_tokens: outcome.usage.context().and_then(|n| i64::try_from(n).ok()),
+            context_tokens: i64::try_from(learnt.context_tokens).ok(),
             external_session_id: None,
             board_cursor: None,
             expires_at: sessions.expires_at(&route.provider_name, agent.ttl_days, ending.now),
@@ -238,9 +238,16 @@ impl Turn<'_> {
             calibration: self.opened.calibration,
             calibration_json: None,
             checkpoint_json: None,
+            context_tokens: 0,
             flags: Vec::new(),
         };
         let Ok(outcome) = &self.called.result else { return learnt };
+        let with_answer = |prompt_tokens: u64| {
+            let answer = Weight::of_message(&outcome.message);
+            let answer_tokens = learnt.calibration.tokens(answer);
+            prompt_tokens.saturating_add(outcome.usage.output.unwrap_or(answer_tokens)).max(1)
+        };
+        learnt.context_tokens = with_answer(self.opened.estimated_tokens);
         match outcome.stop {
             StopReason::End => {}
             StopReason::Length => learnt.flags.push("answer_cut_off".to_owned()),
@@ -253,6 +260,7 @@ impl Turn<'_> {
             learnt.flags.push("prompt_count_too_low".to_owned());
             return learnt;
         }
+        learnt.context_tokens = with_answer(real_tokens);
         learnt.calibration.observe(counted);
         learnt.calibration_json = serde_json::to_value(learnt.calibration).ok();
         learnt.checkpoint_json = serde_json::to_value(counted).ok();
