@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use super::{Error, Live, Reason, lock};
+use super::{Error, Live, Reason, State, lock};
 use crate::domain::Failed;
 
 /// What a new session is to be.
@@ -29,7 +29,8 @@ pub struct Opening<'a> {
 pub struct Successor<'a> {
     pub of: &'a Live,
     pub because: Reason,
-    /// Whether it takes over a part of the transcript: then it goes on counting, and does not read old posts again.
+    /// Whether it takes over a part of the transcript: then it goes on counting, does not read old posts again, and begins
+    /// as interrupted if the other one was.
     pub remembers: bool,
     pub takes_summary: bool,
 }
@@ -41,7 +42,6 @@ pub async fn find_open(
     agent: &str,
     instance: &str,
 ) -> Result<Option<Live>, Error> {
-    use super::State;
     sqlx::query_file_as!(Live, "src/domain/sessions/find_open.sql", campaign_id, agent, instance)
         .fetch_optional(conn)
         .await
@@ -78,12 +78,17 @@ pub async fn open(
     // It counts attempts by the number of the turn, and only who remembers goes on counting turns.
     let breaker = same_model.filter(|_| remembered.is_some());
     let generation = i32::from(successor.is_some_and(|successor| successor.takes_summary));
+    // The row keeps it until a turn begins: this run may end before one does.
+    let state = match remembered {
+        Some(before) if before.state == State::Interrupted => State::Interrupted,
+        _ => State::Idle,
+    };
     let opened = sqlx::query!(
         "insert into dalsegno.sessions
                 (id, campaign_id, agent_type, instance, provider, model, prompt_hash, opened_by_task, opened_because, fence_seed,
                  expires_at, created_at, used_at, ephemeral, predecessor_id, last_seq, turn_count, board_cursor, generation,
-                 last_generation, calibration, compaction_breaker)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12, $13, $14, $15, $16, $17, $18, $18, $19, $20)
+                 last_generation, calibration, compaction_breaker, state)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12, $13, $14, $15, $16, $17, $18, $18, $19, $20, $21)
          on conflict (campaign_id, agent_type, instance) where closed_at is null and not ephemeral do nothing",
         id,
         opening.campaign_id,
@@ -105,6 +110,7 @@ pub async fn open(
         generation,
         same_model.and_then(|before| before.calibration.clone()),
         breaker.and_then(|before| before.compaction_breaker.clone()),
+        state as State,
     )
     .execute(&mut *conn)
     .await

@@ -61,8 +61,6 @@ pub(super) struct NoRoom {
     pub(super) session: Live,
     pub(super) around: Around,
     pub(super) pressure: Pressure,
-    /// For the beginning that follows: its own look at the session might not see it any more.
-    pub(super) interrupted: bool,
 }
 
 /// What happened before in this run.
@@ -72,8 +70,6 @@ pub(super) struct Before {
     pub(super) made_room: bool,
     /// A provider has refused the conversation as too long, whatever the estimate says.
     pub(super) was_refused: bool,
-    /// The turn before this one was cut off.
-    pub(super) interrupted: bool,
 }
 
 /// Half of what a window holds beside its reserve: a successor must not begin under pressure.
@@ -107,7 +103,6 @@ async fn write(
 ) -> Result<Beginning, Error> {
     let now = services.clock.now();
     let mut resolved = find_session(&mut *conn, run, services, assignment).await?;
-    resolved.interrupted |= before.interrupted;
     services.crash_points.pass(CrashPoint::AfterResolve).map_err(Error::undone)?;
     let calibration = calibration(services, &resolved.session);
     let new = messages_before_call(&mut *conn, &resolved, assignment, before, now).await?;
@@ -126,7 +121,6 @@ async fn write(
         return Ok(Beginning::NoRoom(NoRoom {
             around: outlook.around,
             pressure: outlook.pressure,
-            interrupted: resolved.interrupted,
             session: resolved.session,
         }));
     }
@@ -240,7 +234,7 @@ async fn messages_before_call(
 ) -> Result<Vec<messages::New>, Error> {
     let (task, session) = (&assignment.task, &resolved.session);
     let mut new = Vec::with_capacity(1);
-    if resolved.interrupted {
+    if resolved.interrupted() {
         new.push(notices::interrupted(ids::at(now)));
     }
     // Its own turn is the latest one where this run has called before.

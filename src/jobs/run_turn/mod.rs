@@ -86,10 +86,10 @@ async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> 
     loop {
         let (opened, request) = match begin::begin(run, services, assignment, before).await? {
             Beginning::Opened(opened, request) => (opened, request),
-            Beginning::NoRoom(NoRoom { session, around, pressure, interrupted }) => {
+            Beginning::NoRoom(NoRoom { session, around, pressure }) => {
                 let needed = Needed { around, pressure, refused_tokens: None };
                 room::make(run, services, assignment, session.id, needed).await?;
-                before = Before { made_room: true, interrupted, ..Before::default() };
+                before = Before { made_room: true, ..Before::default() };
                 continue;
             }
         };

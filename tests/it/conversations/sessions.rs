@@ -131,7 +131,7 @@ async fn a_fresh_session_is_begun_once_and_continued_afterwards() {
     // Its worker is lost; the second attempt does not forget what the first one did.
     let (second, begun) = world.begin(&task, world.lease(), Now::default()).await;
     assert_eq!(second.session.id, first.session.id);
-    assert!(second.interrupted);
+    assert!(second.interrupted());
     world.commit(&begun, "Forgotten.", Now::default()).await.unwrap();
     let next = world.turn("Part two.", Now::default()).await;
     assert_eq!(next.session.id, first.session.id);
@@ -167,6 +167,24 @@ async fn a_fresh_task_that_is_retried_after_others_spoke_begins_anew() {
     assert_eq!(world.turn("Part three.", now).await.session.id, second.session.id);
 }
 
+/// A run rebuilds, finds no room for its turn, and dies while it makes some.
+#[tokio::test]
+async fn a_successor_without_a_turn_still_knows_that_the_last_one_was_cut_off() {
+    let world = World::new().await;
+    let task = world.add("Part one.").await;
+    world.begin(&task, world.lease(), Now::default()).await;
+    let then = Now { prompt_hash: OTHER_HASH, ..Now::default() };
+    let mut tx = world.pool.begin().await.unwrap();
+    let (opening, wanted) = (opening(&task, then), wanted(&task, then));
+    let rebuilt = resolve(&mut tx, &opening, &wanted, world.lease(), i64::MAX).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(rebuilt.decision, Decision::Rebuild(Reason::PromptChanged));
+    let (resumed, begun) = world.begin(&task, world.lease(), then).await;
+    assert_eq!((resumed.decision, resumed.interrupted()), (Decision::Resume, true));
+    world.commit(&begun, "Once ...", then).await.unwrap();
+    assert!(!world.turn("Part two.", then).await.interrupted(), "it is said once");
+}
+
 #[tokio::test]
 async fn a_task_without_a_session_leaves_the_conversation_alone() {
     let world = World::new().await;
@@ -176,7 +194,7 @@ async fn a_task_without_a_session_leaves_the_conversation_alone() {
     assert_eq!(first.decision, Decision::Create { ephemeral: true });
     // A second attempt after a crash finds what the first one did.
     let (second, begun) = world.begin(&task, world.lease(), Now::default()).await;
-    assert_eq!((second.session.id, second.interrupted), (first.session.id, true));
+    assert_eq!((second.session.id, second.interrupted()), (first.session.id, true));
     world.commit(&begun, "Done.", Now::default()).await.unwrap();
     let own = world.session(first.session.id).await;
     assert_eq!((own.state, own.closed_because), (State::Closed, Some(Reason::Ended)));

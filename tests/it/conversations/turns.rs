@@ -66,7 +66,7 @@ async fn a_crash_after_the_begin_leaves_a_turn_that_the_next_run_ends() {
     let now = Now::default();
     let lost = world.try_begin(&task, world.lease(), now, tokens(200)).await.unwrap().1;
     let (resolved, begun) = world.try_begin(&task, world.lease(), now, tokens(200)).await.unwrap();
-    assert_eq!((resolved.decision, resolved.interrupted), (Decision::Resume, true));
+    assert_eq!((resolved.decision, resolved.interrupted()), (Decision::Resume, true));
     assert_eq!(budget(&world).await.reserved, tokens(200), "what the lost turn held is given back");
     // The prompt is not said twice; the notice comes after it.
     let notice = "Notice: The last turn was cut off.";
@@ -106,10 +106,10 @@ async fn an_interrupted_turn_keeps_what_had_arrived_and_the_task_waits() {
     assert!(stored[1].partial && stored[1].message.text == "Once upon");
 
     let (resolved, begun) = world.begin(&task, world.lease(), Now::default()).await;
-    assert!(resolved.interrupted);
+    assert!(resolved.interrupted());
     world.commit(&begun, "Once upon a time.", Now::default()).await.unwrap();
     let next = world.turn("Part two.", Now::default()).await;
-    assert!(!next.interrupted, "it is said once");
+    assert!(!next.interrupted(), "it is said once");
 }
 
 #[tokio::test]
@@ -124,7 +124,7 @@ async fn a_cancelled_turn_ends_its_task_and_leaves_the_session_usable() {
     let task = world.task(task.id).await;
     assert_eq!((task.state, task.ended_at), (TaskState::Cancelled, Some(noon())));
     let next = world.turn("Part two.", Now::default()).await;
-    assert!(next.interrupted);
+    assert!(next.interrupted());
     assert_eq!(next.session.id, begun.session_id);
 }
 

@@ -154,7 +154,7 @@ impl World {
         )
         .await?;
         let mut new = Vec::new();
-        if resolved.interrupted {
+        if resolved.interrupted() {
             new.push(message(Uuid::new_v4(), Role::Notice, "The last turn was cut off."));
         }
         new.push(message(task.id, Role::User, &task.prompt));

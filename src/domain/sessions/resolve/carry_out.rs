@@ -17,12 +17,17 @@ use crate::domain::{
 pub struct Resolved {
     pub session: Live,
     pub decision: Decision,
-    /// The conversation's last turn was cut off, in this session or in the one that it continues: what it did may or may
-    /// not have had effects.
-    pub interrupted: bool,
     /// Messages taken over from the predecessor.
     pub inherited_messages: u64,
     pub inherited_summary: bool,
+}
+
+impl Resolved {
+    /// The conversation's last turn was cut off, in this session or in the one that it continues: what it did may or may
+    /// not have had effects.
+    pub fn interrupted(&self) -> bool {
+        self.session.state == State::Interrupted
+    }
 }
 
 /// Finds, rebuilds or begins the session of a task. `lease` is the caller's.
@@ -55,14 +60,7 @@ pub async fn resolve(
     let decision = decide(open.as_ref(), wanted, others_spoke);
     match (decision, open) {
         (Decision::Resume, Some(session)) => {
-            let interrupted = session.state == State::Interrupted;
-            Ok(Resolved {
-                session,
-                decision,
-                interrupted,
-                inherited_messages: 0,
-                inherited_summary: false,
-            })
+            Ok(Resolved { session, decision, inherited_messages: 0, inherited_summary: false })
         }
         (Decision::Rebuild(reason), Some(open)) => {
             rebuild(conn, &open, reason, opening, inherit_max_weight).await
@@ -71,13 +69,7 @@ pub async fn resolve(
             let ephemeral = wanted.mode == Mode::None;
             let id = ids::at(opening.now);
             let session = sessions::open(conn, id, opening, ephemeral, None).await?;
-            Ok(Resolved {
-                session,
-                decision,
-                interrupted: false,
-                inherited_messages: 0,
-                inherited_summary: false,
-            })
+            Ok(Resolved { session, decision, inherited_messages: 0, inherited_summary: false })
         }
     }
 }
@@ -131,7 +123,6 @@ async fn rebuild(
     Ok(Resolved {
         session,
         decision: Decision::Rebuild(reason),
-        interrupted: remembers && open.state == State::Interrupted,
         inherited_messages,
         inherited_summary: takes_summary,
     })
