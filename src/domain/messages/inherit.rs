@@ -1,5 +1,6 @@
 //! What a successor takes over of its predecessor's transcript.
 
+use serde::Serialize;
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
@@ -16,7 +17,25 @@ pub struct Inherited {
     pub text_only: bool,
 }
 
-/// Copies the recent turns of `from` to `to`, with their places, and says how many messages that were.
+/// What became of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Handed {
+    pub messages: i64,
+    pub left_out: Option<LeftOut>,
+}
+
+/// Older turns that were too heavy to be taken over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    pub messages: i64,
+    pub first_turn: i32,
+    pub last_turn: i32,
+    /// The place of the last one. Free in the successor, and in front of all that it took over.
+    #[serde(skip)]
+    pub last_seq: i64,
+}
+
+/// Copies the recent turns of `from` to `to`, with their places.
 ///
 /// Whole turns, because a tool call without its result poisons a conversation.
 pub async fn inherit(
@@ -24,32 +43,42 @@ pub async fn inherit(
     from: Uuid,
     to: Uuid,
     part: Inherited,
-) -> Result<u64, Failed> {
-    sqlx::query!(
-        "with shown as (
-             select turn, sum(weight)::bigint as weight from dalsegno.messages
+) -> Result<Handed, Failed> {
+    let row = sqlx::query!(
+        r#"with shown as (
+             select turn, sum(weight)::bigint as weight, count(*) as n, max(seq) as last_seq from dalsegno.messages
               where session_id = $1 and seq > $3
                 and (not $5 or role in ('user', 'notice') or (role = 'assistant' and tool_calls is null))
               group by turn
-         ), kept as (
-             select t.turn from (select turn, sum(weight) over (order by turn desc)::bigint as total from shown) as t
-              where t.total <= $4
+         ), summed as (
+             select turn, n, last_seq, sum(weight) over (order by turn desc)::bigint <= $4 as is_kept from shown
+         ), taken as (
+             insert into dalsegno.messages
+                    (session_id, seq, turn, created_at, id, role, text, weight, digest, partial, tool_calls, tool_call_id, tool_name)
+             select $2, m.seq, m.turn, m.created_at, m.id, m.role, m.text, m.weight, m.digest, m.partial,
+                    m.tool_calls, m.tool_call_id, m.tool_name
+               from dalsegno.messages as m join summed as s on s.turn = m.turn and s.is_kept
+              where m.session_id = $1 and m.seq > $3
+                and (not $5 or m.role in ('user', 'notice') or (m.role = 'assistant' and m.tool_calls is null))
+             returning 1
          )
-         insert into dalsegno.messages
-                (session_id, seq, turn, created_at, id, role, text, weight, digest, partial, tool_calls, tool_call_id, tool_name)
-         select $2, m.seq, m.turn, m.created_at, m.id, m.role, m.text, m.weight, m.digest, m.partial,
-                m.tool_calls, m.tool_call_id, m.tool_name
-           from dalsegno.messages as m join kept as k on k.turn = m.turn
-          where m.session_id = $1 and m.seq > $3
-            and (not $5 or m.role in ('user', 'notice') or (m.role = 'assistant' and m.tool_calls is null))",
+         select (select count(*) from taken) as "messages!", coalesce(sum(n), 0)::bigint as "left_out!",
+                min(turn) as first_turn, max(turn) as last_turn, max(last_seq) as last_seq
+           from summed where not is_kept"#,
         from,
         to,
         part.after_seq,
         part.max_weight,
         part.text_only,
     )
-    .execute(executor)
+    .fetch_one(executor)
     .await
-    .map(|done| done.rows_affected())
-    .map_err(Failed::to("hand a transcript on to the next session"))
+    .map_err(Failed::to("hand a transcript on to the next session"))?;
+    let left_out = match (row.first_turn, row.last_turn, row.last_seq) {
+        (Some(first_turn), Some(last_turn), Some(last_seq)) => {
+            Some(LeftOut { messages: row.left_out, first_turn, last_turn, last_seq })
+        }
+        _ => None,
+    };
+    Ok(Handed { messages: row.messages, left_out })
 }

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 pub use self::{
     append::{New, append, others_asked_since, storable},
-    inherit::{Inherited, inherit},
+    inherit::{Handed, Inherited, LeftOut, inherit},
 };
 use super::Failed;
 use crate::transcript::{Message, Role, ToolCall};

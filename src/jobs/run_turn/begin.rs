@@ -104,6 +104,7 @@ async fn write(
     let now = services.clock.now();
     let mut resolved = find_session(&mut *conn, run, services, assignment).await?;
     services.crash_points.pass(CrashPoint::AfterResolve).map_err(Error::undone)?;
+    say_what_was_left_out(&mut *conn, &resolved, now).await?;
     let calibration = calibration(services, &resolved.session);
     let new = messages_before_call(&mut *conn, &resolved, assignment, before, now).await?;
     let mut outlook = look(&mut *conn, assignment, &resolved, &calibration, &new).await?;
@@ -126,6 +127,18 @@ async fn write(
     }
     check_room(&outlook, &calibration)?;
     open(&mut *conn, run, services, assignment, (resolved, calibration, outlook, &new)).await
+}
+
+/// In front of what a successor took over, where what it lacks once stood.
+async fn say_what_was_left_out(
+    conn: &mut PgConnection,
+    resolved: &Resolved,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    let Some(left_out) = resolved.inherited.left_out else { return Ok(()) };
+    let notice = [notices::left_out(ids::at(now), left_out)];
+    let (id, turn) = (resolved.session.id, left_out.last_turn);
+    Ok(messages::append(conn, id, turn, left_out.last_seq, &notice, now).await?)
 }
 
 async fn look(
@@ -318,8 +331,9 @@ fn session_events(resolved: &Resolved, assignment: &Assignment<'_>) -> Vec<feed:
             feed::Kind::SessionRebuilt,
             json!({
                 "because": reason,
-                "inherited_messages": resolved.inherited_messages,
+                "inherited_messages": resolved.inherited.messages,
                 "inherited_summary": resolved.inherited_summary,
+                "left_out": resolved.inherited.left_out,
             }),
         ),
     };

@@ -5,7 +5,7 @@ use uuid::Uuid;
 use crate::{
     context::compaction::View,
     domain::{
-        messages,
+        messages::{self, LeftOut},
         sessions::{Live, Reason},
     },
     jobs::measure::measured,
@@ -39,6 +39,20 @@ pub(super) fn again(id: Uuid, prompt: &str) -> messages::New {
     message(id, Role::Notice, text)
 }
 
+/// Stored in a successor that could not take over all of its predecessor.
+pub(super) fn left_out(id: Uuid, what: LeftOut) -> messages::New {
+    let LeftOut { messages, first_turn, last_turn, .. } = what;
+    let turns = match first_turn == last_turn {
+        true => format!("turn {last_turn}"),
+        false => format!("turns {first_turn} to {last_turn}"),
+    };
+    let text = format!(
+        "Here {turns} of the conversation stood, {messages} messages that were too long to come along. You do not have \
+         them: do not guess what they said."
+    );
+    message(id, Role::Notice, text)
+}
+
 /// Said with each call until one has succeeded, and not stored: a second attempt has to say it too, later turns do not.
 pub(super) fn restored(session: &Live, view: &View<'_>, task: Uuid) -> Option<String> {
     let why = match session.opened_because {
@@ -52,14 +66,18 @@ pub(super) fn restored(session: &Live, view: &View<'_>, task: Uuid) -> Option<St
         Reason::Lost => "the provider had lost it",
         Reason::Poisoned => "the provider refused it as it was",
     };
-    let what = match (view.compaction, view.tail.is_empty()) {
-        (Some(_), true) => "A summary of it",
-        (Some(_), false) => "A summary of it, and its recent messages,",
-        (None, _) => "A recent part of it",
+    let has_messages = view.tail.iter().any(|it| it.id != task && it.message.role != Role::Notice);
+    let what = match (view.compaction, has_messages) {
+        (Some(_), false) => "A summary of it came along; its messages did not.",
+        (Some(_), true) => {
+            "A summary of it, and its recent messages, came along; older messages may be missing."
+        }
+        (None, true) => "A recent part of it came along; older messages may be missing.",
+        (None, false) => "None of its messages came along.",
     };
     Some(format!(
-        "This conversation was restored, because {why}. {what} came along; older messages may be missing. Do not \
-         invent what you cannot see: say that you do not have it."
+        "This conversation was restored, because {why}. {what} Do not invent what you cannot see: say that you do not \
+         have it."
     ))
 }
 

@@ -113,7 +113,7 @@ async fn each_reason_closes_the_session_and_links_its_successor() {
         assert_eq!(before.successor_id, Some(after.id));
         assert_eq!(after.predecessor_id, Some(before.id));
         assert_eq!((after.opened_because, after.rebuild_because), (reason, None));
-        assert_eq!(second.inherited_messages, if reason == Reason::Fresh { 0 } else { 2 });
+        assert_eq!(second.inherited.messages, if reason == Reason::Fresh { 0 } else { 2 });
         // It counts on: messages of both sessions sort into one conversation.
         assert_eq!(after.turns, if reason == Reason::Fresh { 1 } else { 2 });
         world.commit(&begun, "And then ...", then).await.unwrap();

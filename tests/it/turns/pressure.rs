@@ -60,6 +60,34 @@ async fn a_provider_that_says_overflow_is_asked_again_with_less() {
 }
 
 #[tokio::test]
+async fn a_successor_is_told_of_a_turn_that_was_too_long_to_come_along() {
+    let ground = Ground::new(&SMALL).await;
+    ground.write_agent("writer", &writer());
+    let worker = ground.work().await;
+    ground.done(&ground.add("Write part one.").await).await;
+    // More than half of the window, and still within it.
+    let long = format!("Write part two. {} [[sim: say Two.]]", FILLER.repeat(50));
+    let long = ground.done(&ground.add(&long).await).await;
+    let id = long.session_id.unwrap();
+    let mut conn = ground.pool.acquire().await.unwrap();
+    let reset = dalsegno::domain::sessions::Reason::Reset;
+    dalsegno::domain::sessions::ask_rebuild(&mut conn, id, reset).await.unwrap();
+    drop(conn);
+    let next = ground.done(&ground.add("Write part three.").await).await;
+    worker.stop().await;
+    assert_ne!(next.session_id, Some(id));
+    let transcript = ground.transcript(next.session_id.unwrap()).await;
+    assert_eq!(transcript.len(), 3, "{transcript:?}");
+    assert!(transcript[0].starts_with("Notice: Here turns 1 to 2"), "{transcript:?}");
+    assert!(transcript[1].starts_with("User: Write part three."), "{transcript:?}");
+    let feed = ground.feed().await;
+    let rebuilt = feed.iter().find(|event| event.kind == "session.rebuilt").unwrap();
+    assert_eq!(rebuilt.data["inherited_messages"], 0);
+    let left_out = serde_json::json!({ "messages": 4, "first_turn": 1, "last_turn": 2 });
+    assert_eq!(rebuilt.data["left_out"], left_out);
+}
+
+#[tokio::test]
 async fn a_turn_that_cannot_be_made_to_fit_fails_in_words_and_is_not_tried_for_ever() {
     let ground = Ground::new(&[]).await;
     let worker = ground.work().await;

@@ -17,12 +17,17 @@ use crate::domain::{
 pub struct Resolved {
     pub session: Live,
     pub decision: Decision,
-    /// Messages taken over from the predecessor.
-    pub inherited_messages: u64,
+    /// Messages taken over from the predecessor, and what was left out of them.
+    pub inherited: messages::Handed,
     pub inherited_summary: bool,
 }
 
 impl Resolved {
+    fn without_inheritance(session: Live, decision: Decision) -> Self {
+        let inherited = messages::Handed::default();
+        Self { session, decision, inherited, inherited_summary: false }
+    }
+
     /// The conversation's last turn was cut off, in this session or in the one that it continues: what it did may or may
     /// not have had effects.
     pub fn interrupted(&self) -> bool {
@@ -59,9 +64,7 @@ pub async fn resolve(
     };
     let decision = decide(open.as_ref(), wanted, others_spoke);
     match (decision, open) {
-        (Decision::Resume, Some(session)) => {
-            Ok(Resolved { session, decision, inherited_messages: 0, inherited_summary: false })
-        }
+        (Decision::Resume, Some(session)) => Ok(Resolved::without_inheritance(session, decision)),
         (Decision::Rebuild(reason), Some(open)) => {
             rebuild(conn, &open, reason, opening, inherit_max_weight).await
         }
@@ -69,7 +72,7 @@ pub async fn resolve(
             let ephemeral = wanted.mode == Mode::None;
             let id = ids::at(opening.now);
             let session = sessions::open(conn, id, opening, ephemeral, None).await?;
-            Ok(Resolved { session, decision, inherited_messages: 0, inherited_summary: false })
+            Ok(Resolved::without_inheritance(session, decision))
         }
     }
 }
@@ -111,8 +114,8 @@ async fn rebuild(
         after_seq =
             compactions::inherit(&mut *conn, open.id, id, open.generation, opening.now).await?;
     }
-    let inherited_messages = match part {
-        Inherit::Nothing => 0,
+    let inherited = match part {
+        Inherit::Nothing => messages::Handed::default(),
         Inherit::All | Inherit::Text => {
             let text_only = part == Inherit::Text;
             let max_weight = inherit_max_weight;
@@ -123,7 +126,7 @@ async fn rebuild(
     Ok(Resolved {
         session,
         decision: Decision::Rebuild(reason),
-        inherited_messages,
+        inherited,
         inherited_summary: takes_summary,
     })
 }
