@@ -32,7 +32,7 @@ pub use self::{
     ttl::Config,
 };
 pub(super) use self::{
-    open::{Successor, close, find_ephemeral, find_open, open},
+    open::{Successor, close, close_ephemeral, find_ephemeral, find_open, open},
     running::{abandon, enter, leave},
 };
 use super::Failed;

@@ -143,6 +143,24 @@ pub async fn close(
     if closed.rows_affected() == 1 { Ok(()) } else { Err(Error::Overtaken(id)) }
 }
 
+/// Closes the session that was made for a task alone, if it has one that does not run.
+pub async fn close_ephemeral(
+    executor: impl PgExecutor<'_>,
+    task_id: Uuid,
+    now: DateTime<Utc>,
+) -> Result<(), Failed> {
+    sqlx::query!(
+        "update dalsegno.sessions set state = 'closed', closed_at = $2, closed_because = 'ended'
+          where opened_by_task = $1 and ephemeral and closed_at is null and running_turn is null",
+        task_id,
+        now,
+    )
+    .execute(executor)
+    .await
+    .map(|_| ())
+    .map_err(Failed::to("close the session of a task"))
+}
+
 /// Has the next task rebuild the session. What runs now is not disturbed. Must hit one open session.
 ///
 /// The first reason stays, but for `Fresh`: whoever wants a memory gone gets that.

@@ -119,7 +119,7 @@ pub async fn cancel(
         // A job that is gone or dead will not end its task any more.
         _ => {
             // A worker that was lost may have left its turn running, with a part of the budget.
-            turns::interrupt_lost(&mut *conn, &task, now).await?;
+            turns::clear_up(&mut *conn, &task, now).await?;
             end(&mut *conn, id, End::Cancelled, Amount::ZERO, now).await?;
             let event = task.event(Kind::TaskCancelled, json!({ "reason": reason }));
             feed::append(conn, &[event], now).await?;

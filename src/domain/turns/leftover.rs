@@ -5,7 +5,7 @@ use sqlx::PgConnection;
 
 use crate::domain::{
     Amount, Failed, campaigns,
-    sessions::{self, Live},
+    sessions::{self, Live, resolve::Mode},
     tasks::Task,
 };
 
@@ -53,7 +53,21 @@ pub async fn interrupt_leftover(
     Ok(())
 }
 
-/// As [`interrupt_leftover`], for a task that is about to end, or to wait, without another turn. Does nothing, and says
+/// For a task that is about to end without another turn: ends the turn that a lost worker may have left, and the session
+/// that was the task's own, which nobody would continue or close.
+pub async fn clear_up(
+    conn: &mut PgConnection,
+    task: &Task,
+    now: DateTime<Utc>,
+) -> Result<(), sessions::Error> {
+    interrupt_lost(&mut *conn, task, now).await?;
+    if task.session_mode == Mode::None {
+        sessions::close_ephemeral(conn, task.id, now).await?;
+    }
+    Ok(())
+}
+
+/// As [`interrupt_leftover`], for a task that is about to wait, or to end, without another turn. Does nothing, and says
 /// false, if the conversation is not in a turn of this task.
 pub async fn interrupt_lost(
     conn: &mut PgConnection,

@@ -54,7 +54,7 @@ async fn fail(
     let now = services.clock.now();
     let why = text::storable(refused.why.clone());
     // A worker that was lost in an earlier attempt may have left its turn running.
-    turns::interrupt_lost(&mut *conn, task, now).await?;
+    turns::clear_up(&mut *conn, task, now).await?;
     tasks::end(&mut *conn, task.id, tasks::End::Failed { error: &why }, Amount::ZERO, now).await?;
     let kind = match refused.budget {
         true => feed::Kind::BudgetRefused,

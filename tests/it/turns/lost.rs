@@ -1,10 +1,14 @@
 //! Turns that a lost worker left behind, made by hand so that nobody has to be missed first.
 
-use dalsegno::domain::{
-    Amount,
-    amount::Limit,
-    campaigns::{self, LimitChange},
-    tasks::{State, Task},
+use dalsegno::{
+    domain::{
+        Amount,
+        amount::Limit,
+        campaigns::{self, LimitChange},
+        sessions::{self, resolve::Mode},
+        tasks::{State, Task},
+    },
+    queue::admin,
 };
 
 use super::Ground;
@@ -61,4 +65,33 @@ async fn two_lost_turns_do_not_refuse_each_other_for_ever() {
     assert_eq!(ground.budget().await.reserved, Amount::ZERO);
     let snoozed = ground.count("select count(*) from dalsegno.runs where outcome = 'snooze'").await;
     assert!(snoozed > 0, "nobody was refused, so nothing was tried here");
+}
+
+#[tokio::test]
+async fn a_session_of_one_task_is_closed_with_it_however_the_task_ends() {
+    let ground = Ground::new(&[]).await;
+    ground.write_agent("editor", &super::ground::WRITER.replace("writer", "editor"));
+    let none = Some(Mode::None);
+    let add = async |agent, instance| {
+        let task = ground.add_as(agent, instance, "Alone.", none, Limit::default()).await;
+        ground.lose_turn(&task, Amount::ZERO).await;
+        ground.task(&task).await
+    };
+    let cancelled = add("writer", "one").await;
+    let forgotten = add("writer", "other").await;
+    let refused = add("editor", "main").await;
+    ground.cancel(&cancelled).await;
+    admin::cancel_job(&ground.pool, forgotten.job_id, "not wanted").await.unwrap();
+    ground.remove_agent("editor");
+    let worker = ground.work().await;
+    for (task, state) in
+        [(&cancelled, State::Cancelled), (&forgotten, State::Cancelled), (&refused, State::Failed)]
+    {
+        assert_eq!(ground.ended(task).await.state, state);
+        let session = ground.session(task).await;
+        assert!(session.ephemeral, "{session:?}");
+        let closed = (session.state, session.closed_because);
+        assert_eq!(closed, (sessions::State::Closed, Some(sessions::Reason::Ended)), "{task:?}");
+    }
+    worker.stop().await;
 }
