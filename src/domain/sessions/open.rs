@@ -63,11 +63,13 @@ pub async fn find_ephemeral(conn: &mut PgConnection, task_id: Uuid) -> Result<Op
     }
 }
 
-/// Opens a session. Whoever else opens the same conversation at this moment wins: then this run has been overtaken.
+/// Opens a session for the run of `lease`, so that an older run cannot begin in it. Whoever else opens the same
+/// conversation at this moment wins: then this run has been overtaken.
 pub async fn open(
     conn: &mut PgConnection,
     id: Uuid,
     opening: &Opening<'_>,
+    lease: i64,
     ephemeral: bool,
     successor: Option<Successor<'_>>,
 ) -> Result<Live, Error> {
@@ -87,8 +89,8 @@ pub async fn open(
         "insert into dalsegno.sessions
                 (id, campaign_id, agent_type, instance, provider, model, prompt_hash, opened_by_task, opened_because, fence_seed,
                  expires_at, created_at, used_at, ephemeral, predecessor_id, last_seq, turn_count, board_cursor, generation,
-                 last_generation, calibration, compaction_breaker, state)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12, $13, $14, $15, $16, $17, $18, $18, $19, $20, $21)
+                 last_generation, calibration, compaction_breaker, state, lease)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12, $13, $14, $15, $16, $17, $18, $18, $19, $20, $21, $22)
          on conflict (campaign_id, agent_type, instance) where closed_at is null and not ephemeral do nothing",
         id,
         opening.campaign_id,
@@ -111,6 +113,7 @@ pub async fn open(
         same_model.and_then(|before| before.calibration.clone()),
         breaker.and_then(|before| before.compaction_breaker.clone()),
         state as State,
+        lease,
     )
     .execute(&mut *conn)
     .await

@@ -252,3 +252,31 @@ async fn an_older_lease_does_not_interrupt_a_newer_run() {
     let late = world.try_begin(&task, old, Now::default(), Default::default()).await;
     assert!(matches!(late, Err(turns::Error::Session(sessions::Error::Overtaken(_)))), "{late:?}");
 }
+
+/// The same where the later run has ended its turn and wants the session rebuilt, or has rebuilt it.
+#[tokio::test]
+async fn an_older_lease_does_not_rebuild_what_a_newer_run_has_left() {
+    let world = World::new().await;
+    let task = world.add("Part one.").await;
+    let (old, new) = (world.lease(), world.lease());
+    let (resolved, begun) = world.begin(&task, new, Now::default()).await;
+    let ending = Ending { turn: &begun, calls: &[], messages: &[], now: noon() };
+    let failure = Failure { error: "refused", rebuild: Some(Reason::Poisoned), ends_task: false };
+    let mut tx = world.pool.begin().await.unwrap();
+    turns::fail(&mut tx, &ending, &failure).await.unwrap();
+    tx.commit().await.unwrap();
+    let late = async || {
+        let late = world.try_begin(&task, old, Now::default(), Default::default()).await;
+        matches!(late, Err(turns::Error::Session(sessions::Error::Overtaken(_))))
+    };
+    assert!(late().await, "it would have been rebuilt by a run that is over");
+    assert_eq!(world.sessions().await.len(), 1);
+
+    let mut tx = world.pool.begin().await.unwrap();
+    let (opening, wanted) = (opening(&task, Now::default()), wanted(&task, Now::default()));
+    resolve(&mut tx, &opening, &wanted, new, i64::MAX).await.unwrap();
+    tx.commit().await.unwrap();
+    assert!(late().await, "it would have begun in the session of a newer run");
+    let (next, _) = world.begin(&task, new, Now::default()).await;
+    assert_ne!(next.session.id, resolved.session.id);
+}

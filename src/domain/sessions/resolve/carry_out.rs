@@ -52,8 +52,13 @@ pub async fn resolve(
             sessions::find_open(&mut *conn, campaign_id, agent, instance).await?
         }
     };
+    // A larger lease on the row, which is locked, is a run that came after this one: it has the conversation, whether it
+    // is in a turn or between two, and whatever this run would make of it.
+    if let Some(theirs) = open.as_ref().filter(|open| open.lease > Some(lease)) {
+        return Err(Error::Overtaken(theirs.id));
+    }
     let open = match open {
-        Some(open) => Some(without_leftover(&mut *conn, open, lease, opening).await?),
+        Some(open) => Some(without_leftover(&mut *conn, open, opening).await?),
         None => None,
     };
     let others_spoke = match &open {
@@ -66,12 +71,12 @@ pub async fn resolve(
     match (decision, open) {
         (Decision::Resume, Some(session)) => Ok(Resolved::without_inheritance(session, decision)),
         (Decision::Rebuild(reason), Some(open)) => {
-            rebuild(conn, &open, reason, opening, inherit_max_weight).await
+            rebuild(conn, (&open, reason), opening, lease, inherit_max_weight).await
         }
         (_, _) => {
             let ephemeral = wanted.mode == Mode::None;
             let id = ids::at(opening.now);
-            let session = sessions::open(conn, id, opening, ephemeral, None).await?;
+            let session = sessions::open(conn, id, opening, lease, ephemeral, None).await?;
             Ok(Resolved::without_inheritance(session, decision))
         }
     }
@@ -80,15 +85,10 @@ pub async fn resolve(
 async fn without_leftover(
     conn: &mut PgConnection,
     open: Live,
-    lease: i64,
     opening: &Opening<'_>,
 ) -> Result<Live, Error> {
     if open.state != State::Running {
         return Ok(open);
-    }
-    // A larger lease on the row is the run that has taken the conversation from this one.
-    if open.lease.is_some_and(|theirs| theirs > lease) {
-        return Err(Error::Overtaken(open.id));
     }
     turns::interrupt_leftover(&mut *conn, &open, opening.now).await?;
     sessions::lock(conn, open.id).await
@@ -96,9 +96,9 @@ async fn without_leftover(
 
 async fn rebuild(
     conn: &mut PgConnection,
-    open: &Live,
-    reason: Reason,
+    (open, reason): (&Live, Reason),
     opening: &Opening<'_>,
+    lease: i64,
     inherit_max_weight: i64,
 ) -> Result<Resolved, Error> {
     let id = ids::at(opening.now);
@@ -108,7 +108,8 @@ async fn rebuild(
     // Closed first: the index admits one open session.
     sessions::close(&mut *conn, open.id, reason, Some(id), opening.now).await?;
     let successor = Successor { of: open, because: reason, remembers, takes_summary };
-    let session = sessions::open(&mut *conn, id, opening, open.ephemeral, Some(successor)).await?;
+    let session =
+        sessions::open(&mut *conn, id, opening, lease, open.ephemeral, Some(successor)).await?;
     let mut after_seq = 0;
     if takes_summary {
         after_seq =
