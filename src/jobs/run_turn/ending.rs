@@ -18,10 +18,9 @@ use crate::{
         tasks::RunTurn,
         text,
         turns::{self, Done, Ending, Failure},
-        usage,
     },
     jobs::{Services, measure::measured},
-    providers::{Class, StopReason},
+    providers::StopReason,
     queue::{End, Job as _, Run, Until},
     transcript::Role,
 };
@@ -117,7 +116,7 @@ impl Turn<'_> {
     ) -> Result<(), Error> {
         let now = self.services.clock.now();
         let price = self.assignment.route.price.map(|price| price.frozen());
-        let line = self.outcome(fate).map(|outcome| {
+        let line = ledger::outcome(fate, &self.called.result).map(|outcome| {
             ledger::line(self.assignment, self.opened, self.called, price.as_ref(), outcome)
         });
         // These touch rows of their own. They come first, so that the budget, which turns share, is held for less.
@@ -220,16 +219,6 @@ impl Turn<'_> {
                 vec![messages::New { partial: true, ..partial }]
             }
             _ => Vec::new(),
-        }
-    }
-
-    /// How the ledger calls it; `None` for calls that were not made.
-    fn outcome(&self, fate: &Fate) -> Option<usage::Outcome> {
-        match (fate, &self.called.result) {
-            (Fate::Done, _) => Some(usage::Outcome::Done),
-            (Fate::PutOff { .. }, _) => None,
-            (_, Err(error)) if error.class == Class::Cancelled => Some(usage::Outcome::Interrupted),
-            _ => Some(usage::Outcome::Failed),
         }
     }
 

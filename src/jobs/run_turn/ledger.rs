@@ -2,11 +2,21 @@
 
 use serde_json::Value;
 
-use super::{assignment::Assignment, begin::Opened, call::Called};
+use super::{assignment::Assignment, begin::Opened, call::Called, settle::Fate};
 use crate::{
     domain::{manifests, usage},
-    providers::Usage,
+    providers::{Class, Error, Outcome, Usage},
 };
+
+/// How the ledger calls it; `None` for a call that was not taken. One that was put off in the middle is billed.
+pub(super) fn outcome(fate: &Fate, result: &Result<Outcome, Error>) -> Option<usage::Outcome> {
+    match (fate, result) {
+        (Fate::Done, _) => Some(usage::Outcome::Done),
+        (Fate::PutOff { .. }, Err(error)) if error.usage.is_none() => None,
+        (_, Err(error)) if error.class == Class::Cancelled => Some(usage::Outcome::Interrupted),
+        _ => Some(usage::Outcome::Failed),
+    }
+}
 
 /// What goes into the ledger for a call that was really made.
 pub(super) fn line<'a>(
@@ -71,5 +81,23 @@ fn tokens(usage: Usage) -> usage::Tokens {
         output: count(usage.output),
         cache_read: count(usage.cache_read),
         cache_creation: count(usage.cache_creation),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::providers::Scope;
+
+    #[test]
+    fn what_was_put_off_is_billed_if_it_was_used() {
+        let after = Duration::from_secs(1);
+        let fate = Fate::PutOff { why: "busy".to_owned(), after };
+        let busy = || Error::new("test", Class::Snooze { after, scope: Scope::Credential }, "busy");
+        assert_eq!(outcome(&fate, &Err(busy())), None);
+        let used = busy().with_usage(Some(Usage { input: Some(9), ..Usage::default() }));
+        assert_eq!(outcome(&fate, &Err(used)), Some(usage::Outcome::Failed));
     }
 }
