@@ -168,6 +168,13 @@ impl Classify for Failed {
     }
 }
 
+/// Whether an error, or what is behind it, is that the database does not answer now and will again.
+pub fn is_database_away(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut causes = std::iter::successors(Some(error), |error| error.source());
+    let database = causes.find_map(|cause| cause.downcast_ref::<sqlx::Error>());
+    database.is_some_and(|error| of_database(error).kind == Kind::Unavailable)
+}
+
 fn of_database(error: &sqlx::Error) -> Class {
     if let Some(mistake) = crate::db::user_mistake(error) {
         return Class { words: Some(mistake.message), ..Class::of(Kind::Invalid, "bad_value") };
@@ -186,10 +193,11 @@ fn of_database(error: &sqlx::Error) -> Class {
     }
 }
 
-/// Connections that break, resources that are used up, servers that stop, transactions that lost against another.
+/// Connections that break, resources that are used up, servers that stop, transactions that lost against another, and a
+/// standby that has not taken over yet.
 fn is_away(error: &dyn DatabaseError) -> bool {
     let code = error.code().unwrap_or_default();
-    ["08", "53", "57P", "40"].iter().any(|class| code.starts_with(class))
+    ["08", "53", "57P", "40", "25006"].iter().any(|class| code.starts_with(class))
 }
 
 #[cfg(test)]
@@ -215,6 +223,9 @@ mod tests {
     fn a_database_that_is_away_is_told_from_a_fault_of_ours() {
         let away = Failed { action: "x", source: sqlx::Error::PoolTimedOut };
         let fault = Failed { action: "x", source: sqlx::Error::RowNotFound };
+        assert!(is_database_away(&tasks::Error::from(sessions::Error::from(away))));
+        let away = Failed { action: "x", source: sqlx::Error::PoolTimedOut };
+        assert!(!is_database_away(&fault));
         assert_eq!((away.class().kind, away.class().retryable), (Kind::Unavailable, true));
         assert_eq!((fault.class().kind, fault.class().retryable), (Kind::Internal, false));
     }

@@ -45,9 +45,12 @@ struct Learnt {
     flags: Vec<String>,
 }
 
-/// An answer that the database did not take is offered again: the model has been paid for it.
+/// An answer that the database did not take is offered again, because the model has been paid for it. Offering it twice
+/// is safe: what was committed after all has ended the lease. While the database is away this goes on for as long as the
+/// lease does, so that a failover costs no answer; what else is wrong with it will not go away by waiting.
 const N_TRIES: u32 = 3;
-const BETWEEN_TRIES: Duration = Duration::from_millis(250);
+const FIRST_WAIT: Duration = Duration::from_millis(100);
+const MOST_WAIT: Duration = Duration::from_secs(2);
 
 const INTERRUPTED_BY_DRAIN: &str = "the worker was stopped while the turn ran";
 const INTERRUPTED_BY_CANCEL: &str = "the task was cancelled while the turn ran";
@@ -57,13 +60,13 @@ impl Turn<'_> {
     pub(super) async fn end(&self, fate: &Fate) -> Result<Option<End>, Error> {
         let new = self.messages(fate);
         let learnt = self.learnt();
-        let mut n_tries = 1;
+        let (mut n_tries, mut wait) = (1, FIRST_WAIT);
         loop {
             match self.try_end(fate, &new, &learnt).await {
-                Err(error) if n_tries < N_TRIES && error.is_worth_another_try(self.run) => {
+                Err(error) if error.is_worth_another_try(self.run, n_tries < N_TRIES) => {
                     tracing::warn!(%error, "the end of a turn was not written; it is tried again");
-                    n_tries += 1;
-                    sleep(BETWEEN_TRIES).await;
+                    sleep(wait).await;
+                    (n_tries, wait) = (n_tries + 1, (wait * 2).min(MOST_WAIT));
                 }
                 ended => return ended,
             }

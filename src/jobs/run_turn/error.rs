@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    domain::{Failed, amount::Refusal, campaigns::ReserveError, sessions, tasks, turns},
+    domain::{Failed, amount::Refusal, campaigns::ReserveError, class, sessions, tasks, turns},
     queue::{BoxError, CommitError, JobError, Run, Stop},
 };
 
@@ -74,11 +74,17 @@ impl Error {
         }
     }
 
-    /// Whether writing the same once more may succeed: the answer of a model is worth a second try.
-    pub(super) fn is_worth_another_try(&self, run: &Run) -> bool {
-        let fenced = run.stop_reason() == Some(Stop::LeaseLost);
-        let commit = !matches!(self, Self::Commit(CommitError::LeaseLost { .. }));
-        !fenced && commit && matches!(self, Self::Commit(_) | Self::Undone(_))
+    /// Whether writing the same once more may succeed: the answer of a model is worth it. `has_tries` is about faults that
+    /// nobody expects to pass; a database that is away is waited for until the lease is over.
+    pub(super) fn is_worth_another_try(&self, run: &Run, has_tries: bool) -> bool {
+        let cause: &(dyn std::error::Error + 'static) = match self {
+            _ if run.stop_reason() == Some(Stop::LeaseLost) => return false,
+            Self::Commit(CommitError::LeaseLost { .. }) => return false,
+            Self::Commit(error) => error,
+            Self::Undone(error) => error.as_ref(),
+            Self::Ended | Self::Overtaken | Self::Refused(_) => return false,
+        };
+        has_tries || class::is_database_away(cause)
     }
 }
 

@@ -91,6 +91,46 @@ async fn an_answer_that_comes_after_other_turns_stands_behind_its_question() {
     worker.stop().await;
 }
 
+/// The first `n_times` that a call is written into the ledger the database refuses with this code.
+async fn refuse_ledger(ground: &Ground, n_times: u32, code: &str) {
+    let statements = format!(
+        "create sequence public.refused;
+         create function public.refuse() returns trigger language plpgsql as $body$
+         begin
+           if nextval('public.refused') <= {n_times} then
+             raise exception using errcode = '{code}', message = 'told to refuse';
+           end if;
+           return new;
+         end $body$;
+         create trigger refuse before insert on dalsegno.usage for each row execute function public.refuse();"
+    );
+    sqlx::raw_sql(sqlx::AssertSqlSafe(statements)).execute(&ground.pool).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_answer_that_was_paid_for_waits_for_the_database() {
+    let ground = Ground::new(&[]).await;
+    // As a server that is shut down, for more than three seconds of tries.
+    refuse_ledger(&ground, 5, "57P01").await;
+    let worker = ground.work().await;
+    let task = ground.done(&ground.add("Write.").await).await;
+    worker.stop().await;
+    assert_eq!(states(&ground.turns(&task).await), [turns::State::Done]);
+    assert_eq!(ground.count("select count(*) from dalsegno.usage").await, 1);
+    assert_eq!(ground.count("select last_value from public.refused").await, 6);
+}
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_written_is_not_offered_for_ever() {
+    let ground = Ground::new(&[]).await;
+    refuse_ledger(&ground, 3, "P0001").await;
+    let worker = ground.work().await;
+    let task = ground.done(&ground.add("Write.").await).await;
+    worker.stop().await;
+    let turns = ground.turns(&task).await;
+    assert_eq!(states(&turns), [turns::State::Interrupted, turns::State::Done]);
+}
+
 #[tokio::test]
 async fn a_busy_provider_burns_no_attempt() {
     let ground = Ground::new(&[]).await;
