@@ -82,6 +82,7 @@ pub(super) fn folder<'a>(
         pool,
         clock: &*services.clock,
         cancel,
+        task_id: None,
         provider: route.provider,
         alternate_model: agent.summariser.as_deref(),
         window_tokens: route.window_tokens,

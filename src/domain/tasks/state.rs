@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::json;
-use sqlx::PgConnection;
+use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use super::{Error, RunTurn, State, Task, get, lane};
@@ -66,6 +66,28 @@ pub async fn start(
     let limit = Limit { micros: task.budget_micros, tokens: task.budget_tokens };
     let spent = Amount { micros: task.spent_micros, tokens: task.spent_tokens };
     Ok(limit.admit(Owner::Task, spent, Amount::ZERO, needed)?)
+}
+
+/// Whether a task's own budget allows a call outside of its turn, such as a summary that the turn waits for.
+pub async fn admit(executor: impl PgExecutor<'_>, id: Uuid, needed: Amount) -> Result<(), Error> {
+    let task = get(executor, id).await?;
+    let limit = Limit { micros: task.budget_micros, tokens: task.budget_tokens };
+    let spent = Amount { micros: task.spent_micros, tokens: task.spent_tokens };
+    Ok(limit.admit(Owner::Task, spent, Amount::ZERO, needed)?)
+}
+
+/// Charges a task for such a call. Must hit one row.
+pub async fn charge(executor: impl PgExecutor<'_>, id: Uuid, spent: Amount) -> Result<(), Error> {
+    let charged = sqlx::query!(
+        "update dalsegno.tasks set spent_micros = spent_micros + $2, spent_tokens = spent_tokens + $3 where id = $1",
+        id,
+        spent.micros,
+        spent.tokens,
+    )
+    .execute(executor)
+    .await
+    .map_err(Failed::to("charge a task"))?;
+    if charged.rows_affected() == 1 { Ok(()) } else { Err(Error::Unknown(id)) }
 }
 
 /// Ends a task, or sends it back, and charges what the turn has cost. Must hit one task that has not ended.

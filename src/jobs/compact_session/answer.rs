@@ -10,6 +10,7 @@ use crate::{
         amount::Owner,
         campaigns,
         sessions::{self, Live},
+        tasks,
         usage::{self, Tokens},
     },
     providers::{
@@ -44,12 +45,9 @@ impl<'a> Call<'a> {
         Self { session: scribe.session, model, request, prompt_tokens, pinned }
     }
 
-    /// Why the campaign's budget does not allow it, if it does not. A look without a lock: a call that just fitted is still
+    /// Why the budget of the campaign or of the task does not allow it, if it does not. A look without a lock: a call that just fitted is still
     /// charged in full.
     pub(super) async fn refusal(&self, folder: &Folder<'_>) -> Result<Option<String>, Error> {
-        let Some(budget) = campaigns::budget(folder.pool, self.session.campaign_id).await? else {
-            return Ok(None);
-        };
         let most = Tokens {
             input: Some(clamped(self.prompt_tokens)),
             output: Some(clamped(self.request.reply_max_tokens)),
@@ -57,6 +55,15 @@ impl<'a> Call<'a> {
         };
         let needed =
             Amount { micros: (folder.cost)(self.model, most).micros, tokens: most.total() };
+        if let Some(task_id) = folder.task_id {
+            match tasks::admit(folder.pool, task_id, needed).await {
+                Err(tasks::Error::Budget(refusal)) => return Ok(Some(refusal.to_string())),
+                admitted => admitted?,
+            }
+        }
+        let Some(budget) = campaigns::budget(folder.pool, self.session.campaign_id).await? else {
+            return Ok(None);
+        };
         let admitted = budget.limit.admit(Owner::Campaign, budget.spent, budget.reserved, needed);
         Ok(admitted.err().map(|refusal| refusal.to_string()))
     }
@@ -110,7 +117,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Ledger, session and budget in one transaction, in the order in which turns lock them.
+    /// Ledger, session, task and budget in one transaction, in the order in which turns lock them.
     async fn charge(
         &self,
         folder: &Folder<'_>,
@@ -124,7 +131,7 @@ impl<'a> Call<'a> {
         let id = answered.as_ref().ok().and_then(|outcome| outcome.provider_message_id.as_deref());
         let call = usage::Call {
             campaign_id: self.session.campaign_id,
-            task_id: None,
+            task_id: folder.task_id,
             session_id: Some(self.session.id),
             turn: Some(self.session.turn_count),
             agent: &self.session.agent,
@@ -148,6 +155,9 @@ impl<'a> Call<'a> {
         sessions::add_tokens(&mut *tx, self.session.id, call.tokens.total()).await?;
         // The answer of a call that was written before is charged already: the transaction is dropped.
         if usage::record(&mut *tx, call).await? {
+            if let Some(task_id) = call.task_id {
+                tasks::charge(&mut *tx, task_id, call.amount()).await?;
+            }
             campaigns::settle(&mut *tx, self.session.campaign_id, Amount::ZERO, call.amount())
                 .await?;
             tx.commit().await.map_err(Error::Transaction)?;

@@ -7,7 +7,7 @@ use crate::{
         budget,
         compaction::{folding::RefusedAttempt, generations, plan},
     },
-    domain::{Failed, compactions, sessions},
+    domain::{Failed, compactions, sessions, tasks},
     providers::{self, Class},
     queue::{JobError, Until},
 };
@@ -44,6 +44,8 @@ pub enum Error {
     Compaction(#[from] compactions::Error),
     #[error(transparent)]
     Session(#[from] sessions::Error),
+    #[error(transparent)]
+    Task(#[from] tasks::Error),
     #[error(transparent)]
     Database(#[from] Failed),
     #[error("getting a connection for a compaction")]

@@ -47,6 +47,8 @@ pub struct Folder<'a> {
     pub pool: &'a PgPool,
     pub clock: &'a dyn Clock,
     pub cancel: &'a CancellationToken,
+    /// The task whose turn waits for it. It pays, within its own budget; `None`: only the campaign does.
+    pub task_id: Option<Uuid>,
     /// The session's own; its model is the first summariser.
     pub provider: &'a dyn Provider,
     /// Another model of the same provider, from the agent's file.

@@ -34,7 +34,7 @@ pub(super) async fn make(
     session_id: Uuid,
     needed: Needed,
 ) -> Result<(), Error> {
-    let Assignment { agent, route, .. } = assignment;
+    let Assignment { task, agent, route, .. } = assignment;
     let window = folder::summariser_window(services, agent, route, run.cancel()).await;
     let cost = |model: &str, tokens| services.cost(&route.provider_name, model, tokens);
     let refused = needed.refused_tokens.map(|tokens| tokens.saturating_add(route.reserve_tokens));
@@ -49,7 +49,8 @@ pub(super) async fn make(
         limit(window),
         &cost,
     );
-    let folder = Folder { window_tokens: limit(folder.window_tokens), ..folder };
+    let window_tokens = limit(folder.window_tokens);
+    let folder = Folder { window_tokens, task_id: Some(task.id), ..folder };
     let must = needed.pressure == Pressure::Overflow;
     let cause = if must { Cause::Overflow } else { Cause::Auto };
     match compact_session::prepare(&folder, session_id, cause).await {

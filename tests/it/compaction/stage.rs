@@ -147,6 +147,7 @@ impl Stage {
             pool: &self.world.pool,
             clock: &self.clock,
             cancel: &self.cancel,
+            task_id: None,
             provider: &self.provider,
             alternate_model: self.alternate_model,
             window_tokens: WINDOW_TOKENS,

@@ -57,6 +57,21 @@ async fn a_provider_that_says_overflow_is_asked_again_with_less() {
     let made = compactions::list(&ground.pool, session.id).await.unwrap();
     assert_eq!(made[0].cause, compactions::Cause::Overflow);
     worker.stop().await;
+    // The summary that the turn waited for is the task's, in the ledger and in what it has spent.
+    let summaries = ground
+        .count(
+            "select count(*) from dalsegno.usage where purpose = 'summary' and task_id is not null",
+        )
+        .await;
+    assert!(summaries > 0);
+    let unpaid = ground
+        .count(
+            "select count(*) from dalsegno.tasks as t
+              where spent_tokens <> (select sum(coalesce(input_tokens, 0) + coalesce(output_tokens, 0))
+                                       from dalsegno.usage as u where u.task_id = t.id)",
+        )
+        .await;
+    assert_eq!(unpaid, 0);
 }
 
 #[tokio::test]
