@@ -1,6 +1,6 @@
 //! Conversations that grow beyond their window.
 
-use dalsegno::domain::{compactions, tasks::State};
+use dalsegno::domain::{compactions, tasks::State, turns};
 
 use super::Ground;
 
@@ -72,6 +72,39 @@ async fn a_provider_that_says_overflow_is_asked_again_with_less() {
         )
         .await;
     assert_eq!(unpaid, 0);
+}
+
+/// A turn that passes its threshold and gets no summary goes on; that it looked for one must not cost it the ladder of
+/// an overflow.
+#[tokio::test]
+async fn a_soft_lack_of_room_leaves_the_ladder_of_an_overflow() {
+    let ground = Ground::new(&[]).await;
+    let agent = |more: &str| {
+        let more = format!("description: Writes\nwindow_tokens: 8000\n{more}");
+        super::ground::WRITER.replace("description: Writes\n", &more)
+    };
+    ground.write_agent("writer", &agent(""));
+    let worker = ground.work().await;
+    for number in 1..=10 {
+        let prompt = format!("Write part {number}. {FILLER} [[sim: words 120]]");
+        ground.done(&ground.add(&prompt).await).await;
+    }
+    worker.stop().await;
+    // Beyond 15 % of what the window holds, and far from all of it: the estimate asks for room and can do without.
+    ground.write_agent("writer", &agent("prepare_percent: 10\napply_percent: 15\n"));
+    let sessions = "update dalsegno.sessions set compaction_breaker = '{\"attempts\":[10,10,10]}' returning context_tokens";
+    let context_tokens: i64 = sqlx::query_scalar(sessions).fetch_one(&ground.pool).await.unwrap();
+    assert!((1200..4000).contains(&context_tokens), "{context_tokens}");
+    let worker = ground.work().await;
+    let task = ground.done(&ground.add("Write more. [[sim: overflow once]]").await).await;
+    worker.stop().await;
+    let turns = ground.turns(&task).await;
+    let states: Vec<_> = turns.iter().map(|turn| turn.state).collect();
+    assert_eq!(states, [turns::State::Failed, turns::State::Done], "{turns:?}");
+    assert!(turns.iter().all(|turn| turn.attempt == 1), "the same attempt went on: {turns:?}");
+    let made = compactions::list(&ground.pool, task.session_id.unwrap()).await.unwrap();
+    let made: Vec<_> = made.iter().map(|made| (made.cause, made.rung.as_deref())).collect();
+    assert_eq!(made, [(compactions::Cause::Overflow, Some("extract"))]);
 }
 
 #[tokio::test]
