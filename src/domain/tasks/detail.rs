@@ -24,7 +24,7 @@ pub async fn detail(conn: &mut PgConnection, id: Uuid) -> Result<Detail, Error> 
 }
 
 impl Task {
-    pub(super) fn event(&self, kind: feed::Kind, data: serde_json::Value) -> feed::New {
+    pub fn event(&self, kind: feed::Kind, data: serde_json::Value) -> feed::New {
         feed::New {
             campaign_id: Some(self.campaign_id),
             task_id: Some(self.id),

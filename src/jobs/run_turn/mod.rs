@@ -53,7 +53,7 @@ use super::Services;
 use crate::{
     context::Pressure,
     domain::tasks::RunTurn,
-    queue::{End, HandlerResult, Run},
+    queue::{End, HandlerResult, Run, Stop},
 };
 
 pub(super) async fn run(_: RunTurn, run: Run, services: Arc<Services>) -> HandlerResult {
@@ -71,10 +71,13 @@ async fn take_turn(run: &Run, services: &Services) -> Result<End, Error> {
         Ok(assignment) => assignment,
         Err((task, refused)) => return refuse::refuse(run, services, &task, &refused).await,
     };
+    let task = &assignment.task;
     match answer(run, services, &assignment).await {
-        Err(Error::Refused(refused)) => {
-            refuse::refuse(run, services, &assignment.task, &refused).await
+        // While room was made, for instance; a turn that was cancelled in its call has written that itself.
+        Err(Error::Refused(_) | Error::Undone(_)) if run.stop_reason() == Some(Stop::Cancelled) => {
+            refuse::cancelled(run, services, task).await
         }
+        Err(Error::Refused(refused)) => refuse::refuse(run, services, task, &refused).await,
         ended => ended,
     }
 }

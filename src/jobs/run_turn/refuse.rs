@@ -1,4 +1,4 @@
-//! A task whose turn does not begin: put off, or failed with the reason.
+//! A task whose turn does not begin: put off, failed with the reason, or cancelled before.
 
 use serde_json::json;
 use sqlx::PgConnection;
@@ -13,6 +13,8 @@ use crate::{
     jobs::Services,
     queue::{End, Run, Until},
 };
+
+const CANCELLED: &str = "the task was cancelled before its turn could begin";
 
 pub(super) async fn refuse(
     run: &Run,
@@ -33,6 +35,24 @@ pub(super) async fn refuse(
         Some(after) => run.commit_snooze(tx, Until::After(after), &refused.why).await?,
         None => run.commit_failure(tx, &refused.why).await?,
     })
+}
+
+/// Ends a task with its job, because nobody else would before the sweep finds it.
+pub(super) async fn cancelled(run: &Run, services: &Services, task: &Task) -> Result<End, Error> {
+    let mut tx = run.pool().begin().await.map_err(Error::undone)?;
+    if let Err(error) = cancel(&mut tx, services, task).await {
+        tx.rollback().await.map_err(Error::undone)?;
+        return Err(error);
+    }
+    Ok(run.commit_cancelled(tx).await?)
+}
+
+async fn cancel(conn: &mut PgConnection, services: &Services, task: &Task) -> Result<(), Error> {
+    let now = services.clock.now();
+    turns::clear_up(&mut *conn, task, now).await?;
+    tasks::end(&mut *conn, task.id, tasks::End::Cancelled, Amount::ZERO, now).await?;
+    let event = task.event(feed::Kind::TaskCancelled, json!({ "because": CANCELLED }));
+    Ok(feed::append(conn, &[event], now).await?)
 }
 
 /// What a lost worker's turn had set aside is given back now: the beginning that was refused had given it back too, but

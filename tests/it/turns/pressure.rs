@@ -3,6 +3,7 @@
 use dalsegno::domain::{compactions, tasks::State, turns};
 
 use super::Ground;
+use crate::app::eventually;
 
 const SMALL: [(&str, &str); 1] = [("sim.window_tokens", "2500")];
 const FILLER: &str = "The harbour has a mole, a light, two cranes and a customs house that was rebuilt after the flood.";
@@ -105,6 +106,34 @@ async fn a_soft_lack_of_room_leaves_the_ladder_of_an_overflow() {
     let made = compactions::list(&ground.pool, task.session_id.unwrap()).await.unwrap();
     let made: Vec<_> = made.iter().map(|made| (made.cause, made.rung.as_deref())).collect();
     assert_eq!(made, [(compactions::Cause::Overflow, Some("extract"))]);
+}
+
+#[tokio::test]
+async fn a_task_that_is_cancelled_while_room_is_made_ends_with_its_job() {
+    let ground = Ground::new(&[]).await;
+    let worker = ground.work().await;
+    for number in 1..=10 {
+        let prompt = format!("Write part {number}. {FILLER} [[sim: words 120]]");
+        ground.done(&ground.add(&prompt).await).await;
+    }
+    worker.stop().await;
+    // The call is refused at once, and the summary takes for ever.
+    let mut slow = ground.process(&[("sim.latency_ms", "600000")]);
+    let task = ground.add("Write more. [[sim: overflow once]]").await;
+    eventually("the summary is being written", async || {
+        let turns = ground.turns(&task).await;
+        turns.iter().any(|turn| turn.state == turns::State::Failed).then_some(())
+    })
+    .await;
+    ground.cancel(&task).await;
+    let ended = "select count(*) from dalsegno.runs where outcome = 'cancelled'";
+    eventually("the job has ended", async || (ground.count(ended).await == 1).then_some(())).await;
+    // At once, in the same commit, and not when a sweep comes round.
+    let task = ground.task(&task).await;
+    assert_eq!(task.state, State::Cancelled, "{task:?}");
+    assert_eq!(ground.kinds(&task).await.last().unwrap(), "task.cancelled");
+    slow.signal(rustix::process::Signal::TERM);
+    assert!(slow.ended().await.success(), "{}", slow.log());
 }
 
 #[tokio::test]
