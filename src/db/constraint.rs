@@ -137,6 +137,7 @@ pub const INTERNAL: &[&str] = &[
     "sessions_rebuild_because_known",
     "sessions_state_known",
     "sessions_state_machine",
+    "tasks_n_waits_not_negative",
     "tasks_pkey",
     "tasks_spent_not_negative",
     "tasks_state_known",

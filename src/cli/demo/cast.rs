@@ -97,7 +97,7 @@ impl Cast {
                 }
                 Some(format!("{agent}  {label} failed: {why}"))
             }
-            "turn.snoozed" | "turn.interrupted" => {
+            "turn.snoozed" | "turn.interrupted" | "task.waiting" => {
                 Some(format!("{agent}  {label} waits: {}", data["because"]))
             }
             _ => without_task(&event.kind, data),

@@ -46,6 +46,8 @@ pub enum Kind {
     TurnSnoozed,
     /// More of the answer has arrived.
     TurnProgress,
+    /// Its turn may not begin yet. Said once, however often it is tried until it begins or ends.
+    TaskWaiting,
     /// A task that ended without a turn of its own.
     TaskFailed,
     SessionOpened,
@@ -100,6 +102,7 @@ impl Kind {
             Self::TurnInterrupted => "turn.interrupted",
             Self::TurnSnoozed => "turn.snoozed",
             Self::TurnProgress => "turn.progress",
+            Self::TaskWaiting => "task.waiting",
             Self::TaskFailed => "task.failed",
             Self::SessionOpened => "session.opened",
             Self::SessionRebuilt => "session.rebuilt",

@@ -24,7 +24,7 @@ pub use self::{
     interrupt::{Interrupted, interrupt},
     list::{Filter, by_job, find, get, list},
     lost::{end_lost, gone, live_jobs},
-    state::{Cancelled, End, admit, cancel, charge, end, retry, start},
+    state::{Cancelled, End, admit, cancel, charge, end, retry, start, wait_longer},
 };
 use super::{
     Failed,

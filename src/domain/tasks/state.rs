@@ -51,7 +51,7 @@ pub async fn start(
 ) -> Result<(), Error> {
     let started = sqlx::query!(
         "update dalsegno.tasks
-            set state = 'running', started_at = coalesce(started_at, $4), session_id = $2, turn = $3
+            set state = 'running', started_at = coalesce(started_at, $4), session_id = $2, turn = $3, n_waits = 0
           where id = $1 and state in ('queued', 'running')
       returning budget_micros, budget_tokens, spent_micros, spent_tokens",
         id,
@@ -88,6 +88,22 @@ pub async fn charge(executor: impl PgExecutor<'_>, id: Uuid, spent: Amount) -> R
     .await
     .map_err(Failed::to("charge a task"))?;
     if charged.rows_affected() == 1 { Ok(()) } else { Err(Error::Unknown(id)) }
+}
+
+/// Counts that the turn of a task was put off before it began, and says how often in a row that was. Must hit one task that
+/// has not ended.
+pub async fn wait_longer(conn: &mut PgConnection, id: Uuid) -> Result<u32, Error> {
+    let n_waits = sqlx::query_scalar!(
+        "update dalsegno.tasks set n_waits = n_waits + 1 where id = $1 and state in ('queued', 'running') returning n_waits",
+        id,
+    )
+    .fetch_optional(&mut *conn)
+    .await
+    .map_err(Failed::to("put a task off"))?;
+    match n_waits {
+        Some(n_waits) => Ok(u32::try_from(n_waits).unwrap_or(0)),
+        None => Err(ended(conn, id).await),
+    }
 }
 
 /// Ends a task, or sends it back, and charges what the turn has cost. Must hit one task that has not ended.
@@ -169,7 +185,7 @@ pub async fn retry(conn: &mut PgConnection, id: Uuid, now: DateTime<Utc>) -> Res
     let job = RunTurn { asked: format!("again {id}") };
     let enqueued = queue::enqueue(&mut *conn, &job, &options).await?;
     let hit = sqlx::query!(
-        "update dalsegno.tasks set state = 'queued', ended_at = null, error = null, job_id = $2
+        "update dalsegno.tasks set state = 'queued', ended_at = null, error = null, n_waits = 0, job_id = $2
           where id = $1 and job_id = $3 and state in ('failed', 'cancelled')",
         id,
         enqueued.job_id,

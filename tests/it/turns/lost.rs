@@ -12,7 +12,10 @@ use dalsegno::{
 };
 
 use super::Ground;
-use crate::conversations::world::{Now, World};
+use crate::{
+    app::eventually,
+    conversations::world::{Now, World},
+};
 
 impl Ground {
     /// Leaves a turn of the task running under a lease that is over.
@@ -94,4 +97,32 @@ async fn a_session_of_one_task_is_closed_with_it_however_the_task_ends() {
         assert_eq!(closed, (sessions::State::Closed, Some(sessions::Reason::Ended)), "{task:?}");
     }
     worker.stop().await;
+}
+
+#[tokio::test]
+async fn a_task_that_waits_for_budget_says_so_once_and_looks_ever_more_rarely() {
+    let limit = Limit { micros: None, tokens: Some(10_000) };
+    let ground = Ground::with_limit(&[], limit).await;
+    // A turn of somebody else runs with all that is left.
+    let mut conn = ground.pool.acquire().await.unwrap();
+    let all = Amount { micros: 0, tokens: 10_000 };
+    campaigns::reserve(&mut conn, ground.campaign.id, all).await.unwrap();
+    let worker = ground.work().await;
+    let task = ground.add("Write.").await;
+    let second = "select extract(epoch from j.run_at - (select max(ended_at) from dalsegno.runs))::float8
+                    from dalsegno.jobs as j
+                   where j.wait_reason = 'snooze' and (select count(*) from dalsegno.runs where outcome = 'snooze') = 2";
+    let pause_secs: f64 = eventually("it was put off twice", async || {
+        sqlx::query_scalar(second).fetch_optional(&ground.pool).await.unwrap()
+    })
+    .await;
+    assert!((9.0..11.0).contains(&pause_secs), "{pause_secs}");
+    assert_eq!(ground.kinds(&task).await, ["task.waiting"]);
+    campaigns::settle(&mut *conn, ground.campaign.id, all, Amount::ZERO).await.unwrap();
+    drop(conn);
+    sqlx::query("update dalsegno.jobs set run_at = now()").execute(&ground.pool).await.unwrap();
+    let task = ground.done(&task).await;
+    worker.stop().await;
+    let expected = ["task.waiting", "session.opened", "turn.started", "turn.done"];
+    assert_eq!(ground.kinds(&task).await, expected);
 }
