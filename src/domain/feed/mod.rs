@@ -55,6 +55,8 @@ pub enum Kind {
     SessionCompacted,
     SessionUncompacted,
     CompactionRefused,
+    /// Somebody asked for one, and there is nothing to fold.
+    CompactionNotNeeded,
     BudgetRefused,
 }
 
@@ -109,6 +111,7 @@ impl Kind {
             Self::SessionCompacted => "session.compacted",
             Self::SessionUncompacted => "session.uncompacted",
             Self::CompactionRefused => "session.compaction_refused",
+            Self::CompactionNotNeeded => "session.compaction_not_needed",
             Self::BudgetRefused => "budget.refused",
         }
     }

@@ -1,8 +1,11 @@
 //! The job of a compaction.
 
+use serde_json::json;
+
 use super::{Cause, CompactSession, Error, Folder, apply, prepare};
 use crate::{
-    domain::sessions,
+    context::compaction::plan,
+    domain::{feed, sessions},
     queue::{End, HandlerResult, JobError, Run},
 };
 
@@ -16,6 +19,9 @@ pub async fn compact(folder: &Folder<'_>, job: &CompactSession, run: &Run) -> Ha
     match (prepare(folder, job.session_id, job.cause).await, job.cause) {
         (Ok(_), Cause::Manual) => show(folder, job, run).await,
         (Ok(_), _) => Ok(End::Done),
+        (Err(error), Cause::Manual) if is_nothing_to_fold(&error) => {
+            say_so(folder, job, run, &error).await
+        }
         (Err(error), Cause::Auto) if may_wait(&error) => {
             tracing::info!(session.id = %job.session_id, %error, "no summary was prepared");
             Ok(End::Done)
@@ -28,6 +34,30 @@ async fn show(folder: &Folder<'_>, job: &CompactSession, run: &Run) -> HandlerRe
     let mut tx = folder.pool.begin().await.map_err(JobError::retry)?;
     apply(&mut tx, folder.clock, job.session_id).await?;
     Ok(run.commit(tx).await?)
+}
+
+/// The conversation is as small as it gets, which is what was asked for: that is no failure of a job.
+async fn say_so(
+    folder: &Folder<'_>,
+    job: &CompactSession,
+    run: &Run,
+    why: &Error,
+) -> HandlerResult {
+    let session = sessions::look(folder.pool, job.session_id).await.map_err(Error::from)?;
+    let event = feed::New {
+        campaign_id: Some(session.campaign_id),
+        task_id: None,
+        session_id: Some(session.id),
+        kind: feed::Kind::CompactionNotNeeded,
+        data: json!({ "cause": job.cause, "because": why.to_string() }),
+    };
+    let mut tx = folder.pool.begin().await.map_err(JobError::retry)?;
+    feed::append(&mut *tx, &[event], folder.clock.now()).await.map_err(JobError::retry)?;
+    Ok(run.commit(tx).await?)
+}
+
+fn is_nothing_to_fold(error: &Error) -> bool {
+    matches!(error, Error::Plan { source: plan::Error::NothingToFold { .. }, .. })
 }
 
 /// Nobody waits for what is prepared ahead, and the turn that needs it says what is wrong: a dead job would say it twice.

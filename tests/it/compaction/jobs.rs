@@ -80,12 +80,21 @@ async fn a_job_that_comes_after_another_compaction_does_nothing() {
 }
 
 #[tokio::test]
-async fn a_person_is_told_why_nothing_was_compacted_and_nobody_else_is() {
+async fn a_person_is_told_that_there_was_nothing_to_compact_and_nobody_else_is() {
     let stage = Arc::new(Stage::new(Watched::honest()).await);
     let id = stage.chat(2).await;
+    let said = async || -> Vec<serde_json::Value> {
+        let sql = "select data from dalsegno.feed where kind = 'session.compaction_not_needed'";
+        sqlx::query_scalar(sql).fetch_all(&stage.world.pool).await.unwrap()
+    };
     request(&stage, id, Cause::Auto).await;
     assert_eq!(work(&stage).await, None);
+    assert!(said().await.is_empty());
+    // It got what it wanted: a small conversation. No job has died of it.
     request(&stage, id, Cause::Manual).await;
-    let error = work(&stage).await.unwrap();
-    assert!(error.contains("there is nothing to fold"), "{error}");
+    assert_eq!(work(&stage).await, None);
+    let said = said().await;
+    assert_eq!(said.len(), 1);
+    let because = said[0]["because"].as_str().unwrap();
+    assert!(because.contains("there is nothing to fold"), "{because}");
 }
