@@ -15,7 +15,7 @@ run *args:
 test *args:
     cargo test {{args}}
 
-# The long forms of the fault tests; minutes, and better on a quiet machine.
+# The long forms of the fault tests and of the long conversations; minutes, and better on a quiet machine.
 chaos:
     cargo test --features chaos -- chaos
 

@@ -1,4 +1,6 @@
 //! Compaction as turns bring it about: on real workers, through the queue.
+//!
+//! The plays are short here; `chaos` has the long ones.
 
 use std::os::unix::process::ExitStatusExt as _;
 
@@ -25,7 +27,8 @@ use crate::{
     turns::ground::Ground,
 };
 
-const TURNS: usize = 400;
+/// As few as still bring several compactions about.
+const SHORT: usize = 80;
 const WINDOW: (&str, &str) = ("sim.window_tokens", "8192");
 
 /// What a turn plants. All of it stands in prompts: the simulation says nothing of its own.
@@ -56,11 +59,11 @@ fn prompt(turn: usize) -> String {
     text
 }
 
-/// Plays the whole series on one worker and checks each view that a compaction has made.
-async fn play(summary: &str) -> Vec<Compaction> {
+/// Plays so many turns of the series on one worker and checks each view that a compaction has made.
+async fn play(summary: &str, n_turns: usize) -> Vec<Compaction> {
     let ground = Ground::new(&[WINDOW, ("sim.summary", summary)]).await;
     let mut tasks: Vec<Task> = Vec::new();
-    for turn in 0..TURNS {
+    for turn in 0..n_turns {
         tasks.push(ground.add(&prompt(turn)).await);
     }
     let worker = ground.work().await;
@@ -73,10 +76,22 @@ async fn play(summary: &str) -> Vec<Compaction> {
     let id = sessions[0].id;
     let made = compactions::list(&ground.pool, id).await.unwrap();
     let stored = ground.messages(id).await;
-    assert_eq!(stored.iter().filter(|stored| stored.message.role == Role::User).count(), TURNS);
+    assert_eq!(stored.iter().filter(|stored| stored.message.role == Role::User).count(), n_turns);
     let applied: Vec<_> = made.iter().filter(|made| made.outcome == Outcome::Applied).collect();
     let n_look_ups: usize = applied.iter().map(|made| look_up(made, &stored)).sum();
-    report(summary, &made, applied.len(), n_look_ups);
+    check_pace(&made, n_turns);
+    let n_refused: usize = made.iter().map(|made| made.refusals.as_array().unwrap().len()).sum();
+    println!(
+        "fidelity through {n_turns} turns, {summary}: planted {}, {} compactions applied of {} made, {n_look_ups} look-ups, \
+         none lost; attempts {}, refused summaries {n_refused}",
+        (0..n_turns).flat_map(planted).count(),
+        applied.len(),
+        made.len(),
+        attempts(&made).len(),
+    );
+    assert!(applied.len() >= 3.max(n_turns / 40), "{}", applied.len());
+    // Or the look-ups above would have looked for nothing.
+    assert!(n_look_ups >= n_turns / 10, "{n_look_ups}");
     made
 }
 
@@ -99,21 +114,12 @@ fn look_up(made: &Compaction, stored: &[Stored]) -> usize {
     by_then.len()
 }
 
-fn report(summary: &str, made: &[Compaction], n_applied: usize, n_look_ups: usize) {
+fn check_pace(made: &[Compaction], n_turns: usize) {
     let attempts = attempts(made);
-    for first in 1..=TURNS as i32 {
+    for first in 1..=n_turns as i32 {
         let recent = attempts.iter().filter(|turn| (first..first + 10).contains(*turn)).count();
         assert!(recent <= 3, "{recent} attempts in ten turns from {first}");
     }
-    let n_refused: usize = made.iter().map(|made| made.refusals.as_array().unwrap().len()).sum();
-    println!(
-        "fidelity through turns, {summary}: planted {}, {n_applied} compactions applied of {} made, {n_look_ups} look-ups, \
-         none lost; attempts {}, refused summaries {n_refused}",
-        (0..TURNS).flat_map(planted).count(),
-        made.len(),
-        attempts.len(),
-    );
-    assert!(n_applied >= 10);
 }
 
 /// The turn of each attempt at a summary.
@@ -131,20 +137,29 @@ fn attempts(made: &[Compaction]) -> Vec<i32> {
     turns
 }
 
-#[tokio::test]
-async fn four_hundred_turns_lose_nothing_on_an_honest_summariser() {
-    let made = play("honest").await;
+pub(super) async fn honest(n_turns: usize) {
+    let made = play("honest", n_turns).await;
     let first = made.iter().filter(|made| made.rung.as_deref() == Some("first")).count();
-    assert!(first >= 10, "{first}");
+    assert!(first >= 3.max(n_turns / 40), "{first}");
 }
 
-#[tokio::test]
-async fn four_hundred_turns_succeed_and_lose_nothing_on_a_dishonest_summariser() {
-    let made = play("drops_identifiers").await;
+pub(super) async fn dishonest(n_turns: usize) {
+    let made = play("drops_identifiers", n_turns).await;
     let is_extract = |made: &Compaction| made.rung.as_deref() == Some("extract");
     let with_pins = made.iter().filter(|made| made.turn > 2);
     assert!(with_pins.clone().all(is_extract));
-    assert!(with_pins.filter(|made| made.refusals[0]["rung"] == "first").count() > 5);
+    let n_refused = with_pins.filter(|made| made.refusals[0]["rung"] == "first").count();
+    assert!(n_refused >= 2.max(n_turns / 80), "{n_refused}");
+}
+
+#[tokio::test]
+async fn turns_lose_nothing_on_an_honest_summariser() {
+    honest(SHORT).await;
+}
+
+#[tokio::test]
+async fn turns_succeed_and_lose_nothing_on_a_dishonest_summariser() {
+    dishonest(SHORT).await;
 }
 
 #[tokio::test]
