@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Error, Mode, RunTurn, Task, by_job, get};
+use super::{Error, Mode, RunTurn, Task, get};
 use crate::{
     config::Checks,
     domain::{
@@ -94,7 +94,7 @@ pub async fn add(
         }
     })?;
     if !enqueued.created {
-        return Ok(Added { task: by_job(conn, enqueued.job_id).await?, created: false });
+        return Ok(Added { task: added_with(conn, enqueued.job_id).await?, created: false });
     }
     // Only what is new: whoever asks again is told of the task that is there, whatever became of its campaign.
     admit(&mut *conn, new).await?;
@@ -142,6 +142,18 @@ fn asked(new: &New<'_>, mode: Mode) -> String {
         hasher.update(part.as_bytes());
     }
     hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The task that was added with a job. A retry may have given it another one since.
+async fn added_with(conn: &mut PgConnection, job_id: i64) -> Result<Task, Error> {
+    let id = sqlx::query_scalar!(
+        "select id from dalsegno.tasks where (job_id = $1 and first_job_id is null) or first_job_id = $1",
+        job_id,
+    )
+    .fetch_optional(&mut *conn)
+    .await
+    .map_err(Failed::to("find the task of an idempotency key"))?;
+    get(conn, id.ok_or(Error::NoTaskOfJob(job_id))?).await
 }
 
 async fn insert(

@@ -185,7 +185,9 @@ pub async fn retry(conn: &mut PgConnection, id: Uuid, now: DateTime<Utc>) -> Res
     let job = RunTurn { asked: format!("again {id}") };
     let enqueued = queue::enqueue(&mut *conn, &job, &options).await?;
     let hit = sqlx::query!(
-        "update dalsegno.tasks set state = 'queued', ended_at = null, error = null, n_waits = 0, job_id = $2
+        "update dalsegno.tasks
+            set state = 'queued', ended_at = null, error = null, n_waits = 0, job_id = $2,
+                first_job_id = coalesce(first_job_id, job_id)
           where id = $1 and job_id = $3 and state in ('failed', 'cancelled')",
         id,
         enqueued.job_id,

@@ -48,6 +48,27 @@ async fn a_key_stands_for_one_question() {
 }
 
 #[tokio::test]
+async fn a_key_finds_its_task_also_when_a_retry_has_given_it_another_job() {
+    let world = World::new().await;
+    let ask = New { idempotency_key: Some("order-1"), ..world.ask("Part one.") };
+    let first = world.add_new(&ask).await.unwrap().task;
+    let mut before = first.clone();
+    for _ in 0..2 {
+        let mut tx = world.pool.begin().await.unwrap();
+        tasks::cancel(&mut tx, first.id, "not now", noon()).await.unwrap();
+        let retried = tasks::retry(&mut tx, first.id, noon()).await.unwrap();
+        tx.commit().await.unwrap();
+        assert_ne!(retried.job_id, before.job_id);
+        before = retried;
+        let again = world.add_new(&ask).await.unwrap();
+        assert_eq!((again.created, &again.task), (false, &before));
+    }
+    // Under its first job, which has gone, nothing runs it.
+    let by_first = tasks::by_job(&world.pool, first.job_id).await;
+    assert!(matches!(by_first, Err(tasks::Error::NoTaskOfJob(_))), "{by_first:?}");
+}
+
+#[tokio::test]
 async fn a_key_used_by_many_at_once_makes_one_task() {
     let world = std::sync::Arc::new(World::new().await);
     let mut calls = JoinSet::new();
