@@ -76,6 +76,10 @@ impl Classify for tasks::Error {
             Self::Database(error) => error.class(),
         }
     }
+            // The same question can be answered now.
+            Self::Requeued(_) => {
+                Class { retryable: true, ..Class::of(Kind::Conflict, "task_requeued") }
+            }
 }
 
 impl Classify for sessions::Error {

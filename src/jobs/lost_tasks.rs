@@ -38,7 +38,11 @@ async fn end_stretch(services: &Services, pool: &PgPool, after: i64) -> Result<i
                 tracing::warn!(job.id, error = job.error, "a task had lost its job and was ended")
             }
             // Its run has ended it meanwhile, or it was put on the queue again.
-            Err(tasks::Error::Ended { .. } | tasks::Error::NoTaskOfJob(_)) => {}
+            Err(
+                tasks::Error::Ended { .. }
+                | tasks::Error::NoTaskOfJob(_)
+                | tasks::Error::Requeued(_),
+            ) => {}
             Err(error) => return Err(error),
         }
     }

@@ -1,16 +1,17 @@
 //! Tasks whose job has ended without them: it took three workers down, its payload could not be read, somebody
 //! cancelled the job and not the task.
 //!
-//! Race: a turn ends its task while it is looked at. Tasks are read before jobs, so a task that ended in between looks
-//! lost; ending it then finds that it has ended.
+//! Races: a turn ends its task while it is looked at. Tasks are read before jobs, so a task that ended in between looks
+//! lost; ending it then finds that it has ended. Somebody puts it on the queue again meanwhile: ending it names the job
+//! that was lost, and finds another one.
 
 use chrono::{DateTime, Utc};
 use serde_json::json;
 use sqlx::{PgConnection, PgExecutor};
 
-use super::{End, Error, by_job, end};
+use super::{End, Error, by_job, end_without_turn};
 use crate::{
-    domain::{Amount, Failed, feed, text, turns},
+    domain::{Failed, feed, text, turns},
     queue::admin::{self, GoneJob},
 };
 
@@ -50,7 +51,7 @@ pub async fn end_lost(
         true => (End::Cancelled, feed::Kind::TaskCancelled),
         false => (End::Failed { error: &why }, feed::Kind::TaskFailed),
     };
-    end(&mut *conn, task.id, state, Amount::ZERO, now).await?;
+    end_without_turn(&mut *conn, &task, state, now).await?;
     let event = feed::New {
         campaign_id: Some(task.campaign_id),
         task_id: Some(task.id),

@@ -16,6 +16,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use self::state::end_without_turn;
 pub use self::{
     add::{Added, Config, New, add, lane},
     detail::{Detail, detail},
@@ -94,6 +95,11 @@ pub enum Error {
     KeyTaken(String),
     #[error(
         "`{0}` is no name of an instance: write lower-case letters, digits, - and _, at most 64"
+    /// Whoever decided something for it had another job in mind.
+    #[error(
+        "task {0} has been put on the queue again at this moment: look at it, and repeat what you want of it"
+    )]
+    Requeued(Uuid),
     )]
     Instance(String),
     #[error("a budget of {0} allows nothing: leave it out, or give more than 0")]

@@ -114,6 +114,37 @@ pub async fn end(
     spent: Amount,
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
+    match write_end(&mut *conn, id, None, end, spent, now).await? {
+        true => Ok(()),
+        false => Err(ended(conn, id).await),
+    }
+}
+
+/// Ends a task for which no turn will. `task` as it was read: one that has been given another job since is not ended, for
+/// what is known of the job that it had says nothing about the new one.
+pub(super) async fn end_without_turn(
+    conn: &mut PgConnection,
+    task: &Task,
+    end: End<'_>,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    match write_end(&mut *conn, task.id, Some(task.job_id), end, Amount::ZERO, now).await? {
+        true => Ok(()),
+        false => Err(match get(conn, task.id).await? {
+            found if found.ended_at.is_none() => Error::Requeued(task.id),
+            found => Error::Ended { id: task.id, state: found.state },
+        }),
+    }
+}
+
+async fn write_end(
+    conn: &mut PgConnection,
+    id: Uuid,
+    job_id: Option<i64>,
+    end: End<'_>,
+    spent: Amount,
+    now: DateTime<Utc>,
+) -> Result<bool, Failed> {
     let (state, result, error) = match end {
         End::Done { result } => (State::Done, Some(result), None),
         End::Failed { error } => (State::Failed, None, Some(error)),
@@ -124,7 +155,7 @@ pub async fn end(
     let hit = sqlx::query!(
         "update dalsegno.tasks
             set state = $2, result = $3, error = $4, ended_at = $5, spent_micros = spent_micros + $6, spent_tokens = spent_tokens + $7
-          where id = $1 and state in ('queued', 'running')",
+          where id = $1 and ($8::bigint is null or job_id = $8) and state in ('queued', 'running')",
         id,
         state as State,
         result,
@@ -132,11 +163,12 @@ pub async fn end(
         ended_at,
         spent.micros,
         spent.tokens,
+        job_id,
     )
-    .execute(&mut *conn)
+    .execute(conn)
     .await
     .map_err(Failed::to("end a task"))?;
-    if hit.rows_affected() == 1 { Ok(()) } else { Err(ended(conn, id).await) }
+    Ok(hit.rows_affected() == 1)
 }
 
 /// Cancels a task: at once if it does not run, through its worker if it does.
@@ -152,17 +184,19 @@ pub async fn cancel(
     if task.ended_at.is_some() {
         return Err(Error::Ended { id, state: task.state });
     }
-    match admin::cancel_job(&mut *conn, task.job_id, reason).await? {
-        admin::Cancelled::Requested => Ok(Cancelled::Requested),
-        // A job that is gone or dead will not end its task any more.
-        _ => {
+    match admin::cancel_job(&mut *conn, task.job_id, reason).await {
+        Ok(admin::Cancelled::Requested) => Ok(Cancelled::Requested),
+        // A job that is gone or dead will not end its task any more; nor will one that has left no trace, because its runs
+        // are kept for a shorter time than its task.
+        Ok(_) | Err(queue::Error::NotFound { .. }) => {
             // A worker that was lost may have left its turn running, with a part of the budget.
             turns::clear_up(&mut *conn, &task, now).await?;
-            end(&mut *conn, id, End::Cancelled, Amount::ZERO, now).await?;
+            end_without_turn(&mut *conn, &task, End::Cancelled, now).await?;
             let event = task.event(Kind::TaskCancelled, json!({ "reason": reason }));
             feed::append(conn, &[event], now).await?;
             Ok(Cancelled::AtOnce)
         }
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -5,12 +5,12 @@ use dalsegno::{
         Page, campaigns,
         tasks::{self, Cancelled, New, State},
     },
-    queue::admin,
+    queue::admin::{self, GoneJob},
 };
 use tokio::task::JoinSet;
 
 use super::{World, limits};
-use crate::app::noon;
+use crate::app::{eventually, noon};
 
 #[tokio::test]
 async fn a_task_and_its_job_exist_together_or_not_at_all() {
@@ -107,6 +107,66 @@ async fn a_queued_task_is_cancelled_at_once_and_can_be_tried_again() {
         tasks::retry(&mut tx, task.id, noon()).await,
         Err(tasks::Error::NotEnded { state: State::Queued, .. })
     ));
+}
+
+/// The job is gone: its runs are kept for a shorter time than its task.
+#[tokio::test]
+async fn a_task_whose_job_has_left_no_trace_is_cancelled_all_the_same() {
+    let world = World::new().await;
+    let task = world.add("Part one.").await;
+    lose_job(&world, task.job_id).await;
+    let mut tx = world.pool.begin().await.unwrap();
+    let cancelled = tasks::cancel(&mut tx, task.id, "lost", noon()).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(cancelled, Cancelled::AtOnce);
+    assert_eq!(world.task(task.id).await.state, State::Cancelled);
+}
+
+/// Two find the job of a task gone. One ends the task, and puts it on the queue again; the other had read it before.
+#[tokio::test]
+async fn the_end_of_an_old_job_does_not_end_a_task_that_was_retried_meanwhile() {
+    let world = std::sync::Arc::new(World::new().await);
+    let task = world.add("Part one.").await;
+    lose_job(&world, task.job_id).await;
+    let gone = tasks::gone(&world.pool, &[task.job_id]).await.unwrap();
+    for sweeps in [true, false] {
+        let read = world.task(task.id).await;
+        lose_job(&world, read.job_id).await;
+        let mut first = world.pool.begin().await.unwrap();
+        tasks::cancel(&mut first, task.id, "lost", noon()).await.unwrap();
+        let retried = tasks::retry(&mut first, task.id, noon()).await.unwrap();
+        let second = {
+            let (world, id) = (std::sync::Arc::clone(&world), task.id);
+            let job = GoneJob { id: read.job_id, ..gone[0].clone() };
+            tokio::spawn(async move {
+                let mut tx = world.pool.begin().await.unwrap();
+                let ended = match sweeps {
+                    true => tasks::end_lost(&mut tx, &job, noon()).await,
+                    false => tasks::cancel(&mut tx, id, "lost", noon()).await.map(drop),
+                };
+                tx.commit().await.unwrap();
+                ended
+            })
+        };
+        let waits = "select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')";
+        eventually("the second waits for the first", async || {
+            let waits = sqlx::query_scalar::<_, bool>(waits).fetch_one(&world.pool).await.unwrap();
+            waits.then_some(())
+        })
+        .await;
+        first.commit().await.unwrap();
+        let ended = second.await.unwrap();
+        assert!(matches!(ended, Err(tasks::Error::Requeued(_))), "{ended:?}");
+        let now = world.task(task.id).await;
+        assert_eq!((now.state, now.job_id), (State::Queued, retried.job_id));
+    }
+}
+
+async fn lose_job(world: &World, job_id: i64) {
+    for table in ["jobs where id", "job_payloads where job_id", "runs where job_id"] {
+        let delete = format!("delete from dalsegno.{table} = {job_id}");
+        sqlx::query(sqlx::AssertSqlSafe(delete)).execute(&world.pool).await.unwrap();
+    }
 }
 
 /// Whoever cancels first wins over a worker that begins at this moment.
