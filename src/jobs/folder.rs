@@ -14,7 +14,7 @@ use crate::{
     context::{Weight, compaction::Policy},
     domain::{agents::Agent, sessions, usage::Tokens},
     providers::Timeouts,
-    queue::{HandlerResult, JobError, Run},
+    queue::{End, HandlerResult, JobError, Run},
 };
 
 /// What a coming turn may weigh when nobody knows it yet: this part of the room.
@@ -34,6 +34,10 @@ pub(super) async fn compact(
     services: Arc<Services>,
 ) -> HandlerResult {
     let session = sessions::look(run.pool(), job.session_id).await.map_err(JobError::retry)?;
+    // Before its agent and its provider are looked for: they may be gone as well.
+    if compact_session::is_over(&job, &session) {
+        return Ok(End::Done);
+    }
     let catalogue = services.library.current();
     let agent =
         catalogue.agent(&session.agent).map_err(|error| JobError::fail(error.to_string()))?;

@@ -5,13 +5,16 @@ use serde_json::json;
 use super::{Cause, CompactSession, Error, Folder, apply, prepare};
 use crate::{
     context::compaction::plan,
-    domain::{feed, sessions},
+    domain::{compactions, feed, sessions},
     queue::{End, HandlerResult, JobError, Run},
 };
 
 /// Prepares; if a person asked for it, also applies, in the commit that ends the job.
 pub async fn compact(folder: &Folder<'_>, job: &CompactSession, run: &Run) -> HandlerResult {
     let shown = sessions::look(folder.pool, job.session_id).await.map_err(Error::from)?;
+    if is_over(job, &shown) {
+        return Ok(End::Done);
+    }
     if shown.generation != job.generation {
         tracing::info!(session.id = %job.session_id, "another compaction came first");
         return Ok(End::Done);
@@ -28,6 +31,15 @@ pub async fn compact(folder: &Folder<'_>, job: &CompactSession, run: &Run) -> Ha
         }
         (Err(error), _) => Err(error.into()),
     }
+}
+
+/// Whether the session was closed since and nobody waits to be told so: its successor has a context of its own.
+pub fn is_over(job: &CompactSession, session: &sessions::Live) -> bool {
+    let is_over = session.state == sessions::State::Closed && job.cause != Cause::Manual;
+    if is_over {
+        tracing::info!(session.id = %job.session_id, "the session was closed before it was compacted");
+    }
+    is_over
 }
 
 async fn show(folder: &Folder<'_>, job: &CompactSession, run: &Run) -> HandlerResult {
@@ -62,5 +74,12 @@ fn is_nothing_to_fold(error: &Error) -> bool {
 
 /// Nobody waits for what is prepared ahead, and the turn that needs it says what is wrong: a dead job would say it twice.
 fn may_wait(error: &Error) -> bool {
-    matches!(error, Error::BreakerOpen { .. } | Error::Plan { .. })
+    matches!(
+        error,
+        Error::BreakerOpen { .. }
+            | Error::Plan { .. }
+            // Closed while the summary was made.
+            | Error::Session(sessions::Error::Closed(_))
+            | Error::Compaction(compactions::Error::Session(sessions::Error::Closed(_)))
+    )
 }

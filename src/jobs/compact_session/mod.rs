@@ -29,7 +29,12 @@ use sqlx::{PgConnection, PgPool};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-pub use self::{error::Error, job::compact, prepare::prepare, view::Loaded};
+pub use self::{
+    error::Error,
+    job::{compact, is_over},
+    prepare::prepare,
+    view::Loaded,
+};
 pub use crate::domain::compactions::{Cause, CompactSession, Shown};
 use crate::{
     clock::Clock,

@@ -98,3 +98,15 @@ async fn a_person_is_told_that_there_was_nothing_to_compact_and_nobody_else_is()
     let because = said[0]["because"].as_str().unwrap();
     assert!(because.contains("there is nothing to fold"), "{because}");
 }
+
+/// It was asked for while the session was open; a turn has replaced the session since.
+#[tokio::test]
+async fn the_automatic_job_of_a_session_that_was_closed_ends_without_a_word() {
+    let stage = Arc::new(Stage::new(Watched::honest()).await);
+    let id = stage.chat(24).await;
+    request(&stage, id, Cause::Auto).await;
+    let close = "update dalsegno.sessions set state = 'closed', closed_at = now(), closed_because = 'reset' where id = $1";
+    sqlx::query(close).bind(id).execute(&stage.world.pool).await.unwrap();
+    assert_eq!(work(&stage).await, None);
+    assert_eq!((stage.provider.n_summaries(), stage.compactions(id).await.len()), (0, 0));
+}
