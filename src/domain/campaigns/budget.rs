@@ -130,13 +130,15 @@ pub async fn settle(
     }
 }
 
+/// Without a transaction around both, the database has given the campaign a budget without limits by now.
 pub(super) async fn open(
     conn: &mut PgConnection,
     campaign_id: Uuid,
     limit: Limit,
 ) -> Result<(), Failed> {
     sqlx::query!(
-        "insert into dalsegno.campaign_budgets (campaign_id, limit_micros, limit_tokens) values ($1, $2, $3)",
+        "insert into dalsegno.campaign_budgets (campaign_id, limit_micros, limit_tokens) values ($1, $2, $3)
+         on conflict (campaign_id) do update set limit_micros = excluded.limit_micros, limit_tokens = excluded.limit_tokens",
         campaign_id,
         limit.micros,
         limit.tokens,

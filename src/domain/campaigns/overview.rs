@@ -15,7 +15,7 @@ use crate::domain::{
 pub struct Overview {
     #[serde(flatten)]
     pub campaign: Campaign,
-    /// `None`: it was not made by the service, and has no limit.
+    /// `None`: its transaction has not come to its end yet.
     pub budget: Option<Budget>,
     /// The open ones, the newest first, as many as fit on a page.
     pub sessions: Vec<Session>,

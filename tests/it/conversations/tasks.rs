@@ -2,7 +2,9 @@
 
 use dalsegno::{
     domain::{
-        Page, campaigns,
+        Amount, Page,
+        amount::Limit,
+        campaigns,
         tasks::{self, Cancelled, New, State},
     },
     queue::admin::{self, GoneJob},
@@ -224,4 +226,27 @@ async fn a_paused_campaign_pauses_its_group() {
     campaigns::resume(&mut tx, world.campaign.id).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(count().await, 0);
+}
+
+/// As another system makes it, which knows of no budget.
+#[tokio::test]
+async fn a_campaign_made_by_sql_runs_its_tasks_and_has_a_budget() {
+    let world = World::new().await;
+    let insert = "insert into dalsegno.campaigns (name) values ('Made elsewhere') returning id";
+    let id = sqlx::query_scalar(insert).fetch_one(&world.pool).await.unwrap();
+    let (campaign, limit) = campaigns::of_turn(&world.pool, id).await.unwrap();
+    assert_eq!((campaign.name.as_str(), limit), ("Made elsewhere", Limit::default()));
+    let task =
+        world.add_new(&New { campaign_id: id, ..world.ask("Part one.") }).await.unwrap().task;
+    let reserve = Amount { micros: 5, tokens: 7 };
+    let (_, begun) =
+        world.try_begin(&task, world.lease(), super::Now::default(), reserve).await.unwrap();
+    world.commit(&begun, "The harbour at dawn.", super::Now::default()).await.unwrap();
+    let budget = campaigns::budget(&world.pool, id).await.unwrap().unwrap();
+    assert_eq!((budget.spent.tokens, budget.reserved), (40, Amount::ZERO));
+    // A limit can be set, as for any other.
+    let change = campaigns::LimitChange { tokens: Some(Some(100)), ..Default::default() };
+    let mut conn = world.pool.acquire().await.unwrap();
+    let changed = campaigns::change_limit(&mut conn, id, change).await.unwrap();
+    assert_eq!(changed.limit.tokens, Some(100));
 }
