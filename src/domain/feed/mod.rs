@@ -77,20 +77,26 @@ pub struct Filter {
 /// gaps that are still to be filled by waiting, once, until all transactions have ended that were open when the gap was
 /// first seen: each draws its own number before its first id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+///
+/// Which ones those are, a number says that the reader draws itself after it has seen the gap. The snapshot cannot say it:
+/// it knows nothing of an open transaction with a higher number than any that has ended.
 pub struct Horizon {
     settled: i64,
-    /// The newest id, and the next transaction number, when the gap was first seen.
+    /// The newest id when a gap was first seen, and a transaction number from after that.
     waiting: Option<(i64, i64)>,
 }
 
 /// What a reader sees of the feed at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sight {
-    /// Visible ids beyond the horizon, in order.
+    /// Visible ids beyond the horizon, in order, as many as fit on a page.
     ids: Vec<i64>,
-    /// The oldest transaction that is still open, or the next number if there is none.
+    /// The newest of all that are visible.
+    newest: i64,
+    /// All transactions with a smaller number have ended.
     oldest_open: i64,
-    next_transaction: i64,
+    /// Drawn after the look, if the page has a gap that nobody waits for yet.
+    mark: Option<i64>,
 }
 
 impl Kind {
@@ -129,25 +135,21 @@ impl Horizon {
 
     /// Moves on as far as `sight` allows.
     pub fn advance(&mut self, sight: &Sight) {
-        if let Some((newest, next_transaction)) = self.waiting
-            && sight.oldest_open >= next_transaction
+        if let Some((newest, mark)) = self.waiting
+            && sight.oldest_open >= mark
         {
             self.settled = self.settled.max(newest);
             self.waiting = None;
         }
-        for id in sight.ids.iter().copied().filter(|id| *id > self.settled).collect::<Vec<_>>() {
-            if id == self.settled + 1 {
-                self.settled = id;
+        for id in &sight.ids {
+            if *id == self.settled + 1 {
+                self.settled = *id;
             }
         }
-        let newest = sight.ids.last().copied().unwrap_or(self.settled);
-        if newest <= self.settled {
-            self.waiting = None;
-        } else if sight.oldest_open == sight.next_transaction {
-            self.settled = newest;
+        if sight.newest <= self.settled {
             self.waiting = None;
         } else if self.waiting.is_none() {
-            self.waiting = Some((newest, sight.next_transaction));
+            self.waiting = sight.mark.map(|mark| (sight.newest, mark));
         }
     }
 }
@@ -247,59 +249,67 @@ pub async fn look(
     executor: impl PgExecutor<'_>,
     horizon: &Horizon,
     limit: i64,
+    // Drawn only where it is needed: most looks find no gap, or one that is waited for already.
 ) -> Result<Sight, Failed> {
     let row = sqlx::query!(
-        r#"select array(select f.id from dalsegno.feed as f where f.id > $1 order by f.id limit $2) as "ids!",
-                  pg_snapshot_xmin(s.s)::text::bigint as "oldest_open!", pg_snapshot_xmax(s.s)::text::bigint as "next_transaction!"
-             from pg_current_snapshot() as s (s)"#,
+        r#"select p.ids as "ids!", coalesce((select max(f.id) from dalsegno.feed as f), 0) as "newest!",
+                  pg_snapshot_xmin(pg_current_snapshot())::text::bigint as "oldest_open!",
+                  case when $3 and p.ids[cardinality(p.ids)] - $1 <> cardinality(p.ids)
+                       then pg_current_xact_id()::text::bigint end as mark
+             from (select array(select f.id from dalsegno.feed as f where f.id > $1 order by f.id limit $2)) as p (ids)"#,
         horizon.settled,
+        horizon.waiting.is_none(),
         limit,
     )
     .fetch_one(executor)
     .await
     .map_err(Failed::to("look ahead in the feed"))?;
-    Ok(Sight { ids: row.ids, oldest_open: row.oldest_open, next_transaction: row.next_transaction })
+    Ok(Sight { ids: row.ids, newest: row.newest, oldest_open: row.oldest_open, mark: row.mark })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn sight(ids: &[i64], oldest_open: i64, next_transaction: i64) -> Sight {
-        Sight { ids: ids.to_vec(), oldest_open, next_transaction }
+    fn sight(ids: &[i64], oldest_open: i64, mark: Option<i64>) -> Sight {
+        let newest = ids.last().copied().unwrap_or(0);
+        Sight { ids: ids.to_vec(), newest, oldest_open, mark }
     }
 
     #[test]
     fn ids_without_a_gap_are_settled_whatever_is_open_elsewhere() {
         let mut horizon = Horizon::at(3);
-        horizon.advance(&sight(&[4, 5], 10, 900));
+        horizon.advance(&sight(&[4, 5], 10, None));
         assert_eq!(horizon.settled(), 5);
     }
 
     #[test]
     fn a_gap_is_waited_for_until_whoever_may_fill_it_has_ended() {
         let mut horizon = Horizon::at(4);
-        horizon.advance(&sight(&[6], 100, 102));
+        horizon.advance(&sight(&[6], 100, Some(102)));
         assert_eq!(horizon.settled(), 4);
-        horizon.advance(&sight(&[6, 8], 101, 104));
+        horizon.advance(&sight(&[6, 8], 101, None));
         assert_eq!(horizon.settled(), 4);
         // 5 came after all; 7 is a new gap.
         let mut filled = horizon;
-        filled.advance(&sight(&[5, 6, 8], 103, 105));
+        filled.advance(&sight(&[5, 6, 8], 101, None));
         assert_eq!(filled.settled(), 6);
         // 5 was rolled back.
-        horizon.advance(&sight(&[6, 8], 102, 105));
+        horizon.advance(&sight(&[6, 8], 102, None));
         assert_eq!(horizon.settled(), 6);
-        horizon.advance(&sight(&[8], 105, 105));
+        horizon.advance(&sight(&[8], 103, Some(105)));
+        assert_eq!(horizon.settled(), 6);
+        horizon.advance(&sight(&[8], 105, None));
         assert_eq!(horizon.settled(), 8);
     }
 
     #[test]
-    fn nothing_open_means_nothing_can_come() {
+    fn whoever_comes_back_from_far_goes_by_the_newest_and_not_page_by_page() {
         let mut horizon = Horizon::at(0);
-        horizon.advance(&sight(&[7, 9], 50, 50));
-        assert_eq!(horizon.settled(), 9);
-        horizon.advance(&sight(&[], 50, 60));
-        assert_eq!(horizon.settled(), 9);
+        let page = Sight { ids: vec![7, 9], newest: 90_000, oldest_open: 50, mark: Some(60) };
+        horizon.advance(&page);
+        assert_eq!(horizon.settled(), 0);
+        horizon.advance(&Sight { oldest_open: 60, mark: None, ..page });
+        assert_eq!(horizon.settled(), 90_000);
     }
 }

@@ -46,6 +46,25 @@ async fn an_event_that_commits_late_is_not_missed() {
     assert_eq!(read(&world, &mut horizon).await, ["slow", "fast"]);
 }
 
+/// The late one has a higher transaction number than any that has ended: no snapshot knows of it yet.
+#[tokio::test]
+async fn an_event_of_a_transaction_that_no_snapshot_knows_is_not_missed() {
+    let world = World::new().await;
+    let id = world.campaign.id;
+    let mut horizon = Horizon::at(0);
+    let mut early = world.pool.begin().await.unwrap();
+    sqlx::query("select pg_current_xact_id()").execute(&mut *early).await.unwrap();
+    let mut late = world.pool.begin().await.unwrap();
+    say(&mut *late, id, "late").await;
+    say(&mut *early, id, "early").await;
+    early.commit().await.unwrap();
+    for _ in 0..3 {
+        assert_eq!(read(&world, &mut horizon).await, Vec::<String>::new());
+    }
+    late.commit().await.unwrap();
+    assert_eq!(read(&world, &mut horizon).await, ["late", "early"]);
+}
+
 #[tokio::test]
 async fn an_event_that_is_rolled_back_holds_nobody_up_for_long() {
     let world = World::new().await;
