@@ -38,7 +38,7 @@ pub(super) async fn of_task(app: App, Id(id): Id, headers: HeaderMap) -> Result<
     let seen = seen(&headers)?;
     let mut follow = Follow::begin(&app.pool, id, seen.id).await?;
     let mut first = None;
-    if seen.end && tasks::get(&app.pool, id).await?.ended_at.is_some() {
+    if seen.end && tasks::has_ended(&app.pool, id).await? {
         first = follow.next().await?;
         if matches!(first, None | Some(News::Ended(_))) {
             return Ok(StatusCode::NO_CONTENT.into_response());

@@ -212,9 +212,8 @@ pub async fn first_of_task(
     task_id: Uuid,
 ) -> Result<Option<i64>, Failed> {
     sqlx::query_scalar!(
-        "select id from dalsegno.feed where campaign_id = $1 and task_id = $2 order by id limit 1",
-        campaign_id,
-        task_id,
+        "select id from dalsegno.feed where task_id = $1 order by id limit 1",
+        task_id
     )
     .fetch_optional(executor)
     .await
@@ -230,14 +229,12 @@ pub async fn of_task(
     sqlx::query_as!(
         Event,
         "select id, created_at, campaign_id, task_id, session_id, kind, data
-           from dalsegno.feed
-          where id > $1 and id <= $2 and ($3::uuid is null or campaign_id = $3) and task_id = $4
-          order by id limit $5",
-        filter.after,
-        filter.up_to,
-        filter.campaign_id,
+           from dalsegno.feed where task_id = $1 and id > $2 and id <= $3
+          order by id limit $4",
         task_id,
-        filter.limit,
+        after,
+        up_to,
+        limit,
     )
     .fetch_all(executor)
     .await

@@ -1,6 +1,7 @@
 //! Staying with a task until it has ended.
 //!
-//! Looks at the tables in steps instead of listening: it works behind every pooler, and a look costs two short statements.
+//! Looks at the tables in steps instead of listening: it works behind every pooler. A look costs short statements that read
+//! whether the task has ended and what is new, never the task itself: prompts and results are long.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -8,8 +9,8 @@ use sqlx::PgPool;
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
-use super::{Error, Task, get};
-use crate::domain::feed::{self, Event, Filter, Horizon};
+use super::{Error, Task, get, has_ended};
+use crate::domain::feed::{self, Event, Horizon};
 
 /// Between two looks. A person does not notice it, and a thousand followers are no load.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -29,7 +30,6 @@ pub enum News {
 pub struct Follow {
     pool: PgPool,
     task_id: Uuid,
-    campaign_id: Uuid,
     horizon: Horizon,
     /// The last id that was told.
     told: i64,
@@ -41,10 +41,14 @@ pub struct Follow {
 pub async fn wait(pool: &PgPool, id: Uuid, limit: Duration) -> Result<Task, Error> {
     let started = Instant::now();
     loop {
-        let task = get(pool, id).await?;
+        let has_ended = has_ended(pool, id).await?;
         let left = limit.saturating_sub(started.elapsed());
-        if task.ended_at.is_some() || left.is_zero() {
-            return Ok(task);
+        if has_ended || left.is_zero() {
+            let task = get(pool, id).await?;
+            // It may have been put on the queue again since.
+            if task.ended_at.is_some() || left.is_zero() {
+                return Ok(task);
+            }
         }
         sleep(PAUSE.min(left)).await;
     }
@@ -53,14 +57,13 @@ pub async fn wait(pool: &PgPool, id: Uuid, limit: Duration) -> Result<Task, Erro
 impl Follow {
     /// `after` is the last id that the follower has got before.
     pub async fn begin(pool: &PgPool, task_id: Uuid, after: Option<i64>) -> Result<Self, Error> {
-        let campaign_id = get(pool, task_id).await?.campaign_id;
-        let first = feed::first_of_task(pool, campaign_id, task_id).await?;
+        has_ended(pool, task_id).await?;
+        let first = feed::first_of_task(pool, task_id).await?;
         // Nothing of the task can come before its first event, which was written by the transaction that made it.
         let told = after.unwrap_or(0).max(first.map_or(0, |first| first - 1));
         Ok(Self {
             pool: pool.clone(),
             task_id,
-            campaign_id,
             horizon: Horizon::at(told),
             told,
             coming: VecDeque::new(),
@@ -90,17 +93,19 @@ impl Follow {
     }
 
     async fn look(&mut self) -> Result<(), Error> {
-        let task = get(&self.pool, self.task_id).await?;
-        let ended = task.ended_at.is_some();
+        let ended = has_ended(&self.pool, self.task_id).await?;
         let settled = self.horizon.settled();
         // What ended the task has also written its last event, so whatever is there now is all there is.
         let up_to = if ended { i64::MAX } else { self.move_horizon().await? };
-        let filter =
-            Filter { campaign_id: Some(self.campaign_id), after: self.told, up_to, limit: PAGE };
-        let events = feed::of_task(&self.pool, self.task_id, filter).await?;
+        let events = feed::of_task(&self.pool, self.task_id, self.told, up_to, PAGE).await?;
         self.coming.extend(events.into_iter().map(News::Event));
         match self.coming.is_empty() {
             true if ended => {
+                let task = get(&self.pool, self.task_id).await?;
+                // Put on the queue again since: there is more to come.
+                if task.ended_at.is_none() {
+                    return Ok(());
+                }
                 self.coming.push_back(News::Ended(Box::new(task)));
                 self.is_over = true;
             }

@@ -32,6 +32,18 @@ pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Task, Error>
     .ok_or(Error::Unknown(id))
 }
 
+/// Whether a task has ended, for whoever asks again and again.
+pub async fn has_ended(executor: impl PgExecutor<'_>, id: Uuid) -> Result<bool, Error> {
+    sqlx::query_scalar!(
+        r#"select ended_at is not null as "has_ended!" from dalsegno.tasks where id = $1"#,
+        id,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(Failed::to("see whether a task has ended"))?
+    .ok_or(Error::Unknown(id))
+}
+
 /// The task that a job runs.
 pub async fn by_job(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Task, Error> {
     sqlx::query_as!(

@@ -23,7 +23,7 @@ pub use self::{
     explain::{Explanation, explain},
     follow::{Follow, News, wait},
     interrupt::{Interrupted, interrupt},
-    list::{Filter, by_job, find, get, list},
+    list::{Filter, by_job, find, get, has_ended, list},
     lost::{end_lost, gone, live_jobs},
     state::{Cancelled, End, admit, cancel, charge, end, retry, start, wait_longer},
 };

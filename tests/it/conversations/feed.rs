@@ -2,7 +2,7 @@
 
 use dalsegno::domain::feed::{self, Filter, Horizon, Kind, New};
 use serde_json::json;
-use sqlx::PgExecutor;
+use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use super::World;
@@ -63,6 +63,34 @@ async fn an_event_of_a_transaction_that_no_snapshot_knows_is_not_missed() {
     }
     late.commit().await.unwrap();
     assert_eq!(read(&world, &mut horizon).await, ["late", "early"]);
+}
+
+/// Followers look four times a second, whatever else happens in the campaign.
+#[tokio::test]
+async fn a_follower_reads_the_events_of_its_task_and_no_others() {
+    let world = World::new().await;
+    let task = world.add("Part one.").await;
+    let others = "insert into dalsegno.feed (created_at, campaign_id, task_id, kind)
+                  select now(), $1, gen_random_uuid(), 'turn.progress' from generate_series(1, 20000)";
+    sqlx::query(others).bind(world.campaign.id).execute(&world.pool).await.unwrap();
+    sqlx::query("analyze dalsegno.feed").execute(&world.pool).await.unwrap();
+    let late = world.add("Part two.").await;
+    let read = async |conn: &mut PgConnection| {
+        let sql = "select (seq_tup_read + coalesce(idx_tup_fetch, 0))::bigint from pg_stat_xact_user_tables
+                    where schemaname = 'dalsegno' and relname = 'feed'";
+        sqlx::query_scalar::<_, i64>(sql).fetch_one(conn).await.unwrap()
+    };
+    for task in [task.id, late.id] {
+        // Counts are sent away between transactions only.
+        let mut tx = world.pool.begin().await.unwrap();
+        let before = read(&mut tx).await;
+        let first = feed::first_of_task(&mut *tx, task).await.unwrap().unwrap();
+        let events = feed::of_task(&mut *tx, task, first - 1, i64::MAX, 500).await.unwrap();
+        assert_eq!(events.len(), 1);
+        let n_read = read(&mut tx).await - before;
+        // One or two a statement; the campaign has 20,000.
+        assert!(n_read <= 10, "{n_read} rows were read");
+    }
 }
 
 #[tokio::test]

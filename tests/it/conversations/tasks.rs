@@ -9,6 +9,7 @@ use dalsegno::{
     },
     queue::admin::{self, GoneJob},
 };
+use sqlx::postgres::PgPoolOptions;
 use tokio::task::JoinSet;
 
 use super::{World, limits};
@@ -249,4 +250,35 @@ async fn a_campaign_made_by_sql_runs_its_tasks_and_has_a_budget() {
     let mut conn = world.pool.acquire().await.unwrap();
     let changed = campaigns::change_limit(&mut conn, id, change).await.unwrap();
     assert_eq!(changed.limit.tokens, Some(100));
+}
+
+/// A prompt of 200 KB is read from its own table, which is counted.
+#[tokio::test]
+async fn whoever_waits_for_a_task_reads_it_once() {
+    let world = World::new().await;
+    let (prompt, instance) = (random_text(200_000), "main");
+    let insert = "insert into dalsegno.tasks (id, campaign_id, job_id, agent, instance, prompt) values ($1, $2, -1, 'copywriter', $3, $4)";
+    let id = uuid::Uuid::new_v4();
+    let insert = sqlx::query(insert).bind(id).bind(world.campaign.id).bind(instance).bind(prompt);
+    insert.execute(&world.pool).await.unwrap();
+    let one = PgPoolOptions::new().max_connections(1);
+    let pool = one.connect_with((*world.pool.connect_options()).clone()).await.unwrap();
+    let waited = tasks::wait(&pool, id, std::time::Duration::from_millis(1500)).await.unwrap();
+    assert_eq!(waited.state, State::Queued);
+    // A connection that ends sends its counts away, all at once.
+    pool.close().await;
+    let reads = "select t.idx_scan from pg_stat_all_tables as t
+                   join pg_class as c on c.reltoastrelid = t.relid where c.oid = 'dalsegno.tasks'::regclass";
+    let n_reads = eventually("its reads are counted", async || {
+        let n_reads = sqlx::query_scalar::<_, i64>(reads).fetch_one(&world.pool).await.unwrap();
+        (n_reads > 0).then_some(n_reads)
+    });
+    assert_eq!(n_reads.await, 1);
+}
+
+/// Not to be compressed.
+fn random_text(n_bytes: usize) -> String {
+    let text: String =
+        (0..n_bytes / 32).map(|_| uuid::Uuid::new_v4().simple().to_string()).collect();
+    text
 }
