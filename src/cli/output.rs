@@ -82,26 +82,35 @@ impl Output {
     }
 
     pub(super) fn failure(self, failure: &Failure) {
+        let mut err = std::io::stderr();
         let shown = match self.json {
-            true => json!({
-                "code": failure.exit.code(),
-                "retryable": failure.exit.is_retryable(),
-                "error": format!("{:#}", failure.error),
-            })
-            .to_string(),
-            false => {
-                let mut text = format!("error: {}", failure.error);
-                for cause in failure.error.chain().skip(1).map(|cause| cause.to_string()) {
-                    // Many errors repeat their cause in their own words.
-                    if !text.contains(&cause) {
-                        text.push_str(&format!("\n  because: {cause}"));
-                    }
-                }
-                text
-            }
+            true => failure_as_json(failure),
+            false => harmless(&failure_as_text(failure)).into_owned(),
         };
-        let _ = writeln!(std::io::stderr(), "{shown}");
+        // Programs get what was said as it is.
+        let shown = if err.is_terminal() { harmless(&shown) } else { Cow::Borrowed(&*shown) };
+        let _ = writeln!(err, "{shown}");
     }
+}
+
+fn failure_as_json(failure: &Failure) -> String {
+    let value = json!({
+        "code": failure.exit.code(),
+        "retryable": failure.exit.is_retryable(),
+        "error": format!("{:#}", failure.error),
+    });
+    value.to_string()
+}
+
+fn failure_as_text(failure: &Failure) -> String {
+    let mut text = format!("error: {}", failure.error);
+    for cause in failure.error.chain().skip(1).map(|cause| cause.to_string()) {
+        // Many errors repeat their cause in their own words.
+        if !text.contains(&cause) {
+            text.push_str(&format!("\n  because: {cause}"));
+        }
+    }
+    text
 }
 
 /// Names and values below each other.
@@ -110,13 +119,18 @@ pub(super) fn fields(fields: &[(&str, String)]) -> String {
     fields.iter().map(|(name, value)| format!("{name:<width$}  {value}\n")).collect()
 }
 
-/// Without characters that a terminal obeys.
+/// Without characters that a terminal obeys, or that make it show a line in another order than it is written.
 fn harmless(text: &str) -> Cow<'_, str> {
-    let obeyed = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    let obeyed = |c: char| c.is_control() && !matches!(c, '\n' | '\t') || is_bidi_control(c);
     match text.contains(obeyed) {
         true => Cow::Owned(text.replace(obeyed, "\u{fffd}")),
         false => Cow::Borrowed(text),
     }
+}
+
+/// Those that Unicode lists as `Bidi_Control`.
+fn is_bidi_control(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Columns as wide as their widest cell.
@@ -143,5 +157,15 @@ mod tests {
     fn a_terminal_is_not_told_what_to_do() {
         assert_eq!(harmless("plain\ttext\n"), "plain\ttext\n");
         assert_eq!(harmless("a\u{1b}]0;x\u{7}b\u{9b}c"), "a\u{fffd}]0;x\u{fffd}b\u{fffd}c");
+    }
+
+    #[test]
+    fn a_line_is_shown_in_the_order_in_which_it_is_written() {
+        for c in ['\u{61c}', '\u{200e}', '\u{200f}', '\u{202a}', '\u{202e}', '\u{2066}', '\u{2069}']
+        {
+            assert_eq!(harmless(&format!("a{c}b")), "a\u{fffd}b", "{c:?}");
+        }
+        // What joins letters and emoji is text.
+        assert_eq!(harmless("a\u{200d}b\u{200c}c\u{feff}"), "a\u{200d}b\u{200c}c\u{feff}");
     }
 }

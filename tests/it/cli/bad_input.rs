@@ -105,3 +105,15 @@ async fn an_address_that_others_can_reach_needs_a_word() {
     let allowed = [&listen[..], &["--set", "http.allow_unauthenticated=true"]].concat();
     assert_eq!(ground.run(&allowed).await.code, 0);
 }
+
+/// What a caller or a model wrote reaches a terminal in errors too.
+#[tokio::test]
+async fn errors_tell_a_terminal_nothing() {
+    let ground = Ground::new().await;
+    let campaign = ground.campaign();
+    let name = "a\u{1b}]0;title\u{7}\u{202e}b";
+    let said = ground.run(&["task", "add", "--campaign", &campaign, "--agent", name, "x"]).await;
+    assert_eq!(said.code, 3, "{said:?}");
+    assert!(said.stderr.contains("a\u{fffd}]0;title\u{fffd}\u{fffd}b"), "{said:?}");
+    assert!(!said.stderr.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{said:?}");
+}
