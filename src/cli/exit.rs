@@ -36,6 +36,8 @@ pub enum Exit {
 pub struct Failure {
     pub exit: Exit,
     pub error: anyhow::Error,
+    /// What to do next, where the error's own words do not say it.
+    pub advice: Option<&'static str>,
 }
 
 impl Exit {
@@ -63,7 +65,7 @@ impl Exit {
 
 impl Failure {
     pub fn new(exit: Exit, error: anyhow::Error) -> Self {
-        Self { exit, error }
+        Self { exit, error, advice: None }
     }
 
     pub fn failed(error: anyhow::Error) -> Self {
@@ -114,10 +116,11 @@ impl<E: Classify> From<E> for Failure {
             Kind::Unavailable => Exit::Unavailable,
             Kind::Internal => Exit::Failed,
         };
-        match class.words {
+        let failure = match class.words {
             Some(words) => Self::new(exit, anyhow!(words)),
             None => Self::new(exit, error.into()),
-        }
+        };
+        Self { advice: class.advice, ..failure }
     }
 }
 

@@ -94,11 +94,14 @@ impl Output {
 }
 
 fn failure_as_json(failure: &Failure) -> String {
-    let value = json!({
+    let mut value = json!({
         "code": failure.exit.code(),
         "retryable": failure.exit.is_retryable(),
         "error": format!("{:#}", failure.error),
     });
+    if let Some(advice) = failure.advice {
+        value["next"] = advice.into();
+    }
     value.to_string()
 }
 
@@ -109,6 +112,9 @@ fn failure_as_text(failure: &Failure) -> String {
         if !text.contains(&cause) {
             text.push_str(&format!("\n  because: {cause}"));
         }
+    }
+    if let Some(advice) = failure.advice {
+        text.push_str(&format!("\n  next: {advice}"));
     }
     text
 }

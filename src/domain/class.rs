@@ -33,7 +33,14 @@ pub struct Class {
     pub retryable: bool,
     /// What to say in place of the error's own words.
     pub words: Option<&'static str>,
+    /// What to do next, where the error's own words do not say it.
+    pub advice: Option<&'static str>,
 }
+
+const DATABASE_AWAY: &str = "ask again when the database answers; `dalsegno doctor` looks closer";
+const DATABASE_BUSY: &str =
+    "try again in a moment; if it stays so, `dalsegno doctor` looks for what holds the database up";
+const INTERNAL: &str = "`dalsegno doctor` and the log of the service say more";
 
 /// An error that may end a command or a request.
 pub trait Classify: std::error::Error + Send + Sync + 'static {
@@ -42,7 +49,12 @@ pub trait Classify: std::error::Error + Send + Sync + 'static {
 
 impl Class {
     const fn of(kind: Kind, code: &'static str) -> Self {
-        Self { kind, code, retryable: matches!(kind, Kind::Unavailable), words: None }
+        let advice = match kind {
+            Kind::Unavailable => Some(DATABASE_AWAY),
+            Kind::Internal => Some(INTERNAL),
+            _ => None,
+        };
+        Self { kind, code, retryable: matches!(kind, Kind::Unavailable), words: None, advice }
     }
 }
 
@@ -64,6 +76,10 @@ impl Classify for tasks::Error {
             Self::Unknown(_) | Self::NoTaskOfJob(_) => Class::of(Kind::NotFound, "unknown_task"),
             Self::Ended { .. } => Class::of(Kind::Conflict, "task_ended"),
             Self::NotEnded { .. } => Class::of(Kind::Conflict, "task_not_ended"),
+            // The same question can be answered now.
+            Self::Requeued(_) => {
+                Class { retryable: true, ..Class::of(Kind::Conflict, "task_requeued") }
+            }
             Self::NothingRuns(_) => Class::of(Kind::Conflict, "nothing_runs"),
             Self::KeyTaken(_) => Class::of(Kind::Conflict, "idempotency_conflict"),
             Self::Instance(_) => Class::of(Kind::Invalid, "bad_instance"),
@@ -76,10 +92,6 @@ impl Classify for tasks::Error {
             Self::Database(error) => error.class(),
         }
     }
-            // The same question can be answered now.
-            Self::Requeued(_) => {
-                Class { retryable: true, ..Class::of(Kind::Conflict, "task_requeued") }
-            }
 }
 
 impl Classify for sessions::Error {
@@ -193,8 +205,18 @@ fn of_database(error: &sqlx::Error) -> Class {
     };
     match is_away {
         true => Class::of(Kind::Unavailable, "database_unreachable"),
+        false if is_too_slow(error) => {
+            Class { advice: Some(DATABASE_BUSY), ..Class::of(Kind::Unavailable, "database_busy") }
+        }
         false => Class::of(Kind::Internal, "internal"),
     }
+}
+
+/// A statement that was given up after `statement_timeout` (or because somebody cancelled it), or that waited for a lock for
+/// longer than `lock_timeout`.
+fn is_too_slow(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(DatabaseError::code);
+    code.is_some_and(|code| matches!(code.as_ref(), "57014" | "55P03"))
 }
 
 /// Connections that break, resources that are used up, servers that stop, transactions that lost against another, and a

@@ -67,7 +67,7 @@ impl<E: Classify> From<E> for Problem {
             // What a database says can hold parts of statements; it belongs into the log.
             Kind::Unavailable | Kind::Internal => {
                 tracing::error!(error = &error as &dyn Error, "a request failed");
-                format!("{error}; `dalsegno doctor` and the log of the service say more")
+                format!("{error}; {}", class.advice.unwrap_or_default())
             }
             _ => class.words.map_or_else(|| error.to_string(), str::to_owned),
         };

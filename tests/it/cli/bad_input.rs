@@ -117,3 +117,23 @@ async fn errors_tell_a_terminal_nothing() {
     assert!(said.stderr.contains("a\u{fffd}]0;title\u{fffd}\u{fffd}b"), "{said:?}");
     assert!(!said.stderr.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{said:?}");
 }
+
+#[tokio::test]
+async fn a_database_that_takes_too_long_is_unavailable_and_told_with_what_to_do() {
+    let ground = Ground::new().await;
+    let task = ground.world.add("Part one.").await;
+    let mut holder = ground.world.pool.begin().await.unwrap();
+    let lock = "select from dalsegno.jobs where id = $1 for update";
+    sqlx::query(lock).bind(task.job_id).execute(&mut *holder).await.unwrap();
+    let url = ground.world.url();
+    let more = if url.contains('?') { '&' } else { '?' };
+    let url = format!("database.url={url}{more}options[lock_timeout]=50");
+    let id = task.id.to_string();
+    let cancel = ["task", "cancel", &id, "--set", &url];
+    let said = ground.run(&cancel).await;
+    assert_eq!((said.code, said.has("next: try again")), (7, true), "{said:?}");
+    let said = ground.run(&[&cancel[..], &["--json"]].concat()).await;
+    let error: Value = serde_json::from_str(&said.stderr).unwrap();
+    assert_eq!((&error["code"], &error["retryable"]), (&json!("unavailable"), &json!(true)));
+    assert!(error["next"].as_str().unwrap().contains("dalsegno doctor"), "{error}");
+}

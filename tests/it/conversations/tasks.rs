@@ -5,6 +5,7 @@ use dalsegno::{
         Amount, Page,
         amount::Limit,
         campaigns,
+        class::{Classify as _, Kind},
         tasks::{self, Cancelled, New, State},
     },
     queue::admin::{self, GoneJob},
@@ -250,6 +251,27 @@ async fn a_campaign_made_by_sql_runs_its_tasks_and_has_a_budget() {
     let mut conn = world.pool.acquire().await.unwrap();
     let changed = campaigns::change_limit(&mut conn, id, change).await.unwrap();
     assert_eq!(changed.limit.tokens, Some(100));
+}
+
+#[tokio::test]
+async fn a_lock_or_a_statement_that_takes_too_long_is_worth_another_try() {
+    let world = World::new().await;
+    let task = world.add("Part one.").await;
+    for setting in ["lock_timeout", "statement_timeout"] {
+        let mut holder = world.pool.begin().await.unwrap();
+        let lock = "select from dalsegno.jobs where id = $1 for update";
+        sqlx::query(lock).bind(task.job_id).execute(&mut *holder).await.unwrap();
+        let mut tx = world.pool.begin().await.unwrap();
+        let set = format!("set local {setting} = '50ms'");
+        sqlx::query(sqlx::AssertSqlSafe(set)).execute(&mut *tx).await.unwrap();
+        let error = tasks::cancel(&mut tx, task.id, "no", noon()).await.unwrap_err();
+        let class = error.class();
+        assert_eq!(
+            (class.kind, class.code, class.retryable),
+            (Kind::Unavailable, "database_busy", true)
+        );
+        assert!(class.advice.unwrap().starts_with("try again"), "{class:?}");
+    }
 }
 
 /// A prompt of 200 KB is read from its own table, which is counted.
