@@ -27,6 +27,7 @@ use crate::{
 
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("question").required(true).args(["prompt", "prompt_file"])))]
+#[command(group(ArgGroup::new("stay").multiple(true).args(["wait", "follow"])))]
 pub(in crate::cli) struct Add {
     #[arg(long, value_name = "ID")]
     campaign: Given,
@@ -61,7 +62,7 @@ pub(in crate::cli) struct Add {
     #[arg(long)]
     follow: bool,
     /// Waits no longer than this; the task goes on.
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", requires = "stay")]
     timeout: Option<u64>,
 }
 

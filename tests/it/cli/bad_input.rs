@@ -11,7 +11,7 @@ async fn each_mistake_in_a_task_has_its_code_and_its_words() {
     let campaign = ground.campaign();
     let nil = "00000000-0000-0000-0000-000000000000";
     std::fs::write(ground.path().join("long.txt"), "x".repeat(262_145)).unwrap();
-    let table: [(&[&str], i32, &str); 10] = [
+    let table: [(&[&str], i32, &str); 11] = [
         (&["--campaign", nil, "--agent", "copywriter", "x"], 3, "there is no campaign 0000"),
         (&["--campaign", "eeee", "--agent", "copywriter", "x"], 3, "there is no campaign eeee"),
         (&["--campaign", "spring", "--agent", "copywriter", "x"], 2, "`spring` is no id"),
@@ -38,6 +38,12 @@ async fn each_mistake_in_a_task_has_its_code_and_its_words() {
             "a budget of 0 allows nothing",
         ),
         (&["--campaign", &campaign, "--agent", "copywriter"], 2, "required"),
+        // It limits a wait.
+        (
+            &["--campaign", &campaign, "--agent", "copywriter", "x", "--timeout", "5"],
+            2,
+            "<--wait|--follow>",
+        ),
     ];
     for (arguments, code, words) in table {
         let said = ground.run(&[&["task", "add"], arguments].concat()).await;
