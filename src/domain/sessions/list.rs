@@ -106,6 +106,30 @@ pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Session, Err
     .ok_or(Error::Unknown(id))
 }
 
+/// The open session of a conversation.
+pub async fn of_conversation(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+    agent: &str,
+    instance: &str,
+) -> Result<Option<Session>, Failed> {
+    sqlx::query_as!(
+        Session,
+        r#"select id, campaign_id, agent_type as agent, instance, provider, model, external_session_id, state as "state: State",
+                  ephemeral, opened_because as "opened_because: Reason", rebuild_because as "rebuild_because: Reason",
+                  closed_because as "closed_because: Reason", predecessor_id, successor_id, turn_count as turns, token_count,
+                  context_tokens, generation, created_at, used_at, expires_at, closed_at
+             from dalsegno.sessions
+            where campaign_id = $1 and agent_type = $2 and instance = $3 and closed_at is null and not ephemeral"#,
+        campaign_id,
+        agent,
+        instance,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(Failed::to("look up the session of a conversation"))
+}
+
 /// The history under the generation that is shown, as one JSON array for other systems.
 pub async fn history(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Value, Error> {
     sqlx::query_scalar!(

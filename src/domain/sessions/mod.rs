@@ -25,7 +25,7 @@ use uuid::Uuid;
 pub use self::{
     detail::{Detail, detail},
     generations::{add_tokens, lock_breaker, next_generation, show_generation, store_breaker},
-    list::{Filter, Session, find, get, history, list},
+    list::{Filter, Session, find, get, history, list, of_conversation},
     open::ask_rebuild,
     people::{expire, reset, uncompact},
     running::{Entered, Left},

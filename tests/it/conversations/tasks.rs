@@ -6,6 +6,7 @@ use dalsegno::{
         amount::Limit,
         campaigns,
         class::{Classify as _, Kind},
+        sessions,
         tasks::{self, Cancelled, New, State},
     },
     queue::admin::{self, GoneJob},
@@ -251,6 +252,27 @@ async fn a_campaign_made_by_sql_runs_its_tasks_and_has_a_budget() {
     let mut conn = world.pool.acquire().await.unwrap();
     let changed = campaigns::change_limit(&mut conn, id, change).await.unwrap();
     assert_eq!(changed.limit.tokens, Some(100));
+}
+
+#[tokio::test]
+async fn the_session_of_a_task_is_found_among_many_and_its_budget_judged_by_its_size() {
+    let limit = Limit { micros: None, tokens: Some(70) };
+    let world = World::with_limit(limit).await;
+    let session = world.turn("Part one.", super::Now::default()).await.session;
+    let mut conn = world.pool.acquire().await.unwrap();
+    sessions::reset(&mut conn, session.id, false).await.unwrap();
+    // More than fit on a page of the list, and newer.
+    let copies = "insert into dalsegno.sessions (id, campaign_id, agent_type, instance, provider, model, prompt_hash, fence_seed, expires_at)
+                  select gen_random_uuid(), campaign_id, agent_type, 'copy_' || n, provider, model, prompt_hash, fence_seed, expires_at
+                    from dalsegno.sessions, generate_series(1, 60) as n where id = $1";
+    sqlx::query(copies).bind(session.id).execute(&world.pool).await.unwrap();
+    // 40 tokens are spent, and as many are in the conversation: 30 are too few for another turn.
+    let task = world.add("Part two.").await;
+    let told = tasks::explain(&mut conn, task.id).await.unwrap();
+    let rebuilt = format!("Its session {} is closed before the next turn", session.id);
+    assert!(told.because.contains(&rebuilt), "{}", told.because);
+    assert!(told.because.contains("too small for another turn"), "{}", told.because);
+    assert!(told.because.contains("40 tokens of 70 tokens are spent"), "{}", told.because);
 }
 
 #[tokio::test]

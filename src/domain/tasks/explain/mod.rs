@@ -13,7 +13,7 @@ use super::{Error, State, Task, get};
 use crate::{
     domain::{
         Amount,
-        amount::{Owner, Refusal},
+        amount::{Limit, Owner, Refusal},
         campaigns::{self, Campaign},
         sessions::{self, Session},
         turns::{self, Turn},
@@ -37,7 +37,7 @@ pub struct Explanation {
 struct Facts {
     task: Task,
     campaign: Campaign,
-    /// Why its campaign pays for nothing more, if it does not.
+    /// Why a budget does not pay for a turn as large as the last one, if it does not.
     spent: Option<Refusal>,
     /// The open one of its conversation, or its own.
     session: Option<Session>,
@@ -48,15 +48,10 @@ struct Facts {
 pub async fn explain(conn: &mut PgConnection, id: Uuid) -> Result<Explanation, Error> {
     let task = get(&mut *conn, id).await?;
     let campaign = campaigns::get(&mut *conn, task.campaign_id).await?;
-    let budget = campaigns::budget(&mut *conn, campaign.id).await?;
-    // One token or micro-unit: whether anything at all is left.
-    let least = Amount { micros: 1, tokens: 1 };
-    let spent = budget.and_then(|budget| {
-        budget.limit.admit(Owner::Campaign, budget.spent, budget.reserved, least).err()
-    });
+    let session = session(&mut *conn, &task).await?;
     let facts = Facts {
-        spent,
-        session: session(&mut *conn, &task).await?,
+        spent: spent(&mut *conn, &task, session.as_ref()).await?,
+        session,
         last_turn: turns::of_task(&mut *conn, id).await?.pop(),
         job: admin::explain(conn, task.job_id).await?,
         task,
@@ -65,15 +60,36 @@ pub async fn explain(conn: &mut PgConnection, id: Uuid) -> Result<Explanation, E
     Ok(facts.explain())
 }
 
+/// The open one of its conversation, or else the one that it ran in.
 async fn session(conn: &mut PgConnection, task: &Task) -> Result<Option<Session>, Error> {
-    if let Some(id) = task.session_id {
-        return Ok(Some(sessions::get(conn, id).await?));
-    }
-    let filter = sessions::Filter {
-        campaign_id: Some(task.campaign_id),
-        agent: Some(&task.agent),
-        open_only: true,
+    let own = match task.session_id {
+        Some(id) => Some(sessions::get(&mut *conn, id).await?),
+        None => None,
     };
-    let open = sessions::list(conn, filter, Default::default()).await?;
-    Ok(open.into_iter().find(|session| session.instance == task.instance && !session.ephemeral))
+    if own.as_ref().is_some_and(|own| own.closed_at.is_none()) {
+        return Ok(own);
+    }
+    let open =
+        sessions::of_conversation(conn, task.campaign_id, &task.agent, &task.instance).await?;
+    Ok(open.or(own))
+}
+
+/// Judges by what the conversation holds, which the next call sends again. What exactly a turn needs, only the turn finds
+/// out: the queue has its words then.
+async fn spent(
+    conn: &mut PgConnection,
+    task: &Task,
+    session: Option<&Session>,
+) -> Result<Option<Refusal>, Error> {
+    let tokens = session.map_or(1, |session| session.context_tokens.max(1));
+    let needed = Amount { micros: 1, tokens };
+    let own = Limit { micros: task.budget_micros, tokens: task.budget_tokens };
+    let spent = Amount { micros: task.spent_micros, tokens: task.spent_tokens };
+    if let Err(refusal) = own.admit(Owner::Task, spent, Amount::ZERO, needed) {
+        return Ok(Some(refusal));
+    }
+    let budget = campaigns::budget(conn, task.campaign_id).await?;
+    Ok(budget.and_then(|budget| {
+        budget.limit.admit(Owner::Campaign, budget.spent, budget.reserved, needed).err()
+    }))
 }

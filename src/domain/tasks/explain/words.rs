@@ -1,7 +1,7 @@
 //! The words for each state.
 
 use super::{Explanation, Facts, State};
-use crate::domain::{campaigns::Status, turns};
+use crate::domain::{amount::Refusal, campaigns::Status, turns};
 
 /// Why, and what next.
 type Reason = (String, String);
@@ -41,7 +41,11 @@ impl Facts {
     fn cancelled(&self) -> Reason {
         let id = self.task.id;
         let when = match &self.last_turn {
-            Some(turn) => format!(" in its turn {}; what had arrived is kept", turn.number),
+            // One commit has ended both.
+            Some(turn) if turn.ended_at == self.task.ended_at => {
+                format!(" in its turn {}; what had arrived is kept", turn.number)
+            }
+            Some(turn) => format!(" after its turn {}, before the next began", turn.number),
             None => " before it ran".to_owned(),
         };
         (
@@ -69,9 +73,7 @@ impl Facts {
         let paused = self.campaign.status == Status::Paused;
         let (mut because, mut next) = match (paused && !runs, &self.spent) {
             (true, _) => self.paused(),
-            (false, Some(refusal)) if !runs => {
-                (format!("The campaign pays for no more calls: {refusal}."), self.job.next.clone())
-            }
+            (false, Some(refusal)) if !runs => (told(refusal), self.job.next.clone()),
             _ => (self.job.because.clone(), self.job.next.clone()),
         };
         if paused && runs {
@@ -117,6 +119,14 @@ impl Facts {
     }
 }
 
+/// The judgement is made by the size of the last call: whether the next one is refused, only its turn decides.
+fn told(refusal: &Refusal) -> String {
+    match refusal.needed {
+        1 => format!("There is no budget left: {refusal}."),
+        _ => format!("The budget is too small for another turn like the last: {refusal}."),
+    }
+}
+
 fn sentence(text: &str) -> String {
     let text = text.trim();
     match text.ends_with(['.', '!', '?']) {
@@ -133,7 +143,7 @@ mod tests {
     use super::*;
     use crate::{
         domain::{
-            amount::{Owner, Refusal, Unit},
+            amount::{Owner, Unit},
             campaigns::Campaign,
             sessions::resolve::Mode,
             tasks::Task,
@@ -256,6 +266,38 @@ mod tests {
         let told = facts.explain().because;
         assert!(told.contains("100 tokens of 100 tokens are spent"), "{told}");
         assert!(told.contains("`dalsegno campaign budget`"), "{told}");
+    }
+
+    #[test]
+    fn a_cancellation_between_attempts_is_not_one_of_a_turn() {
+        let mut facts = facts(State::Cancelled, "ended");
+        facts.task.ended_at = Some(at());
+        assert!(facts.explain().because.ends_with("cancelled it before it ran."));
+        facts.last_turn = Some(turn(turns::State::Interrupted, "somebody cancelled it"));
+        let told = facts.explain().because;
+        assert!(told.ends_with("in its turn 4; what had arrived is kept."), "{told}");
+        facts.task.ended_at = Some(at() + chrono::TimeDelta::seconds(1));
+        let told = facts.explain().because;
+        assert!(told.ends_with("after its turn 4, before the next began."), "{told}");
+    }
+
+    #[test]
+    fn a_budget_that_is_too_small_for_a_turn_is_not_called_spent() {
+        let mut facts = facts(State::Queued, "ready");
+        let refusal = Refusal {
+            owner: Owner::Task,
+            unit: Unit::Tokens,
+            limit: 100,
+            spent: 10,
+            reserved: 0,
+            needed: 200,
+        };
+        facts.spent = Some(refusal);
+        let told = facts.explain().because;
+        assert!(told.starts_with("The budget is too small for another turn"), "{told}");
+        facts.spent = Some(Refusal { spent: 100, needed: 1, ..refusal });
+        let told = facts.explain().because;
+        assert!(told.starts_with("There is no budget left"), "{told}");
     }
 
     #[test]
