@@ -1,6 +1,6 @@
 //! What every request has to pass before a handler sees it.
 
-use std::time::Duration;
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use axum::{
     extract::{Request, State},
@@ -12,7 +12,14 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 
-use super::Problem;
+use super::{Config, Problem};
+
+/// Answers without being asked for by name: they say nothing that is worth protecting, and a probe may use any name.
+const PROBES: [&str; 2] = ["/livez", "/readyz"];
+
+/// The names that the service is reached by.
+#[derive(Debug, Clone)]
+pub(super) struct Names(Arc<[String]>);
 
 /// Answers for a handler that takes too long. Streams have answered when they begin.
 pub(super) async fn in_time(
@@ -34,6 +41,24 @@ pub(super) async fn in_time(
 }
 
 /// Refuses what a page of another site makes a browser send: on loopback, a browser is inside.
+/// Refuses requests for a name that is not ours. A page that the browser got from `evil.example` may have that name lead to
+/// this address afterwards; then it is of no other origin, and the name is all that gives it away.
+pub(super) async fn for_us(State(names): State<Names>, request: Request, next: Next) -> Response {
+    let named = request.headers().get(HOST).map(|host| host.to_str().unwrap_or_default());
+    let named = named.into_iter().chain(request.uri().authority().map(|at| at.as_str()));
+    let stranger = named.map(without_port).find(|name| !names.has(name));
+    match stranger {
+        Some(name) if !PROBES.contains(&request.uri().path()) => {
+            let detail = format!(
+                "this service is not known by the name `{name}`: use an address in digits or localhost, or add the name to \
+                 http.allowed_hosts"
+            );
+            Problem::new(StatusCode::FORBIDDEN, "unknown_host", detail).into_response()
+        }
+        _ => next.run(request).await,
+    }
+}
+
 pub(super) async fn from_here(request: Request, next: Next) -> Response {
     match is_foreign(request.headers()) {
         false => next.run(request).await,
@@ -46,6 +71,42 @@ pub(super) async fn from_here(request: Request, next: Next) -> Response {
 
 fn is_foreign(headers: &HeaderMap) -> bool {
     let Some(origin) = headers.get(ORIGIN) else { return false };
+impl Names {
+    pub(super) fn of(config: &Config) -> Self {
+        Self(config.names().map(plain).collect())
+    }
+
+    /// Nobody can make an address in digits lead elsewhere.
+    fn has(&self, host: &str) -> bool {
+        let host = plain(host);
+        host == "localhost" || is_address(&host) || self.0.contains(&host)
+    }
+}
+
+/// Whether it can be a name in the configuration.
+pub(super) fn is_name(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    !name.is_empty() && name.chars().all(fits)
+}
+
+fn is_address(host: &str) -> bool {
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    bare.parse::<IpAddr>().is_ok()
+}
+
+fn without_port(authority: &str) -> &str {
+    match authority.rsplit_once(':') {
+        // The colons of an address in brackets are not the one before a port.
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => authority,
+    }
+}
+
+/// As names are compared: `LOCALHOST.` is `localhost`.
+fn plain(host: &str) -> String {
+    host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
+}
+
     let origin = origin.to_str().unwrap_or_default();
     let authority = origin.split_once("://").map(|(_, authority)| authority);
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
@@ -69,6 +130,42 @@ mod tests {
 
     #[test]
     fn only_pages_of_this_service_may_use_it() {
+    #[test]
+    fn names_are_told_from_addresses_and_strangers() {
+        let names = Names([plain("Dalsegno.Internal")].into());
+        let ours = [
+            "localhost",
+            "LOCALHOST.:7770",
+            "127.0.0.1:7770",
+            "127.8.0.1",
+            "[::1]:7770",
+            "[::1]",
+            "10.1.2.3:80",
+            "dalsegno.internal:7770",
+            "DALSEGNO.internal.",
+        ];
+        for host in ours {
+            assert!(names.has(without_port(host)), "{host}");
+        }
+        for host in [
+            "evil.example:7770",
+            "localhost.evil.example",
+            "",
+            "a@localhost:1",
+            "127.0.0.1.nip.io",
+            "[::1",
+            "::1]",
+        ] {
+            assert!(!names.has(without_port(host)), "{host}");
+        }
+        assert!(
+            is_name("dalsegno.internal")
+                && !is_name("http://x")
+                && !is_name("x:80")
+                && !is_name("")
+        );
+    }
+
         assert!(!is_foreign(&headers(None)));
         assert!(!is_foreign(&headers(Some("http://127.0.0.1:7770"))));
         for origin in ["http://evil.example", "null", "", "http://127.0.0.1:7771"] {

@@ -34,6 +34,8 @@ pub struct Config {
     pub allow_unauthenticated: bool,
     pub request_timeout_secs: u64,
     pub max_body_bytes: usize,
+    /// Names with commas between them.
+    pub allowed_hosts: String,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -85,15 +87,28 @@ pub fn router(config: &Config, front: Front) -> Router {
         .layer(middleware::from_fn_with_state(timeout, guard::in_time))
         .with_state(front)
 }
+        .layer(middleware::from_fn_with_state(guard::Names::of(config), guard::for_us))
 
 impl Config {
     pub fn check(&self, checks: &mut Checks<'_>) {
         checks.secs("http.request_timeout_secs", self.request_timeout_secs, 1);
         checks.at_least("http.max_body_bytes", self.max_body_bytes as u64, 1024);
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.allowed_hosts.split(',').map(str::trim).filter(|name| !name.is_empty())
+    }
+
         if !self.listen.ip().is_loopback() && !self.allow_unauthenticated {
             let message = format!(
                 "is {}, which others can reach, and the API asks nobody who they are",
                 self.listen
+        for name in self.names().filter(|name| !guard::is_name(name)) {
+            let fix = "names alone, without scheme, port and path: dalsegno.internal, dalsegno";
+            checks.fail(
+                "http.allowed_hosts",
+                format!("has `{name}`, which is no name of a host"),
+                fix,
+            );
+        }
             );
             let fix = "a loopback address such as 127.0.0.1:7770; or http.allow_unauthenticated = true, if something in front \
                        lets only the right ones through";

@@ -109,7 +109,13 @@ impl TestApp {
     }
 
     pub async fn start_on(database: TestDatabase) -> Self {
-        let config = Config::load(&Environment::default(), &Flags::default()).unwrap();
+        Self::start_with(database, &[]).await
+    }
+
+    /// With these keys configured so.
+    pub async fn start_with(database: TestDatabase, set: &[(&str, &str)]) -> Self {
+        let set = set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let config = Config::load(&Environment::default(), &Flags { file: None, set }).unwrap();
         let telemetry = telemetry::init(&config.log).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let app = App {

@@ -63,6 +63,15 @@ fn a_pair_is_put_on_the_key_that_was_set_and_only_if_both_are_right() {
 }
 
 #[test]
+fn names_of_hosts_are_names_and_no_addresses_of_pages() {
+    let found = problems("[http]\nallowed_hosts = \"dalsegno, http://dalsegno.internal:7770, \"");
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].key, "http.allowed_hosts");
+    assert!(found[0].message.contains("`http://dalsegno.internal:7770`"), "{:?}", found[0]);
+    assert!(found[0].fix.contains("names alone"), "{:?}", found[0]);
+}
+
+#[test]
 fn seconds_are_from_one_to_a_year() {
     let keys = [
         "database.acquire_timeout_secs",

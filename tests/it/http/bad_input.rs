@@ -135,6 +135,33 @@ async fn a_page_of_another_origin_is_refused() {
     ground.post_with(&path, &json!({}), &[("Origin", &own)]).await.expect(200);
 }
 
+/// A page whose name was made to lead here is of no other origin: its name gives it away.
+#[tokio::test]
+async fn a_name_that_is_not_ours_is_refused() {
+    let ground =
+        Ground::with(&[("http.allowed_hosts", "dalsegno.example, dalsegno.internal")]).await;
+    let port = ground.app.address.port();
+    let get = async |host: &str, path: &str| {
+        send(ground.app.address, "GET", path, &[("Host", host)], "").await
+    };
+    let evil = format!("evil.example:{port}");
+    let origin = format!("http://{evil}");
+    let headers = [("Host", evil.as_str()), ("Origin", origin.as_str())];
+    let rebound =
+        send(ground.app.address, "POST", "/v1/campaigns", &headers, r#"{"name":"x"}"#).await;
+    let detail = rebound.problem(403, "unknown_host");
+    assert!(detail.contains("`evil.example`") && detail.contains("http.allowed_hosts"), "{detail}");
+    for path in ["/v1/tasks", "/metrics", "/nothing"] {
+        get(&evil, path).await.problem(403, "unknown_host");
+    }
+    for host in ["localhost", &format!("127.0.0.1:{port}"), "[::1]:80", "Dalsegno.Internal:80"] {
+        get(host, "/v1/tasks").await.expect(200);
+    }
+    // A probe may come by any name.
+    assert_eq!(get(&evil, "/livez").await.status, 200);
+    assert_eq!(ground.get("/v1/campaigns").await.expect(200)["items"].as_array().unwrap().len(), 1);
+}
+
 #[tokio::test]
 async fn a_database_that_is_away_is_worth_another_try() {
     let ground = Ground::new().await;

@@ -108,7 +108,10 @@ async fn open(
     headers: &[(&str, &str)],
     body: &str,
 ) -> TcpStream {
-    let mut request = format!("{method} {path} HTTP/1.0\r\nHost: {address}\r\n");
+    let mut request = format!("{method} {path} HTTP/1.0\r\n");
+    if !headers.iter().any(|(name, _)| *name == "Host") {
+        request.push_str(&format!("Host: {address}\r\n"));
+    }
     if !body.is_empty() {
         request.push_str(&format!("Content-Length: {}\r\n", body.len()));
     }

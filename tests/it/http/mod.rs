@@ -11,7 +11,10 @@ use dalsegno::domain::amount::Limit;
 use serde_json::Value;
 
 use self::client::{Reply, Stream};
-use crate::{app::TestApp, conversations::world::World};
+use crate::{
+    app::{TestApp, TestDatabase},
+    conversations::world::World,
+};
 
 /// A service without workers, and a campaign in it.
 struct Ground {
@@ -21,7 +24,12 @@ struct Ground {
 
 impl Ground {
     async fn new() -> Self {
-        let app = TestApp::start().await;
+        Self::with(&[]).await
+    }
+
+    /// With these keys configured so.
+    async fn with(set: &[(&str, &str)]) -> Self {
+        let app = TestApp::start_with(TestDatabase::migrated().await, set).await;
         let world = World::over(app.pool.clone(), Limit::default()).await;
         Self { app, world }
     }
