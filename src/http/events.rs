@@ -7,6 +7,7 @@
 use std::{convert::Infallible, time::Duration};
 
 use axum::{
+    Extension,
     http::{HeaderMap, StatusCode},
     response::{
         IntoResponse, Response, Sse,
@@ -15,7 +16,11 @@ use axum::{
 };
 use futures_util::{Stream, StreamExt as _, stream};
 
-use super::{Problem, input::Id};
+use super::{
+    Problem,
+    input::Id,
+    waiters::{Place, Waiters},
+};
 use crate::{
     app::App,
     domain::tasks::{self, Follow, News},
@@ -34,8 +39,14 @@ struct Seen {
     end: bool,
 }
 
-pub(super) async fn of_task(app: App, Id(id): Id, headers: HeaderMap) -> Result<Response, Problem> {
+pub(super) async fn of_task(
+    app: App,
+    Id(id): Id,
+    Extension(waiters): Extension<Waiters>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
     let seen = seen(&headers)?;
+    let place = waiters.enter()?;
     let mut follow = Follow::begin(&app.pool, id, seen.id).await?;
     let mut first = None;
     if seen.end && tasks::has_ended(&app.pool, id).await? {
@@ -47,19 +58,19 @@ pub(super) async fn of_task(app: App, Id(id): Id, headers: HeaderMap) -> Result<
     let first = stream::iter(first.map(|news| Ok(event(&news, follow.told()))));
     // An open stream would hold up the end of the service.
     let stop = app.shutdown.soft.clone().cancelled_owned();
-    let events = first.chain(rest(follow)).take_until(stop);
+    let events = first.chain(rest(follow, place)).take_until(stop);
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response())
 }
 
 /// Ends after the end of the task, or after an error: the client comes back by itself, and says where it was.
-fn rest(follow: Follow) -> impl Stream<Item = Result<sse::Event, Infallible>> {
-    stream::unfold(Some(follow), async |follow| {
-        let mut follow = follow?;
+fn rest(follow: Follow, place: Place) -> impl Stream<Item = Result<sse::Event, Infallible>> {
+    stream::unfold(Some((follow, place)), async |state| {
+        let (mut follow, place) = state?;
         match follow.next().await {
             Ok(None) => None,
             Ok(Some(news)) => {
                 let event = event(&news, follow.told());
-                Some((Ok(event), Some(follow)))
+                Some((Ok(event), Some((follow, place))))
             }
             Err(error) => {
                 let problem = serde_json::to_string(&Problem::from(error)).unwrap_or_default();

@@ -14,6 +14,7 @@ mod page;
 mod problem;
 mod sessions;
 mod tasks;
+mod waiters;
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -21,6 +22,7 @@ use axum::{Router, extract::DefaultBodyLimit, middleware, routing::get};
 use serde::Deserialize;
 use tokio::net::TcpListener;
 
+use self::waiters::Waiters;
 pub use self::{
     front::Front,
     problem::{Problem, Wrong},
@@ -32,10 +34,11 @@ use crate::config::Checks;
 pub struct Config {
     pub listen: SocketAddr,
     pub allow_unauthenticated: bool,
-    pub request_timeout_secs: u64,
-    pub max_body_bytes: usize,
     /// Names with commas between them.
     pub allowed_hosts: String,
+    pub request_timeout_secs: u64,
+    pub max_waiting: usize,
+    pub max_body_bytes: usize,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -77,30 +80,27 @@ pub fn router(config: &Config, front: Front) -> Router {
         .route("/readyz", get(health::readyz))
         .route("/metrics", get(health::metrics))
         .merge(campaigns::routes())
-        .merge(tasks::routes())
+        .merge(tasks::routes(Waiters::up_to(config.max_waiting)))
         .merge(sessions::routes())
         .merge(agents::routes())
         .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::method_not_allowed)
         .layer(DefaultBodyLimit::max(config.max_body_bytes))
         .layer(middleware::from_fn(guard::from_here))
+        .layer(middleware::from_fn_with_state(guard::Names::of(config), guard::for_us))
         .layer(middleware::from_fn_with_state(timeout, guard::in_time))
         .with_state(front)
 }
-        .layer(middleware::from_fn_with_state(guard::Names::of(config), guard::for_us))
 
 impl Config {
-    pub fn check(&self, checks: &mut Checks<'_>) {
-        checks.secs("http.request_timeout_secs", self.request_timeout_secs, 1);
-        checks.at_least("http.max_body_bytes", self.max_body_bytes as u64, 1024);
     fn names(&self) -> impl Iterator<Item = &str> {
         self.allowed_hosts.split(',').map(str::trim).filter(|name| !name.is_empty())
     }
 
-        if !self.listen.ip().is_loopback() && !self.allow_unauthenticated {
-            let message = format!(
-                "is {}, which others can reach, and the API asks nobody who they are",
-                self.listen
+    pub fn check(&self, checks: &mut Checks<'_>) {
+        checks.secs("http.request_timeout_secs", self.request_timeout_secs, 1);
+        checks.at_least("http.max_waiting", self.max_waiting as u64, 1);
+        checks.at_least("http.max_body_bytes", self.max_body_bytes as u64, 1024);
         for name in self.names().filter(|name| !guard::is_name(name)) {
             let fix = "names alone, without scheme, port and path: dalsegno.internal, dalsegno";
             checks.fail(
@@ -109,6 +109,10 @@ impl Config {
                 fix,
             );
         }
+        if !self.listen.ip().is_loopback() && !self.allow_unauthenticated {
+            let message = format!(
+                "is {}, which others can reach, and the API asks nobody who they are",
+                self.listen
             );
             let fix = "a loopback address such as 127.0.0.1:7770; or http.allow_unauthenticated = true, if something in front \
                        lets only the right ones through";

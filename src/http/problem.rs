@@ -3,7 +3,10 @@
 use std::error::Error;
 
 use axum::{
-    http::{StatusCode, header::CONTENT_TYPE},
+    http::{
+        StatusCode,
+        header::{CONTENT_TYPE, RETRY_AFTER},
+    },
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
@@ -21,6 +24,9 @@ pub struct Problem {
     pub detail: String,
     /// Whether the same request can succeed later.
     pub retryable: bool,
+    /// After how long; goes into the header.
+    #[serde(skip)]
+    pub retry_after_secs: Option<u32>,
     /// The parts of the request that are wrong, where that can be said.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<Wrong>,
@@ -42,6 +48,7 @@ impl Problem {
             code,
             detail: detail.into(),
             retryable: false,
+            retry_after_secs: None,
             errors: Vec::new(),
         }
     }
@@ -78,7 +85,12 @@ impl<E: Classify> From<E> for Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let body = serde_json::to_string(&self).unwrap_or_default();
-        (self.status, [(CONTENT_TYPE, "application/problem+json")], body).into_response()
+        let retry_after = self.retry_after_secs.map(|secs| [(RETRY_AFTER, secs.to_string())]);
+        let kind = [(CONTENT_TYPE, "application/problem+json")];
+        match retry_after {
+            Some(retry_after) => (self.status, kind, retry_after, body).into_response(),
+            None => (self.status, kind, body).into_response(),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::{
-    Json, Router,
+    Extension, Json, Router,
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header::LOCATION},
     response::{IntoResponse, Response},
     routing::{get, post},
@@ -17,6 +17,7 @@ use super::{
     Front, Problem, events,
     input::{Asked, Body, Id},
     page::{Listing, limit, page},
+    waiters::Waiters,
 };
 use crate::{
     app::App,
@@ -33,7 +34,7 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 /// Told to whoever finds a task cancelled without a reason.
 const BY_REQUEST: &str = "by a request";
 
-pub(super) fn routes() -> Router<Front> {
+pub(super) fn routes(waiters: Waiters) -> Router<Front> {
     Router::new()
         .route("/v1/campaigns/{id}/tasks", post(add))
         .route("/v1/tasks", get(list))
@@ -42,6 +43,7 @@ pub(super) fn routes() -> Router<Front> {
         .route("/v1/tasks/{id}/retry", post(retry))
         .route("/v1/tasks/{id}/explain", get(explain))
         .route("/v1/tasks/{id}/events", get(events::of_task))
+        .layer(Extension(waiters))
 }
 
 #[derive(Deserialize)]
@@ -126,13 +128,17 @@ async fn list(app: App, Asked(asked): Asked<Listed>) -> Result<Json<Listing<Task
 async fn show(
     app: App,
     Id(id): Id,
+    Extension(waiters): Extension<Waiters>,
     Asked(Shown { wait_secs }): Asked<Shown>,
 ) -> Result<Json<Detail>, Problem> {
-    // The answer has to be on its way before the request is given up.
-    let longest = app.config.http.request_timeout_secs.saturating_sub(2);
-    let waited = tasks::wait(&app.pool, id, Duration::from_secs(wait_secs.min(longest)));
-    // A service that stops says how the task stands.
-    app.shutdown.soft.run_until_cancelled(waited).await.transpose()?;
+    if wait_secs > 0 {
+        let _place = waiters.enter()?;
+        // The answer has to be on its way before the request is given up.
+        let longest = app.config.http.request_timeout_secs.saturating_sub(2);
+        let waited = tasks::wait(&app.pool, id, Duration::from_secs(wait_secs.min(longest)));
+        // A service that stops says how the task stands.
+        app.shutdown.soft.run_until_cancelled(waited).await.transpose()?;
+    }
     let mut tx = begin(&app.pool).await?;
     Ok(Json(tasks::detail(&mut tx, id).await?))
 }

@@ -8,7 +8,10 @@ use serde_json::{Value, json};
 use sqlx::PgExecutor;
 
 use super::{Ground, Stream, client::Sent};
-use crate::{app::noon, conversations::world::Now};
+use crate::{
+    app::{eventually, noon},
+    conversations::world::Now,
+};
 
 async fn tell(executor: impl PgExecutor<'_>, task: &Task, n: i64) {
     let event = feed::New {
@@ -143,4 +146,30 @@ async fn a_stream_of_nothing_is_a_problem() {
     let path = format!("/v1/tasks/{}/events", task.id);
     let reply = Stream::open(ground.app.address, &path, Some("yesterday")).await.err().unwrap();
     reply.problem(400, "bad_last_event_id");
+}
+
+#[tokio::test]
+async fn only_so_many_wait_at_once() {
+    let ground = Ground::with(&[("http.max_waiting", "2")]).await;
+    let task = ground.world.add("Part one.").await;
+    let path = format!("/v1/tasks/{}", task.id);
+    let mut first = ground.stream(&task, None).await;
+    assert_eq!(first.next().await.unwrap().event, "task.queued");
+    let second = ground.stream(&task, None).await;
+    let refused =
+        Stream::open(ground.app.address, &format!("{path}/events"), None).await.err().unwrap();
+    let detail = refused.problem(503, "too_many_waiting");
+    assert!(detail.contains("http.max_waiting"), "{detail}");
+    assert!(refused.head.contains("retry-after: 5"), "{refused:?}");
+    assert_eq!(refused.json()["retryable"], true);
+    ground.get(&format!("{path}?wait_secs=1")).await.problem(503, "too_many_waiting");
+    // Who does not wait is served.
+    ground.get(&path).await.expect(200);
+    // A client that goes leaves its place to another.
+    drop(second);
+    eventually("a place is free", async || {
+        let waited = ground.get(&format!("{path}?wait_secs=1")).await;
+        (waited.status == 200).then_some(())
+    })
+    .await;
 }
