@@ -32,7 +32,8 @@ pub(super) async fn in_time(
         Err(_elapsed) => {
             let limit_secs = limit.as_secs();
             let detail = format!(
-                "no answer within the {limit_secs} s of http.request_timeout_secs; what was asked may or may not have been done"
+                "no answer within the {limit_secs} s of http.request_timeout_secs, and what was asked may or may not have been done: \
+                 look before you ask again, or ask with an Idempotency-Key"
             );
             let problem = Problem::new(StatusCode::GATEWAY_TIMEOUT, "timeout", detail);
             Problem { retryable: true, ..problem }.into_response()
@@ -40,7 +41,6 @@ pub(super) async fn in_time(
     }
 }
 
-/// Refuses what a page of another site makes a browser send: on loopback, a browser is inside.
 /// Refuses requests for a name that is not ours. A page that the browser got from `evil.example` may have that name lead to
 /// this address afterwards; then it is of no other origin, and the name is all that gives it away.
 pub(super) async fn for_us(State(names): State<Names>, request: Request, next: Next) -> Response {
@@ -59,18 +59,18 @@ pub(super) async fn for_us(State(names): State<Names>, request: Request, next: N
     }
 }
 
+/// Refuses what a page of another site makes a browser send: on loopback, a browser is inside.
 pub(super) async fn from_here(request: Request, next: Next) -> Response {
     match is_foreign(request.headers()) {
         false => next.run(request).await,
         true => {
-            let detail = "a page of another origin may not use this service";
+            let detail = "a page of another origin may not use this service: leave the header Origin out if this is no page, and \
+                          else let the page's own server ask";
             Problem::new(StatusCode::FORBIDDEN, "foreign_origin", detail).into_response()
         }
     }
 }
 
-fn is_foreign(headers: &HeaderMap) -> bool {
-    let Some(origin) = headers.get(ORIGIN) else { return false };
 impl Names {
     pub(super) fn of(config: &Config) -> Self {
         Self(config.names().map(plain).collect())
@@ -107,6 +107,8 @@ fn plain(host: &str) -> String {
     host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
 }
 
+fn is_foreign(headers: &HeaderMap) -> bool {
+    let Some(origin) = headers.get(ORIGIN) else { return false };
     let origin = origin.to_str().unwrap_or_default();
     let authority = origin.split_once("://").map(|(_, authority)| authority);
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
@@ -128,8 +130,6 @@ mod tests {
         headers
     }
 
-    #[test]
-    fn only_pages_of_this_service_may_use_it() {
     #[test]
     fn names_are_told_from_addresses_and_strangers() {
         let names = Names([plain("Dalsegno.Internal")].into());
@@ -166,6 +166,8 @@ mod tests {
         );
     }
 
+    #[test]
+    fn only_pages_of_this_service_may_use_it() {
         assert!(!is_foreign(&headers(None)));
         assert!(!is_foreign(&headers(Some("http://127.0.0.1:7770"))));
         for origin in ["http://evil.example", "null", "", "http://127.0.0.1:7771"] {

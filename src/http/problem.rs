@@ -95,11 +95,15 @@ impl IntoResponse for Problem {
 }
 
 pub(super) async fn not_found() -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, "not_found", "there is nothing at this path")
+    Problem::new(
+        StatusCode::NOT_FOUND,
+        "not_found",
+        "there is nothing at this path: the API is below /v1, for example /v1/campaigns and /v1/tasks",
+    )
 }
 
 pub(super) async fn method_not_allowed() -> Problem {
-    let detail = "this path does not take this method";
+    let detail = "this path does not take this method: the header Allow names those that it takes";
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)
 }
 

@@ -112,7 +112,9 @@ pub enum Error {
          lists them"
     )]
     Unknown { session_id: Uuid, generation: i32 },
-    #[error("session {0} shows its whole transcript: there is no compaction to undo")]
+    #[error(
+        "session {0} shows its whole transcript, so there is nothing to undo: `dalsegno session compact {0}` folds it"
+    )]
     NothingToUndo(Uuid),
     #[error("putting the compaction of session {session_id} on the queue")]
     Enqueue { session_id: Uuid, source: queue::Error },

@@ -110,10 +110,14 @@ pub enum Reason {
 pub enum Error {
     #[error("there is no session {0}: `dalsegno session ls` lists them")]
     Unknown(Uuid),
-    #[error("session {0} is closed: its successor, if it has one, goes on")]
+    #[error(
+        "session {0} is closed: `dalsegno session show {0}` names the successor that goes on, if it has one"
+    )]
     Closed(Uuid),
     /// The lease is over, or another worker came first.
-    #[error("session {0} has been taken over by another run; nothing was written")]
+    #[error(
+        "session {0} has been taken over by another run, and nothing was written: try again when that has ended"
+    )]
     Overtaken(Uuid),
     #[error(transparent)]
     Database(#[from] Failed),

@@ -81,12 +81,25 @@ pub struct RunTurn {
 pub enum Error {
     #[error("there is no task {0}: `dalsegno task ls` lists them")]
     Unknown(Uuid),
-    #[error("no task belongs to job {0}: it was not put on the queue by `task add`")]
+    #[error(
+        "no task belongs to job {0}, which was not put on the queue by `task add`: `dalsegno job show {0}` prints what it is"
+    )]
     NoTaskOfJob(i64),
-    #[error("the task has already ended as {}", .state.as_str())]
+    #[error(
+        "task {id} has already ended as {}: `dalsegno task show {id}` prints what came of it{}", .state.as_str(),
+        again(*.state, *.id)
+    )]
     Ended { id: Uuid, state: State },
-    #[error("the task has not ended: it is {}", .state.as_str())]
+    #[error(
+        "task {id} has not ended, it is {}: wait for its end, or `dalsegno task cancel {id}` before it is tried again",
+        .state.as_str()
+    )]
     NotEnded { id: Uuid, state: State },
+    /// Whoever decided something for it had another job in mind.
+    #[error(
+        "task {0} has been put on the queue again at this moment: look at it, and repeat what you want of it"
+    )]
+    Requeued(Uuid),
     #[error("nothing runs in session {0} at this moment: `dalsegno task ls` shows what waits")]
     NothingRuns(Uuid),
     #[error(
@@ -95,11 +108,6 @@ pub enum Error {
     KeyTaken(String),
     #[error(
         "`{0}` is no name of an instance: write lower-case letters, digits, - and _, at most 64"
-    /// Whoever decided something for it had another job in mind.
-    #[error(
-        "task {0} has been put on the queue again at this moment: look at it, and repeat what you want of it"
-    )]
-    Requeued(Uuid),
     )]
     Instance(String),
     #[error("a budget of {0} allows nothing: leave it out, or give more than 0")]
@@ -121,6 +129,16 @@ pub enum Error {
 impl Error {
     pub(crate) fn transaction(source: sqlx::Error) -> Self {
         Failed { action: "open or commit a transaction for a task", source }.into()
+    }
+}
+
+/// What is left to do for a task that ended without an answer.
+fn again(state: State, id: Uuid) -> String {
+    match state {
+        State::Failed | State::Cancelled => {
+            format!(", `dalsegno task retry {id}` runs it again")
+        }
+        _ => String::new(),
     }
 }
 

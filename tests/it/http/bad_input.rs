@@ -163,6 +163,40 @@ async fn a_name_that_is_not_ours_is_refused() {
 }
 
 #[tokio::test]
+async fn every_refusal_says_what_to_do_next() {
+    let ground = Ground::new().await;
+    let address = ground.app.address;
+    let detail = ground.get("/v2/tasks").await.problem(404, "not_found");
+    assert!(detail.contains("/v1/tasks"), "{detail}");
+    let reply = send(address, "DELETE", "/v1/tasks", &[], "").await;
+    let detail = reply.problem(405, "method_not_allowed");
+    assert!(detail.contains("Allow") && reply.head.contains("allow: GET"), "{reply:?}");
+    let foreign = [("Origin", "http://evil.example")];
+    let detail =
+        send(address, "GET", "/v1/tasks", &foreign, "").await.problem(403, "foreign_origin");
+    assert!(detail.contains("leave the header Origin out"), "{detail}");
+
+    let task = ground.world.add("Part one.").await;
+    let path = format!("/v1/tasks/{}", task.id);
+    let detail =
+        ground.post(&format!("{path}/retry"), &json!({})).await.problem(409, "task_not_ended");
+    assert!(detail.contains(&format!("dalsegno task cancel {}", task.id)), "{detail}");
+    ground.post(&format!("{path}/cancel"), &json!({})).await.expect(200);
+    let detail =
+        ground.post(&format!("{path}/cancel"), &json!({})).await.problem(409, "task_ended");
+    assert!(detail.contains(&format!("dalsegno task retry {}", task.id)), "{detail}");
+
+    let id = ground.world.turn("Part two.", Default::default()).await.session.id;
+    let undo = format!("/v1/sessions/{id}/uncompact");
+    let detail = ground.post(&undo, &json!({})).await.problem(409, "nothing_to_undo");
+    assert!(detail.contains("dalsegno session compact"), "{detail}");
+    let close = "update dalsegno.sessions set state = 'closed', closed_at = now(), closed_because = 'reset' where id = $1";
+    sqlx::query(close).bind(id).execute(&ground.app.pool).await.unwrap();
+    let detail = ground.post(&undo, &json!({})).await.problem(409, "session_closed");
+    assert!(detail.contains(&format!("dalsegno session show {id}")), "{detail}");
+}
+
+#[tokio::test]
 async fn a_database_that_is_away_is_worth_another_try() {
     let ground = Ground::new().await;
     ground.app.pool.close().await;
