@@ -14,9 +14,13 @@ const WHY_DEAD: &str = "a dead letter is work that somebody asked for and nobody
 const WHY_HELD: &str = "what is held or paused waits for a person";
 const WHY_TRANSACTIONS: &str = "an open transaction keeps ended jobs from being cleaned away";
 
+const WHY_WRITERS: &str = "whoever follows a task is told nothing that is newer than a transaction that has written and is still open";
+
 const NOTIFICATION_PATIENCE: Duration = Duration::from_secs(3);
 /// Dumps take minutes; what is older was usually forgotten.
 const OLD_TRANSACTION_SECS: f64 = 600.0;
+/// Our own write for milliseconds.
+const OLD_WRITER_SECS: f64 = 180.0;
 
 pub(super) async fn examine(database: &Database) -> Vec<Finding> {
     let health = match admin::health(&database.pool).await {
@@ -32,6 +36,7 @@ pub(super) async fn examine(database: &Database) -> Vec<Finding> {
         dead(&health),
         held(&health),
         transactions(&health),
+        writers(&health),
     ]
 }
 
@@ -93,5 +98,40 @@ fn transactions(health: &Health) -> Finding {
             let mend = "find it in pg_stat_activity by xact_start, and end it";
             Finding::warn(CHECK, what, WHY_TRANSACTIONS, mend)
         }
+    }
+}
+
+fn writers(health: &Health) -> Finding {
+    const CHECK: &str = "writers";
+    let secs = health.oldest_writer_secs;
+    let what = format!("the oldest transaction that has written has been open for {secs:.0} s");
+    match secs < OLD_WRITER_SECS {
+        true => Finding::ok(CHECK, what, WHY_WRITERS),
+        false => {
+            let mend = "find it in pg_stat_activity (backend_xid is not null, in any database) or pg_prepared_xacts, and end it";
+            Finding::warn(CHECK, what, WHY_WRITERS, mend)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::Status;
+
+    #[test]
+    fn a_transaction_that_keeps_followers_waiting_is_a_warning() {
+        let health = |oldest_writer_secs| Health {
+            deserted: None,
+            paused: None,
+            dead: 0,
+            held_lanes: 0,
+            oldest_transaction_secs: 0.0,
+            oldest_writer_secs,
+        };
+        assert_eq!(writers(&health(179.0)).status, Status::Ok);
+        let found = writers(&health(181.0));
+        assert_eq!(found.status, Status::Warn);
+        assert!(found.what.contains("181 s") && found.mend.contains("backend_xid"), "{found:?}");
     }
 }

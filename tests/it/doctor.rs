@@ -8,7 +8,9 @@ use dalsegno::{
 
 use tokio_util::sync::CancellationToken;
 
-use crate::app::{TestDatabase, noon};
+use sqlx::Connection as _;
+
+use crate::app::{TestDatabase, eventually, noon};
 
 async fn examine(database: &TestDatabase, clock: &ManualClock) -> Vec<Finding> {
     let environment = Environment::from([("DATABASE_URL", database.url().as_str())]);
@@ -47,4 +49,19 @@ async fn a_queue_without_workers_is_a_warning() {
     assert_eq!((workers.status, workers.what.contains("upkeep")), (Status::Warn, true));
     let notify = findings.iter().find(|finding| finding.check == "notify").unwrap();
     assert_eq!(notify.status, Status::Ok, "{notify:?}");
+}
+
+#[tokio::test]
+async fn how_long_somebody_has_been_writing_is_told() {
+    let database = TestDatabase::migrated().await;
+    let mut writer = database.pool().await.begin().await.unwrap();
+    sqlx::query("select pg_current_xact_id()").execute(&mut *writer).await.unwrap();
+    let mut conn = sqlx::PgConnection::connect_with(&database.options).await.unwrap();
+    let age = async |conn: &mut sqlx::PgConnection| {
+        dalsegno::queue::admin::health(conn).await.unwrap().oldest_writer_secs
+    };
+    eventually("its age is seen", async || (age(&mut conn).await > 1.0).then_some(())).await;
+    let findings = examine(&database, &ManualClock::at(noon())).await;
+    let writers = findings.iter().find(|finding| finding.check == "writers").unwrap();
+    assert!(writers.status == Status::Ok && writers.why.contains("follows"), "{writers:?}");
 }

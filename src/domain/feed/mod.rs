@@ -2,7 +2,8 @@
 //! nothing.
 //!
 //! Race: ids are drawn before the commit, so a reader can see 6 while 5 is still to come. A reader that went on from 6
-//! would never show 5. [`Horizon`] says up to which id nothing can come any more; [`list`] never needs to know why.
+//! would never show 5. [`Horizon`] says up to which id nothing can come any more; [`list`] never needs to know why. The price:
+//! a transaction that has written and stays open, of whatever application, keeps readers from going on. The doctor warns of it.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -76,10 +77,10 @@ pub struct Filter {
 /// An id is settled when all smaller ones are visible or will never be. Gaps that a rollback left are told from
 /// gaps that are still to be filled by waiting, once, until all transactions have ended that were open when the gap was
 /// first seen: each draws its own number before its first id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 ///
 /// Which ones those are, a number says that the reader draws itself after it has seen the gap. The snapshot cannot say it:
 /// it knows nothing of an open transaction with a higher number than any that has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Horizon {
     settled: i64,
     /// The newest id when a gap was first seen, and a transaction number from after that.
@@ -208,7 +209,6 @@ pub async fn list(executor: impl PgExecutor<'_>, filter: Filter) -> Result<Vec<E
 /// The id of the first event of a task.
 pub async fn first_of_task(
     executor: impl PgExecutor<'_>,
-    campaign_id: Uuid,
     task_id: Uuid,
 ) -> Result<Option<i64>, Failed> {
     sqlx::query_scalar!(
@@ -220,11 +220,13 @@ pub async fn first_of_task(
     .map_err(Failed::to("find the first event of a task"))
 }
 
-/// Events of one task in order. Found by its campaign, which the index knows.
+/// Events of one task in order, later than `after` and not beyond `up_to`.
 pub async fn of_task(
     executor: impl PgExecutor<'_>,
     task_id: Uuid,
-    filter: Filter,
+    after: i64,
+    up_to: i64,
+    limit: i64,
 ) -> Result<Vec<Event>, Failed> {
     sqlx::query_as!(
         Event,
@@ -246,8 +248,8 @@ pub async fn look(
     executor: impl PgExecutor<'_>,
     horizon: &Horizon,
     limit: i64,
-    // Drawn only where it is needed: most looks find no gap, or one that is waited for already.
 ) -> Result<Sight, Failed> {
+    // Drawn only where it is needed: most looks find no gap, or one that is waited for already.
     let row = sqlx::query!(
         r#"select p.ids as "ids!", coalesce((select max(f.id) from dalsegno.feed as f), 0) as "newest!",
                   pg_snapshot_xmin(pg_current_snapshot())::text::bigint as "oldest_open!",
@@ -255,8 +257,8 @@ pub async fn look(
                        then pg_current_xact_id()::text::bigint end as mark
              from (select array(select f.id from dalsegno.feed as f where f.id > $1 order by f.id limit $2)) as p (ids)"#,
         horizon.settled,
-        horizon.waiting.is_none(),
         limit,
+        horizon.waiting.is_none(),
     )
     .fetch_one(executor)
     .await

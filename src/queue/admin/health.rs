@@ -22,6 +22,8 @@ pub struct Health {
     pub held_lanes: i64,
     /// A transaction that stays open keeps vacuum from cleaning up behind the queue.
     pub oldest_transaction_secs: f64,
+    /// Of the transactions that have written something, in any database of the server.
+    pub oldest_writer_secs: f64,
 }
 
 pub async fn health(executor: impl PgExecutor<'_>) -> Result<Health, Error> {

@@ -13,4 +13,8 @@ select
   (select count(*) from (
      select from dalsegno.lanes where hold_reason is not null limit 1000) as l) as "held_lanes!",
   (select coalesce(max(extract(epoch from now() - a.xact_start)), 0)::double precision from pg_stat_activity as a
-    where a.datname = current_database() and a.pid <> pg_backend_pid()) as "oldest_transaction_secs!"
+    where a.datname = current_database() and a.pid <> pg_backend_pid()) as "oldest_transaction_secs!",
+  -- In all databases: they draw transaction numbers from one sequence, and snapshots hold those of all.
+  (select coalesce(max(extract(epoch from now() - w.since)), 0)::double precision from (
+     select a.xact_start from pg_stat_activity as a where a.backend_xid is not null and a.pid <> pg_backend_pid()
+     union all select p.prepared from pg_prepared_xacts as p) as w (since)) as "oldest_writer_secs!"
