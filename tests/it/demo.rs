@@ -128,22 +128,36 @@ async fn ctrl_c_in_the_middle_of_the_demo_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn workers_do_not_outlive_a_demo_that_is_killed() {
+async fn workers_do_not_outlive_a_demo_that_is_killed_and_the_next_one_clears_up() {
     let folder = scratch_folder();
-    let mut demo = demo(folder.path(), &[]);
-    let mut demo = demo.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    until_shown(&mut demo, "the plan is done").await;
-    send(demo.id().unwrap(), Signal::KILL);
-    demo.wait().await.unwrap();
+    let mut killed = demo(folder.path(), &[]);
+    let mut killed = killed.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    until_shown(&mut killed, "the plan is done").await;
+    send(killed.id().unwrap(), Signal::KILL);
+    killed.wait().await.unwrap();
     let servers = servers_below(folder.path());
     eventually("the workers are gone", async || {
         processes_of(folder.path()).iter().all(|pid| servers.contains(pid)).then_some(())
     })
     .await;
-    // Nobody is left to tell the server; a service would take it over at its next start.
-    servers.into_iter().for_each(|pid| send(pid, Signal::QUIT));
-    eventually("the server is gone", async || {
-        servers_below(folder.path()).is_empty().then_some(())
-    })
-    .await;
+    // Nobody is left to tell the server: the next demo does, and leaves alone what is none of a killed demo.
+    assert_eq!(servers.len(), 1);
+    let foreign = folder.path().join("dalsegno-demo-notes");
+    std::fs::create_dir(&foreign).unwrap();
+    let mut living = demo(folder.path(), &[]);
+    let mut living = living.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    until_shown(&mut living, "left of killed demos: 1").await;
+    assert_eq!(left_in(folder.path()).len(), 2, "its own folder, and what is no demo's");
+    assert!(foreign.exists() && !servers_below(folder.path()).contains(&servers[0]));
+    // One that lives is no leftover.
+    let mut next = demo(folder.path(), &[]);
+    let mut next = next.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    until_shown(&mut next, "worker processes").await;
+    assert_eq!((left_in(folder.path()).len(), servers_below(folder.path()).len()), (3, 2));
+    for mut ended in [next, living] {
+        send(ended.id().unwrap(), Signal::INT);
+        assert_eq!(timeout(SOON, ended.wait()).await.unwrap().unwrap().code(), Some(130));
+    }
+    assert_eq!(processes_of(folder.path()), Vec::<u32>::new());
+    assert_eq!(left_in(folder.path()), ["dalsegno-demo-notes"]);
 }

@@ -4,7 +4,7 @@
 //! stage    a folder, a private Postgres in it, three worker processes      nothing of the user's is touched
 //! play     tasks in, the feed out; kill -9, expiry                         the service does the rest by its own rules
 //! report   evidence from the tables, checks on it, words or JSON
-//! strike   workers, server, folder: on every way out, a signal included
+//! strike   workers, server, folder: on every way out, a signal included; after a kill, by the next demo
 //! ```
 //!
 //! Nothing that is printed is known beforehand: lines come from the feed, figures and checks from the tables.
@@ -28,8 +28,13 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use self::{
-    display::Display, evidence::Evidence, folder::Folder, play::Play, report::Report,
-    settings::Settings, stage::Stage,
+    display::Display,
+    evidence::Evidence,
+    folder::{Folder, clear_leftovers},
+    play::Play,
+    report::Report,
+    settings::Settings,
+    stage::Stage,
 };
 use super::{Context, Exit, Failure, signals::under_signals};
 use crate::{clock::SystemClock, shutdown::Shutdown, telemetry};
@@ -56,6 +61,10 @@ async fn show(
     stop: &CancellationToken,
 ) -> Result<Exit, Failure> {
     let mut display = Display::new(context.output.is_json(), &context.environment);
+    let cleared = stop.run_until_cancelled(clear_leftovers(&context.environment)).await;
+    if let Some(n_demos @ 1..) = cleared {
+        display.line(&format!("cleared away what was left of killed demos: {n_demos}"));
+    }
     display.line("a private Postgres starts in a folder of its own");
     let mut stage = Stage::open(folder, settings, stop).await?;
     let played = stop.run_until_cancelled(play(&mut stage, &mut display, context)).await;

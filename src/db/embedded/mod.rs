@@ -144,6 +144,20 @@ pub async fn attach(config: &Config) -> Result<Option<Attached>, Error> {
     }))
 }
 
+/// Ends the server that an owner who was killed has left on a folder. False: the folder has an owner who lives.
+pub async fn end_leftover(data_dir: &Path, limit: Duration) -> Result<bool, Error> {
+    let data_dir = data_dir.canonicalize().map_err(Error::folder("find", data_dir))?;
+    let lock = FolderLock::path_in(&data_dir);
+    let _lock = match FolderLock::take(&lock, &data_dir, Owner::Command) {
+        Err(Error::AlreadyRunning { .. }) => return Ok(false),
+        taken => taken?,
+    };
+    if let Some(home) = home::find(&data_dir)? {
+        clear_away(&home, limit).await?;
+    }
+    Ok(true)
+}
+
 /// Who holds the folder, or held it last: whether the lock is still held is seen by taking it.
 pub fn holder(config: &Config) -> Option<Holder> {
     lock::read_holder(&FolderLock::path_in(&config.data_dir))
