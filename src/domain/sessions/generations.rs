@@ -53,14 +53,14 @@ pub async fn lock_breaker(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Opt
     .ok_or(Error::Closed(id))
 }
 
-/// Adds what a call outside of a turn has used. A session that was closed meanwhile is not counted any more.
+/// Adds what a call outside of a turn has used, also where the session was closed while it ran.
 pub async fn add_tokens(
     executor: impl PgExecutor<'_>,
     id: Uuid,
     tokens: i64,
 ) -> Result<(), Failed> {
     sqlx::query!(
-        "update dalsegno.sessions set token_count = token_count + $2 where id = $1 and closed_at is null",
+        "update dalsegno.sessions set token_count = token_count + $2 where id = $1",
         id,
         tokens,
     )

@@ -167,6 +167,18 @@ async fn a_fresh_task_that_is_retried_after_others_spoke_begins_anew() {
     assert_eq!(world.turn("Part three.", now).await.session.id, second.session.id);
 }
 
+/// A summary was written in the background while somebody had the session rebuilt.
+#[tokio::test]
+async fn what_is_used_for_a_session_counts_after_its_end_too() {
+    let world = World::new().await;
+    let old = world.turn("Part one.", Now::default()).await.session.id;
+    world.turn("Part two.", Now { prompt_hash: OTHER_HASH, ..Now::default() }).await;
+    let before = world.session(old).await;
+    assert_eq!(before.state, State::Closed);
+    sessions::add_tokens(&world.pool, old, 100).await.unwrap();
+    assert_eq!(world.session(old).await.token_count, before.token_count + 100);
+}
+
 /// A run rebuilds, finds no room for its turn, and dies while it makes some.
 #[tokio::test]
 async fn a_successor_without_a_turn_still_knows_that_the_last_one_was_cut_off() {
