@@ -116,7 +116,7 @@ async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> 
             refused_tokens: Some(opened.estimated_tokens),
         };
         room::make(run, services, assignment, session_id, needed).await?;
-        before = Before { made_room: true, was_refused: true, ..Before::default() };
+        before = Before { made_room: true, was_refused: true };
     }
 }
 
