@@ -9,10 +9,12 @@
 
 pub mod ollama;
 pub mod sim;
+pub mod stream_json;
 
 mod available;
 mod error;
 mod events;
+mod lines;
 mod outcome;
 mod patience;
 mod problem;

@@ -2,8 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use super::decode::TooMuch;
-use crate::providers::{self, Class, Rebuild, Scope, Usage};
+use crate::providers::{self, Class, Rebuild, Scope, Usage, lines::TooMuch};
 
 /// Messages name the host or the model and what to do about it; they never hold any of the conversation.
 #[derive(Debug, thiserror::Error)]

@@ -10,10 +10,10 @@
 
 mod breaker;
 mod config;
-mod decode;
 mod error;
 mod history;
 mod http;
+mod limits;
 mod model;
 mod refusal;
 mod reply;
@@ -28,7 +28,6 @@ use tokio_util::sync::CancellationToken;
 
 use self::{
     breaker::Breaker,
-    decode::{Limits, Lines},
     http::{Http, Step},
     model::Models,
     reply::Reply,
@@ -38,7 +37,9 @@ pub use self::{
     config::{Config, ModelConfig},
     error::{Doing, Error},
 };
-use super::{EventSink, Outcome, Provider, Request, Running, Status, patience::Patience};
+use super::{
+    EventSink, Outcome, Provider, Request, Running, Status, lines::Lines, patience::Patience,
+};
 
 /// One Ollama server.
 #[derive(Debug)]
@@ -133,7 +134,7 @@ impl Ollama {
         // The head may come long before the body: one step lasts until the first byte of the answer itself.
         let mut step = Step::begin(Doing::WaitingForAnswer, first_byte);
         let mut response = self.http.chat(plan, body, step, patience).await?;
-        let mut lines = Lines::within(Limits::of_answer(plan.request.reserve_tokens));
+        let mut lines = Lines::within(limits::of_answer(plan.request.reserve_tokens));
         let mut reply = Reply::default();
         let mut first_byte_took = None;
         loop {

@@ -4,14 +4,14 @@
 //! middle of a line, and not in the middle of a character. Both a line and a whole answer have a limit, because the
 //! other side decides what it sends and this process has many turns to hold in memory.
 
-/// What a server may send.
+/// What the other side may send.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
-    pub(super) line_bytes: usize,
-    pub(super) total_bytes: usize,
+pub struct Limits {
+    pub line_bytes: usize,
+    pub total_bytes: usize,
 }
 
-/// The server went past a limit.
+/// It went past a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TooMuch {
     #[error("a line of more than {0} bytes")]
@@ -32,28 +32,13 @@ pub(super) struct Lines {
     n_bytes: usize,
 }
 
-/// A line holds one token, or all the tool calls of an answer.
-const MAX_LINE_BYTES: usize = 8 << 20;
-const MAX_TOTAL_BYTES: usize = 64 << 20;
-/// What a line around one token takes, several times over.
-const BYTES_PER_TOKEN: usize = 1 << 10;
-const BYTES_BESIDES: usize = 1 << 20;
-
-impl Limits {
-    /// For an answer of at most so many tokens, its thinking included.
-    pub(super) fn of_answer(max_tokens: u32) -> Self {
-        let tokens = usize::try_from(max_tokens).unwrap_or(usize::MAX);
-        let needed = tokens.saturating_mul(BYTES_PER_TOKEN).saturating_add(BYTES_BESIDES);
-        Self { line_bytes: MAX_LINE_BYTES, total_bytes: needed.min(MAX_TOTAL_BYTES) }
-    }
-}
-
 impl Lines {
     pub(super) fn within(limits: Limits) -> Self {
         Self { limits, buffer: Vec::new(), start: 0, searched: 0, n_bytes: 0 }
     }
 
-    /// Takes what came. Every line of it has to be fetched before the next push.
+    /// Takes what came. Every line of it has to be fetched before the next push: then what is held is one line at
+    /// most, and one push.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), TooMuch> {
         self.n_bytes = self.n_bytes.saturating_add(bytes.len());
         if self.n_bytes > self.limits.total_bytes {

@@ -1,0 +1,259 @@
+//! The events, as far as anybody asks for them.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{lenient, text::Text};
+
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A turn begins.
+    Init(Init<'a>),
+    /// The API is asked again after a pause: the child lives.
+    Retry(Retry<'a>),
+    /// The history was replaced by a summary.
+    Compacted,
+    /// What the credential may still do. Logins only, never with an API key.
+    RateLimit(RateLimit<'a>),
+    /// One block of an answer.
+    Said(Said<'a>),
+    /// Results of tools, and texts that the CLI puts in the user's mouth.
+    Exchange(Exchange<'a>),
+    /// A piece of an answer that is still being written.
+    Shown(Shown<'a>),
+    /// The answer to a control request.
+    Controlled,
+    /// The end of a turn.
+    Result(Box<TurnResult>),
+    /// A type that nothing here asks for, as it came.
+    Other { kind: Text<'a>, raw: &'a [u8] },
+    /// A line that is no event at all.
+    Garbage(&'a [u8]),
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Init<'a> {
+    #[serde(borrow)]
+    pub session_id: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub model: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub claude_code_version: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub mcp_servers: Vec<McpServer<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct McpServer<'a> {
+    #[serde(borrow)]
+    pub name: Text<'a>,
+    /// `connected`, `pending`, `failed`, `needs-auth`.
+    #[serde(borrow)]
+    pub status: Text<'a>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Retry<'a> {
+    #[serde(deserialize_with = "lenient::count")]
+    pub attempt: Option<u64>,
+    #[serde(deserialize_with = "lenient::count")]
+    pub error_status: Option<u64>,
+    #[serde(borrow)]
+    pub error: Option<Text<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct RateLimit<'a> {
+    /// `allowed`, `allowed_warning`, `rejected`.
+    #[serde(borrow)]
+    pub status: Option<Text<'a>>,
+    /// Seconds since 1970.
+    #[serde(deserialize_with = "lenient::count", rename = "resetsAt")]
+    pub resets_at: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Said<'a> {
+    #[serde(borrow, default)]
+    pub session_id: Option<Text<'a>>,
+    /// The name of this line, here and in the session's file.
+    #[serde(borrow, default)]
+    pub uuid: Option<Text<'a>>,
+    /// Set for the answers of subagents.
+    #[serde(borrow, default)]
+    pub parent_tool_use_id: Option<Text<'a>>,
+    /// Set where the CLI itself says what went wrong with the API.
+    #[serde(borrow, default)]
+    pub error: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub message: Reply<'a>,
+}
+
+/// An answer of the API as it begins: its output is not counted yet.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Reply<'a> {
+    #[serde(borrow)]
+    pub id: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub model: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub content: Vec<Block<'a>>,
+    pub usage: Option<Tokens>,
+}
+
+/// A block of any type; which fields are set depends on it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Block<'a> {
+    #[serde(borrow, rename = "type")]
+    pub kind: Text<'a>,
+    #[serde(borrow)]
+    pub text: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub thinking: Option<Text<'a>>,
+    /// Of a `tool_use`.
+    #[serde(borrow)]
+    pub id: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub name: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub input: Option<&'a RawValue>,
+    /// Of a `tool_result`.
+    #[serde(borrow)]
+    pub tool_use_id: Option<Text<'a>>,
+    /// Of a `tool_result`: a text, or blocks.
+    #[serde(borrow)]
+    pub content: Option<&'a RawValue>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Exchange<'a> {
+    #[serde(borrow, default)]
+    pub parent_tool_use_id: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub message: ExchangeMessage<'a>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct ExchangeMessage<'a> {
+    /// A text, or blocks.
+    #[serde(borrow)]
+    pub content: &'a RawValue,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Shown<'a> {
+    #[serde(borrow, default)]
+    pub parent_tool_use_id: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub event: Change<'a>,
+}
+
+/// An event of the API's own stream.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Change<'a> {
+    #[serde(borrow, rename = "type")]
+    pub kind: Text<'a>,
+    /// `message_start`.
+    #[serde(borrow)]
+    pub message: Option<Box<Reply<'a>>>,
+    /// `content_block_start`.
+    #[serde(borrow)]
+    pub content_block: Option<Box<Block<'a>>>,
+    /// `content_block_delta` and `message_delta`.
+    #[serde(borrow)]
+    pub delta: Option<Delta<'a>>,
+    /// `message_delta`: the final counts of this answer.
+    pub usage: Option<Tokens>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Delta<'a> {
+    #[serde(borrow)]
+    pub text: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub thinking: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub stop_reason: Option<Text<'a>>,
+}
+
+/// Counts of one answer of the API, or of a whole turn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Tokens {
+    #[serde(deserialize_with = "lenient::count")]
+    pub input_tokens: Option<u64>,
+    #[serde(deserialize_with = "lenient::count")]
+    pub output_tokens: Option<u64>,
+    #[serde(deserialize_with = "lenient::count")]
+    pub cache_read_input_tokens: Option<u64>,
+    #[serde(deserialize_with = "lenient::count")]
+    pub cache_creation_input_tokens: Option<u64>,
+}
+
+/// The last line of a turn. Owned, because it outlives the stream.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct TurnResult {
+    pub uuid: Option<String>,
+    pub session_id: Option<String>,
+    pub subtype: String,
+    /// Missing is not "no".
+    pub is_error: Option<bool>,
+    #[serde(deserialize_with = "lenient::count")]
+    pub api_error_status: Option<u64>,
+    pub terminal_reason: Option<String>,
+    pub stop_reason: Option<String>,
+    /// The last text block only: not the answer.
+    pub result: Option<String>,
+    pub errors: Vec<String>,
+    /// Of the process up to now, not of this turn.
+    #[serde(deserialize_with = "lenient::number")]
+    pub total_cost_usd: Option<f64>,
+    /// Of this turn. All zero after some errors and fallbacks.
+    pub usage: Tokens,
+    /// Of the process up to now, by model.
+    #[serde(rename = "modelUsage")]
+    pub model_usage: BTreeMap<String, ModelUsage>,
+    /// What a schema was asked for, as JSON.
+    pub structured_output: Option<Box<RawJson>>,
+    #[serde(deserialize_with = "lenient::count")]
+    pub duration_api_ms: Option<u64>,
+    pub permission_denials: Vec<Denial>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ModelUsage {
+    #[serde(deserialize_with = "lenient::count")]
+    pub input_tokens: Option<u64>,
+    #[serde(deserialize_with = "lenient::count")]
+    pub output_tokens: Option<u64>,
+    #[serde(deserialize_with = "lenient::count")]
+    pub cache_read_input_tokens: Option<u64>,
+    #[serde(deserialize_with = "lenient::count")]
+    pub cache_creation_input_tokens: Option<u64>,
+    #[serde(deserialize_with = "lenient::number", rename = "costUSD")]
+    pub cost_usd: Option<f64>,
+    #[serde(deserialize_with = "lenient::count")]
+    pub context_window: Option<u64>,
+}
+
+/// A call that nobody had allowed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Denial {
+    pub tool_name: String,
+}
+
+/// Any JSON value.
+pub type RawJson = serde_json::Value;

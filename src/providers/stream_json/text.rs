@@ -1,0 +1,17 @@
+//! Strings that stay where they are unless they have to be unescaped.
+
+use std::{borrow::Cow, ops::Deref};
+
+use serde::Deserialize;
+
+/// A type of its own because serde borrows no `Cow` inside of an `Option`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+pub struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl Deref for Text<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}

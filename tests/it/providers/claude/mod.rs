@@ -1,0 +1,4 @@
+//! Claude: the real CLI against an API of the tests' own, and a scripted one for what the real one does not do on
+//! demand.
+
+mod decoder;
