@@ -2,7 +2,7 @@
 
 use std::{error::Error as StdError, fmt, time::Duration};
 
-use super::Usage;
+use super::{Spent, Usage};
 
 /// A call that gave no outcome.
 #[derive(Debug)]
@@ -12,6 +12,8 @@ pub struct Error {
     pub class: Class,
     /// What the failed call cost, where the provider said so before it failed. Belongs in the ledger all the same.
     pub usage: Option<Box<Usage>>,
+    /// The same by model and with its price, where the provider knows it.
+    pub spent: Vec<Spent>,
     cause: Box<dyn StdError + Send + Sync>,
 }
 
@@ -57,11 +59,16 @@ impl Error {
         class: Class,
         cause: impl Into<Box<dyn StdError + Send + Sync>>,
     ) -> Self {
-        Self { code, class, usage: None, cause: cause.into() }
+        Self { code, class, usage: None, spent: Vec::new(), cause: cause.into() }
     }
 
     pub fn with_usage(mut self, usage: Option<Usage>) -> Self {
         self.usage = usage.map(Box::new);
+        self
+    }
+
+    pub fn with_spent(mut self, spent: Vec<Spent>) -> Self {
+        self.spent = spent;
         self
     }
 }

@@ -15,6 +15,10 @@ pub enum Event {
     /// More of the answer.
     Text(String),
     Status(Status),
+    /// The model uses a tool.
+    Calling {
+        tool: String,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -53,6 +57,11 @@ impl EventSink {
 
     pub fn status(&mut self, status: Status) {
         self.send(Event::Status(status));
+    }
+
+    pub fn calling(&mut self, tool: &str) {
+        let tool = tool.to_owned();
+        self.send(Event::Calling { tool });
     }
 
     pub fn text(&mut self, delta: &str) {

@@ -1,7 +1,8 @@
 //! The seam between a turn and whatever answers it: one request in, one outcome or one classified error out.
 //!
-//! A provider keeps nothing of a conversation between calls and writes nothing anywhere: what it is sent is all
-//! that it knows, so a call that was cut off can be made again by any worker. Retrying, waiting and rebuilding are
+//! Nothing that counts is kept by a provider between calls: what it is sent is all that it may rely on, so a call that
+//! was cut off can be made again by any worker. A provider whose program keeps a conversation of its own is told by
+//! [`Conversation`] how that stands, and gives back by [`Continued`] what to store. Retrying, waiting and rebuilding are
 //! the caller's: a provider makes one attempt and says by [`Class`] what the failure calls for.
 //!
 //! Every implementation ends within the request's total timeout, ends at once when the token is cancelled, holds a
@@ -12,6 +13,7 @@ pub mod sim;
 pub mod stream_json;
 
 mod available;
+mod conversation;
 mod error;
 mod events;
 mod lines;
@@ -26,6 +28,10 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::{
     available::Available,
+    conversation::{
+        Began, Call, Continued, Conversation, Flag, Grants, Grown, Meter, PermissionMode, Reading,
+        Spent, TranscriptFile,
+    },
     error::{Class, Error, Rebuild, Scope},
     events::{Event, EventSink, Status},
     outcome::{Durations, Outcome, StopReason, Usage},

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::Continued;
 use crate::transcript::Message;
 
 /// A whole answer. There are no partial outcomes: what breaks off is an error.
@@ -20,6 +21,8 @@ pub struct Outcome {
     /// What the ledger deduplicates by, where the provider names its answers.
     pub provider_message_id: Option<String>,
     pub durations: Durations,
+    /// Where the request had a conversation and the provider keeps it itself.
+    pub conversation: Option<Box<Continued>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

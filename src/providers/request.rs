@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::Conversation;
 use crate::transcript::Message;
 
 /// One call: everything that the model is to see, and what it may cost in tokens and time.
@@ -27,6 +28,9 @@ pub struct Request {
     pub estimated_prompt_tokens: Option<u32>,
     pub options: Options,
     pub timeouts: Timeouts,
+    /// For providers that keep the conversation themselves; the others are sent all of it and pass this over. Without it
+    /// such a provider answers in a conversation that it forgets at once.
+    pub conversation: Option<Conversation>,
 }
 
 /// Why the call is made.

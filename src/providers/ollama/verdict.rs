@@ -77,6 +77,7 @@ impl Plan<'_> {
                 prompt: end.prompt,
                 answer: end.answer,
             },
+            conversation: None,
         })
     }
 

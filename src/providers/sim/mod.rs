@@ -224,6 +224,7 @@ impl Call<'_> {
             window_tokens: Some(self.window_tokens),
             provider_message_id: None,
             durations: Durations { total, first_byte: Some(first_byte), ..Durations::default() },
+            conversation: None,
         })
     }
 }

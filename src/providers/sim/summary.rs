@@ -262,6 +262,7 @@ mod tests {
             estimated_prompt_tokens: None,
             options: Options::default(),
             timeouts: Timeouts::default(),
+            conversation: None,
         };
         (request, pinned)
     }

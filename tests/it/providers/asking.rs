@@ -46,6 +46,7 @@ pub fn request(prompt: &str) -> Request {
         estimated_prompt_tokens: None,
         options: Options::default(),
         timeouts: Timeouts::default(),
+        conversation: None,
     }
 }
 
