@@ -31,6 +31,7 @@ pub use self::exit::{Exit, Failure};
 use self::output::Output;
 use crate::{
     config::{Config, Environment, Flags},
+    providers::claude::guard,
     worker::Pool,
 };
 
@@ -125,6 +126,9 @@ struct Context {
 
 /// `dalsegno`: parse, run, turn the end into an exit code.
 pub fn main() -> ExitCode {
+    if let Some(code) = guard::intercept(std::env::args_os()) {
+        return code;
+    }
     match parse::<Cli>() {
         Ok(cli) => {
             let command = cli.command.unwrap_or(Command::Serve);
@@ -136,6 +140,9 @@ pub fn main() -> ExitCode {
 
 /// `worker-turns` and `worker-upkeep`.
 pub fn worker_main(pool: Pool) -> ExitCode {
+    if let Some(code) = guard::intercept(std::env::args_os()) {
+        return code;
+    }
     match parse::<WorkerCli>() {
         Ok(cli) => finish(cli.global, |context| block_on(worker::run(pool, context))),
         Err(exit) => exit,

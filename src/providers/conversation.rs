@@ -37,7 +37,8 @@ pub struct TranscriptFile {
     pub name: String,
     pub n_bytes: u64,
     pub sha256: [u8; 32],
-    /// Only needed where the provider has lost it.
+    /// Only needed where the provider has lost it: see
+    /// [`Claude::lacks_transcript`](super::claude::Claude::lacks_transcript).
     pub bytes: Option<Vec<u8>>,
 }
 

@@ -8,6 +8,7 @@
 //! Every implementation ends within the request's total timeout, ends at once when the token is cancelled, holds a
 //! bounded amount of memory whatever the other side sends, and never waits for the reader of its events.
 
+pub mod claude;
 pub mod ollama;
 pub mod sim;
 pub mod stream_json;

@@ -18,6 +18,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "domain",
             "http",
             "jobs",
+            "providers",
             "queue",
             "serve",
             "shutdown",
@@ -37,7 +38,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("http", &["app", "config", "db", "domain", "shutdown"]),
     ("jobs", &["clock", "config", "context", "domain", "providers", "queue", "transcript"]),
     ("main", &["cli"]),
-    ("providers", &["transcript"]),
+    ("providers", &["clock", "transcript"]),
     // The queue knows nothing of the domain: it could be a crate of its own.
     ("queue", &["config", "shutdown"]),
     ("serve", &["app", "clock", "config", "db", "http", "jobs", "shutdown", "telemetry", "worker"]),

@@ -24,8 +24,9 @@ pub async fn read_request(socket: &mut TcpStream) -> io::Result<(String, Vec<u8>
     };
     let head = String::from_utf8(bytes[..head_ends].to_vec()).unwrap();
     let named = head.split(' ').take(2).collect::<Vec<_>>().join(" ");
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-    let length: usize = length.map_or(0, |length| length.parse().unwrap());
+    let headers = head.lines().filter_map(|line| line.split_once(": "));
+    let mut lengths = headers.filter(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+    let length: usize = lengths.next().map_or(0, |(_, length)| length.parse().unwrap());
     while bytes.len() < head_ends + length {
         if socket.read_buf(&mut bytes).await? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());

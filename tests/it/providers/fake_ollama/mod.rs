@@ -4,7 +4,7 @@
 //! `truncate` says, loads a model again when `num_ctx` or `shift` differ, and streams JSON lines. What a [`Play`]
 //! says goes before that. It writes raw bytes to the socket, so it can break what no HTTP library lets one break.
 
-mod http;
+pub mod http;
 mod model;
 
 use std::{

@@ -1,0 +1,138 @@
+//! The section `[claude]`.
+
+use std::{path::PathBuf, time::Duration};
+
+use serde::Deserialize;
+
+use super::credential::CredentialConfig;
+use crate::providers::Problem;
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The CLI: a path, or a name to look for in `path`.
+    pub program: PathBuf,
+    /// `PATH` of the CLI and of what it starts.
+    pub path: String,
+    /// Where calls go; empty: where the CLI sends them by itself.
+    pub base_url: String,
+    /// Logins, in order of preference.
+    pub credentials: Vec<CredentialConfig>,
+    /// Variables of the service that the CLI may see: proxies, certificates.
+    pub pass_variables: Vec<String>,
+    /// Retries of the CLI itself, within one attempt of ours.
+    pub max_retries: u32,
+    /// For one request of the CLI to the API.
+    pub api_timeout_secs: u64,
+    /// For a tool server to be ready.
+    pub mcp_timeout_secs: u64,
+    pub first_line_timeout_secs: u64,
+    /// Between two lines. Tools are silent while they run.
+    pub idle_timeout_secs: u64,
+    pub total_timeout_secs: u64,
+    /// For the process to end once its turn has.
+    pub exit_timeout_secs: u64,
+    /// Steps of a cancellation, each before the next: a request to stop, the end of the input, SIGTERM; then SIGKILL.
+    pub interrupt_ms: u64,
+    pub end_of_input_ms: u64,
+    pub terminate_ms: u64,
+    pub line_max_bytes: usize,
+    pub output_max_bytes: usize,
+    /// What is kept of the CLI's standard error: its end.
+    pub stderr_max_bytes: usize,
+    /// The largest file that the CLI and what it starts may write; 0: any.
+    pub file_max_bytes: u64,
+    /// A rate limit without a time is waited for as long.
+    pub rate_limit_pause_secs: u64,
+}
+
+impl Config {
+    pub fn check(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let at_least = [
+            ("api_timeout_secs", self.api_timeout_secs, 1),
+            ("first_line_timeout_secs", self.first_line_timeout_secs, 1),
+            ("idle_timeout_secs", self.idle_timeout_secs, 1),
+            ("total_timeout_secs", self.total_timeout_secs, 1),
+            ("exit_timeout_secs", self.exit_timeout_secs, 1),
+            // A system prompt comes back in no line, but an answer of a megabyte comes twice.
+            ("line_max_bytes", self.line_max_bytes as u64, 1 << 20),
+            ("output_max_bytes", self.output_max_bytes as u64, self.line_max_bytes as u64),
+            ("stderr_max_bytes", self.stderr_max_bytes as u64, 1024),
+        ];
+        for (key, value, least) in at_least {
+            problems.extend(Problem::below(key, value, least));
+        }
+        if self.max_retries > 15 {
+            let message = format!("is {}, but the CLI makes 15 at most", self.max_retries);
+            problems.push(Problem::new("max_retries", message, "2"));
+        }
+        if self.program.as_os_str().is_empty() {
+            problems.push(Problem::new("program", "is empty", "claude"));
+        }
+        problems.extend(CredentialConfig::check_all(&self.credentials));
+        problems
+    }
+
+    pub(super) fn first_line_timeout(&self) -> Duration {
+        Duration::from_secs(self.first_line_timeout_secs)
+    }
+
+    pub(super) fn idle_timeout(&self) -> Duration {
+        Duration::from_secs(self.idle_timeout_secs)
+    }
+
+    pub(super) fn total_timeout(&self) -> Duration {
+        Duration::from_secs(self.total_timeout_secs)
+    }
+
+    pub(super) fn exit_timeout(&self) -> Duration {
+        Duration::from_secs(self.exit_timeout_secs)
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            program: "claude".into(),
+            path: "/usr/local/bin:/usr/bin:/bin".to_owned(),
+            base_url: String::new(),
+            credentials: Vec::new(),
+            pass_variables: Vec::new(),
+            max_retries: 2,
+            api_timeout_secs: 600,
+            mcp_timeout_secs: 15,
+            first_line_timeout_secs: 60,
+            idle_timeout_secs: 900,
+            total_timeout_secs: 3600,
+            exit_timeout_secs: 5,
+            interrupt_ms: 300,
+            end_of_input_ms: 200,
+            terminate_ms: 200,
+            line_max_bytes: 32 << 20,
+            output_max_bytes: 512 << 20,
+            stderr_max_bytes: 16 << 10,
+            file_max_bytes: 4 << 30,
+            rate_limit_pause_secs: 300,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_fine_and_every_problem_is_reported() {
+        assert_eq!(Config::default().check(), []);
+        let config = Config {
+            program: PathBuf::new(),
+            max_retries: 16,
+            line_max_bytes: 10,
+            idle_timeout_secs: 0,
+            ..Config::default()
+        };
+        let keys: Vec<_> = config.check().into_iter().map(|problem| problem.key).collect();
+        assert_eq!(keys, ["idle_timeout_secs", "line_max_bytes", "max_retries", "program"]);
+    }
+}

@@ -1,0 +1,162 @@
+//! Logins: where each comes from, how the CLI is given it, and that nobody else reads it.
+
+use std::{collections::HashSet, io, path::PathBuf};
+
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::Deserialize;
+
+use crate::providers::Problem;
+
+/// One login, as the configuration names it: never the secret itself.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CredentialConfig {
+    /// What sessions and the operator call it.
+    pub name: String,
+    pub kind: Kind,
+    /// The variable that holds it, or
+    #[serde(default)]
+    pub variable: String,
+    /// the file that does.
+    #[serde(default)]
+    pub file: PathBuf,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Of the API's console.
+    ApiKey,
+    /// A bearer token for a gateway.
+    AuthToken,
+    /// Of a subscription: `claude setup-token`.
+    OauthToken,
+}
+
+/// One login with its secret.
+#[derive(Debug, Clone)]
+pub struct Credential {
+    pub name: String,
+    pub kind: Kind,
+    pub secret: SecretString,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("{name}: the variable {variable} is not set; export it, or name a file")]
+    NoVariable { name: String, variable: String },
+    #[error("{name}: {} cannot be read; make it readable for the service only", file.display())]
+    NoFile {
+        name: String,
+        file: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("{0}: there is nothing in it; put the key or token there")]
+    Empty(String),
+}
+
+impl CredentialConfig {
+    /// Reads the secret. `variable` looks one up in the environment.
+    pub fn resolve(&self, variable: impl Fn(&str) -> Option<String>) -> Result<Credential, Error> {
+        let name = self.name.clone();
+        let secret = if self.variable.is_empty() {
+            let source = std::fs::read_to_string(&self.file);
+            source.map_err(|source| Error::NoFile {
+                name: name.clone(),
+                file: self.file.clone(),
+                source,
+            })?
+        } else {
+            let missing =
+                || Error::NoVariable { name: name.clone(), variable: self.variable.clone() };
+            variable(&self.variable).ok_or_else(missing)?
+        };
+        let secret = secret.trim();
+        if secret.is_empty() {
+            return Err(Error::Empty(name));
+        }
+        Ok(Credential { name, kind: self.kind, secret: secret.into() })
+    }
+
+    pub(super) fn check_all(all: &[Self]) -> Vec<Problem> {
+        let (mut names, mut problems) = (HashSet::new(), Vec::new());
+        for (at, credential) in all.iter().enumerate() {
+            let key = format!("credentials[{at}]");
+            if credential.name.is_empty() || !names.insert(&credential.name) {
+                let message = "has no name of its own";
+                problems.push(Problem::new(&format!("{key}.name"), message, "main"));
+            }
+            if credential.variable.is_empty() == credential.file.as_os_str().is_empty() {
+                let message =
+                    "has to come from a variable or from a file, and from one of them only";
+                problems.push(Problem::new(&key, message, "variable = \"ANTHROPIC_API_KEY\""));
+            }
+        }
+        problems
+    }
+}
+
+impl Credential {
+    /// The variable that the CLI takes it from.
+    pub(super) fn variable(&self) -> (&'static str, &str) {
+        let name = match self.kind {
+            Kind::ApiKey => "ANTHROPIC_API_KEY",
+            Kind::AuthToken => "ANTHROPIC_AUTH_TOKEN",
+            Kind::OauthToken => "CLAUDE_CODE_OAUTH_TOKEN",
+        };
+        (name, self.secret.expose_secret())
+    }
+
+    /// Whether the CLI reads it in its bare mode.
+    pub(super) fn works_bare(&self) -> bool {
+        self.kind != Kind::OauthToken
+    }
+
+    /// The text without the secret, should anybody have put it there.
+    pub(super) fn cleaned(&self, text: &str) -> String {
+        text.replace(self.secret.expose_secret(), "[secret]")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(variable: &str, file: &str) -> CredentialConfig {
+        CredentialConfig {
+            name: "main".to_owned(),
+            kind: Kind::ApiKey,
+            variable: variable.to_owned(),
+            file: file.into(),
+        }
+    }
+
+    #[test]
+    fn a_secret_comes_from_one_place_and_prints_nowhere() {
+        let credential =
+            config("KEY", "").resolve(|name| Some(format!("secret-of-{name}\n"))).unwrap();
+        assert_eq!(credential.variable(), ("ANTHROPIC_API_KEY", "secret-of-KEY"));
+        assert!(!format!("{credential:?}").contains("secret-of"));
+        assert_eq!(credential.cleaned("bad key secret-of-KEY!"), "bad key [secret]!");
+        let missing = config("KEY", "").resolve(|_| None).unwrap_err();
+        assert!(missing.to_string().contains("KEY"));
+        assert!(matches!(config("", "/no/such/file").resolve(|_| None), Err(Error::NoFile { .. })));
+        assert!(matches!(
+            config("KEY", "").resolve(|_| Some(" ".to_owned())),
+            Err(Error::Empty(_))
+        ));
+    }
+
+    #[test]
+    fn names_and_places_are_checked() {
+        assert_eq!(CredentialConfig::check_all(&[config("A", "")]), []);
+        let problems =
+            CredentialConfig::check_all(&[config("A", ""), config("A", "f"), config("", "")]);
+        let keys: Vec<_> = problems.iter().map(|problem| problem.key.as_str()).collect();
+        assert_eq!(
+            keys,
+            ["credentials[1].name", "credentials[1]", "credentials[2].name", "credentials[2]"]
+        );
+    }
+}

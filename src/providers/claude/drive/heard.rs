@@ -1,0 +1,166 @@
+//! Everything of a turn's output that somebody asks for afterwards.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Answer;
+use crate::providers::{
+    Call, Usage,
+    stream_json::{Change, Event, Init, Said, Shown, Text, Tokens, TurnResult},
+};
+
+#[derive(Debug, Default)]
+pub(in crate::providers::claude) struct Heard {
+    pub answer: Answer,
+    pub calls: Vec<Call>,
+    /// The first one. A second would be of a turn that nobody asked for.
+    pub result: Option<Box<TurnResult>>,
+    /// The CLI's own word for what went wrong with the API, the last one.
+    pub api_error: Option<String>,
+    /// What it had to say about it.
+    pub api_message: String,
+    /// Status and word of the last retry.
+    pub retry: Option<(Option<u64>, String)>,
+    /// Seconds since 1970.
+    pub rate_limit_resets_at: Option<u64>,
+    /// Tool servers that were not there when the turn began.
+    pub missing_servers: Vec<String>,
+    /// A session that is not ours.
+    pub sessions: Vec<String>,
+    pub is_compacted: bool,
+    pub n_lines: usize,
+    pub n_garbage: usize,
+    pub stderr: Vec<u8>,
+    pub first_line: Option<Duration>,
+    pub first_word: Option<Duration>,
+    pub total: Duration,
+}
+
+impl Heard {
+    pub(super) fn take(&mut self, event: Event<'_>, began: Instant) {
+        self.n_lines += 1;
+        self.first_line.get_or_insert_with(|| began.elapsed());
+        match event {
+            Event::Init(init) => self.init(&init),
+            Event::Said(said) => self.said(&said, began),
+            Event::Exchange(exchange) if exchange.parent_tool_use_id.is_none() => {
+                self.answer.exchange(&exchange);
+            }
+            Event::Shown(shown) => self.shown(&shown, began),
+            Event::Retry(retry) => {
+                let word = retry.error.as_deref().unwrap_or_default().to_owned();
+                self.retry = Some((retry.error_status, word));
+            }
+            Event::RateLimit(limit) if limit.status.as_deref() == Some("rejected") => {
+                self.rate_limit_resets_at = limit.resets_at;
+            }
+            Event::Compacted => self.is_compacted = true,
+            Event::Result(result) => self.result(result),
+            Event::Garbage(line) => {
+                self.n_garbage += 1;
+                tracing::debug!(n_bytes = line.len(), "a line that is no event");
+            }
+            Event::Other { kind, .. } => tracing::trace!(kind = &*kind, "an event nobody asks for"),
+            Event::Exchange(_) | Event::RateLimit(_) | Event::Controlled => {}
+        }
+    }
+
+    pub(in crate::providers::claude) fn stderr(&self) -> String {
+        String::from_utf8_lossy(&self.stderr).trim().to_owned()
+    }
+
+    fn init(&mut self, init: &Init<'_>) {
+        let missing = init.mcp_servers.iter().filter(|server| &*server.status != "connected");
+        self.missing_servers = missing.map(|server| server.name.to_string()).collect();
+    }
+
+    fn said(&mut self, said: &Said<'_>, began: Instant) {
+        self.session(said.session_id.as_deref());
+        if let Some(error) = &said.error {
+            self.api_error = Some(error.to_string());
+            let texts = said.message.content.iter().filter_map(|block| block.text.as_deref());
+            self.api_message = texts.collect();
+            return;
+        }
+        self.first_word.get_or_insert_with(|| began.elapsed());
+        // Counted here only if it never was shown: what is shown is counted better.
+        self.call(
+            &said.message.id,
+            &said.message.model,
+            said.message.usage,
+            said.parent_tool_use_id.is_some(),
+        );
+        if said.parent_tool_use_id.is_none() {
+            self.answer.said(said);
+        }
+    }
+
+    fn shown(&mut self, shown: &Shown<'_>, began: Instant) {
+        let Change { message, usage, delta, .. } = &shown.event;
+        if let Some(message) = message {
+            self.first_word.get_or_insert_with(|| began.elapsed());
+            self.call(
+                &message.id,
+                &message.model,
+                message.usage,
+                shown.parent_tool_use_id.is_some(),
+            );
+        }
+        let is_subagent = shown.parent_tool_use_id.is_some();
+        let call = self.calls.iter_mut().rfind(|call| call.is_subagent == is_subagent);
+        if let (Some(usage), Some(call)) = (usage, call) {
+            call.usage = merged(call.usage, usage);
+        }
+        if let Some(reason) = delta.as_ref().and_then(|delta| delta.stop_reason.as_deref())
+            && !is_subagent
+        {
+            self.answer.stopped(reason);
+        }
+    }
+
+    fn call(
+        &mut self,
+        id: &Option<Text<'_>>,
+        model: &Option<Text<'_>>,
+        usage: Option<Tokens>,
+        is_subagent: bool,
+    ) {
+        let Some(id) = id.as_deref() else { return };
+        if self.calls.iter().all(|call| call.provider_message_id != id) {
+            self.calls.push(Call {
+                provider_message_id: id.to_owned(),
+                model: model.as_deref().unwrap_or_default().to_owned(),
+                usage: merged(Usage::default(), &usage.unwrap_or_default()),
+                is_subagent,
+            });
+        }
+    }
+
+    fn result(&mut self, result: Box<TurnResult>) {
+        self.session(result.session_id.as_deref());
+        if self.result.is_some() {
+            tracing::warn!("a second result; the first one counts");
+            return;
+        }
+        self.result = Some(result);
+    }
+
+    fn session(&mut self, session: Option<&str>) {
+        if let Some(session) = session
+            && self.sessions.iter().all(|known| known != session)
+        {
+            self.sessions.push(session.to_owned());
+        }
+    }
+}
+
+/// Later counts go before earlier ones; those that are not there leave them alone.
+fn merged(before: Usage, later: &Tokens) -> Usage {
+    Usage {
+        input: later.input_tokens.or(before.input),
+        output: later.output_tokens.or(before.output),
+        cache_read: later.cache_read_input_tokens.or(before.cache_read),
+        cache_creation: later.cache_creation_input_tokens.or(before.cache_creation),
+    }
+}

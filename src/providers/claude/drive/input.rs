@@ -1,0 +1,24 @@
+//! The lines that the CLI is sent.
+
+use serde_json::json;
+use uuid::Uuid;
+
+/// The prompt. The name has to be new: the CLI drops a message whose name it knows, without a word and for ever.
+pub(super) fn user(prompt: &str, name: Uuid) -> Vec<u8> {
+    line(&json!({
+        "type": "user", "uuid": name, "message": {"role": "user", "content": prompt},
+    }))
+}
+
+/// Asks for the end of the turn.
+pub(super) fn interrupt() -> Vec<u8> {
+    line(&json!({
+        "type": "control_request", "request_id": "interrupt", "request": {"subtype": "interrupt"},
+    }))
+}
+
+fn line(value: &serde_json::Value) -> Vec<u8> {
+    let mut line = value.to_string().into_bytes();
+    line.push(b'\n');
+    line
+}

@@ -1,0 +1,75 @@
+//! What people who watch are shown while the answer comes.
+
+use crate::providers::{
+    EventSink, Status,
+    stream_json::{Event, Said, Shown},
+};
+
+pub(super) struct Live<'e> {
+    events: &'e mut EventSink,
+    /// The reply that is shown piece by piece.
+    streamed: Option<String>,
+    status: Option<Status>,
+}
+
+impl<'e> Live<'e> {
+    pub(super) fn new(events: &'e mut EventSink) -> Self {
+        Self { events, streamed: None, status: None }
+    }
+
+    pub(super) fn show(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Init(init) => self.events.started(init.model.as_deref().unwrap_or_default()),
+            Event::Shown(shown) if shown.parent_tool_use_id.is_none() => self.piece(shown),
+            Event::Said(said) if said.parent_tool_use_id.is_none() => self.whole(said),
+            _ => {}
+        }
+    }
+
+    fn piece(&mut self, shown: &Shown<'_>) {
+        if let Some(reply) = &shown.event.message {
+            self.streamed = reply.id.as_deref().map(str::to_owned);
+        }
+        if let Some(block) = &shown.event.content_block {
+            match &*block.kind {
+                "thinking" => self.status(Status::Thinking),
+                "tool_use" => self.calling(block.name.as_deref()),
+                _ => {}
+            }
+        }
+        if let Some(text) = shown.event.delta.as_ref().and_then(|delta| delta.text.as_deref()) {
+            self.status(Status::Answering);
+            self.events.text(text);
+        }
+    }
+
+    /// A reply that came at once was not shown yet: after a stream that broke off, for instance.
+    fn whole(&mut self, said: &Said<'_>) {
+        let id = said.message.id.as_deref();
+        if said.error.is_some() || (id.is_some() && self.streamed.as_deref() == id) {
+            return;
+        }
+        for block in &said.message.content {
+            match &*block.kind {
+                "text" => {
+                    self.status(Status::Answering);
+                    self.events.text(block.text.as_deref().unwrap_or_default());
+                }
+                "tool_use" => self.calling(block.name.as_deref()),
+                _ => {}
+            }
+        }
+    }
+
+    fn calling(&mut self, tool: Option<&str>) {
+        self.status = None;
+        self.events.calling(tool.unwrap_or_default());
+    }
+
+    fn status(&mut self, status: Status) {
+        if self.status != Some(status) {
+            self.status = Some(status);
+            self.events.status(status);
+        }
+    }
+}

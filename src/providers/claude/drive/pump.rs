@@ -1,0 +1,236 @@
+//! Moves bytes between the child and what was heard of it, until something happens.
+
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    time::{Instant, sleep_until},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{Heard, Live, Watch};
+use crate::providers::{
+    claude::launch::{Child, Exit},
+    stream_json::{Decoder, TooMuch},
+};
+
+/// What a pipe of Linux holds.
+const PIECE_BYTES: usize = 64 << 10;
+
+pub(super) struct Pump<'a, 'e> {
+    child: Child,
+    /// What still has to be written. The child may not read before it has said something.
+    unsent: Vec<u8>,
+    n_sent: usize,
+    decoder: Decoder,
+    piece: Vec<u8>,
+    stderr: Vec<u8>,
+    stderr_max_bytes: usize,
+    output_is_open: bool,
+    errors_are_open: bool,
+    last_line: Option<Instant>,
+    began: Instant,
+    live: Live<'e>,
+    heard: &'a mut Heard,
+}
+
+/// Why it stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// At least one line came.
+    Line,
+    Result,
+    EndOfOutput,
+    Deadline,
+    Cancelled,
+    TooMuch(TooMuch),
+}
+
+enum Moved {
+    Output(usize),
+    Errors(usize),
+    Sent(Option<usize>),
+    Deadline,
+    Cancelled,
+}
+
+impl<'a, 'e> Pump<'a, 'e> {
+    pub(super) fn new(
+        child: Child,
+        prompt: Vec<u8>,
+        watch: &Watch,
+        live: Live<'e>,
+        heard: &'a mut Heard,
+    ) -> Self {
+        Self {
+            child,
+            unsent: prompt,
+            n_sent: 0,
+            decoder: Decoder::within(watch.limits),
+            piece: vec![0; PIECE_BYTES],
+            stderr: vec![0; PIECE_BYTES.min(watch.stderr_max_bytes.max(1))],
+            stderr_max_bytes: watch.stderr_max_bytes,
+            output_is_open: true,
+            errors_are_open: true,
+            last_line: None,
+            began: Instant::now(),
+            live,
+            heard,
+        }
+    }
+
+    pub(super) fn last_line(&self) -> Option<Instant> {
+        self.last_line
+    }
+
+    pub(super) fn into_child(self) -> Child {
+        self.child
+    }
+
+    /// `Stop::Line` as `until` returns with every piece of output; anything else reads on.
+    pub(super) async fn run(
+        &mut self,
+        deadline: Instant,
+        until: Stop,
+        cancel: &CancellationToken,
+    ) -> Stop {
+        loop {
+            if !self.output_is_open {
+                return Stop::EndOfOutput;
+            }
+            let had_result = self.heard.result.is_some();
+            let stop = match self.step(deadline, cancel).await {
+                Moved::Cancelled => Some(Stop::Cancelled),
+                Moved::Deadline => Some(Stop::Deadline),
+                Moved::Output(n_bytes) => self.hear(n_bytes),
+                Moved::Errors(n_bytes) => {
+                    self.hear_errors(n_bytes);
+                    None
+                }
+                Moved::Sent(n_bytes) => {
+                    self.note_sent(n_bytes);
+                    None
+                }
+            };
+            match stop {
+                _ if !had_result && self.heard.result.is_some() => return Stop::Result,
+                Some(Stop::Line) if until != Stop::Line => {}
+                Some(stop) => return stop,
+                None => {}
+            }
+        }
+    }
+
+    /// Reads to the end of the output and waits until the process is gone.
+    pub(super) async fn exit(
+        &mut self,
+        deadline: Instant,
+        cancel: &CancellationToken,
+    ) -> Result<Exit, Stop> {
+        loop {
+            match self.run(deadline, Stop::EndOfOutput, cancel).await {
+                Stop::EndOfOutput => break,
+                Stop::Line | Stop::Result => {}
+                stop => return Err(stop),
+            }
+        }
+        loop {
+            let Self { child, stderr, errors_are_open, .. } = self;
+            let waited = tokio::select! {
+                biased;
+                () = cancel.cancelled() => return Err(Stop::Cancelled),
+                waited = child.wait(stderr, *errors_are_open) => waited,
+                () = sleep_until(deadline) => return Err(Stop::Deadline),
+            };
+            match waited {
+                Ok(exit) => return Ok(exit),
+                Err(n_bytes) => self.hear_errors(n_bytes),
+            }
+        }
+    }
+
+    pub(super) fn close_input(&mut self) {
+        self.child.stdin = None;
+    }
+
+    pub(super) fn terminate(&self) {
+        self.child.terminate();
+    }
+
+    /// Puts a line behind what was sent. Not possible while a line is half written, or once the input is closed.
+    pub(super) fn interject(&mut self, line: &[u8]) -> bool {
+        let is_free = self.n_sent == self.unsent.len() && self.child.stdin.is_some();
+        if is_free {
+            self.unsent = line.to_vec();
+            self.n_sent = 0;
+        }
+        is_free
+    }
+
+    async fn step(&mut self, deadline: Instant, cancel: &CancellationToken) -> Moved {
+        let Self { child, unsent, n_sent, piece, stderr, errors_are_open, .. } = self;
+        let unsent = &unsent[*n_sent..];
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Moved::Cancelled,
+            // Before the output: a child that never stops talking must not outlive its time.
+            () = sleep_until(deadline) => Moved::Deadline,
+            n = child.stdout.read(piece) => Moved::Output(n.unwrap_or(0)),
+            n = child.stderr.read(stderr), if *errors_are_open => Moved::Errors(n.unwrap_or(0)),
+            n = write(&mut child.stdin, unsent), if !unsent.is_empty() => Moved::Sent(n),
+        }
+    }
+
+    fn hear(&mut self, n_bytes: usize) -> Option<Stop> {
+        self.output_is_open = n_bytes > 0;
+        let heard = match self.decode(n_bytes) {
+            Ok(n_lines) => n_lines > 0,
+            Err(too_much) => return Some(Stop::TooMuch(too_much)),
+        };
+        if heard {
+            self.last_line = Some(Instant::now());
+        }
+        match (self.output_is_open, heard) {
+            (false, _) => Some(Stop::EndOfOutput),
+            (true, true) => Some(Stop::Line),
+            (true, false) => None,
+        }
+    }
+
+    fn decode(&mut self, n_bytes: usize) -> Result<usize, TooMuch> {
+        let Self { decoder, piece, heard, live, began, .. } = self;
+        let mut n_lines = 0;
+        decoder.push(&piece[..n_bytes])?;
+        while let Some(event) = decoder.next_event()? {
+            n_lines += 1;
+            live.show(&event);
+            heard.take(event, *began);
+        }
+        if n_bytes == 0
+            && let Some(event) = decoder.last_event()
+        {
+            n_lines += 1;
+            heard.take(event, *began);
+        }
+        Ok(n_lines)
+    }
+
+    /// Only the end of it is kept.
+    fn hear_errors(&mut self, n_bytes: usize) {
+        self.errors_are_open = n_bytes > 0;
+        let kept = &mut self.heard.stderr;
+        kept.extend_from_slice(&self.stderr[..n_bytes]);
+        let n_over = kept.len().saturating_sub(self.stderr_max_bytes);
+        kept.drain(..n_over);
+    }
+
+    fn note_sent(&mut self, n_bytes: Option<usize>) {
+        match n_bytes {
+            Some(n_bytes) => self.n_sent += n_bytes,
+            // It does not listen any more; why, its output or its end will say.
+            None => self.n_sent = self.unsent.len(),
+        }
+    }
+}
+
+async fn write(stdin: &mut Option<tokio::process::ChildStdin>, bytes: &[u8]) -> Option<usize> {
+    stdin.as_mut()?.write(bytes).await.ok()
+}

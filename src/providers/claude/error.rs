@@ -1,0 +1,179 @@
+//! What can go wrong with Claude, and what each of it calls for.
+
+use std::{io, path::PathBuf, time::Duration};
+
+use crate::providers::{self, Class, Rebuild, Scope, Spent, stream_json::TooMuch};
+
+/// Messages say what to do about it. They may quote the CLI, without the secret that it was given.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("the call was cancelled")]
+    Cancelled,
+    #[error("there is nothing to answer: no message has any text")]
+    NothingToSend,
+    #[error("no login is configured for Claude; add one to claude.credentials")]
+    NoCredential,
+    #[error(
+        "the session belongs to the login {0}, which is not configured any more; add it again, or reset the session"
+    )]
+    CredentialGone(String),
+    #[error("could not {doing} below {}; make room there, and make it writable", folder.display())]
+    Folder {
+        doing: &'static str,
+        folder: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("could not start {}; install Claude Code, or correct claude.program: {message}", program.display())]
+    NotStarted { program: PathBuf, message: String },
+    #[error("Claude Code printed no line in {} s; raise claude.first_line_timeout_secs if it needs longer", after.as_secs_f32())]
+    NeverBegan { after: Duration },
+    #[error("Claude Code was silent for {} s; raise claude.idle_timeout_secs if its tools need longer", after.as_secs_f32())]
+    Silent { after: Duration },
+    #[error("the turn was not over after {} s; raise claude.total_timeout_secs if it needs longer", after.as_secs_f32())]
+    TooLong { after: Duration },
+    #[error("Claude Code printed {0}, which no turn does")]
+    TooMuch(#[from] TooMuch),
+    #[error("Claude Code refuses to start: {message}")]
+    Refused { message: String },
+    #[error("Claude Code ended without a result ({how}){}", after_colon(message))]
+    NoResult { how: String, message: String },
+    #[error(
+        "Claude Code answered for the session {got} instead of {wanted}; the answer is not used"
+    )]
+    WrongSession { got: String, wanted: String },
+    #[error("Claude Code gave no answer")]
+    Empty,
+    #[error(
+        "the answer breaks off: the API ended it without a reason, and Claude Code took it for whole"
+    )]
+    BrokenOff,
+    #[error(
+        "Claude Code says that it answered, but its transcript does not have the answer; is the disk full or read-only?"
+    )]
+    NotPersisted,
+    #[error("the transcript of the session is lost, here and where it was stored")]
+    TranscriptLost,
+    #[error("Claude Code does not know the session, or the place to go on from: {message}")]
+    SessionLost { message: String },
+    #[error(
+        "the conversation does not fit into the window; start a new session, or compact it: {message}"
+    )]
+    Overflow { message: String },
+    #[error("the API refuses the call: {message}")]
+    Invalid { message: String, has_history: bool },
+    #[error("the login {credential} is not accepted; renew it: {message}")]
+    Login { credential: String, message: String },
+    #[error("the account of the login {credential} cannot pay; add credit to it: {message}")]
+    Billing { credential: String, message: String },
+    #[error("the login {credential} has used up its limit; it can go on in {} s: {message}", after.as_secs())]
+    RateLimited { credential: String, after: Duration, message: String },
+    #[error(
+        "the API does not have the model, or not for this login; correct the agent's model: {message}"
+    )]
+    ModelMissing { message: String },
+    #[error(
+        "the answer did not fit into the model's output limit, and going on did not end it; ask for less: {message}"
+    )]
+    NoRoom { message: String },
+    #[error("the model declined to answer: {message}")]
+    Declined { message: String },
+    #[error(
+        "the turn took more rounds than it may: {message}; raise the agent's limit, or ask for less"
+    )]
+    TooManyRounds { message: String },
+    #[error("the turn cost more than it may: {message}; raise the budget, or ask for less")]
+    OverBudget { message: String },
+    #[error("the API failed{}: {message}", with_status(*status))]
+    Api { status: Option<u64>, message: String },
+}
+
+impl Error {
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Cancelled => "claude.cancelled",
+            Self::NothingToSend => "claude.nothing_to_send",
+            Self::NoCredential => "claude.no_credential",
+            Self::CredentialGone(_) => "claude.credential_gone",
+            Self::Folder { .. } => "claude.folder",
+            Self::NotStarted { .. } => "claude.not_started",
+            Self::NeverBegan { .. } => "claude.never_began",
+            Self::Silent { .. } => "claude.silent",
+            Self::TooLong { .. } => "claude.too_long",
+            Self::TooMuch(_) => "claude.too_much",
+            Self::Refused { .. } => "claude.refused",
+            Self::NoResult { .. } => "claude.no_result",
+            Self::WrongSession { .. } => "claude.wrong_session",
+            Self::Empty => "claude.empty",
+            Self::BrokenOff => "claude.broken_off",
+            Self::NotPersisted => "claude.not_persisted",
+            Self::TranscriptLost => "claude.transcript_lost",
+            Self::SessionLost { .. } => "claude.session_lost",
+            Self::Overflow { .. } => "claude.overflow",
+            Self::Invalid { .. } => "claude.invalid",
+            Self::Login { .. } => "claude.login",
+            Self::Billing { .. } => "claude.billing",
+            Self::RateLimited { .. } => "claude.rate_limited",
+            Self::ModelMissing { .. } => "claude.model_missing",
+            Self::NoRoom { .. } => "claude.no_room",
+            Self::Declined { .. } => "claude.declined",
+            Self::TooManyRounds { .. } => "claude.too_many_rounds",
+            Self::OverBudget { .. } => "claude.over_budget",
+            Self::Api { .. } => "claude.api",
+        }
+    }
+
+    pub fn class(&self) -> Class {
+        match self {
+            Self::Cancelled => Class::Cancelled,
+            Self::RateLimited { after, .. } => {
+                Class::Snooze { after: *after, scope: Scope::Credential }
+            }
+            Self::TranscriptLost | Self::SessionLost { .. } => {
+                Class::Rebuild { reason: Rebuild::Lost }
+            }
+            Self::Overflow { .. } => Class::Rebuild { reason: Rebuild::Overflow },
+            // What is refused without a history would be refused after a rebuild too.
+            Self::Invalid { has_history: true, .. } => Class::Rebuild { reason: Rebuild::Poisoned },
+            Self::Invalid { has_history: false, .. }
+            | Self::NothingToSend
+            | Self::NoCredential
+            | Self::CredentialGone(_)
+            | Self::NotStarted { .. }
+            | Self::Refused { .. }
+            | Self::Login { .. }
+            | Self::Billing { .. }
+            | Self::ModelMissing { .. }
+            | Self::NoRoom { .. }
+            | Self::Declined { .. }
+            | Self::TooManyRounds { .. }
+            | Self::OverBudget { .. } => Class::Fail,
+            Self::Folder { .. }
+            | Self::NeverBegan { .. }
+            | Self::Silent { .. }
+            | Self::TooLong { .. }
+            | Self::TooMuch(_)
+            | Self::NoResult { .. }
+            | Self::WrongSession { .. }
+            | Self::Empty
+            | Self::BrokenOff
+            | Self::NotPersisted
+            | Self::Api { .. } => Class::Retry { after: None },
+        }
+    }
+
+    /// As the seam has it, with what the failed call cost all the same.
+    pub(super) fn costing(self, spent: Vec<Spent>) -> providers::Error {
+        let usage = (!spent.is_empty()).then(|| super::meter::total(&spent));
+        let (code, class) = (self.code(), self.class());
+        providers::Error::new(code, class, self).with_usage(usage).with_spent(spent)
+    }
+}
+
+fn after_colon(message: &str) -> String {
+    if message.is_empty() { String::new() } else { format!(": {message}") }
+}
+
+fn with_status(status: Option<u64>) -> String {
+    status.map(|status| format!(" (status {status})")).unwrap_or_default()
+}

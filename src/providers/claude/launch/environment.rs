@@ -1,0 +1,53 @@
+//! The variables of the CLI: these, and no others.
+
+use std::ffi::OsString;
+
+use super::Ground;
+use crate::providers::{
+    Options, Think,
+    claude::{Config, Credential},
+};
+
+pub(in crate::providers::claude) fn variables(
+    config: &Config,
+    credential: &Credential,
+    passed: &[(OsString, OsString)],
+    ground: &Ground,
+    options: &Options,
+) -> Vec<(OsString, OsString)> {
+    let text = |name: &str, value: &str| (name.into(), value.into());
+    let number = |name: &str, value: u64| (name.into(), value.to_string().into());
+    let mut variables: Vec<(OsString, OsString)> = passed.to_vec();
+    // Ours come later, and so win.
+    variables.extend([
+        text("PATH", &config.path),
+        // Times in the model's context must not depend on the host.
+        text("TZ", "UTC"),
+        text("LANG", "C.UTF-8"),
+        ("HOME".into(), ground.config().into()),
+        ("CLAUDE_CONFIG_DIR".into(), ground.config().into()),
+        ("TMPDIR".into(), ground.temporary().into()),
+        text("DISABLE_TELEMETRY", "1"),
+        text("DISABLE_ERROR_REPORTING", "1"),
+        text("DISABLE_AUTOUPDATER", "1"),
+        text("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+        // Without these a prompt could name files, and sessions of one project would share a memory.
+        text("CLAUDE_CODE_DISABLE_ATTACHMENTS", "1"),
+        text("CLAUDE_CODE_DISABLE_CLAUDE_MDS", "1"),
+        text("CLAUDE_CODE_DISABLE_AUTO_MEMORY", "1"),
+        number("CLAUDE_CODE_MAX_RETRIES", config.max_retries.into()),
+        number("API_TIMEOUT_MS", config.api_timeout_secs.saturating_mul(1000)),
+        // A server that is late would be left out of the turn without a word.
+        text("MCP_CONNECTION_NONBLOCKING", "0"),
+        number("MCP_CONNECT_TIMEOUT_MS", config.mcp_timeout_secs.saturating_mul(1000)),
+    ]);
+    if !config.base_url.is_empty() {
+        variables.push(text("ANTHROPIC_BASE_URL", &config.base_url));
+    }
+    if options.think == Some(Think::Off) {
+        variables.push(text("MAX_THINKING_TOKENS", "0"));
+    }
+    let (name, secret) = credential.variable();
+    variables.push(text(name, secret));
+    variables
+}

@@ -1,0 +1,115 @@
+//! The command line. Every flag is one argument, `--flag=value`, so that no value is ever taken for a flag.
+
+use std::{ffi::OsString, path::Path};
+
+use serde_json::json;
+use uuid::Uuid;
+
+use super::Ground;
+use crate::providers::{Grants, Options, PermissionMode, Think};
+
+/// How the session begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::providers::claude) enum Start {
+    New(Uuid),
+    /// After the given message; what comes behind it in the file is cut off.
+    Resume {
+        session: Uuid,
+        at: Uuid,
+    },
+}
+
+/// Longer than anybody waits: our own retention deletes transcripts, not the CLI's.
+const KEEP_DAYS: u32 = 36_500;
+
+pub(in crate::providers::claude) fn arguments(
+    start: Start,
+    model: &str,
+    options: &Options,
+    grants: &Grants,
+    ground: &Ground,
+    is_bare: bool,
+    is_kept: bool,
+) -> Vec<OsString> {
+    let mut flags = Flags(vec!["-p".into(), "--verbose".into()]);
+    flags.text("input-format", "stream-json");
+    flags.text("output-format", "stream-json");
+    flags.switch("include-partial-messages", true);
+    flags.switch("bare", is_bare);
+    flags.switch("strict-mcp-config", true);
+    flags.switch("disable-slash-commands", true);
+    flags.switch("no-session-persistence", !is_kept);
+    match start {
+        Start::New(session) => flags.text("session-id", &session.to_string()),
+        Start::Resume { session, at } => {
+            flags.text("resume", &session.to_string());
+            flags.text("resume-session-at", &at.to_string());
+        }
+    }
+    flags.text("model", model);
+    flags.path("system-prompt-file", &ground.system_prompt());
+    flags.path("mcp-config", &ground.mcp_config());
+    flags.text("setting-sources", "");
+    flags.text("settings", &json!({ "cleanupPeriodDays": KEEP_DAYS }).to_string());
+    flags.text("tools", &grants.built_in.join(","));
+    flags.text("allowedTools", &grants.allowed.join(","));
+    flags.text("disallowedTools", &grants.denied.join(","));
+    flags.text("permission-mode", permission_mode(grants.permission_mode));
+    for folder in &grants.folders {
+        flags.path("add-dir", folder);
+    }
+    if let Some(effort) = options.think.and_then(effort) {
+        flags.text("effort", effort);
+    }
+    if let Some(n) = grants.max_rounds.filter(|n| *n > 0) {
+        flags.text("max-turns", &n.to_string());
+    }
+    if let Some(micros) = grants.max_cost_micros.filter(|micros| *micros > 0) {
+        let (dollars, rest) = (micros / 1_000_000, micros % 1_000_000);
+        flags.text("max-budget-usd", &format!("{dollars}.{rest:06}"));
+    }
+    if let Some(schema) = &options.format {
+        flags.text("json-schema", &schema.to_string());
+    }
+    flags.0
+}
+
+struct Flags(Vec<OsString>);
+
+impl Flags {
+    fn switch(&mut self, name: &str, is_on: bool) {
+        if is_on {
+            self.0.push(format!("--{name}").into());
+        }
+    }
+
+    fn text(&mut self, name: &str, value: &str) {
+        // The kernel takes no NUL in an argument, and what it would cut off is nothing anybody meant.
+        self.0.push(format!("--{name}={}", value.replace('\0', "")).into());
+    }
+
+    fn path(&mut self, name: &str, value: &Path) {
+        let mut flag = OsString::from(format!("--{name}="));
+        flag.push(value);
+        self.0.push(flag);
+    }
+}
+
+fn permission_mode(mode: PermissionMode) -> &'static str {
+    match mode {
+        PermissionMode::DontAsk => "dontAsk",
+        PermissionMode::AcceptEdits => "acceptEdits",
+        PermissionMode::Plan => "plan",
+        PermissionMode::BypassPermissions => "bypassPermissions",
+    }
+}
+
+/// How much to think; whether at all is said by a variable.
+fn effort(think: Think) -> Option<&'static str> {
+    match think {
+        Think::Off | Think::On => None,
+        Think::Low => Some("low"),
+        Think::Medium => Some("medium"),
+        Think::High => Some("high"),
+    }
+}

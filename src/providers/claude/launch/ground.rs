@@ -1,0 +1,96 @@
+//! The folders of one session on this host: closed to everybody else, and never shared with another session.
+
+use std::{
+    fs, io,
+    os::unix::fs::DirBuilderExt as _,
+    path::{Path, PathBuf},
+};
+
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::providers::{
+    Grants,
+    claude::transcript::{project_dir, write_private},
+};
+
+/// Exists as long as a call runs; what only the call needs goes with it.
+#[derive(Debug)]
+pub(in crate::providers::claude) struct Ground {
+    folder: PathBuf,
+    /// Resolved, because the CLI names the transcript's folder after where it really is.
+    cwd: PathBuf,
+    is_kept: bool,
+}
+
+impl Ground {
+    pub(in crate::providers::claude) fn prepare(
+        sessions: &Path,
+        session: Uuid,
+        is_kept: bool,
+        system: &str,
+        grants: &Grants,
+    ) -> io::Result<Self> {
+        let folder = sessions.join(session.to_string());
+        for name in ["config", "work", "run", "tmp"] {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(folder.join(name))?;
+        }
+        let folder = folder.canonicalize()?;
+        let ground = Self { cwd: folder.join("work"), folder, is_kept };
+        write_private(&ground.system_prompt(), system.as_bytes())?;
+        let servers = json!({ "mcpServers": grants.mcp_servers });
+        write_private(&ground.mcp_config(), servers.to_string().as_bytes())?;
+        Ok(ground)
+    }
+
+    /// Where the transcript of a session is or would be. Makes nothing.
+    pub(in crate::providers::claude) fn project_of(sessions: &Path, session: Uuid) -> PathBuf {
+        let folder = sessions.join(session.to_string());
+        let folder = folder.canonicalize().unwrap_or(folder);
+        project_dir(&folder.join("config"), &folder.join("work"))
+    }
+
+    pub(in crate::providers::claude) fn project(&self) -> PathBuf {
+        project_dir(&self.config(), &self.cwd)
+    }
+
+    pub(in crate::providers::claude) fn cwd(&self) -> &Path {
+        &self.cwd
+    }
+
+    pub(super) fn config(&self) -> PathBuf {
+        self.folder.join("config")
+    }
+
+    pub(super) fn temporary(&self) -> PathBuf {
+        self.folder.join("tmp")
+    }
+
+    pub(super) fn system_prompt(&self) -> PathBuf {
+        self.run().join("system.md")
+    }
+
+    pub(super) fn mcp_config(&self) -> PathBuf {
+        self.run().join("mcp.json")
+    }
+
+    fn run(&self) -> PathBuf {
+        self.folder.join("run")
+    }
+}
+
+impl Drop for Ground {
+    /// Blocking, but a handful of small files. A fault leaves what the next call overwrites.
+    fn drop(&mut self) {
+        let gone = match self.is_kept {
+            // The prompts and tokens of this call.
+            true => vec![self.run(), self.temporary()],
+            false => vec![self.folder.clone()],
+        };
+        for folder in gone {
+            if let Err(error) = fs::remove_dir_all(&folder) {
+                tracing::warn!(folder = %folder.display(), %error, "not removed");
+            }
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The guard: a small process of our own between a worker and its CLI, which sees to it that nothing outlives either.
+//!
+//! What the kernel offers alone is not enough. A parent-death signal comes when the *thread* that forked ends, which
+//! in a pool of threads is long before the process does, and it does not reach grandchildren; a process group does not
+//! hold what calls `setsid`, as every command of the CLI's own shell tool does; a session that reads the end of its input
+//! first finishes its turn. The guard instead is the subreaper of everything below it: whatever loses its parent
+//! becomes the guard's own child, whichever group or session it is in.
+//!
+//! The guard kills all that is below it when the CLI has ended, and when nobody holds the reading end of its standard
+//! error any more: the worker closed it, or is gone, however it went. No signal, no pid and no message is needed for that,
+//! so there is no race with a worker that dies early, and none with pids that are used again.
+//!
+//! SIGTERM is passed on to the CLI. The guard's own exit code is the CLI's, 128 and the signal if one ended it.
+
+use std::{
+    ffi::OsString,
+    fs::File,
+    io,
+    os::fd::{AsFd as _, OwnedFd},
+    process::{Command, ExitCode, Stdio},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    io::Errno,
+    process::{Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus},
+};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::oneshot,
+};
+
+/// The first argument that makes any of our binaries a guard.
+pub const ARGUMENT: &str = "guard-claude";
+/// The guard itself failed. No program that ends by itself uses it.
+const FAILED: u8 = 125;
+
+/// Becomes a guard if the arguments ask for it. To be called first in `main`: a guard needs no configuration, no logs
+/// and no threads.
+pub fn intercept(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
+    let mut arguments = arguments.into_iter().skip(1);
+    if arguments.next()? != ARGUMENT {
+        return None;
+    }
+    Some(match run(arguments) {
+        Ok(code) => ExitCode::from(code),
+        Err(_) => ExitCode::from(FAILED),
+    })
+}
+
+fn run(mut arguments: impl Iterator<Item = OsString>) -> io::Result<u8> {
+    let max_file_bytes = arguments.next().and_then(|bytes| bytes.to_str()?.parse().ok());
+    let program = arguments.next().ok_or(io::ErrorKind::InvalidInput)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    runtime.block_on(watch(&program, arguments.collect(), max_file_bytes))
+}
+
+async fn watch(
+    program: &OsString,
+    arguments: Vec<OsString>,
+    max_file_bytes: Option<u64>,
+) -> io::Result<u8> {
+    #[cfg(target_os = "linux")]
+    rustix::process::set_child_subreaper(Pid::from_raw(std::process::id().cast_signed()))?;
+    limit(max_file_bytes);
+    // Listened to before there is anything to hear, or the first signal would end the guard alone.
+    let (mut ended, mut term) = (signal(SignalKind::child())?, signal(SignalKind::terminate())?);
+    let mut released = released(io::stderr().as_fd().try_clone_to_owned()?);
+    let cli = start(program, &arguments)?;
+    let code = loop {
+        tokio::select! {
+            _ = ended.recv() => {
+                if let Some(code) = reap(cli) {
+                    break code;
+                }
+            }
+            _ = term.recv() => {
+                let _ = rustix::process::kill_process(cli, Signal::TERM);
+            }
+            _ = &mut released => break FAILED,
+        }
+    };
+    Ok(kill_all(cli).unwrap_or(code))
+}
+
+/// Resolves when nobody holds the other end of the pipe. On a thread of its own: the pipe is the CLI's too, and
+/// what the runtime waits for would have to be made non-blocking for both.
+fn released(pipe: OwnedFd) -> oneshot::Receiver<()> {
+    let (tell, released) = oneshot::channel();
+    std::thread::spawn(move || {
+        // An error is reported whether or not it is asked for, and nothing else is asked for.
+        while poll(&mut [PollFd::new(&pipe, PollFlags::empty())], None) == Err(Errno::INTR) {}
+        let _ = tell.send(());
+    });
+    released
+}
+
+/// Starts the CLI in the guard's group, and lets go of its standard input and output: they end when the CLI does.
+#[expect(clippy::disallowed_methods, reason = "the one place where the CLI is started")]
+fn start(program: &OsString, arguments: &[OsString]) -> io::Result<Pid> {
+    let child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::inherit())
+        .stdout(Stdio::inherit())
+        .stderr(Stdio::inherit())
+        .spawn();
+    let child = child.inspect_err(|error| {
+        // Whoever reads the guard's standard error has nothing else to go by.
+        let _ =
+            io::Write::write_all(&mut io::stderr(), format!("{START_FAILED}{error}\n").as_bytes());
+    })?;
+    let nothing: OwnedFd = File::options().read(true).write(true).open("/dev/null")?.into();
+    rustix::stdio::dup2_stdin(&nothing)?;
+    rustix::stdio::dup2_stdout(&nothing)?;
+    Pid::from_raw(child.id().cast_signed()).ok_or(io::ErrorKind::Other.into())
+}
+
+/// How the guard says that there is no CLI to start.
+pub(in crate::providers::claude) const START_FAILED: &str =
+    "guard: the program cannot be started: ";
+
+fn limit(max_file_bytes: Option<u64>) {
+    let none = Rlimit { current: Some(0), maximum: Some(0) };
+    // A core would hold the conversation and the credential.
+    let _ = rustix::process::setrlimit(Resource::Core, none);
+    if let Some(bytes) = max_file_bytes.filter(|bytes| *bytes > 0) {
+        let limit = Rlimit { current: Some(bytes), maximum: Some(bytes) };
+        let _ = rustix::process::setrlimit(Resource::Fsize, limit);
+    }
+}
+
+/// Collects what has ended, orphans too, and says with which code the CLI did.
+fn reap(cli: Pid) -> Option<u8> {
+    while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
+        if pid == cli {
+            return Some(code(status));
+        }
+    }
+    None
+}
+
+/// Kills until no child is left. Children of what is killed become ours and are next, so a tree of any shape goes.
+fn kill_all(cli: Pid) -> Option<u8> {
+    let mut cli_code = None;
+    loop {
+        let children = children();
+        for child in &children {
+            let _ = rustix::process::kill_process(*child, Signal::KILL);
+        }
+        match rustix::process::wait(if children.is_empty() {
+            WaitOptions::NOHANG
+        } else {
+            WaitOptions::empty()
+        }) {
+            Ok(Some((pid, status))) if pid == cli => cli_code = Some(code(status)),
+            Ok(Some(_)) | Err(Errno::INTR) => {}
+            Ok(None) | Err(_) => break,
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    if let Some(group) = Pid::from_raw(std::process::id().cast_signed()) {
+        // No list of processes, no subreaper: the group is all there is, and the guard goes with it.
+        let _ = rustix::process::kill_process_group(group, Signal::KILL);
+    }
+    cli_code
+}
+
+/// Pids of our children. Empty where the system does not list them.
+fn children() -> Vec<Pid> {
+    let own = std::process::id().to_string();
+    let Ok(entries) = std::fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let pids =
+        entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter(|pid| parent(*pid).is_some_and(|parent| parent == own))
+        .filter_map(Pid::from_raw)
+        .collect()
+}
+
+/// The fourth field of `stat`. The second is the name in brackets, and may hold anything.
+fn parent(pid: i32) -> Option<String> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, after_name) = stat.rsplit_once(") ")?;
+    after_name.split(' ').nth(1).map(str::to_owned)
+}
+
+fn code(status: WaitStatus) -> u8 {
+    let code = match status.terminating_signal() {
+        Some(signal) => 128 + signal,
+        None => status.exit_status().unwrap_or(FAILED.into()),
+    };
+    u8::try_from(code).unwrap_or(FAILED)
+}

@@ -1,0 +1,17 @@
+//! Starting the CLI: with what it says on its command line, in its environment and in its folders, and nothing else.
+//!
+//! The set of flags and of variables is closed. All flags are given on every run, because the CLI remembers none but the
+//! model, and that one wrongly. Secrets are in no argument: arguments are world-readable.
+
+mod child;
+mod environment;
+mod flags;
+mod ground;
+pub mod guard;
+
+pub(super) use self::{
+    child::{Child, Exit},
+    environment::variables,
+    flags::{Start, arguments},
+    ground::Ground,
+};

@@ -1,0 +1,101 @@
+//! Claude: the real Claude Code CLI as a supervised child, one process for each turn.
+//!
+//! The CLI is forgiving where a durable conversation must not be: it says success for output that was cut off, for a turn
+//! that it did not store, and for a transcript that it could not read. So a turn counts only if its result says no
+//! error *and* the answer is a line of the session's transcript; the name of that line is the place where the next
+//! turn goes on, whatever a turn that was killed in between has left there.
+//!
+//! | room | what |
+//! |---|---|
+//! | `launch` | flags, variables, folders, and the guard that lets nothing outlive us |
+//! | `drive` | the prompt in, the lines out, watchdogs, the way down |
+//! | `verdict` | answer or error, and which |
+//! | `meter` | tokens and money as differences |
+//! | `transcript` | the CLI's own file: put right before, given back after |
+//!
+//! Races: one call at a time may run for a session on the whole service, because the CLI has no lock and two of them fork
+//! the transcript. The caller's lease sees to it; nothing here does.
+//!
+//! The reserve of a request is not passed on as a limit of the output: the CLI counts thinking into it and gives the
+//! turn up when it is reached.
+
+mod config;
+mod credential;
+mod drive;
+mod error;
+mod launch;
+mod meter;
+mod neutralise;
+mod transcript;
+mod turn;
+mod verdict;
+
+use std::{ffi::OsString, path::PathBuf, sync::Arc};
+
+use tokio_util::sync::CancellationToken;
+
+use self::launch::Ground;
+pub use self::{
+    config::Config,
+    credential::{Credential, CredentialConfig, Error as CredentialError, Kind},
+    error::Error,
+    launch::guard,
+};
+use super::{Conversation, EventSink, Provider, Request, Running};
+use crate::clock::Clock;
+
+/// The CLI with its logins and its folders.
+#[derive(Debug)]
+pub struct Claude {
+    config: Config,
+    surroundings: Surroundings,
+}
+
+/// What the CLI is run with on this machine.
+#[derive(Debug, Clone)]
+pub struct Surroundings {
+    /// In order of preference.
+    pub credentials: Vec<Credential>,
+    /// One folder for each session is made in it.
+    pub sessions: PathBuf,
+    /// A program that calls [`guard::intercept`] first: this one.
+    pub guard: PathBuf,
+    /// Variables that the CLI may see besides its own.
+    pub passed: Vec<(OsString, OsString)>,
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Claude {
+    /// Starts nothing yet.
+    pub fn new(config: Config, surroundings: Surroundings) -> Self {
+        Self { config, surroundings }
+    }
+
+    /// Whether the transcript's bytes have to be in the request, because what this host has is not enough. To be asked
+    /// before they are fetched; without them the call would end with the session lost.
+    pub async fn lacks_transcript(&self, conversation: &Conversation) -> Result<bool, Error> {
+        let project = Ground::project_of(&self.surroundings.sessions, conversation.external_id);
+        let held = conversation.transcript.clone();
+        turn::blocking("read the transcript", &self.surroundings.sessions, move || {
+            transcript::is_missing(&project, &held)
+        })
+        .await
+    }
+}
+
+impl Provider for Claude {
+    fn run(
+        &self,
+        request: Request,
+        mut events: EventSink,
+        cancel: CancellationToken,
+    ) -> Running<'_> {
+        Box::pin(async move {
+            let call = turn::Turn::prepare(&self.config, &self.surroundings, &request).await;
+            match call {
+                Ok(turn) => turn.run(&mut events, &cancel).await,
+                Err(error) => Err(error.costing(Vec::new())),
+            }
+        })
+    }
+}

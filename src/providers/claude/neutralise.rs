@@ -1,0 +1,73 @@
+//! A prompt that the CLI takes for nothing but words.
+//!
+//! Text that begins with `/` and a name is run as a command and never reaches the model; measured with the text as a
+//! string and as a block. `-` is safe because the prompt goes in as JSON and not as an argument, and `@file` because
+//! attachments are switched off (see `launch::environment`), so neither has to be changed here.
+
+use crate::transcript::{Message, Role};
+
+/// What is sent as the one user message of the turn: everything that was said since the model's last words.
+/// `None` if that is nothing but white space, which the CLI answers with silence or with a call that says nothing.
+pub(super) fn prompt(messages: &[Message]) -> Option<String> {
+    let said = unanswered(messages).iter().map(|message| message.text.as_str());
+    let said: Vec<&str> = said.filter(|text| !text.trim().is_empty()).collect();
+    if said.is_empty() {
+        return None;
+    }
+    let mut text = said.join("\n\n");
+    if text.starts_with('/') {
+        // White space in front makes it plain text, and reads the same to the model.
+        text.insert(0, '\n');
+    }
+    Some(text)
+}
+
+/// What comes before the prompt: the part that the provider's own transcript holds.
+pub(super) fn history(messages: &[Message]) -> &[Message] {
+    &messages[..messages.len() - unanswered(messages).len()]
+}
+
+fn unanswered(messages: &[Message]) -> &[Message] {
+    let answered = messages.iter().rposition(|m| matches!(m.role, Role::Assistant | Role::Tool));
+    &messages[answered.map_or(0, |at| at + 1)..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(role: Role, text: &str) -> Message {
+        Message {
+            role,
+            text: text.to_owned(),
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+            tool_name: None,
+        }
+    }
+
+    #[test]
+    fn a_slash_in_front_is_no_command() {
+        let prompt = |text: &str| prompt(&[message(Role::User, text)]);
+        assert_eq!(prompt("/clear").as_deref(), Some("\n/clear"));
+        assert_eq!(prompt(" /clear").as_deref(), Some(" /clear"));
+        assert_eq!(prompt("--help @/etc/passwd").as_deref(), Some("--help @/etc/passwd"));
+        assert_eq!(prompt(" \n\t"), None);
+    }
+
+    #[test]
+    fn the_prompt_is_what_came_after_the_last_answer() {
+        let messages = [
+            message(Role::User, "one"),
+            message(Role::Assistant, "first"),
+            message(Role::User, "cut off"),
+            message(Role::Notice, "the last turn was interrupted"),
+            message(Role::User, ""),
+            message(Role::User, "two"),
+        ];
+        let expected = "cut off\n\nthe last turn was interrupted\n\ntwo";
+        assert_eq!(prompt(&messages).as_deref(), Some(expected));
+        assert_eq!(history(&messages).len(), 2);
+        assert!(history(&messages[..1]).is_empty());
+    }
+}

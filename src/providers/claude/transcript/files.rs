@@ -1,0 +1,84 @@
+//! The files of one session below its project's folder. Blocking: callers are on a thread for that.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Read as _, Write as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::Path,
+};
+
+use sha2::{Digest as _, Sha256};
+use uuid::Uuid;
+
+use super::place::main_name;
+
+const PIECE_BYTES: usize = 256 << 10;
+
+/// Names of what is there, relative to the project.
+pub(super) fn list(project: &Path, session: Uuid) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    let main = main_name(session);
+    if project.join(&main).try_exists()? {
+        names.push(main);
+    }
+    let mut folders = vec![session.to_string()];
+    while let Some(folder) = folders.pop() {
+        let entries = match fs::read_dir(project.join(&folder)) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        for entry in entries {
+            let entry = entry?;
+            // A name that is no text cannot be stored, and is none of the CLI's.
+            let Some(name) = entry.file_name().to_str().map(|name| format!("{folder}/{name}"))
+            else {
+                continue;
+            };
+            // Links are not followed: what the agent linked there is not the transcript.
+            let kind = entry.file_type()?;
+            if kind.is_dir() {
+                folders.push(name);
+            } else if kind.is_file() {
+                names.push(name);
+            }
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// SHA-256 of the first bytes of a file, or `None` if it has fewer.
+pub(super) fn digest_of_first(path: &Path, n_bytes: u64) -> io::Result<Option<[u8; 32]>> {
+    let (mut file, mut hasher, mut left) = (File::open(path)?, Sha256::new(), n_bytes);
+    let mut piece = vec![0; PIECE_BYTES];
+    while left > 0 {
+        let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(PIECE_BYTES);
+        let n_read = file.read(&mut piece[..wanted])?;
+        if n_read == 0 {
+            return Ok(None);
+        }
+        hasher.update(&piece[..n_read]);
+        left -= n_read as u64;
+    }
+    Ok(Some(hasher.finalize().into()))
+}
+
+/// Writes a file that only we may read, whole or not at all.
+pub(in crate::providers::claude) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let new = path.with_extension("new");
+    let mut file =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+    file.write_all(bytes)?;
+    fs::rename(&new, path)
+}
+
+/// A file that is gone already is removed too.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}

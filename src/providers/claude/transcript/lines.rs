@@ -1,0 +1,80 @@
+//! The lines of a transcript, looked at as little as possible: what the CLI wrote is kept byte for byte.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use uuid::Uuid;
+
+/// Whether a message with this name is in the file. A line that only mentions it does not count.
+pub(in crate::providers::claude) fn has_message(bytes: &[u8], uuid: Uuid) -> bool {
+    let name = uuid.to_string();
+    // Newest last, and what is looked for is new.
+    bytes.rsplit(|byte| *byte == b'\n').any(|line| {
+        let mentions = line.windows(name.len()).any(|window| window == name.as_bytes());
+        mentions && serde_json::from_slice::<Named>(line).is_ok_and(|line| line.uuid == Some(uuid))
+    })
+}
+
+/// Without lines that are torn: no JSON, or without their end. The CLI skips them, but glues its next line to one that
+/// has no end.
+pub(in crate::providers::claude) fn repaired(bytes: &[u8]) -> Cow<'_, [u8]> {
+    if bytes.is_empty() || bytes.ends_with(b"\n") && lines(bytes).all(is_whole) {
+        return Cow::Borrowed(bytes);
+    }
+    let whole = lines(bytes).filter(|line| line.ends_with(b"\n") && is_whole(line));
+    Cow::Owned(whole.flatten().copied().collect())
+}
+
+/// Lines with their ends.
+fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    bytes.split_inclusive(|byte| *byte == b'\n')
+}
+
+fn is_whole(line: &[u8]) -> bool {
+    serde_json::from_slice::<Named>(line).is_ok()
+}
+
+#[derive(Deserialize)]
+struct Named {
+    #[serde(default)]
+    uuid: Option<Uuid>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "00000000-0000-0000-0000-00000000000a";
+
+    #[test]
+    fn only_the_line_itself_counts() {
+        let id = ID.parse().unwrap();
+        let line = format!("{{\"uuid\":\"{ID}\"}}\n");
+        let mention = format!("{{\"parentUuid\":\"{ID}\",\"leafUuid\":\"{ID}\"}}\n");
+        assert!(has_message(format!("{line}{mention}").as_bytes(), id));
+        assert!(!has_message(mention.as_bytes(), id));
+        assert!(!has_message(&line.as_bytes()[..line.len() - 3], id));
+        assert!(!has_message(b"", id));
+    }
+
+    #[test]
+    fn torn_lines_go_and_the_rest_stays_as_it_is() {
+        let whole: &[u8] = b"{\"a\": 1}\n{\"b\":2}\n";
+        assert!(matches!(repaired(whole), Cow::Borrowed(_)));
+        let torn: &[u8] = b"{\"a\": 1}\n{\"b\":{\"c\"{\"d\":3}\n\0\0\0\n{\"b\":2}\n{\"e\":5}";
+        assert_eq!(&*repaired(torn), whole);
+        assert_eq!(&*repaired(b"{\"cut"), b"");
+        assert_eq!(&*repaired(b""), b"");
+    }
+
+    #[test]
+    fn wherever_a_file_is_torn_the_lines_before_stay() {
+        let bytes = b"{\"a\":\"\xc3\xbc\"}\n{\"b\":2}\n{\"c\":3}\n";
+        for end in 0..bytes.len() {
+            let n_whole = bytes[..end].iter().filter(|byte| **byte == b'\n').count();
+            let repaired = repaired(&bytes[..end]);
+            assert_eq!(repaired.iter().filter(|byte| **byte == b'\n').count(), n_whole);
+            assert!(bytes.starts_with(&repaired));
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Before a call: the files here become what the caller holds.
+
+use std::{fs::OpenOptions, io, path::Path};
+
+use sha2::{Digest as _, Sha256};
+use uuid::Uuid;
+
+use super::{files, is_of_session, write_private};
+use crate::providers::TranscriptFile;
+
+/// How the files were found. They are as the caller holds them afterwards, except if they are lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::providers::claude) enum Local {
+    Same,
+    PutRight,
+    /// Something is missing here, and the caller gave no bytes for it, or other ones than it says.
+    Lost,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Same,
+    /// Begins with what is held, and goes on.
+    Longer,
+    Different,
+}
+
+pub(in crate::providers::claude) fn restore(
+    project: &Path,
+    session: Uuid,
+    held: &[TranscriptFile],
+) -> io::Result<Local> {
+    let mut local = Local::Same;
+    for name in files::list(project, session)? {
+        if held.iter().all(|file| file.name != name) {
+            files::remove(&project.join(name))?;
+            local = Local::PutRight;
+        }
+    }
+    for file in held {
+        match restore_file(project, session, file)? {
+            Local::Same => {}
+            Local::PutRight => local = Local::PutRight,
+            Local::Lost => return Ok(Local::Lost),
+        }
+    }
+    Ok(local)
+}
+
+/// Whether the bytes have to be given, because what is here is not enough. Changes nothing.
+pub(in crate::providers::claude) fn is_missing(
+    project: &Path,
+    held: &[TranscriptFile],
+) -> io::Result<bool> {
+    for file in held {
+        if state(&project.join(&file.name), file)? == State::Different {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn restore_file(project: &Path, session: Uuid, held: &TranscriptFile) -> io::Result<Local> {
+    if !is_of_session(&held.name, session) {
+        return Ok(Local::Lost);
+    }
+    let path = project.join(&held.name);
+    match (state(&path, held)?, &held.bytes) {
+        (State::Same, _) => Ok(Local::Same),
+        (State::Longer, _) => {
+            OpenOptions::new().write(true).open(&path)?.set_len(held.n_bytes)?;
+            Ok(Local::PutRight)
+        }
+        (State::Different, Some(bytes)) if is_what_is_held(bytes, held) => {
+            write_private(&path, bytes)?;
+            Ok(Local::PutRight)
+        }
+        (State::Different, _) => Ok(Local::Lost),
+    }
+}
+
+fn state(path: &Path, held: &TranscriptFile) -> io::Result<State> {
+    let length = match path.metadata() {
+        Ok(metadata) if metadata.is_file() => metadata.len(),
+        Ok(_) => return Ok(State::Different),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(State::Different),
+        Err(error) => return Err(error),
+    };
+    if length < held.n_bytes || files::digest_of_first(path, held.n_bytes)? != Some(held.sha256) {
+        return Ok(State::Different);
+    }
+    Ok(if length == held.n_bytes { State::Same } else { State::Longer })
+}
+
+fn is_what_is_held(bytes: &[u8], held: &TranscriptFile) -> bool {
+    bytes.len() as u64 == held.n_bytes && Sha256::digest(bytes)[..] == held.sha256
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::providers::claude::transcript::{grown, main_name};
+
+    const LINES: &[u8] = b"{\"a\":1}\n{\"b\":2}\n";
+
+    fn held(name: &str, bytes: &[u8]) -> TranscriptFile {
+        TranscriptFile {
+            name: name.to_owned(),
+            n_bytes: bytes.len() as u64,
+            sha256: Sha256::digest(bytes).into(),
+            bytes: None,
+        }
+    }
+
+    #[test]
+    fn whatever_the_file_is_like_it_becomes_what_is_held() {
+        let (folder, session) = (tempfile::tempdir().unwrap(), Uuid::from_u128(7));
+        let path = folder.path().join(main_name(session));
+        let with_bytes =
+            TranscriptFile { bytes: Some(LINES.to_vec()), ..held(&main_name(session), LINES) };
+        let without = TranscriptFile { bytes: None, ..with_bytes.clone() };
+        let longer = [LINES, b"{\"c\":3}\n{\"torn"].concat();
+        let states: [(Option<&[u8]>, Local, Local); 6] = [
+            (Some(LINES), Local::Same, Local::Same),
+            (Some(&longer), Local::PutRight, Local::PutRight),
+            (Some(&LINES[..5]), Local::PutRight, Local::Lost),
+            (Some(b"{\"a\":1}\n{\"b\":3}\n"), Local::PutRight, Local::Lost),
+            (Some(b""), Local::PutRight, Local::Lost),
+            (None, Local::PutRight, Local::Lost),
+        ];
+        for (found, expected, expected_without) in states {
+            for (held, expected) in [(&with_bytes, expected), (&without, expected_without)] {
+                files::remove(&path).unwrap();
+                if let Some(bytes) = found {
+                    fs::write(&path, bytes).unwrap();
+                }
+                let held = std::slice::from_ref(held);
+                let is_lost = is_missing(folder.path(), held).unwrap();
+                assert_eq!(is_lost, expected_without == Local::Lost, "{found:?}");
+                assert_eq!(restore(folder.path(), session, held).unwrap(), expected, "{found:?}");
+                if expected != Local::Lost {
+                    assert_eq!(fs::read(&path).unwrap(), LINES);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_caller_does_not_know_goes() {
+        let (folder, session) = (tempfile::tempdir().unwrap(), Uuid::from_u128(7));
+        let (main, sub) = (main_name(session), format!("{session}/subagents/agent-1.jsonl"));
+        for name in [&main, &sub, &main_name(Uuid::from_u128(8))] {
+            write_private(&folder.path().join(name), LINES).unwrap();
+        }
+        assert_eq!(restore(folder.path(), session, &[]).unwrap(), Local::PutRight);
+        assert!(files::list(folder.path(), session).unwrap().is_empty());
+        assert!(folder.path().join(main_name(Uuid::from_u128(8))).exists());
+    }
+
+    #[test]
+    fn bytes_that_are_not_what_they_are_said_to_be_are_not_written() {
+        let (folder, session) = (tempfile::tempdir().unwrap(), Uuid::from_u128(7));
+        let wrong =
+            TranscriptFile { bytes: Some(b"{}\n".to_vec()), ..held(&main_name(session), LINES) };
+        assert_eq!(restore(folder.path(), session, &[wrong]).unwrap(), Local::Lost);
+        let outside = TranscriptFile { bytes: Some(LINES.to_vec()), ..held("../x.jsonl", LINES) };
+        assert_eq!(restore(folder.path(), session, &[outside]).unwrap(), Local::Lost);
+        assert!(!folder.path().parent().unwrap().join("x.jsonl").exists());
+    }
+
+    #[test]
+    fn only_what_grew_is_given_back() {
+        let (folder, session) = (tempfile::tempdir().unwrap(), Uuid::from_u128(7));
+        let (main, sub) = (main_name(session), format!("{session}/subagents/agent-1.jsonl"));
+        let known = [held(&main, LINES), held(&sub, LINES)];
+        write_private(&folder.path().join(&sub), LINES).unwrap();
+        let path = folder.path().join(&main);
+        write_private(&path, &[LINES, b"{\"c\":3}\n{\"torn"].concat()).unwrap();
+        let more = grown(folder.path(), session, &known).unwrap();
+        assert_eq!(more.len(), 1, "a file that did not grow is not sent");
+        assert_eq!((more[0].from, &more[0].bytes[..]), (LINES.len() as u64, &b"{\"c\":3}\n"[..]));
+        assert_eq!(more[0].sha256[..], Sha256::digest(fs::read(&path).unwrap())[..]);
+        write_private(&path, b"{\"new\":1}\n").unwrap();
+        let rewritten = grown(folder.path(), session, &known).unwrap();
+        assert_eq!((rewritten[0].from, &rewritten[0].bytes[..]), (0, &b"{\"new\":1}\n"[..]));
+    }
+}

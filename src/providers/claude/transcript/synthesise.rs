@@ -1,0 +1,227 @@
+//! A transcript of the CLI, written from messages of our own.
+//!
+//! Measured: a line needs its type, a timestamp, and its place in the chain of uuids; an assistant line needs a model
+//! as well, or the CLI hangs at its start, and blocks for its content. Replies need ids of their own, or those on both sides
+//! of a result are merged. The CLI merges neighbours of one role and drops empty messages by itself.
+
+use std::collections::HashSet;
+
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::transcript::{Message, Role, ToolCall};
+
+/// A file that the CLI can resume, and the message to resume it at.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::providers::claude) struct Synthesised {
+    pub bytes: Vec<u8>,
+    pub head: Uuid,
+}
+
+/// Stands where a result would be, if a call was cut off.
+const NO_RESULT: &str =
+    "No result was recorded: the call was interrupted and may or may not have taken effect.";
+
+/// `None` if the messages hold nothing that can be resumed.
+pub(in crate::providers::claude) fn synthesise(
+    messages: &[Message],
+    model: &str,
+    began: DateTime<Utc>,
+) -> Option<Synthesised> {
+    let mut file = File { model, bytes: Vec::new(), head: None, at: began, n_replies: 0 };
+    let mut rest = messages;
+    while let Some((message, after)) = rest.split_first() {
+        rest = after;
+        match message.role {
+            // A second system message has no place in the file; its words do.
+            Role::User | Role::Notice | Role::System => {
+                file.user(&json!(message.text), &message.text)
+            }
+            Role::Assistant => {
+                let n_results = after.iter().take_while(|next| next.role == Role::Tool).count();
+                file.reply(message, &after[..n_results]);
+                rest = &after[n_results..];
+            }
+            // Its call is gone: half a pair would be refused by the API for ever.
+            Role::Tool => {}
+        }
+    }
+    Some(Synthesised { head: file.head?, bytes: file.bytes })
+}
+
+struct File<'a> {
+    model: &'a str,
+    bytes: Vec<u8>,
+    head: Option<Uuid>,
+    /// Lines get times of their own, because a reader may sort by them.
+    at: DateTime<Utc>,
+    n_replies: usize,
+}
+
+impl File<'_> {
+    /// An assistant's message, and the results right behind it in the order of its calls.
+    fn reply(&mut self, message: &Message, results: &[Message]) {
+        let calls = usable(&message.tool_calls);
+        let text = Some(&message.text).filter(|text| !text.trim().is_empty());
+        let text = text.map(|text| json!({"type": "text", "text": text}));
+        let blocks: Vec<Value> =
+            text.into_iter().chain(calls.iter().map(|call| tool_use(call))).collect();
+        if blocks.is_empty() {
+            return;
+        }
+        self.n_replies += 1;
+        let id = format!("msg_restored_{}", self.n_replies);
+        let reply = json!({
+            "id": id, "type": "message", "role": "assistant", "model": self.model, "content": blocks,
+            "stop_reason": if calls.is_empty() { "end_turn" } else { "tool_use" }, "stop_sequence": null,
+            "usage": {"input_tokens": 0, "output_tokens": 0},
+        });
+        self.line("assistant", &reply);
+        if !calls.is_empty() {
+            let results: Vec<Value> = calls.iter().map(|call| tool_result(call, results)).collect();
+            self.line("user", &json!({"role": "user", "content": results}));
+        }
+    }
+
+    fn user(&mut self, content: &Value, text: &str) {
+        if !text.trim().is_empty() {
+            self.line("user", &json!({"role": "user", "content": content}));
+        }
+    }
+
+    fn line(&mut self, kind: &str, message: &Value) {
+        let uuid = Uuid::new_v4();
+        let line = json!({
+            "parentUuid": self.head, "isSidechain": false, "type": kind, "uuid": uuid,
+            "timestamp": self.at.to_rfc3339_opts(SecondsFormat::Millis, true), "message": message,
+        });
+        self.bytes.extend_from_slice(line.to_string().as_bytes());
+        self.bytes.push(b'\n');
+        self.head = Some(uuid);
+        self.at += TimeDelta::milliseconds(1);
+    }
+}
+
+/// Calls with a name of their own: the API refuses the same id twice.
+fn usable(calls: &[ToolCall]) -> Vec<&ToolCall> {
+    let mut seen = HashSet::new();
+    calls.iter().filter(|call| !call.id.is_empty() && seen.insert(call.id.as_str())).collect()
+}
+
+fn tool_use(call: &ToolCall) -> Value {
+    let input = match &call.arguments {
+        object @ Value::Object(_) => object.clone(),
+        // The API reads nothing but an object.
+        Value::Null => json!({}),
+        other => json!({ "value": other }),
+    };
+    json!({"type": "tool_use", "id": safe_id(&call.id), "name": safe_name(&call.name), "input": input})
+}
+
+fn tool_result(call: &ToolCall, results: &[Message]) -> Value {
+    let result = results.iter().find(|r| r.tool_call_id.as_deref() == Some(call.id.as_str()));
+    let text = result.map_or(NO_RESULT, |result| &result.text);
+    json!({"type": "tool_result", "tool_use_id": safe_id(&call.id), "content": text})
+}
+
+/// The API takes letters, digits, `_` and `-` in the id of a call; other providers name theirs as they like.
+fn safe_id(id: &str) -> String {
+    id.chars().map(|c| if is_safe(c) { c } else { '_' }).collect()
+}
+
+/// The same for names, which have a longest length too.
+fn safe_name(name: &str) -> String {
+    const MAX: usize = 128;
+    let name: String = name.chars().take(MAX).map(|c| if is_safe(c) { c } else { '_' }).collect();
+    if name.is_empty() { "tool".to_owned() } else { name }
+}
+
+fn is_safe(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(role: Role, text: &str) -> Message {
+        Message {
+            role,
+            text: text.to_owned(),
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+            tool_name: None,
+        }
+    }
+
+    fn calls(ids: &[&str]) -> Message {
+        let call = |id: &&str| ToolCall {
+            id: (*id).to_owned(),
+            name: "look up".to_owned(),
+            arguments: Value::Null,
+        };
+        Message { tool_calls: ids.iter().map(call).collect(), ..message(Role::Assistant, "") }
+    }
+
+    fn result(id: &str) -> Message {
+        let text = format!("result of {id}");
+        Message { tool_call_id: Some(id.to_owned()), ..message(Role::Tool, &text) }
+    }
+
+    fn lines(messages: &[Message]) -> Vec<Value> {
+        let Some(file) = synthesise(messages, "claude-sonnet-5", DateTime::UNIX_EPOCH) else {
+            return Vec::new();
+        };
+        let text = String::from_utf8(file.bytes).unwrap();
+        let lines: Vec<Value> =
+            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let mut parent = Value::Null;
+        for line in &lines {
+            assert_eq!(line["parentUuid"], parent, "the chain is broken");
+            parent = line["uuid"].clone();
+        }
+        assert_eq!(parent, json!(file.head));
+        lines
+    }
+
+    #[test]
+    fn pairs_stay_together_and_halves_go() {
+        let lines = lines(&[
+            result("0"),
+            message(Role::User, "u"),
+            calls(&["1:a", "2", "2"]),
+            result("2"),
+            result("3"),
+            message(Role::Assistant, " "),
+            message(Role::Assistant, "done"),
+        ]);
+        let kinds: Vec<_> = lines.iter().map(|line| line["type"].as_str().unwrap()).collect();
+        assert_eq!(kinds, ["user", "assistant", "user", "assistant"]);
+        let uses = lines[1]["message"]["content"].as_array().unwrap();
+        let ids: Vec<_> = uses.iter().map(|block| block["id"].as_str().unwrap()).collect();
+        assert_eq!(ids, ["1_a", "2"]);
+        assert_eq!(uses[0]["name"], "look_up");
+        let results = lines[2]["message"]["content"].as_array().unwrap();
+        assert_eq!(results[0]["content"], NO_RESULT);
+        assert_eq!(
+            (&results[1]["tool_use_id"], &results[1]["content"]),
+            (&json!("2"), &json!("result of 2"))
+        );
+        assert_ne!(lines[1]["message"]["id"], lines[3]["message"]["id"]);
+    }
+
+    #[test]
+    fn nothing_said_is_nothing_to_resume() {
+        assert!(lines(&[]).is_empty());
+        assert!(lines(&[message(Role::User, " \n"), result("1")]).is_empty());
+    }
+
+    #[test]
+    fn every_assistant_line_has_a_model() {
+        let lines = lines(&[message(Role::Assistant, "hello"), message(Role::User, "u\u{2028}\0")]);
+        assert_eq!(lines[0]["message"]["model"], "claude-sonnet-5");
+        assert_eq!(lines[1]["message"]["content"], "u\u{2028}\0");
+        assert_eq!(lines[0]["timestamp"], "1970-01-01T00:00:00.000Z");
+    }
+}

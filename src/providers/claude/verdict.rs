@@ -1,0 +1,183 @@
+//! Whether what was heard is an answer, and if not, what it is instead.
+//!
+//! Neither the exit code nor the subtype of the result decides: `success` with `is_error` is how failures of the API look,
+//! and code 0 is how output looks that was cut off. A result that says no error is an answer however the process ended
+//! after it; whether it was stored is looked up in the transcript by the caller.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use uuid::Uuid;
+
+use super::{
+    drive::{Ended, Heard, Watch},
+    error::Error,
+    launch::{Exit, guard},
+};
+use crate::providers::stream_json::TurnResult;
+
+/// What a verdict needs to know besides what was heard.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Case<'a> {
+    pub session: Uuid,
+    pub has_history: bool,
+    pub credential: &'a str,
+    pub program: &'a std::path::Path,
+    pub rate_limit_pause: Duration,
+    pub now: DateTime<Utc>,
+}
+
+/// More of the CLI's own words than this helps nobody.
+const MAX_MESSAGE_CHARS: usize = 500;
+/// A reset that is further away is none of a rate limit.
+const MAX_PAUSE: Duration = Duration::from_secs(8 * 24 * 3600);
+
+impl Case<'_> {
+    pub(super) fn judge<'h>(
+        &self,
+        heard: &'h Heard,
+        ended: Ended,
+        watch: &Watch,
+    ) -> Result<&'h TurnResult, Error> {
+        match (ended, &heard.result) {
+            (Ended::Cancelled, _) => Err(Error::Cancelled),
+            // Before or after its result: what floods its reader is not to be trusted.
+            (Ended::TooMuch(too_much), _) => Err(Error::TooMuch(too_much)),
+            // The ladder that follows a watchdog makes the CLI say a result, of a turn that was cut off.
+            (Ended::NeverBegan, _) => Err(Error::NeverBegan { after: watch.first_line }),
+            (Ended::Silent, _) => Err(Error::Silent { after: watch.idle }),
+            (Ended::TooLong, _) => Err(Error::TooLong { after: watch.total }),
+            (Ended::Exited(exit), None) => Err(self.no_result(heard, Some(exit))),
+            (Ended::Hung, None) => Err(self.no_result(heard, None)),
+            (Ended::Exited(_) | Ended::Hung, Some(result)) => self.judge_result(heard, result),
+        }
+    }
+
+    fn judge_result<'h>(
+        &self,
+        heard: &'h Heard,
+        result: &'h TurnResult,
+    ) -> Result<&'h TurnResult, Error> {
+        let wanted = self.session.to_string();
+        if let Some(got) = heard.sessions.iter().find(|session| **session != wanted) {
+            return Err(Error::WrongSession { got: short(got), wanted });
+        }
+        if result.is_error != Some(false) || result.subtype != "success" {
+            return Err(self.failed(heard, result));
+        }
+        let has_value = result.structured_output.as_ref().is_some_and(|value| !value.is_null());
+        if !has_value && heard.answer.text().trim().is_empty() {
+            return Err(Error::Empty);
+        }
+        // Measured: a stream that ends between two blocks is success, and costs nothing; only the reason to stop is missing.
+        if result.stop_reason.is_none() {
+            return Err(Error::BrokenOff);
+        }
+        Ok(result)
+    }
+
+    fn failed(&self, heard: &Heard, result: &TurnResult) -> Error {
+        let message = message(heard, result);
+        if let Some(lost) = lost(&message) {
+            return lost;
+        }
+        match result.subtype.as_str() {
+            "error_max_turns" => return Error::TooManyRounds { message },
+            "error_max_budget_usd" => return Error::OverBudget { message },
+            _ => {}
+        }
+        if is_overflow(result, &message) {
+            return Error::Overflow { message };
+        }
+        if result.stop_reason.as_deref() == Some("refusal") {
+            return Error::Declined { message };
+        }
+        let word = heard.api_error.as_deref().unwrap_or_default();
+        self.by_word(word, result.api_error_status, message, heard)
+    }
+
+    /// The CLI's word goes before the status: it is there when the status is not, and says more.
+    fn by_word(&self, word: &str, status: Option<u64>, message: String, heard: &Heard) -> Error {
+        let credential = self.credential.to_owned();
+        match (word, status) {
+            ("billing_error", _) => Error::Billing { credential, message },
+            ("authentication_failed", _) | (_, Some(401 | 403)) => {
+                Error::Login { credential, message }
+            }
+            ("rate_limit", _) | (_, Some(429)) => {
+                Error::RateLimited { credential, after: self.pause(heard), message }
+            }
+            ("model_not_found", _) | (_, Some(404)) => Error::ModelMissing { message },
+            ("max_output_tokens", _) => Error::NoRoom { message },
+            ("invalid_request", _) | (_, Some(400 | 413 | 422)) => {
+                Error::Invalid { message, has_history: self.has_history }
+            }
+            _ => Error::Api { status, message },
+        }
+    }
+
+    /// Until the time that the provider named, if it is one.
+    fn pause(&self, heard: &Heard) -> Duration {
+        let at = heard.rate_limit_resets_at.and_then(|at| i64::try_from(at).ok());
+        let at = at.and_then(|at| DateTime::from_timestamp(at, 0));
+        let named = at.and_then(|at| (at - self.now).to_std().ok());
+        named.filter(|pause| *pause <= MAX_PAUSE).unwrap_or(self.rate_limit_pause)
+    }
+
+    fn no_result(&self, heard: &Heard, exit: Option<Exit>) -> Error {
+        let stderr = heard.stderr();
+        let message = short(&stderr);
+        if let Some((_, why)) = stderr.split_once(guard::START_FAILED) {
+            return Error::NotStarted { program: self.program.to_owned(), message: short(why) };
+        }
+        if let Some(lost) = lost(&message) {
+            return lost;
+        }
+        let how = match exit {
+            Some(Exit::Code(code)) => format!("code {code}"),
+            Some(Exit::Signal(signal)) => format!("signal {signal}"),
+            Some(Exit::Killed) => "killed".to_owned(),
+            None => "it closed its output, but went on running".to_owned(),
+        };
+        // Measured: faults of the command line are said on standard error and nowhere else, with code 1. Anything else that
+        // ends so early may work the next time.
+        let is_usage = heard.n_lines == 0 && exit == Some(Exit::Code(1)) && says_usage(&stderr);
+        if is_usage { Error::Refused { message } } else { Error::NoResult { how, message } }
+    }
+}
+
+fn says_usage(stderr: &str) -> bool {
+    // Another process of this session: it may be gone the next time.
+    let is_busy = stderr.contains("already in use");
+    let mut lines = stderr.lines();
+    !is_busy
+        && lines.any(|line| {
+            line.starts_with("Error:") || line.starts_with("error:") || line.contains("root/sudo")
+        })
+}
+
+fn lost(message: &str) -> Option<Error> {
+    const LOST: [&str; 2] = ["No conversation found", "No message found with message.uuid"];
+    let is_lost = LOST.iter().any(|words| message.contains(words));
+    is_lost.then(|| Error::SessionLost { message: message.to_owned() })
+}
+
+fn is_overflow(result: &TurnResult, message: &str) -> bool {
+    result.terminal_reason.as_deref() == Some("prompt_too_long")
+        || message.to_lowercase().contains("prompt is too long")
+}
+
+fn message(heard: &Heard, result: &TurnResult) -> String {
+    let errors = result.errors.join("; ");
+    let said = [heard.api_message.as_str(), &errors, result.result.as_deref().unwrap_or_default()];
+    let said = said.into_iter().find(|said| !said.trim().is_empty());
+    short(said.unwrap_or("it did not say why"))
+}
+
+fn short(text: &str) -> String {
+    let text = text.trim();
+    match text.char_indices().nth(MAX_MESSAGE_CHARS) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,159 @@
+//! What the real one does not do on demand.
+
+use std::{
+    io::Write as _,
+    os::unix::process::CommandExt as _,
+    process::{Command, ExitCode, Stdio},
+    thread::sleep,
+    time::Duration,
+};
+
+use crate::say_line;
+
+/// Longer than any test.
+const FOR_EVER: Duration = Duration::from_secs(600);
+
+/// A name, as the test gave it.
+pub(crate) struct Fault(String);
+
+impl Fault {
+    pub(crate) fn from_environment() -> Self {
+        Self(std::env::var("FAKE_CLAUDE").unwrap_or_default())
+    }
+
+    pub(crate) fn at_start(&self) {
+        match self.0.as_str() {
+            "hangs at start" => hang(),
+            "hangs at start, deaf" => hang_deaf(),
+            "says nothing and ends" => std::process::exit(0),
+            "refuses its flags" => {
+                eprintln!("error: unknown option '--nonsense'");
+                std::process::exit(1);
+            }
+            "dies at start" => std::process::abort(),
+            _ => {}
+        }
+    }
+
+    pub(crate) fn in_turn(&self) {
+        match self.0.as_str() {
+            "hangs in the turn" => hang(),
+            "hangs in the turn, deaf" => hang_deaf(),
+            "leaves children" => leave_children(),
+            "leaves children and hangs" => {
+                leave_children();
+                hang_deaf();
+            }
+            "one long line" => write(&[b'x'; 1 << 16], 64 << 20),
+            "floods" => write(
+                format!("{{\"type\":\"noise\",\"x\":\"{}\"}}\n", "x".repeat(4000)).as_bytes(),
+                1 << 30,
+            ),
+            "floods errors" => flood_errors(64 << 20),
+            "garbage" => {
+                say_line(b"warning: something");
+                say_line(b"{\"type\":\"assistant\",\"message\":");
+                say_line(&[0xff, 0xfe, 0]);
+                say_line(b"{\"type\":\"a_new_type\",\"message\":[]}");
+            }
+            "ends in the turn" => std::process::exit(0),
+            "is killed in the turn" => std::process::abort(),
+            _ => {}
+        }
+    }
+
+    pub(crate) fn before_result(&self) {
+        if self.0 == "no result" {
+            std::process::exit(0);
+        }
+    }
+
+    pub(crate) fn after_result(&self) {
+        if self.0 == "one more result of another turn" {
+            say_line(
+                br#"{"type":"result","subtype":"success","is_error":true,"result":"another"}"#,
+            );
+        }
+    }
+
+    pub(crate) fn at_end(&self) -> ExitCode {
+        match self.0.as_str() {
+            "hangs after its result" => hang_deaf(),
+            "code 3 after its result" => return ExitCode::from(3),
+            "dies after its result" => std::process::abort(),
+            _ => {}
+        }
+        ExitCode::SUCCESS
+    }
+
+    /// As with a disk that is full: success, and nothing is there.
+    pub(crate) fn keeps_turn_in_memory(&self) -> bool {
+        self.0 == "stores nothing"
+    }
+
+    pub(crate) fn session(&self, session: &str) -> String {
+        match self.0.as_str() {
+            "answers for another session" => "00000000-0000-4000-8000-000000000000".to_owned(),
+            _ => session.to_owned(),
+        }
+    }
+
+    pub(crate) fn n_results(&self) -> usize {
+        if self.0 == "two results" { 2 } else { 1 }
+    }
+
+    pub(crate) fn cost(&self) -> &'static str {
+        match self.0.as_str() {
+            "a cost of NaN" => "NaN",
+            "a cost of null" => "null",
+            _ => "0.00025",
+        }
+    }
+}
+
+/// Ends by SIGTERM and by the end of nothing else.
+fn hang() {
+    sleep(FOR_EVER);
+}
+
+/// By SIGKILL only.
+fn hang_deaf() {
+    // A shell that ignores it takes this process's place: handlers are inherited that way, and need no code of ours.
+    let failed = Command::new("/bin/sh")
+        .args(["-c", "trap '' TERM INT HUP; while :; do sleep 600; done"])
+        .exec();
+    eprintln!("{failed}");
+}
+
+/// One in the group, one in a session of its own, and one whose parent is gone already.
+fn leave_children() {
+    let start = |program: &str, arguments: &[&str]| {
+        let _ = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+    };
+    start("sleep", &["601"]);
+    start("setsid", &["sh", "-c", "trap '' TERM HUP; sleep 602 & sleep 603"]);
+    start("sh", &["-c", "setsid sleep 604 & exit"]);
+    // Until they are there.
+    sleep(Duration::from_millis(200));
+}
+
+fn write(piece: &[u8], n_bytes: usize) {
+    let mut out = std::io::stdout().lock();
+    let mut n_left = n_bytes;
+    while n_left > 0 && out.write_all(piece).is_ok() {
+        n_left = n_left.saturating_sub(piece.len());
+    }
+}
+
+fn flood_errors(n_bytes: usize) {
+    let mut errors = std::io::stderr().lock();
+    let mut n_left = n_bytes;
+    while n_left > 0 && errors.write_all(&[b'e'; 1 << 16]).is_ok() {
+        n_left = n_left.saturating_sub(1 << 16);
+    }
+}

@@ -1,0 +1,256 @@
+//! What holds for the real CLI and the scripted one alike, so that the scripted one stays faithful.
+
+use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
+
+use dalsegno::{
+    providers::{Began, Class, Conversation, Event, Rebuild, Status},
+    transcript::{Message, Role, ToolCall},
+};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    api::{Api, Play},
+    cli::Cli,
+    host::{Host, Stored},
+};
+use crate::providers::asking::{message, text_of};
+
+macro_rules! on_both {
+    ($($name:ident)*) => {
+        mod on_the_real_one {
+            $(#[tokio::test]
+            async fn $name() {
+                if let Some(cli) = super::Cli::real() {
+                    super::$name(cli).await;
+                }
+            })*
+        }
+        mod on_the_scripted_one {
+            $(#[tokio::test]
+            async fn $name() {
+                super::$name(super::Cli::Fake).await;
+            })*
+        }
+    };
+}
+
+on_both! {
+    turns_go_on_where_the_last_one_stopped
+    a_conversation_goes_on_from_another_host
+    a_damaged_transcript_is_put_right
+    what_a_failed_turn_left_is_cut_off
+    a_session_that_is_lost_everywhere_goes_on_from_its_messages
+    prompts_are_words_and_nothing_else
+    a_place_that_is_not_in_the_transcript_is_a_lost_session
+    an_answer_that_nobody_keeps_leaves_nothing
+}
+
+async fn turns_go_on_where_the_last_one_stopped(cli: Cli) {
+    let api = Api::start().await;
+    let (host, mut stored) = (Host::new(&cli, &api), Stored::new());
+    let first = stored.turn(&host, "One.").await;
+    assert_eq!(first.message.text, "You said: One. [1 messages]");
+    let continued = first.conversation.unwrap();
+    assert_eq!(
+        (continued.began, continued.grown.len(), continued.grown[0].from),
+        (Began::New, 1, 0)
+    );
+    assert_eq!(continued.flags, []);
+    let n_bytes = continued.grown[0].bytes.len() as u64;
+
+    let second = stored.turn(&host, "Two.").await;
+    assert_eq!(second.message.text, "You said: Two. [3 messages]");
+    let again = second.conversation.unwrap();
+    assert_eq!(
+        (again.began, again.grown[0].from),
+        (Began::Resumed, n_bytes),
+        "only what grew is sent"
+    );
+    assert_ne!(again.head, continued.head);
+    assert_eq!(again.messages, [message(Role::Assistant, &second.message.text)]);
+    // Each process counts from zero, and the difference is the turn in either case.
+    for (outcome, continued) in [(&first.usage, &continued), (&second.usage, &again)] {
+        assert_eq!(
+            (outcome.input, outcome.cache_read, outcome.output),
+            (Some(25), Some(7), Some(11))
+        );
+        assert_eq!(continued.spent.len(), 1);
+        assert!(continued.spent[0].cost_micros.unwrap() > 0);
+        assert_eq!(continued.calls.len(), 1);
+    }
+    let folder = host.sessions.path().join(stored.conversation.external_id.to_string());
+    let closed = ["config", "work"].map(|name| folder.join(name));
+    for path in host.find(".jsonl").iter().chain(&closed) {
+        assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o077, 0, "{path:?}");
+    }
+    assert_eq!(host.find("system.md").len() + host.find("mcp.json").len(), 0, "a prompt was left");
+    host.is_quiet().await;
+}
+
+async fn a_conversation_goes_on_from_another_host(cli: Cli) {
+    let api = Api::start().await;
+    let (here, there) = (Host::new(&cli, &api), Host::new(&cli, &api));
+    let mut stored = Stored::new();
+    stored.turn(&here, "One.").await;
+    assert!(!here.claude().lacks_transcript(&stored.conversation).await.unwrap());
+    assert!(there.claude().lacks_transcript(&stored.conversation).await.unwrap());
+    let lost = there.ask(stored.request("Two.", false)).await.unwrap_err();
+    assert_eq!(
+        (lost.code, lost.class),
+        ("claude.transcript_lost", Class::Rebuild { reason: Rebuild::Lost })
+    );
+
+    let second = there.ask(stored.request("Two.", true)).await.unwrap();
+    stored.commit("Two.", &second);
+    assert_eq!(second.message.text, "You said: Two. [3 messages]");
+    assert_eq!(second.conversation.unwrap().began, Began::Restored);
+    // Back again: what the first host has is behind by a turn.
+    assert!(here.claude().lacks_transcript(&stored.conversation).await.unwrap());
+    let third = here.ask(stored.request("Three.", true)).await.unwrap();
+    assert_eq!(third.message.text, "You said: Three. [5 messages]");
+}
+
+async fn a_damaged_transcript_is_put_right(cli: Cli) {
+    let api = Api::start().await;
+    let (host, mut stored) = (Host::new(&cli, &api), Stored::new());
+    stored.turn(&host, "One.").await;
+    let path = host.find(".jsonl").remove(0);
+    let whole = fs::read(&path).unwrap();
+    let torn = &whole[..whole.len() - 20];
+    let garbage = [&whole[..50], &[0; 4096], &whole[50..]].concat();
+    for damaged in [torn, &garbage, b""] {
+        fs::write(&path, damaged).unwrap();
+        assert!(host.claude().lacks_transcript(&stored.conversation).await.unwrap());
+    }
+    let second = host.ask(stored.request("Two.", true)).await.unwrap();
+    assert_eq!(second.message.text, "You said: Two. [3 messages]");
+    stored.commit("Two.", &second);
+    // Longer, and torn at its end: no bytes are needed for that.
+    let longer = [&fs::read(&path).unwrap()[..], b"{\"type\":\"user\",\"uuid\":\"torn"].concat();
+    fs::write(&path, longer).unwrap();
+    let third = stored.turn(&host, "Three.").await;
+    assert_eq!(third.message.text, "You said: Three. [5 messages]");
+    assert_eq!(third.conversation.unwrap().began, Began::Restored);
+}
+
+async fn what_a_failed_turn_left_is_cut_off(cli: Cli) {
+    let api = Api::start().await;
+    let (mut host, mut stored) = (Host::new(&cli, &api), Stored::new());
+    stored.turn(&host, "One.").await;
+    // The scripted one does not ask the API, and hangs by itself.
+    api.plays([Play::Hangs]);
+    host.passed.push(("FAKE_CLAUDE".into(), "hangs in the turn".into()));
+    let cancel = CancellationToken::new();
+    let trigger = cancel.clone();
+    let request = stored.request("Cut off.", false);
+    let path = host.find(".jsonl").remove(0);
+    let n_before = fs::metadata(&path).unwrap().len();
+    let written = async {
+        crate::app::eventually("the turn is in the file", async || {
+            (fs::metadata(&path).unwrap().len() > n_before).then_some(())
+        })
+        .await;
+        trigger.cancel();
+        tokio::time::Instant::now()
+    };
+    let ((result, _), cancelled) = tokio::join!(host.ask_with(request, cancel), written);
+    assert_eq!(result.unwrap_err().class, Class::Cancelled);
+    assert!(cancelled.elapsed() < Duration::from_secs(3), "{:?}", cancelled.elapsed());
+    assert!(fs::metadata(&path).unwrap().len() > n_before, "nothing was left to cut off");
+    host.is_quiet().await;
+
+    host.passed.clear();
+    let next = stored.turn(&host, "Two.").await;
+    assert_eq!(next.message.text, "You said: Two. [3 messages]");
+    assert_eq!(next.conversation.unwrap().began, Began::Restored);
+}
+
+async fn a_session_that_is_lost_everywhere_goes_on_from_its_messages(cli: Cli) {
+    let api = Api::start().await;
+    let (host, mut stored) = (Host::new(&cli, &api), Stored::new());
+    let call = ToolCall {
+        id: "call:1".to_owned(),
+        name: "look_up".to_owned(),
+        arguments: json!({"at": 1}),
+    };
+    let result = Message {
+        tool_call_id: Some("call:1".to_owned()),
+        tool_name: Some("look_up".to_owned()),
+        ..message(Role::Tool, "found")
+    };
+    stored.messages = vec![
+        message(Role::User, "Before."),
+        Message { tool_calls: vec![call], ..message(Role::Assistant, "I look.") },
+        result,
+        message(Role::Assistant, "Found."),
+    ];
+    let id = stored.conversation.external_id;
+    let outcome = stored.turn(&host, "Now.").await;
+    assert_eq!(outcome.message.text, "You said: Now. [5 messages]");
+    let continued = outcome.conversation.unwrap();
+    assert_eq!(
+        (continued.external_id, continued.began, continued.grown[0].from),
+        (id, Began::Rewritten, 0)
+    );
+    if cli != Cli::Fake {
+        let seen = api.last_messages();
+        let expected = [
+            "user: Before.",
+            r#"assistant: I look. | call look_up {"at":1}"#,
+            "user: result found",
+            "assistant: Found.",
+            "user: Now.",
+        ];
+        assert_eq!(seen, expected);
+    }
+    assert_eq!(stored.turn(&host, "Later.").await.message.text, "You said: Later. [7 messages]");
+}
+
+async fn prompts_are_words_and_nothing_else(cli: Cli) {
+    let api = Api::start().await;
+    let (host, mut stored) = (Host::new(&cli, &api), Stored::new());
+    let planted = host.sessions.path().join("planted.txt");
+    fs::write(&planted, "the planted words").unwrap();
+    let file = format!("Read @{} to me.", planted.display());
+    for prompt in ["/clear", "--help", &file, "! ls \u{0}\u{2028} \"\\"] {
+        let outcome = stored.turn(&host, prompt).await;
+        assert!(outcome.message.text.contains(prompt), "{prompt}: {}", outcome.message.text);
+        if cli != Cli::Fake {
+            assert!(api.last_messages().last().unwrap().contains(prompt));
+            assert!(!api.requests().last().unwrap().to_string().contains("the planted words"));
+        }
+    }
+    let nothing = host.ask(stored.request(" \n\t ", false)).await.unwrap_err();
+    assert_eq!((nothing.code, nothing.class), ("claude.nothing_to_send", Class::Fail));
+}
+
+async fn a_place_that_is_not_in_the_transcript_is_a_lost_session(cli: Cli) {
+    let api = Api::start().await;
+    let (host, mut stored) = (Host::new(&cli, &api), Stored::new());
+    stored.turn(&host, "One.").await;
+    stored.conversation.head = Some(uuid::Uuid::new_v4());
+    let error = host.ask(stored.request("Two.", false)).await.unwrap_err();
+    assert_eq!(
+        (error.code, error.class),
+        ("claude.session_lost", Class::Rebuild { reason: Rebuild::Lost })
+    );
+}
+
+async fn an_answer_that_nobody_keeps_leaves_nothing(cli: Cli) {
+    let api = Api::start().await;
+    let host = Host::new(&cli, &api);
+    let mut request = Stored::new().request("Sum it up.", false);
+    request.conversation = None;
+    let (outcome, events) = host.ask_with(request, CancellationToken::new()).await;
+    let outcome = outcome.unwrap();
+    assert_eq!(outcome.message.text, "You said: Sum it up. [1 messages]");
+    assert_eq!(outcome.conversation, None);
+    assert_eq!(text_of(&events), outcome.message.text);
+    assert!(events.contains(&Event::Status(Status::Answering)));
+    assert_eq!(fs::read_dir(host.sessions.path()).unwrap().count(), 0);
+    let gone = Conversation { credential: Some("gone".to_owned()), ..Conversation::default() };
+    let mut request = Stored::new().request("One.", false);
+    request.conversation = Some(gone);
+    assert_eq!(host.ask(request).await.unwrap_err().code, "claude.credential_gone");
+}

@@ -1,0 +1,190 @@
+//! What the real CLI does not do on demand: each fault has its error, in time, and leaves no process behind.
+
+use std::time::{Duration, Instant};
+
+use dalsegno::providers::{Class, Flag};
+use tokio_util::sync::CancellationToken;
+
+use super::host::{Host, Stored};
+use crate::providers::asking::RETRY;
+
+/// The steps of a cancellation take 0.7 s together; the rest is for a machine that is busy with other tests.
+const SLOW_MACHINE: Duration = Duration::from_secs(3);
+
+/// Runs one turn with the fault, and checks that nothing is left.
+async fn fails(fault: &str) -> (&'static str, Class, String) {
+    fails_with(Host::with_fault(fault).await).await
+}
+
+async fn fails_with(mut host: Host) -> (&'static str, Class, String) {
+    host.config.exit_timeout_secs = 1;
+    let error = host.ask(Stored::new().request("Hello.", false)).await.expect_err("the turn fails");
+    assert!(host.processes().is_empty(), "what is left when the call is over");
+    (error.code, error.class, error.to_string())
+}
+
+/// A turn that has its answer in spite of the fault.
+async fn answers(fault: &str) -> (Vec<Flag>, Option<u64>) {
+    let mut host = Host::with_fault(fault).await;
+    host.config.exit_timeout_secs = 1;
+    let mut stored = Stored::new();
+    let outcome = stored.turn(&host, "Hello.").await;
+    assert_eq!(outcome.message.text, "You said: Hello. [1 messages]", "{fault}");
+    assert!(host.processes().is_empty(), "{fault}");
+    let continued = outcome.conversation.unwrap();
+    (continued.flags, continued.spent[0].cost_micros)
+}
+
+#[tokio::test]
+async fn a_cli_that_hangs_is_given_up_at_each_place() {
+    for fault in ["hangs at start", "hangs at start, deaf"] {
+        let mut host = Host::with_fault(fault).await;
+        host.config.first_line_timeout_secs = 1;
+        let (code, class, _) = fails_with(host).await;
+        assert_eq!((code, class), ("claude.never_began", RETRY), "{fault}");
+    }
+    for fault in ["hangs in the turn", "hangs in the turn, deaf"] {
+        let mut host = Host::with_fault(fault).await;
+        host.config.idle_timeout_secs = 1;
+        let (code, class, _) = fails_with(host).await;
+        assert_eq!((code, class), ("claude.silent", RETRY), "{fault}");
+    }
+}
+
+#[tokio::test]
+async fn a_turn_that_takes_too_long_in_all_is_given_up() {
+    let host = Host::with_fault("hangs in the turn").await;
+    let mut request = Stored::new().request("Hello.", false);
+    request.timeouts.total = Some(Duration::from_millis(700));
+    let error = host.ask(request).await.unwrap_err();
+    assert_eq!((error.code, error.class), ("claude.too_long", RETRY));
+    assert!(host.processes().is_empty());
+}
+
+#[tokio::test]
+async fn an_answer_is_kept_whatever_comes_after_it() {
+    assert_eq!(answers("hangs after its result").await, (vec![Flag::Hung], Some(250)));
+    for fault in [
+        "code 3 after its result",
+        "dies after its result",
+        "two results",
+        "one more result of another turn",
+        "garbage",
+        "floods errors",
+    ] {
+        assert_eq!(answers(fault).await, (Vec::new(), Some(250)), "{fault}");
+    }
+}
+
+#[tokio::test]
+async fn a_cost_that_is_no_number_is_unknown() {
+    for fault in ["a cost of NaN", "a cost of null"] {
+        assert_eq!(answers(fault).await, (vec![Flag::CostUnknown], None), "{fault}");
+    }
+}
+
+#[tokio::test]
+async fn a_cli_that_ends_without_a_result_gave_no_answer() {
+    for fault in [
+        "no result",
+        "says nothing and ends",
+        "dies at start",
+        "ends in the turn",
+        "is killed in the turn",
+    ] {
+        let (code, class, _) = fails(fault).await;
+        assert_eq!((code, class), ("claude.no_result", RETRY), "{fault}");
+    }
+}
+
+#[tokio::test]
+async fn flags_that_are_refused_are_for_a_person() {
+    let (code, class, message) = fails("refuses its flags").await;
+    assert_eq!((code, class), ("claude.refused", Class::Fail));
+    assert!(message.contains("unknown option '--nonsense'"), "{message}");
+}
+
+#[tokio::test]
+async fn an_answer_for_another_session_is_not_used() {
+    let (code, class, _) = fails("answers for another session").await;
+    assert_eq!((code, class), ("claude.wrong_session", RETRY));
+}
+
+#[tokio::test]
+async fn an_answer_that_was_not_stored_does_not_count() {
+    let (code, class, message) = fails("stores nothing").await;
+    assert_eq!((code, class), ("claude.not_persisted", RETRY));
+    assert!(message.contains("disk"), "{message}");
+}
+
+#[tokio::test]
+async fn a_program_that_is_not_there_is_named() {
+    let mut host = Host::with_fault("").await;
+    host.config.program = "/no/such/claude".into();
+    let error = host.ask(Stored::new().request("Hello.", false)).await.unwrap_err();
+    assert_eq!((error.code, error.class), ("claude.not_started", Class::Fail));
+    assert!(error.to_string().contains("/no/such/claude"), "{error}");
+}
+
+#[tokio::test]
+async fn output_without_an_end_is_cut_and_not_held() {
+    let (code, class, _) = fails("one long line").await;
+    assert_eq!((code, class), ("claude.too_much", RETRY));
+    let before = peak_memory_mb();
+    let mut host = Host::with_fault("floods").await;
+    host.config.output_max_bytes = 96 << 20;
+    let error = host.ask(Stored::new().request("Hello.", false)).await.unwrap_err();
+    assert_eq!(error.code, "claude.too_much");
+    assert!(host.processes().is_empty());
+    // The line limit is 32 MB; other tests run beside this one.
+    let grown = peak_memory_mb().saturating_sub(before);
+    assert!(grown < 90, "{grown} MB more");
+}
+
+#[tokio::test]
+async fn a_cancelled_turn_is_gone_with_all_that_it_started() {
+    for fault in ["hangs at start, deaf", "hangs in the turn, deaf", "leaves children and hangs"] {
+        let host = Host::with_fault(fault).await;
+        let cancel = CancellationToken::new();
+        let trigger = cancel.clone();
+        let started = async {
+            let n_expected = if fault == "leaves children and hangs" { 6 } else { 2 };
+            crate::app::eventually("it runs", async || {
+                (host.processes().len() >= n_expected).then_some(())
+            })
+            .await;
+            trigger.cancel();
+            Instant::now()
+        };
+        let call = host.ask_with(Stored::new().request("Hello.", false), cancel);
+        let ((result, _), cancelled) = tokio::join!(call, started);
+        assert_eq!(result.unwrap_err().class, Class::Cancelled, "{fault}");
+        assert!(cancelled.elapsed() < SLOW_MACHINE, "{fault}: {:?}", cancelled.elapsed());
+        assert!(host.processes().is_empty(), "{fault}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_turn_started_ends_with_it() {
+    assert_eq!(answers("leaves children").await.0, []);
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_leaves_no_process() {
+    let host = Host::with_fault("leaves children and hangs").await;
+    let call = host.ask(Stored::new().request("Hello.", false));
+    let started =
+        crate::app::eventually("it runs", async || (host.processes().len() >= 6).then_some(()));
+    tokio::select! {
+        result = call => panic!("it ended by itself: {result:?}"),
+        () = started => {}
+    }
+    host.is_quiet().await;
+}
+
+/// The most that this process has ever held.
+fn peak_memory_mb() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1024
+}

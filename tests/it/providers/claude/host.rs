@@ -1,0 +1,205 @@
+//! A host with a CLI: what a worker would do with it, in few words.
+
+use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
+
+use dalsegno::{
+    clock::ManualClock,
+    providers::{
+        Continued, Conversation, Error, Event, EventSink, Options, Outcome, Provider as _, Purpose,
+        Request, Timeouts, TranscriptFile,
+        claude::{Claude, Config, Credential, Kind, Surroundings},
+    },
+    transcript::{Message, Role},
+};
+use sha2::{Digest as _, Sha256};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::{api::Api, cli::Cli};
+use crate::{
+    app::{eventually, noon},
+    providers::asking::message,
+};
+
+/// No call of a test takes longer than this, whatever the CLI does.
+pub const DEADLINE: Duration = Duration::from_secs(40);
+pub const SECRET: &str = "sk-ant-dummy-0123456789";
+const MODEL: &str = "claude-sonnet-5";
+
+pub struct Host {
+    pub sessions: TempDir,
+    pub config: Config,
+    pub passed: Vec<(OsString, OsString)>,
+    pub credential: String,
+}
+
+impl Host {
+    pub fn new(cli: &Cli, api: &Api) -> Self {
+        let config = Config {
+            program: cli.program(),
+            base_url: api.url(),
+            max_retries: 0,
+            ..Config::default()
+        };
+        Self {
+            sessions: tempfile::tempdir().unwrap(),
+            config,
+            passed: Vec::new(),
+            credential: "main".to_owned(),
+        }
+    }
+
+    /// The scripted CLI with one of its faults.
+    pub async fn with_fault(fault: &str) -> Self {
+        let api = Api::start().await;
+        let mut host = Self::new(&Cli::Fake, &api);
+        host.passed.push(("FAKE_CLAUDE".into(), fault.into()));
+        host
+    }
+
+    pub fn claude(&self) -> Claude {
+        let credential = Credential {
+            name: self.credential.clone(),
+            kind: Kind::ApiKey,
+            secret: SECRET.to_owned().into(),
+        };
+        let surroundings = Surroundings {
+            credentials: vec![credential],
+            sessions: self.sessions.path().to_owned(),
+            guard: env!("CARGO_BIN_EXE_dalsegno").into(),
+            passed: self.passed.clone(),
+            clock: Arc::new(ManualClock::at(noon())),
+        };
+        Claude::new(self.config.clone(), surroundings)
+    }
+
+    pub async fn ask(&self, request: Request) -> Result<Outcome, Error> {
+        self.ask_with(request, CancellationToken::new()).await.0
+    }
+
+    pub async fn ask_with(
+        &self,
+        request: Request,
+        cancel: CancellationToken,
+    ) -> (Result<Outcome, Error>, Vec<Event>) {
+        let (sink, mut events) = EventSink::channel(1024);
+        let claude = self.claude();
+        let call = tokio::time::timeout(DEADLINE, claude.run(request, sink, cancel));
+        let result = call.await.expect("the call ends by itself");
+        let mut seen = Vec::new();
+        while let Some(event) = events.recv().await {
+            seen.push(event);
+        }
+        (result, seen)
+    }
+
+    /// The session's files and the like.
+    pub fn find(&self, ending: &str) -> Vec<PathBuf> {
+        let (mut found, mut folders) = (Vec::new(), vec![self.sessions.path().to_owned()]);
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+                if entry.is_dir() {
+                    folders.push(entry);
+                } else if entry.to_string_lossy().ends_with(ending) {
+                    found.push(entry);
+                }
+            }
+        }
+        found
+    }
+
+    pub fn processes(&self) -> Vec<String> {
+        processes_of(&self.sessions.path().to_string_lossy())
+    }
+
+    /// Nothing that was started for a session of this host is left.
+    pub async fn is_quiet(&self) {
+        eventually("no process is left", async || self.processes().is_empty().then_some(())).await;
+    }
+}
+
+/// Processes that have the words in their environment: what the CLI starts inherits it, whatever group it is in.
+pub fn processes_of(words: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let has = |file: &str| {
+            let bytes = std::fs::read(entry.path().join(file)).unwrap_or_default();
+            String::from_utf8_lossy(&bytes).replace('\0', " ")
+        };
+        if has("environ").contains(words) {
+            found.push(format!("{} {}", entry.file_name().to_string_lossy(), has("cmdline")));
+        }
+    }
+    found
+}
+
+/// What the caller of a provider stores, in memory.
+#[derive(Debug, Clone)]
+pub struct Stored {
+    pub conversation: Conversation,
+    pub messages: Vec<Message>,
+}
+
+impl Stored {
+    pub fn new() -> Self {
+        let conversation = Conversation { external_id: Uuid::new_v4(), ..Conversation::default() };
+        Self { conversation, messages: Vec::new() }
+    }
+
+    /// The next turn. The bytes of the transcript are left out unless they are asked for.
+    pub fn request(&self, prompt: &str, with_bytes: bool) -> Request {
+        let mut conversation = self.conversation.clone();
+        if !with_bytes {
+            conversation.transcript.iter_mut().for_each(|file| file.bytes = None);
+        }
+        let mut messages = self.messages.clone();
+        messages.push(message(Role::User, prompt));
+        Request {
+            turn: "turn-1".to_owned(),
+            purpose: Purpose::Turn,
+            model: MODEL.to_owned(),
+            system: "You write for the client.".to_owned(),
+            messages,
+            window_tokens: 200_000,
+            reserve_tokens: 8192,
+            estimated_prompt_tokens: None,
+            options: Options::default(),
+            timeouts: Timeouts::default(),
+            conversation: Some(conversation),
+        }
+    }
+
+    /// One whole turn.
+    pub async fn turn(&mut self, host: &Host, prompt: &str) -> Outcome {
+        let outcome = host.ask(self.request(prompt, false)).await;
+        let outcome =
+            outcome.unwrap_or_else(|error| panic!("{prompt:.40}: {} {error}", error.code));
+        self.commit(prompt, &outcome);
+        outcome
+    }
+
+    pub fn commit(&mut self, prompt: &str, outcome: &Outcome) {
+        let continued: &Continued = outcome.conversation.as_deref().expect("a conversation");
+        assert_eq!(continued.external_id, self.conversation.external_id);
+        self.messages.push(message(Role::User, prompt));
+        self.messages.extend(continued.messages.clone());
+        self.conversation.head = Some(continued.head);
+        self.conversation.meter = continued.meter.clone();
+        for grown in &continued.grown {
+            let files = &mut self.conversation.transcript;
+            let known = files.iter().position(|file| file.name == grown.name);
+            let mut bytes = known.map(|at| files.remove(at).bytes.unwrap()).unwrap_or_default();
+            bytes.truncate(usize::try_from(grown.from).unwrap());
+            assert_eq!(bytes.len() as u64, grown.from, "a gap in {}", grown.name);
+            bytes.extend_from_slice(&grown.bytes);
+            assert_eq!(Sha256::digest(&bytes)[..], grown.sha256, "{}", grown.name);
+            files.push(TranscriptFile {
+                name: grown.name.clone(),
+                n_bytes: bytes.len() as u64,
+                sha256: grown.sha256,
+                bytes: Some(bytes),
+            });
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! The real CLI against an API that fails, cuts off, and calls tools.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use dalsegno::{
+    providers::{Class, Event, Flag, Rebuild, Scope, Status},
+    transcript::Role,
+};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    api::{Api, Play},
+    cli::{Cli, VERSION},
+    host::{Host, SECRET, Stored},
+};
+use crate::providers::asking::RETRY;
+
+async fn host() -> Option<(Host, Api)> {
+    let cli = Cli::real()?;
+    let api = Api::start().await;
+    Some((Host::new(&cli, &api), api))
+}
+
+#[tokio::test]
+async fn failures_of_the_api_are_sorted() {
+    let Some((host, api)) = host().await else { return };
+    let mut stored = Stored::new();
+    stored.turn(&host, "One.").await;
+    let pause = Duration::from_secs(host.config.rate_limit_pause_secs);
+    let limited = Class::Snooze { after: pause, scope: Scope::Credential };
+    let too_long = "prompt is too long: 250000 tokens > 200000 maximum";
+    let (overflow, poisoned) = (
+        Class::Rebuild { reason: Rebuild::Overflow },
+        Class::Rebuild { reason: Rebuild::Poisoned },
+    );
+    let failures = [
+        (401, "", "authentication_error", "invalid x-api-key", "claude.login", Class::Fail),
+        (403, "", "permission_error", "not allowed", "claude.login", Class::Fail),
+        (
+            429,
+            "retry-after: 3600\r\n",
+            "rate_limit_error",
+            "slow down",
+            "claude.rate_limited",
+            limited,
+        ),
+        (429, "", "rate_limit_error", "slow down", "claude.rate_limited", limited),
+        (500, "", "api_error", "boom", "claude.api", RETRY),
+        (529, "", "overloaded_error", "Overloaded", "claude.api", RETRY),
+        (400, "", "invalid_request_error", "messages.1: bad signature", "claude.invalid", poisoned),
+        (
+            400,
+            "",
+            "invalid_request_error",
+            "Your credit balance is too low",
+            "claude.billing",
+            Class::Fail,
+        ),
+        (404, "", "not_found_error", "model: nothing", "claude.model_missing", Class::Fail),
+        (400, "", "invalid_request_error", too_long, "claude.overflow", overflow),
+    ];
+    let failures = failures.map(|(status, headers, kind, message, code, class)| {
+        // Some are asked about twice.
+        let play = Play::Fails(status, headers, kind, message);
+        (play, code, class)
+    });
+    for (play, code, class) in failures {
+        let api = Api::start().await;
+        api.plays([play.clone(), play.clone(), play.clone(), play.clone()]);
+        let host = Host {
+            config: dalsegno::providers::claude::Config {
+                base_url: api.url(),
+                ..host.config.clone()
+            },
+            ..Host::new(&Cli::real().unwrap(), &api)
+        };
+        let error = host.ask(stored.request("Two.", true)).await.unwrap_err();
+        assert_eq!((error.code, error.class), (code, class), "{play:?}: {error}");
+        assert!(error.to_string().len() > 20);
+    }
+    // The session that saw none of it goes on.
+    assert_eq!(stored.turn(&host, "Three.").await.message.text, "You said: Three. [3 messages]");
+    drop(api);
+}
+
+#[tokio::test]
+async fn an_answer_comes_whole_in_spite_of_the_limit_of_its_output() {
+    let Some((host, api)) = host().await else { return };
+    let mut stored = Stored::new();
+    let says = |text: &str, stop| Play::Says(vec![text.to_owned()], stop);
+    api.plays([
+        says("From the si", "max_tokens"),
+        says("gn, da", "max_tokens"),
+        says("l segno.", "end_turn"),
+    ]);
+    let outcome = stored.turn(&host, "Write.").await;
+    assert_eq!(outcome.message.text, "From the sign, dal segno.");
+    let continued = outcome.conversation.unwrap();
+    assert_eq!(continued.calls.len(), 3);
+    assert_eq!(outcome.usage.output, Some(33), "all three calls are paid");
+    // The parts stay messages of their own, one behind the other.
+    assert_eq!(stored.turn(&host, "Go on.").await.message.text, "You said: Go on. [5 messages]");
+    let parts = ["max_tokens"; 4].map(|stop| says("more ", stop));
+    api.plays(parts);
+    let error = host.ask(stored.request("Never end.", false)).await.unwrap_err();
+    assert_eq!((error.code, error.class), ("claude.no_room", Class::Fail));
+    assert!(error.usage.unwrap().output.unwrap() > 0, "what failed was paid too");
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_is_asked_for_again() {
+    let Some((host, api)) = host().await else { return };
+    api.plays([Play::Breaks { within: true }]);
+    let mut stored = Stored::new();
+    let outcome = stored.turn(&host, "Hello.").await;
+    assert_eq!(outcome.message.text, "You said: Hello. [1 messages]");
+    assert!(outcome.usage.output.unwrap() > 0, "the turn's own counts are 0 then");
+    // Between two blocks the CLI itself does not notice.
+    api.plays([Play::Breaks { within: false }]);
+    let error = host.ask(stored.request("Go on.", false)).await.unwrap_err();
+    assert_eq!((error.code, error.class), ("claude.broken_off", RETRY));
+    assert_eq!(stored.turn(&host, "Go on.").await.message.text, "You said: Go on. [3 messages]");
+}
+
+#[tokio::test]
+async fn a_megabyte_of_answer_and_two_of_prompt_come_through() {
+    let Some((host, api)) = host().await else { return };
+    let long = "0123456789 ü".repeat(1 << 20 >> 3);
+    let answer: String = long.chars().take(1 << 20).collect();
+    api.plays([Play::Says(vec![answer.clone(), "The end.".to_owned()], "end_turn")]);
+    let mut stored = Stored::new();
+    let prompt: String = long.chars().cycle().take(2 << 20).collect();
+    let mut request = stored.request(&prompt, false);
+    // The CLI refuses by itself what cannot fit into the model's window.
+    request.model = "claude-opus-4-8[1m]".to_owned();
+    let outcome = host.ask(request).await.unwrap();
+    stored.commit(&prompt, &outcome);
+    assert_eq!(outcome.message.text, format!("{answer}The end."));
+    assert_eq!(api.last_messages(), [format!("user: {prompt}")]);
+}
+
+#[tokio::test]
+async fn tools_are_used_over_mcp_as_far_as_they_are_allowed() {
+    let Some((host, api)) = host().await else { return };
+    let mut stored = Stored::new();
+    let grants = &mut stored.conversation.grants;
+    let server = json!({"type": "http", "url": format!("{}/mcp", api.url()), "headers": {"Authorization": "Bearer planted-token"}});
+    grants.mcp_servers = BTreeMap::from([("sums".to_owned(), server)]);
+    grants.allowed = vec!["mcp__sums__add".to_owned()];
+    api.plays([Play::Calls("mcp__sums__add", json!({"a": 2, "b": 3}))]);
+    let (outcome, events) =
+        host.ask_with(stored.request("Add.", false), CancellationToken::new()).await;
+    let outcome = outcome.unwrap();
+    stored.commit("Add.", &outcome);
+    assert!(events.contains(&Event::Calling { tool: "mcp__sums__add".to_owned() }));
+    let continued = outcome.conversation.as_ref().unwrap();
+    let roles: Vec<_> = continued.messages.iter().map(|message| message.role).collect();
+    assert_eq!(roles, [Role::Assistant, Role::Tool, Role::Assistant]);
+    assert_eq!(continued.messages[0].tool_calls[0].arguments, json!({"a": 2, "b": 3}));
+    assert_eq!(continued.messages[1].text, "the sum is 5");
+    assert_eq!(continued.messages[1].tool_call_id.as_deref(), Some("toolu_1"));
+    assert_eq!(continued.calls.len(), 2);
+    assert!(outcome.message.text.starts_with("You said: result the sum is 5"));
+
+    // Not allowed any more: nothing of the last run is remembered.
+    stored.conversation.grants.allowed.clear();
+    api.plays([Play::Calls("mcp__sums__add", json!({"a": 2, "b": 3}))]);
+    let denied = stored.turn(&host, "Add again.").await;
+    let flags = denied.conversation.unwrap().flags;
+    assert_eq!(flags, [Flag::Denied("mcp__sums__add".to_owned())]);
+    // And a server that is not there is said, not passed over.
+    let gone = json!({"type": "http", "url": "http://127.0.0.1:1/mcp"});
+    stored.conversation.grants.mcp_servers = BTreeMap::from([("gone".to_owned(), gone)]);
+    let flags = stored.turn(&host, "Hello.").await.conversation.unwrap().flags;
+    assert_eq!(flags, [Flag::ServerMissing("gone".to_owned())]);
+}
+
+#[tokio::test]
+async fn thoughts_are_shown_and_kept_apart() {
+    let Some((host, api)) = host().await else { return };
+    api.plays([Play::Thinks("What did they play?")]);
+    let call = host.ask_with(Stored::new().request("Hello.", false), CancellationToken::new());
+    let (outcome, events) = call.await;
+    let outcome = outcome.unwrap();
+    assert_eq!(outcome.thinking.as_deref(), Some("What did they play?"));
+    assert_eq!(outcome.message.text, "You said: Hello. [1 messages]");
+    let statuses: Vec<_> =
+        events.iter().filter(|event| matches!(event, Event::Status(_))).collect();
+    assert_eq!(statuses, [&Event::Status(Status::Thinking), &Event::Status(Status::Answering)]);
+}
+
+#[tokio::test]
+async fn secrets_are_in_no_argument_and_in_no_error() {
+    let Some((host, api)) = host().await else { return };
+    api.plays([Play::Hangs]);
+    let mut stored = Stored::new();
+    let server = json!({"type": "http", "url": "http://127.0.0.1:1/", "headers": {"Authorization": "Bearer planted-token"}});
+    stored.conversation.grants.mcp_servers = BTreeMap::from([("s".to_owned(), server)]);
+    let mut request = stored.request("planted-prompt", false);
+    request.system = "planted-system".to_owned();
+    let cancel = CancellationToken::new();
+    let looked = async {
+        let found = crate::app::eventually("the API is asked", async || {
+            (!api.requests().is_empty()).then(|| host.processes())
+        });
+        let found = found.await;
+        cancel.cancel();
+        found
+    };
+    let (_, processes) = tokio::join!(host.ask_with(request, cancel.clone()), looked);
+    assert!(processes.len() >= 2, "{processes:?}");
+    for process in processes {
+        for secret in [SECRET, "planted-token", "planted-prompt", "planted-system"] {
+            assert!(!process.contains(secret), "{process}");
+        }
+    }
+    let body = "the key sk-ant-dummy-0123456789 is not known";
+    api.plays([Play::Fails(400, "", "invalid_request_error", body)]);
+    let error = host.ask(stored.request("Hello.", false)).await.unwrap_err();
+    assert!(!format!("{error} {error:?}").contains(SECRET), "{error:?}");
+    assert!(error.to_string().contains("[secret]"), "{error}");
+}
+
+#[tokio::test]
+async fn the_pinned_version_is_the_one_that_runs() {
+    let Some(cli) = Cli::real() else { return };
+    let output =
+        tokio::process::Command::new(cli.program()).arg("--version").output().await.unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.starts_with(VERSION), "{said}");
+}
