@@ -58,7 +58,7 @@ pub async fn serve(
     announce: impl FnOnce(&Ready),
 ) -> Result<(), Error> {
     // Before anything is opened: a service that cannot do its work does not start.
-    let services = Services::build(&config, Arc::new(SystemClock))?;
+    let services = Services::build(&config, Arc::new(SystemClock), jobs::program())?;
     let listener = http::bind(&config.http).await?;
     let address = format!("http://{}", listener.local_addr().map_err(Error::Address)?);
     tracing::info!(address, "listening");

@@ -57,7 +57,7 @@ pub enum Error {
 /// A process of its own: opens the database, works until the shutdown, closes it.
 pub async fn run(config: &config::Config, shutdown: Shutdown, pool: Pool) -> Result<(), Error> {
     // First of all: a process that cannot do its work should not keep anybody waiting for its database.
-    let services = Services::build(config, Arc::new(SystemClock))?;
+    let services = Services::build(config, Arc::new(SystemClock), jobs::program())?;
     let opened = Database::open(&config.database, Use::Join, &shutdown.soft).await;
     let database = match opened {
         Err(db::Error::Stopped) => return Ok(()),

@@ -179,7 +179,11 @@ impl Ground {
 
     /// From the start of a worker to the last acknowledged end.
     async fn work(&self, n_tasks: usize) -> anyhow::Result<Ran> {
-        let services = Services::build(&self.config, Arc::new(SystemClock))?;
+        let services = Services::build(
+            &self.config,
+            Arc::new(SystemClock),
+            env!("CARGO_BIN_EXE_dalsegno").into(),
+        )?;
         let (config, pool, shutdown) = (self.config.clone(), self.pool.clone(), Shutdown::new());
         let stop = shutdown.clone();
         self.stopwatch.take_millis();

@@ -6,7 +6,7 @@ use std::{
 };
 
 /// A copy of the process environment. Everything that depends on a variable takes it from here.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Environment {
     variables: BTreeMap<OsString, OsString>,
 }
@@ -30,6 +30,13 @@ impl Environment {
     /// All variables whose names and values are valid Unicode.
     pub(super) fn unicode(&self) -> impl Iterator<Item = (&str, &str)> {
         self.variables.iter().filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)))
+    }
+}
+
+impl std::fmt::Debug for Environment {
+    /// Names only: values may be secrets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.variables.keys()).finish()
     }
 }
 

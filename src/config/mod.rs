@@ -38,11 +38,14 @@ pub struct Config {
     pub sessions: crate::domain::sessions::Config,
     pub tasks: crate::domain::tasks::Config,
     pub ollama: crate::providers::ollama::Config,
+    pub claude: crate::providers::claude::Config,
     pub sim: crate::providers::sim::Config,
     pub prices: crate::domain::prices::Config,
     pub http: crate::http::Config,
     pub log: crate::telemetry::Config,
     pub shutdown: crate::shutdown::Config,
+    /// Where secrets that the configuration only names are looked up, by whoever needs them.
+    pub environment: Environment,
 }
 
 /// What belongs to the process as a whole.
@@ -66,14 +69,18 @@ impl Config {
     pub fn load(environment: &Environment, flags: &Flags) -> Result<Self, Problems> {
         let mut problems = Problems::default();
         let layers = Layers::read(environment, flags, &mut problems);
-        let config = Self::from_layers(layers, &mut problems);
+        let config = Self::from_layers(layers, environment, &mut problems);
         match config {
             Some(config) if problems.is_empty() => Ok(config),
             _ => Err(problems.sorted()),
         }
     }
 
-    fn from_layers(mut layers: Layers, problems: &mut Problems) -> Option<Self> {
+    fn from_layers(
+        mut layers: Layers,
+        environment: &Environment,
+        problems: &mut Problems,
+    ) -> Option<Self> {
         layers.reject_unknown(problems);
         let service: Option<Service> = layers.section("service", problems);
         let database: Option<crate::db::Config> = layers.section("database", problems);
@@ -83,6 +90,7 @@ impl Config {
         let sessions = layers.section("sessions", problems);
         let tasks = layers.section("tasks", problems);
         let ollama = layers.section("ollama", problems);
+        let claude = layers.section("claude", problems);
         let sim = layers.section("sim", problems);
         let prices = layers.section("prices", problems);
         let http = layers.section("http", problems);
@@ -100,11 +108,13 @@ impl Config {
             sessions: sessions?,
             tasks: tasks?,
             ollama: ollama?,
+            claude: claude?,
             sim: sim?,
             prices: prices?,
             http: http?,
             log: log?,
             shutdown: shutdown?,
+            environment: environment.clone(),
         };
         config.check(&mut Checks::new(&layers, problems));
         Some(config)
@@ -121,6 +131,7 @@ impl Config {
         self.sessions.check(checks);
         self.tasks.check(checks);
         check_provider("ollama", self.ollama.check(), checks);
+        check_provider("claude", self.claude.check(), checks);
         check_provider("sim", self.sim.check(), checks);
         self.prices.check(checks);
         self.http.check(checks);

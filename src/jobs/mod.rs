@@ -23,6 +23,7 @@ pub use self::{
     ping::Ping,
     services::{Error, Services},
 };
+pub use crate::providers::claude::guard::program;
 use crate::queue::Registry;
 
 /// Every kind that the workers of this service know.

@@ -1,6 +1,6 @@
 //! What handlers need beside the job and the database: built once per process, before it claims anything.
 
-use std::sync::Arc;
+use std::{io, path::PathBuf, sync::Arc};
 
 use super::{calibrations::Calibrations, compact_session::Cost, run_turn};
 use crate::{
@@ -12,7 +12,10 @@ use crate::{
         sessions,
         usage::Tokens,
     },
-    providers,
+    providers::{
+        self,
+        claude::{self, Claude, Surroundings},
+    },
 };
 
 /// Shared by all runs of a process as an `Arc`. Holds no pool: a run brings its own.
@@ -37,14 +40,28 @@ pub enum Error {
     Agents(#[from] agents::Problems),
     #[error("setting up the providers: {0}")]
     Providers(#[from] providers::Error),
+    #[error("claude.credentials: {0}")]
+    Login(#[from] claude::CredentialError),
+    #[error("service.data_dir: `{}` has no absolute path; name another folder", folder.display())]
+    Folder {
+        folder: PathBuf,
+        #[source]
+        source: io::Error,
+    },
 }
 
 impl Services {
-    pub fn build(config: &Config, clock: Arc<dyn Clock>) -> Result<Arc<Self>, Error> {
+    /// `program` is one of our binaries: it guards what the Claude CLI starts.
+    pub fn build(
+        config: &Config,
+        clock: Arc<dyn Clock>,
+        program: PathBuf,
+    ) -> Result<Arc<Self>, Error> {
+        let claude = claude(config, &clock, program)?;
         let services = Self {
             library: Arc::new(agents::Library::open(&config.agents)?),
             agents: config.agents.clone(),
-            providers: providers::Available::new(&config.ollama, &config.sim)?,
+            providers: providers::Available::new(claude, &config.ollama, &config.sim)?,
             sessions: config.sessions.clone(),
             prices: config.prices.clone(),
             calibrations: Calibrations::default(),
@@ -110,4 +127,25 @@ impl Services {
             );
         }
     }
+}
+
+/// Reads the secrets of its logins.
+fn claude(config: &Config, clock: &Arc<dyn Clock>, program: PathBuf) -> Result<Claude, Error> {
+    let own = |name: &str| config.environment.get(name).map(str::to_owned);
+    let logins = config.claude.credentials.iter().map(|login| login.resolve(own));
+    let folder = config.service.data_dir.join("claude");
+    let absolute = std::path::absolute(&folder);
+    let passed = config
+        .claude
+        .pass_variables
+        .iter()
+        .filter_map(|name| Some((name.into(), config.environment.get_os(name)?.to_owned())));
+    let surroundings = Surroundings {
+        credentials: logins.collect::<Result<_, _>>()?,
+        sessions: absolute.map_err(|source| Error::Folder { folder, source })?,
+        guard: program,
+        passed: passed.collect(),
+        clock: Arc::clone(clock),
+    };
+    Ok(Claude::new(config.claude.clone(), surroundings))
 }

@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Error, Provider,
+    claude::Claude,
     ollama::{self, Ollama},
     sim::{self, Sim},
 };
@@ -16,6 +17,7 @@ const WINDOW_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub struct Available {
+    claude: Claude,
     ollama: Ollama,
     /// Of models that the server has told nothing about yet.
     configured: ollama::Config,
@@ -24,8 +26,9 @@ pub struct Available {
 
 impl Available {
     /// Connects to nothing yet.
-    pub fn new(ollama: &ollama::Config, sim: &sim::Config) -> Result<Self, Error> {
+    pub fn new(claude: Claude, ollama: &ollama::Config, sim: &sim::Config) -> Result<Self, Error> {
         Ok(Self {
+            claude,
             ollama: Ollama::new(ollama.clone())?,
             configured: ollama.clone(),
             sim: Sim::new(sim.clone())?,
@@ -34,10 +37,16 @@ impl Available {
 
     pub fn named(&self, name: &str) -> Option<&dyn Provider> {
         match name {
+            "claude" => Some(&self.claude),
             "ollama" => Some(&self.ollama),
             "sim" => Some(&self.sim),
             _ => None,
         }
+    }
+
+    /// The one provider that keeps conversations itself.
+    pub fn claude(&self) -> &Claude {
+        &self.claude
     }
 
     /// The window to plan a call with. `None`: there is no such provider.
@@ -50,6 +59,7 @@ impl Available {
         cancel: &CancellationToken,
     ) -> Option<u32> {
         match name {
+            "claude" => Some(self.claude.window_tokens(model)),
             "ollama" => {
                 // A server that is away says so again when it is called, in words that somebody will read.
                 let asked = timeout(WINDOW_TIMEOUT, self.ollama.window_tokens(model, cancel)).await;

@@ -114,6 +114,7 @@ impl<'a> Call<'a> {
                 ..Options::default()
             },
             timeouts: folder.timeouts,
+            conversation: None,
         }
     }
 

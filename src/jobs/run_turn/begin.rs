@@ -311,6 +311,7 @@ fn request(
         estimated_prompt_tokens: Some(tokens(expected_tokens)),
         options: route.options.clone(),
         timeouts: Timeouts::default(),
+        conversation: None,
     }
 }
 

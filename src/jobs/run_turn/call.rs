@@ -70,6 +70,9 @@ struct Progress<'a> {
     /// How much of it the feed has.
     n_shown_bytes: usize,
     status: Option<Status>,
+    /// What the model has begun to use since.
+    tool: Option<String>,
+    shown_tool: Option<String>,
     shown_status: Option<Status>,
     writing: Option<Pin<Box<dyn Future<Output = ()> + Send + 'a>>>,
 }
@@ -83,6 +86,8 @@ impl<'a> Progress<'a> {
             arrived: String::new(),
             n_shown_bytes: 0,
             status: None,
+            tool: None,
+            shown_tool: None,
             shown_status: None,
             writing: None,
         }
@@ -92,18 +97,22 @@ impl<'a> Progress<'a> {
         match event {
             Event::Started { .. } => {}
             Event::Text(text) => self.arrived.push_str(&text),
-            Event::Status(status) => self.status = Some(status),
+            Event::Status(status) => (self.status, self.tool) = (Some(status), None),
+            Event::Calling { tool } => self.tool = Some(tool),
         }
     }
 
     /// Begins a row with what is new, unless the last one is still on its way.
     fn write(&mut self) {
-        let is_new = self.arrived.len() > self.n_shown_bytes || self.status != self.shown_status;
+        let is_new = self.arrived.len() > self.n_shown_bytes
+            || self.status != self.shown_status
+            || self.tool != self.shown_tool;
         if !is_new || self.writing.is_some() {
             return;
         }
         let event = self.event();
         (self.n_shown_bytes, self.shown_status) = (self.arrived.len(), self.status);
+        self.shown_tool.clone_from(&self.tool);
         let (pool, now) = (self.pool, self.services.clock.now());
         let write = async move {
             if let Err(error) = feed::append(pool, &[event], now).await {
@@ -128,6 +137,7 @@ impl<'a> Progress<'a> {
                     Status::Thinking => "thinking",
                     Status::Answering => "answering",
                 }),
+                "tool": self.tool.as_deref().map(|tool| text::storable(tool.to_owned())),
                 "bytes": self.arrived.len(),
                 "cut": shown.len() < new.len(),
                 "text": text::storable(shown),

@@ -133,6 +133,7 @@ mod tests {
             window_tokens: None,
             provider_message_id: None,
             durations: Durations::default(),
+            conversation: None,
         })
     }
 

@@ -20,6 +20,11 @@ pub struct Config {
     pub credentials: Vec<CredentialConfig>,
     /// Variables of the service that the CLI may see: proxies, certificates.
     pub pass_variables: Vec<String>,
+    /// Of models that have not said theirs.
+    pub window_tokens: u32,
+    /// Of the window: from there on a conversation goes on in a new session.
+    pub rollover_percent: u32,
+    pub witness: Witness,
     /// Retries of the CLI itself, within one attempt of ours.
     pub max_retries: u32,
     /// For one request of the CLI to the API.
@@ -46,10 +51,20 @@ pub struct Config {
     pub rate_limit_pause_secs: u64,
 }
 
+/// What to do about a model that did not see its history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Witness {
+    Flag,
+    /// Once, and flag it.
+    Rebuild,
+}
+
 impl Config {
     pub fn check(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         let at_least = [
+            ("window_tokens", self.window_tokens.into(), 8192),
             ("api_timeout_secs", self.api_timeout_secs, 1),
             ("first_line_timeout_secs", self.first_line_timeout_secs, 1),
             ("idle_timeout_secs", self.idle_timeout_secs, 1),
@@ -66,6 +81,10 @@ impl Config {
         if self.max_retries > 15 {
             let message = format!("is {}, but the CLI makes 15 at most", self.max_retries);
             problems.push(Problem::new("max_retries", message, "2"));
+        }
+        if !(10..=90).contains(&self.rollover_percent) {
+            let message = format!("is {}, but has to be from 10 to 90", self.rollover_percent);
+            problems.push(Problem::new("rollover_percent", message, "60"));
         }
         if self.program.as_os_str().is_empty() {
             problems.push(Problem::new("program", "is empty", "claude"));
@@ -99,6 +118,9 @@ impl Default for Config {
             base_url: String::new(),
             credentials: Vec::new(),
             pass_variables: Vec::new(),
+            window_tokens: 200_000,
+            rollover_percent: 60,
+            witness: Witness::Rebuild,
             max_retries: 2,
             api_timeout_secs: 600,
             mcp_timeout_secs: 15,
@@ -128,11 +150,15 @@ mod tests {
         let config = Config {
             program: PathBuf::new(),
             max_retries: 16,
+            rollover_percent: 95,
             line_max_bytes: 10,
             idle_timeout_secs: 0,
             ..Config::default()
         };
         let keys: Vec<_> = config.check().into_iter().map(|problem| problem.key).collect();
-        assert_eq!(keys, ["idle_timeout_secs", "line_max_bytes", "max_retries", "program"]);
+        assert_eq!(
+            keys,
+            ["idle_timeout_secs", "line_max_bytes", "max_retries", "rollover_percent", "program"]
+        );
     }
 }

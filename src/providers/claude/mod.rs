@@ -29,19 +29,20 @@ mod neutralise;
 mod transcript;
 mod turn;
 mod verdict;
+mod windows;
 
 use std::{ffi::OsString, path::PathBuf, sync::Arc};
 
 use tokio_util::sync::CancellationToken;
 
-use self::launch::Ground;
 pub use self::{
-    config::Config,
+    config::{Config, Witness},
     credential::{Credential, CredentialConfig, Error as CredentialError, Kind},
     error::Error,
     launch::guard,
 };
-use super::{Conversation, EventSink, Provider, Request, Running};
+use self::{launch::Ground, windows::Windows};
+use super::{Conversation, EventSink, Outcome, Provider, Request, Running};
 use crate::clock::Clock;
 
 /// The CLI with its logins and its folders.
@@ -49,6 +50,7 @@ use crate::clock::Clock;
 pub struct Claude {
     config: Config,
     surroundings: Surroundings,
+    windows: Windows,
 }
 
 /// What the CLI is run with on this machine.
@@ -68,7 +70,22 @@ pub struct Surroundings {
 impl Claude {
     /// Starts nothing yet.
     pub fn new(config: Config, surroundings: Surroundings) -> Self {
-        Self { config, surroundings }
+        let windows = Windows::new(config.window_tokens);
+        Self { config, surroundings, windows }
+    }
+
+    /// What its calls have, prompt and answer together.
+    pub fn window_tokens(&self, model: &str) -> u32 {
+        self.windows.of(model)
+    }
+
+    /// The names of its logins, in order of preference.
+    pub fn logins(&self) -> impl Iterator<Item = &str> {
+        self.surroundings.credentials.iter().map(|credential| credential.name.as_str())
+    }
+
+    pub fn config(&self) -> &Config {
+        &self.config
     }
 
     /// Whether the transcript's bytes have to be in the request, because what this host has is not enough. To be asked
@@ -93,7 +110,13 @@ impl Provider for Claude {
         Box::pin(async move {
             let call = turn::Turn::prepare(&self.config, &self.surroundings, &request).await;
             match call {
-                Ok(turn) => turn.run(&mut events, &cancel).await,
+                Ok(turn) => {
+                    let outcome = turn.run(&mut events, &cancel).await;
+                    if let Ok(Outcome { window_tokens: Some(tokens), .. }) = &outcome {
+                        self.windows.learn(&request.model, *tokens);
+                    }
+                    outcome
+                }
                 Err(error) => Err(error.costing(Vec::new())),
             }
         })

@@ -36,6 +36,7 @@ async fn after_ten_turns_an_estimate_is_within_ten_per_cent_of_ollamas_count() {
             estimated_prompt_tokens: u32::try_from(projected).ok(),
             options: Options::default(),
             timeouts: Timeouts::default(),
+            conversation: None,
         };
         let outcome = ollama.run(request, EventSink::discard(), CancellationToken::new()).await;
         let real_tokens = outcome.unwrap().usage.prompt().unwrap();

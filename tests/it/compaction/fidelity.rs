@@ -176,6 +176,7 @@ impl Series {
             estimated_prompt_tokens: None,
             options: Options::default(),
             timeouts: Timeouts::default(),
+            conversation: None,
         };
         let provider = &self.stage.provider;
         let outcome = provider.run(request, EventSink::discard(), CancellationToken::new()).await;

@@ -151,7 +151,12 @@ impl Ground {
     /// Starts a worker in this process, on the clock of the test.
     pub async fn work(&self) -> Worker {
         let config = self.config();
-        let services = Services::build(&config, Arc::new(self.clock.clone())).unwrap();
+        let services = Services::build(
+            &config,
+            Arc::new(self.clock.clone()),
+            env!("CARGO_BIN_EXE_dalsegno").into(),
+        )
+        .unwrap();
         let (shutdown, pool) = (Shutdown::new(), self.database.pool().await);
         let stop = shutdown.clone();
         let work =

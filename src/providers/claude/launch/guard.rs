@@ -17,6 +17,7 @@ use std::{
     fs::File,
     io,
     os::fd::{AsFd as _, OwnedFd},
+    path::PathBuf,
     process::{Command, ExitCode, Stdio},
 };
 
@@ -34,6 +35,11 @@ use tokio::{
 pub const ARGUMENT: &str = "guard-claude";
 /// The guard itself failed. No program that ends by itself uses it.
 const FAILED: u8 = 125;
+
+/// What to start as a guard: the program that runs, also where an upgrade has replaced its file meanwhile.
+pub fn program() -> PathBuf {
+    PathBuf::from("/proc/self/exe")
+}
 
 /// Becomes a guard if the arguments ask for it. To be called first in `main`: a guard needs no configuration, no logs
 /// and no threads.
