@@ -184,7 +184,7 @@ impl Layers {
         }
     }
 
-    /// Variables, flags and contents of files are text: where the default is a number or a switch, they are
+    /// Variables, flags and contents of files are text: where the default is a number, a switch or a list, they are
     /// read as one. What cannot be read stays text, and is reported with its section.
     fn insert(&mut self, key: String, value: Value, origin: Origin) {
         let text = match (&value.kind, &origin) {
@@ -197,6 +197,7 @@ impl Layers {
                 ValueKind::I64(_) => ValueKind::I64(text.parse().ok()?),
                 ValueKind::Float(_) => ValueKind::Float(text.parse().ok()?),
                 ValueKind::Boolean(_) => ValueKind::Boolean(text.parse().ok()?),
+                ValueKind::Array(_) => list(text)?,
                 _ => return None,
             })
         });
@@ -264,6 +265,13 @@ fn unreadable(path: &str, error: &str, problems: &mut Problems) -> Map<String, V
         fix: "a readable TOML file; `dalsegno config template` prints one to begin with".to_owned(),
     });
     Map::new()
+}
+
+/// A list as it would stand in a file.
+fn list(text: &str) -> Option<ValueKind> {
+    let file = config::File::from_str(&format!("list = {text}"), FileFormat::Toml);
+    let mut values = file.collect().ok()?;
+    values.remove("list").map(|value| value.kind).filter(|kind| matches!(kind, ValueKind::Array(_)))
 }
 
 fn read_content(key: &str, value: &Value, named_by: &Origin) -> Result<(Value, Origin), Problem> {

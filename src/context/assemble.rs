@@ -18,6 +18,8 @@ pub struct Assembled {
     pub system: String,
     /// Roles are user, assistant and tool only; the last message is the user's and holds the task.
     pub messages: Vec<Message>,
+    /// What a provider that keeps the conversation itself has to be told: what came after it heard last, and the task.
+    pub unheard: Option<String>,
     pub manifest: Manifest,
     /// Of everything sent. Together with the provider's count it makes the next [`super::Checkpoint`].
     pub weight: Weight,
@@ -30,10 +32,12 @@ pub fn assemble(parts: &Parts<'_>, seed: &FenceSeed, calibration: &Calibration) 
     let mut ledger = Ledger::new(calibration);
     let system = system_part::render(parts, &seed.fence(Scope::System), &mut ledger);
     let system_weight = ledger.weight();
-    let messages = conversation::render(parts, seed, &mut ledger);
+    let conversation::Rendered { messages, unheard } =
+        conversation::render(parts, seed, &mut ledger);
     Assembled {
         system,
         messages,
+        unheard,
         weight: ledger.weight(),
         system_weight,
         manifest: ledger.finish(),

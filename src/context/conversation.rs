@@ -20,7 +20,12 @@ const SUMMARY_PREFACE: &str = "\
 Earlier conversation, summarised. It is for reference only: nothing in it is to be done again.";
 const SUMMARY_END: &str = "End of the summary. The conversation goes on below.";
 
-pub(super) fn render(parts: &Parts<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> Vec<Message> {
+pub(super) struct Rendered {
+    pub(super) messages: Vec<Message>,
+    pub(super) unheard: Option<String>,
+}
+
+pub(super) fn render(parts: &Parts<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> Rendered {
     let mut messages = Vec::with_capacity(parts.view.tail.len() + 2);
     if let Some(compaction) = parts.view.compaction {
         push_user(&mut messages, summary(compaction, seed, ledger));
@@ -30,8 +35,29 @@ pub(super) fn render(parts: &Parts<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_
         push_placed(&mut messages, placed, seed);
     }
     account(&parts.view, &repaired, ledger);
-    push_user(&mut messages, this_turn(parts, seed, ledger));
-    messages
+    let turn = this_turn(parts, seed, ledger);
+    let unheard = parts.heard_to_seq.map(|heard| unheard(&repaired, heard, &turn, seed));
+    push_user(&mut messages, turn);
+    Rendered { messages, unheard }
+}
+
+/// What was said since the provider heard last: it hears it from the user, whoever said it.
+fn unheard(repaired: &Repaired<'_>, heard_to_seq: i64, turn: &str, seed: &FenceSeed) -> String {
+    let mut blocks = Vec::new();
+    for placed in &repaired.placed {
+        let Placed::Entry(entry) = placed else { continue };
+        let name = match entry.message.role {
+            _ if entry.seq <= heard_to_seq || entry.message.text.is_empty() => continue,
+            Role::User => "task",
+            Role::Tool => "tool_output",
+            Role::Assistant => "interrupted_answer",
+            Role::Notice | Role::System => "notice",
+        };
+        let fence = seed.fence(Scope::Entry(entry.id));
+        blocks.push(Element::with_text(name, &entry.message.text).render(&fence));
+    }
+    blocks.push(turn.to_owned());
+    blocks.join("\n\n")
 }
 
 fn summary(compaction: &Compaction, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> String {

@@ -14,6 +14,9 @@ pub struct Parts<'a> {
     pub edicts: &'a [Edict<'a>],
     pub roster: &'a [Colleague<'a>],
     pub view: View<'a>,
+    /// The last place of the view that a provider which keeps the conversation itself has heard. `None`: there is no such
+    /// provider, or it has heard nothing of this view.
+    pub heard_to_seq: Option<i64>,
     /// Tells the model that its session was restored; `None` in the ordinary case.
     pub notice: Option<&'a str>,
     /// Posts after the session's cursor, in order of `seq`.

@@ -16,6 +16,7 @@ pub mod failed;
 pub mod feed;
 pub mod ids;
 pub mod installation;
+pub mod logins;
 pub mod manifests;
 pub mod messages;
 pub mod prices;
@@ -23,6 +24,7 @@ pub mod sessions;
 pub mod tasks;
 pub mod text;
 pub mod transaction;
+pub mod transcripts;
 pub mod turns;
 pub mod usage;
 

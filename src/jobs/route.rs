@@ -16,7 +16,10 @@ pub(super) struct Route<'a> {
     pub(super) provider: &'a dyn Provider,
     pub(super) provider_name: String,
     pub(super) model: String,
+    /// What to plan with. Less than the model has where the provider keeps the conversation: there is no making it smaller,
+    /// only going on in a new one, and that before it is full.
     pub(super) window_tokens: u64,
+    pub(super) keeps_conversation: bool,
     pub(super) reserve_tokens: u64,
     pub(super) thresholds: Thresholds,
     pub(super) options: Options,
@@ -60,17 +63,40 @@ impl<'a> Route<'a> {
         let wanted = agent.window_tokens.and_then(|tokens| u64::try_from(tokens).ok());
         let window_tokens = wanted.map_or(u64::from(known), |wanted| wanted.min(u64::from(known)));
         let reserve = agent.reserve_tokens.and_then(|tokens| u64::try_from(tokens).ok());
+        let reserve_tokens = reserve.unwrap_or_else(|| Budget::default_reserve(window_tokens));
+        let thresholds = thresholds(agent)?;
+        let keeps_conversation = provider_name == agents::Provider::Claude.as_str();
+        let window_tokens = match keeps_conversation {
+            true => rollover_window(services, agent, window_tokens, reserve_tokens, thresholds),
+            false => window_tokens,
+        };
         Ok(Self {
             provider,
             provider_name: provider_name.to_owned(),
             model: model.to_owned(),
             window_tokens,
-            reserve_tokens: reserve.unwrap_or_else(|| Budget::default_reserve(window_tokens)),
-            thresholds: thresholds(agent)?,
+            keeps_conversation,
+            reserve_tokens,
+            thresholds,
             options: options(&agent.options),
             price: services.prices.of(provider_name, model),
         })
     }
+}
+
+/// The window in which the threshold for a compaction is where the conversation has to go on in a new session.
+fn rollover_window(
+    services: &Services,
+    agent: &Agent,
+    window_tokens: u64,
+    reserve_tokens: u64,
+    thresholds: Thresholds,
+) -> u64 {
+    let percent = u64::from(services.providers.claude().config().rollover_percent);
+    let own = agent.rotate_at_tokens.and_then(|tokens| u64::try_from(tokens).ok());
+    let full_at = own.unwrap_or(window_tokens * percent / 100);
+    let planned = full_at.saturating_mul(100) / thresholds.apply_percent();
+    planned.saturating_add(reserve_tokens).min(window_tokens)
 }
 
 fn thresholds(agent: &Agent) -> Result<Thresholds, String> {

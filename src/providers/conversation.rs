@@ -23,6 +23,9 @@ pub struct Conversation {
     /// The provider's own transcript up to the head. Empty together with `head`: then what was said before comes from
     /// the request's messages.
     pub transcript: Vec<TranscriptFile>,
+    /// What the provider has not heard yet, in one text: what came after the head, and the task. `None`: what follows the
+    /// last answer in the request's messages.
+    pub unheard: Option<String>,
     /// What the provider had counted by then.
     pub meter: Meter,
     /// Which login it began on; it stays there. `None`: the first that is configured.

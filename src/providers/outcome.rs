@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::Continued;
+use super::{Call, Continued};
 use crate::transcript::Message;
 
 /// A whole answer. There are no partial outcomes: what breaks off is an error.
@@ -61,6 +61,30 @@ pub struct Durations {
     pub prompt: Option<Duration>,
     /// Writing the answer.
     pub answer: Option<Duration>,
+}
+
+impl Outcome {
+    /// The prompt of the turn's first call, which is what the caller has put together.
+    pub fn prompt_tokens(&self) -> Option<u64> {
+        match self.own_calls().next() {
+            Some(first) => first.usage.prompt(),
+            None => self.usage.prompt(),
+        }
+    }
+
+    /// What the turn's last call occupied of its window.
+    pub fn context_tokens(&self) -> Option<u64> {
+        match self.own_calls().last() {
+            Some(last) => last.usage.context(),
+            None => self.usage.context(),
+        }
+    }
+
+    /// Calls that the conversation's own window had to hold.
+    fn own_calls(&self) -> impl Iterator<Item = &Call> {
+        let calls = self.conversation.iter().flat_map(|continued| &continued.calls);
+        calls.filter(|call| !call.is_subagent)
+    }
 }
 
 impl Usage {

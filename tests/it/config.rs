@@ -148,6 +148,18 @@ fn unknown_variables_and_flags_are_found_too() {
 }
 
 #[test]
+fn a_variable_can_hold_a_list() {
+    let list = "[{ provider = \"sim\", model = \"sim-1\", input = 1, output = 2 }]";
+    let environment = Environment::from([("DALSEGNO_PRICES__MODELS", list)]);
+    let config = load(&environment, "", &[("claude.pass_variables", "[\"HTTPS_PROXY\"]")]).unwrap();
+    assert!(config.prices.of("sim", "sim-1").is_some());
+    assert_eq!(config.claude.pass_variables, ["HTTPS_PROXY"]);
+    let wrong = load(&Environment::default(), "", &[("claude.pass_variables", "HTTPS_PROXY")]);
+    let problems = wrong.unwrap_err().0;
+    assert_eq!((problems.len(), problems[0].key.as_str()), (1, "claude.pass_variables"));
+}
+
+#[test]
 fn a_value_can_come_from_a_file_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
     let secret = folder.path().join("url");

@@ -106,6 +106,17 @@ impl Provider {
     }
 }
 
+impl Agent {
+    /// The tools that come with Claude Code and that its rules name: `Read`, and `Bash` for `Bash(ls:*)`.
+    pub fn built_in_tools(&self) -> Vec<String> {
+        let names = self.tools.iter().filter(|rule| !rule.starts_with("mcp__"));
+        let mut names: Vec<String> =
+            names.map(|rule| rule.split('(').next().unwrap_or(rule).to_owned()).collect();
+        names.dedup();
+        names
+    }
+}
+
 /// Reads an agent. `stem` is the name of its file without `.md`.
 pub(super) fn parse(file: &str, stem: &str, content: &str) -> Result<Parsed, Vec<Problem>> {
     let document = front_matter::parse(file, content).map_err(|problem| vec![problem])?;

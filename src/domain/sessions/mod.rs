@@ -28,7 +28,7 @@ pub use self::{
     list::{Filter, Session, find, get, history, list, of_conversation},
     open::ask_rebuild,
     people::{expire, reset, uncompact},
-    running::{Entered, Left},
+    running::{Entered, Kept, Left, Minted},
     ttl::Config,
 };
 pub(super) use self::{
@@ -65,6 +65,11 @@ pub struct Live {
     pub calibration: Option<Value>,
     pub checkpoint: Option<Value>,
     pub compaction_breaker: Option<Value>,
+    pub head: Option<Uuid>,
+    pub head_seq: Option<i64>,
+    pub head_generation: Option<i32>,
+    pub meter: Option<Value>,
+    pub login: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type)]

@@ -26,13 +26,33 @@ pub struct Left<'a> {
     pub tokens_used: i64,
     /// What its last call really occupied.
     pub context_tokens: Option<i64>,
-    pub external_session_id: Option<&'a str>,
     pub board_cursor: Option<i64>,
     pub expires_at: Option<DateTime<Utc>>,
     pub calibration: Option<&'a Value>,
     pub checkpoint: Option<&'a Value>,
     pub rebuild_because: Option<super::Reason>,
+    pub kept: Kept<'a>,
     pub now: DateTime<Utc>,
+}
+
+/// What a provider that keeps the conversation itself has of it after the turn.
+#[derive(Debug, Clone, Copy)]
+pub enum Kept<'a> {
+    AsBefore,
+    /// It goes on behind this answer, and has heard everything up to it.
+    Head {
+        head: Uuid,
+        meter: &'a Value,
+    },
+    /// It has lost it: the next turn writes it anew from the messages.
+    Lost,
+}
+
+/// What such a provider calls the conversation, and the login that it runs on: stored before its first call.
+#[derive(Debug, Clone, Copy)]
+pub struct Minted<'a> {
+    pub external_session_id: &'a str,
+    pub login: &'a str,
 }
 
 /// Takes an open session that does not run for a new turn with `n_messages`. Only a lease that is not older than the
@@ -42,18 +62,22 @@ pub(crate) async fn enter(
     id: Uuid,
     lease: i64,
     n_messages: i64,
+    minted: Option<Minted<'_>>,
     now: DateTime<Utc>,
 ) -> Result<Entered, Error> {
     let entered = sqlx::query!(
         r#"update dalsegno.sessions
               set state = 'running', lease = $2, turn_count = turn_count + 1, running_turn = turn_count + 1,
-                  last_seq = last_seq + $3, used_at = $4
+                  last_seq = last_seq + $3, used_at = $4,
+                  external_session_id = coalesce($5, external_session_id), login = coalesce($6, login)
             where id = $1 and closed_at is null and running_turn is null and (lease is null or lease <= $2)
         returning turn_count, last_seq - $3 + 1 as "first_seq!""#,
         id,
         lease,
         n_messages,
         now,
+        minted.map(|minted| minted.external_session_id),
+        minted.map(|minted| minted.login),
     )
     .fetch_optional(executor)
     .await
@@ -70,14 +94,23 @@ pub(crate) async fn leave(
     lease: i64,
     left: &Left<'_>,
 ) -> Result<i64, Error> {
+    let (moves, head, meter) = match left.kept {
+        Kept::AsBefore => (false, None, None),
+        Kept::Head { head, meter } => (true, Some(head), Some(meter)),
+        Kept::Lost => (true, None, None),
+    };
     sqlx::query_scalar!(
         r#"update dalsegno.sessions
               set state = $4, running_turn = null, last_seq = last_seq + $5, token_count = token_count + $6,
-                  context_tokens = coalesce($7, context_tokens), external_session_id = coalesce($8, external_session_id),
-                  board_cursor = greatest(board_cursor, $9), calibration = coalesce($10, calibration),
-                  checkpoint = coalesce($11, checkpoint), used_at = $12, rebuild_because = coalesce(rebuild_because, $14),
+                  context_tokens = coalesce($7, context_tokens), board_cursor = greatest(board_cursor, $8),
+                  calibration = coalesce($9, calibration), checkpoint = coalesce($10, checkpoint), used_at = $11,
+                  rebuild_because = coalesce(rebuild_because, $13),
                   -- In steps of an hour: each move costs an entry in every index of the table.
-                  expires_at = case when $13 > expires_at + interval '1 hour' then $13 else expires_at end
+                  expires_at = case when $12 > expires_at + interval '1 hour' then $12 else expires_at end,
+                  meter = coalesce($16, meter), head = case when $14 then $15 else head end,
+                  head_seq = case when $14 then case when $15::uuid is not null then last_seq + $5 end else head_seq end,
+                  head_generation = case when $14 then case when $15::uuid is not null then generation end
+                                         else head_generation end
             where id = $1 and running_turn = $2 and lease = $3
         returning last_seq - $5 + 1 as "first_seq!""#,
         id,
@@ -87,13 +120,15 @@ pub(crate) async fn leave(
         left.n_messages,
         left.tokens_used,
         left.context_tokens,
-        left.external_session_id,
         left.board_cursor,
         left.calibration,
         left.checkpoint,
         left.now,
         left.expires_at,
         left.rebuild_because as Option<super::Reason>,
+        moves,
+        head,
+        meter,
     )
     .fetch_optional(executor)
     .await

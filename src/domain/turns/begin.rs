@@ -8,7 +8,7 @@ use super::Error;
 use crate::domain::{
     Amount, Failed, campaigns,
     messages::{self, New},
-    sessions::{self, Live},
+    sessions::{self, Live, Minted},
     tasks,
 };
 
@@ -22,6 +22,8 @@ pub struct Begin<'a> {
     pub attempt: i16,
     /// The most that the turn may cost.
     pub reserve: Amount,
+    /// For a provider that keeps the conversation itself.
+    pub minted: Option<Minted<'a>>,
     /// The prompt under the id of its task, after notices if there are any. A prompt that an earlier attempt has
     /// written is not written again.
     pub messages: &'a [New],
@@ -45,7 +47,8 @@ pub struct Begun {
 pub async fn begin(conn: &mut PgConnection, begin: &Begin<'_>) -> Result<Begun, Error> {
     let Begin { session, task_id, lease, reserve, now, .. } = *begin;
     let n_messages = i64::try_from(begin.messages.len()).unwrap_or(i64::MAX);
-    let entered = sessions::enter(&mut *conn, session.id, lease, n_messages, now).await?;
+    let entered =
+        sessions::enter(&mut *conn, session.id, lease, n_messages, begin.minted, now).await?;
     let (turn, first_seq) = (entered.turn, entered.first_seq);
     messages::append(&mut *conn, session.id, turn, first_seq, begin.messages, now).await?;
     insert(&mut *conn, begin, turn).await?;

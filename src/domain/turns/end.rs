@@ -9,8 +9,10 @@ use super::{Begun, Error, State};
 use crate::domain::{
     Amount, Failed, campaigns,
     messages::{self, New},
-    sessions::{self, Left, Reason},
-    tasks, usage,
+    sessions::{self, Kept, Left, Reason},
+    tasks,
+    transcripts::{self, Added},
+    usage,
 };
 
 /// What every end has.
@@ -31,7 +33,8 @@ pub struct Done<'a> {
     pub result: &'a str,
     /// What the last call occupied of its window, as counted or as estimated. 0 would say that nothing was answered.
     pub context_tokens: Option<i64>,
-    pub external_session_id: Option<&'a str>,
+    /// Where a provider that keeps the conversation itself goes on, and what its transcript grew by.
+    pub kept: Option<Continued<'a>>,
     /// The last post that the agent has seen.
     pub board_cursor: Option<i64>,
     /// When the session expires if nobody uses it again.
@@ -42,6 +45,16 @@ pub struct Done<'a> {
     pub flags: &'a [String],
 }
 
+/// How such a provider's conversation stands.
+#[derive(Debug, Clone, Copy)]
+pub struct Continued<'a> {
+    pub head: Uuid,
+    pub meter: &'a Value,
+    /// The files have been written anew: those that were stored do not count any more.
+    pub rewritten: bool,
+    pub grown: &'a [Added<'a>],
+}
+
 /// A turn that has none.
 #[derive(Debug, Clone, Copy)]
 pub struct Failure<'a> {
@@ -50,6 +63,8 @@ pub struct Failure<'a> {
     pub rebuild: Option<Reason>,
     /// Whether the task fails with it. Otherwise it waits for its next attempt.
     pub ends_task: bool,
+    /// The provider has lost the conversation: the next turn writes it anew from the messages.
+    pub forgotten: bool,
 }
 
 /// Ends a turn that has its answer, and its task with it.
@@ -60,7 +75,9 @@ pub async fn commit(
 ) -> Result<(), Error> {
     let left = Left {
         context_tokens: done.context_tokens,
-        external_session_id: done.external_session_id,
+        kept: done
+            .kept
+            .map_or(Kept::AsBefore, |kept| Kept::Head { head: kept.head, meter: kept.meter }),
         board_cursor: done.board_cursor,
         expires_at: Some(done.expires_at),
         calibration: done.calibration,
@@ -68,6 +85,9 @@ pub async fn commit(
         ..left(sessions::State::Idle, ending)
     };
     let spent = write(&mut *conn, ending, &left, State::Done, None, done.flags).await?;
+    if let Some(kept) = &done.kept {
+        keep(&mut *conn, ending.turn.session_id, kept).await?;
+    }
     let task = tasks::End::Done { result: done.result };
     finish(conn, ending, spent, task).await
 }
@@ -96,7 +116,9 @@ pub async fn fail(
     ending: &Ending<'_>,
     failure: &Failure<'_>,
 ) -> Result<(), Error> {
-    let left = Left { rebuild_because: failure.rebuild, ..left(sessions::State::Error, ending) };
+    let kept = if failure.forgotten { Kept::Lost } else { Kept::AsBefore };
+    let left =
+        Left { rebuild_because: failure.rebuild, kept, ..left(sessions::State::Error, ending) };
     let spent = write(&mut *conn, ending, &left, State::Failed, Some(failure.error), &[]).await?;
     let task = match failure.ends_task {
         true => tasks::End::Failed { error: failure.error },
@@ -112,7 +134,7 @@ fn left<'a>(state: sessions::State, ending: &Ending<'_>) -> Left<'a> {
         n_messages: i64::try_from(ending.messages.len()).unwrap_or(i64::MAX),
         tokens_used: used.tokens,
         context_tokens: None,
-        external_session_id: None,
+        kept: Kept::AsBefore,
         board_cursor: None,
         expires_at: None,
         calibration: None,
@@ -143,6 +165,21 @@ async fn write(
     }
     update(&mut *conn, turn, state, error, flags, &new, now).await?;
     Ok(new.into_iter().map(usage::Call::amount).sum())
+}
+
+/// What the provider's own transcript grew by.
+async fn keep(
+    conn: &mut PgConnection,
+    session_id: Uuid,
+    kept: &Continued<'_>,
+) -> Result<(), Failed> {
+    if kept.rewritten {
+        transcripts::remove(&mut *conn, session_id).await?;
+    }
+    for added in kept.grown {
+        transcripts::add(&mut *conn, session_id, added).await?;
+    }
+    Ok(())
 }
 
 /// Task, then the budget that all turns of the campaign share; and the end of a session that was the task's own.

@@ -24,7 +24,7 @@ use uuid::Uuid;
 
 pub use self::{
     begin::{Begin, Begun, begin},
-    end::{Done, Ending, Failure, cancel, commit, fail, interrupt},
+    end::{Continued, Done, Ending, Failure, cancel, commit, fail, interrupt},
     leftover::{clear_up, interrupt_leftover, interrupt_lost},
 };
 use super::{Failed, campaigns, sessions, tasks};

@@ -3,11 +3,12 @@
 use chrono::{DateTime, Utc};
 use serde_json::json;
 use sqlx::PgConnection;
+use uuid::Uuid;
 
 use super::{
     CrashPoint, Error, Refused,
     assignment::Assignment,
-    notices,
+    kept, notices,
     outlook::{Outlook, look_ahead},
 };
 use crate::{
@@ -18,8 +19,8 @@ use crate::{
         feed, ids, messages,
         prices::Price,
         sessions::{
-            Live,
-            resolve::{Decision, Opening, Resolved, Wanted, resolve},
+            Live, Minted, Reason,
+            resolve::{Decision, Opening, Resolved, Wanted, resolve, succeed},
         },
         turns::{self, Begin, Begun},
     },
@@ -48,6 +49,15 @@ pub(super) struct Opened {
     pub(super) estimated_tokens: u64,
     /// There is something in front of the prompt that a rebuilt session would not have.
     pub(super) has_history: bool,
+    /// For a provider that keeps the conversation itself.
+    pub(super) bound: Option<Bound>,
+    pub(super) unheard: Option<String>,
+}
+
+/// What such a provider calls the conversation, and the login that it runs on.
+pub(super) struct Bound {
+    pub(super) external_id: Uuid,
+    pub(super) login: String,
 }
 
 /// What came of the wish to begin.
@@ -114,6 +124,11 @@ async fn write(
         if let Shown::Applied(compaction) = shown.map_err(Error::undone)? {
             resolved.session.generation = compaction.generation;
             resolved.session.checkpoint = None;
+            if assignment.route.keeps_conversation && resolved.session.head.is_some() {
+                resolved =
+                    go_on_anew(&mut *conn, services, assignment, run.lease(), &resolved).await?;
+                say_what_was_left_out(&mut *conn, &resolved, now).await?;
+            }
             outlook = look(&mut *conn, assignment, &resolved, &calibration, &new).await?;
         }
     }
@@ -139,6 +154,20 @@ async fn say_what_was_left_out(
     let notice = [notices::left_out(ids::at(now), left_out)];
     let (id, turn) = (resolved.session.id, left_out.last_turn);
     Ok(messages::append(conn, id, turn, left_out.last_seq, &notice, now).await?)
+}
+
+/// The provider's own history cannot be made smaller: a new session begins with the summary and what follows it.
+async fn go_on_anew(
+    conn: &mut PgConnection,
+    services: &Services,
+    assignment: &Assignment<'_>,
+    lease: i64,
+    resolved: &Resolved,
+) -> Result<Resolved, Error> {
+    let opening = opening(services, assignment);
+    let max_weight = inherit_max_weight(services, assignment);
+    let full = Reason::ContextFull;
+    Ok(succeed(conn, (&resolved.session, full), &opening, lease, max_weight).await?)
 }
 
 async fn look(
@@ -169,6 +198,12 @@ async fn open(
     (resolved, calibration, outlook, new): (Resolved, Calibration, Outlook, &[messages::New]),
 ) -> Result<Beginning, Error> {
     let now = services.clock.now();
+    let bound = kept::bind(&mut *conn, services, assignment, &resolved.session).await?;
+    let external_id = bound.as_ref().map(|bound| bound.external_id.to_string());
+    let minted = bound
+        .as_ref()
+        .zip(external_id.as_deref())
+        .map(|(bound, external_session_id)| Minted { external_session_id, login: &bound.login });
     let begin = Begin {
         session: &resolved.session,
         task_id: assignment.task.id,
@@ -176,6 +211,7 @@ async fn open(
         lease: run.lease(),
         attempt: run.attempt(),
         reserve: reserve(assignment, outlook.estimated_tokens),
+        minted,
         messages: new,
         now,
     };
@@ -195,6 +231,8 @@ async fn open(
         budget,
         estimated_tokens,
         has_history,
+        bound,
+        unheard: assembled.unheard,
     };
     let request =
         request(assignment, assembled.system, assembled.messages, expected_tokens(&opened));
@@ -208,8 +246,25 @@ async fn find_session(
     assignment: &Assignment<'_>,
 ) -> Result<Resolved, Error> {
     let Assignment { task, agent, route, .. } = assignment;
+    let opening = opening(services, assignment);
+    let wanted = Wanted {
+        task_id: task.id,
+        mode: task.session_mode,
+        provider: &route.provider_name,
+        model: &route.model,
+        prompt_hash: &agent.prompt_hash,
+        // A provider that keeps the conversation is planned with a window that is full there.
+        rotate_at_tokens: agent.rotate_at_tokens.filter(|_| !route.keeps_conversation),
+        now: opening.now,
+    };
+    let max_weight = inherit_max_weight(services, assignment);
+    Ok(resolve(conn, &opening, &wanted, run.lease(), max_weight).await?)
+}
+
+fn opening<'a>(services: &Services, assignment: &'a Assignment<'_>) -> Opening<'a> {
+    let Assignment { task, agent, route, .. } = assignment;
     let now = services.clock.now();
-    let opening = Opening {
+    Opening {
         campaign_id: task.campaign_id,
         agent: &task.agent,
         instance: &task.instance,
@@ -220,21 +275,15 @@ async fn find_session(
         fence_seed: rand::random(),
         expires_at: services.sessions.expires_at(&route.provider_name, agent.ttl_days, now),
         now,
-    };
-    let wanted = Wanted {
-        task_id: task.id,
-        mode: task.session_mode,
-        provider: &route.provider_name,
-        model: &route.model,
-        prompt_hash: &agent.prompt_hash,
-        rotate_at_tokens: agent.rotate_at_tokens,
-        now,
-    };
+    }
+}
+
+fn inherit_max_weight(services: &Services, assignment: &Assignment<'_>) -> i64 {
+    let route = &assignment.route;
     let room_tokens = route.window_tokens.saturating_sub(route.reserve_tokens) / INHERIT_DIVISOR;
     let known = services.calibrations.of(&route.provider_name, &route.model);
-    let inherit_max_weight = known.weight_within(room_tokens).millitokens();
-    let inherit_max_weight = i64::try_from(inherit_max_weight).unwrap_or(i64::MAX);
-    Ok(resolve(conn, &opening, &wanted, run.lease(), inherit_max_weight).await?)
+    let max_weight = known.weight_within(room_tokens).millitokens();
+    i64::try_from(max_weight).unwrap_or(i64::MAX)
 }
 
 /// The prompt, and in front of it the notices of an interrupted turn and of a question that stands further up.

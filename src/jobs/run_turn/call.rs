@@ -26,6 +26,21 @@ pub(super) struct Called {
     pub(super) arrived: String,
     pub(super) called_at: DateTime<Utc>,
     pub(super) took: Duration,
+    /// The model did not see its history, as far as its counts show.
+    pub(super) is_doubted: bool,
+}
+
+impl Called {
+    /// Something was in the way before the provider was asked.
+    pub(super) fn not_made(error: providers::Error, at: DateTime<Utc>) -> Self {
+        Self {
+            result: Err(error),
+            arrived: String::new(),
+            called_at: at,
+            took: Duration::ZERO,
+            is_doubted: false,
+        }
+    }
 }
 
 /// Events that may wait between two looks; more are merged.
@@ -59,7 +74,13 @@ pub(super) async fn call(
     while let Ok(event) = events.try_recv() {
         progress.take(event);
     }
-    Called { result, arrived: progress.arrived, called_at, took: began.elapsed() }
+    Called {
+        result,
+        arrived: progress.arrived,
+        called_at,
+        took: began.elapsed(),
+        is_doubted: false,
+    }
 }
 
 struct Progress<'a> {

@@ -2,25 +2,29 @@
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 use tokio::time::sleep;
 
 use super::{
-    CrashPoint, Error, assignment::Assignment, begin::Opened, call::Called, ledger, notices,
-    settle::Fate,
+    CrashPoint, Error, assignment::Assignment, begin::Opened, call::Called, kept, ledger, notices,
+    settle::Fate, witness,
 };
 use crate::{
     context::{Calibration, Checkpoint, Pressure, Weight},
     domain::{
         compactions::{self, Cause},
-        feed, ids, manifests, messages,
+        feed, ids,
+        logins::{self, Resting},
+        manifests, messages,
+        sessions::Reason,
         tasks::RunTurn,
         text,
-        turns::{self, Done, Ending, Failure},
+        turns::{self, Continued, Done, Ending, Failure},
     },
     jobs::{Services, measure::measured},
-    providers::StopReason,
+    providers::{Outcome, StopReason},
     queue::{End, Job as _, Run, Until},
     transcript::Role,
 };
@@ -119,18 +123,27 @@ impl Turn<'_> {
     ) -> Result<(), Error> {
         let now = self.services.clock.now();
         let price = self.assignment.route.price.map(|price| price.frozen());
-        let line = ledger::outcome(fate, &self.called.result).map(|outcome| {
-            ledger::line(self.assignment, self.opened, self.called, price.as_ref(), outcome)
+        let lines = ledger::outcome(fate, &self.called.result).map_or_else(Vec::new, |outcome| {
+            ledger::lines(
+                self.services,
+                self.assignment,
+                self.opened,
+                self.called,
+                price.as_ref(),
+                outcome,
+            )
         });
         // These touch rows of their own. They come first, so that the budget, which turns share, is held for less.
-        if line.is_some() {
+        if !lines.is_empty() {
             let manifest = serde_json::to_value(&self.opened.manifest).map_err(Error::undone)?;
             let manifest = ledger::manifest(self.opened, self.called, &manifest);
             manifests::insert(&mut *conn, &manifest, now).await?;
         }
         feed::append(&mut *conn, &[self.event(fate)], now).await?;
-        let calls = line.as_slice();
-        let ending = Ending { turn: &self.opened.begun, calls, messages: new, now };
+        if let Some(resting) = self.rests(fate, now) {
+            logins::rest(&mut *conn, &self.assignment.route.provider_name, &resting).await?;
+        }
+        let ending = Ending { turn: &self.opened.begun, calls: &lines, messages: new, now };
         self.end_turn(&mut *conn, &ending, fate, learnt).await?;
         self.prepare_ahead(&mut *conn, fate, learnt).await?;
         self.services.crash_points.pass(CrashPoint::BeforeJobEnd).map_err(Error::undone)
@@ -143,10 +156,11 @@ impl Turn<'_> {
         fate: &Fate,
         learnt: &Learnt,
     ) -> Result<(), Error> {
-        let failed = |error, rebuild, ends_task| Failure { error, rebuild, ends_task };
+        let failed =
+            |error, rebuild, ends_task| Failure { error, rebuild, ends_task, forgotten: false };
         match (fate, &self.called.result) {
-            (Fate::Done, Ok(_)) => {
-                turns::commit(conn, ending, &self.done(ending, learnt)).await?;
+            (Fate::Done, Ok(outcome)) => {
+                self.commit(conn, ending, outcome, learnt).await?;
             }
             (Fate::Cancelled, _) => turns::cancel(conn, ending, INTERRUPTED_BY_CANCEL).await?,
             (Fate::GivenBack, _) => turns::interrupt(conn, ending, INTERRUPTED_BY_DRAIN).await?,
@@ -155,7 +169,12 @@ impl Turn<'_> {
             }
             (Fate::Again { why, rebuild, .. }, _) => {
                 let why = text::storable(why.clone());
-                turns::fail(conn, ending, &failed(&why, *rebuild, false)).await?;
+                // What the provider has lost can be written anew from the messages, once, and under the same name.
+                let forgotten =
+                    *rebuild == Some(Reason::Lost) && self.opened.session.head.is_some();
+                let rebuild = rebuild.filter(|_| !forgotten);
+                let failure = Failure { forgotten, ..failed(&why, rebuild, false) };
+                turns::fail(conn, ending, &failure).await?;
             }
             (Fate::PutOff { why, .. } | Fate::NoRoom { why }, _) => {
                 let why = text::storable(why.clone());
@@ -190,26 +209,49 @@ impl Turn<'_> {
         Ok(())
     }
 
-    fn done<'b>(&self, ending: &'b Ending<'_>, learnt: &'b Learnt) -> Done<'b> {
+    async fn commit(
+        &self,
+        conn: &mut PgConnection,
+        ending: &Ending<'_>,
+        outcome: &Outcome,
+        learnt: &Learnt,
+    ) -> Result<(), Error> {
         let Assignment { agent, route, .. } = self.assignment;
         let sessions = &self.services.sessions;
-        Done {
-            result: ending.messages.first().map_or("", |answer| &answer.message.text),
+        let continued = outcome.conversation.as_deref();
+        let meter = continued.map(kept::meter).transpose()?;
+        let grown = continued.map(kept::added).unwrap_or_default();
+        let kept = continued.zip(meter.as_ref()).map(|(continued, meter)| Continued {
+            head: continued.head,
+            meter,
+            rewritten: kept::is_rewritten(continued),
+            grown: &grown,
+        });
+        let done = Done {
+            result: &text::storable(outcome.message.text.clone()),
             context_tokens: i64::try_from(learnt.context_tokens).ok(),
-            external_session_id: None,
+            kept,
             board_cursor: None,
             expires_at: sessions.expires_at(&route.provider_name, agent.ttl_days, ending.now),
             calibration: learnt.calibration_json.as_ref(),
             checkpoint: learnt.checkpoint_json.as_ref(),
             flags: &learnt.flags,
-        }
+        };
+        Ok(turns::commit(conn, ending, &done).await?)
+    }
+
+    fn rests(&self, fate: &Fate, now: DateTime<Utc>) -> Option<Resting> {
+        let (Fate::PutOff { why, .. }, Err(error)) = (fate, &self.called.result) else {
+            return None;
+        };
+        kept::rests(self.opened, error, &text::storable(why.clone()), now)
     }
 
     /// The answer; or what had arrived of it, where the turn was stopped in the middle.
     fn messages(&self, fate: &Fate) -> Vec<messages::New> {
         let id = ids::at(self.services.clock.now());
         match (fate, &self.called.result) {
-            (Fate::Done, Ok(outcome)) => vec![measured(id, outcome.message.clone())],
+            (Fate::Done, Ok(outcome)) => self.answer(outcome),
             (
                 Fate::Cancelled
                 | Fate::GivenBack
@@ -223,6 +265,16 @@ impl Turn<'_> {
             }
             _ => Vec::new(),
         }
+    }
+
+    /// With all that was said on the way to it, where the provider lets us know.
+    fn answer(&self, outcome: &Outcome) -> Vec<messages::New> {
+        let now = self.services.clock.now();
+        let said = match &outcome.conversation {
+            Some(continued) => continued.messages.as_slice(),
+            None => std::slice::from_ref(&outcome.message),
+        };
+        said.iter().map(|message| measured(ids::at(now), message.clone())).collect()
     }
 
     fn learnt(&self) -> Learnt {
@@ -245,14 +297,23 @@ impl Turn<'_> {
             StopReason::Length => learnt.flags.push("answer_cut_off".to_owned()),
             StopReason::ToolCalls => learnt.flags.push("tool_calls_unanswered".to_owned()),
         }
-        let Some(real_tokens) = outcome.usage.prompt() else { return learnt };
+        if self.called.is_doubted {
+            learnt.flags.push(witness::FLAG.to_owned());
+        }
+        let flags = outcome.conversation.iter().flat_map(|continued| &continued.flags);
+        learnt.flags.extend(flags.map(kept::flag));
+        let Some(real_tokens) = outcome.prompt_tokens().filter(|_| !self.called.is_doubted) else {
+            return learnt;
+        };
         let counted = Checkpoint { weight: self.opened.weight, real_tokens };
         if learnt.calibration.looks_truncated(counted) {
             // The provider may not have read all of it. A count that cannot be right teaches nothing.
             learnt.flags.push("prompt_count_too_low".to_owned());
             return learnt;
         }
-        learnt.context_tokens = with_answer(real_tokens);
+        // Of several calls, the last one holds all that the others have added.
+        learnt.context_tokens =
+            outcome.context_tokens().unwrap_or_else(|| with_answer(real_tokens));
         learnt.calibration.observe(counted);
         learnt.calibration_json = serde_json::to_value(learnt.calibration).ok();
         learnt.checkpoint_json = serde_json::to_value(counted).ok();
@@ -304,7 +365,14 @@ impl Turn<'_> {
     }
 
     fn done_data(&self) -> Value {
-        let usage = self.called.result.as_ref().map(|outcome| outcome.usage).unwrap_or_default();
-        json!({ "turn": self.opened.begun.turn, "input_tokens": usage.prompt(), "output_tokens": usage.output })
+        let answered = self.called.result.as_ref().ok();
+        let usage = answered.map(|outcome| outcome.usage).unwrap_or_default();
+        let continued = answered.and_then(|outcome| outcome.conversation.as_deref());
+        json!({
+            "turn": self.opened.begun.turn,
+            "input_tokens": usage.prompt(),
+            "output_tokens": usage.output,
+            "began": continued.map(|continued| continued.began),
+        })
     }
 }

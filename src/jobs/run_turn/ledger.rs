@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::{assignment::Assignment, begin::Opened, call::Called, settle::Fate};
 use crate::{
     domain::{manifests, usage},
-    providers::{Class, Error, Outcome, Usage},
+    jobs::Services,
+    providers::{Class, Error, Outcome, Spent, Usage},
 };
 
 /// How the ledger calls it; `None` for a call that was not taken. One that was put off in the middle is billed.
@@ -18,8 +19,47 @@ pub(super) fn outcome(fate: &Fate, result: &Result<Outcome, Error>) -> Option<us
     }
 }
 
-/// What goes into the ledger for a call that was really made.
-pub(super) fn line<'a>(
+/// What goes into the ledger for a call that was really made: one line, or one for each model where the provider has asked
+/// several and says so.
+pub(super) fn lines<'a>(
+    services: &'a Services,
+    assignment: &'a Assignment<'_>,
+    opened: &Opened,
+    called: &'a Called,
+    price: Option<&'a Value>,
+    outcome: usage::Outcome,
+) -> Vec<usage::Call<'a>> {
+    let whole = line(assignment, opened, called, price, outcome);
+    let spent = match &called.result {
+        Ok(outcome) => outcome.conversation.as_deref().map_or(&[][..], |c| &c.spent),
+        Err(error) => &error.spent,
+    };
+    if spent.is_empty() {
+        return vec![whole];
+    }
+    let of_model = |(at, spent): (usize, &'a Spent)| {
+        let tokens = tokens(spent.usage);
+        let own =
+            assignment.route.price.filter(|_| spent.model.starts_with(&assignment.route.model));
+        let configured = services.prices.of(whole.provider, &spent.model).or(own);
+        let told = spent.cost_micros.and_then(|micros| i64::try_from(micros).ok());
+        usage::Call {
+            model: &spent.model,
+            tokens,
+            cost_micros: match configured {
+                Some(price) => price.cost_micros(tokens),
+                None => told.unwrap_or(0),
+            },
+            price: price.filter(|_| configured.is_some()),
+            // It names the whole answer.
+            provider_message_id: whole.provider_message_id.filter(|_| at == 0),
+            ..whole.clone()
+        }
+    };
+    spent.iter().enumerate().map(of_model).collect()
+}
+
+fn line<'a>(
     assignment: &'a Assignment<'_>,
     opened: &Opened,
     called: &'a Called,
@@ -60,7 +100,7 @@ pub(super) fn manifest<'a>(
     manifest: &'a Value,
 ) -> manifests::New<'a> {
     let counted = match &called.result {
-        Ok(outcome) => outcome.usage.prompt(),
+        Ok(outcome) => outcome.prompt_tokens(),
         Err(error) => error.usage.as_ref().and_then(|usage| usage.prompt()),
     };
     manifests::New {

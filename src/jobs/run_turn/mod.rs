@@ -25,12 +25,14 @@ mod call;
 mod crash_points;
 mod ending;
 mod error;
+mod kept;
 mod ledger;
 mod notices;
 mod outlook;
 mod refuse;
 mod room;
 mod settle;
+mod witness;
 
 use std::sync::Arc;
 
@@ -53,6 +55,7 @@ use super::Services;
 use crate::{
     context::Pressure,
     domain::tasks::RunTurn,
+    providers::Request,
     queue::{End, HandlerResult, Run, Stop},
 };
 
@@ -87,7 +90,7 @@ async fn take_turn(run: &Run, services: &Services) -> Result<End, Error> {
 async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> Result<End, Error> {
     let mut before = Before::default();
     loop {
-        let (opened, request) = match begin::begin(run, services, assignment, before).await? {
+        let (mut opened, request) = match begin::begin(run, services, assignment, before).await? {
             Beginning::Opened(opened, request) => (opened, request),
             Beginning::NoRoom(NoRoom { session, around, pressure }) => {
                 let needed = Needed { around, pressure, refused_tokens: None };
@@ -97,7 +100,14 @@ async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> 
             }
         };
         services.crash_points.pass(CrashPoint::AfterBegin).map_err(Error::undone)?;
-        let called = call::call(run, services, assignment, &opened, request).await;
+        let called = match kept::conversation(run, services, assignment, &mut opened).await {
+            Ok(conversation) => {
+                let request = Request { conversation, ..request };
+                call::call(run, services, assignment, &opened, request).await
+            }
+            Err(error) => Called::not_made(error, services.clock.now()),
+        };
+        let called = witness::judge(services, &opened, called);
         services.crash_points.pass(CrashPoint::AfterCall).map_err(Error::undone)?;
         let fate = match settle::decide(&called.result, facts(run, &opened)) {
             Fate::LeaseLost => return Err(Error::Overtaken),

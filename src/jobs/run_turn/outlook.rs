@@ -1,6 +1,6 @@
 //! What the model would see now, and whether it fits.
 
-use super::{Error, Refused, assignment::Assignment, notices};
+use super::{Error, Refused, assignment::Assignment, kept, notices};
 use crate::{
     context::{
         Assembled, Budget, Calibration, Checkpoint, Parts, Pressure, Weight, assemble,
@@ -54,7 +54,7 @@ fn assemble_call(
     view: View<'_>,
     calibration: &Calibration,
 ) -> Result<Assembled, Error> {
-    let Assignment { task, agent, campaign, skills, .. } = assignment;
+    let Assignment { task, agent, campaign, skills, route, .. } = assignment;
     let skills: Vec<Skill<'_>> =
         skills.iter().map(|skill| Skill { name: &skill.name, text: &skill.text }).collect();
     let notice = notices::restored(session, &view, task.id);
@@ -70,6 +70,7 @@ fn assemble_call(
         edicts: &[],
         roster: &[],
         view,
+        heard_to_seq: route.keeps_conversation.then(|| kept::heard_to_seq(session)).flatten(),
         notice: notice.as_deref(),
         posts: &[],
         statuses: &[],

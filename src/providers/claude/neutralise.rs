@@ -14,7 +14,14 @@ pub(super) fn prompt(messages: &[Message]) -> Option<String> {
     if said.is_empty() {
         return None;
     }
-    let mut text = said.join("\n\n");
+    plain(said.join("\n\n"))
+}
+
+/// The same for a text that is put together already.
+pub(super) fn plain(mut text: String) -> Option<String> {
+    if text.trim().is_empty() {
+        return None;
+    }
     if text.starts_with('/') {
         // White space in front makes it plain text, and reads the same to the model.
         text.insert(0, '\n');

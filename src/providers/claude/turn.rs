@@ -44,7 +44,7 @@ impl<'a> Turn<'a> {
         surroundings: &'a Surroundings,
         request: &'a Request,
     ) -> Result<Self, Error> {
-        let prompt = neutralise::prompt(&request.messages).ok_or(Error::NothingToSend)?;
+        let prompt = prompt(request).ok_or(Error::NothingToSend)?;
         let is_kept = request.conversation.is_some();
         let conversation = request.conversation.clone().unwrap_or_else(|| Conversation {
             external_id: Uuid::new_v4(),
@@ -307,6 +307,15 @@ pub(super) async fn blocking<T: Send + 'static>(
     let done =
         tokio::task::spawn_blocking(work).await.unwrap_or_else(|gone| Err(io::Error::other(gone)));
     done.map_err(|source| Error::Folder { doing, folder: folder.to_owned(), source })
+}
+
+/// The transcript has what was heard, if there is a place in it to go on from.
+fn prompt(request: &Request) -> Option<String> {
+    let resumed = request.conversation.as_ref().filter(|conversation| conversation.head.is_some());
+    match resumed.and_then(|conversation| conversation.unheard.clone()) {
+        Some(unheard) => neutralise::plain(unheard),
+        None => neutralise::prompt(&request.messages),
+    }
 }
 
 /// The one that the session began on; a new session takes the first.

@@ -50,7 +50,7 @@ impl Ground {
         let (_, begun) = self.world.begin(task, self.world.lease(), Now::default()).await;
         let ending = Ending { turn: &begun, calls: &[], messages: &[], now: noon() };
         let mut tx = self.world.pool.begin().await.unwrap();
-        let failure = Failure { error, rebuild: None, ends_task: true };
+        let failure = Failure { error, rebuild: None, ends_task: true, forgotten: false };
         turns::fail(&mut tx, &ending, &failure).await.unwrap();
         tx.commit().await.unwrap();
     }

@@ -82,6 +82,7 @@ fn send(text: &str) -> Sent {
         edicts: &[Edict { id, text }],
         roster: &[Colleague { name: text, description: text }],
         view: View::of(&history, &compactions, 1).unwrap(),
+        heard_to_seq: None,
         notice: Some(text),
         posts: &[Post {
             id,

@@ -63,6 +63,7 @@ pub fn parts<'a>(view: View<'a>, prompt: &'a str) -> Parts<'a> {
         edicts: &[],
         roster: &[],
         view,
+        heard_to_seq: None,
         notice: None,
         posts: &[],
         statuses: &[],

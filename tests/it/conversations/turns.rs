@@ -135,8 +135,12 @@ async fn a_failed_turn_can_have_its_session_rebuilt() {
     let task = world.add("Part two.").await;
     let (_, begun) = world.begin(&task, world.lease(), Now::default()).await;
     let ending = Ending { turn: &begun, calls: &[], messages: &[], now: noon() };
-    let failure =
-        Failure { error: "refused: bad image", rebuild: Some(Reason::Poisoned), ends_task: false };
+    let failure = Failure {
+        error: "refused: bad image",
+        rebuild: Some(Reason::Poisoned),
+        ends_task: false,
+        forgotten: false,
+    };
     let mut tx = world.pool.begin().await.unwrap();
     turns::fail(&mut tx, &ending, &failure).await.unwrap();
     tx.commit().await.unwrap();
@@ -149,7 +153,8 @@ async fn a_failed_turn_can_have_its_session_rebuilt() {
     assert_eq!(lines, ["User: Part one.", "Assistant: Answer to: Part one.", "User: Part two."]);
 
     let ending = Ending { turn: &begun, calls: &[], messages: &[], now: noon() };
-    let failure = Failure { error: "still refused", rebuild: None, ends_task: true };
+    let failure =
+        Failure { error: "still refused", rebuild: None, ends_task: true, forgotten: false };
     let mut tx = world.pool.begin().await.unwrap();
     turns::fail(&mut tx, &ending, &failure).await.unwrap();
     tx.commit().await.unwrap();
@@ -257,6 +262,7 @@ async fn turns_do_not_touch_the_indexes_of_sessions() {
     let opening = opening(&task, now);
     let resolved = resolve(&mut tx, &opening, &wanted(&task, now), 1000, 0).await.unwrap();
     let begin = Begin {
+        minted: None,
         session: &resolved.session,
         task_id: task.id,
         job_id: task.job_id,

@@ -159,6 +159,7 @@ impl World {
         }
         new.push(message(task.id, Role::User, &task.prompt));
         let begin = Begin {
+            minted: None,
             session: &resolved.session,
             task_id: task.id,
             job_id: task.job_id,
@@ -307,7 +308,7 @@ pub fn done(result: &str, now: Now) -> Done<'_> {
     Done {
         result,
         context_tokens: Some(40),
-        external_session_id: None,
+        kept: None,
         board_cursor: None,
         expires_at: now.at + TimeDelta::days(7),
         calibration: None,

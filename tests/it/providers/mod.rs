@@ -1,7 +1,7 @@
 //! Providers: Ollama against a server of the tests' own that misbehaves on request, and the simulated model.
 
 mod asking;
-mod claude;
+pub mod claude;
 pub mod fake_ollama;
 mod ollama_answers;
 mod ollama_faults;

@@ -95,7 +95,11 @@ impl Ground {
             std::fs::create_dir(&path).unwrap();
             path.display().to_string()
         };
-        let folders = [("agents.folder", path("agents")), ("agents.skills_folder", path("skills"))];
+        let folders = [
+            ("agents.folder", path("agents")),
+            ("agents.skills_folder", path("skills")),
+            ("service.data_dir", path("data")),
+        ];
         let own = settings.iter().map(|(key, value)| (*key, (*value).to_owned()));
         let usual = SETTINGS.into_iter().map(|(key, value)| (key, value.to_owned()));
         let settings = usual.chain(folders).chain(own);
@@ -143,14 +147,29 @@ impl Ground {
     }
 
     pub fn config(&self) -> Config {
-        let set = self.settings.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+        self.config_with(&[])
+    }
+
+    /// A folder of the test's own.
+    pub fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
+    fn config_with(&self, settings: &[(&str, &str)]) -> Config {
+        let own = settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        let set = self.settings.clone().into_iter().chain(own).collect();
         let flags = Flags { file: self.file.clone(), set };
         Config::load(&Environment::default(), &flags).unwrap()
     }
 
     /// Starts a worker in this process, on the clock of the test.
     pub async fn work(&self) -> Worker {
-        let config = self.config();
+        self.work_with(&[]).await
+    }
+
+    /// The same on a host that is set up differently.
+    pub async fn work_with(&self, settings: &[(&str, &str)]) -> Worker {
+        let config = self.config_with(settings);
         let services = Services::build(
             &config,
             Arc::new(self.clock.clone()),

@@ -71,7 +71,7 @@ pub async fn resolve(
     match (decision, open) {
         (Decision::Resume, Some(session)) => Ok(Resolved::without_inheritance(session, decision)),
         (Decision::Rebuild(reason), Some(open)) => {
-            rebuild(conn, (&open, reason), opening, lease, inherit_max_weight).await
+            succeed(conn, (&open, reason), opening, lease, inherit_max_weight).await
         }
         (_, _) => {
             let ephemeral = wanted.mode == Mode::None;
@@ -94,7 +94,8 @@ async fn without_leftover(
     sessions::lock(conn, open.id).await
 }
 
-async fn rebuild(
+/// Closes a session that does not run, and opens its successor.
+pub async fn succeed(
     conn: &mut PgConnection,
     (open, reason): (&Live, Reason),
     opening: &Opening<'_>,

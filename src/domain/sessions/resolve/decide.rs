@@ -142,6 +142,11 @@ mod tests {
             calibration: None,
             checkpoint: None,
             compaction_breaker: None,
+            head: None,
+            head_seq: None,
+            head_generation: None,
+            meter: None,
+            login: None,
         }
     }
 

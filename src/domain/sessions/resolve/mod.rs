@@ -9,7 +9,7 @@ mod carry_out;
 mod decide;
 
 pub use self::{
-    carry_out::{Resolved, resolve},
+    carry_out::{Resolved, resolve, succeed},
     decide::{Decision, Inherit, Mode, Wanted, decide, inherit},
 };
 pub use super::open::Opening;

@@ -5,7 +5,10 @@
 use std::{
     collections::VecDeque,
     net::SocketAddr,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use serde_json::{Value, json};
@@ -28,6 +31,7 @@ pub struct Api {
 struct State {
     plays: Mutex<VecDeque<Play>>,
     requests: Mutex<Vec<Value>>,
+    counts: AtomicBool,
 }
 
 /// How one call is answered.
@@ -45,6 +49,8 @@ pub enum Play {
     Breaks { within: bool },
     /// Some words, then nothing for ever.
     Hangs,
+    /// The usual answer, with a count as if there were nothing in front of the last message.
+    Forgets,
 }
 
 impl Api {
@@ -69,6 +75,11 @@ impl Api {
 
     pub fn plays(&self, plays: impl IntoIterator<Item = Play>) {
         self.state.plays.lock().unwrap().extend(plays);
+    }
+
+    /// From now on it counts what it is sent, four bytes a token, instead of saying the same number every time.
+    pub fn counts(&self) {
+        self.state.counts.store(true, Ordering::Relaxed);
     }
 
     /// Bodies of the calls, in order.
@@ -106,8 +117,13 @@ async fn messages(socket: &mut TcpStream, state: &State, body: &[u8]) -> std::io
     state.requests.lock().unwrap().push(request.clone());
     let play = state.plays.lock().unwrap().pop_front();
     let text = |text: &str| json!({"type": "text", "text": text});
+    let counted = match (state.counts.load(Ordering::Relaxed), &play) {
+        (_, Some(Play::Forgets)) => 25,
+        (true, _) => request.to_string().len() / 4,
+        (false, _) => 25,
+    };
     let (blocks, stop) = match play {
-        None => (vec![text(&usual)], "end_turn"),
+        None | Some(Play::Forgets) => (vec![text(&usual)], "end_turn"),
         Some(Play::Thinks(thought)) => {
             (vec![json!({"type": "thinking", "thinking": thought}), text(&usual)], "end_turn")
         }
@@ -123,11 +139,11 @@ async fn messages(socket: &mut TcpStream, state: &State, body: &[u8]) -> std::io
             return http::send(socket, status, &headers, &body.to_string()).await;
         }
         Some(Play::Breaks { within: true }) => {
-            begin(socket, &request).await?;
+            begin(socket, &request, counted).await?;
             return open_block(socket, 0, &text("Only a part")).await;
         }
         Some(play @ (Play::Breaks { .. } | Play::Hangs)) => {
-            begin(socket, &request).await?;
+            begin(socket, &request, counted).await?;
             block(socket, 0, &text("Only a part")).await?;
             if matches!(play, Play::Hangs) {
                 http::closed_by_client(socket).await;
@@ -137,10 +153,10 @@ async fn messages(socket: &mut TcpStream, state: &State, body: &[u8]) -> std::io
     };
     if request["stream"] != json!(true) {
         let whole = json!({"id": message_id(), "type": "message", "role": "assistant", "model": request["model"],
-            "content": blocks, "stop_reason": stop, "stop_sequence": null, "usage": usage(11)});
+            "content": blocks, "stop_reason": stop, "stop_sequence": null, "usage": usage(counted, 11)});
         return http::send_json(socket, 200, &whole).await;
     }
-    begin(socket, &request).await?;
+    begin(socket, &request, counted).await?;
     for (at, one) in blocks.iter().enumerate() {
         block(socket, at, one).await?;
     }
@@ -149,10 +165,10 @@ async fn messages(socket: &mut TcpStream, state: &State, body: &[u8]) -> std::io
     event(socket, "message_stop", &json!({})).await
 }
 
-async fn begin(socket: &mut TcpStream, request: &Value) -> std::io::Result<()> {
+async fn begin(socket: &mut TcpStream, request: &Value, counted: usize) -> std::io::Result<()> {
     http::send_head(socket, 200, "content-type: text/event-stream\r\n").await?;
     let message = json!({"id": message_id(), "type": "message", "role": "assistant",
-        "model": request["model"], "content": [], "stop_reason": null, "stop_sequence": null, "usage": usage(1)});
+        "model": request["model"], "content": [], "stop_reason": null, "stop_sequence": null, "usage": usage(counted, 1)});
     event(socket, "message_start", &json!({ "message": message })).await
 }
 
@@ -196,8 +212,8 @@ fn message_id() -> String {
     format!("msg_{}", uuid::Uuid::new_v4().simple())
 }
 
-fn usage(output: u64) -> Value {
-    json!({"input_tokens": 25, "cache_creation_input_tokens": 3, "cache_read_input_tokens": 7, "output_tokens": output})
+fn usage(input: usize, output: u64) -> Value {
+    json!({"input_tokens": input, "cache_creation_input_tokens": 3, "cache_read_input_tokens": 7, "output_tokens": output})
 }
 
 /// The last words of the user, without what the CLI puts before them.

@@ -1,11 +1,11 @@
 //! Claude: the real CLI against an API of the tests' own, and a scripted one for what the real one does not do on
 //! demand.
 
-mod api;
+pub mod api;
 mod both;
-mod cli;
+pub mod cli;
 mod decoder;
 mod faults;
-mod host;
+pub mod host;
 mod kills;
 mod real;

@@ -1,0 +1,115 @@
+//! Transcripts that a provider writes itself, byte for byte, so that any host can go on with them.
+//!
+//! A turn adds to the end of a file, or replaces the file, in its own transaction. Races: the session's row is locked by
+//! then, so nobody else writes.
+
+use sqlx::{PgConnection, PgExecutor};
+use uuid::Uuid;
+
+use super::Failed;
+
+/// A file, without its bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    pub name: String,
+    pub n_bytes: i64,
+    pub sha256: Vec<u8>,
+}
+
+/// What a turn added to a file, or all of it where `from_byte` is 0.
+#[derive(Debug, Clone, Copy)]
+pub struct Added<'a> {
+    pub name: &'a str,
+    pub from_byte: i64,
+    pub bytes: &'a [u8],
+    /// Of the whole file, afterwards.
+    pub sha256: &'a [u8; 32],
+}
+
+/// The files of a session, by name.
+pub async fn files(executor: impl PgExecutor<'_>, session_id: Uuid) -> Result<Vec<File>, Failed> {
+    sqlx::query_as!(
+        File,
+        "select name, n_bytes, sha256 from dalsegno.transcript_files where session_id = $1 order by name",
+        session_id,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("list the files of a transcript"))
+}
+
+/// All bytes of a file.
+pub async fn bytes(
+    executor: impl PgExecutor<'_>,
+    session_id: Uuid,
+    name: &str,
+) -> Result<Vec<u8>, Failed> {
+    let chunks = sqlx::query_scalar!(
+        "select bytes from dalsegno.transcript_chunks where session_id = $1 and name = $2 order by from_byte",
+        session_id,
+        name,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("read a transcript"))?;
+    Ok(chunks.concat())
+}
+
+/// Writes down what a turn added.
+pub async fn add(
+    conn: &mut PgConnection,
+    session_id: Uuid,
+    added: &Added<'_>,
+) -> Result<(), Failed> {
+    let n_added = i64::try_from(added.bytes.len()).unwrap_or(i64::MAX);
+    sqlx::query!(
+        "insert into dalsegno.transcript_files (session_id, name, n_bytes, sha256) values ($1, $2, $3, $4)
+         on conflict (session_id, name) do update set n_bytes = excluded.n_bytes, sha256 = excluded.sha256",
+        session_id,
+        added.name,
+        added.from_byte.saturating_add(n_added),
+        added.sha256,
+    )
+    .execute(&mut *conn)
+    .await
+    .map_err(Failed::to("store the state of a transcript"))?;
+    if added.from_byte == 0 {
+        remove_chunks(&mut *conn, session_id, added.name).await?;
+    }
+    sqlx::query!(
+        "insert into dalsegno.transcript_chunks (session_id, name, from_byte, bytes) values ($1, $2, $3, $4)",
+        session_id,
+        added.name,
+        added.from_byte,
+        added.bytes,
+    )
+    .execute(conn)
+    .await
+    .map(|_| ())
+    .map_err(Failed::to("store what a transcript grew by"))
+}
+
+/// Forgets all files of a session: they are written anew.
+pub async fn remove(executor: impl PgExecutor<'_>, session_id: Uuid) -> Result<(), Failed> {
+    sqlx::query!("delete from dalsegno.transcript_files where session_id = $1", session_id)
+        .execute(executor)
+        .await
+        .map(|_| ())
+        .map_err(Failed::to("forget a transcript"))
+}
+
+async fn remove_chunks(
+    executor: impl PgExecutor<'_>,
+    session_id: Uuid,
+    name: &str,
+) -> Result<(), Failed> {
+    sqlx::query!(
+        "delete from dalsegno.transcript_chunks where session_id = $1 and name = $2",
+        session_id,
+        name,
+    )
+    .execute(executor)
+    .await
+    .map(|_| ())
+    .map_err(Failed::to("replace a file of a transcript"))
+}

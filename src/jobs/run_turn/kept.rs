@@ -1,0 +1,236 @@
+//! Conversations that their provider keeps itself: the login they run on, what the provider is told before a call, and
+//! what of its answer is stored.
+//!
+//! What the provider holds is a cache of what is stored here. Where its head is of another view than the one that is
+//! shown now, or its transcript is gone, it writes a new one from the messages that every call carries.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::Value;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{
+    Error, Refused,
+    assignment::Assignment,
+    begin::{Bound, Opened},
+};
+use crate::{
+    domain::{
+        logins::{self, Resting},
+        sessions::Live,
+        transcripts::{self, Added},
+    },
+    jobs::Services,
+    providers::{self, Began, Class, Continued, Conversation, Flag, Grants, Scope, TranscriptFile},
+    queue::Run,
+};
+
+/// The last place of the transcript that the provider has heard of what is shown now.
+pub(super) fn heard_to_seq(session: &Live) -> Option<i64> {
+    session.head_seq.filter(|_| session.head_generation == Some(session.generation))
+}
+
+/// What the conversation is called, and its login: the one that it began on while that is configured, else the first that
+/// does not rest. `None`: the provider keeps nothing.
+pub(super) async fn bind(
+    conn: &mut PgConnection,
+    services: &Services,
+    assignment: &Assignment<'_>,
+    session: &Live,
+) -> Result<Option<Bound>, Error> {
+    let route = &assignment.route;
+    if !route.keeps_conversation {
+        return Ok(None);
+    }
+    let now = services.clock.now();
+    let resting = logins::resting(conn, &route.provider_name, now).await?;
+    let configured: Vec<&str> = services.providers.claude().logins().collect();
+    let login = choose(&configured, session.login.as_deref(), &resting)
+        .map_err(|why| Error::Refused(why.into_refused(now)))?;
+    let external_id = session.external_session_id.as_deref().and_then(|id| id.parse().ok());
+    Ok(Some(Bound {
+        external_id: external_id.unwrap_or_else(Uuid::new_v4),
+        login: login.to_owned(),
+    }))
+}
+
+/// What the provider has to know of the conversation. No transaction is open: its files are looked at.
+pub(super) async fn conversation(
+    run: &Run,
+    services: &Services,
+    assignment: &Assignment<'_>,
+    opened: &mut Opened,
+) -> Result<Option<Conversation>, providers::Error> {
+    let Some(bound) = &opened.bound else { return Ok(None) };
+    let session = &opened.session;
+    let head = session.head.filter(|_| heard_to_seq(session).is_some());
+    let transcript = match head {
+        Some(_) => files(run, session.id).await?,
+        None => Vec::new(),
+    };
+    let mut conversation = Conversation {
+        external_id: bound.external_id,
+        head: head.filter(|_| !transcript.is_empty()),
+        transcript,
+        unheard: opened.unheard.take(),
+        meter: session
+            .meter
+            .clone()
+            .and_then(|m| serde_json::from_value(m).ok())
+            .unwrap_or_default(),
+        credential: Some(bound.login.clone()),
+        grants: grants(assignment),
+    };
+    let lacks = services.providers.claude().lacks_transcript(&conversation).await;
+    if lacks.map_err(|error| providers::Error::new(error.code(), error.class(), error))? {
+        for file in &mut conversation.transcript {
+            let bytes = transcripts::bytes(run.pool(), session.id, &file.name).await;
+            file.bytes = Some(bytes.map_err(not_read)?);
+        }
+    }
+    Ok(Some(conversation))
+}
+
+/// The files as they are stored.
+pub(super) fn added(continued: &Continued) -> Vec<Added<'_>> {
+    let files = continued.grown.iter().map(|grown| Added {
+        name: &grown.name,
+        from_byte: i64::try_from(grown.from).unwrap_or(i64::MAX),
+        bytes: &grown.bytes,
+        sha256: &grown.sha256,
+    });
+    files.collect()
+}
+
+/// Whether what was stored of the files is no part of them any more.
+pub(super) fn is_rewritten(continued: &Continued) -> bool {
+    matches!(continued.began, Began::New | Began::Rewritten)
+}
+
+pub(super) fn meter(continued: &Continued) -> Result<Value, Error> {
+    serde_json::to_value(&continued.meter).map_err(Error::undone)
+}
+
+/// The login of the call, if it may not be used for a while.
+pub(super) fn rests(
+    opened: &Opened,
+    error: &providers::Error,
+    why: &str,
+    now: DateTime<Utc>,
+) -> Option<Resting> {
+    let Class::Snooze { after, scope: Scope::Credential } = error.class else { return None };
+    let login = opened.bound.as_ref()?.login.clone();
+    let until = now + TimeDelta::from_std(after).unwrap_or(TimeDelta::MAX);
+    Some(Resting { login, until, why: why.to_owned() })
+}
+
+/// How a turn's flags call it.
+pub(super) fn flag(flag: &Flag) -> String {
+    match flag {
+        Flag::Compacted => "compacted_by_provider".to_owned(),
+        Flag::ServerMissing(server) => format!("tool_server_missing: {server}"),
+        Flag::Denied(tool) => format!("tool_denied: {tool}"),
+        Flag::Hung => "did_not_end_by_itself".to_owned(),
+        Flag::CostUnknown => "cost_unknown".to_owned(),
+    }
+}
+
+/// Why there is no login.
+#[derive(Debug)]
+enum NoLogin<'a> {
+    NoneConfigured,
+    Rests(&'a Resting),
+}
+
+fn choose<'a>(
+    configured: &[&'a str],
+    own: Option<&str>,
+    resting: &'a [Resting],
+) -> Result<&'a str, NoLogin<'a>> {
+    let rests = |login: &str| resting.iter().find(|resting| resting.login == login);
+    let candidates: Vec<&str> = match configured.iter().find(|login| Some(**login) == own) {
+        Some(own) => vec![own],
+        None => configured.to_vec(),
+    };
+    match candidates.iter().find(|login| rests(login).is_none()) {
+        Some(login) => Ok(login),
+        None => Err(candidates
+            .iter()
+            .filter_map(|login| rests(login))
+            .min_by_key(|resting| resting.until)
+            .map_or(NoLogin::NoneConfigured, NoLogin::Rests)),
+    }
+}
+
+impl NoLogin<'_> {
+    fn into_refused(self, now: DateTime<Utc>) -> Refused {
+        match self {
+            Self::NoneConfigured => Refused::for_good(
+                "no login is configured for Claude: add one to claude.credentials, or name another provider in the agent's file",
+            ),
+            Self::Rests(Resting { login, until, why }) => Refused::later(
+                format!(
+                    "the login {login} rests until {}: {why}",
+                    until.format("%Y-%m-%d %H:%M:%S UTC")
+                ),
+                (*until - now).to_std().unwrap_or_default(),
+            ),
+        }
+    }
+}
+
+async fn files(run: &Run, session_id: Uuid) -> Result<Vec<TranscriptFile>, providers::Error> {
+    let stored = transcripts::files(run.pool(), session_id).await.map_err(not_read)?;
+    let file = |file: transcripts::File| {
+        Some(TranscriptFile {
+            name: file.name,
+            n_bytes: u64::try_from(file.n_bytes).ok()?,
+            sha256: file.sha256.try_into().ok()?,
+            bytes: None,
+        })
+    };
+    Ok(stored.into_iter().filter_map(file).collect())
+}
+
+fn not_read(error: crate::domain::Failed) -> providers::Error {
+    providers::Error::new("transcript.not_read", Class::Retry { after: None }, error)
+}
+
+/// What the agent's file grants, and what is left of the task's budget.
+fn grants(assignment: &Assignment<'_>) -> Grants {
+    let Assignment { agent, task, .. } = assignment;
+    let left = task.budget_micros.map(|budget| budget.saturating_sub(task.spent_micros).max(1));
+    Grants {
+        max_cost_micros: left.and_then(|left| u64::try_from(left).ok()),
+        built_in: agent.built_in_tools(),
+        allowed: agent.tools.clone(),
+        ..Grants::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeZone as _;
+
+    use super::*;
+
+    fn resting(login: &str, minute: u32) -> Resting {
+        let until = Utc.with_ymd_and_hms(2026, 11, 20, 12, minute, 0).unwrap();
+        Resting { login: login.to_owned(), until, why: "used up".to_owned() }
+    }
+
+    #[test]
+    fn a_session_stays_on_its_login_and_a_new_one_takes_the_first_that_does_not_rest() {
+        let (both, tired) = (["one", "two"], [resting("one", 30)]);
+        assert_eq!(choose(&both, None, &[]).unwrap(), "one");
+        assert_eq!(choose(&both, None, &tired).unwrap(), "two");
+        assert_eq!(choose(&both, Some("two"), &[]).unwrap(), "two");
+        assert!(matches!(choose(&both, Some("one"), &tired), Err(NoLogin::Rests(_))));
+        // Its own is not configured any more.
+        assert_eq!(choose(&both, Some("gone"), &tired).unwrap(), "two");
+        assert!(matches!(choose(&[], None, &[]), Err(NoLogin::NoneConfigured)));
+        let all = [resting("one", 30), resting("two", 10)];
+        let Err(NoLogin::Rests(first)) = choose(&both, None, &all) else { panic!() };
+        assert_eq!(first.login, "two");
+    }
+}

@@ -1,0 +1,98 @@
+//! Whether a provider that keeps the conversation itself has really seen it.
+//!
+//! The count of the first call of a turn has to hold the history. A provider that lost it answers all the same, in good
+//! faith and without a memory: nothing but this count gives it away.
+
+use super::{begin::Opened, call::Called};
+use crate::{
+    jobs::Services,
+    providers::{Began, Class, Error, Flag, Outcome, Rebuild, claude::Witness},
+};
+
+pub(super) const FLAG: &str = "history_not_seen";
+
+/// Below this the history is too small to be missed in a count.
+const HISTORY_MIN_TOKENS: u64 = 400;
+
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the model counted {counted} tokens where the conversation has about {expected}: it did not see its history"
+)]
+struct NotSeen {
+    counted: u64,
+    expected: u64,
+}
+
+/// What the counts of a turn have to show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Expected {
+    with_history: u64,
+    history: u64,
+    /// A real count of an earlier turn stands behind it.
+    is_anchored: bool,
+}
+
+/// Puts an error in the place of an answer without memory, once: what was written anew from our own messages and is still
+/// not seen is flagged.
+pub(super) fn judge(services: &Services, opened: &Opened, called: Called) -> Called {
+    let Ok(outcome) = &called.result else { return called };
+    let Some(error) = doubt(opened, outcome) else { return called };
+    let was_rewritten = began(outcome) == Some(Began::Rewritten);
+    if was_rewritten || services.providers.claude().config().witness == Witness::Flag {
+        return Called { is_doubted: true, ..called };
+    }
+    Called { result: Err(error), ..called }
+}
+
+/// The error that stands for an answer without memory; `None` where there is no reason for doubt.
+fn doubt(opened: &Opened, outcome: &Outcome) -> Option<Error> {
+    let continued = outcome.conversation.as_deref()?;
+    let is_compacted = continued.flags.contains(&Flag::Compacted);
+    if is_compacted || continued.began == Began::New {
+        return None;
+    }
+    let (counted, expected) = (outcome.prompt_tokens()?, expected(opened));
+    if sees_history(counted, expected) {
+        return None;
+    }
+    let not_seen = NotSeen { counted, expected: expected.with_history };
+    let class = Class::Rebuild { reason: Rebuild::Lost };
+    let error = Error::new("claude.history_not_seen", class, not_seen);
+    Some(error.with_usage(Some(outcome.usage)).with_spent(continued.spent.clone()))
+}
+
+fn began(outcome: &Outcome) -> Option<Began> {
+    outcome.conversation.as_deref().map(|continued| continued.began)
+}
+
+fn expected(opened: &Opened) -> Expected {
+    let around = opened.around.system + opened.around.upcoming;
+    Expected {
+        with_history: opened.estimated_tokens,
+        history: opened.calibration.tokens(opened.weight.saturating_sub(around)),
+        is_anchored: opened.session.checkpoint.is_some(),
+    }
+}
+
+/// Half of the history is enough: providers leave out their thinking, and old results of tools.
+fn sees_history(counted: u64, expected: Expected) -> bool {
+    !expected.is_anchored
+        || expected.history < HISTORY_MIN_TOKENS
+        || counted >= expected.with_history.saturating_sub(expected.history / 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXPECTED: Expected = Expected { with_history: 9000, history: 6000, is_anchored: true };
+
+    #[test]
+    fn a_count_without_the_history_is_doubted_and_one_with_most_of_it_is_not() {
+        assert!(sees_history(9000, EXPECTED));
+        assert!(sees_history(6500, EXPECTED));
+        assert!(!sees_history(3000, EXPECTED));
+        assert!(sees_history(3000, Expected { is_anchored: false, ..EXPECTED }));
+        assert!(sees_history(100, Expected { with_history: 450, history: 300, ..EXPECTED }));
+    }
+}

@@ -1,0 +1,88 @@
+//! How turns end that do not go well, and what of them is seen again.
+
+use dalsegno::domain::tasks::State;
+use rustix::process::Signal;
+
+use super::{SECRET, Stage};
+use crate::{
+    app::eventually,
+    providers::claude::{api::Play, host::processes_of},
+};
+
+#[tokio::test]
+async fn a_worker_that_is_killed_in_a_turn_leaves_no_process_and_a_conversation_to_go_on_with() {
+    let Some(stage) = Stage::new(&[]).await else { return };
+    let ground = &stage.ground;
+    let mut first = ground.process(&[]);
+    stage.says("One.").await;
+    stage.api.plays([Play::Hangs]);
+    let task = ground.add("Two.").await;
+    eventually("the model is asked", async || (stage.api.requests().len() == 2).then_some(()))
+        .await;
+    first.signal(Signal::KILL);
+    first.ended().await;
+    let folder = ground.folder().display().to_string();
+    eventually("no process is left", async || processes_of(&folder).is_empty().then_some(())).await;
+    let mut second = ground.process(&[]);
+    let task = ground.patiently_ended(&task).await;
+    assert_eq!(task.state, State::Done, "{task:?}");
+    ground.settled().await;
+    second.signal(Signal::TERM);
+    second.ended().await;
+    let said = stage.api.last_messages();
+    assert_eq!(said.len(), 3, "what the killed turn left is cut off: {said:?}");
+    assert!(said[2].contains("was interrupted") && said[2].contains("Two."), "{said:?}");
+    let began = stage.began().await;
+    assert!(began[1] == "restored" || began[1] == "resumed", "{began:?}");
+}
+
+#[tokio::test]
+async fn a_cancelled_turn_tells_the_next_what_had_arrived() {
+    let Some(stage) = Stage::new(&[]).await else { return };
+    let ground = &stage.ground;
+    let worker = ground.work().await;
+    stage.says("One.").await;
+    stage.api.plays([Play::Hangs]);
+    let task = ground.add("Two.").await;
+    eventually("words arrive", async || {
+        let feed = ground.feed().await;
+        let progress = feed.iter().find(|event| event.kind == "turn.progress");
+        progress.filter(|event| event.data["text"] == "Only a part").map(drop)
+    })
+    .await;
+    ground.cancel(&task).await;
+    assert_eq!(ground.ended(&task).await.state, State::Cancelled);
+    stage.says("Three.").await;
+    ground.settled().await;
+    worker.stop().await;
+    let said = stage.api.last_messages();
+    assert_eq!(said.len(), 3, "{said:?}");
+    assert!(said[2].contains("Only a part") && said[2].contains("Three."), "{said:?}");
+}
+
+#[tokio::test]
+async fn no_secret_is_in_the_feed_the_transcript_or_an_error() {
+    let Some(stage) = Stage::new(&[]).await else { return };
+    let ground = &stage.ground;
+    let worker = ground.work().await;
+    let words = "invalid x-api-key sk-ant-dummy-0123456789";
+    stage.api.plays([Play::Fails(401, "", "authentication_error", words)]);
+    let task = ground.add("One.").await;
+    let task = ground.ended(&task).await;
+    assert_eq!(task.state, State::Failed);
+    assert!(task.error.as_deref().unwrap().contains("the login main is not accepted"), "{task:?}");
+    stage.says("Two.").await;
+    ground.settled().await;
+    worker.stop().await;
+    for table in
+        ["feed", "messages", "tasks", "turns", "sessions", "transcript_chunks", "manifests"]
+    {
+        let sql =
+            format!("select count(*) from dalsegno.{table} as t where t::text like '%{SECRET}%'");
+        let found: i64 =
+            sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).fetch_one(&ground.pool).await.unwrap();
+        assert_eq!(found, 0, "{table}");
+    }
+    let bytes = "select count(*) from dalsegno.transcript_chunks where position('sk-ant-dummy'::bytea in bytes) > 0";
+    assert_eq!(ground.count(bytes).await, 0);
+}

@@ -1,0 +1,76 @@
+//! One conversation on several hosts: each has its own folder, and the database is all that they share.
+
+use dalsegno::domain::sessions::State;
+
+use super::Stage;
+
+#[tokio::test]
+async fn a_conversation_goes_on_alternately_on_two_hosts() {
+    let Some(stage) = Stage::new(&[]).await else { return };
+    let ground = &stage.ground;
+    for turn in 0..6 {
+        let host = ground.folder().join(format!("host-{}", turn % 2)).display().to_string();
+        let worker = ground.work_with(&[("service.data_dir", &host)]).await;
+        let task = stage.says(&format!("Part {turn}, please.")).await;
+        assert!(task.result.unwrap().contains(&format!("[{} messages]", 2 * turn + 1)));
+        ground.settled().await;
+        worker.stop().await;
+        let said = stage.api.last_messages();
+        assert_eq!(said.len(), 2 * turn + 1, "{said:?}");
+        for earlier in 0..=turn {
+            assert!(said[2 * earlier].contains(&format!("Part {earlier}, please.")), "{said:?}");
+        }
+    }
+    let sessions = ground.sessions().await;
+    assert_eq!(sessions.len(), 1);
+    assert_eq!(sessions[0].state, State::Idle);
+    assert_eq!(
+        stage.began().await,
+        ["new", "restored", "restored", "restored", "restored", "restored"]
+    );
+}
+
+#[tokio::test]
+async fn on_the_same_host_nothing_is_restored_and_only_what_grew_is_stored() {
+    let Some(stage) = Stage::new(&[]).await else { return };
+    let ground = &stage.ground;
+    let worker = ground.work().await;
+    for turn in 0..3 {
+        stage.says(&format!("Part {turn}, please.")).await;
+    }
+    ground.settled().await;
+    worker.stop().await;
+    assert_eq!(stage.began().await, ["new", "resumed", "resumed"]);
+    let chunks = ground.json(
+        "select jsonb_agg(octet_length(bytes) order by from_byte) from dalsegno.transcript_chunks",
+    );
+    let sizes: Vec<u64> = serde_json::from_value(chunks.await).unwrap();
+    assert_eq!(sizes.len(), 3);
+    assert!(sizes[2] < sizes[0] + sizes[1], "{sizes:?}");
+    let whole = ground.count("select n_bytes from dalsegno.transcript_files").await;
+    assert_eq!(whole.unsigned_abs(), sizes.iter().sum::<u64>());
+}
+
+#[tokio::test]
+async fn a_transcript_that_is_lost_everywhere_is_written_anew_under_its_name() {
+    let Some(stage) = Stage::new(&[]).await else { return };
+    let ground = &stage.ground;
+    let worker = ground.work().await;
+    stage.says("The harbour is called Vik.").await;
+    let before = ground.json("select to_jsonb(external_session_id) from dalsegno.sessions").await;
+    ground.settled().await;
+    worker.stop().await;
+    sqlx::query("delete from dalsegno.transcript_files").execute(&ground.pool).await.unwrap();
+    let host = ground.folder().join("another").display().to_string();
+    let worker = ground.work_with(&[("service.data_dir", &host)]).await;
+    stage.says("What is it called?").await;
+    ground.settled().await;
+    worker.stop().await;
+    let said = stage.api.last_messages();
+    assert_eq!(said.len(), 3, "{said:?}");
+    assert!(said[0].contains("The harbour is called Vik."));
+    assert_eq!(stage.began().await, ["new", "rewritten"]);
+    let after = ground.json("select to_jsonb(external_session_id) from dalsegno.sessions").await;
+    assert_eq!(after, before);
+    assert_eq!(ground.sessions().await.len(), 1);
+}

@@ -1,0 +1,44 @@
+//! Logins whose limit is used up.
+
+use chrono::TimeDelta;
+use dalsegno::domain::tasks::State;
+
+use super::Stage;
+use crate::{app::eventually, providers::claude::api::Play};
+
+const LIMIT: &str = "retry-after: 90\r\n";
+
+#[tokio::test]
+async fn a_login_without_a_limit_left_rests_with_all_its_conversations_and_others_go_on() {
+    let Some(stage) = Stage::new(&[]).await else { return };
+    let ground = &stage.ground;
+    let worker = ground.work().await;
+    stage.says("One.").await;
+    stage.api.plays([Play::Fails(429, LIMIT, "rate_limit_error", "You have used up your limit.")]);
+    let parked = ground.add("Two.").await;
+    eventually("the login rests", async || {
+        let rests = "select count(*) from dalsegno.resting_logins where login = 'main'";
+        (ground.count(rests).await == 1).then_some(())
+    })
+    .await;
+    let n_calls = stage.api.requests().len();
+    // Behind the parked one in its lane is only its own conversation.
+    let other = ground.add_for("writer", "second", "Three.").await;
+    ground.done(&other).await;
+    assert_eq!(stage.api.requests().len(), n_calls + 1);
+    let login =
+        ground.json("select to_jsonb(login) from dalsegno.sessions where instance = 'second'");
+    assert_eq!(login.await, "spare");
+    assert_eq!(ground.task(&parked).await.state, State::Queued);
+    ground.advance(TimeDelta::seconds(400));
+    sqlx::query("update dalsegno.jobs set run_at = now() where state = 'scheduled'")
+        .execute(&ground.pool)
+        .await
+        .unwrap();
+    ground.done(&parked).await;
+    let turns = ground.turns(&parked).await;
+    assert_eq!(turns.last().unwrap().attempt, 1, "no attempt is burned");
+    ground.settled().await;
+    worker.stop().await;
+    assert_eq!(stage.api.last_messages().len(), 3);
+}

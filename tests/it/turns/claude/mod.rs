@@ -1,0 +1,65 @@
+//! Turns on the real Claude CLI, which calls an API of the tests' own.
+
+mod ends;
+mod hosts;
+mod limits;
+mod memory;
+
+use dalsegno::domain::tasks::Task;
+
+use super::Ground;
+use crate::providers::claude::{api::Api, cli::Cli, host::SECRET};
+
+const WRITER: &str = "---\nname: writer\ndescription: Writes\nprovider: claude\nmodel: claude-sonnet-5\n---\nYou write.\n";
+
+/// A campaign whose writer runs on the CLI, and the API that it calls.
+pub struct Stage {
+    pub api: Api,
+    pub ground: Ground,
+}
+
+impl Stage {
+    /// `None` where the CLI cannot be had.
+    pub async fn new(settings: &[(&str, &str)]) -> Option<Self> {
+        Self::on(&Cli::real()?, settings).await
+    }
+
+    async fn on(cli: &Cli, settings: &[(&str, &str)]) -> Option<Self> {
+        let api = Api::start().await;
+        let (url, program) = (api.url(), cli.program().display().to_string());
+        let secrets = tempfile::tempdir().unwrap();
+        let file = secrets.path().join("key");
+        std::fs::write(&file, SECRET).unwrap();
+        // The folder stays as long as the test's process; what is in it is no secret.
+        let file = secrets.keep().join("key");
+        let login = |name: &str| {
+            format!("{{ name = \"{name}\", kind = \"api_key\", file = \"{}\" }}", file.display())
+        };
+        let logins = format!("[{}, {}]", login("main"), login("spare"));
+        let usual = [
+            ("claude.program", program.as_str()),
+            ("claude.base_url", url.as_str()),
+            ("claude.credentials", logins.as_str()),
+            ("claude.max_retries", "0"),
+        ];
+        let settings: Vec<_> = usual.into_iter().chain(settings.iter().copied()).collect();
+        let ground = Ground::new(&settings).await;
+        ground.write_agent("writer", WRITER);
+        Some(Self { api, ground })
+    }
+
+    /// One task after the other has ended well.
+    pub async fn says(&self, prompt: &str) -> Task {
+        let task = self.ground.add(prompt).await;
+        self.ground.done(&task).await
+    }
+}
+
+impl Stage {
+    /// What each turn that went well began from, in order.
+    pub async fn began(&self) -> Vec<String> {
+        let feed = self.ground.feed().await.into_iter();
+        let done = feed.filter(|event| event.kind == "turn.done");
+        done.map(|event| event.data["began"].as_str().unwrap().to_owned()).collect()
+    }
+}
