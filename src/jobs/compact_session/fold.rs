@@ -1,5 +1,7 @@
 //! Walks the ladder with a real summariser at its foot.
 
+use tokio::runtime::{Handle, RuntimeFlavor};
+
 use super::{
     Error, Folder,
     answer::{Answer, Call},
@@ -34,6 +36,15 @@ pub(super) struct Folded {
     pub(super) plan: Plan,
 }
 
+/// Reads and judges on a thread where nothing else waits for its turn: half a second and more for ten megabytes. A
+/// runtime of one thread has no other.
+pub(super) fn aside<T>(work: impl FnOnce() -> T) -> T {
+    match Handle::current().runtime_flavor() {
+        RuntimeFlavor::MultiThread => tokio::task::block_in_place(work),
+        _ => work(),
+    }
+}
+
 impl Scribe<'_> {
     pub(super) async fn fold(
         &self,
@@ -49,7 +60,7 @@ impl Scribe<'_> {
                     let call = Call::new(self, rung, &request, pinned);
                     model = Some(call.model.to_owned());
                     let answer = self.answer(&call, begins_attempt).await?;
-                    folding.answered(answer.as_deref().map_err(Clone::clone))
+                    aside(|| folding.answered(answer.as_deref().map_err(Clone::clone)))
                 }
                 Step::Done(outcome) => {
                     let model = model.filter(|_| outcome.rung != Rung::Extract);

@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use super::{
     Cause, Error, Folder, Prepared, attempts,
-    fold::{Folded, Scribe},
+    fold::{Folded, Scribe, aside},
     store::Store,
     view::Loaded,
 };
@@ -62,7 +62,7 @@ async fn fold(
 ) -> Result<Folded, Error> {
     // The number it gets is drawn when it is stored: what comes to nothing uses none up.
     let number = scene.view.generation() + 1;
-    let (mut folding, step) = Folding::begin(scene, seed, number, ladder)
+    let (mut folding, step) = aside(|| Folding::begin(scene, seed, number, ladder))
         .map_err(|source| Error::Plan { session_id: scribe.session.id, source })?;
     scribe.fold(&mut folding, step).await
 }

@@ -1,9 +1,14 @@
 //! Compactions beside each other, beside turns, and across the ends of workers and sessions.
 
+use std::{
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
 use dalsegno::{
-    context::parts::Task,
+    context::{compaction::pins, parts::Task},
     domain::compactions::{self, Outcome},
-    jobs::compact_session::{Cause, Shown, prepare},
+    jobs::compact_session::{Cause, Loaded, Shown, prepare},
     transcript::Role,
 };
 use serde_json::json;
@@ -11,6 +16,7 @@ use uuid::Uuid;
 
 use super::{Stage, Watched};
 use crate::{
+    app::eventually,
     context::support::{message, prose},
     conversations::world::{Now, done},
 };
@@ -74,6 +80,49 @@ async fn a_crash_while_the_summariser_writes_gives_no_attempt_back() {
     dies.await;
     assert_eq!(stage.session(id).await.compaction_breaker, Some(json!({ "attempts": [24] })));
     assert_eq!(stage.compactions(id).await.len(), 0);
+}
+
+/// On one thread for all tasks, as on a busy worker.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn reading_a_long_conversation_holds_up_nobody_else() {
+    let stage = Arc::new(Stage::new(Watched::meeting(2)).await);
+    for _ in 0..6 {
+        let answer = message(Role::Assistant, &prose(7, 10_000));
+        stage.say("Part one.", &[answer]).await;
+    }
+    // These stay as they are, and have to fit.
+    let id = stage.chat(4).await;
+    let mut conn = stage.world.pool.acquire().await.unwrap();
+    let loaded = Loaded::read(&mut conn, id, 0).await.unwrap();
+    drop(conn);
+    let began = Instant::now();
+    pins::collect(&[], loaded.view().unwrap().tail);
+    // What reading takes by itself, on this machine, as busy as it is.
+    let reading = began.elapsed();
+
+    let longest = Arc::new(Mutex::new(Duration::ZERO));
+    let beside = tokio::spawn({
+        let longest = Arc::clone(&longest);
+        async move {
+            let mut ticks = tokio::time::interval(Duration::from_millis(1));
+            loop {
+                let before = Instant::now();
+                ticks.tick().await;
+                let mut longest = longest.lock().unwrap();
+                *longest = longest.max(before.elapsed());
+            }
+        }
+    });
+    let running = tokio::spawn({
+        let stage = Arc::clone(&stage);
+        async move { prepare(&stage.folder(), id, Cause::Auto).await.map(|_| ()) }
+    });
+    eventually("it has been read", async || (stage.provider.n_summaries() > 0).then_some(())).await;
+    beside.abort();
+    running.abort();
+    let longest = *longest.lock().unwrap();
+    println!("{reading:?} of reading, {longest:?} without a tick");
+    assert!(longest < reading / 2, "{longest:?} without a tick beside {reading:?} of reading");
 }
 
 #[tokio::test]
