@@ -4,6 +4,7 @@ mod claude;
 mod crashes;
 mod faults;
 pub mod ground;
+mod handovers;
 mod happy;
 mod lost;
 mod ollama;

@@ -1,0 +1,134 @@
+//! Conversations that pass on: to another provider, from workers that are lost, over a deadline.
+
+use std::os::unix::process::ExitStatusExt as _;
+
+use dalsegno::domain::{
+    sessions::{Reason, State as SessionState},
+    tasks::{State, Task},
+    turns,
+};
+use rustix::process::Signal;
+
+use super::{Ground, ground::WRITER};
+use crate::providers::fake_ollama::{FakeOllama, Play};
+
+fn states(turns: &[turns::Turn]) -> Vec<turns::State> {
+    turns.iter().map(|turn| turn.state).collect()
+}
+
+#[tokio::test]
+async fn a_conversation_moves_from_one_provider_to_another() {
+    let fake = FakeOllama::playing([Play::Says(&["Two."]), Play::Says(&["Three."])]).await;
+    let url = format!("http://{}", fake.addr);
+    let ground = Ground::new(&[("ollama.base_url", &url), ("ollama.num_ctx", "4096")]).await;
+    let worker = ground.work().await;
+    let first = ground.done(&ground.add("Part one. [[sim: say One.]]").await).await;
+    let elsewhere =
+        WRITER.replace("description:", "provider: ollama\nmodel: qwen3:8b\ndescription:");
+    ground.write_agent("writer", &elsewhere);
+    let second = ground.done(&ground.add("Part two.").await).await;
+    let third = ground.done(&ground.add("Part three.").await).await;
+    worker.stop().await;
+    assert_eq!([second.result.as_deref(), third.result.as_deref()], [Some("Two."), Some("Three.")]);
+
+    let (before, after) = (ground.session(&first).await, ground.session(&second).await);
+    assert_eq!((before.provider.as_str(), after.provider.as_str()), ("sim", "ollama"));
+    assert_eq!(before.closed_because, Some(Reason::ProviderChanged));
+    assert_eq!(
+        (after.opened_because, after.predecessor_id),
+        (Reason::ProviderChanged, Some(before.id))
+    );
+    assert_eq!(third.session_id, second.session_id);
+    // The other one reads what was said, is told once that it took over, and knows nothing of the first one's tokens.
+    let chats: Vec<String> = fake.chats().iter().map(|chat| chat["messages"].to_string()).collect();
+    assert!(
+        chats.iter().all(|chat| chat.contains("Part one.") && chat.contains("One.")),
+        "{chats:?}"
+    );
+    let told: Vec<_> =
+        chats.iter().map(|chat| chat.contains("another model has taken over")).collect();
+    assert_eq!(told, [true, false]);
+    let ledger =
+        ground.json("select to_jsonb(array_agg(provider order by id)) from dalsegno.usage").await;
+    assert_eq!(ledger, serde_json::json!(["sim", "ollama", "ollama"]));
+    assert_eq!(after.token_count, second.spent_tokens + third.spent_tokens);
+}
+
+#[tokio::test]
+async fn a_task_that_takes_three_workers_down_fails_and_leaves_its_session_usable() {
+    let ground = Ground::new(&[]).await;
+    let worker = ground.work().await;
+    let first = ground.done(&ground.add("One. [[sim: say first]]").await).await;
+    worker.stop().await;
+    let poison = ground.add("Two.").await;
+    for _ in 0..3 {
+        let mut armed = ground.process(&[("worker.crash_turns_at", "after_call")]);
+        let died = armed.patiently_ended().await;
+        assert_eq!(died.signal(), Some(Signal::ABORT.as_raw()), "{}", armed.log());
+    }
+    let next = ground.add("Three. [[sim: say third]]").await;
+    let heir = ground.process(&[]);
+    let poison = ground.patiently_ended(&poison).await;
+    assert_eq!(poison.state, State::Failed);
+    let error = poison.error.clone().unwrap();
+    assert!(error.contains("worker"), "{error}");
+    assert_eq!(states(&ground.turns(&poison).await), [turns::State::Interrupted; 3]);
+    assert_eq!(ground.kinds(&poison).await.last().unwrap(), "task.failed");
+
+    let next = ground.patiently_ended(&next).await;
+    assert_eq!((next.state, next.session_id), (State::Done, first.session_id));
+    ground.settled().await;
+    let session = ground.session(&next).await;
+    assert_eq!(session.state, SessionState::Idle);
+    let transcript = ground.transcript(session.id).await;
+    let said: Vec<_> = transcript.iter().filter(|line| !line.starts_with("Notice")).collect();
+    let expected = [
+        "User: One. [[sim: say first]]",
+        "Assistant: first",
+        "User: Two.",
+        "User: Three. [[sim: say third]]",
+        "Assistant: third",
+    ];
+    assert_eq!(said, expected);
+    let budget = ground.json("select to_jsonb(b) from dalsegno.campaign_budgets as b").await;
+    assert_eq!(budget["reserved_tokens"], 0);
+    drop(heir);
+}
+
+/// A task whose job may run for a second, so many times.
+async fn hurried(ground: &Ground, prompt: &str, max_attempts: i16) -> Task {
+    let task = ground.add(prompt).await;
+    for sql in [
+        "update dalsegno.job_payloads set timeout_secs = 1 where job_id = $1 and $2 > 0",
+        "update dalsegno.jobs set max_attempts = $2 where id = $1",
+    ] {
+        let query = sqlx::query(sql).bind(task.job_id).bind(max_attempts);
+        query.execute(&ground.pool).await.unwrap();
+    }
+    task
+}
+
+#[tokio::test]
+async fn a_turn_that_passes_its_deadline_is_cut_off_and_taken_again_or_fails() {
+    let ground = Ground::new(&[("sim.chunk_chars", "4")]).await;
+    let slow = hurried(&ground, "One. [[sim: slow 600000 once]] [[sim: say first]]", 2).await;
+    let worker = ground.work().await;
+    let slow = ground.done(&slow).await;
+    let turns = ground.turns(&slow).await;
+    assert_eq!(states(&turns), [turns::State::Interrupted, turns::State::Done]);
+    assert_eq!([turns[0].attempt, turns[1].attempt], [1, 2]);
+    assert!(turns[0].error.as_ref().unwrap().contains("deadline"), "{turns:?}");
+    let transcript = ground.transcript(slow.session_id.unwrap()).await;
+    let kinds: Vec<_> = transcript.iter().map(|line| line.split(':').next().unwrap()).collect();
+    assert_eq!(kinds, ["User", "Notice", "Assistant"], "{transcript:?}");
+    worker.stop().await;
+
+    let hopeless = hurried(&ground, "Two. [[sim: slow 600000]]", 1).await;
+    let worker = ground.work().await;
+    let hopeless = ground.ended(&hopeless).await;
+    assert_eq!(hopeless.state, State::Failed);
+    assert!(hopeless.error.as_ref().unwrap().contains("deadline"), "{hopeless:?}");
+    let next = ground.done(&ground.add("Three. [[sim: say third]]").await).await;
+    assert_eq!(next.session_id, slow.session_id);
+    worker.stop().await;
+}
