@@ -52,7 +52,9 @@ pub(super) async fn cancelled(run: &Run, services: &Services, task: &Task) -> Re
 
 async fn cancel(conn: &mut PgConnection, services: &Services, task: &Task) -> Result<(), Error> {
     let now = services.clock.now();
-    turns::clear_up(&mut *conn, task, now).await?;
+    // As it is now: this run may have begun a turn whose end was not written.
+    let task = tasks::get(&mut *conn, task.id).await?;
+    turns::clear_up(&mut *conn, &task, now).await?;
     tasks::end(&mut *conn, task.id, tasks::End::Cancelled, Amount::ZERO, now).await?;
     let event = task.event(feed::Kind::TaskCancelled, json!({ "because": CANCELLED }));
     Ok(feed::append(conn, &[event], now).await?)
