@@ -113,7 +113,7 @@ pub enum Error {
     )]
     Unknown { session_id: Uuid, generation: i32 },
     #[error(
-        "session {0} shows its whole transcript, so there is nothing to undo: `dalsegno session compact {0}` folds it"
+        "session {0} shows its whole transcript, and there is no compaction to undo: `dalsegno session compact {0}` folds it"
     )]
     NothingToUndo(Uuid),
     #[error("putting the compaction of session {session_id} on the queue")]
