@@ -113,6 +113,14 @@ impl Services {
                         "tasks of this agent will fail: this version does not have its provider"
                     );
                 }
+                (agents::Provider::Claude, _)
+                    if self.providers.claude().logins().next().is_none() =>
+                {
+                    tracing::warn!(
+                        agent = agent.name,
+                        "tasks of this agent will fail: it runs on Claude, and claude.credentials names no login"
+                    );
+                }
                 (_, None) => tracing::warn!(
                     agent = agent.name,
                     "tasks of this agent will fail: its file names a provider and no model"

@@ -126,7 +126,7 @@ async fn the_view_is_the_summary_and_what_came_after_it() {
     assert_eq!(ground.json(&["session", "uncompact", &id]).await["generation"], 0);
     assert_eq!(roles().await, ["user", "assistant", "user", "assistant"]);
     let again = ground.run(&["session", "uncompact", &id]).await;
-    assert_eq!((again.code, again.has("there is nothing to undo")), (5, true), "{again:?}");
+    assert_eq!((again.code, again.has("no compaction to undo")), (5, true), "{again:?}");
 }
 
 #[tokio::test]
