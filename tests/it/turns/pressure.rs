@@ -143,7 +143,7 @@ async fn a_successor_is_told_of_a_turn_that_was_too_long_to_come_along() {
     let worker = ground.work().await;
     ground.done(&ground.add("Write part one.").await).await;
     // More than half of the window, and still within it.
-    let long = format!("Write part two. {} [[sim: say Two.]]", FILLER.repeat(50));
+    let long = format!("Write part two. {} [[sim: say Two.]]", FILLER.repeat(42));
     let long = ground.done(&ground.add(&long).await).await;
     let id = long.session_id.unwrap();
     let mut conn = ground.pool.acquire().await.unwrap();
