@@ -10,6 +10,7 @@ use crate::context::{
         extract,
         generations::View,
         groups::{self, Grouping},
+        pins::{self, Voice},
         policy::Policy,
         prompt,
     },
@@ -169,12 +170,24 @@ fn summary_room(scene: &Scene<'_>, tokens_before: u64, tail_tokens: u64) -> Resu
     // Room for the bare headings and for the share that pins may fill: then the extract always fits.
     let min_tokens = scene.calibration.tokens(extract::skeleton()) * 5 / 2 + 1;
     let window = scene.budget.window_tokens().min(scene.summariser_window_tokens);
-    [policy.fit_percent, policy.tight_fit_percent]
-        .into_iter()
-        .map(|percent| (room_tokens * percent / 100).saturating_sub(stays))
-        .map(|to_fit| to_fit.min(to_save).min(Policy::summary_max_tokens(window)))
-        .find(|tokens| *tokens >= min_tokens)
-        .ok_or(Error::Floor { tail_tokens, upcoming_tokens: scene.upcoming_tokens, room_tokens })
+    let [usual, tight] = [policy.fit_percent, policy.tight_fit_percent].map(|percent| {
+        let to_fit = (room_tokens * percent / 100).saturating_sub(stays);
+        to_fit.min(to_save).min(Policy::summary_max_tokens(window))
+    });
+    // A tail that has become heavy must not push out what people said: then the next compaction comes sooner.
+    let chosen = if usual >= carried_room(scene).max(min_tokens) { usual } else { tight };
+    if chosen < min_tokens {
+        let upcoming_tokens = scene.upcoming_tokens;
+        return Err(Error::Floor { tail_tokens, upcoming_tokens, room_tokens });
+    }
+    Ok(chosen)
+}
+
+/// What a summary needs for the pins that people have set so far, and for some more.
+fn carried_room(scene: &Scene<'_>) -> u64 {
+    let carried = scene.view.compaction.map_or(&[][..], |compaction| &compaction.pins);
+    let of_people = carried.iter().filter(|pin| pin.voice == Voice::Person);
+    Policy::summary_for_pins(pins::list_tokens(of_people, scene.calibration)) * 6 / 5
 }
 
 fn batches(scene: &Scene<'_>, folded: &[Entry], summary_max_tokens: u64) -> Vec<Batch> {

@@ -52,4 +52,9 @@ impl Policy {
     pub(super) fn pins_max_tokens(summary_max_tokens: u64) -> u64 {
         summary_max_tokens * 60 / 100
     }
+
+    /// The size of a summary that has this much room for pins.
+    pub(super) fn summary_for_pins(pins_tokens: u64) -> u64 {
+        (pins_tokens * 100).div_ceil(60)
+    }
 }

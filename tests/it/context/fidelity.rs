@@ -9,6 +9,7 @@ use dalsegno::{
         compaction::{
             Compaction, Folding, Policy, Step, View, generations,
             ladder::{Breaker, Ladder, Rung},
+            pins::{Pin, PinKind, Voice},
             plan::{self, Scene},
             prompt::Request,
             sections::SECTIONS,
@@ -428,4 +429,48 @@ fn where_nothing_can_be_folded_the_error_says_what_to_do() {
     let plan = |scene| plan::plan(&scene).unwrap_err().to_string();
     assert!(plan(scene(&entries[..4], 0)).contains("nothing to fold"));
     assert!(plan(scene(&entries, 5_500)).contains("leaves no room for a summary"));
+}
+
+#[test]
+fn a_tail_that_has_become_heavy_pushes_out_no_pin_of_a_person() {
+    let calibration = Calibration::cold();
+    let pins: Vec<_> = (0..60)
+        .map(|n| Pin {
+            kind: PinKind::Identifier,
+            text: format!("INV-2031-{n:04}"),
+            voice: Voice::Person,
+        })
+        .collect();
+    let compaction = Compaction {
+        generation: 1,
+        parent: 0,
+        from_seq: 1,
+        to_seq: 2,
+        summary: "It goes on. ".repeat(150),
+        pins: pins.clone(),
+        tokens_before: 4_000,
+        tokens_after: 1_000,
+    };
+    // Short turns, then two that stay and leave the usual share of the room less than the pins need.
+    let heavy = "The tide comes in and the boats go out. ".repeat(65);
+    let messages = (0..24).map(|n| {
+        let text = if n < 20 { format!("Part {n}. {}", &heavy[..300]) } else { heavy.clone() };
+        message(if n % 2 == 0 { Role::User } else { Role::Assistant }, &text)
+    });
+    let entries: Vec<_> = (3..).zip(messages).map(|(seq, message)| entry(seq, message)).collect();
+    let compactions = [compaction];
+    let scene = Scene {
+        view: View::of(&entries, &compactions, 1).unwrap(),
+        budget: Budget::new(8_192, 1_024, 300).unwrap(),
+        calibration: &calibration,
+        upcoming_tokens: 100,
+        summariser_window_tokens: 8_192,
+        policy: Policy::default(),
+    };
+    let seed = seed();
+    let (folding, _) = Folding::begin(scene, &seed, 2, Ladder::new(3, false)).unwrap();
+    let kept: Vec<_> = folding.pins().iter().map(|pin| pin.text.as_str()).collect();
+    let lost: Vec<_> = pins.iter().filter(|pin| !kept.contains(&pin.text.as_str())).collect();
+    println!("room for the summary: {} tokens", folding.plan().summary_max_tokens);
+    assert!(lost.is_empty(), "{} lost", lost.len());
 }

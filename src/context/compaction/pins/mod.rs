@@ -163,8 +163,8 @@ impl<'a> Candidates<'a> {
 }
 
 /// The tokens that a list of pins takes in a summary.
-pub fn list_tokens(pins: &[Pin], calibration: &Calibration) -> u64 {
-    calibration.tokens(pins.iter().map(|pin| listed_weight(&pin.text)).sum())
+pub fn list_tokens<'a>(pins: impl IntoIterator<Item = &'a Pin>, calibration: &Calibration) -> u64 {
+    calibration.tokens(pins.into_iter().map(|pin| listed_weight(&pin.text)).sum())
 }
 
 #[derive(Debug, Clone, Copy)]
