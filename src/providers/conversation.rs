@@ -31,6 +31,8 @@ pub struct Conversation {
     /// Which login it began on; it stays there. `None`: the first that is configured.
     pub credential: Option<String>,
     pub grants: Grants,
+    /// Start the provider again behind this turn, so that the next one begins sooner.
+    pub is_warm: bool,
 }
 
 /// One file of the provider's transcript, as the caller holds it.
@@ -85,6 +87,8 @@ pub struct Continued {
     pub external_id: Uuid,
     pub head: Uuid,
     pub began: Began,
+    /// The provider had been started before the turn.
+    pub was_ahead: bool,
     /// What was said in the turn after its prompt, in order: calls, their results, and the answer at the end.
     pub messages: Vec<Message>,
     /// What the transcript grew by.

@@ -33,6 +33,8 @@ pub struct Agent {
     pub lead: bool,
     /// What its tasks do with the session unless they say otherwise.
     pub session: Mode,
+    /// On Claude: the CLI is started again behind each turn, and waits for the next one.
+    pub warm: bool,
     pub tools: Vec<String>,
     pub skills: Vec<String>,
     pub options: Options,
@@ -147,6 +149,7 @@ fn read(fields: &mut Fields<'_>, stem: &str, prompt: String) -> Agent {
         ttl_days: fields.number("ttl_days", 1..=3650).and_then(|days| u32::try_from(days).ok()),
         lead: fields.flag("lead"),
         session: fields.one_of("session", &MODES).unwrap_or_default(),
+        warm: fields.flag("warm"),
         tools: fields.names("tools"),
         skills: fields.names("skills"),
         options: Options {

@@ -373,6 +373,7 @@ impl Turn<'_> {
             "input_tokens": usage.prompt(),
             "output_tokens": usage.output,
             "began": continued.map(|continued| continued.began),
+            "ahead": continued.map(|continued| continued.was_ahead),
         })
     }
 }

@@ -80,6 +80,7 @@ pub(super) async fn conversation(
             .unwrap_or_default(),
         credential: Some(bound.login.clone()),
         grants: grants(assignment),
+        is_warm: assignment.agent.warm,
     };
     let lacks = services.providers.claude().lacks_transcript(&conversation).await;
     if lacks.map_err(|error| providers::Error::new(error.code(), error.class(), error))? {

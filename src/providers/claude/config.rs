@@ -47,6 +47,9 @@ pub struct Config {
     pub stderr_max_bytes: usize,
     /// The largest file that the CLI and what it starts may write; 0: any.
     pub file_max_bytes: u64,
+    /// Processes that may wait for the next turn of their session, for agents that ask for it.
+    pub ahead_max: usize,
+    pub ahead_idle_secs: u64,
     /// A rate limit without a time is waited for as long.
     pub rate_limit_pause_secs: u64,
 }
@@ -69,6 +72,7 @@ impl Config {
             ("first_line_timeout_secs", self.first_line_timeout_secs, 1),
             ("idle_timeout_secs", self.idle_timeout_secs, 1),
             ("total_timeout_secs", self.total_timeout_secs, 1),
+            ("ahead_idle_secs", self.ahead_idle_secs, 1),
             ("exit_timeout_secs", self.exit_timeout_secs, 1),
             // A system prompt comes back in no line, but an answer of a megabyte comes twice.
             ("line_max_bytes", self.line_max_bytes as u64, 1 << 20),
@@ -105,6 +109,10 @@ impl Config {
         Duration::from_secs(self.total_timeout_secs)
     }
 
+    pub(super) fn ahead_idle(&self) -> Duration {
+        Duration::from_secs(self.ahead_idle_secs)
+    }
+
     pub(super) fn exit_timeout(&self) -> Duration {
         Duration::from_secs(self.exit_timeout_secs)
     }
@@ -135,6 +143,8 @@ impl Default for Config {
             output_max_bytes: 512 << 20,
             stderr_max_bytes: 16 << 10,
             file_max_bytes: 4 << 30,
+            ahead_max: 4,
+            ahead_idle_secs: 1800,
             rate_limit_pause_secs: 300,
         }
     }

@@ -7,6 +7,7 @@
 //!
 //! | room | what |
 //! |---|---|
+//! | `ahead` | processes that were started before their turn |
 //! | `launch` | flags, variables, folders, and the guard that lets nothing outlive us |
 //! | `drive` | the prompt in, the lines out, watchdogs, the way down |
 //! | `verdict` | answer or error, and which |
@@ -19,6 +20,7 @@
 //! The reserve of a request is not passed on as a limit of the output: the CLI counts thinking into it and gives the
 //! turn up when it is reached.
 
+mod ahead;
 mod config;
 mod credential;
 mod drive;
@@ -35,13 +37,13 @@ use std::{ffi::OsString, path::PathBuf, sync::Arc};
 
 use tokio_util::sync::CancellationToken;
 
+use self::{ahead::Ahead, launch::Ground, windows::Windows};
 pub use self::{
     config::{Config, Witness},
     credential::{Credential, CredentialConfig, Error as CredentialError, Kind},
     error::Error,
     launch::guard,
 };
-use self::{launch::Ground, windows::Windows};
 use super::{Conversation, EventSink, Outcome, Provider, Request, Running};
 use crate::clock::Clock;
 
@@ -51,6 +53,7 @@ pub struct Claude {
     config: Config,
     surroundings: Surroundings,
     windows: Windows,
+    ahead: Ahead,
 }
 
 /// What the CLI is run with on this machine.
@@ -71,7 +74,8 @@ impl Claude {
     /// Starts nothing yet.
     pub fn new(config: Config, surroundings: Surroundings) -> Self {
         let windows = Windows::new(config.window_tokens);
-        Self { config, surroundings, windows }
+        let ahead = Ahead::new(config.ahead_max, config.ahead_idle());
+        Self { config, surroundings, windows, ahead }
     }
 
     /// What its calls have, prompt and answer together.
@@ -108,7 +112,7 @@ impl Provider for Claude {
         cancel: CancellationToken,
     ) -> Running<'_> {
         Box::pin(async move {
-            let call = turn::Turn::prepare(&self.config, &self.surroundings, &request).await;
+            let call = turn::Turn::prepare(self, &request).await;
             match call {
                 Ok(turn) => {
                     let outcome = turn.run(&mut events, &cancel).await;

@@ -1,13 +1,14 @@
 //! One call: put the session right, run it, judge it, and collect what it left.
 
-use std::{io, path::Path, time::Duration};
+use std::{ffi::OsString, io, path::Path, time::Duration};
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
-    Config, Credential, Error, Surroundings,
+    Claude, Config, Credential, Error, Surroundings,
+    ahead::{Ahead, Fingerprint, Waiting},
     drive::{self, Ended, Heard, Watch},
     launch::{self, Child, Ground, Start},
     meter, neutralise,
@@ -27,6 +28,10 @@ use crate::{
 pub(super) struct Turn<'a> {
     config: &'a Config,
     surroundings: &'a Surroundings,
+    ahead: &'a Ahead,
+    /// Started behind the turn before this one.
+    waiting: Option<Waiting>,
+    was_ahead: bool,
     request: &'a Request,
     credential: &'a Credential,
     conversation: Conversation,
@@ -40,8 +45,7 @@ pub(super) struct Turn<'a> {
 
 impl<'a> Turn<'a> {
     pub(super) async fn prepare(
-        config: &'a Config,
-        surroundings: &'a Surroundings,
+        Claude { config, surroundings, ahead, .. }: &'a Claude,
         request: &'a Request,
     ) -> Result<Self, Error> {
         let prompt = prompt(request).ok_or(Error::NothingToSend)?;
@@ -52,6 +56,8 @@ impl<'a> Turn<'a> {
         });
         let credential = credential(&surroundings.credentials, &conversation)?;
         let session = conversation.external_id;
+        // Before the folders are touched.
+        let waiting = ahead.take(session);
         let (sessions, system) = (surroundings.sessions.clone(), request.system.clone());
         let grants = conversation.grants.clone();
         let prepare = move || Ground::prepare(&sessions, session, is_kept, &system, &grants);
@@ -60,6 +66,9 @@ impl<'a> Turn<'a> {
         let mut turn = Self {
             config,
             surroundings,
+            ahead,
+            waiting,
+            was_ahead: false,
             request,
             credential,
             conversation,
@@ -74,7 +83,7 @@ impl<'a> Turn<'a> {
     }
 
     pub(super) async fn run(
-        self,
+        mut self,
         events: &mut EventSink,
         cancel: &CancellationToken,
     ) -> Result<Outcome, providers::Error> {
@@ -82,7 +91,7 @@ impl<'a> Turn<'a> {
             return Err(Error::Cancelled.costing(Vec::new()));
         }
         let watch = self.watch();
-        let child = self.spawn().map_err(|error| error.costing(Vec::new()))?;
+        let child = self.child().map_err(|error| error.costing(Vec::new()))?;
         let (mut heard, ended) = drive::drive(child, &self.prompt, &watch, events, cancel).await;
         self.redact(&mut heard);
         let (spent, meter) = self.bill(&heard);
@@ -92,7 +101,11 @@ impl<'a> Turn<'a> {
             Err(error) => Err(error),
         };
         match kept {
-            Ok((result, kept)) => Ok(self.outcome(&heard, ended, result, kept, spent, meter)),
+            Ok((result, kept)) => {
+                let outcome = self.outcome(&heard, ended, result, kept, spent, meter);
+                self.start_ahead(&outcome);
+                Ok(outcome)
+            }
             Err(error) => Err(error.costing(spent)),
         }
     }
@@ -136,30 +149,60 @@ impl<'a> Turn<'a> {
         Ok(())
     }
 
-    fn spawn(&self) -> Result<Child, Error> {
-        let Self { config, credential, request, ground, .. } = self;
-        let is_kept = self.is_kept();
-        let arguments = launch::arguments(
-            self.start,
-            &request.model,
-            &request.options,
-            self.grants(),
-            ground,
-            credential.works_bare(),
-            is_kept,
-        );
-        let passed = &self.surroundings.passed;
-        let variables = launch::variables(config, credential, passed, ground, &request.options);
+    /// The one that waits, if it was started as this turn has to be; else a new one.
+    fn child(&mut self) -> Result<Child, Error> {
+        let waiting = match (self.waiting.take(), self.fingerprint(self.start)) {
+            (Some(waiting), Ok(wanted)) => waiting.into_child(wanted),
+            _ => None,
+        };
+        self.was_ahead = waiting.is_some();
+        waiting.map_or_else(|| self.spawn(self.start), Ok)
+    }
+
+    fn spawn(&self, start: Start) -> Result<Child, Error> {
+        let Self { config, ground, .. } = self;
         let guard = &self.surroundings.guard;
         Child::start(
             guard,
             &config.program,
-            arguments,
-            variables,
+            self.arguments(start),
+            self.variables(),
             ground.cwd(),
             config.file_max_bytes,
         )
         .map_err(|error| Error::NotStarted { program: guard.clone(), message: error.to_string() })
+    }
+
+    /// Behind a turn that went well: what goes wrong here costs the next one its head start, and nothing else.
+    fn start_ahead(mut self, outcome: &Outcome) {
+        let Some(continued) = &outcome.conversation else { return };
+        if !self.conversation.is_warm || !self.ahead.has_room() {
+            return;
+        }
+        let start = Start::Resume { session: continued.external_id, at: continued.head };
+        if let (Ok(fingerprint), Ok(child)) = (self.fingerprint(start), self.spawn(start)) {
+            let ground = self.ground.take_over();
+            self.ahead.put(continued.external_id, Waiting::new(child, fingerprint, ground));
+        }
+    }
+
+    fn fingerprint(&self, start: Start) -> io::Result<Fingerprint> {
+        let [system, servers] = self.ground.files()?;
+        let (arguments, variables) = (self.arguments(start), self.variables());
+        Ok(Fingerprint::of(&arguments, &variables, self.ground.cwd(), [&system, &servers]))
+    }
+
+    fn arguments(&self, start: Start) -> Vec<OsString> {
+        let Self { credential, request, ground, .. } = self;
+        let is_bare = credential.works_bare();
+        let (model, options, is_kept) = (&request.model, &request.options, self.is_kept());
+        launch::arguments(start, model, options, self.grants(), ground, is_bare, is_kept)
+    }
+
+    fn variables(&self) -> Vec<(OsString, OsString)> {
+        let Self { config, credential, request, ground, .. } = self;
+        let passed = &self.surroundings.passed;
+        launch::variables(config, credential, passed, ground, &request.options)
     }
 
     fn watch(&self) -> Watch {
@@ -269,6 +312,7 @@ impl<'a> Turn<'a> {
                     external_id: self.conversation.external_id,
                     head,
                     began: self.began,
+                    was_ahead: self.was_ahead,
                     messages: heard.answer.messages(),
                     grown,
                     meter,

@@ -70,6 +70,11 @@ impl Child {
         Ok(Self { guard, stdin: Some(stdin), stdout, stderr })
     }
 
+    /// Whether it has not ended yet.
+    pub(in crate::providers::claude) fn is_running(&mut self) -> bool {
+        matches!(self.guard.try_wait(), Ok(None))
+    }
+
     /// Asks the CLI to end.
     pub(in crate::providers::claude) fn terminate(&self) {
         if let Some(guard) = self.pid() {

@@ -21,6 +21,7 @@ pub(in crate::providers::claude) struct Ground {
     /// Resolved, because the CLI names the transcript's folder after where it really is.
     cwd: PathBuf,
     is_kept: bool,
+    is_handed_over: bool,
 }
 
 impl Ground {
@@ -36,11 +37,32 @@ impl Ground {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(folder.join(name))?;
         }
         let folder = folder.canonicalize()?;
-        let ground = Self { cwd: folder.join("work"), folder, is_kept };
+        let ground = Self { cwd: folder.join("work"), folder, is_kept, is_handed_over: false };
         write_private(&ground.system_prompt(), system.as_bytes())?;
         let servers = json!({ "mcpServers": grants.mcp_servers });
         write_private(&ground.mcp_config(), servers.to_string().as_bytes())?;
         Ok(ground)
+    }
+
+    /// What a process reads when it starts: the system prompt and the tool servers.
+    pub(in crate::providers::claude) fn files(&self) -> io::Result<[Vec<u8>; 2]> {
+        Ok([fs::read(self.system_prompt())?, fs::read(self.mcp_config())?])
+    }
+
+    /// The same ground for somebody who goes on with it.
+    pub(in crate::providers::claude) fn take_over(&mut self) -> Self {
+        self.hand_over();
+        Self {
+            folder: self.folder.clone(),
+            cwd: self.cwd.clone(),
+            is_kept: self.is_kept,
+            is_handed_over: false,
+        }
+    }
+
+    /// Another ground of the same session has the files now.
+    pub(in crate::providers::claude) fn hand_over(&mut self) {
+        self.is_handed_over = true;
     }
 
     /// Where the transcript of a session is or would be. Makes nothing.
@@ -82,6 +104,9 @@ impl Ground {
 impl Drop for Ground {
     /// Blocking, but a handful of small files. A fault leaves what the next call overwrites.
     fn drop(&mut self) {
+        if self.is_handed_over {
+            return;
+        }
         let gone = match self.is_kept {
             // The prompts and tokens of this call.
             true => vec![self.run(), self.temporary()],

@@ -4,6 +4,7 @@ mod ends;
 mod hosts;
 mod limits;
 mod memory;
+mod warm;
 
 use dalsegno::domain::tasks::Task;
 

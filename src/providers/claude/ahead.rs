@@ -1,0 +1,127 @@
+//! Processes that were started ahead of their turn, for agents that ask for it.
+//!
+//! Behind a turn that went well the CLI is started again, resumed at the new head, and waits at its input. Most of what a turn
+//! costs before its first request is over by then. It serves one turn, and only one that would have been started in exactly
+//! the same way: another head, prompt, model, tool or login is another fingerprint, and then it is killed.
+//!
+//! Races: a turn takes its session's process out before it touches the session's folders, and the reaper removes files
+//! under the same lock, so neither sees the other's half. The process itself reads nothing but its own session.
+
+use std::{
+    collections::HashMap,
+    ffi::OsString,
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+
+use sha2::{Digest as _, Sha256};
+use tokio::time::{Instant, sleep};
+use uuid::Uuid;
+
+use super::launch::{Child, Ground};
+
+const REAP_EVERY: Duration = Duration::from_secs(60);
+
+#[derive(Debug)]
+pub(super) struct Ahead {
+    max: usize,
+    idle: Duration,
+    waiting: Arc<Mutex<HashMap<Uuid, Waiting>>>,
+}
+
+/// A process that waits for its prompt.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    child: Child,
+    fingerprint: Fingerprint,
+    since: Instant,
+    /// Its files go with it, unless a turn takes them over.
+    ground: Ground,
+}
+
+/// Everything that a process was started with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Fingerprint([u8; 32]);
+
+impl Ahead {
+    pub(super) fn new(max: usize, idle: Duration) -> Self {
+        Self { max, idle, waiting: Arc::default() }
+    }
+
+    /// The process of a session. Whoever gets it has the session's folders for himself.
+    pub(super) fn take(&self, session: Uuid) -> Option<Waiting> {
+        lock(&self.waiting).remove(&session)
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        self.max > 0
+    }
+
+    /// Lets a process wait. The one that has waited longest makes room for it.
+    pub(super) fn put(&self, session: Uuid, waiting: Waiting) {
+        let mut all = lock(&self.waiting);
+        let is_first = all.is_empty();
+        all.insert(session, waiting);
+        if all.len() > self.max {
+            let oldest = all.iter().min_by_key(|(_, waiting)| waiting.since).map(|(id, _)| *id);
+            oldest.and_then(|id| all.remove(&id));
+        }
+        if is_first {
+            tokio::spawn(reap(Arc::downgrade(&self.waiting), self.idle));
+        }
+    }
+}
+
+impl Waiting {
+    pub(super) fn new(child: Child, fingerprint: Fingerprint, ground: Ground) -> Self {
+        Self { child, fingerprint, since: Instant::now(), ground }
+    }
+
+    /// The child, if it was started just so and is still there. Otherwise it is killed.
+    pub(super) fn into_child(mut self, wanted: Fingerprint) -> Option<Child> {
+        self.ground.hand_over();
+        (self.fingerprint == wanted && self.child.is_running()).then_some(self.child)
+    }
+}
+
+impl Fingerprint {
+    /// `files` are read by the process when it starts.
+    pub(super) fn of(
+        arguments: &[OsString],
+        variables: &[(OsString, OsString)],
+        cwd: &Path,
+        files: [&[u8]; 2],
+    ) -> Self {
+        let mut hash = Sha256::new();
+        let mut add = |bytes: &[u8]| {
+            hash.update((bytes.len() as u64).to_le_bytes());
+            hash.update(bytes);
+        };
+        arguments.iter().for_each(|argument| add(argument.as_encoded_bytes()));
+        for (name, value) in variables {
+            add(name.as_encoded_bytes());
+            add(value.as_encoded_bytes());
+        }
+        add(cwd.as_os_str().as_encoded_bytes());
+        files.into_iter().for_each(add);
+        Self(hash.finalize().into())
+    }
+}
+
+/// Ends when nothing waits any more; the next one that waits starts it again.
+async fn reap(all: Weak<Mutex<HashMap<Uuid, Waiting>>>, idle: Duration) {
+    loop {
+        sleep(REAP_EVERY.min(idle)).await;
+        let Some(all) = all.upgrade() else { return };
+        let mut waiting = lock(&all);
+        waiting.retain(|_, waiting| waiting.since.elapsed() < idle && waiting.child.is_running());
+        if waiting.is_empty() {
+            return;
+        }
+    }
+}
+
+fn lock(waiting: &Mutex<HashMap<Uuid, Waiting>>) -> MutexGuard<'_, HashMap<Uuid, Waiting>> {
+    waiting.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,82 @@
+//! Processes that wait for the next turn of their session.
+
+use super::{Stage, WRITER};
+use crate::{app::eventually, providers::claude::host::processes_of};
+
+fn warm(more: &str) -> String {
+    WRITER.replace("model:", &format!("warm: true\n{more}model:"))
+}
+
+impl Stage {
+    async fn ahead(&self) -> Vec<bool> {
+        let feed = self.ground.feed().await.into_iter();
+        let done = feed.filter(|event| event.kind == "turn.done");
+        done.map(|event| event.data["ahead"].as_bool().unwrap()).collect()
+    }
+
+    fn processes(&self) -> usize {
+        let folder = self.ground.folder().display().to_string();
+        processes_of(&folder).len()
+    }
+}
+
+#[tokio::test]
+async fn a_turn_finds_the_process_that_the_one_before_has_started() {
+    let Some(stage) = Stage::new(&[]).await else { return };
+    let ground = &stage.ground;
+    ground.write_agent("writer", &warm(""));
+    let worker = ground.work().await;
+    for turn in 0..3 {
+        stage.says(&format!("Part {turn}, please.")).await;
+    }
+    assert_eq!(stage.ahead().await, [false, true, true]);
+    assert_eq!(stage.began().await, ["new", "resumed", "resumed"]);
+    let said = stage.api.last_messages();
+    assert_eq!(said.len(), 5, "{said:?}");
+    assert!(said[0].contains("Part 0") && said[4].contains("Part 2"), "{said:?}");
+    assert!(stage.processes() > 0, "the next one waits");
+    ground.settled().await;
+    worker.stop().await;
+    eventually("none waits any more", async || (stage.processes() == 0).then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_process_that_was_started_otherwise_is_not_used() {
+    let Some(stage) = Stage::new(&[]).await else { return };
+    let ground = &stage.ground;
+    ground.write_agent("writer", &warm(""));
+    let worker = ground.work().await;
+    stage.says("One.").await;
+    ground.settled().await;
+    // The same prompt, and another tool: the session goes on, with a process of its own.
+    ground.write_agent("writer", &warm("tools: [Read]\n"));
+    eventually("the changed file is read", async || {
+        let task = stage.says("Another.").await;
+        drop(task);
+        let tools = stage.api.requests().last().unwrap()["tools"].to_string();
+        tools.contains("Read").then_some(())
+    })
+    .await;
+    let ahead = stage.ahead().await;
+    assert_eq!(ahead.last(), Some(&false), "{ahead:?}");
+    ground.settled().await;
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn only_so_many_wait_and_none_for_ever() {
+    let settings = [("claude.ahead_max", "1"), ("claude.ahead_idle_secs", "2")];
+    let Some(stage) = Stage::new(&settings).await else { return };
+    let ground = &stage.ground;
+    ground.write_agent("writer", &warm(""));
+    let worker = ground.work().await;
+    for instance in ["one", "two", "three"] {
+        let task = ground.add_for("writer", instance, "Write.").await;
+        ground.done(&task).await;
+    }
+    // The guard and the CLI under it.
+    eventually("one waits", async || (stage.processes() <= 2).then_some(())).await;
+    eventually("none waits for long", async || (stage.processes() == 0).then_some(())).await;
+    ground.settled().await;
+    worker.stop().await;
+}
