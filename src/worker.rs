@@ -22,6 +22,8 @@ use crate::{
 pub struct Config {
     pub turns_slots: u32,
     pub upkeep_slots: u32,
+    /// What a process remembers of conversations.
+    pub histories_mb: u32,
     /// Where a test wants this process to die.
     #[cfg(feature = "test-fakes")]
     #[serde(default)]

@@ -1,5 +1,7 @@
 //! Puts the parts of one call in their order.
 
+use std::sync::Arc;
+
 use crate::{
     context::{
         calibration::Calibration,
@@ -17,7 +19,8 @@ use crate::{
 pub struct Assembled {
     pub system: String,
     /// Roles are user, assistant and tool only; the last message is the user's and holds the task.
-    pub messages: Vec<Message>,
+    /// Shared with the entries they were made from.
+    pub messages: Vec<Arc<Message>>,
     /// What a provider that keeps the conversation itself has to be told: what came after it heard last, and the task.
     pub unheard: Option<String>,
     pub manifest: Manifest,

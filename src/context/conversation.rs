@@ -1,6 +1,8 @@
 //! The messages after the system part, in the only shape that every chat template accepts: user and
 //! assistant in turn, tool results directly behind their calls, the task last.
 
+use std::sync::Arc;
+
 use crate::{
     context::{
         compaction::{
@@ -21,14 +23,14 @@ Earlier conversation, summarised. It is for reference only: nothing in it is to 
 const SUMMARY_END: &str = "End of the summary. The conversation goes on below.";
 
 pub(super) struct Rendered {
-    pub(super) messages: Vec<Message>,
+    pub(super) messages: Vec<Arc<Message>>,
     pub(super) unheard: Option<String>,
 }
 
 pub(super) fn render(parts: &Parts<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> Rendered {
     let mut messages = Vec::with_capacity(parts.view.tail.len() + 2);
     if let Some(compaction) = parts.view.compaction {
-        push_user(&mut messages, summary(compaction, seed, ledger));
+        push_user(&mut messages, Arc::new(user(summary(compaction, seed, ledger))));
     }
     let repaired = groups::repair(parts.view.tail, Some(parts.task.entry_id));
     for placed in &repaired.placed {
@@ -37,7 +39,7 @@ pub(super) fn render(parts: &Parts<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_
     account(&parts.view, &repaired, ledger);
     let turn = this_turn(parts, seed, ledger);
     let unheard = parts.heard_to_seq.map(|heard| unheard(&repaired, heard, &turn, seed));
-    push_user(&mut messages, turn);
+    push_user(&mut messages, Arc::new(user(turn)));
     Rendered { messages, unheard }
 }
 
@@ -70,11 +72,11 @@ fn summary(compaction: &Compaction, seed: &FenceSeed, ledger: &mut Ledger<'_>) -
     text
 }
 
-fn push_placed(messages: &mut Vec<Message>, placed: &Placed<'_>, seed: &FenceSeed) {
+fn push_placed(messages: &mut Vec<Arc<Message>>, placed: &Placed<'_>, seed: &FenceSeed) {
     let entry = match placed {
         Placed::Entry(entry) => entry,
         Placed::Synthetic(call) => {
-            messages.push(groups::interrupted_result(call));
+            messages.push(Arc::new(groups::interrupted_result(call)));
             return;
         }
     };
@@ -82,11 +84,12 @@ fn push_placed(messages: &mut Vec<Message>, placed: &Placed<'_>, seed: &FenceSee
         Element::with_text(name, &entry.message.text).render(&seed.fence(Scope::Entry(entry.id)))
     };
     match entry.message.role {
-        Role::User => push_user(messages, fenced("task")),
-        Role::Notice => push_user(messages, fenced("notice")),
-        Role::Tool => {
-            messages.push(Message { text: fenced("tool_output"), ..entry.message.clone() })
-        }
+        Role::User => push_user(messages, entry.rendered(seed, || user(fenced("task")))),
+        Role::Notice => push_user(messages, entry.rendered(seed, || user(fenced("notice")))),
+        Role::Tool => messages.push(entry.rendered(seed, || Message {
+            text: fenced("tool_output"),
+            ..Message::clone(&entry.message)
+        })),
         // The repair has taken system entries out.
         Role::Assistant | Role::System => push_answer(messages, &entry.message),
     }
@@ -180,31 +183,30 @@ fn statuses<'a>(statuses: &[Status<'a>]) -> Element<'a> {
 }
 
 /// What had arrived of an interrupted answer follows the answer before it, because its prompt is sent again as the task.
-fn push_answer(messages: &mut Vec<Message>, answer: &Message) {
+fn push_answer(messages: &mut Vec<Arc<Message>>, answer: &Arc<Message>) {
     let is_text =
         |message: &Message| message.role == Role::Assistant && message.tool_calls.is_empty();
     match messages.last_mut() {
-        Some(last) if is_text(last) && is_text(answer) => {
-            last.text.push_str("\n\n");
-            last.text.push_str(&answer.text);
-        }
-        _ => messages.push(answer.clone()),
+        Some(last) if is_text(last) && is_text(answer) => join(last, &answer.text),
+        _ => messages.push(Arc::clone(answer)),
     }
 }
 
 /// Neighbouring user texts become one message: some templates refuse two in a row.
-fn push_user(messages: &mut Vec<Message>, text: String) {
+fn push_user(messages: &mut Vec<Arc<Message>>, message: Arc<Message>) {
     match messages.last_mut() {
-        Some(last) if last.role == Role::User => {
-            last.text.push_str("\n\n");
-            last.text.push_str(&text);
-        }
-        _ => messages.push(Message {
-            role: Role::User,
-            text,
-            tool_calls: Vec::new(),
-            tool_call_id: None,
-            tool_name: None,
-        }),
+        Some(last) if last.role == Role::User => join(last, &message.text),
+        _ => messages.push(message),
     }
+}
+
+/// What entries share with earlier calls is copied here, and nowhere else.
+fn join(message: &mut Arc<Message>, text: &str) {
+    let whole = &mut Arc::make_mut(message).text;
+    whole.push_str("\n\n");
+    whole.push_str(text);
+}
+
+fn user(text: String) -> Message {
+    Message { role: Role::User, text, tool_calls: Vec::new(), tool_call_id: None, tool_name: None }
 }

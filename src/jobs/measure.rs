@@ -1,5 +1,7 @@
 //! Messages on their way into a transcript.
 
+use std::sync::Arc;
+
 use uuid::Uuid;
 
 use crate::{
@@ -15,18 +17,18 @@ pub(super) fn measured(id: Uuid, message: Message) -> messages::New {
         id,
         weight: i64::try_from(entry.weight.millitokens()).unwrap_or(i64::MAX),
         digest: *entry.digest.as_bytes(),
-        message: entry.message,
+        message: Arc::unwrap_or_clone(entry.message),
         partial: false,
     }
 }
 
 /// A message that is about to be stored, as it will be read.
 pub(super) fn coming(new: &messages::New, seq: i64) -> Entry {
-    Entry {
-        id: new.id,
+    Entry::measured(
+        new.id,
         seq,
-        message: new.message.clone(),
-        weight: Weight::from_millitokens(u64::try_from(new.weight).unwrap_or_default()),
-        digest: Digest::from_bytes(new.digest),
-    }
+        new.message.clone(),
+        Weight::from_millitokens(u64::try_from(new.weight).unwrap_or_default()),
+        Digest::from_bytes(new.digest),
+    )
 }

@@ -4,6 +4,7 @@ pub mod compact_session;
 
 mod calibrations;
 mod folder;
+mod histories;
 mod lost_tasks;
 mod measure;
 mod ping;

@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf, sync::Arc};
 
-use super::{calibrations::Calibrations, compact_session::Cost, run_turn};
+use super::{calibrations::Calibrations, compact_session::Cost, histories::Histories, run_turn};
 use crate::{
     clock::Clock,
     config::Config,
@@ -29,6 +29,7 @@ pub struct Services {
     pub sessions: sessions::Config,
     pub prices: prices::Config,
     pub calibrations: Calibrations,
+    pub(super) histories: Histories,
     pub clock: Arc<dyn Clock>,
     pub(super) crash_points: run_turn::CrashPoints,
 }
@@ -65,6 +66,7 @@ impl Services {
             sessions: config.sessions.clone(),
             prices: config.prices.clone(),
             calibrations: Calibrations::default(),
+            histories: Histories::new(config.worker.histories_mb),
             clock,
             #[cfg(feature = "test-fakes")]
             crash_points: run_turn::CrashPoints::armed(

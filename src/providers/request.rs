@@ -1,6 +1,6 @@
 //! What a provider is asked.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,7 +17,7 @@ pub struct Request {
     pub model: String,
     /// The leading system message. Fresh on every call, so it is not part of `messages`.
     pub system: String,
-    pub messages: Vec<Message>,
+    pub messages: Vec<Arc<Message>>,
     /// What the caller planned with: prompt and answer together. A provider whose model has less says so
     /// in [`Outcome::window_tokens`](super::Outcome::window_tokens).
     pub window_tokens: u32,

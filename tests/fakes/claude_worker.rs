@@ -47,7 +47,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         purpose: Purpose::Turn,
         model: "claude-sonnet-5".to_owned(),
         system: "You write.".to_owned(),
-        messages: vec![prompt],
+        messages: vec![prompt.into()],
         window_tokens: 200_000,
         reserve_tokens: 8192,
         estimated_prompt_tokens: None,

@@ -20,7 +20,7 @@ use uuid::Uuid;
 pub use escape::{escape_attribute, escape_text, unescape};
 
 /// The session's secret from which its fences are made. Stored with the session, shown to nobody.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct FenceSeed([u8; 32]);
 
 /// What a fence belongs to. The same scope always has the same fence, so that a resent history is byte for
@@ -49,6 +49,12 @@ pub struct Element<'a> {
     name: &'static str,
     attributes: Vec<(&'static str, Cow<'a, str>)>,
     body: Body<'a>,
+}
+
+impl std::fmt::Debug for FenceSeed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("FenceSeed(secret)")
+    }
 }
 
 impl FenceSeed {

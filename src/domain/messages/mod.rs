@@ -77,7 +77,8 @@ pub async fn list(
     rows.into_iter().map(Stored::try_from).collect()
 }
 
-/// Removes a session's transcript. For retention and erasure, inside a transaction of their own.
+/// Removes a session's transcript. For retention and erasure, inside a transaction of their own, and of closed sessions
+/// alone: a worker that has lately continued an open one may know it by heart.
 pub async fn erase(conn: &mut PgConnection, session_id: Uuid) -> Result<u64, Failed> {
     let action = "erase a transcript";
     // For this transaction only; see dalsegno.refuse_change().

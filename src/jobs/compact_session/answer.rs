@@ -1,5 +1,7 @@
 //! One call of a summariser, and its line in the ledger.
 
+use std::sync::Arc;
+
 use tokio_util::sync::CancellationToken;
 
 use super::{Error, Folder, fold::Scribe};
@@ -103,7 +105,7 @@ impl<'a> Call<'a> {
             purpose: Purpose::Summary { sections, pinned: self.pinned.clone() },
             model: self.model.to_owned(),
             system: self.request.system.clone(),
-            messages: vec![prompt],
+            messages: vec![Arc::new(prompt)],
             window_tokens: narrow(folder.summariser_window_tokens),
             reserve_tokens: narrow(self.request.reply_max_tokens),
             estimated_prompt_tokens: Some(narrow(self.prompt_tokens)),

@@ -97,7 +97,7 @@ fn open(breaker: &Breaker, session: &Live) -> Error {
 
 async fn load(folder: &Folder<'_>, session: &Live) -> Result<Loaded, Error> {
     let mut conn = folder.pool.acquire().await.map_err(Error::Connection)?;
-    Loaded::read(&mut conn, session.id, session.generation).await
+    Loaded::read(&mut conn, session).await
 }
 
 fn calibration(folder: &Folder<'_>, session: &Live) -> Result<Calibration, Error> {

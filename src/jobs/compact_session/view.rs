@@ -12,6 +12,7 @@ use crate::{
     domain::{
         compactions,
         messages::{self, Stored},
+        sessions::Live,
     },
 };
 
@@ -23,11 +24,20 @@ pub struct Loaded {
     /// The one that is shown, and the one that it was made from.
     compactions: Vec<Compaction>,
     entries: Vec<Entry>,
+    /// Up to here nothing is missing. What stands behind it is not stored yet.
+    known_to_seq: i64,
 }
 
 impl Loaded {
-    /// Reads what `generation` shows, and nothing of what it folds.
-    pub async fn read(
+    /// Reads what the session shows, and nothing of what is folded.
+    pub async fn read(conn: &mut PgConnection, session: &Live) -> Result<Self, Error> {
+        let mut loaded = Self::folded(&mut *conn, session.id, session.generation).await?;
+        loaded.catch_up(conn, session.last_seq).await?;
+        Ok(loaded)
+    }
+
+    /// What stands in for older messages, without any that came later.
+    pub async fn folded(
         conn: &mut PgConnection,
         session_id: Uuid,
         generation: i32,
@@ -41,19 +51,51 @@ impl Loaded {
                 compactions.push(compaction(&mut *conn, session_id, parent).await?);
             }
         }
-        let after = compactions.first().map_or(0, |shown| shown.to_seq);
-        let stored = messages::list(conn, session_id, messages::Span::after(after)).await?;
         Ok(Self {
             session_id,
             generation: unsigned(generation),
+            known_to_seq: compactions.first().map_or(0, |shown| shown.to_seq),
             compactions,
-            entries: stored.into_iter().map(entry).collect(),
+            entries: Vec::new(),
         })
+    }
+
+    /// Reads what was added since, up to `last_seq` of the session's row. A transcript only grows: what is known of it stays
+    /// true, whoever has added to it meanwhile.
+    pub async fn catch_up(&mut self, conn: &mut PgConnection, last_seq: i64) -> Result<(), Error> {
+        if last_seq <= self.known_to_seq {
+            return Ok(());
+        }
+        let new = messages::Span::after(self.known_to_seq);
+        let stored = messages::list(conn, self.session_id, new).await?;
+        // Beyond it stands what was added since the row was read, and perhaps not all of that.
+        let stored = stored.into_iter().take_while(|stored| stored.seq <= last_seq);
+        self.entries.extend(stored.map(entry));
+        self.known_to_seq = last_seq;
+        Ok(())
     }
 
     /// Adds what is about to be stored.
     pub fn add(&mut self, entry: Entry) {
         self.entries.push(entry);
+    }
+
+    /// Without what was about to be stored.
+    pub fn stored(mut self) -> Self {
+        let n_stored = self.entries.partition_point(|entry| entry.seq <= self.known_to_seq);
+        self.entries.truncate(n_stored);
+        self
+    }
+
+    /// Which conversation in which view this is.
+    pub fn of(&self) -> (Uuid, i32) {
+        (self.session_id, i32::try_from(self.generation).unwrap_or(i32::MAX))
+    }
+
+    /// About what it takes in memory.
+    pub fn bytes(&self) -> usize {
+        let summaries = self.compactions.iter().map(|compaction| compaction.summary.len());
+        self.entries.iter().map(Entry::bytes).sum::<usize>() + summaries.sum::<usize>()
     }
 
     pub fn view(&self) -> Result<View<'_>, Error> {
@@ -65,13 +107,13 @@ impl Loaded {
 
 /// Its weight and digest were measured when it was written.
 fn entry(stored: Stored) -> Entry {
-    Entry {
-        id: stored.id,
-        seq: stored.seq,
-        message: stored.message,
-        weight: Weight::from_millitokens(u64::try_from(stored.weight).unwrap_or(0)),
-        digest: Digest::from_bytes(stored.digest),
-    }
+    Entry::measured(
+        stored.id,
+        stored.seq,
+        stored.message,
+        Weight::from_millitokens(u64::try_from(stored.weight).unwrap_or(0)),
+        Digest::from_bytes(stored.digest),
+    )
 }
 
 async fn compaction(

@@ -1,5 +1,7 @@
 //! Transaction A: the session of the task, what the model will see, and the turn.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 use serde_json::json;
 use sqlx::PgConnection;
@@ -117,7 +119,7 @@ async fn write(
     say_what_was_left_out(&mut *conn, &resolved, now).await?;
     let calibration = calibration(services, &resolved.session);
     let new = messages_before_call(&mut *conn, &resolved, assignment, before, now).await?;
-    let mut outlook = look(&mut *conn, assignment, &resolved, &calibration, &new).await?;
+    let mut outlook = look(&mut *conn, services, assignment, &resolved, &calibration, &new).await?;
     if outlook.pressure >= Pressure::Apply || before.was_refused {
         // What was prepared ahead costs this turn no call.
         let shown = compact_session::apply(&mut *conn, &*services.clock, resolved.session.id).await;
@@ -129,7 +131,7 @@ async fn write(
                     go_on_anew(&mut *conn, services, assignment, run.lease(), &resolved).await?;
                 say_what_was_left_out(&mut *conn, &resolved, now).await?;
             }
-            outlook = look(&mut *conn, assignment, &resolved, &calibration, &new).await?;
+            outlook = look(&mut *conn, services, assignment, &resolved, &calibration, &new).await?;
         }
     }
     if outlook.pressure >= Pressure::Apply && !before.made_room {
@@ -172,21 +174,29 @@ async fn go_on_anew(
 
 async fn look(
     conn: &mut PgConnection,
+    services: &Services,
     assignment: &Assignment<'_>,
     resolved: &Resolved,
     calibration: &Calibration,
     new: &[messages::New],
 ) -> Result<Outlook, Error> {
     let session = &resolved.session;
-    let mut loaded =
-        Loaded::read(conn, session.id, session.generation).await.map_err(Error::undone)?;
+    let mut loaded = match services.histories.take(session.id, session.generation) {
+        Some(known) => known,
+        None => Loaded::folded(&mut *conn, session.id, session.generation)
+            .await
+            .map_err(Error::undone)?,
+    };
+    loaded.catch_up(conn, session.last_seq).await.map_err(Error::undone)?;
     // The prompt is sent as the task, whatever the transcript holds of it; notices are sent from there.
     if let [notices @ .., _prompt] = new {
         for (notice, seq) in notices.iter().zip(session.last_seq + 1..) {
             loaded.add(measure::coming(notice, seq));
         }
     }
-    look_ahead(assignment, session, &loaded, calibration)
+    let outlook = look_ahead(assignment, session, &loaded, calibration);
+    services.histories.keep(loaded.stored());
+    outlook
 }
 
 /// The turn itself, from what is known now.
@@ -344,7 +354,7 @@ fn expected_tokens(opened: &Opened) -> u64 {
 fn request(
     assignment: &Assignment<'_>,
     system: String,
-    messages: Vec<Message>,
+    messages: Vec<Arc<Message>>,
     expected_tokens: u64,
 ) -> Request {
     let route = &assignment.route;

@@ -4,12 +4,14 @@
 //! string and as a block. `-` is safe because the prompt goes in as JSON and not as an argument, and `@file` because
 //! attachments are switched off (see `launch::environment`), so neither has to be changed here.
 
+use std::borrow::Borrow;
+
 use crate::transcript::{Message, Role};
 
 /// What is sent as the one user message of the turn: everything that was said since the model's last words.
 /// `None` if that is nothing but white space, which the CLI answers with silence or with a call that says nothing.
-pub(super) fn prompt(messages: &[Message]) -> Option<String> {
-    let said = unanswered(messages).iter().map(|message| message.text.as_str());
+pub(super) fn prompt(messages: &[impl Borrow<Message>]) -> Option<String> {
+    let said = unanswered(messages).iter().map(|message| message.borrow().text.as_str());
     let said: Vec<&str> = said.filter(|text| !text.trim().is_empty()).collect();
     if said.is_empty() {
         return None;
@@ -30,12 +32,13 @@ pub(super) fn plain(mut text: String) -> Option<String> {
 }
 
 /// What comes before the prompt: the part that the provider's own transcript holds.
-pub(super) fn history(messages: &[Message]) -> &[Message] {
+pub(super) fn history<M: Borrow<Message>>(messages: &[M]) -> &[M] {
     &messages[..messages.len() - unanswered(messages).len()]
 }
 
-fn unanswered(messages: &[Message]) -> &[Message] {
-    let answered = messages.iter().rposition(|m| matches!(m.role, Role::Assistant | Role::Tool));
+fn unanswered<M: Borrow<Message>>(messages: &[M]) -> &[M] {
+    let is_answer = |m: &M| matches!(m.borrow().role, Role::Assistant | Role::Tool);
+    let answered = messages.iter().rposition(is_answer);
     &messages[answered.map_or(0, |at| at + 1)..]
 }
 

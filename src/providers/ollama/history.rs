@@ -5,7 +5,7 @@
 //! assistant never follow themselves; a call and its results stand together, each call with exactly one result.
 //! The transcript itself is left as it is.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -41,7 +41,10 @@ struct WireFunction<'a> {
 const NO_RESULT: &str =
     "No result was recorded: the call was interrupted and may or may not have taken effect.";
 
-pub(super) fn messages<'a>(system: &'a str, transcript: &'a [Message]) -> Vec<WireMessage<'a>> {
+pub(super) fn messages<'a>(
+    system: &'a str,
+    transcript: &'a [Arc<Message>],
+) -> Vec<WireMessage<'a>> {
     let n_leading = transcript.iter().take_while(|message| message.role == Role::System).count();
     let (leading, rest) = transcript.split_at(n_leading);
     let mut sent = Vec::with_capacity(rest.len() + 1);
@@ -89,7 +92,11 @@ fn append<'a>(sent: &mut Vec<WireMessage<'a>>, role: &'static str, text: &'a str
 }
 
 /// An assistant's calls, with the results right behind them in the order of the calls.
-fn append_group<'a>(sent: &mut Vec<WireMessage<'a>>, message: &'a Message, round: &'a [Message]) {
+fn append_group<'a>(
+    sent: &mut Vec<WireMessage<'a>>,
+    message: &'a Message,
+    round: &'a [Arc<Message>],
+) {
     sent.push(WireMessage {
         role: "assistant",
         content: Cow::Borrowed(&message.text),
@@ -110,13 +117,13 @@ fn append_group<'a>(sent: &mut Vec<WireMessage<'a>>, message: &'a Message, round
 }
 
 /// What may hold the results of the message at `at`: everything up to the assistant's next words.
-fn round_after(transcript: &[Message], at: usize) -> &[Message] {
+fn round_after(transcript: &[Arc<Message>], at: usize) -> &[Arc<Message>] {
     let after = &transcript[at + 1..];
     let end = after.iter().position(|message| message.role == Role::Assistant);
     &after[..end.unwrap_or(after.len())]
 }
 
-fn has_call(transcript: &[Message], at: usize) -> bool {
+fn has_call(transcript: &[Arc<Message>], at: usize) -> bool {
     let before = transcript[..at].iter().rfind(|message| message.role == Role::Assistant);
     before.is_some_and(|before| before.tool_calls.iter().any(|call| answers(&transcript[at], call)))
 }
@@ -164,8 +171,13 @@ mod tests {
     }
 
     fn shape(transcript: &[Message]) -> Vec<String> {
-        let sent = messages("", transcript);
+        let transcript = shared(transcript);
+        let sent = messages("", &transcript);
         sent.iter().map(|message| format!("{}:{}", message.role, message.content)).collect()
+    }
+
+    fn shared(transcript: &[Message]) -> Vec<Arc<Message>> {
+        transcript.iter().cloned().map(Arc::new).collect()
     }
 
     #[test]
@@ -180,6 +192,7 @@ mod tests {
             message(Role::System, "s3"),
             message(Role::User, "u2"),
         ];
+        let transcript = shared(&transcript);
         let sent = messages("s1", &transcript);
         let sent: Vec<_> = sent.iter().map(|m| (m.role, m.content.as_ref())).collect();
         let expected = [
@@ -236,7 +249,7 @@ mod tests {
                     _ => message(Role::Assistant, "a"),
                 })
                 .collect();
-            check_pairs(&messages("s", &transcript));
+            check_pairs(&messages("s", &shared(&transcript)));
         }
     }
 

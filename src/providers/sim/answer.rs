@@ -3,6 +3,8 @@
 //! It shows what a demo is about, which is not the prose: that the answer says what it is, follows on from the
 //! one before, and tells how much of the conversation it was shown.
 
+use std::sync::Arc;
+
 use super::fault::Fault;
 use crate::{
     providers::Request,
@@ -111,7 +113,7 @@ impl Digest {
 
 /// The first line of what is asked: of the last task element in the last user message, or of the message itself behind what
 /// was fenced in before it. Without directions.
-fn task(messages: &[Message]) -> String {
+fn task(messages: &[Arc<Message>]) -> String {
     let prompt = messages.iter().rfind(|message| message.role == Role::User);
     let text = prompt.map(|prompt| prompt.text.as_str()).unwrap_or_default();
     let asked = task_element(text);
@@ -150,7 +152,7 @@ fn headline(task: &str) -> String {
 }
 
 /// The headline of the last answer in view, if it was one of the simulation's own.
-fn previous_headline(messages: &[Message]) -> Option<&str> {
+fn previous_headline(messages: &[Arc<Message>]) -> Option<&str> {
     let last = messages.iter().rfind(|message| message.role == Role::Assistant)?;
     let after_label = last.text.strip_prefix(LABEL)?;
     after_label.lines().find(|line| !line.is_empty())

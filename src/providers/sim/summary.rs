@@ -221,6 +221,8 @@ fn vague(sentence: &str, pinned: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::{
         providers::{Options, Purpose, Timeouts},
@@ -256,7 +258,7 @@ mod tests {
             purpose: Purpose::Turn,
             model: "sim".to_owned(),
             system: String::new(),
-            messages: pinned.iter().enumerate().map(message).collect(),
+            messages: pinned.iter().enumerate().map(message).map(Arc::new).collect(),
             window_tokens: 8192,
             reserve_tokens: 1024,
             estimated_prompt_tokens: None,

@@ -5,6 +5,8 @@
 //! - a message costs four on top of its text, a tool call four on top of its name and arguments;
 //! - a prompt costs three on top of its messages.
 
+use std::sync::Arc;
+
 use crate::transcript::Message;
 
 const CHARS_PER_TOKEN: u32 = 4;
@@ -21,9 +23,9 @@ pub fn count(text: &str) -> u32 {
 }
 
 /// A whole prompt. An empty system message is not sent, and costs nothing.
-pub fn count_prompt(system: &str, messages: &[Message]) -> u32 {
+pub fn count_prompt(system: &str, messages: &[Arc<Message>]) -> u32 {
     let system = if system.is_empty() { 0 } else { PER_MESSAGE + count(system) };
-    let messages = messages.iter().map(count_message);
+    let messages = messages.iter().map(|message| count_message(message));
     messages.fold(PER_PROMPT + system, u32::saturating_add)
 }
 

@@ -93,7 +93,8 @@ async fn reading_a_long_conversation_holds_up_nobody_else() {
     // These stay as they are, and have to fit.
     let id = stage.chat(4).await;
     let mut conn = stage.world.pool.acquire().await.unwrap();
-    let loaded = Loaded::read(&mut conn, id, 0).await.unwrap();
+    let session = dalsegno::domain::sessions::look(&mut *conn, id).await.unwrap();
+    let loaded = Loaded::read(&mut conn, &session).await.unwrap();
     drop(conn);
     let began = Instant::now();
     pins::collect(&[], loaded.view().unwrap().tail);

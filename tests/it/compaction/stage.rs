@@ -242,7 +242,7 @@ impl Stage {
 
 pub async fn assembled_on(conn: &mut PgConnection, id: Uuid, task: Task<'_>) -> Assembled {
     let session = sessions::look(&mut *conn, id).await.unwrap();
-    let loaded = Loaded::read(conn, id, session.generation).await.unwrap();
+    let loaded = Loaded::read(conn, &session).await.unwrap();
     let parts = Parts { task, ..support::parts(loaded.view().unwrap(), "") };
     let seed = FenceSeed::from_bytes(session.fence_seed.clone().try_into().unwrap());
     assemble(&parts, &seed, &calibration(&session))

@@ -1,6 +1,6 @@
 //! A conversation of four hundred turns through a small window, with honest and dishonest summarisers.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use dalsegno::{
     context::{
@@ -267,7 +267,7 @@ impl Session {
         parts(self.view(), prompt)
     }
 
-    fn seen(&self, prompt: &str) -> Vec<Message> {
+    fn seen(&self, prompt: &str) -> Vec<Arc<Message>> {
         self.assemble(prompt).messages
     }
 

@@ -7,7 +7,7 @@ use dalsegno::{
         parts::{Campaign, Colleague, Edict, Post, Skill, Status, Task},
         xml::{Fence, Scope, parse},
     },
-    transcript::{Message, Role},
+    transcript::Role,
 };
 use proptest::prelude::*;
 use uuid::Uuid;
@@ -105,7 +105,7 @@ fn send(text: &str) -> Sent {
             .messages
             .iter()
             .inspect(|message| assert!(no_control(&message.text)))
-            .map(|message: &Message| read(&message.text))
+            .map(|message| read(&message.text))
             .collect(),
     }
 }

@@ -1,6 +1,6 @@
 //! Random histories: no orphaned tool pair ever reaches a provider, and no plan parts a group.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
 use dalsegno::{
     context::{
@@ -58,7 +58,7 @@ fn history(events: &[Event]) -> Vec<Entry> {
 }
 
 /// What a strict provider checks.
-fn assert_sendable(messages: &[Message]) {
+fn assert_sendable(messages: &[Arc<Message>]) {
     let mut index = 0;
     let mut last_role = None;
     while index < messages.len() {

@@ -79,7 +79,7 @@ fn the_other_pure_steps_are_printed() {
     });
     let measured = median(|| {
         for entry in &entries {
-            drop(Entry::new(entry.id, entry.seq, entry.message.clone()));
+            drop(Entry::new(entry.id, entry.seq, entry.message.as_ref().clone()));
         }
     });
     let pinned = median(|| drop(pins::collect(&[], &entries).select(4_000, &calibration)));

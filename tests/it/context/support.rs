@@ -1,5 +1,7 @@
 //! What the tests of `context` share: messages, a tokeniser that is not ours, and a campaign's parts.
 
+use std::sync::Arc;
+
 use dalsegno::{
     context::{
         Entry, Parts,
@@ -109,7 +111,7 @@ impl Tokeniser {
         (tokens - 1) as u64
     }
 
-    pub fn count_call(&self, system: &str, messages: &[Message]) -> u64 {
+    pub fn count_call(&self, system: &str, messages: &[Arc<Message>]) -> u64 {
         let said: u64 = messages
             .iter()
             .map(|message| {

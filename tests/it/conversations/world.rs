@@ -278,7 +278,7 @@ pub fn measured(id: Uuid, message: Message) -> messages::New {
         id,
         weight: i64::try_from(entry.weight.millitokens()).unwrap(),
         digest: *entry.digest.as_bytes(),
-        message: entry.message,
+        message: std::sync::Arc::unwrap_or_clone(entry.message),
         partial: false,
     }
 }

@@ -37,9 +37,9 @@ pub fn request(prompt: &str) -> Request {
         model: "qwen3:8b".to_owned(),
         system: "You write for the client.".to_owned(),
         messages: vec![
-            message(Role::User, "Hello."),
-            message(Role::Assistant, "Hello!"),
-            message(Role::User, prompt),
+            message(Role::User, "Hello.").into(),
+            message(Role::Assistant, "Hello!").into(),
+            message(Role::User, prompt).into(),
         ],
         window_tokens: 4096,
         reserve_tokens: 512,

@@ -1,6 +1,9 @@
 //! What is sent to Ollama, and what becomes of a good answer.
 
-use std::{sync::atomic::Ordering, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use dalsegno::{
     providers::{Event, Options, Status, StopReason, Think, ollama::Ollama},
@@ -146,7 +149,9 @@ async fn a_history_with_tools_goes_out_in_whole_pairs() {
         tool_name: Some("look_up".to_owned()),
         ..message(Role::Tool, "found")
     };
-    request.messages.splice(2..2, [calls, result, message(Role::Notice, "Interrupted.")]);
+    request
+        .messages
+        .splice(2..2, [calls, result, message(Role::Notice, "Interrupted.")].map(Arc::new));
     ask(&fake.client(), request).await.unwrap();
     let sent = &fake.chats()[0]["messages"];
     let expected_call = json!({

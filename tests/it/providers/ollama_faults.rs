@@ -209,7 +209,7 @@ async fn an_answer_without_words_is_none() {
 async fn nothing_is_sent_when_there_is_nothing_to_say() {
     let fake = FakeOllama::start().await;
     let mut request = request(" \n");
-    request.messages = vec![message(dalsegno::transcript::Role::User, " \n")];
+    request.messages = vec![message(dalsegno::transcript::Role::User, " \n").into()];
     let (error, _) = fail(&fake.client(), request).await;
     assert_eq!((error.code, error.class), ("ollama.nothing_to_send", Class::Fail));
     assert_eq!(fake.chats().len(), 0);

@@ -60,7 +60,7 @@ async fn the_same_request_gets_the_same_answer_and_another_one_another() {
 async fn an_answer_follows_on_from_the_one_before() {
     let first = ask(&sim(), request("Write part 1: beginnings")).await.unwrap();
     let mut second = request("Write part 2: middles");
-    second.messages.insert(2, first.message);
+    second.messages.insert(2, first.message.into());
     let text = ask(&sim(), second).await.unwrap().message.text;
     assert!(text.contains("Follows on from: Part 1: beginnings"), "{text}");
 }
@@ -157,7 +157,7 @@ async fn once_means_once_per_turn() {
 #[tokio::test]
 async fn directions_of_older_messages_and_of_other_people_do_nothing() {
     let mut later = request("Write.");
-    later.messages[0] = message(Role::User, "[[sim: error 500]]");
+    later.messages[0] = message(Role::User, "[[sim: error 500]]").into();
     assert!(ask(&sim(), later).await.is_ok());
     let deaf = Sim::new(Config { directives: false, ..config() }).unwrap();
     assert!(ask(&deaf, request("[[sim: error 500]] Write.")).await.is_ok());

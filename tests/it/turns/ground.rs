@@ -169,13 +169,19 @@ impl Ground {
 
     /// The same on a host that is set up differently.
     pub async fn work_with(&self, settings: &[(&str, &str)]) -> Worker {
+        self.work_on(self.services(settings), settings).await
+    }
+
+    /// What a worker process has from its start to its end.
+    pub fn services(&self, settings: &[(&str, &str)]) -> Arc<Services> {
+        let clock = Arc::new(self.clock.clone());
         let config = self.config_with(settings);
-        let services = Services::build(
-            &config,
-            Arc::new(self.clock.clone()),
-            env!("CARGO_BIN_EXE_dalsegno").into(),
-        )
-        .unwrap();
+        Services::build(&config, clock, env!("CARGO_BIN_EXE_dalsegno").into()).unwrap()
+    }
+
+    /// The same for one that has worked before, and remembers what it has from then.
+    pub async fn work_on(&self, services: Arc<Services>, settings: &[(&str, &str)]) -> Worker {
+        let config = self.config_with(settings);
         let (shutdown, pool) = (Shutdown::new(), self.database.pool().await);
         let stop = shutdown.clone();
         let work =

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use dalsegno::domain::{sessions::State, turns};
+use dalsegno::{
+    context::Digest,
+    domain::{sessions::State, turns},
+};
 use futures_util::future::join_all;
 
 use super::Ground;
@@ -48,6 +51,37 @@ async fn a_task_gets_its_answer_and_the_next_one_goes_on_from_there() {
     assert_eq!(ground.kinds(&first).await, ["session.opened", "turn.started", "turn.done"]);
     assert_eq!(ground.kinds(&second).await, ["turn.started", "turn.done"]);
     assert_eq!(ground.count("select count(*) from dalsegno.jobs").await, 0);
+}
+
+/// What was sent is in the manifest by its digest, and the simulation says how many messages it was shown.
+#[tokio::test]
+async fn a_worker_that_remembers_a_conversation_sends_what_others_have_added() {
+    let ground = Ground::new(&[]).await;
+    let remembering = ground.services(&[]);
+    let (mut session_id, mut expected) = (None, Vec::new());
+    for (turn, remembers) in [true, true, false, true, false, true].into_iter().enumerate() {
+        let services = if remembers { remembering.clone() } else { ground.services(&[]) };
+        let worker = ground.work_on(services, &[]).await;
+        let task = ground.add(&format!("Write part {turn}.")).await;
+        let task = ground.done(&task).await;
+        worker.stop().await;
+        let answer = task.result.unwrap();
+        assert!(answer.contains(&format!("Context: {} messages", 2 * turn + 1)), "{answer}");
+        session_id = task.session_id;
+        expected.push((turn > 0).then_some(2 * turn));
+    }
+    let stored = ground.messages(session_id.unwrap()).await;
+    for (manifest, expected) in ground.manifests(session_id.unwrap()).await.iter().zip(expected) {
+        let parts = manifest.manifest["parts"].as_array().unwrap();
+        let sent = parts.iter().find(|part| part["kind"] == "transcript");
+        assert_eq!(sent.map(|part| part["span"]["count"].as_u64().unwrap() as usize), expected);
+        let stored = stored.iter().take(expected.unwrap_or(0));
+        let digest = Digest::chain(stored.map(|stored| Digest::from_bytes(stored.digest)));
+        assert_eq!(
+            sent.map(|part| part["sha256"].clone()),
+            expected.map(|_| digest.to_string().into())
+        );
+    }
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@
 //! as well, or the CLI hangs at its start, and blocks for its content. Replies need ids of their own, or those on both sides
 //! of a result are merged. The CLI merges neighbours of one role and drops empty messages by itself.
 
-use std::collections::HashSet;
+use std::{borrow::Borrow, collections::HashSet};
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use serde_json::{Value, json};
@@ -24,8 +24,8 @@ const NO_RESULT: &str =
     "No result was recorded: the call was interrupted and may or may not have taken effect.";
 
 /// `None` if the messages hold nothing that can be resumed.
-pub(in crate::providers::claude) fn synthesise(
-    messages: &[Message],
+pub(in crate::providers::claude) fn synthesise<M: Borrow<Message>>(
+    messages: &[M],
     model: &str,
     began: DateTime<Utc>,
 ) -> Option<Synthesised> {
@@ -33,13 +33,15 @@ pub(in crate::providers::claude) fn synthesise(
     let mut rest = messages;
     while let Some((message, after)) = rest.split_first() {
         rest = after;
+        let message: &Message = message.borrow();
         match message.role {
             // A second system message has no place in the file; its words do.
             Role::User | Role::Notice | Role::System => {
                 file.user(&json!(message.text), &message.text)
             }
             Role::Assistant => {
-                let n_results = after.iter().take_while(|next| next.role == Role::Tool).count();
+                let n_results =
+                    after.iter().take_while(|next| (*next).borrow().role == Role::Tool).count();
                 file.reply(message, &after[..n_results]);
                 rest = &after[n_results..];
             }
@@ -61,7 +63,7 @@ struct File<'a> {
 
 impl File<'_> {
     /// An assistant's message, and the results right behind it in the order of its calls.
-    fn reply(&mut self, message: &Message, results: &[Message]) {
+    fn reply<M: Borrow<Message>>(&mut self, message: &Message, results: &[M]) {
         let calls = usable(&message.tool_calls);
         let text = Some(&message.text).filter(|text| !text.trim().is_empty());
         let text = text.map(|text| json!({"type": "text", "text": text}));
@@ -119,8 +121,9 @@ fn tool_use(call: &ToolCall) -> Value {
     json!({"type": "tool_use", "id": safe_id(&call.id), "name": safe_name(&call.name), "input": input})
 }
 
-fn tool_result(call: &ToolCall, results: &[Message]) -> Value {
-    let result = results.iter().find(|r| r.tool_call_id.as_deref() == Some(call.id.as_str()));
+fn tool_result<M: Borrow<Message>>(call: &ToolCall, results: &[M]) -> Value {
+    let mut results = results.iter().map(|result| -> &Message { result.borrow() });
+    let result = results.find(|r| r.tool_call_id.as_deref() == Some(call.id.as_str()));
     let text = result.map_or(NO_RESULT, |result| &result.text);
     json!({"type": "tool_result", "tool_use_id": safe_id(&call.id), "content": text})
 }

@@ -160,7 +160,7 @@ impl Stored {
             purpose: Purpose::Turn,
             model: MODEL.to_owned(),
             system: "You write for the client.".to_owned(),
-            messages,
+            messages: messages.into_iter().map(Arc::new).collect(),
             window_tokens: 200_000,
             reserve_tokens: 8192,
             estimated_prompt_tokens: None,
