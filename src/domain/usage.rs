@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 use super::{Amount, Failed};
 
-/// A call that was made, whatever came of it.
-#[derive(Debug, Clone)]
+/// A call that was made, whatever came of it. As JSON it is a line of the ledger.
+#[derive(Debug, Clone, Serialize)]
 pub struct Call<'a> {
     pub campaign_id: Uuid,
     pub task_id: Option<Uuid>,
@@ -22,6 +22,7 @@ pub struct Call<'a> {
     pub outcome: Outcome,
     /// The provider's own name for its answer, where it has one.
     pub provider_message_id: Option<&'a str>,
+    #[serde(flatten)]
     pub tokens: Tokens,
     pub cost_micros: i64,
     /// The price list that the cost was made from.

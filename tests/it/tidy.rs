@@ -204,6 +204,13 @@ fn tables_are_named_in_their_own_module_only() {
             "domain" => path.components().take(3).collect::<PathBuf>().with_extension(""),
             _ => path.clone(),
         };
+        // A turn is about several nouns at once, and so are its statements.
+        if ["begin.sql", "end.sql", "wanted.sql"]
+            .iter()
+            .any(|name| path.ends_with(format!("domain/turns/{name}")))
+        {
+            continue;
+        }
         for keyword in ["from ", "into ", "update ", "join "] {
             for after in text.split(&format!("{keyword}dalsegno.")).skip(1) {
                 let table = word(after);

@@ -3,6 +3,10 @@
 //! Race: many turns of one campaign end and begin at the limit at once. Each changes the one row of the budget with a
 //! condition in the statement itself, so the row's lock decides, and what is spent and set aside together never
 //! passes the limit by a reservation. A call that costs more than was set aside for it is still charged in full.
+//!
+//! What nothing was set aside for needs no permission, so it is added up beside that row, in one of several: else all turns of
+//! a campaign without a limit would end one after the other. It counts in every sum. A limit that is set while such a turn
+//! runs meets what it has spent as soon as it ends.
 
 use serde::Serialize;
 use sqlx::{PgConnection, PgExecutor};
@@ -41,8 +45,12 @@ pub async fn budget(
     campaign_id: Uuid,
 ) -> Result<Option<Budget>, Failed> {
     let row = sqlx::query!(
-        "select limit_micros, limit_tokens, spent_micros, spent_tokens, reserved_micros, reserved_tokens
-           from dalsegno.campaign_budgets where campaign_id = $1",
+        r#"select b.limit_micros, b.limit_tokens, b.reserved_micros, b.reserved_tokens,
+                  (b.spent_micros + s.micros)::bigint as "spent_micros!", (b.spent_tokens + s.tokens)::bigint as "spent_tokens!"
+             from dalsegno.campaign_budgets as b,
+                  (select coalesce(sum(spent_micros), 0) as micros, coalesce(sum(spent_tokens), 0) as tokens
+                     from dalsegno.campaign_spending where campaign_id = $1) as s
+            where b.campaign_id = $1"#,
         campaign_id,
     )
     .fetch_optional(executor)
@@ -107,8 +115,8 @@ pub async fn settle(
     reserved: Amount,
     spent: Amount,
 ) -> Result<(), Failed> {
-    if reserved.is_zero() && spent.is_zero() {
-        return Ok(());
+    if reserved.is_zero() {
+        return add(executor, campaign_id, spent).await;
     }
     let settled = sqlx::query!(
         "update dalsegno.campaign_budgets
@@ -128,6 +136,30 @@ pub async fn settle(
         1 => Ok(()),
         _ => Err(Failed { action, source: sqlx::Error::RowNotFound }),
     }
+}
+
+/// Charges what nothing was set aside for.
+async fn add(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+    spent: Amount,
+) -> Result<(), Failed> {
+    if spent.is_zero() {
+        return Ok(());
+    }
+    sqlx::query!(
+        "insert into dalsegno.campaign_spending as s (campaign_id, shard, spent_micros, spent_tokens)
+         values ($1, (pg_backend_pid() & 63)::smallint, $2, $3)
+         on conflict (campaign_id, shard) do update
+            set spent_micros = s.spent_micros + excluded.spent_micros, spent_tokens = s.spent_tokens + excluded.spent_tokens",
+        campaign_id,
+        spent.micros,
+        spent.tokens,
+    )
+    .execute(executor)
+    .await
+    .map(|_| ())
+    .map_err(Failed::to("charge a campaign"))
 }
 
 /// Without a transaction around both, the database has given the campaign a budget without limits by now.
@@ -158,8 +190,10 @@ async fn try_reserve(
         "update dalsegno.campaign_budgets
             set reserved_micros = reserved_micros + $2, reserved_tokens = reserved_tokens + $3
           where campaign_id = $1
-            and (limit_micros is null or spent_micros + reserved_micros + $2 <= limit_micros)
-            and (limit_tokens is null or spent_tokens + reserved_tokens + $3 <= limit_tokens)",
+            and (limit_micros is null or spent_micros + reserved_micros + $2 + (
+                  select coalesce(sum(s.spent_micros), 0) from dalsegno.campaign_spending as s where s.campaign_id = $1) <= limit_micros)
+            and (limit_tokens is null or spent_tokens + reserved_tokens + $3 + (
+                  select coalesce(sum(s.spent_tokens), 0) from dalsegno.campaign_spending as s where s.campaign_id = $1) <= limit_tokens)",
         campaign_id,
         needed.micros,
         needed.tokens,

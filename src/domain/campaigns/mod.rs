@@ -115,32 +115,6 @@ pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Campaign, Er
     .ok_or(Error::Unknown(id))
 }
 
-/// What a turn has to know: the campaign, and whether it has a limit at all.
-pub async fn of_turn(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(Campaign, Limit), Error> {
-    let row = sqlx::query!(
-        r#"select c.id, c.name, c.status as "status: Status", c.brief, c.client_context, c.created_at, c.closed_at,
-                  b.limit_micros, b.limit_tokens
-             from dalsegno.campaigns as c join dalsegno.campaign_budgets as b on b.campaign_id = c.id
-            where c.id = $1"#,
-        id,
-    )
-    .fetch_optional(executor)
-    .await
-    .map_err(Failed::to("read the campaign of a task"))?
-    .ok_or(Error::Unknown(id))?;
-    let limit = Limit { micros: row.limit_micros, tokens: row.limit_tokens };
-    let campaign = Campaign {
-        id: row.id,
-        name: row.name,
-        status: row.status,
-        brief: row.brief,
-        client_context: row.client_context,
-        created_at: row.created_at,
-        closed_at: row.closed_at,
-    };
-    Ok((campaign, limit))
-}
-
 /// The campaign that a person means.
 pub async fn find(executor: impl PgExecutor<'_>, given: &Given) -> Result<Uuid, ids::NotFound> {
     if let Some(id) = given.whole() {

@@ -100,6 +100,27 @@ pub struct Sight {
     mark: Option<i64>,
 }
 
+/// Events as a statement takes them.
+pub(super) struct Columns<'a> {
+    pub(super) campaigns: Vec<Option<Uuid>>,
+    pub(super) tasks: Vec<Option<Uuid>>,
+    pub(super) sessions: Vec<Option<Uuid>>,
+    pub(super) kinds: Vec<&'static str>,
+    pub(super) data: Vec<&'a Value>,
+}
+
+impl<'a> Columns<'a> {
+    pub(super) fn of(events: &'a [New]) -> Self {
+        Self {
+            campaigns: events.iter().map(|event| event.campaign_id).collect(),
+            tasks: events.iter().map(|event| event.task_id).collect(),
+            sessions: events.iter().map(|event| event.session_id).collect(),
+            kinds: events.iter().map(|event| event.kind.as_str()).collect(),
+            data: events.iter().map(|event| &event.data).collect(),
+        }
+    }
+}
+
 impl Kind {
     pub fn as_str(self) -> &'static str {
         match self {
@@ -164,11 +185,7 @@ pub async fn append(
     if events.is_empty() {
         return Ok(());
     }
-    let campaigns: Vec<Option<Uuid>> = events.iter().map(|event| event.campaign_id).collect();
-    let tasks: Vec<Option<Uuid>> = events.iter().map(|event| event.task_id).collect();
-    let sessions: Vec<Option<Uuid>> = events.iter().map(|event| event.session_id).collect();
-    let kinds: Vec<&str> = events.iter().map(|event| event.kind.as_str()).collect();
-    let data: Vec<&Value> = events.iter().map(|event| &event.data).collect();
+    let columns = Columns::of(events);
     sqlx::query!(
         "insert into dalsegno.feed (created_at, campaign_id, task_id, session_id, kind, data)
          select $1, e.campaign, e.task, e.session, e.kind, e.data
@@ -176,11 +193,11 @@ pub async fn append(
                 with ordinality as e (campaign, task, session, kind, data, ord)
           order by e.ord",
         now,
-        &campaigns as _,
-        &tasks as _,
-        &sessions as _,
-        &kinds as _,
-        &data as _,
+        &columns.campaigns as _,
+        &columns.tasks as _,
+        &columns.sessions as _,
+        &columns.kinds as _,
+        &columns.data as _,
     )
     .execute(executor)
     .await

@@ -22,6 +22,35 @@ pub struct New {
     pub partial: bool,
 }
 
+/// Messages as a statement takes them.
+pub(in crate::domain) struct Columns<'a> {
+    pub(in crate::domain) ids: Vec<Uuid>,
+    pub(in crate::domain) roles: Vec<&'static str>,
+    pub(in crate::domain) texts: Vec<&'a str>,
+    pub(in crate::domain) weights: Vec<i64>,
+    pub(in crate::domain) digests: Vec<&'a [u8]>,
+    pub(in crate::domain) partials: Vec<bool>,
+    pub(in crate::domain) calls: Vec<Option<serde_json::Value>>,
+    pub(in crate::domain) call_ids: Vec<Option<&'a str>>,
+    pub(in crate::domain) tools: Vec<Option<&'a str>>,
+}
+
+impl<'a> Columns<'a> {
+    pub(in crate::domain) fn of(new: &'a [New]) -> Self {
+        Self {
+            ids: new.iter().map(|new| new.id).collect(),
+            roles: new.iter().map(|new| word(new.message.role)).collect(),
+            texts: new.iter().map(|new| new.message.text.as_str()).collect(),
+            weights: new.iter().map(|new| new.weight).collect(),
+            digests: new.iter().map(|new| new.digest.as_slice()).collect(),
+            partials: new.iter().map(|new| new.partial).collect(),
+            calls: new.iter().map(calls).collect(),
+            call_ids: new.iter().map(|new| new.message.tool_call_id.as_deref()).collect(),
+            tools: new.iter().map(|new| new.message.tool_name.as_deref()).collect(),
+        }
+    }
+}
+
 /// A message as Postgres can hold it. To be called before weight and digest are taken.
 pub fn storable(mut message: Message) -> Message {
     message.text = text::storable(message.text);
@@ -49,16 +78,7 @@ pub async fn append(
     if new.is_empty() {
         return Ok(());
     }
-    let ids: Vec<Uuid> = new.iter().map(|new| new.id).collect();
-    let roles: Vec<&str> = new.iter().map(|new| word(new.message.role)).collect();
-    let texts: Vec<&str> = new.iter().map(|new| new.message.text.as_str()).collect();
-    let weights: Vec<i64> = new.iter().map(|new| new.weight).collect();
-    let digests: Vec<&[u8]> = new.iter().map(|new| new.digest.as_slice()).collect();
-    let partials: Vec<bool> = new.iter().map(|new| new.partial).collect();
-    let calls: Vec<Option<serde_json::Value>> = new.iter().map(calls).collect();
-    let call_ids: Vec<Option<&str>> =
-        new.iter().map(|new| new.message.tool_call_id.as_deref()).collect();
-    let tools: Vec<Option<&str>> = new.iter().map(|new| new.message.tool_name.as_deref()).collect();
+    let columns = Columns::of(new);
     sqlx::query!(
         r#"insert into dalsegno.messages
                   (session_id, seq, turn, created_at, id, role, text, weight, digest, partial, tool_calls, tool_call_id, tool_name)
@@ -71,15 +91,15 @@ pub async fn append(
         first_seq,
         turn,
         now,
-        &ids,
-        &roles as _,
-        &texts as _,
-        &weights,
-        &digests as _,
-        &partials,
-        &calls as _,
-        &call_ids as _,
-        &tools as _,
+        &columns.ids,
+        &columns.roles as _,
+        &columns.texts as _,
+        &columns.weights,
+        &columns.digests as _,
+        &columns.partials,
+        &columns.calls as _,
+        &columns.call_ids as _,
+        &columns.tools as _,
     )
     .execute(executor)
     .await

@@ -11,6 +11,7 @@ use serde::Serialize;
 use sqlx::{PgConnection, PgExecutor, types::Json};
 use uuid::Uuid;
 
+pub(super) use self::append::Columns;
 pub use self::{
     append::{New, append, others_asked_since, storable},
     inherit::{Handed, Inherited, LeftOut, inherit},

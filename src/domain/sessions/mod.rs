@@ -28,12 +28,12 @@ pub use self::{
     list::{Filter, Session, find, get, history, list, of_conversation},
     open::ask_rebuild,
     people::{expire, reset, uncompact},
-    running::{Entered, Kept, Left, Minted},
+    running::{Kept, Left, Minted},
     ttl::Config,
 };
 pub(super) use self::{
     open::{Successor, close, close_ephemeral, find_ephemeral, find_open, open},
-    running::{abandon, enter, leave},
+    running::abandon,
 };
 use super::Failed;
 

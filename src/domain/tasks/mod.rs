@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use self::state::end_without_turn;
+pub(super) use self::state::ended;
 pub use self::{
     add::{Added, Config, New, add, lane},
     detail::{Detail, detail},
@@ -25,7 +26,7 @@ pub use self::{
     interrupt::{Interrupted, interrupt},
     list::{Filter, by_job, find, get, has_ended, list},
     lost::{end_lost, gone, live_jobs},
-    state::{Cancelled, End, admit, cancel, charge, end, retry, start, wait_longer},
+    state::{Cancelled, End, admit, cancel, charge, end, retry, wait_longer},
 };
 use super::{
     Failed,

@@ -39,33 +39,16 @@ pub enum Cancelled {
     Requested,
 }
 
-/// Marks a task as running in a turn, if its own budget allows what the turn may cost. A task that has ended
-/// meanwhile, for instance by a cancellation, is not started again.
-pub async fn start(
-    conn: &mut PgConnection,
-    id: Uuid,
-    session_id: Uuid,
-    turn: i32,
-    needed: Amount,
-    now: DateTime<Utc>,
-) -> Result<(), Error> {
-    let started = sqlx::query!(
-        "update dalsegno.tasks
-            set state = 'running', started_at = coalesce(started_at, $4), session_id = $2, turn = $3, n_waits = 0
-          where id = $1 and state in ('queued', 'running')
-      returning budget_micros, budget_tokens, spent_micros, spent_tokens",
-        id,
-        session_id,
-        turn,
-        now,
-    )
-    .fetch_optional(&mut *conn)
-    .await
-    .map_err(Failed::to("start a task"))?;
-    let Some(task) = started else { return Err(ended(conn, id).await) };
-    let limit = Limit { micros: task.budget_micros, tokens: task.budget_tokens };
-    let spent = Amount { micros: task.spent_micros, tokens: task.spent_tokens };
-    Ok(limit.admit(Owner::Task, spent, Amount::ZERO, needed)?)
+impl<'a> End<'a> {
+    /// State, result and error.
+    pub(in crate::domain) fn columns(self) -> (State, Option<&'a str>, Option<&'a str>) {
+        match self {
+            Self::Done { result } => (State::Done, Some(result), None),
+            Self::Failed { error } => (State::Failed, None, Some(error)),
+            Self::Cancelled => (State::Cancelled, None, None),
+            Self::Queued => (State::Queued, None, None),
+        }
+    }
 }
 
 /// Whether a task's own budget allows a call outside of its turn, such as a summary that the turn waits for.
@@ -145,12 +128,7 @@ async fn write_end(
     spent: Amount,
     now: DateTime<Utc>,
 ) -> Result<bool, Failed> {
-    let (state, result, error) = match end {
-        End::Done { result } => (State::Done, Some(result), None),
-        End::Failed { error } => (State::Failed, None, Some(error)),
-        End::Cancelled => (State::Cancelled, None, None),
-        End::Queued => (State::Queued, None, None),
-    };
+    let (state, result, error) = end.columns();
     let ended_at = (state != State::Queued).then_some(now);
     let hit = sqlx::query!(
         "update dalsegno.tasks
@@ -240,7 +218,8 @@ pub async fn retry(conn: &mut PgConnection, id: Uuid, now: DateTime<Utc>) -> Res
     Ok(task)
 }
 
-async fn ended(conn: &mut PgConnection, id: Uuid) -> Error {
+/// Why a task that should be running is not.
+pub(in crate::domain) async fn ended(conn: &mut PgConnection, id: Uuid) -> Error {
     match get(conn, id).await {
         Ok(task) => Error::Ended { id, state: task.state },
         Err(error) => error,

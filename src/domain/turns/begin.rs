@@ -6,7 +6,9 @@ use uuid::Uuid;
 
 use super::Error;
 use crate::domain::{
-    Amount, Failed, campaigns,
+    Amount, Failed,
+    amount::{Limit, Owner},
+    campaigns, feed,
     messages::{self, New},
     sessions::{self, Live, Minted},
     tasks,
@@ -27,6 +29,8 @@ pub struct Begin<'a> {
     /// The prompt under the id of its task, after notices if there are any. A prompt that an earlier attempt has
     /// written is not written again.
     pub messages: &'a [New],
+    /// For the feed.
+    pub events: &'a [feed::New],
     pub now: DateTime<Utc>,
 }
 
@@ -45,14 +49,15 @@ pub struct Begun {
 /// Begins a turn: the session runs, the prompt is in the transcript, the budget is set aside. All or nothing: after an
 /// error the caller rolls back.
 pub async fn begin(conn: &mut PgConnection, begin: &Begin<'_>) -> Result<Begun, Error> {
-    let Begin { session, task_id, lease, reserve, now, .. } = *begin;
-    let n_messages = i64::try_from(begin.messages.len()).unwrap_or(i64::MAX);
-    let entered =
-        sessions::enter(&mut *conn, session.id, lease, n_messages, begin.minted, now).await?;
-    let (turn, first_seq) = (entered.turn, entered.first_seq);
-    messages::append(&mut *conn, session.id, turn, first_seq, begin.messages, now).await?;
-    insert(&mut *conn, begin, turn).await?;
-    tasks::start(&mut *conn, task_id, session.id, turn, reserve, now).await?;
+    let Begin { session, task_id, lease, reserve, .. } = *begin;
+    let turn = session.turn_count + 1;
+    match enter(&mut *conn, begin, turn).await? {
+        Entered::Overtaken => return Err(sessions::Error::Overtaken(session.id).into()),
+        Entered::TaskEnded => return Err(tasks::ended(conn, task_id).await.into()),
+        Entered::Started { limit, spent } => {
+            limit.admit(Owner::Task, spent, Amount::ZERO, reserve).map_err(tasks::Error::from)?;
+        }
+    }
     if !reserve.is_zero() {
         campaigns::reserve(&mut *conn, session.campaign_id, reserve).await?;
     }
@@ -67,22 +72,59 @@ pub async fn begin(conn: &mut PgConnection, begin: &Begin<'_>) -> Result<Begun, 
     })
 }
 
-async fn insert(conn: &mut PgConnection, begin: &Begin<'_>, turn: i32) -> Result<(), Failed> {
-    sqlx::query!(
-        "insert into dalsegno.turns (session_id, number, task_id, attempt, job_id, lease, reserved_micros, reserved_tokens, started_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+/// What came of the one statement.
+enum Entered {
+    Overtaken,
+    /// Meanwhile, for instance by a cancellation.
+    TaskEnded,
+    /// What the task itself may cost, and has cost.
+    Started {
+        limit: Limit,
+        spent: Amount,
+    },
+}
+
+async fn enter(conn: &mut PgConnection, begin: &Begin<'_>, turn: i32) -> Result<Entered, Failed> {
+    let said = messages::Columns::of(begin.messages);
+    let told = feed::Columns::of(begin.events);
+    let row = sqlx::query_file!(
+        "src/domain/turns/begin.sql",
         begin.session.id,
+        begin.lease,
         turn,
+        i64::try_from(begin.messages.len()).unwrap_or(i64::MAX),
+        begin.now,
         begin.task_id,
         begin.attempt,
         begin.job_id,
-        begin.lease,
         begin.reserve.micros,
         begin.reserve.tokens,
-        begin.now,
+        &said.ids,
+        &said.roles as _,
+        &said.texts as _,
+        &said.weights,
+        &said.digests as _,
+        &said.partials,
+        &said.calls as _,
+        &said.call_ids as _,
+        &said.tools as _,
+        &told.campaigns as _,
+        &told.tasks as _,
+        &told.sessions as _,
+        &told.kinds as _,
+        &told.data as _,
+        begin.minted.map(|minted| minted.external_session_id),
+        begin.minted.map(|minted| minted.login),
     )
-    .execute(conn)
+    .fetch_optional(conn)
     .await
-    .map(|_| ())
-    .map_err(Failed::to("begin a turn"))
+    .map_err(Failed::to("begin a turn"))?;
+    Ok(match row {
+        None => Entered::Overtaken,
+        Some(row) if !row.started => Entered::TaskEnded,
+        Some(row) => Entered::Started {
+            limit: Limit { micros: row.budget_micros, tokens: row.budget_tokens },
+            spent: Amount { micros: row.spent_micros, tokens: row.spent_tokens },
+        },
+    })
 }

@@ -2,12 +2,12 @@
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
-use sqlx::{PgConnection, PgExecutor};
+use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{Begun, Error, State};
 use crate::domain::{
-    Amount, Failed, campaigns,
+    Amount, Failed, campaigns, feed, manifests,
     messages::{self, New},
     sessions::{self, Kept, Left, Reason},
     tasks,
@@ -23,7 +23,17 @@ pub struct Ending<'a> {
     pub calls: &'a [usage::Call<'a>],
     /// What is added to the transcript.
     pub messages: &'a [New],
+    pub record: Record<'a>,
     pub now: DateTime<Utc>,
+}
+
+/// What is written down of a turn for people.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Record<'a> {
+    /// Of the call.
+    pub manifest: Option<&'a manifests::New<'a>>,
+    /// For the feed.
+    pub events: &'a [feed::New],
 }
 
 /// A turn that has its answer.
@@ -84,12 +94,12 @@ pub async fn commit(
         checkpoint: done.checkpoint,
         ..left(sessions::State::Idle, ending)
     };
-    let spent = write(&mut *conn, ending, &left, State::Done, None, done.flags).await?;
-    if let Some(kept) = &done.kept {
-        keep(&mut *conn, ending.turn.session_id, kept).await?;
+    let turn = Outcome { state: State::Done, error: None, flags: done.flags };
+    write(&mut *conn, ending, &left, turn, tasks::End::Done { result: done.result }).await?;
+    match &done.kept {
+        Some(kept) => Ok(keep(conn, ending.turn.session_id, kept).await?),
+        None => Ok(()),
     }
-    let task = tasks::End::Done { result: done.result };
-    finish(conn, ending, spent, task).await
 }
 
 /// Ends a turn that was stopped: what had arrived stays, the task waits for its next attempt.
@@ -99,15 +109,15 @@ pub async fn interrupt(
     why: &str,
 ) -> Result<(), Error> {
     let left = left(sessions::State::Interrupted, ending);
-    let spent = write(&mut *conn, ending, &left, State::Interrupted, Some(why), &[]).await?;
-    finish(conn, ending, spent, tasks::End::Queued).await
+    let turn = Outcome { state: State::Interrupted, error: Some(why), flags: &[] };
+    write(conn, ending, &left, turn, tasks::End::Queued).await
 }
 
 /// Ends a turn that was stopped because somebody cancelled its task: what had arrived stays.
 pub async fn cancel(conn: &mut PgConnection, ending: &Ending<'_>, why: &str) -> Result<(), Error> {
     let left = left(sessions::State::Interrupted, ending);
-    let spent = write(&mut *conn, ending, &left, State::Interrupted, Some(why), &[]).await?;
-    finish(conn, ending, spent, tasks::End::Cancelled).await
+    let turn = Outcome { state: State::Interrupted, error: Some(why), flags: &[] };
+    write(conn, ending, &left, turn, tasks::End::Cancelled).await
 }
 
 /// Ends a turn that failed.
@@ -119,12 +129,20 @@ pub async fn fail(
     let kept = if failure.forgotten { Kept::Lost } else { Kept::AsBefore };
     let left =
         Left { rebuild_because: failure.rebuild, kept, ..left(sessions::State::Error, ending) };
-    let spent = write(&mut *conn, ending, &left, State::Failed, Some(failure.error), &[]).await?;
+    let turn = Outcome { state: State::Failed, error: Some(failure.error), flags: &[] };
     let task = match failure.ends_task {
         true => tasks::End::Failed { error: failure.error },
         false => tasks::End::Queued,
     };
-    finish(conn, ending, spent, task).await
+    write(conn, ending, &left, turn, task).await
+}
+
+/// What the turn itself becomes.
+#[derive(Debug, Clone, Copy)]
+struct Outcome<'a> {
+    state: State,
+    error: Option<&'a str>,
+    flags: &'a [String],
 }
 
 fn left<'a>(state: sessions::State, ending: &Ending<'_>) -> Left<'a> {
@@ -144,27 +162,24 @@ fn left<'a>(state: sessions::State, ending: &Ending<'_>) -> Left<'a> {
     }
 }
 
-/// Session, transcript, ledger and turn. Says what has to be charged.
+/// Everything at once; then what few turns need: the end of a session that was the task's own, and the budget's row where a
+/// part of it was set aside.
 async fn write(
     conn: &mut PgConnection,
     ending: &Ending<'_>,
     left: &Left<'_>,
-    state: State,
-    error: Option<&str>,
-    flags: &[String],
-) -> Result<Amount, Error> {
-    let Ending { turn, calls, messages, now } = *ending;
-    let (id, number) = (turn.session_id, turn.turn);
-    let first_seq = sessions::leave(&mut *conn, id, number, turn.lease, left).await?;
-    messages::append(&mut *conn, id, number, first_seq, messages, now).await?;
-    let mut new = Vec::with_capacity(calls.len());
-    for call in calls {
-        if usage::record(&mut *conn, call).await? {
-            new.push(call);
-        }
+    outcome: Outcome<'_>,
+    task: tasks::End<'_>,
+) -> Result<(), Error> {
+    let Ending { turn, now, .. } = *ending;
+    let spent = leave(&mut *conn, ending, left, outcome, task).await?;
+    if turn.ephemeral && !matches!(task, tasks::End::Queued) {
+        sessions::close(&mut *conn, turn.session_id, Reason::Ended, None, now).await?;
     }
-    update(&mut *conn, turn, state, error, flags, &new, now).await?;
-    Ok(new.into_iter().map(usage::Call::amount).sum())
+    if !turn.reserved.is_zero() {
+        campaigns::settle(&mut *conn, turn.campaign_id, turn.reserved, spent).await?;
+    }
+    Ok(())
 }
 
 /// What the provider's own transcript grew by.
@@ -182,64 +197,81 @@ async fn keep(
     Ok(())
 }
 
-/// Task, then the budget that all turns of the campaign share; and the end of a session that was the task's own.
-async fn finish(
+/// The one statement. Says what has to be charged; must hit the one running turn of this lease.
+async fn leave(
     conn: &mut PgConnection,
     ending: &Ending<'_>,
-    spent: Amount,
+    left: &Left<'_>,
+    outcome: Outcome<'_>,
     task: tasks::End<'_>,
-) -> Result<(), Error> {
-    let Ending { turn, now, .. } = *ending;
-    let ends = !matches!(task, tasks::End::Queued);
-    if turn.ephemeral && ends {
-        sessions::close(&mut *conn, turn.session_id, Reason::Ended, None, now).await?;
-    }
-    tasks::end(&mut *conn, turn.task_id, task, spent, now).await?;
-    campaigns::settle(&mut *conn, turn.campaign_id, turn.reserved, spent).await?;
-    Ok(())
-}
-
-/// Must hit the one running turn of this lease.
-async fn update(
-    executor: impl PgExecutor<'_>,
-    turn: &Begun,
-    state: State,
-    error: Option<&str>,
-    flags: &[String],
-    calls: &[&usage::Call<'_>],
-    now: DateTime<Utc>,
-) -> Result<(), Error> {
-    let sum = |count: fn(&usage::Tokens) -> Option<i64>| {
-        calls.iter().filter_map(|call| count(&call.tokens)).sum::<i64>()
+) -> Result<Amount, Error> {
+    let Ending { turn, record, now, .. } = *ending;
+    let action = "end a turn";
+    let calls = serde_json::to_value(ending.calls)
+        .map_err(|error| Failed { action, source: sqlx::Error::Encode(error.into()) })?;
+    let said = messages::Columns::of(ending.messages);
+    let told = feed::Columns::of(record.events);
+    let (task_state, result, error) = task.columns();
+    let manifest = record.manifest;
+    let (moves, head, meter) = match left.kept {
+        Kept::AsBefore => (false, None, None),
+        Kept::Head { head, meter } => (true, Some(head), Some(meter)),
+        Kept::Lost => (true, None, None),
     };
-    let ended = sqlx::query!(
-        "update dalsegno.turns
-            set state = $4, ended_at = $5, error = $6, flags = $7, reserved_micros = 0, reserved_tokens = 0, input_tokens = $8,
-                output_tokens = $9, cache_read_tokens = $10, cache_creation_tokens = $11, cost_micros = $12, calls = $13
-          where session_id = $1 and number = $2 and lease = $3 and state = 'running'",
+    let row = sqlx::query_file!(
+        "src/domain/turns/end.sql",
         turn.session_id,
         turn.turn,
         turn.lease,
-        state as State,
         now,
+        left.state as sessions::State,
+        left.n_messages,
+        left.tokens_used,
+        left.context_tokens,
+        moves,
+        left.board_cursor,
+        left.calibration,
+        left.checkpoint,
+        left.expires_at,
+        left.rebuild_because as Option<Reason>,
+        &said.ids,
+        &said.roles as _,
+        &said.texts as _,
+        &said.weights,
+        &said.digests as _,
+        &said.partials,
+        &said.calls as _,
+        &said.call_ids as _,
+        &said.tools as _,
+        calls,
+        outcome.state as State,
+        outcome.error,
+        outcome.flags,
+        turn.task_id,
+        task_state as tasks::State,
+        result,
         error,
-        flags,
-        sum(|tokens| tokens.input),
-        sum(|tokens| tokens.output),
-        sum(|tokens| tokens.cache_read),
-        sum(|tokens| tokens.cache_creation),
-        calls.iter().map(|call| call.cost_micros).sum::<i64>(),
-        i32::try_from(calls.len()).unwrap_or(i32::MAX),
+        turn.campaign_id,
+        turn.reserved.is_zero(),
+        manifest.map(|new| new.manifest),
+        manifest.map(|new| new.call),
+        manifest.map(|new| new.sha256.as_slice()),
+        manifest.map(|new| new.estimated_tokens),
+        manifest.and_then(|new| new.real_tokens),
+        &told.campaigns as _,
+        &told.tasks as _,
+        &told.sessions as _,
+        &told.kinds as _,
+        &told.data as _,
+        head,
+        meter,
     )
-    .execute(executor)
+    .fetch_one(&mut *conn)
     .await
-    .map_err(Failed::to("end a turn"))?;
-    match ended.rows_affected() {
-        1 => Ok(()),
-        _ => Err(overtaken(turn.session_id)),
+    .map_err(Failed::to(action))?;
+    match row {
+        row if row.task_ended => Ok(Amount { micros: row.micros, tokens: row.tokens }),
+        row if row.held => Err(tasks::ended(conn, turn.task_id).await.into()),
+        _ => Err(sessions::Error::Overtaken(turn.session_id).into()),
     }
-}
-
-fn overtaken(session_id: Uuid) -> Error {
-    sessions::Error::Overtaken(session_id).into()
 }

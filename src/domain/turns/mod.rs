@@ -7,8 +7,9 @@
 //!                                     or by the next one after a crash; cancel: the same, and the task ends
 //! ```
 //!
-//! Everything that a turn changes is written in two transactions, its begin and its end, each a fixed number of
-//! statements whatever the length of the conversation. Both are the caller's, who ends the job in the second one.
+//! Everything that a turn changes is written in two transactions, its begin and its end. Each is one statement that touches
+//! the rows of several nouns, and a few more where something is unusual, whatever the length of the conversation. Both
+//! are the caller's, who ends the job in the second one.
 //!
 //! Races: a worker that was declared lost ends its turn late. Begin and end name the lease on the session's row; the run
 //! that came after it has put a larger one there, and the late one finds no row ([`sessions::Error::Overtaken`]).
@@ -16,6 +17,7 @@
 mod begin;
 mod end;
 mod leftover;
+mod wanted;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -24,8 +26,9 @@ use uuid::Uuid;
 
 pub use self::{
     begin::{Begin, Begun, begin},
-    end::{Continued, Done, Ending, Failure, cancel, commit, fail, interrupt},
+    end::{Continued, Done, Ending, Failure, Record, cancel, commit, fail, interrupt},
     leftover::{clear_up, interrupt_leftover, interrupt_lost},
+    wanted::wanted,
 };
 use super::{Failed, campaigns, sessions, tasks};
 

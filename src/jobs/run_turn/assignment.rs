@@ -10,8 +10,9 @@ use crate::{
     domain::{
         agents::{Agent, Skill},
         amount::Limit,
-        campaigns::{self, Campaign},
-        tasks::{self, Task},
+        campaigns::Campaign,
+        tasks::Task,
+        turns,
     },
     jobs::{Services, route::Route},
 };
@@ -28,14 +29,11 @@ pub(super) struct Assignment<'a> {
 
 /// The task of a job, if it still has to be done, and its campaign.
 pub(super) async fn read(pool: &PgPool, job_id: i64) -> Result<(Task, Campaign, Limit), Error> {
-    let mut conn = pool.acquire().await.map_err(Error::undone)?;
-    let task = tasks::by_job(&mut *conn, job_id).await?;
-    if task.ended_at.is_some() {
-        return Err(Error::Ended);
+    let wanted = turns::wanted(pool, job_id).await?;
+    match wanted.0.ended_at {
+        Some(_) => Err(Error::Ended),
+        None => Ok(wanted),
     }
-    let (campaign, limit) =
-        campaigns::of_turn(&mut *conn, task.campaign_id).await.map_err(Error::undone)?;
-    Ok((task, campaign, limit))
 }
 
 impl<'a> Assignment<'a> {

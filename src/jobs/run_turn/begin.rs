@@ -31,7 +31,6 @@ use crate::{
         compact_session::{self, Loaded},
         folder::Around,
         measure,
-        route::Route,
     },
     providers::{Purpose, Request, Timeouts},
     queue::Run,
@@ -214,6 +213,8 @@ async fn open(
         .as_ref()
         .zip(external_id.as_deref())
         .map(|(bound, external_session_id)| Minted { external_session_id, login: &bound.login });
+    let mut events = session_events(&resolved, assignment);
+    events.push(started(&resolved.session, assignment));
     let begin = Begin {
         session: &resolved.session,
         task_id: assignment.task.id,
@@ -223,12 +224,10 @@ async fn open(
         reserve: reserve(assignment, outlook.estimated_tokens),
         minted,
         messages: new,
+        events: &events,
         now,
     };
     let begun = turns::begin(&mut *conn, &begin).await?;
-    let mut events = session_events(&resolved, assignment);
-    events.push(started(&begun, &assignment.route));
-    feed::append(&mut *conn, &events, now).await?;
     services.crash_points.pass(CrashPoint::BeforeBeginCommit).map_err(Error::undone)?;
     let Outlook { assembled, around, budget, estimated_tokens, has_history, .. } = outlook;
     let opened = Opened {
@@ -406,12 +405,14 @@ fn session_events(resolved: &Resolved, assignment: &Assignment<'_>) -> Vec<feed:
     }]
 }
 
-fn started(begun: &Begun, route: &Route<'_>) -> feed::New {
+fn started(session: &Live, assignment: &Assignment<'_>) -> feed::New {
+    let Assignment { task, route, .. } = assignment;
+    let turn = session.turn_count + 1;
     feed::New {
-        campaign_id: Some(begun.campaign_id),
-        task_id: Some(begun.task_id),
-        session_id: Some(begun.session_id),
+        campaign_id: Some(session.campaign_id),
+        task_id: Some(task.id),
+        session_id: Some(session.id),
         kind: feed::Kind::TurnStarted,
-        data: json!({ "turn": begun.turn, "provider": route.provider_name, "model": route.model }),
+        data: json!({ "turn": turn, "provider": route.provider_name, "model": route.model }),
     }
 }

@@ -17,11 +17,11 @@ use crate::{
         compactions::{self, Cause},
         feed, ids,
         logins::{self, Resting},
-        manifests, messages,
+        messages,
         sessions::Reason,
         tasks::RunTurn,
         text,
-        turns::{self, Continued, Done, Ending, Failure},
+        turns::{self, Continued, Done, Ending, Failure, Record},
     },
     jobs::{Services, measure::measured},
     providers::{Outcome, StopReason},
@@ -133,17 +133,16 @@ impl Turn<'_> {
                 outcome,
             )
         });
-        // These touch rows of their own. They come first, so that the budget, which turns share, is held for less.
-        if !lines.is_empty() {
-            let manifest = serde_json::to_value(&self.opened.manifest).map_err(Error::undone)?;
-            let manifest = ledger::manifest(self.opened, self.called, &manifest);
-            manifests::insert(&mut *conn, &manifest, now).await?;
-        }
-        feed::append(&mut *conn, &[self.event(fate)], now).await?;
+        let manifest = serde_json::to_value(&self.opened.manifest).map_err(Error::undone)?;
+        let manifest = ledger::manifest(self.opened, self.called, &manifest);
+        let record = Record {
+            manifest: (!lines.is_empty()).then_some(&manifest),
+            events: &[self.event(fate)],
+        };
         if let Some(resting) = self.rests(fate, now) {
             logins::rest(&mut *conn, &self.assignment.route.provider_name, &resting).await?;
         }
-        let ending = Ending { turn: &self.opened.begun, calls: &lines, messages: new, now };
+        let ending = Ending { turn: &self.opened.begun, calls: &lines, messages: new, record, now };
         self.end_turn(&mut *conn, &ending, fate, learnt).await?;
         self.prepare_ahead(&mut *conn, fate, learnt).await?;
         self.services.crash_points.pass(CrashPoint::BeforeJobEnd).map_err(Error::undone)

@@ -97,6 +97,7 @@ async fn tool_calls_and_broken_answers_are_seen() {
         turn: &begun,
         calls: &calls,
         messages: &messages,
+        record: Default::default(),
         now: noon(),
     };
     let mut tx = ground.world.pool.begin().await.unwrap();

@@ -48,7 +48,13 @@ impl Ground {
 
     async fn fail(&self, task: &Task, error: &str) {
         let (_, begun) = self.world.begin(task, self.world.lease(), Now::default()).await;
-        let ending = Ending { turn: &begun, calls: &[], messages: &[], now: noon() };
+        let ending = Ending {
+            turn: &begun,
+            calls: &[],
+            messages: &[],
+            record: Default::default(),
+            now: noon(),
+        };
         let mut tx = self.world.pool.begin().await.unwrap();
         let failure = Failure { error, rebuild: None, ends_task: true, forgotten: false };
         turns::fail(&mut tx, &ending, &failure).await.unwrap();

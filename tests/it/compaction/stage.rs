@@ -185,7 +185,13 @@ impl Stage {
         let messages: Vec<messages::New> =
             said.iter().map(|message| measured(Uuid::new_v4(), message.clone())).collect();
         let calls: [usage::Call<'_>; 1] = [call(begun, None)];
-        let ending = Ending { turn: begun, calls: &calls, messages: &messages, now: noon() };
+        let ending = Ending {
+            turn: begun,
+            calls: &calls,
+            messages: &messages,
+            record: Default::default(),
+            now: noon(),
+        };
         let mut tx = self.world.pool.begin().await.unwrap();
         turns::commit(&mut tx, &ending, done).await.unwrap();
         tx.commit().await.unwrap();

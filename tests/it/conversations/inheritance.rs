@@ -34,7 +34,13 @@ async fn conversation(world: &World) -> Uuid {
         message(Uuid::new_v4(), Role::Tool, "1817"),
         message(Uuid::new_v4(), Role::Assistant, "Built in 1817."),
     ];
-    let ending = Ending { turn: &begun, calls: &[], messages: &new, now: noon() };
+    let ending = Ending {
+        turn: &begun,
+        calls: &[],
+        messages: &new,
+        record: Default::default(),
+        now: noon(),
+    };
     let mut tx = world.pool.begin().await.unwrap();
     turns::commit(&mut tx, &ending, &done("Built in 1817.", now)).await.unwrap();
     tx.commit().await.unwrap();

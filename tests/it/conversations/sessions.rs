@@ -144,7 +144,8 @@ async fn a_fresh_task_that_is_retried_after_others_spoke_begins_anew() {
     let now = Now::default();
     let task = world.add_mode("Forget all.", Mode::Fresh).await;
     let (first, begun) = world.begin(&task, world.lease(), now).await;
-    let ending = Ending { turn: &begun, calls: &[], messages: &[], now: noon() };
+    let ending =
+        Ending { turn: &begun, calls: &[], messages: &[], record: Default::default(), now: noon() };
     let failure = Failure { error: "refused", rebuild: None, ends_task: true, forgotten: false };
     let mut tx = world.pool.begin().await.unwrap();
     turns::fail(&mut tx, &ending, &failure).await.unwrap();
@@ -272,7 +273,8 @@ async fn an_older_lease_does_not_rebuild_what_a_newer_run_has_left() {
     let task = world.add("Part one.").await;
     let (old, new) = (world.lease(), world.lease());
     let (resolved, begun) = world.begin(&task, new, Now::default()).await;
-    let ending = Ending { turn: &begun, calls: &[], messages: &[], now: noon() };
+    let ending =
+        Ending { turn: &begun, calls: &[], messages: &[], record: Default::default(), now: noon() };
     let failure = Failure {
         error: "refused",
         rebuild: Some(Reason::Poisoned),

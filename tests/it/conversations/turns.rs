@@ -95,7 +95,13 @@ async fn an_interrupted_turn_keeps_what_had_arrived_and_the_task_waits() {
     let mut arrived = message(Uuid::new_v4(), Role::Assistant, "Once upon");
     arrived.partial = true;
     let interrupted = usage::Call { outcome: usage::Outcome::Interrupted, ..call(&begun, None) };
-    let ending = Ending { turn: &begun, calls: &[interrupted], messages: &[arrived], now: noon() };
+    let ending = Ending {
+        turn: &begun,
+        calls: &[interrupted],
+        messages: &[arrived],
+        record: Default::default(),
+        now: noon(),
+    };
     let mut tx = world.pool.begin().await.unwrap();
     turns::interrupt(&mut tx, &ending, "the service stopped").await.unwrap();
     tx.commit().await.unwrap();
@@ -117,7 +123,8 @@ async fn a_cancelled_turn_ends_its_task_and_leaves_the_session_usable() {
     let world = World::new().await;
     let task = world.add("Part one.").await;
     let (_, begun) = world.begin(&task, world.lease(), Now::default()).await;
-    let ending = Ending { turn: &begun, calls: &[], messages: &[], now: noon() };
+    let ending =
+        Ending { turn: &begun, calls: &[], messages: &[], record: Default::default(), now: noon() };
     let mut tx = world.pool.begin().await.unwrap();
     turns::cancel(&mut tx, &ending, "cancelled: not needed").await.unwrap();
     tx.commit().await.unwrap();
@@ -134,7 +141,8 @@ async fn a_failed_turn_can_have_its_session_rebuilt() {
     world.turn("Part one.", Now::default()).await;
     let task = world.add("Part two.").await;
     let (_, begun) = world.begin(&task, world.lease(), Now::default()).await;
-    let ending = Ending { turn: &begun, calls: &[], messages: &[], now: noon() };
+    let ending =
+        Ending { turn: &begun, calls: &[], messages: &[], record: Default::default(), now: noon() };
     let failure = Failure {
         error: "refused: bad image",
         rebuild: Some(Reason::Poisoned),
@@ -152,7 +160,8 @@ async fn a_failed_turn_can_have_its_session_rebuilt() {
     let lines = world.transcript(begun.session_id).await;
     assert_eq!(lines, ["User: Part one.", "Assistant: Answer to: Part one.", "User: Part two."]);
 
-    let ending = Ending { turn: &begun, calls: &[], messages: &[], now: noon() };
+    let ending =
+        Ending { turn: &begun, calls: &[], messages: &[], record: Default::default(), now: noon() };
     let failure =
         Failure { error: "still refused", rebuild: None, ends_task: true, forgotten: false };
     let mut tx = world.pool.begin().await.unwrap();
@@ -168,7 +177,13 @@ async fn the_same_answer_is_charged_once() {
     let task = world.add("Part one.").await;
     let (_, begun) = world.begin(&task, world.lease(), Now::default()).await;
     let (first, again) = (call(&begun, Some("msg-1")), call(&begun, Some("msg-1")));
-    let ending = Ending { turn: &begun, calls: &[first, again], messages: &[], now: noon() };
+    let ending = Ending {
+        turn: &begun,
+        calls: &[first, again],
+        messages: &[],
+        record: Default::default(),
+        now: noon(),
+    };
     let mut tx = world.pool.begin().await.unwrap();
     turns::commit(&mut tx, &ending, &done("Once ...", Now::default())).await.unwrap();
     tx.commit().await.unwrap();
@@ -200,7 +215,13 @@ async fn messages_come_back_as_they_were_written() {
         message(Uuid::new_v4(), Role::Tool, "1817"),
         message(Uuid::new_v4(), Role::Assistant, "Built in 1817."),
     ];
-    let ending = Ending { turn: &begun, calls: &[], messages: &written, now: noon() };
+    let ending = Ending {
+        turn: &begun,
+        calls: &[],
+        messages: &written,
+        record: Default::default(),
+        now: noon(),
+    };
     let mut tx = world.pool.begin().await.unwrap();
     turns::commit(&mut tx, &ending, &done("Built in 1817.", Now::default())).await.unwrap();
     tx.commit().await.unwrap();
@@ -270,10 +291,12 @@ async fn turns_do_not_touch_the_indexes_of_sessions() {
         attempt: 1,
         reserve: Amount::ZERO,
         messages: &[message(task.id, Role::User, &task.prompt)],
+        events: &[],
         now: noon(),
     };
     let begun = turns::begin(&mut tx, &begin).await.unwrap();
-    let ending = Ending { turn: &begun, calls: &[], messages: &[], now: noon() };
+    let ending =
+        Ending { turn: &begun, calls: &[], messages: &[], record: Default::default(), now: noon() };
     turns::commit(&mut tx, &ending, &done("The end.", now)).await.unwrap();
     let after = updates(&mut tx).await;
     assert_eq!((after.0 - before.0, after.1 - before.1), (2, 2));

@@ -167,6 +167,7 @@ impl World {
             attempt: 1,
             reserve,
             messages: &new,
+            events: &[],
             now: now.at,
         };
         let begun = turns::begin(&mut tx, &begin).await?;
@@ -177,7 +178,13 @@ impl World {
     pub async fn commit(&self, begun: &Begun, answer: &str, now: Now) -> Result<(), turns::Error> {
         let messages = [message(Uuid::new_v4(), Role::Assistant, answer)];
         let calls = [call(begun, None)];
-        let ending = Ending { turn: begun, calls: &calls, messages: &messages, now: now.at };
+        let ending = Ending {
+            turn: begun,
+            calls: &calls,
+            messages: &messages,
+            record: Default::default(),
+            now: now.at,
+        };
         let mut tx = self.pool.begin().await.unwrap();
         turns::commit(&mut tx, &ending, &done(answer, now)).await?;
         tx.commit().await.unwrap();

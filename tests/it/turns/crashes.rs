@@ -5,6 +5,7 @@ use std::os::unix::process::ExitStatusExt as _;
 
 use dalsegno::{
     domain::{
+        campaigns,
         tasks::{State, Task},
         turns,
     },
@@ -82,10 +83,9 @@ async fn check(what: &str, ground: &Ground, tasks: &[Task; 3], n_cut_off: usize)
     assert_eq!(session.token_count, tokens, "{what}");
     assert_eq!(ground.count("select count(*) from dalsegno.usage").await, 3, "{what}");
     assert_eq!(ground.count("select count(*) from dalsegno.manifests").await, 3, "{what}");
-    let budget =
-        ground.json("select to_jsonb(b) from dalsegno.campaign_budgets as b limit 1").await;
-    assert_eq!(budget["spent_tokens"], tokens, "{what}");
-    assert_eq!(budget["reserved_tokens"], 0, "{what}");
+    let mut conn = ground.pool.acquire().await.unwrap();
+    let budget = campaigns::budget(&mut *conn, tasks[0].campaign_id).await.unwrap().unwrap();
+    assert_eq!((budget.spent.tokens, budget.reserved.tokens), (tokens, 0), "{what}");
 }
 
 async fn die_at((key, point): (&'static str, &'static str), n_cut_off: usize) -> Ground {
