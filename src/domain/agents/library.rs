@@ -4,12 +4,13 @@ use std::{
     fs,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
-    time::SystemTime,
+    time::{Duration, Instant, SystemTime},
 };
 
 use super::{Catalogue, Config, Problems};
 
-/// Cheap to ask before every turn: it looks at the files' times and lengths, and reads them only if those changed.
+/// Cheap to ask before every turn: it looks at the files' times and lengths once in
+/// [`Config::look_every_ms`], and reads them only if those changed.
 #[derive(Debug)]
 pub struct Library {
     config: Config,
@@ -19,6 +20,7 @@ pub struct Library {
 #[derive(Debug)]
 struct State {
     stamps: Vec<Stamp>,
+    looked_at: Instant,
     catalogue: Arc<Catalogue>,
     /// Of the files as they are now, where they are not what `catalogue` was made from.
     problems: Option<Problems>,
@@ -36,15 +38,19 @@ impl Library {
     pub fn open(config: &Config) -> Result<Self, Problems> {
         let stamps = stamps(config);
         let catalogue = Arc::new(Catalogue::load(config)?);
-        let state = State { stamps, catalogue, problems: None };
+        let state = State { stamps, looked_at: Instant::now(), catalogue, problems: None };
         Ok(Self { config: config.clone(), state: Mutex::new(state) })
     }
 
     /// The catalogue as the files say now; if they have problems, as they said when they last had none.
     pub fn current(&self) -> Arc<Catalogue> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.looked_at.elapsed() < Duration::from_millis(self.config.look_every_ms) {
+            return Arc::clone(&state.catalogue);
+        }
+        state.looked_at = Instant::now();
         // Taken before the files are read: a change in between is seen the next time.
         let stamps = stamps(&self.config);
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.stamps != stamps {
             state.stamps = stamps;
             match Catalogue::load(&self.config) {

@@ -32,6 +32,8 @@ const NAME_MAX_BYTES: usize = 64;
 pub struct Config {
     pub folder: std::path::PathBuf,
     pub skills_folder: std::path::PathBuf,
+    /// At most, however many turns ask.
+    pub look_every_ms: u64,
     /// Of agents whose files name none.
     pub provider: Provider,
     pub model: String,

@@ -230,6 +230,7 @@ pub fn files(folder: impl Into<PathBuf>, skills_folder: impl Into<PathBuf>) -> C
     Config {
         folder: folder.into(),
         skills_folder: skills_folder.into(),
+        look_every_ms: 0,
         provider: Provider::Sim,
         model: "sim-1".to_owned(),
     }

@@ -34,7 +34,9 @@ use crate::{
 };
 
 /// Quick polls and leases, and a simulation that takes no time unless a test wants it to.
-const SETTINGS: [(&str, &str); 16] = [
+const SETTINGS: [(&str, &str); 17] = [
+    // A test changes a file and goes on.
+    ("agents.look_every_ms", "0"),
     ("queue.lease_secs", "5"),
     ("queue.heartbeat_secs", "1"),
     ("queue.lease_margin_secs", "1"),
