@@ -30,6 +30,8 @@ use crate::{
 const SETTINGS: &str = "
 [worker]
 turns_slots = 64
+[database]
+max_connections = 16
 [sim]
 window_tokens = 100000000
 latency_ms = 0
@@ -88,8 +90,9 @@ impl Ground {
         let url = database.options.to_url_lossy().to_string();
         let settings = folder.path().join("settings.toml");
         let folders = format!("[agents]\nfolder = {agents:?}\nskills_folder = {skills:?}\n");
-        std::fs::write(&settings, format!("{SETTINGS}{folders}[database]\nurl = {url:?}\n"))?;
-        let flags = Flags { file: Some(settings.clone()), set: Vec::new() };
+        std::fs::write(&settings, format!("{SETTINGS}{folders}"))?;
+        let set = vec![("database.url".to_owned(), url.clone())];
+        let flags = Flags { file: Some(settings.clone()), set };
         let config =
             Config::load(&Environment::default(), &flags).context("the bench's settings")?;
         let stop = Shutdown::new().soft;
@@ -139,8 +142,18 @@ impl Ground {
 
     /// Adds `n_each` tasks to each conversation, then has them done.
     pub async fn run(&self, conversations: &[Conversation], n_each: usize) -> anyhow::Result<Ran> {
-        self.add(conversations, n_each).await?;
-        self.work(conversations.len() * n_each).await
+        self.add(&self.pool, conversations, n_each).await?;
+        self.work(&self.pool, conversations.len() * n_each).await
+    }
+
+    /// Has one task done on the calling thread's runtime and a pool of its own: a pool's connections belong to the runtime
+    /// that opened them.
+    pub async fn run_on_own_pool(&self, conversation: &Conversation) -> anyhow::Result<()> {
+        let stop = Shutdown::new().soft;
+        let opened = db::Database::open(&self.config.database, db::Use::Join, &stop).await?;
+        self.add(&opened.pool, std::slice::from_ref(conversation), 1).await?;
+        self.work(&opened.pool, 1).await?;
+        Ok(opened.close().await?)
     }
 
     /// As [`run`](Self::run), with nothing left to do for the server from before.
@@ -149,15 +162,20 @@ impl Ground {
         conversations: &[Conversation],
         n_each: usize,
     ) -> anyhow::Result<Ran> {
-        self.add(conversations, n_each).await?;
+        self.add(&self.pool, conversations, n_each).await?;
         self.settle().await?;
-        self.work(conversations.len() * n_each).await
+        self.work(&self.pool, conversations.len() * n_each).await
     }
 
     /// One task for each conversation, then the next one for each, and so on.
-    pub async fn add(&self, conversations: &[Conversation], n_each: usize) -> anyhow::Result<()> {
+    pub async fn add(
+        &self,
+        pool: &PgPool,
+        conversations: &[Conversation],
+        n_each: usize,
+    ) -> anyhow::Result<()> {
         let catalogue = self.library.current();
-        let mut tx = self.pool.begin().await?;
+        let mut tx = pool.begin().await?;
         for n in 0..conversations.len() * n_each {
             let conversation = &conversations[n % conversations.len()];
             let prompt = words::text(n as u64, PROMPT_BYTES);
@@ -178,30 +196,29 @@ impl Ground {
     }
 
     /// From the start of a worker to the last acknowledged end.
-    async fn work(&self, n_tasks: usize) -> anyhow::Result<Ran> {
+    async fn work(&self, pool: &PgPool, n_tasks: usize) -> anyhow::Result<Ran> {
         let services = Services::build(
             &self.config,
             Arc::new(SystemClock),
             env!("CARGO_BIN_EXE_dalsegno").into(),
         )?;
-        let (config, pool, shutdown) = (self.config.clone(), self.pool.clone(), Shutdown::new());
+        let (config, shutdown, database) = (self.config.clone(), Shutdown::new(), pool.clone());
         let stop = shutdown.clone();
         self.stopwatch.take_millis();
-        let (n_claims, wal) = (self.stopwatch.n_claims(), wal_bytes(&self.pool).await?);
-        let cpu = cpu::used(&self.pool).await;
+        let (n_claims, wal) = (self.stopwatch.n_claims(), wal_bytes(pool).await?);
+        let cpu = cpu::used(pool).await;
         let began = Instant::now();
         let target = self.stopwatch.n_finished() + n_tasks;
-        let work =
-            tokio::spawn(
-                async move { worker::work(&config, services, &pool, stop, Pool::Turns).await },
-            );
+        let work = tokio::spawn(async move {
+            worker::work(&config, services, &database, stop, Pool::Turns).await
+        });
         self.stopwatch.until_finished(target).await;
         let took = began.elapsed();
-        let cpu_after = cpu::used(&self.pool).await;
+        let cpu_after = cpu::used(pool).await;
         let ran = Ran {
             took,
             n_claims: self.stopwatch.n_claims() - n_claims,
-            wal_bytes: wal_bytes(&self.pool).await? - wal,
+            wal_bytes: wal_bytes(pool).await? - wal,
             millis: self.stopwatch.take_millis(),
             worker_micros: cpu_after.worker_micros - cpu.worker_micros,
             server_micros: cpu_after.server_micros.zip(cpu.server_micros).map(|(b, a)| b - a),
@@ -212,7 +229,7 @@ impl Ground {
     }
 
     /// Statistics as a service in use has them, and no flush of older work in the middle of what is measured.
-    async fn settle(&self) -> anyhow::Result<()> {
+    pub async fn settle(&self) -> anyhow::Result<()> {
         for statement in ["vacuum analyze", "checkpoint"] {
             sqlx::query(statement).execute(&self.pool).await?;
         }
@@ -224,5 +241,11 @@ impl Ground {
         let mean = "select (sum(octet_length(text))::float8 / count(distinct (session_id, turn)))
                       from dalsegno.messages";
         Ok(sqlx::query_scalar(mean).fetch_one(&self.pool).await?)
+    }
+}
+
+impl Conversation {
+    pub fn lane(&self) -> String {
+        tasks::lane(self.campaign_id, "writer", &self.instance)
     }
 }

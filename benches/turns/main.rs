@@ -10,6 +10,8 @@
 
 #![expect(clippy::print_stdout, reason = "prints its figures")]
 
+mod bare;
+mod capture;
 #[path = "../common/mod.rs"]
 mod common;
 mod ground;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::ground::Ground;
+use crate::{bare, ground::Ground};
 
 const N_SESSIONS: usize = 64;
 const N_WARM_UP: usize = 10;
@@ -13,11 +13,19 @@ const N_MEASURED: usize = 40;
 pub async fn rate(ground: &Ground) -> anyhow::Result<Value> {
     let spread = rate_in(ground, N_SESSIONS / 4).await?;
     let in_one = rate_in(ground, 1).await?;
+    let conversations = ground.conversations(N_SESSIONS, N_SESSIONS / 4).await?;
+    ground.run(&conversations, N_WARM_UP).await?;
+    let bare = bare::rate(ground, &conversations, N_MEASURED).await?;
+    let ratio = spread["turns_per_s"]
+        .as_f64()
+        .zip(bare["turns_per_s"].as_f64())
+        .map(|(ours, bare)| ours / bare);
     Ok(json!({
         "scenario": "many_sessions", "sessions": N_SESSIONS, "turns": N_SESSIONS * N_MEASURED,
         "slots": ground.config.worker.turns_slots, "connections": ground.config.database.max_connections,
         "text_bytes_per_turn": ground.text_bytes_per_turn().await?.round(),
         "in_16_campaigns": spread, "in_one_campaign": in_one,
+        "bare_in_16_campaigns": bare, "ratio": ratio,
     }))
 }
 

@@ -16,7 +16,7 @@ const N_CAMPAIGNS: usize = 20;
 /// The most that a `worker-turns` has held at once. Alive are sessions with a turn since the process began.
 pub async fn peak(ground: &Ground) -> anyhow::Result<Value> {
     let conversations = ground.conversations(N_SESSIONS, N_CAMPAIGNS).await?;
-    ground.add(&conversations, N_TURNS).await?;
+    ground.add(&ground.pool, &conversations, N_TURNS).await?;
     let mut worker = start(ground)?;
     until_done(&ground.pool, &mut worker).await?;
     let status = status(&worker)?;
