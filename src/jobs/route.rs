@@ -19,6 +19,8 @@ pub(super) struct Route<'a> {
     /// What to plan with. Less than the model has where the provider keeps the conversation: there is no making it smaller,
     /// only going on in a new one, and that before it is full.
     pub(super) window_tokens: u64,
+    /// What the agent has of the model's window.
+    pub(super) model_window_tokens: u64,
     pub(super) keeps_conversation: bool,
     pub(super) reserve_tokens: u64,
     pub(super) thresholds: Thresholds,
@@ -66,6 +68,7 @@ impl<'a> Route<'a> {
         let reserve_tokens = reserve.unwrap_or_else(|| Budget::default_reserve(window_tokens));
         let thresholds = thresholds(agent)?;
         let keeps_conversation = provider_name == agents::Provider::Claude.as_str();
+        let model_window_tokens = window_tokens;
         let window_tokens = match keeps_conversation {
             true => rollover_window(services, agent, window_tokens, reserve_tokens, thresholds),
             false => window_tokens,
@@ -75,6 +78,7 @@ impl<'a> Route<'a> {
             provider_name: provider_name.to_owned(),
             model: model.to_owned(),
             window_tokens,
+            model_window_tokens,
             keeps_conversation,
             reserve_tokens,
             thresholds,

@@ -14,6 +14,8 @@ pub struct Error {
     pub usage: Option<Box<Usage>>,
     /// The same by model and with its price, where the provider knows it.
     pub spent: Vec<Spent>,
+    /// Tools were used before it failed: what they did may have had effects.
+    pub has_acted: bool,
     cause: Box<dyn StdError + Send + Sync>,
 }
 
@@ -59,11 +61,16 @@ impl Error {
         class: Class,
         cause: impl Into<Box<dyn StdError + Send + Sync>>,
     ) -> Self {
-        Self { code, class, usage: None, spent: Vec::new(), cause: cause.into() }
+        Self { code, class, usage: None, spent: Vec::new(), has_acted: false, cause: cause.into() }
     }
 
     pub fn with_usage(mut self, usage: Option<Usage>) -> Self {
         self.usage = usage.map(Box::new);
+        self
+    }
+
+    pub fn having_acted(mut self, has_acted: bool) -> Self {
+        self.has_acted = has_acted;
         self
     }
 

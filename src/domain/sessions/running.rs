@@ -34,6 +34,8 @@ pub enum Kept<'a> {
     /// It goes on behind this answer, and has heard everything up to it.
     Head {
         head: Uuid,
+        /// The view that it is of.
+        generation: i32,
         meter: &'a Value,
     },
     /// It has lost it: the next turn writes it anew from the messages.

@@ -59,6 +59,8 @@ pub struct Done<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Continued<'a> {
     pub head: Uuid,
+    /// The view that the turn began with. Another one may be shown by now.
+    pub generation: i32,
     pub meter: &'a Value,
     /// The files have been written anew: those that were stored do not count any more.
     pub rewritten: bool,
@@ -75,6 +77,8 @@ pub struct Failure<'a> {
     pub ends_task: bool,
     /// The provider has lost the conversation: the next turn writes it anew from the messages.
     pub forgotten: bool,
+    /// It was stopped in the middle, or what it did may have had effects: the next turn is told.
+    pub interrupted: bool,
 }
 
 /// Ends a turn that has its answer, and its task with it.
@@ -85,9 +89,11 @@ pub async fn commit(
 ) -> Result<(), Error> {
     let left = Left {
         context_tokens: done.context_tokens,
-        kept: done
-            .kept
-            .map_or(Kept::AsBefore, |kept| Kept::Head { head: kept.head, meter: kept.meter }),
+        kept: done.kept.map_or(Kept::AsBefore, |kept| Kept::Head {
+            head: kept.head,
+            generation: kept.generation,
+            meter: kept.meter,
+        }),
         board_cursor: done.board_cursor,
         expires_at: Some(done.expires_at),
         calibration: done.calibration,
@@ -127,8 +133,11 @@ pub async fn fail(
     failure: &Failure<'_>,
 ) -> Result<(), Error> {
     let kept = if failure.forgotten { Kept::Lost } else { Kept::AsBefore };
-    let left =
-        Left { rebuild_because: failure.rebuild, kept, ..left(sessions::State::Error, ending) };
+    let state = match failure.interrupted {
+        true => sessions::State::Interrupted,
+        false => sessions::State::Error,
+    };
+    let left = Left { rebuild_because: failure.rebuild, kept, ..left(state, ending) };
     let turn = Outcome { state: State::Failed, error: Some(failure.error), flags: &[] };
     let task = match failure.ends_task {
         true => tasks::End::Failed { error: failure.error },
@@ -213,10 +222,10 @@ async fn leave(
     let told = feed::Columns::of(record.events);
     let (task_state, result, error) = task.columns();
     let manifest = record.manifest;
-    let (moves, head, meter) = match left.kept {
-        Kept::AsBefore => (false, None, None),
-        Kept::Head { head, meter } => (true, Some(head), Some(meter)),
-        Kept::Lost => (true, None, None),
+    let (moves, head, generation, meter) = match left.kept {
+        Kept::AsBefore => (false, None, None, None),
+        Kept::Head { head, generation, meter } => (true, Some(head), Some(generation), Some(meter)),
+        Kept::Lost => (true, None, None, None),
     };
     let row = sqlx::query_file!(
         "src/domain/turns/end.sql",
@@ -265,6 +274,7 @@ async fn leave(
         &told.data as _,
         head,
         meter,
+        generation,
     )
     .fetch_one(&mut *conn)
     .await

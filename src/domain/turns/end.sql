@@ -8,7 +8,7 @@
 -- $28 uuid task · $29 text its state · $30 text its result · $31 text its error
 -- $32 uuid campaign · $33 boolean whether it is charged here, and not in the budget's own row
 -- $34 jsonb manifest, NULL for none · $35 smallint its call · $36 bytea its digest · $37, $38 bigint tokens: estimated, real
--- $39 to $43 events · $44 uuid that place, NULL if it is lost · $45 jsonb meter
+-- $39 to $43 events · $44 uuid that place, NULL if it is lost · $45 jsonb meter · $46 integer the view that the place is of
 -- Result: whether the session, the turn and the task were this lease's to end, and what has to be charged.
 --
 -- Each part takes rows from the one before, so that locks come in the order of `domain`. What may be charged twice is
@@ -17,12 +17,13 @@ with left_it as (
     update dalsegno.sessions
        set state = $5, running_turn = null, last_seq = last_seq + $6, token_count = token_count + $7,
            context_tokens = coalesce($8, context_tokens), board_cursor = greatest(board_cursor, $10), calibration = coalesce($11, calibration),
-           checkpoint = coalesce($12, checkpoint), used_at = $4, rebuild_because = coalesce(rebuild_because, $14),
+           -- The count of another view than the one that is shown now would anchor estimates at the wrong place.
+           checkpoint = case when $46::integer <> generation then null else coalesce($12, checkpoint) end, used_at = $4, rebuild_because = coalesce(rebuild_because, $14),
            -- In steps of an hour: each move costs an entry in every index of the table.
            expires_at = case when $13 > expires_at + interval '1 hour' then $13 else expires_at end,
            meter = coalesce($45, meter), head = case when $9 then $44 else head end,
            head_seq = case when $9 then case when $44::uuid is not null then last_seq + $6 end else head_seq end,
-           head_generation = case when $9 then case when $44::uuid is not null then generation end else head_generation end
+           head_generation = case when $9 then $46 else head_generation end
      where id = $1 and running_turn = $2 and lease = $3
     returning last_seq - $6 + 1 as first_seq
 ), said as (

@@ -141,7 +141,14 @@ async fn write(
             session: resolved.session,
         }));
     }
-    check_room(&outlook, &calibration)?;
+    let is_too_full = outlook.pressure == Pressure::Overflow || before.was_refused;
+    if is_too_full && assignment.route.keeps_conversation && resolved.session.head.is_some() {
+        // No summary could be made: what the successor takes along is less all the same, and it is told so.
+        resolved = go_on_anew(&mut *conn, services, assignment, run.lease(), &resolved).await?;
+        say_what_was_left_out(&mut *conn, &resolved, now).await?;
+        outlook = look(&mut *conn, services, assignment, &resolved, &calibration, &new).await?;
+    }
+    check_room(assignment, &outlook, &calibration)?;
     open(&mut *conn, run, services, assignment, (resolved, calibration, outlook, &new)).await
 }
 
@@ -318,15 +325,21 @@ async fn messages_before_call(
 }
 
 /// A cold estimate is too high: then the provider has the word.
-fn check_room(outlook: &Outlook, calibration: &Calibration) -> Result<(), Error> {
-    if outlook.pressure < Pressure::Overflow || calibration.is_cold() {
+fn check_room(
+    Assignment { route, .. }: &Assignment<'_>,
+    outlook: &Outlook,
+    calibration: &Calibration,
+) -> Result<(), Error> {
+    let needed_tokens = outlook.estimated_tokens.saturating_add(route.reserve_tokens);
+    let fits = outlook.pressure < Pressure::Overflow || needed_tokens <= route.model_window_tokens;
+    if fits || calibration.is_cold() {
         return Ok(());
     }
     Err(Error::Refused(Refused::for_good(format!(
         "the conversation of about {} tokens does not fit into the window of {} with {} left for the answer: compact or \
          reset the session, shorten the task, or give the agent a larger window",
         outlook.estimated_tokens,
-        outlook.budget.window_tokens(),
+        route.model_window_tokens,
         outlook.budget.reserve_tokens(),
     ))))
 }

@@ -18,13 +18,12 @@ use crate::{
         feed, ids,
         logins::{self, Resting},
         messages,
-        sessions::Reason,
         tasks::RunTurn,
         text,
         turns::{self, Continued, Done, Ending, Failure, Record},
     },
     jobs::{Services, measure::measured},
-    providers::{Outcome, StopReason},
+    providers::{Class, Outcome, Rebuild, StopReason},
     queue::{End, Job as _, Run, Until},
     transcript::Role,
 };
@@ -155,37 +154,52 @@ impl Turn<'_> {
         fate: &Fate,
         learnt: &Learnt,
     ) -> Result<(), Error> {
-        let failed =
-            |error, rebuild, ends_task| Failure { error, rebuild, ends_task, forgotten: false };
+        let failed = |error, ends_task| Failure {
+            error,
+            rebuild: None,
+            ends_task,
+            forgotten: false,
+            interrupted: false,
+        };
         match (fate, &self.called.result) {
             (Fate::Done, Ok(outcome)) => {
                 self.commit(conn, ending, outcome, learnt).await?;
             }
             (Fate::Cancelled, _) => turns::cancel(conn, ending, INTERRUPTED_BY_CANCEL).await?,
             (Fate::GivenBack, _) => turns::interrupt(conn, ending, INTERRUPTED_BY_DRAIN).await?,
-            (Fate::Again { why, interrupted: true, .. }, _) => {
+            (Fate::Again { why, interrupted: true, rebuild: None, .. }, _) => {
                 turns::interrupt(conn, ending, &text::storable(why.clone())).await?;
             }
-            (Fate::Again { why, rebuild, .. }, _) => {
+            (Fate::Again { why, rebuild, interrupted, .. }, _) => {
                 let why = text::storable(why.clone());
-                // What the provider has lost can be written anew from the messages, once, and under the same name.
-                let forgotten =
-                    *rebuild == Some(Reason::Lost) && self.opened.session.head.is_some();
+                let forgotten = self.is_forgotten();
                 let rebuild = rebuild.filter(|_| !forgotten);
-                let failure = Failure { forgotten, ..failed(&why, rebuild, false) };
+                let interrupted = *interrupted;
+                let failure = Failure { rebuild, forgotten, interrupted, ..failed(&why, false) };
                 turns::fail(conn, ending, &failure).await?;
             }
-            (Fate::PutOff { why, .. } | Fate::NoRoom { why }, _) => {
+            (Fate::PutOff { why, .. } | Fate::NoRoom { why }, result) => {
                 let why = text::storable(why.clone());
-                turns::fail(conn, ending, &failed(&why, None, false)).await?;
+                let interrupted = result.as_ref().is_err_and(|error| error.has_acted);
+                let failure = Failure { interrupted, ..failed(&why, false) };
+                turns::fail(conn, ending, &failure).await?;
             }
-            (Fate::Failed { why, .. }, _) => {
+            (Fate::Failed { why, interrupted }, _) => {
                 let why = text::storable(why.clone());
-                turns::fail(conn, ending, &failed(&why, None, true)).await?;
+                let (forgotten, interrupted) = (self.is_forgotten(), *interrupted);
+                let failure = Failure { forgotten, interrupted, ..failed(&why, true) };
+                turns::fail(conn, ending, &failure).await?;
             }
             (Fate::LeaseLost, _) | (Fate::Done, Err(_)) => return Err(Error::Overtaken),
         }
         Ok(())
+    }
+
+    /// What the provider has lost can be written anew from the messages, once, and under the same name.
+    fn is_forgotten(&self) -> bool {
+        let lost = Class::Rebuild { reason: Rebuild::Lost };
+        let is_lost = self.called.result.as_ref().is_err_and(|error| error.class == lost);
+        is_lost && self.opened.session.head.is_some()
     }
 
     /// Has a summary prepared in the background, before the next turn needs it.
@@ -222,6 +236,7 @@ impl Turn<'_> {
         let grown = continued.map(kept::added).unwrap_or_default();
         let kept = continued.zip(meter.as_ref()).map(|(continued, meter)| Continued {
             head: continued.head,
+            generation: self.opened.session.generation,
             meter,
             rewritten: kept::is_rewritten(continued),
             grown: &grown,
@@ -301,10 +316,13 @@ impl Turn<'_> {
         }
         let flags = outcome.conversation.iter().flat_map(|continued| &continued.flags);
         learnt.flags.extend(flags.map(kept::flag));
-        let Some(real_tokens) = outcome.prompt_tokens().filter(|_| !self.called.is_doubted) else {
-            return learnt;
-        };
+        let Some(real_tokens) = outcome.prompt_tokens() else { return learnt };
         let counted = Checkpoint { weight: self.opened.weight, real_tokens };
+        if self.called.is_doubted {
+            // The next turn is compared with what is seen now, or the same doubt would come back for ever.
+            learnt.checkpoint_json = serde_json::to_value(counted).ok();
+            return learnt;
+        }
         if learnt.calibration.looks_truncated(counted) {
             // The provider may not have read all of it. A count that cannot be right teaches nothing.
             learnt.flags.push("prompt_count_too_low".to_owned());

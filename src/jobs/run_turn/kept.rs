@@ -18,6 +18,7 @@ use crate::{
     domain::{
         logins::{self, Resting},
         sessions::Live,
+        text,
         transcripts::{self, Added},
     },
     jobs::Services,
@@ -127,13 +128,13 @@ pub(super) fn rests(
 
 /// How a turn's flags call it.
 pub(super) fn flag(flag: &Flag) -> String {
-    match flag {
+    text::storable(match flag {
         Flag::Compacted => "compacted_by_provider".to_owned(),
         Flag::ServerMissing(server) => format!("tool_server_missing: {server}"),
         Flag::Denied(tool) => format!("tool_denied: {tool}"),
         Flag::Hung => "did_not_end_by_itself".to_owned(),
         Flag::CostUnknown => "cost_unknown".to_owned(),
-    }
+    })
 }
 
 /// Why there is no login.

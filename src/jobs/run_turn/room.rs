@@ -51,8 +51,10 @@ pub(super) async fn make(
     );
     let window_tokens = limit(folder.window_tokens);
     let folder = Folder { window_tokens, task_id: Some(task.id), ..folder };
-    let must = needed.pressure == Pressure::Overflow;
-    let cause = if must { Cause::Overflow } else { Cause::Auto };
+    let is_overflow = needed.pressure == Pressure::Overflow;
+    let cause = if is_overflow { Cause::Overflow } else { Cause::Auto };
+    // Where the provider keeps the conversation, a new one can begin without a summary.
+    let must = is_overflow && !route.keeps_conversation;
     match compact_session::prepare(&folder, session_id, cause).await {
         Ok(_) => Ok(()),
         Err(error) if run.stop_reason().is_some() => Err(Error::undone(error)),

@@ -21,7 +21,7 @@ pub(super) enum Fate {
         why: String,
         after: Option<Duration>,
         rebuild: Option<Reason>,
-        /// It was stopped in the middle; the next call says so.
+        /// It was stopped in the middle, or had used tools before it failed; the next call says so.
         interrupted: bool,
     },
     /// Tried again, and no attempt is burned.
@@ -66,26 +66,28 @@ pub(super) fn decide(result: &Result<Outcome, Error>, facts: Facts) -> Fate {
         }
         (Err(error), None) => error,
     };
-    let why = error.to_string();
+    let (why, has_acted) = (error.to_string(), error.has_acted);
     match error.class {
-        Class::Retry { after } => again(why, after, None, false, facts),
+        Class::Retry { after } => again(why, after, None, has_acted, facts),
         // Nobody told it to stop as far as this run knows.
         Class::Cancelled => again(why, None, None, true, facts),
         Class::Snooze { after, .. } => Fate::PutOff { why, after },
         Class::Rebuild { reason: Rebuild::Overflow | Rebuild::Truncated } => Fate::NoRoom { why },
-        Class::Rebuild { reason: Rebuild::Poisoned } => rebuild(why, Reason::Poisoned, facts),
-        Class::Rebuild { reason: Rebuild::Lost } => rebuild(why, Reason::Lost, facts),
-        Class::Fail => Fate::Failed { why, interrupted: false },
+        Class::Rebuild { reason: Rebuild::Poisoned } => {
+            rebuild(why, Reason::Poisoned, has_acted, facts)
+        }
+        Class::Rebuild { reason: Rebuild::Lost } => rebuild(why, Reason::Lost, has_acted, facts),
+        Class::Fail => Fate::Failed { why, interrupted: has_acted },
     }
 }
 
 /// At once: what is wrong is the session, not the moment. Each rebuild leaves more of it out, and uses up an attempt.
-fn rebuild(why: String, reason: Reason, facts: Facts) -> Fate {
+fn rebuild(why: String, reason: Reason, has_acted: bool, facts: Facts) -> Fate {
     let helps =
         facts.has_history && !(reason == Reason::Lost && facts.rebuilt_in_vain == Some(reason));
     match helps {
-        true => again(why, Some(Duration::ZERO), Some(reason), false, facts),
-        false => Fate::Failed { why, interrupted: false },
+        true => again(why, Some(Duration::ZERO), Some(reason), has_acted, facts),
+        false => Fate::Failed { why, interrupted: has_acted },
     }
 }
 

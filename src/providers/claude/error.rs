@@ -133,13 +133,14 @@ impl Error {
                 Class::Rebuild { reason: Rebuild::Lost }
             }
             Self::Overflow { .. } => Class::Rebuild { reason: Rebuild::Overflow },
-            // What is refused without a history would be refused after a rebuild too.
-            Self::Invalid { has_history: true, .. } => Class::Rebuild { reason: Rebuild::Poisoned },
-            Self::Invalid { has_history: false, .. }
+            // What is refused without a history would be refused after a rebuild too, and so would what is not about it.
+            Self::Invalid { has_history: true, message } if is_about_history(message) => {
+                Class::Rebuild { reason: Rebuild::Poisoned }
+            }
+            Self::Invalid { .. }
             | Self::NothingToSend
             | Self::NoCredential
             | Self::CredentialGone(_)
-            | Self::NotStarted { .. }
             | Self::Refused { .. }
             | Self::Login { .. }
             | Self::Billing { .. }
@@ -148,7 +149,9 @@ impl Error {
             | Self::Declined { .. }
             | Self::TooManyRounds { .. }
             | Self::OverBudget { .. } => Class::Fail,
-            Self::Folder { .. }
+            // Another worker may have what this one lacks, and this one later.
+            Self::NotStarted { .. }
+            | Self::Folder { .. }
             | Self::NeverBegan { .. }
             | Self::Silent { .. }
             | Self::TooLong { .. }
@@ -168,6 +171,12 @@ impl Error {
         let (code, class) = (self.code(), self.class());
         providers::Error::new(code, class, self).with_usage(usage).with_spent(spent)
     }
+}
+
+/// The API names the place of a message that it cannot take, or the part of it.
+fn is_about_history(message: &str) -> bool {
+    let words = ["messages.", "tool_use", "tool_result", "signature", "thinking"];
+    words.iter().any(|word| message.contains(word))
 }
 
 fn after_colon(message: &str) -> String {

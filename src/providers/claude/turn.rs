@@ -106,7 +106,7 @@ impl<'a> Turn<'a> {
                 self.start_ahead(&outcome);
                 Ok(outcome)
             }
-            Err(error) => Err(error.costing(spent)),
+            Err(error) => Err(error.costing(spent).having_acted(heard.answer.has_acted())),
         }
     }
 
@@ -170,7 +170,10 @@ impl<'a> Turn<'a> {
             ground.cwd(),
             config.file_max_bytes,
         )
-        .map_err(|error| Error::NotStarted { program: guard.clone(), message: error.to_string() })
+        .map_err(|error| Error::NotStarted {
+            program: config.program.clone(),
+            message: error.to_string(),
+        })
     }
 
     /// Behind a turn that went well: what goes wrong here costs the next one its head start, and nothing else.
@@ -236,6 +239,7 @@ impl<'a> Turn<'a> {
 
     /// Whatever the CLI quotes is on its way to logs and people.
     fn redact(&self, heard: &mut Heard) {
+        heard.answer.clean(|text| self.credential.cleaned(text));
         heard.stderr = self.credential.cleaned(&heard.stderr()).into_bytes();
         heard.api_message = self.credential.cleaned(&heard.api_message);
         if let Some(result) = &mut heard.result {
@@ -246,10 +250,21 @@ impl<'a> Turn<'a> {
 
     fn bill(&self, heard: &Heard) -> (Vec<Spent>, Meter) {
         let called: u64 = heard.calls.iter().map(|call| meter::n_tokens_of(&call.usage)).sum();
-        match &heard.result {
-            Some(result) => meter::spent(result, &self.conversation.meter, called),
+        let by_calls = || (meter::of_calls(&heard.calls), self.conversation.meter.clone());
+        let Some(result) = &heard.result else {
             // A turn that was killed says no total: its answers were paid all the same.
-            None => (meter::of_calls(&heard.calls), self.conversation.meter.clone()),
+            return by_calls();
+        };
+        // A transcript that was written anew has no totals in it.
+        let before = match self.began {
+            Began::New | Began::Rewritten => &Meter::default(),
+            Began::Resumed | Began::Restored => &self.conversation.meter,
+        };
+        let (spent, meter) = meter::spent(result, before, called);
+        // A turn that was cut off leaves the request that was under way out of its totals.
+        match meter::n_tokens_of(&meter::total(&spent)) < called && result.is_error != Some(false) {
+            true => by_calls(),
+            false => (spent, meter),
         }
     }
 

@@ -31,6 +31,8 @@ pub(super) struct Case<'a> {
 const MAX_MESSAGE_CHARS: usize = 500;
 /// A reset that is further away is none of a rate limit.
 const MAX_PAUSE: Duration = Duration::from_secs(8 * 24 * 3600);
+/// A reset that is over already would be asked about without an end.
+const MIN_PAUSE: Duration = Duration::from_secs(5);
 
 impl Case<'_> {
     pub(super) fn judge<'h>(
@@ -121,7 +123,7 @@ impl Case<'_> {
         let at = heard.rate_limit_resets_at.and_then(|at| i64::try_from(at).ok());
         let at = at.and_then(|at| DateTime::from_timestamp(at, 0));
         let named = at.and_then(|at| (at - self.now).to_std().ok());
-        named.filter(|pause| *pause <= MAX_PAUSE).unwrap_or(self.rate_limit_pause)
+        named.filter(|pause| *pause <= MAX_PAUSE).unwrap_or(self.rate_limit_pause).max(MIN_PAUSE)
     }
 
     fn no_result(&self, heard: &Heard, exit: Option<Exit>) -> Error {

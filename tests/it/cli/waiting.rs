@@ -56,7 +56,8 @@ impl Ground {
             now: noon(),
         };
         let mut tx = self.world.pool.begin().await.unwrap();
-        let failure = Failure { error, rebuild: None, ends_task: true, forgotten: false };
+        let failure =
+            Failure { error, rebuild: None, ends_task: true, forgotten: false, interrupted: false };
         turns::fail(&mut tx, &ending, &failure).await.unwrap();
         tx.commit().await.unwrap();
     }

@@ -146,7 +146,13 @@ async fn a_fresh_task_that_is_retried_after_others_spoke_begins_anew() {
     let (first, begun) = world.begin(&task, world.lease(), now).await;
     let ending =
         Ending { turn: &begun, calls: &[], messages: &[], record: Default::default(), now: noon() };
-    let failure = Failure { error: "refused", rebuild: None, ends_task: true, forgotten: false };
+    let failure = Failure {
+        error: "refused",
+        rebuild: None,
+        ends_task: true,
+        forgotten: false,
+        interrupted: false,
+    };
     let mut tx = world.pool.begin().await.unwrap();
     turns::fail(&mut tx, &ending, &failure).await.unwrap();
     tx.commit().await.unwrap();
@@ -280,6 +286,7 @@ async fn an_older_lease_does_not_rebuild_what_a_newer_run_has_left() {
         rebuild: Some(Reason::Poisoned),
         ends_task: false,
         forgotten: false,
+        interrupted: false,
     };
     let mut tx = world.pool.begin().await.unwrap();
     turns::fail(&mut tx, &ending, &failure).await.unwrap();

@@ -148,6 +148,7 @@ async fn a_failed_turn_can_have_its_session_rebuilt() {
         rebuild: Some(Reason::Poisoned),
         ends_task: false,
         forgotten: false,
+        interrupted: false,
     };
     let mut tx = world.pool.begin().await.unwrap();
     turns::fail(&mut tx, &ending, &failure).await.unwrap();
@@ -162,8 +163,13 @@ async fn a_failed_turn_can_have_its_session_rebuilt() {
 
     let ending =
         Ending { turn: &begun, calls: &[], messages: &[], record: Default::default(), now: noon() };
-    let failure =
-        Failure { error: "still refused", rebuild: None, ends_task: true, forgotten: false };
+    let failure = Failure {
+        error: "still refused",
+        rebuild: None,
+        ends_task: true,
+        forgotten: false,
+        interrupted: false,
+    };
     let mut tx = world.pool.begin().await.unwrap();
     turns::fail(&mut tx, &ending, &failure).await.unwrap();
     tx.commit().await.unwrap();

@@ -61,6 +61,23 @@ impl Answer {
         self.is_cut = reason == "max_tokens";
     }
 
+    /// Whether the model used tools, of whichever kind.
+    pub(in crate::providers::claude) fn has_acted(&self) -> bool {
+        self.messages.iter().any(|message| !message.tool_calls.is_empty())
+    }
+
+    /// Takes a secret out of everything that was said.
+    pub(in crate::providers::claude) fn clean(&mut self, clean: impl Fn(&str) -> String) {
+        self.thinking = clean(&self.thinking);
+        for message in &mut self.messages {
+            message.text = clean(&message.text);
+            for call in &mut message.tool_calls {
+                let cleaned = clean(&call.arguments.to_string());
+                call.arguments = serde_json::from_str(&cleaned).unwrap_or_default();
+            }
+        }
+    }
+
     /// What was said after the last tool; without that, everything that was said.
     pub(in crate::providers::claude) fn text(&self) -> String {
         let last_tool = self.messages.iter().rposition(|message| message.role == Role::Tool);

@@ -116,6 +116,9 @@ async fn turn(
 /// The result is there, or the output has ended: the process has to end as well.
 async fn exit(pump: &mut Pump<'_, '_>, watch: &Watch, cancel: &CancellationToken) -> Ended {
     pump.close_input();
+    // A whole answer counts, whoever asks to stop now; it takes the process some milliseconds to end.
+    let nobody = CancellationToken::new();
+    let cancel = if pump.has_result() { &nobody } else { cancel };
     match pump.exit(Instant::now() + watch.exit, cancel).await {
         Ok(exit) => Ended::Exited(exit),
         Err(Stop::Cancelled) => {

@@ -81,6 +81,10 @@ impl<'a, 'e> Pump<'a, 'e> {
         self.last_line
     }
 
+    pub(super) fn has_result(&self) -> bool {
+        self.heard.result.is_some()
+    }
+
     pub(super) fn into_child(self) -> Child {
         self.child
     }

@@ -35,6 +35,9 @@ pub(in crate::providers::claude) fn variables(
         text("CLAUDE_CODE_DISABLE_ATTACHMENTS", "1"),
         text("CLAUDE_CODE_DISABLE_CLAUDE_MDS", "1"),
         text("CLAUDE_CODE_DISABLE_AUTO_MEMORY", "1"),
+        // A summary that nobody has checked would stand in for the history; ours are made before the window is full.
+        text("DISABLE_AUTO_COMPACT", "1"),
+        text("DISABLE_COMPACT", "1"),
         number("CLAUDE_CODE_MAX_RETRIES", config.max_retries.into()),
         number("API_TIMEOUT_MS", config.api_timeout_secs.saturating_mul(1000)),
         // A server that is late would be left out of the turn without a word.
