@@ -314,3 +314,40 @@ async fn updates(conn: &mut sqlx::PgConnection) -> (i64, i64) {
                  from (select 'dalsegno.sessions'::regclass::oid) as s (t)";
     sqlx::query_as(sql).fetch_one(conn).await.unwrap()
 }
+
+#[tokio::test]
+async fn a_compaction_during_a_turn_leaves_the_providers_place_with_the_view_that_it_is_of() {
+    let world = World::new().await;
+    world.turn("Part one.", Now::default()).await;
+    let task = world.add("Part two.").await;
+    let (resolved, begun) = world.begin(&task, world.lease(), Now::default()).await;
+    let id = begun.session_id;
+    crate::cli::compact(&world.pool, id).await;
+    let (meter, checkpoint) = (json!({}), json!({ "weight": 1, "real_tokens": 1 }));
+    let messages = [message(Uuid::new_v4(), Role::Assistant, "Written.")];
+    let ending = Ending {
+        turn: &begun,
+        calls: &[],
+        messages: &messages,
+        record: Default::default(),
+        now: noon(),
+    };
+    let kept = turns::Continued {
+        head: Uuid::from_u128(7),
+        generation: resolved.session.generation,
+        meter: &meter,
+        rewritten: false,
+        grown: &[],
+    };
+    let done = turns::Done {
+        kept: Some(kept),
+        checkpoint: Some(&checkpoint),
+        ..done("Written.", Now::default())
+    };
+    let mut tx = world.pool.begin().await.unwrap();
+    turns::commit(&mut tx, &ending, &done).await.unwrap();
+    tx.commit().await.unwrap();
+    let session = sessions::look(&world.pool, id).await.unwrap();
+    assert_eq!((session.generation, session.head_generation), (1, Some(0)));
+    assert_eq!(session.checkpoint, None);
+}

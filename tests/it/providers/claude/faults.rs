@@ -122,7 +122,7 @@ async fn a_program_that_is_not_there_is_named() {
     let mut host = Host::with_fault("").await;
     host.config.program = "/no/such/claude".into();
     let error = host.ask(Stored::new().request("Hello.", false)).await.unwrap_err();
-    assert_eq!((error.code, error.class), ("claude.not_started", Class::Fail));
+    assert_eq!((error.code, error.class), ("claude.not_started", RETRY));
     assert!(error.to_string().contains("/no/such/claude"), "{error}");
 }
 

@@ -3,7 +3,7 @@
 use dalsegno::domain::tasks::State;
 use rustix::process::Signal;
 
-use super::{SECRET, Stage};
+use super::{SECRET, Stage, WRITER};
 use crate::{
     app::eventually,
     providers::claude::{api::Play, host::processes_of},
@@ -85,4 +85,41 @@ async fn no_secret_is_in_the_feed_the_transcript_or_an_error() {
     }
     let bytes = "select count(*) from dalsegno.transcript_chunks where position('sk-ant-dummy'::bytea in bytes) > 0";
     assert_eq!(ground.count(bytes).await, 0);
+}
+
+#[tokio::test]
+async fn what_a_failed_attempt_has_done_with_tools_is_told_to_the_next() {
+    let Some(stage) = Stage::new(&[]).await else { return };
+    let ground = &stage.ground;
+    ground.write_agent("writer", &WRITER.replace("model:", "tools: [Bash]\nmodel:"));
+    let worker = ground.work().await;
+    stage.says("One.").await;
+    let command = serde_json::json!({ "command": "true", "description": "Does nothing" });
+    stage.api.plays([Play::Calls("Bash", command), Play::Fails(500, "", "api_error", "boom")]);
+    let task = stage.says("Two.").await;
+    ground.settled().await;
+    worker.stop().await;
+    assert_eq!(ground.turns(&task).await.len(), 2);
+    let said = stage.api.last_messages();
+    assert_eq!(said.len(), 3, "{said:?}");
+    assert!(said[2].contains("was interrupted") && said[2].contains("Two."), "{said:?}");
+}
+
+#[tokio::test]
+async fn a_refusal_that_is_not_about_the_history_leaves_the_conversation_alone() {
+    let Some(stage) = Stage::new(&[]).await else { return };
+    let ground = &stage.ground;
+    let worker = ground.work().await;
+    let first = stage.says("One.").await;
+    let words = "This header is not supported.";
+    stage.api.plays([Play::Fails(400, "", "invalid_request_error", words)]);
+    let refused = ground.ended(&ground.add("Two.").await).await;
+    assert_eq!(refused.state, State::Failed, "{refused:?}");
+    let third = stage.says("Three.").await;
+    ground.settled().await;
+    worker.stop().await;
+    assert_eq!(third.session_id, first.session_id);
+    let said = stage.api.last_messages();
+    assert_eq!(said.len(), 3, "{said:?}");
+    assert!(said[0].contains("One.") && said[2].contains("Three."), "{said:?}");
 }

@@ -76,7 +76,31 @@ async fn a_full_conversation_goes_on_in_a_new_session_with_a_summary() {
         new.context_tokens,
         old.context_tokens
     );
-    let said = stage.api.last_messages();
-    assert!(said[0].contains("<summary"), "{said:?}");
-    assert!(said[0].contains("HARBOUR-0001"), "{}", said[0]);
+    let requests = stage.api.requests();
+    let opens_with = |request: &&serde_json::Value| {
+        let first = request["messages"][0].to_string();
+        first.contains("Earlier conversation, summarised") && first.contains("HARBOUR-0001")
+    };
+    assert!(requests.iter().any(|request| opens_with(&request)), "no summary is sent");
+}
+
+#[tokio::test]
+async fn a_full_conversation_that_cannot_be_summarised_goes_on_all_the_same() {
+    let Some(stage) = Stage::new(&[]).await else { return };
+    let ground = &stage.ground;
+    stage.api.counts();
+    ground.write_agent("writer", &WRITER.replace("model:", "window_tokens: 24000\nmodel:"));
+    let worker = ground.work().await;
+    // Two of them are more than the conversation may have, and the last two are never folded.
+    let heavy = "The tide comes in. ".repeat(1300);
+    for part in ["One", "Two", "Three"] {
+        stage.says(&format!("{part}: {heavy}")).await;
+    }
+    ground.settled().await;
+    worker.stop().await;
+    let sessions = ground.sessions().await;
+    assert!(sessions.len() > 1, "{sessions:?}");
+    let last = sessions.last().unwrap();
+    let transcript = ground.transcript(last.id).await;
+    assert!(transcript[0].starts_with("Notice: Here turns"), "{:.80}", transcript[0]);
 }
