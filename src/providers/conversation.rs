@@ -98,8 +98,6 @@ pub struct Continued {
     /// One for each answer of the model, in order. The first tells whether the model saw its history; the last, how
     /// full the window is.
     pub calls: Vec<Call>,
-    /// What the turn cost, by model. It counts calls that `calls` does not show: summaries, retries.
-    pub spent: Vec<Spent>,
     pub flags: Vec<Flag>,
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Call, Continued};
+use super::{Call, Continued, Spent};
 use crate::transcript::Message;
 
 /// A whole answer. There are no partial outcomes: what breaks off is an error.
@@ -16,6 +16,9 @@ pub struct Outcome {
     pub thinking: Option<String>,
     pub stop: StopReason,
     pub usage: Usage,
+    /// The same by model and with its price, where the provider knows it. It counts calls that nobody else sees: retries, for
+    /// instance.
+    pub spent: Vec<Spent>,
     /// The window that the call really had, where the provider knows it. Plan the next turn with it.
     pub window_tokens: Option<u32>,
     /// What the ledger deduplicates by, where the provider names its answers.

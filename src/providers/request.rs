@@ -31,6 +31,8 @@ pub struct Request {
     /// For providers that keep the conversation themselves; the others are sent all of it and pass this over. Without it
     /// such a provider answers in a conversation that it forgets at once.
     pub conversation: Option<Conversation>,
+    /// The login to ask on, where the provider has several and the conversation has none. `None`: the first.
+    pub login: Option<String>,
 }
 
 /// Why the call is made.

@@ -117,6 +117,7 @@ impl<'a> Call<'a> {
             },
             timeouts: folder.timeouts,
             conversation: None,
+            login: self.session.login.clone(),
         }
     }
 
@@ -129,6 +130,7 @@ impl<'a> Call<'a> {
         let Some((outcome, usage)) = billed(answered) else { return Ok(()) };
         let tokens = tokens(usage);
         let cost = (folder.cost)(self.model, tokens);
+        let told = told_micros(answered).filter(|_| cost.price.is_none());
         let durations = answered.as_ref().ok().map(|outcome| outcome.durations);
         let millis = |duration: std::time::Duration| i32::try_from(duration.as_millis()).ok();
         let id = answered.as_ref().ok().and_then(|outcome| outcome.provider_message_id.as_deref());
@@ -144,7 +146,7 @@ impl<'a> Call<'a> {
             outcome,
             provider_message_id: id,
             tokens,
-            cost_micros: cost.micros,
+            cost_micros: told.unwrap_or(cost.micros),
             price: cost.price.as_ref(),
             first_byte_ms: durations.and_then(|durations| durations.first_byte).and_then(millis),
             total_ms: durations.map(|durations| durations.total).and_then(millis),
@@ -167,6 +169,16 @@ impl<'a> Call<'a> {
         }
         Ok(())
     }
+}
+
+/// What the provider says it cost, if it says so.
+fn told_micros(answered: &Result<Outcome, providers::Error>) -> Option<i64> {
+    let spent = match answered {
+        Ok(outcome) => &outcome.spent,
+        Err(error) => &error.spent,
+    };
+    let told: u64 = spent.iter().filter_map(|spent| spent.cost_micros).sum();
+    i64::try_from(told).ok().filter(|_| !spent.is_empty())
 }
 
 /// How a call stands in the ledger. One that was not taken is no call.

@@ -383,6 +383,7 @@ fn request(
         options: route.options.clone(),
         timeouts: Timeouts::default(),
         conversation: None,
+        login: None,
     }
 }
 

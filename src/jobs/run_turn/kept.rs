@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     domain::{
+        Amount, campaigns,
         logins::{self, Resting},
         sessions::Live,
         text,
@@ -80,7 +81,7 @@ pub(super) async fn conversation(
             .and_then(|m| serde_json::from_value(m).ok())
             .unwrap_or_default(),
         credential: Some(bound.login.clone()),
-        grants: grants(assignment),
+        grants: grants(assignment, left_micros(run, assignment, opened.begun.reserved).await?),
         is_warm: assignment.agent.warm,
     };
     let lacks = services.providers.claude().lacks_transcript(&conversation).await;
@@ -198,12 +199,32 @@ fn not_read(error: crate::domain::Failed) -> providers::Error {
     providers::Error::new("transcript.not_read", Class::Retry { after: None }, error)
 }
 
-/// What the agent's file grants, and what is left of the task's budget.
-fn grants(assignment: &Assignment<'_>) -> Grants {
-    let Assignment { agent, task, .. } = assignment;
-    let left = task.budget_micros.map(|budget| budget.saturating_sub(task.spent_micros).max(1));
+/// What is left in money, of the task's budget or of the campaign's, whichever is less. What other turns have set aside is
+/// theirs.
+async fn left_micros(
+    run: &Run,
+    assignment: &Assignment<'_>,
+    reserved: Amount,
+) -> Result<Option<i64>, providers::Error> {
+    let task = &assignment.task;
+    let own = task.budget_micros.map(|budget| budget.saturating_sub(task.spent_micros));
+    if !assignment.is_limited {
+        return Ok(own);
+    }
+    let budget = campaigns::budget(run.pool(), task.campaign_id).await.map_err(not_read)?;
+    let shared = budget.and_then(|budget| {
+        let limit = budget.limit.micros?;
+        let of_others = budget.reserved.micros.saturating_sub(reserved.micros);
+        Some(limit.saturating_sub(budget.spent.micros).saturating_sub(of_others))
+    });
+    Ok(own.into_iter().chain(shared).min())
+}
+
+/// What the agent's file grants, and what a turn may cost.
+fn grants(assignment: &Assignment<'_>, left_micros: Option<i64>) -> Grants {
+    let Assignment { agent, .. } = assignment;
     Grants {
-        max_cost_micros: left.and_then(|left| u64::try_from(left).ok()),
+        max_cost_micros: left_micros.and_then(|left| u64::try_from(left.max(1)).ok()),
         built_in: agent.built_in_tools(),
         allowed: agent.tools.clone(),
         ..Grants::default()

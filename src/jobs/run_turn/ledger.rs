@@ -31,7 +31,7 @@ pub(super) fn lines<'a>(
 ) -> Vec<usage::Call<'a>> {
     let whole = line(assignment, opened, called, price, outcome);
     let spent = match &called.result {
-        Ok(outcome) => outcome.conversation.as_deref().map_or(&[][..], |c| &c.spent),
+        Ok(outcome) => &outcome.spent,
         Err(error) => &error.spent,
     };
     if spent.is_empty() {

@@ -136,6 +136,7 @@ mod tests {
             provider_message_id: None,
             durations: Durations::default(),
             conversation: None,
+            spent: Vec::new(),
         })
     }
 

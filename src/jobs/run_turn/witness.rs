@@ -58,7 +58,7 @@ fn doubt(opened: &Opened, outcome: &Outcome) -> Option<Error> {
     let not_seen = NotSeen { counted, expected: expected.with_history };
     let class = Class::Rebuild { reason: Rebuild::Lost };
     let error = Error::new("claude.history_not_seen", class, not_seen);
-    Some(error.with_usage(Some(outcome.usage)).with_spent(continued.spent.clone()))
+    Some(error.with_usage(Some(outcome.usage)).with_spent(outcome.spent.clone()))
 }
 
 fn began(outcome: &Outcome) -> Option<Began> {

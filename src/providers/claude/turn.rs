@@ -54,7 +54,8 @@ impl<'a> Turn<'a> {
             external_id: Uuid::new_v4(),
             ..Conversation::default()
         });
-        let credential = credential(&surroundings.credentials, &conversation)?;
+        let login = conversation.credential.as_ref().or(request.login.as_ref());
+        let credential = credential(&surroundings.credentials, login)?;
         let session = conversation.external_id;
         // Before the folders are touched.
         let waiting = ahead.take(session);
@@ -314,6 +315,7 @@ impl<'a> Turn<'a> {
             thinking: heard.answer.thinking(),
             stop: StopReason::End,
             usage: meter::total(&spent),
+            spent: spent.clone(),
             window_tokens: own.and_then(|spent| spent.window_tokens),
             provider_message_id: heard.answer.last_message_id().map(str::to_owned),
             durations: Durations {
@@ -334,7 +336,6 @@ impl<'a> Turn<'a> {
                     credential: self.credential.name.clone(),
                     calls: heard.calls.clone(),
                     flags: flags(heard, ended, result, &spent),
-                    spent,
                 })
             }),
         }
@@ -378,11 +379,8 @@ fn prompt(request: &Request) -> Option<String> {
 }
 
 /// The one that the session began on; a new session takes the first.
-fn credential<'a>(
-    all: &'a [Credential],
-    conversation: &Conversation,
-) -> Result<&'a Credential, Error> {
-    match &conversation.credential {
+fn credential<'a>(all: &'a [Credential], login: Option<&String>) -> Result<&'a Credential, Error> {
+    match login {
         None => all.first().ok_or(Error::NoCredential),
         Some(name) => all
             .iter()

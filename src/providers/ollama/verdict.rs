@@ -78,6 +78,7 @@ impl Plan<'_> {
                 answer: end.answer,
             },
             conversation: None,
+            spent: Vec::new(),
         })
     }
 

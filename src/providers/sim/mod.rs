@@ -225,6 +225,7 @@ impl Call<'_> {
             provider_message_id: None,
             durations: Durations { total, first_byte: Some(first_byte), ..Durations::default() },
             conversation: None,
+            spent: Vec::new(),
         })
     }
 }

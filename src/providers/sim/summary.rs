@@ -265,6 +265,7 @@ mod tests {
             options: Options::default(),
             timeouts: Timeouts::default(),
             conversation: None,
+            login: None,
         };
         (request, pinned)
     }

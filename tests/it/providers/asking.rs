@@ -47,6 +47,7 @@ pub fn request(prompt: &str) -> Request {
         options: Options::default(),
         timeouts: Timeouts::default(),
         conversation: None,
+        login: None,
     }
 }
 

@@ -70,13 +70,11 @@ async fn turns_go_on_where_the_last_one_stopped(cli: Cli) {
     assert_ne!(again.head, continued.head);
     assert_eq!(again.messages, [message(Role::Assistant, &second.message.text)]);
     // Each process counts from zero, and the difference is the turn in either case.
-    for (outcome, continued) in [(&first.usage, &continued), (&second.usage, &again)] {
-        assert_eq!(
-            (outcome.input, outcome.cache_read, outcome.output),
-            (Some(25), Some(7), Some(11))
-        );
-        assert_eq!(continued.spent.len(), 1);
-        assert!(continued.spent[0].cost_micros.unwrap() > 0);
+    let turns = [(first.usage, &first.spent, &continued), (second.usage, &second.spent, &again)];
+    for (usage, spent, continued) in turns {
+        assert_eq!((usage.input, usage.cache_read, usage.output), (Some(25), Some(7), Some(11)));
+        assert_eq!(spent.len(), 1);
+        assert!(spent[0].cost_micros.unwrap() > 0);
         assert_eq!(continued.calls.len(), 1);
     }
     let folder = host.sessions.path().join(stored.conversation.external_id.to_string());

@@ -31,8 +31,7 @@ async fn answers(fault: &str) -> (Vec<Flag>, Option<u64>) {
     let outcome = stored.turn(&host, "Hello.").await;
     assert_eq!(outcome.message.text, "You said: Hello. [1 messages]", "{fault}");
     assert!(host.processes().is_empty(), "{fault}");
-    let continued = outcome.conversation.unwrap();
-    (continued.flags, continued.spent[0].cost_micros)
+    (outcome.conversation.unwrap().flags, outcome.spent[0].cost_micros)
 }
 
 #[tokio::test]

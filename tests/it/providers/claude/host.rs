@@ -167,6 +167,7 @@ impl Stored {
             options: Options::default(),
             timeouts: Timeouts::default(),
             conversation: Some(conversation),
+            login: None,
         }
     }
 

@@ -82,6 +82,8 @@ async fn a_full_conversation_goes_on_in_a_new_session_with_a_summary() {
         first.contains("Earlier conversation, summarised") && first.contains("HARBOUR-0001")
     };
     assert!(requests.iter().any(|request| opens_with(&request)), "no summary is sent");
+    let paid = "select count(*) from dalsegno.usage where purpose = 'summary' and cost_micros > 0";
+    assert!(ground.count(paid).await > 0, "a summary costs what the provider says");
 }
 
 #[tokio::test]
