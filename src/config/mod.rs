@@ -37,6 +37,7 @@ pub struct Config {
     pub agents: crate::domain::agents::Config,
     pub sessions: crate::domain::sessions::Config,
     pub tasks: crate::domain::tasks::Config,
+    pub scheduler: crate::domain::schedules::Config,
     pub ollama: crate::providers::ollama::Config,
     pub claude: crate::providers::claude::Config,
     pub sim: crate::providers::sim::Config,
@@ -89,6 +90,7 @@ impl Config {
         let agents = layers.section("agents", problems);
         let sessions = layers.section("sessions", problems);
         let tasks = layers.section("tasks", problems);
+        let scheduler = layers.section("scheduler", problems);
         let ollama = layers.section("ollama", problems);
         let claude = layers.section("claude", problems);
         let sim = layers.section("sim", problems);
@@ -107,6 +109,7 @@ impl Config {
             agents: agents?,
             sessions: sessions?,
             tasks: tasks?,
+            scheduler: scheduler?,
             ollama: ollama?,
             claude: claude?,
             sim: sim?,
@@ -130,6 +133,7 @@ impl Config {
         self.agents.check(checks);
         self.sessions.check(checks);
         self.tasks.check(checks);
+        self.scheduler.check(checks);
         check_provider("ollama", self.ollama.check(), checks);
         check_provider("claude", self.claude.check(), checks);
         check_provider("sim", self.sim.check(), checks);

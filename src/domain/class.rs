@@ -6,7 +6,7 @@ use sqlx::error::DatabaseError;
 use super::{
     Failed, agents,
     amount::{MoneyError, Refusal},
-    campaigns, compactions, ids, sessions, tasks, text,
+    campaigns, compactions, ids, schedules, sessions, tasks, text,
 };
 use crate::queue;
 
@@ -115,6 +115,17 @@ impl Classify for compactions::Error {
             Self::NothingToUndo(_) => Class::of(Kind::Conflict, "nothing_to_undo"),
             Self::Enqueue { source, .. } => source.class(),
             Self::Session(error) => error.class(),
+            Self::Database(error) => error.class(),
+        }
+    }
+}
+
+impl Classify for schedules::Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::Unknown(_) => Class::of(Kind::NotFound, "unknown_schedule"),
+            Self::Invalid { .. } => Class::of(Kind::Invalid, "bad_timetable"),
+            Self::Enqueue { source, .. } => source.class(),
             Self::Database(error) => error.class(),
         }
     }

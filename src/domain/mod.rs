@@ -20,6 +20,7 @@ pub mod logins;
 pub mod manifests;
 pub mod messages;
 pub mod prices;
+pub mod schedules;
 pub mod sessions;
 pub mod tasks;
 pub mod text;

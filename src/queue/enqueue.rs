@@ -42,6 +42,16 @@ pub struct Enqueued {
     pub state: String,
 }
 
+/// A job whose type the caller does not have: its kind and its payload are data.
+#[derive(Debug, Clone, Copy)]
+pub struct Named<'a> {
+    pub kind: &'a str,
+    pub payload: &'a Value,
+    pub queue: &'a str,
+    /// Failed attempts after which the job is dead.
+    pub max_attempts: i16,
+}
+
 /// Puts one job on the queue.
 pub async fn enqueue<J: Job>(
     executor: impl PgExecutor<'_>,
@@ -49,20 +59,34 @@ pub async fn enqueue<J: Job>(
     options: &Options,
 ) -> Result<Enqueued, Error> {
     let policy = J::policy();
-    let payload = encode(job)?;
+    let named = Named {
+        kind: J::KIND,
+        payload: &encode(job)?,
+        queue: options.queue.as_deref().unwrap_or(policy.queue),
+        max_attempts: policy.max_attempts,
+    };
+    enqueue_named(executor, named, options).await
+}
+
+/// As [`enqueue`], of a kind that is known by its name alone. The queue of the options is not looked at.
+pub async fn enqueue_named(
+    executor: impl PgExecutor<'_>,
+    job: Named<'_>,
+    options: &Options,
+) -> Result<Enqueued, Error> {
     sqlx::query_as!(
         Enqueued,
         r#"SELECT job_id AS "job_id!", created AS "created!", state AS "state!"
              FROM dalsegno.enqueue(kind => $1, payload => $2, queue => $3, lane => $4, group_key => $5, priority => $6,
                   run_at => $7, max_attempts => $8, idempotency_key => $9, headers => $10, timeout_secs => $11)"#,
-        J::KIND,
-        payload,
-        options.queue.as_deref().unwrap_or(policy.queue),
+        job.kind,
+        job.payload,
+        job.queue,
         options.lane,
         options.group_key,
         options.priority.unwrap_or(100),
         options.run_at,
-        i32::from(policy.max_attempts),
+        i32::from(job.max_attempts),
         options.idempotency_key,
         options.headers,
         options.timeout_secs,

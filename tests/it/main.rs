@@ -25,6 +25,7 @@ mod providers;
 mod queue;
 mod queue_runtime;
 mod queue_sql;
+mod schedules;
 mod service;
 mod shared_cluster;
 mod tidy;

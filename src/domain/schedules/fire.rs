@@ -1,0 +1,194 @@
+//! Taking care of what is due.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::Value;
+use sqlx::{PgConnection, PgExecutor, PgPool};
+
+use super::{Error, Timetable, enqueue};
+use crate::domain::{
+    Failed,
+    transaction::{begin, commit},
+};
+
+/// How many moments of one schedule are taken care of in one look. The next look goes on.
+const MAX_SLOTS: usize = 1_000;
+/// How long moments are kept, beyond the time in which they could be caught up.
+const KEEP: TimeDelta = TimeDelta::days(30);
+
+/// A moment that was taken care of here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fired {
+    pub schedule: String,
+    pub slot: DateTime<Utc>,
+    pub job_id: i64,
+}
+
+/// The job that a schedule enqueues.
+pub(super) struct Scheduled {
+    pub(super) kind: String,
+    pub(super) queue: String,
+    pub(super) lane: Option<String>,
+    pub(super) payload: Value,
+}
+
+/// A schedule that is not paused.
+#[derive(Debug)]
+struct Awake {
+    name: String,
+    cron: String,
+    time_zone: String,
+    catch_up_secs: i32,
+    active_since: DateTime<Utc>,
+    last_slot: Option<DateTime<Utc>>,
+}
+
+/// Enqueues the jobs of all moments up to `now` that nobody has taken care of yet. Each schedule is one transaction; one
+/// that fails does not keep the others from theirs, and the first error is told at the end.
+pub async fn fire_due(pool: &PgPool, now: DateTime<Utc>) -> Result<Vec<Fired>, Error> {
+    let (mut all, mut failed) = (Vec::new(), None);
+    for schedule in awake(pool).await? {
+        match schedule.fire(pool, now).await {
+            Ok(fired) => all.extend(fired),
+            Err(error) => failed = failed.or(Some(error)),
+        }
+    }
+    for Fired { schedule, slot, job_id } in &all {
+        tracing::info!(schedule, %slot, job_id, "a schedule's moment has come");
+    }
+    failed.map_or(Ok(all), Err)
+}
+
+/// The job of a schedule.
+pub(super) async fn job(
+    executor: impl PgExecutor<'_>,
+    name: &str,
+) -> Result<Option<Scheduled>, Failed> {
+    sqlx::query_as!(
+        Scheduled,
+        "select kind, queue, lane, payload from dalsegno.schedules where name = $1",
+        name,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(Failed::to("read a schedule"))
+}
+
+impl Awake {
+    async fn fire(&self, pool: &PgPool, now: DateTime<Utc>) -> Result<Vec<Fired>, Error> {
+        let slots = self.due(now)?;
+        if slots.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut tx = begin(pool).await?;
+        let Some(job) = self.lock(&mut tx).await? else {
+            return Ok(Vec::new());
+        };
+        let mut fired = Vec::new();
+        // In order: two processes that take the same moments wait for each other, and never in a circle.
+        for slot in slots {
+            if !self.take(&mut tx, slot, now).await? {
+                continue;
+            }
+            let job_id = enqueue(&mut tx, &self.name, &job).await?.job_id;
+            self.note_job(&mut tx, slot, job_id).await?;
+            fired.push(Fired { schedule: self.name.clone(), slot, job_id });
+        }
+        self.forget_old(&mut tx, now).await?;
+        commit(tx).await?;
+        Ok(fired)
+    }
+
+    /// What may be caught up and comes after the last moment that was: nobody takes a later one before an earlier one.
+    fn due(&self, now: DateTime<Utc>) -> Result<Vec<DateTime<Utc>>, Error> {
+        let invalid = |source| Error::Invalid { name: self.name.clone(), source };
+        let timetable = Timetable::parse(&self.cron, &self.time_zone).map_err(invalid)?;
+        let window = now - self.catch_up();
+        let after = window.max(self.active_since);
+        let after = self.last_slot.map_or(after, |last| after.max(last));
+        Ok(timetable.between(after, now, MAX_SLOTS))
+    }
+
+    fn catch_up(&self) -> TimeDelta {
+        TimeDelta::seconds(self.catch_up_secs.into())
+    }
+
+    /// Its job, unless it was paused or has another timetable since it was read. Keeps both from happening until the end of
+    /// the transaction.
+    async fn lock(&self, conn: &mut PgConnection) -> Result<Option<Scheduled>, Failed> {
+        sqlx::query_as!(
+            Scheduled,
+            "select kind, queue, lane, payload from dalsegno.schedules
+              where name = $1 and paused_at is null and active_since = $2 and cron = $3 and time_zone = $4
+                for share",
+            self.name,
+            self.active_since,
+            self.cron,
+            self.time_zone,
+        )
+        .fetch_optional(conn)
+        .await
+        .map_err(Failed::to("lock a schedule"))
+    }
+
+    /// Whether this moment is ours: the decision. Waits for whoever is about to take it, and takes it where that fails.
+    async fn take(
+        &self,
+        conn: &mut PgConnection,
+        slot: DateTime<Utc>,
+        now: DateTime<Utc>,
+    ) -> Result<bool, Failed> {
+        sqlx::query!(
+            "insert into dalsegno.schedule_slots (schedule, slot, fired_at) values ($1, $2, $3)
+             on conflict (schedule, slot) do nothing",
+            self.name,
+            slot,
+            now,
+        )
+        .execute(conn)
+        .await
+        .map(|taken| taken.rows_affected() == 1)
+        .map_err(Failed::to("take care of a schedule's moment"))
+    }
+
+    async fn note_job(
+        &self,
+        conn: &mut PgConnection,
+        slot: DateTime<Utc>,
+        job_id: i64,
+    ) -> Result<(), Failed> {
+        sqlx::query!(
+            "update dalsegno.schedule_slots set job_id = $3 where schedule = $1 and slot = $2",
+            self.name,
+            slot,
+            job_id,
+        )
+        .execute(conn)
+        .await
+        .map(|_| ())
+        .map_err(Failed::to("note the job of a schedule's moment"))
+    }
+
+    async fn forget_old(&self, conn: &mut PgConnection, now: DateTime<Utc>) -> Result<(), Failed> {
+        sqlx::query!(
+            "delete from dalsegno.schedule_slots where schedule = $1 and slot < $2",
+            self.name,
+            now - self.catch_up() - KEEP,
+        )
+        .execute(conn)
+        .await
+        .map(|_| ())
+        .map_err(Failed::to("forget old moments of a schedule"))
+    }
+}
+
+async fn awake(executor: impl PgExecutor<'_>) -> Result<Vec<Awake>, Failed> {
+    sqlx::query_as!(
+        Awake,
+        r#"select s.name, s.cron, s.time_zone, s.catch_up_secs, s.active_since,
+                  (select max(f.slot) from dalsegno.schedule_slots as f where f.schedule = s.name) as last_slot
+             from dalsegno.schedules as s where s.paused_at is null order by s.name"#,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("read the schedules"))
+}

@@ -1,0 +1,173 @@
+//! Schedules: what is done again and again.
+//!
+//! Invariant: each moment that a timetable names is taken care of exactly once, by a row of its own in the transaction that
+//! enqueues its job. Nobody is in charge: any number of processes look at any time, and the primary key of the row decides.
+//!
+//! A moment at which nobody looked is caught up, late rather than never, until it is older than `catch_up_secs`: all such
+//! moments, in order. A schedule whose late moments are worth nothing beside a new one has a window of one period.
+//!
+//! Races: a pause waits for whoever is about to enqueue, and holds for all who come after it. A changed timetable holds from
+//! the moment of its change; who still has the old one in mind finds another row and does nothing.
+
+mod config;
+mod fire;
+mod list;
+mod timetable;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::Value;
+use sqlx::{PgConnection, PgExecutor};
+
+pub use self::{
+    config::Config,
+    fire::{Fired, fire_due},
+    list::{Schedule, get, list},
+    timetable::{Invalid, Timetable},
+};
+use super::Failed;
+use crate::queue::{self, Enqueued, Named, Options};
+
+/// Attempts of a job that a schedule enqueues.
+const MAX_ATTEMPTS: i16 = 5;
+
+/// Who says when it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type)]
+#[serde(rename_all = "snake_case")]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+pub enum Source {
+    /// The configuration.
+    BuiltIn,
+    User,
+}
+
+/// A schedule as it is written down. Its timetable has to be one that [`Timetable::parse`] takes.
+#[derive(Debug, Clone, Copy)]
+pub struct New<'a> {
+    pub name: &'a str,
+    pub source: Source,
+    pub cron: &'a str,
+    pub time_zone: &'a str,
+    pub catch_up_secs: u32,
+    pub kind: &'a str,
+    pub queue: &'a str,
+    pub lane: Option<&'a str>,
+    pub payload: &'a Value,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("there is no schedule `{0}`: `dalsegno schedule ls` lists them")]
+    Unknown(String),
+    #[error("the schedule `{name}`: {source}")]
+    Invalid {
+        name: String,
+        #[source]
+        source: Invalid,
+    },
+    #[error("enqueuing the job of the schedule `{name}`: {source}")]
+    Enqueue {
+        name: String,
+        #[source]
+        source: queue::Error,
+    },
+    #[error(transparent)]
+    Database(#[from] Failed),
+}
+
+/// Writes a schedule down, or what has changed of it. A pause stays. A new timetable has no past to catch up.
+pub async fn put(
+    executor: impl PgExecutor<'_>,
+    new: &New<'_>,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    let invalid = |source| Error::Invalid { name: new.name.to_owned(), source };
+    Timetable::parse(new.cron, new.time_zone).map_err(invalid)?;
+    sqlx::query!(
+        "insert into dalsegno.schedules as s
+                (name, created_at, active_since, source, cron, time_zone, catch_up_secs, kind, queue, lane, payload)
+         values ($1, $2, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+         on conflict (name) do update
+            set active_since = case when (s.cron, s.time_zone) is distinct from (excluded.cron, excluded.time_zone)
+                                    then excluded.active_since else s.active_since end,
+                source = excluded.source, cron = excluded.cron, time_zone = excluded.time_zone,
+                catch_up_secs = excluded.catch_up_secs, kind = excluded.kind, queue = excluded.queue,
+                lane = excluded.lane, payload = excluded.payload
+          where (s.source, s.cron, s.time_zone, s.catch_up_secs, s.kind, s.queue, s.lane, s.payload)
+                is distinct from (excluded.source, excluded.cron, excluded.time_zone, excluded.catch_up_secs, excluded.kind,
+                                  excluded.queue, excluded.lane, excluded.payload)",
+        new.name,
+        now,
+        new.source as Source,
+        new.cron,
+        new.time_zone,
+        i32::try_from(new.catch_up_secs).unwrap_or(i32::MAX),
+        new.kind,
+        new.queue,
+        new.lane,
+        new.payload,
+    )
+    .execute(executor)
+    .await
+    .map_err(Failed::to("write a schedule down"))?;
+    Ok(())
+}
+
+/// Has nothing more enqueued until it is resumed. Whoever pauses again gives another reason.
+pub async fn pause(
+    conn: &mut PgConnection,
+    name: &str,
+    reason: &str,
+    now: DateTime<Utc>,
+) -> Result<Schedule, Error> {
+    sqlx::query!(
+        "update dalsegno.schedules set paused_at = coalesce(paused_at, $3), pause_reason = $2 where name = $1",
+        name,
+        reason,
+        now,
+    )
+    .execute(&mut *conn)
+    .await
+    .map_err(Failed::to("pause a schedule"))?;
+    get(conn, name, now).await
+}
+
+/// Ends a pause. What fell into it is not caught up.
+pub async fn resume(
+    conn: &mut PgConnection,
+    name: &str,
+    now: DateTime<Utc>,
+) -> Result<Schedule, Error> {
+    sqlx::query!(
+        "update dalsegno.schedules set paused_at = null, pause_reason = null, active_since = $2
+          where name = $1 and paused_at is not null",
+        name,
+        now,
+    )
+    .execute(&mut *conn)
+    .await
+    .map_err(Failed::to("resume a schedule"))?;
+    get(conn, name, now).await
+}
+
+/// Enqueues its job now, whatever the timetable says and also while it is paused. Its moments stay as they are.
+pub async fn run(conn: &mut PgConnection, name: &str) -> Result<Enqueued, Error> {
+    let job = fire::job(&mut *conn, name).await?.ok_or_else(|| Error::Unknown(name.to_owned()))?;
+    enqueue(conn, name, &job).await
+}
+
+async fn enqueue(
+    conn: &mut PgConnection,
+    name: &str,
+    job: &fire::Scheduled,
+) -> Result<Enqueued, Error> {
+    let named = Named {
+        kind: &job.kind,
+        payload: &job.payload,
+        queue: &job.queue,
+        max_attempts: MAX_ATTEMPTS,
+    };
+    let options = Options { lane: job.lane.clone(), ..Options::default() };
+    let failed = |source| Error::Enqueue { name: name.to_owned(), source };
+    queue::enqueue_named(conn, named, &options).await.map_err(failed)
+}

@@ -1,0 +1,219 @@
+//! Which moments a cron expression names in a time zone. Pure: the answer depends on the two moments that are asked about and
+//! on nothing else, so that everybody who asks gets the same moments, whenever the asking began.
+//!
+//! Where wall clocks are moved on, a fixed time that does not exist happens at the end of the gap, and a repeated one
+//! (`0 */5 * * * *`) is left out. Where they are moved back, a fixed time happens once, at the first of its two moments, and a
+//! repeated one at both. croner's own rules are the same, but its iterator is out of order within the hour that comes twice; so
+//! it reads the fields as if there were no time zone, and the wall clock is placed here.
+
+use chrono::{DateTime, LocalResult, NaiveDateTime, TimeDelta, TimeZone as _, Utc};
+use chrono_tz::Tz;
+use croner::{
+    Cron, JobType,
+    parser::{CronParser, Seconds},
+};
+
+/// No zone has ever moved its clocks by more at once, but for days left out of the calendar.
+const MAX_MOVE: TimeDelta = TimeDelta::hours(3);
+/// How much is looked through at once.
+const STRETCH: TimeDelta = TimeDelta::hours(24);
+/// Steps in which the end of a gap is looked for: zones move by whole minutes.
+const GAP_STEP: TimeDelta = TimeDelta::minutes(1);
+
+#[derive(Debug, Clone)]
+pub struct Timetable {
+    cron: Cron,
+    zone: Tz,
+    is_fixed: bool,
+}
+
+/// Why there is no such timetable. `dalsegno config check` prints it, too.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Invalid {
+    #[error(
+        "`{cron}` is no timetable ({why}): write six fields, for example `0 0 2 * * *` for two o'clock each night"
+    )]
+    Cron { cron: String, why: String },
+    #[error(
+        "`{0}` is no time zone: write its name from the IANA list, for example UTC or Europe/Berlin"
+    )]
+    Zone(String),
+}
+
+impl Timetable {
+    pub fn parse(cron: &str, zone: &str) -> Result<Self, Invalid> {
+        let parser = CronParser::builder().seconds(Seconds::Required).build();
+        let parsed = parser
+            .parse(cron)
+            .map_err(|error| Invalid::Cron { cron: cron.to_owned(), why: error.to_string() })?;
+        let zone: Tz = zone.parse().map_err(|_| Invalid::Zone(zone.to_owned()))?;
+        let is_fixed = matches!(parsed.determine_job_type(), JobType::FixedTime);
+        Ok(Self { cron: parsed, zone, is_fixed })
+    }
+
+    /// The first moment after `at`, if there ever is one.
+    pub fn next_after(&self, at: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let begin = self.wall_clock(at) - MAX_MOVE;
+        let some = self.wall_clocks(begin).flat_map(|wall| self.place(wall)).find(|m| *m > at)?;
+        // Within an hour that comes twice, a later time of the wall clock can be the earlier moment.
+        self.between(at, some, 1).into_iter().next()
+    }
+
+    /// The moments after `after` and not after `up_to`, in order, at most `limit`.
+    pub fn between(
+        &self,
+        after: DateTime<Utc>,
+        up_to: DateTime<Utc>,
+        limit: usize,
+    ) -> Vec<DateTime<Utc>> {
+        let (mut found, mut from) = (Vec::new(), after);
+        while from < up_to && found.len() < limit {
+            let to = up_to.min(from + STRETCH);
+            found.extend(self.stretch(from, to));
+            from = to;
+        }
+        found.truncate(limit);
+        found
+    }
+
+    fn stretch(&self, after: DateTime<Utc>, up_to: DateTime<Utc>) -> Vec<DateTime<Utc>> {
+        // Off the two days of a year on which clocks are moved, nothing around the stretch can get into it.
+        let offset = |at: DateTime<Utc>| self.wall_clock(at).signed_duration_since(at.naive_utc());
+        let moves = offset(after - MAX_MOVE) != offset(up_to + MAX_MOVE);
+        let around = if moves { MAX_MOVE } else { TimeDelta::zero() };
+        let (begin, end) = (self.wall_clock(after) - around, self.wall_clock(up_to) + around);
+        let mut moments: Vec<_> = self
+            .wall_clocks(begin)
+            .take_while(|wall| *wall <= end)
+            .flat_map(|wall| self.place(wall))
+            .filter(|moment| after < *moment && *moment <= up_to)
+            .collect();
+        moments.sort_unstable();
+        moments.dedup();
+        moments
+    }
+
+    fn wall_clock(&self, at: DateTime<Utc>) -> NaiveDateTime {
+        at.with_timezone(&self.zone).naive_local()
+    }
+
+    /// What the wall clock shows at the moments of the timetable, from `begin` on, wherever it may jump.
+    fn wall_clocks(&self, begin: NaiveDateTime) -> impl Iterator<Item = NaiveDateTime> {
+        self.cron.iter_from(begin.and_utc(), croner::Direction::Forward).map(|at| at.naive_utc())
+    }
+
+    /// When the wall clock shows this: once, twice, or never.
+    fn place(&self, wall: NaiveDateTime) -> Vec<DateTime<Utc>> {
+        let moments = match self.zone.from_local_datetime(&wall) {
+            LocalResult::Single(moment) => vec![moment],
+            LocalResult::Ambiguous(first, _) if self.is_fixed => vec![first],
+            LocalResult::Ambiguous(first, second) => vec![first, second],
+            LocalResult::None if self.is_fixed => self.after_gap(wall).into_iter().collect(),
+            LocalResult::None => Vec::new(),
+        };
+        moments.into_iter().map(|moment| moment.to_utc()).collect()
+    }
+
+    fn after_gap(&self, wall: NaiveDateTime) -> Option<DateTime<Tz>> {
+        let begin = chrono::DurationRound::duration_trunc(wall, GAP_STEP).ok()?;
+        let steps = std::iter::successors(Some(begin), |at| Some(*at + GAP_STEP));
+        // A zone may leave out a day of the calendar.
+        steps
+            .take_while(|at| *at <= begin + TimeDelta::hours(25))
+            .find_map(|at| self.zone.from_local_datetime(&at).earliest())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> DateTime<Utc> {
+        text.parse().unwrap()
+    }
+
+    fn berlin(cron: &str) -> Timetable {
+        Timetable::parse(cron, "Europe/Berlin").unwrap()
+    }
+
+    fn times(timetable: &Timetable, after: &str, up_to: &str) -> Vec<String> {
+        let found = timetable.between(at(after), at(up_to), 1_000);
+        found.iter().map(|at| at.format("%dT%H:%M").to_string()).collect()
+    }
+
+    #[test]
+    fn a_night_is_named_once_a_day() {
+        let nightly = Timetable::parse("0 0 2 * * *", "UTC").unwrap();
+        let found = times(&nightly, "2026-11-20T02:00:00Z", "2026-11-22T02:00:00Z");
+        assert_eq!(found, ["21T02:00", "22T02:00"]);
+        assert_eq!(
+            nightly.next_after(at("2026-11-20T02:00:00Z")),
+            Some(at("2026-11-21T02:00:00Z"))
+        );
+    }
+
+    /// On 2027-03-28 the clocks in Berlin go from 02:00 to 03:00, which is 01:00 UTC.
+    #[test]
+    fn where_clocks_are_moved_on_a_fixed_time_happens_after_the_gap() {
+        let found = times(&berlin("0 30 2 * * *"), "2027-03-27T00:00:00Z", "2027-03-30T00:00:00Z");
+        assert_eq!(found, ["27T01:30", "28T01:00", "29T00:30"]);
+        let often =
+            times(&berlin("0 */30 * * * *"), "2027-03-28T00:00:00Z", "2027-03-28T02:00:00Z");
+        assert_eq!(often, ["28T00:30", "28T01:00", "28T01:30", "28T02:00"]);
+    }
+
+    /// On 2026-10-25 the clocks in Berlin go from 03:00 back to 02:00, which is 01:00 UTC.
+    #[test]
+    fn where_clocks_are_moved_back_a_fixed_time_happens_once() {
+        let found = times(&berlin("0 30 2 * * *"), "2026-10-24T00:00:00Z", "2026-10-27T00:00:00Z");
+        assert_eq!(found, ["24T00:30", "25T00:30", "26T01:30"]);
+        let often =
+            times(&berlin("0 */30 * * * *"), "2026-10-25T00:00:00Z", "2026-10-25T02:00:00Z");
+        assert_eq!(often, ["25T00:30", "25T01:00", "25T01:30", "25T02:00"]);
+    }
+
+    /// Whoever looks in between sees what was or will be seen by whoever looks at it as a whole.
+    #[test]
+    fn the_same_moments_whenever_the_looking_began() {
+        for cron in ["0 30 2 * * *", "0 */7 * * * *", "0 0 3 * * SUN", "30 59 1,2,3 * * *"] {
+            for (from, to) in [
+                ("2027-03-27T20:00:00Z", "2027-03-28T08:00:00Z"),
+                ("2026-10-24T20:00:00Z", "2026-10-25T08:00:00Z"),
+            ] {
+                let timetable = berlin(cron);
+                let whole = timetable.between(at(from), at(to), 10_000);
+                let (mut parts, mut after) = (Vec::new(), at(from));
+                while after < at(to) {
+                    let up_to = at(to).min(after + TimeDelta::seconds(431));
+                    parts.extend(timetable.between(after, up_to, 10_000));
+                    after = up_to;
+                }
+                assert_eq!(parts, whole, "{cron} from {from}");
+                let nexts = std::iter::successors(timetable.next_after(at(from)), |last| {
+                    timetable.next_after(*last)
+                });
+                let nexts: Vec<_> = nexts.take_while(|next| *next <= at(to)).collect();
+                assert_eq!(nexts, whole, "{cron} one by one from {from}");
+                assert!(!whole.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_an_example() {
+        for (cron, zone, word) in [
+            ("0 2 * * *", "UTC", "six fields"),
+            ("0 0 25 * * *", "UTC", "six fields"),
+            ("0 0 2 * * *", "Europe/Atlantis", "IANA"),
+        ] {
+            let error = Timetable::parse(cron, zone).unwrap_err().to_string();
+            assert!(error.contains(word), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_day_that_never_comes_is_no_moment() {
+        let never = Timetable::parse("0 0 0 30 2 *", "UTC").unwrap();
+        assert_eq!(never.next_after(at("2026-11-20T00:00:00Z")), None);
+    }
+}

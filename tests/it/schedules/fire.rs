@@ -1,0 +1,130 @@
+//! Moments, and who takes care of them.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use dalsegno::domain::schedules::{self, Timetable, fire_due};
+
+use super::{n_jobs, put, slots};
+use crate::app::{TestDatabase, noon};
+
+fn at(text: &str) -> DateTime<Utc> {
+    text.parse().unwrap()
+}
+
+#[tokio::test]
+async fn a_moment_is_taken_care_of_by_one_of_many() {
+    let database = TestDatabase::migrated().await;
+    let pool = database.pool().await;
+    put(&pool, "often", "0 * * * * *", "UTC", noon()).await;
+    let looks: Vec<_> = (0..16)
+        .map(|_| {
+            let pool = pool.clone();
+            tokio::spawn(async move { fire_due(&pool, noon() + TimeDelta::minutes(5)).await })
+        })
+        .collect();
+    let mut n_fired = 0;
+    for look in looks {
+        n_fired += look.await.unwrap().unwrap().len();
+    }
+    assert_eq!((n_fired, n_jobs(&pool, "ping").await), (5, 5));
+}
+
+/// Two schedulers look at each of more than a thousand moments around both changes of the clocks in Berlin. One is killed
+/// again and again in the middle of a look, with its connection, and another takes its place.
+#[tokio::test]
+async fn two_schedulers_of_which_one_is_killed_fire_each_moment_once() {
+    for (from, to) in [
+        ("2027-03-27T22:00:00Z", "2027-03-28T05:00:00Z"),
+        ("2026-10-24T22:00:00Z", "2026-10-25T05:00:00Z"),
+    ] {
+        let (from, to) = (at(from), at(to));
+        let database = TestDatabase::migrated().await;
+        let pool = database.pool().await;
+        let (often, nightly) = ("*/20 * * * * *", "0 30 2 * * *");
+        put(&pool, "often", often, "Europe/Berlin", from).await;
+        put(&pool, "nightly", nightly, "Europe/Berlin", from).await;
+        let (mut now, mut n_killed, mut round) = (from, 0, 0_u64);
+        while now < to {
+            round += 1;
+            now = to.min(now + TimeDelta::seconds(97));
+            let doomed = tokio::spawn({
+                let pool = pool.clone();
+                async move { fire_due(&pool, now).await }
+            });
+            let steady = fire_due(&pool, now);
+            if round % 3 == 0 {
+                // Somewhere between its first statement and its commit.
+                for _ in 0..round % 17 {
+                    tokio::task::yield_now().await;
+                }
+                doomed.abort();
+                n_killed += i32::from(doomed.await.is_err());
+            } else {
+                doomed.await.unwrap().unwrap();
+            }
+            steady.await.unwrap();
+        }
+        for (name, cron) in [("often", often), ("nightly", nightly)] {
+            let timetable = Timetable::parse(cron, "Europe/Berlin").unwrap();
+            assert_eq!(slots(&pool, name).await, timetable.between(from, to, 10_000), "{name}");
+        }
+        let n_slots = slots(&pool, "often").await.len() + slots(&pool, "nightly").await.len();
+        assert_eq!(n_slots, 7 * 180 + 1);
+        assert_eq!(n_jobs(&pool, "ping").await, n_slots as i64);
+        assert!(n_killed > 10, "only {n_killed} looks were cut off");
+    }
+}
+
+#[tokio::test]
+async fn what_nobody_looked_at_is_caught_up_within_the_window_and_not_beyond() {
+    let database = TestDatabase::migrated().await;
+    let pool = database.pool().await;
+    put(&pool, "hourly", "0 0 * * * *", "UTC", noon() - TimeDelta::days(9)).await;
+    fire_due(&pool, noon() - TimeDelta::days(3)).await.unwrap();
+    let before = slots(&pool, "hourly").await.len();
+    let fired = fire_due(&pool, noon()).await.unwrap();
+    assert_eq!((before, fired.len()), (24, 24));
+    assert_eq!(fired[0].slot, noon() - TimeDelta::hours(23));
+    assert_eq!(fire_due(&pool, noon()).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn what_fell_into_a_pause_or_before_a_new_timetable_is_not_caught_up() {
+    let database = TestDatabase::migrated().await;
+    let pool = database.pool().await;
+    let mut conn = pool.acquire().await.unwrap();
+    put(&pool, "hourly", "0 0 * * * *", "UTC", noon()).await;
+    schedules::pause(&mut conn, "hourly", "moving house", noon()).await.unwrap();
+    let later = noon() + TimeDelta::hours(5);
+    assert_eq!(fire_due(&pool, later).await.unwrap(), []);
+    schedules::resume(&mut conn, "hourly", later).await.unwrap();
+    assert_eq!(fire_due(&pool, later).await.unwrap(), []);
+    put(&pool, "hourly", "0 30 * * * *", "UTC", later + TimeDelta::hours(5)).await;
+    let fired = fire_due(&pool, later + TimeDelta::hours(6)).await.unwrap();
+    assert_eq!(fired.len(), 1);
+    assert_eq!(fired[0].slot, later + TimeDelta::minutes(5 * 60 + 30));
+}
+
+#[tokio::test]
+async fn one_that_cannot_be_fired_does_not_keep_the_others_from_it() {
+    let database = TestDatabase::migrated().await;
+    let pool = database.pool().await;
+    put(&pool, "a", "0 0 * * * *", "UTC", noon()).await;
+    put(&pool, "b", "0 0 * * * *", "UTC", noon()).await;
+    let broken = "update dalsegno.schedules set time_zone = 'Europe/Atlantis' where name = 'a'";
+    sqlx::query(broken).execute(&pool).await.unwrap();
+    let error = fire_due(&pool, noon() + TimeDelta::hours(1)).await.unwrap_err();
+    assert!(error.to_string().contains("Atlantis"), "{error}");
+    assert_eq!((slots(&pool, "a").await.len(), slots(&pool, "b").await.len()), (0, 1));
+}
+
+#[tokio::test]
+async fn old_moments_are_forgotten() {
+    let database = TestDatabase::migrated().await;
+    let pool = database.pool().await;
+    put(&pool, "daily", "0 0 2 * * *", "UTC", noon()).await;
+    for day in 1..=50 {
+        fire_due(&pool, noon() + TimeDelta::days(day)).await.unwrap();
+    }
+    let slots = slots(&pool, "daily").await;
+    assert_eq!((slots.len(), slots[0]), (31, at("2026-12-10T02:00:00Z")));
+}

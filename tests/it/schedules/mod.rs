@@ -1,0 +1,36 @@
+//! Schedules: each moment once, whoever looks, whoever dies, whatever the clocks do.
+
+mod fire;
+
+use chrono::{DateTime, Utc};
+use dalsegno::domain::schedules::{self, New, Source};
+use serde_json::Value;
+use sqlx::PgPool;
+
+/// Writes a schedule of pings down.
+async fn put(pool: &PgPool, name: &str, cron: &str, time_zone: &str, since: DateTime<Utc>) {
+    let new = New {
+        name,
+        source: Source::User,
+        cron,
+        time_zone,
+        catch_up_secs: 86_400,
+        kind: "ping",
+        queue: "upkeep",
+        lane: None,
+        payload: &Value::Object(serde_json::Map::new()),
+    };
+    schedules::put(pool, &new, since).await.unwrap();
+}
+
+/// All moments that were taken care of, in order.
+async fn slots(pool: &PgPool, name: &str) -> Vec<DateTime<Utc>> {
+    let sql = "select slot from dalsegno.schedule_slots where schedule = $1 order by slot";
+    sqlx::query_scalar(sql).bind(name).fetch_all(pool).await.unwrap()
+}
+
+/// Jobs of a kind that are on the queue.
+async fn n_jobs(pool: &PgPool, kind: &str) -> i64 {
+    let sql = "select count(*) from dalsegno.jobs where kind = $1";
+    sqlx::query_scalar(sql).bind(kind).fetch_one(pool).await.unwrap()
+}
