@@ -14,6 +14,7 @@ pub mod http;
 pub mod jobs;
 pub mod providers;
 pub mod queue;
+pub mod scheduler;
 pub mod serve;
 pub mod shutdown;
 pub mod telemetry;

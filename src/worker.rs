@@ -14,6 +14,7 @@ use crate::{
     db::{self, Database, Use},
     jobs::{self, Services},
     queue::{self, Identity},
+    scheduler,
     shutdown::Shutdown,
 };
 
@@ -87,13 +88,24 @@ pub async fn work(
         ..config.queue.clone()
     };
     let (registry, stop) = (jobs::registry(services.clone()), CancellationToken::new());
+    // What is due while a worker drains is for others, or for later.
+    let soft = shutdown.soft.clone();
     let worked = queue::run_worker(settings, identity(), registry, database.clone(), shutdown);
     let worked = Box::pin(worked);
     let tidied = async {
         // One pool of a process is enough.
         match pool {
-            Pool::Turns => jobs::end_lost_tasks(&services, database, &stop).await,
-            Pool::Upkeep => {}
+            Pool::Turns => {
+                let host = identity().host;
+                tokio::join!(
+                    jobs::end_lost_tasks(&services, database, &stop),
+                    // Where turns run are their files.
+                    jobs::remove_old_folders(&services, database, &host, &stop),
+                );
+            }
+            Pool::Upkeep => {
+                scheduler::run(&config.scheduler, database, &*services.clock, &soft).await;
+            }
         }
     };
     let worked = async {

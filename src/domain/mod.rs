@@ -11,6 +11,7 @@ pub mod agents;
 pub mod amount;
 pub mod campaigns;
 pub mod class;
+pub mod cleanups;
 pub mod compactions;
 pub mod failed;
 pub mod feed;

@@ -113,3 +113,32 @@ async fn remove_chunks(
     .map(|_| ())
     .map_err(Failed::to("replace a file of a transcript"))
 }
+
+/// How large the files of these sessions are, all together.
+pub async fn measure_all(
+    executor: impl PgExecutor<'_>,
+    session_ids: &[Uuid],
+) -> Result<i64, Failed> {
+    sqlx::query_scalar!(
+        r#"select coalesce(sum(n_bytes), 0)::bigint as "bytes!" from dalsegno.transcript_files where session_id = any($1)"#,
+        session_ids,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Failed::to("measure the transcripts of sessions"))
+}
+
+/// Removes the files of these sessions, for good. Gives their bytes.
+pub async fn remove_all(
+    executor: impl PgExecutor<'_>,
+    session_ids: &[Uuid],
+) -> Result<i64, Failed> {
+    sqlx::query_scalar!(
+        r#"with gone as (delete from dalsegno.transcript_files where session_id = any($1) returning n_bytes)
+           select coalesce(sum(n_bytes), 0)::bigint as "bytes!" from gone"#,
+        session_ids,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Failed::to("remove the transcripts of sessions"))
+}

@@ -33,7 +33,11 @@ pub(super) async fn compact(
     run: Run,
     services: Arc<Services>,
 ) -> HandlerResult {
-    let session = sessions::look(run.pool(), job.session_id).await.map_err(JobError::retry)?;
+    let session = match sessions::look(run.pool(), job.session_id).await {
+        // It has expired and was removed.
+        Err(sessions::Error::Unknown(_)) => return Ok(End::Done),
+        session => session.map_err(JobError::retry)?,
+    };
     // Before its agent and its provider are looked for: they may be gone as well.
     if compact_session::is_over(&job, &session) {
         return Ok(End::Done);

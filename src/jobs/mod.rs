@@ -1,12 +1,14 @@
 //! One handler per kind of job, and the one list of them.
 
 pub mod compact_session;
+pub mod purge;
 
 mod calibrations;
 mod folder;
 mod histories;
 mod lost_tasks;
 mod measure;
+mod old_folders;
 mod ping;
 mod route;
 mod run_turn;
@@ -21,6 +23,7 @@ pub use self::run_turn::CrashPoint;
 pub use self::{
     calibrations::Calibrations,
     lost_tasks::end_lost_tasks,
+    old_folders::{Error as FolderError, Swept, remove_old_folders, sweep_folders},
     ping::Ping,
     services::{Error, Services},
 };
@@ -29,8 +32,11 @@ use crate::queue::Registry;
 
 /// Every kind that the workers of this service know.
 pub fn registry(services: Arc<Services>) -> Registry<Arc<Services>> {
-    let registry =
-        Registry::new(services).with(ping::run).with(run_turn::run).with(folder::compact);
+    let registry = Registry::new(services)
+        .with(ping::run)
+        .with(run_turn::run)
+        .with(folder::compact)
+        .with(purge::run);
     #[cfg(feature = "test-fakes")]
     let registry = trial::register(registry);
     registry

@@ -22,6 +22,7 @@ mod http;
 mod migrations;
 mod process;
 mod providers;
+mod purge;
 mod queue;
 mod queue_runtime;
 mod queue_sql;

@@ -41,11 +41,12 @@ const EDGES: &[(&str, &[&str])] = &[
     ("providers", &["clock", "transcript"]),
     // The queue knows nothing of the domain: it could be a crate of its own.
     ("queue", &["config", "shutdown"]),
+    ("scheduler", &["clock", "domain", "jobs", "queue"]),
     ("serve", &["app", "clock", "config", "db", "http", "jobs", "shutdown", "telemetry", "worker"]),
     ("shutdown", &["config"]),
     ("telemetry", &["config"]),
     ("transcript", &[]),
-    ("worker", &["clock", "config", "db", "jobs", "queue", "shutdown"]),
+    ("worker", &["clock", "config", "db", "jobs", "queue", "scheduler", "shutdown"]),
 ];
 
 const MAX_LINES: usize = 600;

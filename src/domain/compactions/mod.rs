@@ -219,3 +219,12 @@ pub(super) async fn inherit(
     .await
     .map_err(Failed::to("hand a summary on to the next session"))
 }
+
+/// Removes the compactions of these sessions, for good. Where they are append-only, the transaction has to have announced it.
+pub async fn remove_all(executor: impl PgExecutor<'_>, session_ids: &[Uuid]) -> Result<(), Failed> {
+    sqlx::query!("delete from dalsegno.compactions where session_id = any($1)", session_ids)
+        .execute(executor)
+        .await
+        .map(|_| ())
+        .map_err(Failed::to("remove the compactions of sessions"))
+}

@@ -5,6 +5,7 @@
 
 mod append;
 mod inherit;
+mod remove;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -15,6 +16,7 @@ pub(super) use self::append::Columns;
 pub use self::{
     append::{New, append, others_asked_since, storable},
     inherit::{Handed, Inherited, LeftOut, inherit},
+    remove::{Size, count, measure, remove_all},
 };
 use super::Failed;
 use crate::transcript::{Message, Role, ToolCall};

@@ -19,6 +19,7 @@ pub struct Schedule {
     pub queue: String,
     pub lane: Option<String>,
     pub payload: Value,
+    pub created_at: DateTime<Utc>,
     pub paused_at: Option<DateTime<Utc>>,
     pub pause_reason: Option<String>,
     /// The latest moment that was taken care of, when, and by which job.
@@ -53,7 +54,7 @@ async fn read(
     let mut schedules = sqlx::query_as!(
         Schedule,
         r#"select s.name as "name!", s.source as "source!: Source", s.cron as "cron!", s.time_zone as "time_zone!",
-                  s.catch_up_secs as "catch_up_secs!", s.kind as "kind!", s.queue as "queue!", s.lane, s.payload as "payload!",
+                  s.catch_up_secs as "catch_up_secs!", s.kind as "kind!", s.queue as "queue!", s.lane, s.payload as "payload!", s.created_at as "created_at!",
                   s.paused_at, s.pause_reason, l.slot as "last_slot?", l.fired_at as "last_fired_at?", l.job_id as "last_job_id?",
                   null::timestamptz as next_slot
              from dalsegno.schedules as s

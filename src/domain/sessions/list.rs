@@ -26,6 +26,7 @@ pub struct Session {
     pub opened_because: Reason,
     pub rebuild_because: Option<Reason>,
     pub closed_because: Option<Reason>,
+    /// None as well where it has expired and was removed.
     pub predecessor_id: Option<Uuid>,
     pub successor_id: Option<Uuid>,
     pub turns: i32,
@@ -72,9 +73,10 @@ pub async fn list(
         Session,
         r#"select id, campaign_id, agent_type as agent, instance, provider, model, external_session_id, state as "state: State",
                   ephemeral, opened_because as "opened_because: Reason", rebuild_because as "rebuild_because: Reason",
-                  closed_because as "closed_because: Reason", predecessor_id, successor_id, turn_count as turns, token_count,
+                  closed_because as "closed_because: Reason", (select b.id from dalsegno.sessions as b where b.id = s.predecessor_id) as predecessor_id,
+                  (select a.id from dalsegno.sessions as a where a.id = s.successor_id) as successor_id, turn_count as turns, token_count,
                   context_tokens, generation, created_at, used_at, expires_at, closed_at
-             from dalsegno.sessions
+             from dalsegno.sessions as s
             where ($1::uuid is null or campaign_id = $1) and ($2::text is null or agent_type = $2)
               and (not $3 or closed_at is null)
               and id < coalesce($4, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
@@ -95,9 +97,10 @@ pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Session, Err
         Session,
         r#"select id, campaign_id, agent_type as agent, instance, provider, model, external_session_id, state as "state: State",
                   ephemeral, opened_because as "opened_because: Reason", rebuild_because as "rebuild_because: Reason",
-                  closed_because as "closed_because: Reason", predecessor_id, successor_id, turn_count as turns, token_count,
+                  closed_because as "closed_because: Reason", (select b.id from dalsegno.sessions as b where b.id = s.predecessor_id) as predecessor_id,
+                  (select a.id from dalsegno.sessions as a where a.id = s.successor_id) as successor_id, turn_count as turns, token_count,
                   context_tokens, generation, created_at, used_at, expires_at, closed_at
-             from dalsegno.sessions where id = $1"#,
+             from dalsegno.sessions as s where id = $1"#,
         id,
     )
     .fetch_optional(executor)
@@ -117,9 +120,10 @@ pub async fn of_conversation(
         Session,
         r#"select id, campaign_id, agent_type as agent, instance, provider, model, external_session_id, state as "state: State",
                   ephemeral, opened_because as "opened_because: Reason", rebuild_because as "rebuild_because: Reason",
-                  closed_because as "closed_because: Reason", predecessor_id, successor_id, turn_count as turns, token_count,
+                  closed_because as "closed_because: Reason", (select b.id from dalsegno.sessions as b where b.id = s.predecessor_id) as predecessor_id,
+                  (select a.id from dalsegno.sessions as a where a.id = s.successor_id) as successor_id, turn_count as turns, token_count,
                   context_tokens, generation, created_at, used_at, expires_at, closed_at
-             from dalsegno.sessions
+             from dalsegno.sessions as s
             where campaign_id = $1 and agent_type = $2 and instance = $3 and closed_at is null and not ephemeral"#,
         campaign_id,
         agent,

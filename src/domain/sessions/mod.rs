@@ -8,6 +8,7 @@
 //! and whoever begins a turn puts a larger one on the row; so the older one finds no row and stops.
 
 mod detail;
+mod due;
 mod generations;
 mod list;
 mod open;
@@ -24,6 +25,7 @@ use uuid::Uuid;
 
 pub use self::{
     detail::{Detail, detail},
+    due::{Because, Due, due_after, lock_due, needed_folders, remove_all},
     generations::{add_tokens, lock_breaker, next_generation, show_generation, store_breaker},
     list::{Filter, Session, find, get, history, list, of_conversation},
     open::ask_rebuild,

@@ -11,7 +11,15 @@ pub struct Config {
     pub claude_ttl_days: u32,
     pub ollama_ttl_days: u32,
     pub sim_ttl_days: u32,
+    /// How long a closed session is kept.
+    pub keep_closed_days: u32,
+    /// Sessions that the cleanup removes in one transaction.
+    pub purge_batch_sessions: u16,
+    /// Its pause after each of them.
+    pub purge_pause_ms: u32,
 }
+
+const MAX_BATCH: u16 = 1_000;
 
 impl Config {
     pub fn check(&self, checks: &mut Checks<'_>) {
@@ -22,6 +30,12 @@ impl Config {
         ];
         for (key, days) in keys {
             checks.at_least(key, days.into(), 1);
+        }
+        let batch = self.purge_batch_sessions;
+        checks.at_least("sessions.purge_batch_sessions", batch.into(), 1);
+        if batch > MAX_BATCH {
+            let message = format!("is {batch}: others would wait for the end of such a batch");
+            checks.fail("sessions.purge_batch_sessions", message, format!("at most {MAX_BATCH}"));
         }
     }
 

@@ -11,6 +11,7 @@ mod interrupt;
 mod list;
 mod lost;
 mod state;
+mod waiting;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,7 @@ pub use self::{
     list::{Filter, by_job, find, get, has_ended, list},
     lost::{end_lost, gone, live_jobs},
     state::{Cancelled, End, admit, cancel, charge, end, retry, wait_longer},
+    waiting::awaited,
 };
 use super::{
     Failed,

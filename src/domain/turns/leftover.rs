@@ -75,7 +75,11 @@ pub async fn interrupt_lost(
     now: DateTime<Utc>,
 ) -> Result<bool, sessions::Error> {
     let Some(session_id) = task.session_id else { return Ok(false) };
-    let session = sessions::lock(&mut *conn, session_id).await?;
+    let session = match sessions::lock(&mut *conn, session_id).await {
+        // Removed since, long after its last turn.
+        Err(sessions::Error::Unknown(_)) => return Ok(false),
+        session => session?,
+    };
     let running = sqlx::query_scalar!(
         r#"select exists (select from dalsegno.turns where session_id = $1 and number = $2 and task_id = $3 and state = 'running')
                as "running!""#,

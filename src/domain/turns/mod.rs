@@ -125,3 +125,12 @@ pub async fn of_session(
     .await
     .map_err(Failed::to("list the turns of a session"))
 }
+
+/// Removes the turns of these sessions, for good. Where they are append-only, the transaction has to have announced it.
+pub async fn remove_all(executor: impl PgExecutor<'_>, session_ids: &[Uuid]) -> Result<(), Failed> {
+    sqlx::query!("delete from dalsegno.turns where session_id = any($1)", session_ids)
+        .execute(executor)
+        .await
+        .map(|_| ())
+        .map_err(Failed::to("remove the turns of sessions"))
+}

@@ -25,6 +25,7 @@ mod config;
 mod credential;
 mod drive;
 mod error;
+mod folders;
 mod launch;
 mod meter;
 mod neutralise;

@@ -237,7 +237,14 @@ async fn use_moves_the_expiry_on_in_steps_of_an_hour() {
 
 #[test]
 fn the_time_to_live_follows_the_provider_unless_the_agent_says_otherwise() {
-    let config = sessions::Config { claude_ttl_days: 30, ollama_ttl_days: 7, sim_ttl_days: 1 };
+    let config = sessions::Config {
+        claude_ttl_days: 30,
+        ollama_ttl_days: 7,
+        sim_ttl_days: 1,
+        keep_closed_days: 30,
+        purge_batch_sessions: 200,
+        purge_pause_ms: 20,
+    };
     let days = |provider, own| (config.expires_at(provider, own, noon()) - noon()).num_days();
     assert_eq!(days("claude", None), 30);
     assert_eq!(days("ollama", None), 7);

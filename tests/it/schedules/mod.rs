@@ -1,6 +1,7 @@
 //! Schedules: each moment once, whoever looks, whoever dies, whatever the clocks do.
 
 mod fire;
+mod service;
 
 use chrono::{DateTime, Utc};
 use dalsegno::domain::schedules::{self, New, Source};
@@ -33,4 +34,20 @@ async fn slots(pool: &PgPool, name: &str) -> Vec<DateTime<Utc>> {
 async fn n_jobs(pool: &PgPool, kind: &str) -> i64 {
     let sql = "select count(*) from dalsegno.jobs where kind = $1";
     sqlx::query_scalar(sql).bind(kind).fetch_one(pool).await.unwrap()
+}
+
+/// The built-in schedule, as the service writes it down.
+pub async fn put_nightly(pool: &PgPool, since: DateTime<Utc>) {
+    let new = New {
+        name: "purge",
+        source: Source::BuiltIn,
+        cron: "0 0 2 * * *",
+        time_zone: "UTC",
+        catch_up_secs: 86_400,
+        kind: "purge",
+        queue: "upkeep",
+        lane: Some("purge"),
+        payload: &Value::Object(serde_json::Map::new()),
+    };
+    schedules::put(pool, &new, since).await.unwrap();
 }

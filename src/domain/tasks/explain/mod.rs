@@ -63,7 +63,11 @@ pub async fn explain(conn: &mut PgConnection, id: Uuid) -> Result<Explanation, E
 /// The open one of its conversation, or else the one that it ran in.
 async fn session(conn: &mut PgConnection, task: &Task) -> Result<Option<Session>, Error> {
     let own = match task.session_id {
-        Some(id) => Some(sessions::get(&mut *conn, id).await?),
+        Some(id) => match sessions::get(&mut *conn, id).await {
+            // Removed since, long after the task has ended.
+            Err(sessions::Error::Unknown(_)) => None,
+            own => Some(own?),
+        },
         None => None,
     };
     if own.as_ref().is_some_and(|own| own.closed_at.is_none()) {

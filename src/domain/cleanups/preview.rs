@@ -1,0 +1,92 @@
+//! What a cleanup would remove now, and why.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{KeptCounts, Walk, group};
+use crate::domain::{
+    Failed,
+    messages::{self, Size},
+    sessions::{Because, Due},
+    transcripts,
+};
+
+/// Sessions that are measured at once.
+const PAGE: i64 = 1_000;
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Preview {
+    pub sessions: i64,
+    pub messages: i64,
+    /// Of texts and stored transcripts.
+    pub bytes: i64,
+    pub groups: Vec<Group>,
+    /// Sessions whose time is over and that would be kept all the same.
+    pub kept: KeptCounts,
+}
+
+/// What would go of one provider for one reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Group {
+    pub provider: String,
+    pub because: Because,
+    pub sessions: i64,
+    pub messages: i64,
+    pub bytes: i64,
+    /// The longest over: when it expired, or was closed.
+    pub oldest: DateTime<Utc>,
+}
+
+/// Looks at all that is over, and changes nothing.
+pub async fn preview(conn: &mut PgConnection, mut walk: Walk) -> Result<Preview, Failed> {
+    let (mut preview, mut groups) = (Preview::default(), BTreeMap::new());
+    while let Some(page) = walk.page(&mut *conn, PAGE).await? {
+        for (_, kept) in page.kept {
+            *preview.kept.entry(kept).or_default() += 1;
+        }
+        for ((provider, because), sessions) in group(&page.going) {
+            let part = measure(&mut *conn, &provider, because, &sessions).await?;
+            preview.sessions += part.sessions;
+            preview.messages += part.messages;
+            preview.bytes += part.bytes;
+            groups
+                .entry((provider, because))
+                .and_modify(|group: &mut Group| group.add(&part))
+                .or_insert(part);
+        }
+    }
+    preview.groups = groups.into_values().collect();
+    Ok(preview)
+}
+
+async fn measure(
+    conn: &mut PgConnection,
+    provider: &str,
+    because: Because,
+    sessions: &[&Due],
+) -> Result<Group, Failed> {
+    let ids: Vec<Uuid> = sessions.iter().map(|session| session.id).collect();
+    let sizes = messages::measure(&mut *conn, &ids).await?;
+    let sum = |count: fn(&Size) -> i64| sizes.iter().map(|(_, size)| count(size)).sum::<i64>();
+    Ok(Group {
+        provider: provider.to_owned(),
+        because,
+        sessions: i64::try_from(ids.len()).unwrap_or(i64::MAX),
+        messages: sum(|size| size.messages),
+        bytes: sum(|size| size.bytes) + transcripts::measure_all(conn, &ids).await?,
+        oldest: sessions.iter().map(|session| session.since()).min().unwrap_or_default(),
+    })
+}
+
+impl Group {
+    fn add(&mut self, more: &Self) {
+        self.sessions += more.sessions;
+        self.messages += more.messages;
+        self.bytes += more.bytes;
+        self.oldest = self.oldest.min(more.oldest);
+    }
+}

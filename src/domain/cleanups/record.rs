@@ -1,0 +1,233 @@
+//! The record of cleanups. A row is begun by the first attempt of a job and written on by each later one; every write names the
+//! lease, so that a run which was declared lost changes nothing any more.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::Value;
+use sqlx::{PgConnection, PgExecutor, types::Json};
+
+use super::{Batch, Kept, KeptCounts, Removed};
+use crate::domain::Failed;
+
+#[derive(Debug, Clone, Serialize)]
+pub struct CleanupRun {
+    pub id: i64,
+    /// `sessions`, or `folders` of one host.
+    pub kind: String,
+    pub job_id: Option<i64>,
+    pub host: String,
+    pub started_at: DateTime<Utc>,
+    /// Null while it runs.
+    pub ended_at: Option<DateTime<Utc>>,
+    pub duration_secs: Option<f64>,
+    pub outcome: Option<String>,
+    pub sessions: i64,
+    pub messages: i64,
+    pub bytes: i64,
+    pub folders: i64,
+    /// Removed sessions by provider and reason.
+    pub removed: Value,
+    /// Sessions whose time was over and that were kept, by reason.
+    pub kept: Value,
+}
+
+/// The row of a run, in the hands of the run that holds the lease.
+#[derive(Debug, Clone)]
+pub struct Recorded {
+    id: i64,
+    lease: i64,
+    pub progress: Progress,
+}
+
+/// What was done so far, earlier attempts included.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Progress {
+    pub sessions: i64,
+    pub messages: i64,
+    pub bytes: i64,
+    pub removed: Vec<Removed>,
+    /// By this attempt alone: a later one looks at them again.
+    pub kept: KeptCounts,
+}
+
+impl Progress {
+    pub fn add(&mut self, batch: &Batch) {
+        self.sessions += batch.sessions;
+        self.messages += batch.messages;
+        self.bytes += batch.bytes;
+        self.keep(&batch.kept);
+        for more in &batch.removed {
+            let same =
+                |it: &&mut Removed| (&it.provider, it.because) == (&more.provider, more.because);
+            match self.removed.iter_mut().find(same) {
+                Some(it) => it.sessions += more.sessions,
+                None => self.removed.push(more.clone()),
+            }
+        }
+    }
+
+    pub fn keep(&mut self, kept: &[Kept]) {
+        for kept in kept {
+            *self.kept.entry(*kept).or_default() += 1;
+        }
+    }
+}
+
+/// Begins the row of a job's run, or takes over that of the attempt before, also where that was thought to be the last one.
+/// `None`: a later run has it.
+///
+/// Rows of other jobs that have not ended are those of runs that died for good: one at a time runs.
+pub async fn begin(
+    conn: &mut PgConnection,
+    job_id: i64,
+    lease: i64,
+    now: DateTime<Utc>,
+) -> Result<Option<Recorded>, Failed> {
+    sqlx::query!(
+        "update dalsegno.cleanup_runs set ended_at = $2, outcome = 'failed'
+          where ended_at is null and kind = 'sessions' and job_id < $1",
+        job_id,
+        now,
+    )
+    .execute(&mut *conn)
+    .await
+    .map_err(Failed::to("close the records of lost cleanups"))?;
+    let row = sqlx::query!(
+        r#"insert into dalsegno.cleanup_runs as r (job_id, lease, started_at, kind) values ($1, $2, $3, 'sessions')
+           on conflict (job_id) where job_id is not null do update
+              set lease = excluded.lease, ended_at = null, outcome = null where r.lease <= excluded.lease
+           returning id, sessions, messages, bytes, removed as "removed: Json<Vec<Removed>>""#,
+        job_id,
+        lease,
+        now,
+    )
+    .fetch_optional(conn)
+    .await
+    .map_err(Failed::to("record a cleanup"))?;
+    Ok(row.map(|row| Recorded {
+        id: row.id,
+        lease,
+        progress: Progress {
+            sessions: row.sessions,
+            messages: row.messages,
+            bytes: row.bytes,
+            removed: row.removed.0,
+            kept: KeptCounts::new(),
+        },
+    }))
+}
+
+/// Writes down how far it has come, in the transaction of a batch. False: a later run has the row, and the batch has to be
+/// rolled back.
+pub async fn advance(executor: impl PgExecutor<'_>, recorded: &Recorded) -> Result<bool, Failed> {
+    let Recorded { id, lease, progress } = recorded;
+    sqlx::query!(
+        "update dalsegno.cleanup_runs set sessions = $3, messages = $4, bytes = $5, removed = $6, kept = $7
+          where id = $1 and lease = $2 and ended_at is null",
+        id,
+        lease,
+        progress.sessions,
+        progress.messages,
+        progress.bytes,
+        Json(&progress.removed) as _,
+        Json(&progress.kept) as _,
+    )
+    .execute(executor)
+    .await
+    .map(|written| written.rows_affected() == 1)
+    .map_err(Failed::to("record how far a cleanup has come"))
+}
+
+/// Ends the row of a run that went through.
+pub async fn finish(
+    executor: impl PgExecutor<'_>,
+    recorded: &Recorded,
+    now: DateTime<Utc>,
+) -> Result<bool, Failed> {
+    end(executor, recorded, "done", now).await
+}
+
+/// Ends the row of a run that a person stopped.
+pub async fn cancel(
+    executor: impl PgExecutor<'_>,
+    recorded: &Recorded,
+    now: DateTime<Utc>,
+) -> Result<bool, Failed> {
+    end(executor, recorded, "cancelled", now).await
+}
+
+/// Records that a host has removed folders.
+pub async fn folders_removed(
+    executor: impl PgExecutor<'_>,
+    host: &str,
+    folders: i64,
+    bytes: i64,
+    started_at: DateTime<Utc>,
+    now: DateTime<Utc>,
+) -> Result<(), Failed> {
+    sqlx::query!(
+        "insert into dalsegno.cleanup_runs (started_at, ended_at, outcome, kind, host, folders, bytes)
+         values ($1, $2, 'done', 'folders', $3, $4, $5)",
+        started_at,
+        now,
+        host,
+        folders,
+        bytes,
+    )
+    .execute(executor)
+    .await
+    .map(|_| ())
+    .map_err(Failed::to("record the removal of folders"))
+}
+
+/// The newest first.
+pub async fn list(
+    executor: impl PgExecutor<'_>,
+    before: Option<i64>,
+    limit: i64,
+) -> Result<Vec<CleanupRun>, Failed> {
+    sqlx::query_as!(
+        CleanupRun,
+        r#"select id, kind, job_id, host, started_at, ended_at,
+                  extract(epoch from ended_at - started_at)::float8 as duration_secs, outcome, sessions, messages, bytes, folders,
+                  removed, kept
+             from dalsegno.cleanup_runs where id < coalesce($1, 9223372036854775807) order by id desc limit $2"#,
+        before,
+        limit,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("list the cleanups"))
+}
+
+/// When a run over sessions last went through.
+pub async fn last_success(executor: impl PgExecutor<'_>) -> Result<Option<DateTime<Utc>>, Failed> {
+    sqlx::query_scalar!(
+        "select ended_at from dalsegno.cleanup_runs where kind = 'sessions' and outcome = 'done' order by id desc limit 1",
+    )
+    .fetch_optional(executor)
+    .await
+    .map(Option::flatten)
+    .map_err(Failed::to("look for the last cleanup"))
+}
+
+async fn end(
+    executor: impl PgExecutor<'_>,
+    recorded: &Recorded,
+    outcome: &str,
+    now: DateTime<Utc>,
+) -> Result<bool, Failed> {
+    sqlx::query!(
+        "update dalsegno.cleanup_runs set ended_at = $4, outcome = $3, kept = $5
+          where id = $1 and lease = $2 and ended_at is null",
+        recorded.id,
+        recorded.lease,
+        outcome,
+        now,
+        Json(&recorded.progress.kept) as _,
+    )
+    .execute(executor)
+    .await
+    .map(|written| written.rows_affected() == 1)
+    .map_err(Failed::to("record the end of a cleanup"))
+}

@@ -1,0 +1,94 @@
+//! The removal of a few sessions, in one short transaction.
+
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{Kept, Removed, Walk, group, walk};
+use crate::domain::{
+    Failed, compactions, manifests, messages,
+    sessions::{self, Due},
+    transcripts, turns,
+};
+
+/// Messages that one transaction removes, but for a single session that has more: it is not taken apart.
+const MAX_MESSAGES: i64 = 10_000;
+
+/// What one transaction did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Batch {
+    pub removed: Vec<Removed>,
+    pub sessions: i64,
+    pub messages: i64,
+    pub bytes: i64,
+    pub kept: Vec<Kept>,
+    /// Too much for one transaction: to be tried in the next.
+    pub left: Vec<Due>,
+}
+
+/// Removes those of these sessions that nobody needs, as it is now that they are locked. The caller commits.
+pub async fn remove(
+    conn: &mut PgConnection,
+    walk: &Walk,
+    going: Vec<Due>,
+) -> Result<Batch, Failed> {
+    let (going, left) = fitting(&mut *conn, going).await?;
+    let ids: Vec<Uuid> = going.iter().map(|session| session.id).collect();
+    let locked = sessions::lock_due(&mut *conn, &ids, walk.now, walk.closed_until).await?;
+    let n_in_use = ids.len() - locked.len();
+    let page = walk::sort(&mut *conn, locked).await?;
+    let mut batch = Batch { left, kept: vec![Kept::InUse; n_in_use], ..Batch::default() };
+    batch.kept.extend(page.kept.iter().map(|(_, kept)| *kept));
+    let ids: Vec<Uuid> = page.going.iter().map(|session| session.id).collect();
+    if ids.is_empty() {
+        return Ok(batch);
+    }
+    announce(&mut *conn).await?;
+    let size = messages::remove_all(&mut *conn, &ids).await?;
+    turns::remove_all(&mut *conn, &ids).await?;
+    compactions::remove_all(&mut *conn, &ids).await?;
+    manifests::remove_all(&mut *conn, &ids).await?;
+    let transcript_bytes = transcripts::remove_all(&mut *conn, &ids).await?;
+    sessions::remove_all(conn, &ids).await?;
+    batch.sessions = count(&page.going);
+    batch.messages = size.messages;
+    batch.bytes = size.bytes + transcript_bytes;
+    batch.removed = group(&page.going)
+        .into_iter()
+        .map(|((provider, because), sessions)| Removed {
+            provider,
+            because,
+            sessions: count(&sessions),
+        })
+        .collect();
+    Ok(batch)
+}
+
+/// As many from the front as may go at once, and the rest.
+async fn fitting(
+    conn: &mut PgConnection,
+    mut going: Vec<Due>,
+) -> Result<(Vec<Due>, Vec<Due>), Failed> {
+    let ids: Vec<Uuid> = going.iter().map(|session| session.id).collect();
+    let counts = messages::count(conn, &ids).await?;
+    let mut n_messages = 0;
+    let fits = going.iter().take_while(|session| {
+        n_messages += counts.get(&session.id).copied().unwrap_or(0);
+        n_messages <= MAX_MESSAGES
+    });
+    let n_fitting = fits.count().max(1).min(going.len());
+    let left = going.split_off(n_fitting);
+    Ok((going, left))
+}
+
+/// What is append-only lets go only of what is announced.
+async fn announce(conn: &mut PgConnection) -> Result<(), Failed> {
+    sqlx::query!("select set_config('dalsegno.erasing', 'on', true) as announced")
+        .fetch_one(conn)
+        .await
+        .map(|_| ())
+        .map_err(Failed::to("announce a removal"))
+}
+
+fn count<T>(items: &[T]) -> i64 {
+    i64::try_from(items.len()).unwrap_or(i64::MAX)
+}

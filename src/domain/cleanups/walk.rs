@@ -1,0 +1,79 @@
+//! The way along all sessions whose time is over, page by page.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::Kept;
+use crate::domain::{
+    Failed,
+    sessions::{Because, Due, due_after},
+    tasks,
+};
+
+/// Where it stands, and what counts as over. Each session is met once: one that is kept is passed by.
+#[derive(Debug, Clone)]
+pub struct Walk {
+    pub(super) now: DateTime<Utc>,
+    pub(super) closed_until: DateTime<Utc>,
+    because: Option<Because>,
+    place: (DateTime<Utc>, Uuid),
+}
+
+/// Sessions whose time is over.
+#[derive(Debug, Clone, Default)]
+pub struct Page {
+    pub going: Vec<Due>,
+    pub kept: Vec<(Due, Kept)>,
+}
+
+const BEGINNING: (DateTime<Utc>, Uuid) = (DateTime::UNIX_EPOCH, Uuid::nil());
+
+impl Walk {
+    /// Of all that is over at `now`. A closed session is over `keep_closed_days` after its closing.
+    pub fn new(now: DateTime<Utc>, keep_closed_days: u32) -> Self {
+        let closed_until = now - TimeDelta::days(keep_closed_days.into());
+        Self { now, closed_until, because: Some(Because::Expired), place: BEGINNING }
+    }
+
+    /// The next page, of at most `limit` sessions; `None` at the end. Locks nothing.
+    pub async fn page(
+        &mut self,
+        conn: &mut PgConnection,
+        limit: i64,
+    ) -> Result<Option<Page>, Failed> {
+        while let Some(because) = self.because {
+            let until = match because {
+                Because::Expired => self.now,
+                Because::Closed => self.closed_until,
+            };
+            let due = due_after(&mut *conn, because, until, self.place, limit).await?;
+            if let Some(last) = due.last() {
+                self.place = (last.since(), last.id);
+                return sort(conn, due).await.map(Some);
+            }
+            self.place = BEGINNING;
+            self.because = match because {
+                Because::Expired => Some(Because::Closed),
+                Because::Closed => None,
+            };
+        }
+        Ok(None)
+    }
+}
+
+/// Tells what goes from what is kept.
+pub(super) async fn sort(conn: &mut PgConnection, due: Vec<Due>) -> Result<Page, Failed> {
+    let awaited = tasks::awaited(conn, &due).await?;
+    let mut page = Page::default();
+    for session in due {
+        if session.is_running {
+            page.kept.push((session, Kept::Running));
+        } else if awaited.contains(&session.id) {
+            page.kept.push((session, Kept::TaskWaiting));
+        } else {
+            page.going.push(session);
+        }
+    }
+    Ok(page)
+}

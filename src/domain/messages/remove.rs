@@ -1,0 +1,67 @@
+//! The end of transcripts: the one place where messages go.
+
+use std::collections::HashMap;
+
+use sqlx::PgExecutor;
+use uuid::Uuid;
+
+use crate::domain::Failed;
+
+/// How much was said in a session.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Size {
+    pub messages: i64,
+    /// Of texts and of calls of tools.
+    pub bytes: i64,
+}
+
+/// How much was said in each of these sessions; one in which nothing was is not in the list.
+pub async fn measure(
+    executor: impl PgExecutor<'_>,
+    session_ids: &[Uuid],
+) -> Result<Vec<(Uuid, Size)>, Failed> {
+    sqlx::query!(
+        r#"select session_id, count(*) as "messages!",
+                  sum(octet_length(text) + coalesce(octet_length(tool_calls::text), 0))::bigint as "bytes!"
+             from dalsegno.messages where session_id = any($1) group by session_id"#,
+        session_ids,
+    )
+    .map(|row| (row.session_id, Size { messages: row.messages, bytes: row.bytes }))
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("measure the transcripts of sessions"))
+}
+
+/// How many messages each of these sessions has; one without any is not in the map.
+pub async fn count(
+    executor: impl PgExecutor<'_>,
+    session_ids: &[Uuid],
+) -> Result<HashMap<Uuid, i64>, Failed> {
+    sqlx::query!(
+        r#"select session_id, count(*) as "messages!" from dalsegno.messages where session_id = any($1) group by session_id"#,
+        session_ids,
+    )
+    .map(|row| (row.session_id, row.messages))
+    .fetch_all(executor)
+    .await
+    .map(|counts| counts.into_iter().collect())
+    .map_err(Failed::to("count the messages of sessions"))
+}
+
+/// Removes all messages of these sessions, for good. The transaction has to have announced it; see the trigger of the table.
+pub async fn remove_all(
+    executor: impl PgExecutor<'_>,
+    session_ids: &[Uuid],
+) -> Result<Size, Failed> {
+    sqlx::query!(
+        r#"with gone as (
+             delete from dalsegno.messages where session_id = any($1)
+             returning octet_length(text) + coalesce(octet_length(tool_calls::text), 0) as bytes)
+           select count(*) as "messages!", coalesce(sum(bytes), 0)::bigint as "bytes!" from gone"#,
+        session_ids,
+    )
+    .map(|row| Size { messages: row.messages, bytes: row.bytes })
+    .fetch_one(executor)
+    .await
+    .map_err(Failed::to("remove the messages of sessions"))
+}

@@ -1,0 +1,146 @@
+//! Sessions whose time is over: which they are, and their end.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use sqlx::{PgConnection, PgExecutor};
+use uuid::Uuid;
+
+use crate::domain::Failed;
+
+/// Why a session goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Because {
+    /// Nobody has used it for as long as its provider's sessions are kept.
+    Expired,
+    /// It was closed long ago.
+    Closed,
+}
+
+/// A session whose time is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Due {
+    pub id: Uuid,
+    pub campaign_id: Uuid,
+    pub agent: String,
+    pub instance: String,
+    pub provider: String,
+    pub ephemeral: bool,
+    pub opened_by_task: Option<Uuid>,
+    pub is_running: bool,
+    pub expires_at: DateTime<Utc>,
+    pub closed_at: Option<DateTime<Utc>>,
+}
+
+impl Due {
+    pub fn is_open(&self) -> bool {
+        self.closed_at.is_none()
+    }
+
+    pub fn because(&self) -> Because {
+        if self.is_open() { Because::Expired } else { Because::Closed }
+    }
+
+    /// Since when it is over, but for the time that it is kept.
+    pub fn since(&self) -> DateTime<Utc> {
+        self.closed_at.unwrap_or(self.expires_at)
+    }
+
+    /// The one task whose end it waits for.
+    pub fn own_task(&self) -> Option<Uuid> {
+        self.opened_by_task.filter(|_| self.ephemeral)
+    }
+}
+
+/// The next sessions whose time was over at `until`, the longest over first, behind the place `after`.
+pub async fn due_after(
+    executor: impl PgExecutor<'_>,
+    because: Because,
+    until: DateTime<Utc>,
+    after: (DateTime<Utc>, Uuid),
+    limit: i64,
+) -> Result<Vec<Due>, Failed> {
+    let failed = Failed::to("look for sessions whose time is over");
+    match because {
+        Because::Expired => sqlx::query_as!(
+            Due,
+            r#"select id, campaign_id, agent_type as agent, instance, provider, ephemeral, opened_by_task,
+                      running_turn is not null as "is_running!", expires_at, closed_at
+                 from dalsegno.sessions
+                where closed_at is null and expires_at <= $1 and (expires_at, id) > ($2, $3)
+                order by expires_at, id limit $4"#,
+            until,
+            after.0,
+            after.1,
+            limit,
+        )
+        .fetch_all(executor)
+        .await
+        .map_err(failed),
+        Because::Closed => sqlx::query_as!(
+            Due,
+            r#"select id, campaign_id, agent_type as agent, instance, provider, ephemeral, opened_by_task,
+                      false as "is_running!", expires_at, closed_at
+                 from dalsegno.sessions
+                where closed_at is not null and closed_at <= $1 and (closed_at, id) > ($2, $3)
+                order by closed_at, id limit $4"#,
+            until,
+            after.0,
+            after.1,
+            limit,
+        )
+        .fetch_all(executor)
+        .await
+        .map_err(failed),
+    }
+}
+
+/// Locks those of these sessions whose time is still over and that nobody has in hand. Waits for nobody.
+pub async fn lock_due(
+    conn: &mut PgConnection,
+    ids: &[Uuid],
+    now: DateTime<Utc>,
+    closed_until: DateTime<Utc>,
+) -> Result<Vec<Due>, Failed> {
+    sqlx::query_as!(
+        Due,
+        r#"select id, campaign_id, agent_type as agent, instance, provider, ephemeral, opened_by_task,
+                  false as "is_running!", expires_at, closed_at
+             from dalsegno.sessions
+            where id = any($1) and running_turn is null
+              and case when closed_at is null then expires_at <= $2 else closed_at <= $3 end
+            order by id for update skip locked"#,
+        ids,
+        now,
+        closed_until,
+    )
+    .fetch_all(conn)
+    .await
+    .map_err(Failed::to("lock sessions whose time is over"))
+}
+
+/// Removes these sessions, for good. What belongs to them has to be gone.
+pub async fn remove_all(executor: impl PgExecutor<'_>, session_ids: &[Uuid]) -> Result<(), Failed> {
+    sqlx::query!("delete from dalsegno.sessions where id = any($1)", session_ids)
+        .execute(executor)
+        .await
+        .map(|_| ())
+        .map_err(Failed::to("remove sessions"))
+}
+
+/// Of these names that a provider has for conversations, those that a turn may still go on with, or may have just now.
+pub async fn needed_folders(
+    executor: impl PgExecutor<'_>,
+    external_ids: &[String],
+    closed_since: DateTime<Utc>,
+) -> Result<Vec<String>, Failed> {
+    sqlx::query_scalar!(
+        r#"select external_session_id as "id!" from dalsegno.sessions
+            where external_session_id = any($1) and (closed_at is null or closed_at > $2)"#,
+        external_ids,
+        closed_since,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("look for the sessions of folders"))
+}

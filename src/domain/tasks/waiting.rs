@@ -1,0 +1,44 @@
+//! Which sessions somebody still waits for.
+
+use std::collections::HashSet;
+
+use sqlx::PgExecutor;
+use uuid::Uuid;
+
+use crate::domain::{Failed, sessions::Due};
+
+/// Those of these sessions that have a task which has not ended: any of its conversation, or for a session that was made for one
+/// task, that one.
+pub async fn awaited(
+    executor: impl PgExecutor<'_>,
+    sessions: &[Due],
+) -> Result<HashSet<Uuid>, Failed> {
+    let open = || sessions.iter().filter(|session| session.is_open());
+    let ids: Vec<Uuid> = open().map(|session| session.id).collect();
+    if ids.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let campaigns: Vec<Uuid> = open().map(|session| session.campaign_id).collect();
+    let agents: Vec<&str> = open().map(|session| session.agent.as_str()).collect();
+    let instances: Vec<&str> = open().map(|session| session.instance.as_str()).collect();
+    let own: Vec<Option<Uuid>> = open().map(Due::own_task).collect();
+    sqlx::query_scalar!(
+        r#"select c.session_id as "session_id!"
+             from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::uuid[])
+                  as c(session_id, campaign_id, agent, instance, own_task)
+            where case when c.own_task is null
+                       then exists (select from dalsegno.tasks as t
+                                     where t.campaign_id = c.campaign_id and t.agent = c.agent and t.instance = c.instance
+                                       and t.ended_at is null)
+                       else exists (select from dalsegno.tasks as t where t.id = c.own_task and t.ended_at is null) end"#,
+        &ids,
+        &campaigns,
+        &agents as &[&str],
+        &instances as &[&str],
+        &own as &[Option<Uuid>],
+    )
+    .fetch_all(executor)
+    .await
+    .map(|ids| ids.into_iter().collect())
+    .map_err(Failed::to("look for tasks that wait for sessions"))
+}

@@ -1,0 +1,97 @@
+//! Local files of sessions that are gone. Each host has its own, so each process that runs turns looks after those it can see;
+//! two of one host that find the same folder do no harm.
+//!
+//! A folder is a cache of what the database has: one that goes too early is written again. One that a call is using is
+//! never touched: its session is open, or, where the call has no session, something in it has changed since.
+
+use std::{collections::HashSet, time::Duration};
+
+use chrono::TimeDelta;
+use sqlx::PgPool;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::Services;
+use crate::{
+    domain::{Failed, cleanups, sessions},
+    providers::claude,
+};
+
+const FIRST_AFTER: Duration = Duration::from_secs(60);
+const EVERY: Duration = Duration::from_secs(3_600);
+/// A folder in which something has changed since is left alone, whatever the database says.
+const QUIET: Duration = Duration::from_secs(24 * 3_600);
+/// How long a session has to be closed. Nobody goes on with it; its successor has a folder of its own.
+const CLOSED: TimeDelta = TimeDelta::days(1);
+/// Folders that are looked up at once.
+const BATCH: usize = 500;
+
+/// What a round removed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Swept {
+    pub folders: i64,
+    pub bytes: i64,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Database(#[from] Failed),
+    #[error(transparent)]
+    Folders(#[from] claude::Error),
+}
+
+/// Looks every hour until it is told to stop.
+pub async fn remove_old_folders(
+    services: &Services,
+    pool: &PgPool,
+    host: &str,
+    stop: &CancellationToken,
+) {
+    let mut wait = FIRST_AFTER;
+    while stop.run_until_cancelled(tokio::time::sleep(wait)).await.is_some() {
+        wait = EVERY;
+        match sweep_folders(services, pool, host).await {
+            Ok(Swept { folders: 0, .. }) => {}
+            Ok(swept) => tracing::info!(
+                folders = swept.folders,
+                bytes = swept.bytes,
+                "removed local folders of sessions that are gone"
+            ),
+            Err(error) => {
+                tracing::warn!(%error, "removing local folders of sessions that are gone")
+            }
+        }
+    }
+}
+
+/// One round.
+pub async fn sweep_folders(services: &Services, pool: &PgPool, host: &str) -> Result<Swept, Error> {
+    let (claude, started_at) = (services.providers.claude(), services.clock.now());
+    let mut swept = Swept::default();
+    for quiet in claude.quiet_folders(QUIET).await?.chunks(BATCH) {
+        for session in abandoned(services, pool, quiet).await? {
+            let n_bytes = claude.remove_folder(session).await?;
+            swept.folders += 1;
+            swept.bytes += i64::try_from(n_bytes).unwrap_or(i64::MAX);
+        }
+    }
+    if swept.folders > 0 {
+        let now = services.clock.now();
+        cleanups::folders_removed(pool, host, swept.folders, swept.bytes, started_at, now).await?;
+    }
+    Ok(swept)
+}
+
+async fn abandoned(
+    services: &Services,
+    pool: &PgPool,
+    folders: &[Uuid],
+) -> Result<Vec<Uuid>, Failed> {
+    let names: Vec<String> = folders.iter().map(Uuid::to_string).collect();
+    let closed_since = services.clock.now() - CLOSED;
+    let needed = sessions::needed_folders(pool, &names, closed_since).await?;
+    let needed: HashSet<String> = needed.into_iter().collect();
+    let all = folders.iter().zip(names);
+    Ok(all.filter(|(_, name)| !needed.contains(name)).map(|(folder, _)| *folder).collect())
+}

@@ -1,0 +1,29 @@
+//! What an operator's alerts are made of.
+
+use chrono::{DateTime, Utc};
+use metrics::{Unit, counter, describe_counter, describe_gauge, gauge};
+
+use crate::domain::cleanups::Batch;
+
+const LAST_SUCCESS: &str = "dalsegno_purge_last_success_timestamp_seconds";
+const ROWS: &str = "dalsegno_purge_rows_total";
+
+pub fn describe() {
+    describe_gauge!(
+        LAST_SUCCESS,
+        Unit::Seconds,
+        "When the nightly cleanup last went through, on whatever host."
+    );
+    describe_counter!(ROWS, "Rows that the nightly cleanup removed in this process, by table.");
+}
+
+/// A run went through at this moment.
+pub fn succeeded_at(at: DateTime<Utc>) {
+    gauge!(LAST_SUCCESS).set(at.timestamp() as f64);
+}
+
+pub(super) fn removed(batch: &Batch) {
+    for (table, n_rows) in [("sessions", batch.sessions), ("messages", batch.messages)] {
+        counter!(ROWS, "table" => table).increment(n_rows.unsigned_abs());
+    }
+}

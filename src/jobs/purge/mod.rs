@@ -1,0 +1,137 @@
+//! The nightly cleanup: removes all sessions whose time is over, in batches.
+//!
+//! Each batch is a short transaction of its own, so a run can be stopped between any two and goes on wherever it comes again:
+//! what is gone is not due any more. Nothing is held between batches but one place on the way.
+//!
+//! Race: a run that was declared lost may still be in a batch. The record names the lease, and a batch that cannot write
+//! on in it is rolled back.
+
+mod metrics;
+
+use std::{sync::Arc, time::Duration};
+
+use super::Services;
+pub use crate::domain::cleanups::Purge;
+use crate::{
+    domain::{
+        Failed,
+        cleanups::{self, Page, Recorded, Walk},
+        sessions::Due,
+        transaction::{begin, commit},
+    },
+    queue::{CommitError, End, HandlerResult, JobError, Run, Stop},
+};
+
+pub use self::metrics::{describe, succeeded_at};
+
+/// Why a run did not come to its end.
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error("it was told to stop between two batches")]
+    Stopped,
+    #[error("a later run of this job has taken over")]
+    Overtaken,
+    #[error(transparent)]
+    Database(#[from] Failed),
+    #[error(transparent)]
+    End(#[from] CommitError),
+}
+
+pub(super) async fn run(_: Purge, run: Run, services: Arc<Services>) -> HandlerResult {
+    let mut recorded = record(&run, &services).await?;
+    let ended = match remove_all(&run, &services, &mut recorded).await {
+        Ok(()) => finish(&run, &services, &recorded).await,
+        Err(error) => Err(error),
+    };
+    match ended {
+        Ok(end) => Ok(end),
+        Err(Error::Stopped) if run.stop_reason() == Some(Stop::Cancelled) => {
+            let now = services.clock.now();
+            cleanups::cancel(run.pool(), &recorded, now).await.map_err(JobError::retry)?;
+            Err(JobError::retry(Error::Stopped))
+        }
+        // The queue knows why it was told to stop: a worker that goes down gives the job back, and burns no attempt.
+        Err(Error::End(error)) => Err(error.into()),
+        Err(error) => Err(JobError::retry(error)),
+    }
+}
+
+async fn record(run: &Run, services: &Services) -> Result<Recorded, JobError> {
+    let now = services.clock.now();
+    let recorded = async {
+        let mut tx = begin(run.pool()).await?;
+        let recorded = cleanups::begin(&mut tx, run.job_id(), run.lease(), now).await?;
+        commit(tx).await?;
+        recorded.ok_or(Error::Overtaken)
+    };
+    recorded.await.map_err(JobError::retry)
+}
+
+async fn remove_all(run: &Run, services: &Services, recorded: &mut Recorded) -> Result<(), Error> {
+    let config = &services.sessions;
+    let pause = Duration::from_millis(config.purge_pause_ms.into());
+    let mut walk = Walk::new(services.clock.now(), config.keep_closed_days);
+    while let Some(Page { going, kept }) = page(run, &mut walk, config.purge_batch_sessions).await?
+    {
+        let reasons: Vec<_> = kept.iter().map(|(_, kept)| *kept).collect();
+        recorded.progress.keep(&reasons);
+        let mut left = going;
+        while !left.is_empty() {
+            if run.cancel().is_cancelled() {
+                return Err(Error::Stopped);
+            }
+            left = batch(run, &walk, left, recorded).await?;
+            run.cancel().run_until_cancelled(tokio::time::sleep(pause)).await;
+        }
+    }
+    Ok(())
+}
+
+async fn page(run: &Run, walk: &mut Walk, n_sessions: u16) -> Result<Option<Page>, Error> {
+    if run.cancel().is_cancelled() {
+        return Err(Error::Stopped);
+    }
+    let mut tx = begin(run.pool()).await?;
+    let page = walk.page(&mut tx, n_sessions.into()).await?;
+    commit(tx).await?;
+    Ok(page)
+}
+
+/// Removes as many as fit into one transaction, and gives the rest back.
+async fn batch(
+    run: &Run,
+    walk: &Walk,
+    going: Vec<Due>,
+    recorded: &mut Recorded,
+) -> Result<Vec<Due>, Error> {
+    let mut tx = begin(run.pool()).await?;
+    let batch = cleanups::remove(&mut tx, walk, going).await?;
+    let mut next = recorded.clone();
+    next.progress.add(&batch);
+    if !cleanups::advance(&mut *tx, &next).await? {
+        return Err(Error::Overtaken);
+    }
+    commit(tx).await?;
+    *recorded = next;
+    metrics::removed(&batch);
+    Ok(batch.left)
+}
+
+async fn finish(run: &Run, services: &Services, recorded: &Recorded) -> Result<End, Error> {
+    let now = services.clock.now();
+    let mut tx = begin(run.pool()).await?;
+    if !cleanups::finish(&mut *tx, recorded, now).await? {
+        return Err(Error::Overtaken);
+    }
+    let end = run.commit(tx).await?;
+    let progress = &recorded.progress;
+    tracing::info!(
+        sessions = progress.sessions,
+        messages = progress.messages,
+        bytes = progress.bytes,
+        kept = progress.kept.values().sum::<i64>(),
+        "the cleanup went through"
+    );
+    succeeded_at(now);
+    Ok(end)
+}

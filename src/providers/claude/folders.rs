@@ -1,0 +1,95 @@
+//! The folders that sessions have left on this host.
+
+use std::{
+    fs, io,
+    path::Path,
+    time::{Duration, SystemTime},
+};
+
+use uuid::Uuid;
+
+use super::{Claude, Error, turn::blocking};
+
+impl Claude {
+    /// The names of folders in which nothing has changed for `quiet`, nor is going to: the longest call is shorter.
+    pub async fn quiet_folders(&self, quiet: Duration) -> Result<Vec<Uuid>, Error> {
+        let longest = Duration::from_secs(self.config.total_timeout_secs);
+        let before: SystemTime = (self.surroundings.clock.now() - quiet.max(longest * 2)).into();
+        let sessions = self.surroundings.sessions.clone();
+        blocking("list the folders of sessions", &self.surroundings.sessions, move || {
+            quiet_since(&sessions, before)
+        })
+        .await
+    }
+
+    /// Removes the folder of a session, and says how many bytes it held. To be called for sessions that no call will name again.
+    pub async fn remove_folder(&self, session: Uuid) -> Result<u64, Error> {
+        let folder = self.surroundings.sessions.join(session.to_string());
+        blocking("remove the folder of a session", &self.surroundings.sessions, move || {
+            let n_bytes = bytes_in(&folder)?;
+            // Another process of this host may be at it as well.
+            match fs::remove_dir_all(&folder) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+                removed => removed.map(|()| n_bytes),
+            }
+        })
+        .await
+    }
+}
+
+fn quiet_since(sessions: &Path, before: SystemTime) -> io::Result<Vec<Uuid>> {
+    let entries = match fs::read_dir(sessions) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut quiet = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        // Anything else in there is not ours.
+        let name = entry.file_name().to_str().and_then(|name| name.parse::<Uuid>().ok());
+        if let Some(name) = name
+            && entry.file_type()?.is_dir()
+            && newest_in(&entry.path())? < before
+        {
+            quiet.push(name);
+        }
+    }
+    Ok(quiet)
+}
+
+fn newest_in(folder: &Path) -> io::Result<SystemTime> {
+    let mut newest = SystemTime::UNIX_EPOCH;
+    each_below(folder, &mut |metadata| newest = newest.max(metadata.modified().unwrap_or(newest)))?;
+    Ok(newest)
+}
+
+fn bytes_in(folder: &Path) -> io::Result<u64> {
+    let mut n_bytes = 0;
+    each_below(folder, &mut |metadata| {
+        if metadata.is_file() {
+            n_bytes += metadata.len();
+        }
+    })?;
+    Ok(n_bytes)
+}
+
+/// The folder itself and everything below it; links are not followed. What vanishes meanwhile does not count.
+fn each_below(path: &Path, look: &mut impl FnMut(&fs::Metadata)) -> io::Result<()> {
+    let mut paths = vec![path.to_owned()];
+    while let Some(path) = paths.pop() {
+        let looked = fs::symlink_metadata(&path).and_then(|metadata| {
+            look(&metadata);
+            if metadata.is_dir() {
+                for entry in fs::read_dir(&path)? {
+                    paths.push(entry?.path());
+                }
+            }
+            Ok(())
+        });
+        match looked {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            looked => looked?,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! Local files of sessions that are gone.
+
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::SystemTime,
+};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use dalsegno::{
+    clock::ManualClock,
+    config::{Config, Environment, Flags},
+    domain::cleanups,
+    jobs::{Services, Swept, sweep_folders},
+};
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use crate::conversations::world::{Now, World};
+
+/// A folder as a session leaves it, with 1,000 bytes.
+fn leave(root: &Path, name: &str) -> PathBuf {
+    let folder = root.join("claude").join(name);
+    fs::create_dir_all(folder.join("config/projects")).unwrap();
+    fs::write(folder.join("config/projects/a.jsonl"), [b'x'; 1000]).unwrap();
+    folder
+}
+
+async fn session(pool: &PgPool, external_id: Uuid, closed_at: Option<DateTime<Utc>>) {
+    let sql = "insert into dalsegno.sessions (id, campaign_id, agent_type, instance, provider, model, prompt_hash, fence_seed,
+                      expires_at, external_session_id, closed_at, closed_because, state)
+               select gen_random_uuid(), id, 'a', 'i' || $3, 'claude', 'm', repeat('a', 64), decode(repeat('00', 32), 'hex'), now(),
+                      $1, $2, case when $2::timestamptz is null then null else 'reset' end,
+                      case when $2::timestamptz is null then 'idle' else 'closed' end
+                 from dalsegno.campaigns";
+    let (external_id, instance) = (external_id.to_string(), external_id.simple().to_string());
+    sqlx::query(sql).bind(external_id).bind(closed_at).bind(instance).execute(pool).await.unwrap();
+}
+
+#[tokio::test]
+async fn folders_of_sessions_that_are_gone_go_and_no_others() {
+    let world = World::new().await;
+    world.turn("Part one.", Now::default()).await;
+    let root = tempfile::tempdir().unwrap();
+    // Files have the machine's time.
+    let now = Utc::now() + TimeDelta::days(10);
+    let data_dir = root.path().display().to_string();
+    let set = vec![("service.data_dir".to_owned(), data_dir)];
+    let config = Config::load(&Environment::default(), &Flags { file: None, set }).unwrap();
+    let program = env!("CARGO_BIN_EXE_dalsegno").into();
+    let services = Services::build(&config, Arc::new(ManualClock::at(now)), program).unwrap();
+    assert_eq!(sweep_folders(&services, &world.pool, "here").await.unwrap(), Swept::default());
+
+    let ids: Vec<Uuid> = (0..6).map(|_| Uuid::new_v4()).collect();
+    let [open, just_closed, long_closed, gone, young, inside] = &ids[..] else { unreachable!() };
+    session(&world.pool, *open, None).await;
+    session(&world.pool, *just_closed, Some(now - TimeDelta::hours(2))).await;
+    session(&world.pool, *long_closed, Some(now - TimeDelta::days(2))).await;
+    let folders: Vec<_> = ids.iter().map(|id| leave(root.path(), &id.to_string())).collect();
+    let strange = leave(root.path(), "not-a-session");
+    let recently: SystemTime = (now - TimeDelta::hours(3)).into();
+    File::open(&folders[4]).unwrap().set_modified(recently).unwrap();
+    // A call without a session: only a file deep inside has changed.
+    let deep = File::options().write(true).open(folders[5].join("config/projects/a.jsonl"));
+    deep.unwrap().set_modified(recently).unwrap();
+
+    let swept = sweep_folders(&services, &world.pool, "here").await.unwrap();
+    assert_eq!(swept, Swept { folders: 2, bytes: 2000 });
+    let left = |id: &Uuid| root.path().join("claude").join(id.to_string()).exists();
+    assert_eq!([gone, long_closed].map(left), [false; 2]);
+    assert_eq!([open, just_closed, young, inside].map(left), [true; 4]);
+    assert!(strange.exists());
+    let runs = cleanups::list(&world.pool, None, 10).await.unwrap();
+    assert_eq!((runs.len(), runs[0].folders, runs[0].bytes), (1, 2, 2000));
+    assert_eq!((runs[0].host.as_str(), runs[0].kind.as_str()), ("here", "folders"));
+    assert_eq!(sweep_folders(&services, &world.pool, "here").await.unwrap(), Swept::default());
+}

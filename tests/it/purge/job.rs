@@ -1,0 +1,146 @@
+//! The job: its record, its end, and what comes in between.
+
+use std::{sync::Arc, time::Duration};
+
+use dalsegno::{
+    clock::ManualClock,
+    config::{Config, Environment, Flags},
+    domain::cleanups::{self, CleanupRun},
+    jobs::Services,
+    shutdown::Shutdown,
+    worker::{self, Pool},
+};
+use sqlx::PgPool;
+use tokio::task::JoinHandle;
+
+use super::{fill, later, rows};
+use crate::{
+    app::{SOON, eventually, noon},
+    conversations::world::World,
+};
+
+struct Worker {
+    shutdown: Shutdown,
+    work: JoinHandle<Result<(), worker::Error>>,
+}
+
+impl Worker {
+    fn start(pool: &PgPool, pause_ms: u32) -> Self {
+        let set = [
+            ("queue.poll_busy_ms", "50".to_owned()),
+            ("queue.poll_idle_ms", "100".to_owned()),
+            ("scheduler.enabled", "false".to_owned()),
+            ("shutdown.drain_timeout_secs", "0".to_owned()),
+            ("sessions.purge_batch_sessions", "5".to_owned()),
+            ("sessions.purge_pause_ms", pause_ms.to_string()),
+        ];
+        let set = set.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+        let config = Config::load(&Environment::default(), &Flags { file: None, set }).unwrap();
+        let clock = Arc::new(ManualClock::at(later()));
+        let program = env!("CARGO_BIN_EXE_dalsegno").into();
+        let services = Services::build(&config, clock, program).unwrap();
+        let (shutdown, pool) = (Shutdown::new(), pool.clone());
+        let stop = shutdown.clone();
+        let work = tokio::spawn(async move {
+            worker::work(&config, services, &pool, stop, Pool::Upkeep).await
+        });
+        Self { shutdown, work }
+    }
+
+    async fn stop(self) {
+        self.shutdown.soft.cancel();
+        tokio::time::timeout(SOON, self.work).await.unwrap().unwrap().unwrap();
+    }
+}
+
+async fn runs(pool: &PgPool) -> Vec<CleanupRun> {
+    cleanups::list(pool, None, 50).await.unwrap()
+}
+
+async fn ended(pool: &PgPool, n_runs: usize) -> Vec<CleanupRun> {
+    eventually("the cleanups have ended", async || {
+        let runs = runs(pool).await;
+        (runs.iter().filter(|run| run.ended_at.is_some()).count() == n_runs).then_some(runs)
+    })
+    .await
+}
+
+async fn begun(pool: &PgPool) -> CleanupRun {
+    eventually("the cleanup has removed something", async || {
+        runs(pool).await.into_iter().next().filter(|run| run.sessions > 0)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_run_is_recorded_and_a_second_one_at_once_finds_nothing() {
+    let world = World::new().await;
+    fill(&world.pool, world.campaign.id, "old", "sim", 23, 4, noon()).await;
+    for _ in 0..2 {
+        cleanups::request(&world.pool).await.unwrap();
+    }
+    let worker = Worker::start(&world.pool, 0);
+    let runs = ended(&world.pool, 2).await;
+    worker.stop().await;
+    let [second, first] = [&runs[0], &runs[1]];
+    assert_eq!((first.sessions, first.messages, first.bytes), (23, 92, 92 * 300));
+    assert_eq!((second.sessions, second.outcome.as_deref()), (0, Some("done")));
+    let removed = serde_json::json!([{ "provider": "sim", "because": "expired", "sessions": 23 }]);
+    assert_eq!((&first.removed, first.outcome.as_deref()), (&removed, Some("done")));
+    assert_eq!(cleanups::last_success(&world.pool).await.unwrap(), Some(later()));
+    assert_eq!(rows(&world.pool).await["messages"], 0);
+}
+
+#[tokio::test]
+async fn a_worker_that_goes_down_gives_the_run_back_and_the_next_goes_on() {
+    let world = World::new().await;
+    fill(&world.pool, world.campaign.id, "old", "sim", 60, 4, noon()).await;
+    let job = cleanups::request(&world.pool).await.unwrap();
+    let worker = Worker::start(&world.pool, 60_000);
+    let halfway = begun(&world.pool).await;
+    worker.stop().await;
+    assert_eq!((halfway.sessions, halfway.ended_at), (5, None));
+    let sql = "select attempt from dalsegno.jobs where id = $1 and state <> 'running'";
+    let attempt: i16 =
+        sqlx::query_scalar(sql).bind(job.job_id).fetch_one(&world.pool).await.unwrap();
+    assert_eq!(attempt, 0);
+    let worker = Worker::start(&world.pool, 0);
+    let runs = ended(&world.pool, 1).await;
+    worker.stop().await;
+    assert_eq!((runs.len(), runs[0].sessions, runs[0].messages), (1, 60, 240));
+}
+
+#[tokio::test]
+async fn a_run_that_is_cancelled_stops_between_two_batches() {
+    let world = World::new().await;
+    fill(&world.pool, world.campaign.id, "old", "sim", 60, 4, noon()).await;
+    let job = cleanups::request(&world.pool).await.unwrap();
+    let worker = Worker::start(&world.pool, 60_000);
+    begun(&world.pool).await;
+    let cancel = "select dalsegno.cancel($1, 'not now')";
+    sqlx::query(cancel).bind(job.job_id).execute(&world.pool).await.unwrap();
+    let runs = tokio::time::timeout(Duration::from_secs(30), ended(&world.pool, 1)).await.unwrap();
+    worker.stop().await;
+    assert_eq!((runs[0].sessions, runs[0].outcome.as_deref()), (5, Some("cancelled")));
+    assert_eq!(rows(&world.pool).await["sessions"], 55);
+}
+
+/// A run that was declared lost comes back in the middle of a batch.
+#[tokio::test]
+async fn a_run_without_its_lease_cannot_write_on() {
+    let world = World::new().await;
+    let mut conn = world.pool.acquire().await.unwrap();
+    let old = cleanups::begin(&mut conn, 7, 1, noon()).await.unwrap().unwrap();
+    let new = cleanups::begin(&mut conn, 7, 2, noon()).await.unwrap().unwrap();
+    assert!(!cleanups::advance(&mut *conn, &old).await.unwrap());
+    assert!(cleanups::begin(&mut conn, 7, 1, noon()).await.unwrap().is_none());
+    assert!(cleanups::advance(&mut *conn, &new).await.unwrap());
+    assert!(!cleanups::finish(&mut *conn, &old, noon()).await.unwrap());
+    assert!(cleanups::finish(&mut *conn, &new, noon()).await.unwrap());
+    // One whose job died for good is closed by the next.
+    cleanups::begin(&mut conn, 8, 3, noon()).await.unwrap().unwrap();
+    cleanups::begin(&mut conn, 9, 4, noon()).await.unwrap().unwrap();
+    let outcomes: Vec<_> = runs(&world.pool).await.into_iter().map(|run| run.outcome).collect();
+    let outcomes: Vec<_> = outcomes.iter().map(Option::as_deref).collect();
+    assert_eq!(outcomes, [None, Some("failed"), Some("done")]);
+}

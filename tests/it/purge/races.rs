@@ -1,0 +1,136 @@
+//! A cleanup beside what is alive.
+
+use chrono::TimeDelta;
+use dalsegno::domain::{
+    Amount,
+    cleanups::{self, Kept},
+    sessions, tasks,
+};
+use rand::{RngExt as _, SeedableRng as _};
+
+use super::{at_later, fill, kept, next_page, preview, purge, rows, walk};
+use crate::{
+    app::noon,
+    conversations::world::{Now, World},
+};
+
+/// It is looked at, then used, then its turn to be removed comes.
+#[tokio::test]
+async fn a_session_that_is_used_in_the_moment_of_its_removal_survives() {
+    let world = World::new().await;
+    let id = world.turn("Part one.", Now::default()).await.session.id;
+    let page = next_page(&world.pool, &mut walk(), 10).await.unwrap();
+    assert_eq!(page.going.len(), 1);
+    let move_on = "update dalsegno.sessions set expires_at = expires_at + interval '30 days'";
+    sqlx::query(move_on).execute(&world.pool).await.unwrap();
+    let mut tx = world.pool.begin().await.unwrap();
+    let batch = cleanups::remove(&mut tx, &walk(), page.going).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!((batch.sessions, batch.kept), (0, vec![Kept::InUse]));
+    assert_eq!(world.transcript(id).await.len(), 2);
+}
+
+/// A turn has it locked and is not committed yet: nobody waits, and the turn goes on undisturbed.
+#[tokio::test]
+async fn a_session_that_a_turn_has_in_hand_is_passed_over() {
+    let world = World::new().await;
+    let id = world.turn("Part one.", Now::default()).await.session.id;
+    let mut turn = world.pool.begin().await.unwrap();
+    let lock = "select 1 from dalsegno.sessions for no key update";
+    sqlx::query(lock).execute(&mut *turn).await.unwrap();
+    let done = tokio::time::timeout(crate::app::SOON, purge(&world.pool, walk(), 10)).await;
+    assert_eq!(kept(&done.unwrap().kept), [(Kept::InUse, 1)]);
+    turn.commit().await.unwrap();
+    assert!(sessions::get(&world.pool, id).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_session_that_a_task_comes_for_after_the_look_survives() {
+    let world = World::new().await;
+    let id = world.turn("Part one.", Now::default()).await.session.id;
+    let page = next_page(&world.pool, &mut walk(), 10).await.unwrap();
+    world.add("Part two.").await;
+    let mut tx = world.pool.begin().await.unwrap();
+    let batch = cleanups::remove(&mut tx, &walk(), page.going).await.unwrap();
+    assert_eq!((batch.sessions, batch.kept), (0, vec![Kept::TaskWaiting]));
+    drop(tx);
+    assert!(sessions::get(&world.pool, id).await.is_ok());
+}
+
+/// Tasks come for conversations that have all expired, while two cleanups run.
+#[tokio::test]
+async fn beside_live_turns_no_live_row_goes() {
+    let seed: u64 = rand::random();
+    println!("seed {seed}");
+    let world = World::new().await;
+    fill(&world.pool, world.campaign.id, "copywriter", "sim", 300, 6, noon()).await;
+    let turns = async {
+        let mut rng = rand::rngs::StdRng::seed_from_u64(seed);
+        let mut used = Vec::new();
+        for n in 0..60 {
+            let instance = format!("i{}", rng.random_range(1..=300));
+            let prompt = format!("Part {n}.");
+            let new = tasks::New { instance: &instance, ..world.ask(&prompt) };
+            let task = world.add_new(&new).await.unwrap().task;
+            let (resolved, begun) =
+                world.try_begin(&task, world.lease(), at_later(), Amount::ZERO).await.unwrap();
+            tokio::task::yield_now().await;
+            world.commit(&begun, "Done.", at_later()).await.unwrap();
+            used.push((resolved.session.id, prompt));
+        }
+        used
+    };
+    let (used, first, second) =
+        tokio::join!(turns, purge(&world.pool, walk(), 3), purge(&world.pool, walk(), 5));
+    for (session, prompt) in &used {
+        let transcript = world.transcript(*session).await;
+        assert!(transcript.contains(&format!("User: {prompt}")), "{prompt}: {transcript:?}");
+        assert_eq!(transcript.last().map(String::as_str), Some("Assistant: Done."));
+    }
+    let rest = purge(&world.pool, walk(), 50).await;
+    let n_gone = first.sessions + second.sessions + rest.sessions;
+    let by_hand = "select count(*) from dalsegno.sessions where agent_type = 'copywriter' and closed_at is null";
+    let n_open: i64 = sqlx::query_scalar(by_hand).fetch_one(&world.pool).await.unwrap();
+    let mut instances: Vec<_> = used.iter().map(|(session, _)| session).collect();
+    instances.sort_unstable();
+    instances.dedup();
+    assert_eq!(n_open, instances.len() as i64);
+    assert!(n_gone > 200, "{n_gone}");
+    assert_eq!(preview(&world.pool).await.sessions, 0);
+}
+
+/// However often it is cut off in the middle, in the end the same is gone and the same is there.
+#[tokio::test]
+async fn cut_off_half_way_and_repeated_it_ends_the_same() {
+    let worlds = [World::new().await, World::new().await];
+    for world in &worlds {
+        fill(&world.pool, world.campaign.id, "old", "sim", 120, 6, noon()).await;
+        let soon = noon() + TimeDelta::days(20);
+        fill(&world.pool, world.campaign.id, "young", "ollama", 20, 4, soon).await;
+        world.add_new(&tasks::New { instance: "i7", ..world.ask("Wait.") }).await.unwrap();
+        let own = "update dalsegno.sessions set agent_type = 'copywriter' where instance = 'i7' and agent_type = 'old'";
+        sqlx::query(own).execute(&world.pool).await.unwrap();
+    }
+    let whole = purge(&worlds[0].pool, walk(), 10).await;
+    assert_eq!(whole.sessions, 119);
+    let (mut n_cut_off, mut patience) = (0, 8_u32);
+    loop {
+        let pool = worlds[1].pool.clone();
+        let doomed = tokio::spawn(async move { purge(&pool, walk(), 2).await });
+        // A longer piece of the way each time.
+        for _ in 0..patience {
+            tokio::task::yield_now().await;
+            tokio::time::sleep(std::time::Duration::from_micros(500)).await;
+        }
+        patience += patience / 4;
+        doomed.abort();
+        match doomed.await {
+            Ok(_) => break,
+            Err(_) => n_cut_off += 1,
+        }
+    }
+    assert!(n_cut_off >= 3, "it was cut off {n_cut_off} times only");
+    let done = purge(&worlds[1].pool, walk(), 10).await;
+    assert_eq!((done.sessions, &done.kept), (0, &whole.kept));
+    assert_eq!(rows(&worlds[0].pool).await, rows(&worlds[1].pool).await);
+}

@@ -1,0 +1,185 @@
+//! What goes and what stays.
+
+use chrono::TimeDelta;
+use dalsegno::domain::{
+    Amount,
+    cleanups::{Kept, Walk},
+    messages::{self, Span},
+    sessions::{self, resolve::Mode},
+    tasks, turns,
+};
+
+use super::{KEEP_CLOSED_DAYS, fill, kept, later, preview, purge, rows, walk};
+use crate::{
+    app::noon,
+    cli::compact,
+    conversations::world::{Now, World},
+};
+
+#[tokio::test]
+async fn what_has_expired_goes_with_all_that_belongs_to_it_and_the_ledger_stays() {
+    let world = World::new().await;
+    world.turn("Part one.", Now::default()).await;
+    let id = world.turn("Part two.", Now::default()).await.session.id;
+    compact(&world.pool, id).await;
+    let files = "insert into dalsegno.transcript_files (session_id, n_bytes, name, sha256)
+                 select id, 3, 'a.jsonl', decode(repeat('04', 32), 'hex') from dalsegno.sessions";
+    let chunks = "insert into dalsegno.transcript_chunks (session_id, from_byte, name, bytes)
+                  select id, 0, 'a.jsonl', 'abc' from dalsegno.sessions";
+    let manifests = "insert into dalsegno.manifests (session_id, turn, call, created_at, estimated_tokens, sha256, manifest)
+                     select id, 1, 0, now(), 1, decode(repeat('03', 32), 'hex'), '{}' from dalsegno.sessions";
+    for statement in [files, chunks, manifests] {
+        sqlx::query(statement).execute(&world.pool).await.unwrap();
+    }
+    let before = rows(&world.pool).await;
+    let n_messages = before["messages"];
+    assert!(before.values().all(|n| *n > 0), "{before:?}");
+    let early = purge(&world.pool, Walk::new(noon(), KEEP_CLOSED_DAYS), 10).await;
+    assert_eq!((early.sessions, rows(&world.pool).await), (0, before.clone()));
+
+    let done = purge(&world.pool, walk(), 10).await;
+    assert_eq!((done.sessions, done.messages), (1, n_messages));
+    let after = rows(&world.pool).await;
+    for table in ["usage", "tasks", "campaigns", "feed"] {
+        assert_eq!(after[table], before[table], "{table}");
+    }
+    let n_left: i64 = after.values().sum();
+    let stays = ["usage", "tasks", "campaigns", "feed"].map(|table| after[table]);
+    assert_eq!(n_left, stays.iter().sum::<i64>(), "{after:?}");
+}
+
+#[tokio::test]
+async fn what_runs_or_is_waited_for_is_kept() {
+    let world = World::new().await;
+    fill(&world.pool, world.campaign.id, "bulk", "sim", 5, 4, noon()).await;
+    // Begun long ago, and never ended.
+    let task = world.add("Part one.").await;
+    let (running, _) = world.begin(&task, world.lease(), Now::default()).await;
+    // Of another conversation, in which a task waits.
+    let new = tasks::New { instance: "second", ..world.ask("Part two.") };
+    let first = world.add_new(&new).await.unwrap().task;
+    let (waiting, begun) = world.begin(&first, world.lease(), Now::default()).await;
+    world.commit(&begun, "Done.", Now::default()).await.unwrap();
+    world.add_new(&tasks::New { prompt: "Part three.", ..new }).await.unwrap();
+
+    let seen = preview(&world.pool).await;
+    let done = purge(&world.pool, walk(), 2).await;
+    assert_eq!((seen.sessions, done.sessions), (5, 5));
+    assert_eq!(kept(&done.kept), [(Kept::Running, 1), (Kept::TaskWaiting, 1)]);
+    assert_eq!(seen.kept, done.kept);
+    for session in [running.session.id, waiting.session.id] {
+        assert!(!world.transcript(session).await.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_session_made_for_one_task_waits_for_that_task_alone() {
+    let world = World::new().await;
+    let task = world.add_mode("Alone.", Mode::None).await;
+    let (resolved, _) = world.begin(&task, world.lease(), Now::default()).await;
+    let stop = "update dalsegno.sessions set state = 'interrupted', running_turn = null";
+    sqlx::query(stop).execute(&world.pool).await.unwrap();
+    assert_eq!(kept(&purge(&world.pool, walk(), 10).await.kept), [(Kept::TaskWaiting, 1)]);
+    let end =
+        "update dalsegno.tasks set state = 'cancelled', ended_at = now() where ended_at is null";
+    sqlx::query(end).execute(&world.pool).await.unwrap();
+    world.add("Of the conversation that everybody shares.").await;
+    assert_eq!(purge(&world.pool, walk(), 10).await.sessions, 1);
+    assert!(sessions::get(&world.pool, resolved.session.id).await.is_err());
+}
+
+/// A closed session goes some time after, and whoever came after it is shown without it.
+#[tokio::test]
+async fn a_closed_session_is_kept_for_a_while_and_leaves_no_link_behind() {
+    let world = World::new().await;
+    let first = world.turn("Part one.", Now::default()).await.session.id;
+    let other = Now {
+        prompt_hash: "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb",
+        ..Now::default()
+    };
+    let second = world.turn("Part two.", other).await.session.id;
+    assert_eq!(world.session(second).await.predecessor_id, Some(first));
+    let keep_open = "update dalsegno.sessions set expires_at = now() + interval '900 days' where closed_at is null";
+    sqlx::query(keep_open).execute(&world.pool).await.unwrap();
+    let walk = |days| Walk::new(noon() + TimeDelta::days(days), KEEP_CLOSED_DAYS);
+    assert_eq!(purge(&world.pool, walk(29), 10).await.sessions, 0);
+    let transcript = world.transcript(second).await;
+    let done = purge(&world.pool, walk(30), 10).await;
+    assert_eq!((done.sessions, done.removed.len()), (1, 1));
+    let mut conn = world.pool.acquire().await.unwrap();
+    let shown = sessions::detail(&mut conn, second).await.unwrap();
+    assert_eq!(shown.session.predecessor_id, None);
+    assert!(world.sessions().await.iter().all(|session| session.predecessor_id.is_none()));
+    // What it had taken over is its own.
+    assert_eq!(world.transcript(second).await, transcript);
+    assert!(transcript.iter().any(|line| line.contains("Part one.")));
+}
+
+#[tokio::test]
+async fn a_task_of_a_session_that_is_gone_is_shown_explained_and_tried_again() {
+    let world = World::new().await;
+    let task = world.add("Part one.").await;
+    let (_, begun) = world.begin(&task, world.lease(), Now::default()).await;
+    let messages = [];
+    let ending = turns::Ending { turn: &begun, calls: &[], messages: &messages, now: noon() };
+    let mut tx = world.pool.begin().await.unwrap();
+    turns::cancel(&mut tx, &ending, "cancelled").await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(purge(&world.pool, walk(), 10).await.sessions, 1);
+
+    let mut conn = world.pool.acquire().await.unwrap();
+    assert_eq!(tasks::detail(&mut conn, task.id).await.unwrap().turns, []);
+    tasks::explain(&mut conn, task.id).await.unwrap();
+    let again = tasks::retry(&mut conn, task.id, later()).await.unwrap();
+    assert!(!turns::interrupt_lost(&mut conn, &again, later()).await.unwrap());
+    drop(conn);
+    let begun = world.try_begin(&again, world.lease(), super::at_later(), Amount::ZERO).await;
+    let (resolved, _) = begun.unwrap();
+    let stored = messages::list(&world.pool, resolved.session.id, Span::all()).await.unwrap();
+    assert_eq!(stored.len(), 1);
+}
+
+/// Many providers and reasons: what is said beforehand is what goes.
+#[tokio::test]
+async fn a_preview_says_what_then_goes() {
+    let world = World::new().await;
+    let (pool, campaign) = (&world.pool, world.campaign.id);
+    for (agent, provider, n_sessions, days) in
+        [("a", "sim", 7, 0), ("b", "ollama", 5, 3), ("c", "claude", 4, 9), ("d", "ollama", 3, 8)]
+    {
+        let expires_at = noon() + TimeDelta::days(days) - TimeDelta::hours(1);
+        fill(pool, campaign, agent, provider, n_sessions, 6, expires_at).await;
+    }
+    fill(pool, campaign, "closed", "sim", 6, 2, noon() - TimeDelta::days(40)).await;
+    let close = "update dalsegno.sessions set state = 'closed', closed_because = 'reset', closed_at = expires_at
+                  where agent_type = 'closed'";
+    sqlx::query(close).execute(pool).await.unwrap();
+    let file = "insert into dalsegno.transcript_files (session_id, n_bytes, name, sha256)
+                select id, 1000, 'a.jsonl', decode(repeat('04', 32), 'hex') from dalsegno.sessions where agent_type = 'b'";
+    sqlx::query(file).execute(pool).await.unwrap();
+    world.turn("Used.", super::at_later()).await;
+
+    let seen = preview(pool).await;
+    let before = rows(pool).await;
+    let done = purge(pool, walk(), 3).await;
+    let after = rows(pool).await;
+    assert_eq!((seen.sessions, seen.messages), (7 + 5 + 3 + 6, 15 * 6 + 6 * 2));
+    assert_eq!(
+        (seen.sessions, seen.messages, seen.bytes),
+        (done.sessions, done.messages, done.bytes)
+    );
+    assert_eq!(before["sessions"] - after["sessions"], seen.sessions);
+    assert_eq!(before["messages"] - after["messages"], seen.messages);
+    assert_eq!(seen.bytes, seen.messages * 300 + 5 * 1000);
+    let mut said: Vec<_> =
+        seen.groups.iter().map(|g| (g.provider.clone(), g.because, g.sessions)).collect();
+    let mut went: Vec<_> =
+        done.removed.iter().map(|r| (r.provider.clone(), r.because, r.sessions)).collect();
+    said.sort();
+    went.sort();
+    assert_eq!((said.len(), said), (3, went));
+    let oldest = seen.groups.iter().map(|group| group.oldest).min().unwrap();
+    assert_eq!(oldest, noon() - TimeDelta::days(40) - TimeDelta::seconds(6));
+    let nothing = preview(pool).await;
+    assert_eq!((nothing.sessions, nothing.groups.len()), (0, 0));
+}

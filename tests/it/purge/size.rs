@@ -1,0 +1,53 @@
+//! A large cleanup, and what it costs those beside it. In the normal run, a small one.
+
+use std::time::{Duration, Instant};
+
+use chrono::TimeDelta;
+use dalsegno::domain::tasks;
+
+use super::{at_later, fill, later, purge, walk};
+use crate::{app::noon, conversations::world::World};
+
+const N_SESSIONS: i32 = if cfg!(feature = "chaos") { 100_000 } else { 2_000 };
+/// Beside them, messages of sessions that stay.
+const N_STAYING: i32 = if cfg!(feature = "chaos") { 50_000 } else { 1_000 };
+
+/// Prints the figures; the bars are asserted in the long form, on a machine that has nothing else to do.
+#[tokio::test]
+async fn a_large_cleanup_goes_through_beside_turns() {
+    let world = World::new().await;
+    let (pool, campaign) = (&world.pool, world.campaign.id);
+    let filling = Instant::now();
+    for part in 0..10 {
+        fill(pool, campaign, &format!("old{part}"), "sim", N_SESSIONS / 10, 20, noon()).await;
+    }
+    fill(pool, campaign, "young", "sim", N_STAYING, 20, later() + TimeDelta::days(9)).await;
+    sqlx::query("analyze").execute(pool).await.unwrap();
+    println!("filled in {:?}", filling.elapsed());
+    let turns = async {
+        let mut slowest = Duration::ZERO;
+        for n in 0..200 {
+            let instance = format!("t{n}");
+            let new = tasks::New { instance: &instance, ..world.ask("Part.") };
+            let task = world.add_new(&new).await.unwrap().task;
+            let begun = Instant::now();
+            let (_, turn) = world.begin(&task, world.lease(), at_later()).await;
+            world.commit(&turn, "Done.", at_later()).await.unwrap();
+            slowest = slowest.max(begun.elapsed());
+        }
+        slowest
+    };
+    let purged = async {
+        let begun = Instant::now();
+        (purge(pool, walk(), 200).await, begun.elapsed())
+    };
+    let (slowest, (done, took)) = tokio::join!(turns, purged);
+    assert_eq!((done.sessions, done.messages), (N_SESSIONS.into(), i64::from(N_SESSIONS) * 20));
+    println!(
+        "{} sessions, {} messages in {took:?}; the slowest turn beside it took {slowest:?}",
+        done.sessions, done.messages
+    );
+    if cfg!(feature = "chaos") {
+        assert!(took < Duration::from_secs(60), "took {took:?}");
+    }
+}

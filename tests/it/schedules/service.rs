@@ -1,0 +1,87 @@
+//! The scheduler of a running process.
+
+use std::{sync::Arc, time::Duration};
+
+use chrono::TimeDelta;
+use dalsegno::{
+    clock::ManualClock,
+    config::{Config, Environment, Flags},
+    scheduler,
+};
+use sqlx::PgPool;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::{n_jobs, put, slots};
+use crate::app::{SOON, TestDatabase, eventually, noon};
+
+fn start(pool: &PgPool, clock: &ManualClock, stop: &CancellationToken) -> JoinHandle<()> {
+    let set = vec![("scheduler.look_secs".to_owned(), "1".to_owned())];
+    let config = Config::load(&Environment::default(), &Flags { file: None, set }).unwrap();
+    let (pool, clock, stop) = (pool.clone(), Arc::new(clock.clone()), stop.clone());
+    tokio::spawn(async move { scheduler::run(&config.scheduler, &pool, &*clock, &stop).await })
+}
+
+#[tokio::test]
+async fn the_scheduler_wakes_up_again_and_again_and_stops_when_told() {
+    let database = TestDatabase::migrated().await;
+    let (pool, clock) = (database.pool().await, ManualClock::at(noon()));
+    let stop = CancellationToken::new();
+    put(&pool, "hourly", "0 0 * * * *", "UTC", noon()).await;
+    let running = [start(&pool, &clock, &stop), start(&pool, &clock, &stop)];
+    for n_hours in 1..=3 {
+        clock.advance(TimeDelta::hours(1));
+        eventually("the hour has come", async || {
+            (slots(&pool, "hourly").await.len() == n_hours).then_some(())
+        })
+        .await;
+    }
+    stop.cancel();
+    for running in running {
+        tokio::time::timeout(Duration::from_secs(2), running).await.unwrap().unwrap();
+    }
+    assert_eq!(n_jobs(&pool, "ping").await, 3);
+}
+
+#[tokio::test]
+async fn the_built_in_schedule_is_there_and_fires_at_night() {
+    let database = TestDatabase::migrated().await;
+    let (pool, clock) = (database.pool().await, ManualClock::at(noon()));
+    let stop = CancellationToken::new();
+    let running = start(&pool, &clock, &stop);
+    eventually("it is written down", async || {
+        let sql =
+            "select cron from dalsegno.schedules where name = 'purge' and source = 'built_in'";
+        sqlx::query_scalar::<_, String>(sql).fetch_optional(&pool).await.unwrap()
+    })
+    .await;
+    clock.advance(TimeDelta::hours(15));
+    eventually("its job is there", async || (n_jobs(&pool, "purge").await == 1).then_some(()))
+        .await;
+    stop.cancel();
+    running.await.unwrap();
+}
+
+/// The tables are away, as after a failed migration or on a standby; then they are back.
+#[tokio::test]
+async fn the_scheduler_outlives_what_the_database_does() {
+    let database = TestDatabase::migrated().await;
+    let (pool, clock) = (database.pool().await, ManualClock::at(noon()));
+    let stop = CancellationToken::new();
+    put(&pool, "hourly", "0 0 * * * *", "UTC", noon()).await;
+    let away = "alter table dalsegno.schedules rename to schedules_away";
+    sqlx::query(away).execute(&pool).await.unwrap();
+    let running = start(&pool, &clock, &stop);
+    clock.advance(TimeDelta::hours(1));
+    let killed = "select count(pg_terminate_backend(pid)) from pg_stat_activity
+                   where datname = current_database() and pid <> pg_backend_pid()";
+    sqlx::query(killed).execute(&pool).await.unwrap();
+    let back = "alter table dalsegno.schedules_away rename to schedules";
+    tokio::time::timeout(SOON, async { while sqlx::query(back).execute(&pool).await.is_err() {} })
+        .await
+        .unwrap();
+    eventually("it looks again", async || (slots(&pool, "hourly").await.len() == 1).then_some(()))
+        .await;
+    stop.cancel();
+    running.await.unwrap();
+}
