@@ -3,6 +3,7 @@
 mod agent;
 mod args;
 mod campaign;
+mod cleanup;
 mod config;
 mod database;
 mod demo;
@@ -15,6 +16,7 @@ mod manual;
 mod migrate;
 mod output;
 mod queue;
+mod schedule;
 mod serve;
 mod session;
 mod signals;
@@ -107,6 +109,11 @@ enum Command {
     /// Looks at lanes; holds and releases them.
     #[command(subcommand)]
     Lane(lane::LaneCommand),
+    /// Looks at what is done again and again; does it now, pauses and resumes it.
+    #[command(subcommand)]
+    Schedule(schedule::ScheduleCommand),
+    /// Removes conversations whose time is over, or says what would go; lists earlier cleanups.
+    Cleanup(cleanup::Cleanup),
     /// Looks for what is wrong with this installation, and says how to mend it.
     Doctor,
     /// Asks a running service whether it is ready. For container probes.
@@ -170,6 +177,8 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Queue(command) => block_on(queue::run(&command, context)),
         Command::Job(command) => block_on(job::run(&command, context)),
         Command::Lane(command) => block_on(lane::run(&command, context)),
+        Command::Schedule(command) => block_on(schedule::run(&command, context)),
+        Command::Cleanup(cleanup) => block_on(cleanup::run(&cleanup, context)),
         Command::Doctor => block_on(doctor::run(context)),
         Command::Health(health) => block_on(health::run(&health, context)),
     }

@@ -5,7 +5,7 @@ use std::error::Error;
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
-use super::{Finding, queue};
+use super::{Finding, cleanup, queue};
 use crate::{
     clock::Clock,
     config::Config,
@@ -75,6 +75,7 @@ async fn inside(config: &Config, database: &Database, clock: &dyn Clock) -> Vec<
         Ok(MigrationState::Current | MigrationState::Newer)
     ) {
         findings.extend(queue::examine(database).await);
+        findings.push(cleanup::examine(pool, clock.now()).await);
     }
     findings
 }

@@ -19,6 +19,9 @@ pub(super) struct Asked<T>(pub T);
 /// The one id in the path.
 pub(super) struct Id(pub Uuid);
 
+/// The one name in the path.
+pub(super) struct Name(pub String);
+
 impl<T: DeserializeOwned> FromRequest<Front> for Body<T> {
     type Rejection = Problem;
 
@@ -69,6 +72,16 @@ impl FromRequestParts<Front> for Id {
             let detail = format!("`{text}` is no id: write it as the lists show it");
             Problem::new(StatusCode::BAD_REQUEST, "bad_id", detail)
         })
+    }
+}
+
+impl FromRequestParts<Front> for Name {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, front: &Front) -> Result<Self, Problem> {
+        let path = Path::<String>::from_request_parts(parts, front).await;
+        path.map(|Path(name)| Self(name))
+            .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, "bad_name", error.body_text()))
     }
 }
 

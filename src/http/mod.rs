@@ -5,6 +5,7 @@
 
 mod agents;
 mod campaigns;
+mod cleanups;
 mod events;
 mod front;
 mod guard;
@@ -12,6 +13,7 @@ mod health;
 mod input;
 mod page;
 mod problem;
+mod schedules;
 mod sessions;
 mod tasks;
 mod waiters;
@@ -83,6 +85,8 @@ pub fn router(config: &Config, front: Front) -> Router {
         .merge(tasks::routes(Waiters::up_to(config.max_waiting)))
         .merge(sessions::routes())
         .merge(agents::routes())
+        .merge(schedules::routes())
+        .merge(cleanups::routes())
         .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::method_not_allowed)
         .layer(DefaultBodyLimit::max(config.max_body_bytes))

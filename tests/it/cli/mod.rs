@@ -3,6 +3,7 @@
 mod agents;
 mod bad_input;
 mod campaigns;
+mod cleanups;
 mod service;
 mod sessions;
 mod tasks;

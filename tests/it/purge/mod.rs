@@ -2,6 +2,7 @@
 
 mod folders;
 mod job;
+mod people;
 mod plans;
 mod races;
 mod removal;

@@ -1,0 +1,147 @@
+//! `dalsegno cleanup`: conversations whose time is over.
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use super::{
+    Context, Exit, Failure,
+    database::with_database,
+    output::table,
+    session::name,
+    words::{time, time_or_dash},
+};
+use crate::{
+    clock::{Clock as _, SystemClock},
+    db::{Database, Use},
+    domain::{
+        cleanups::{self, CleanupRun, Preview, Walk},
+        transaction::begin,
+    },
+};
+
+/// Without a command: has a worker remove what is due now, as it does each night.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(super) struct Cleanup {
+    /// Says what would go and why, and removes nothing.
+    #[arg(long)]
+    dry_run: bool,
+    #[command(subcommand)]
+    command: Option<CleanupCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+enum CleanupCommand {
+    /// Lists what earlier cleanups removed and kept, the newest first.
+    Runs(Runs),
+}
+
+#[derive(Debug, Args)]
+struct Runs {
+    /// Only those before this one: the last of the page before.
+    #[arg(long, value_name = "ID")]
+    after: Option<i64>,
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(i64).range(1..=1000))]
+    limit: i64,
+}
+
+pub(super) async fn run(cleanup: &Cleanup, context: &Context) -> Result<Exit, Failure> {
+    let keep_closed_days = context.load()?.sessions.keep_closed_days;
+    with_database(context, Use::Look, async |database| {
+        on(cleanup, keep_closed_days, context, database).await
+    })
+    .await
+}
+
+async fn on(
+    cleanup: &Cleanup,
+    keep_closed_days: u32,
+    context: &Context,
+    database: &Database,
+) -> Result<Exit, Failure> {
+    let (pool, output) = (&database.pool, context.output);
+    match &cleanup.command {
+        Some(CleanupCommand::Runs(Runs { after, limit })) => {
+            let runs = cleanups::list(pool, *after, *limit).await?;
+            output.data(&runs, || run_lines(&runs));
+        }
+        None if cleanup.dry_run => {
+            let mut tx = begin(pool).await?;
+            let walk = Walk::new(SystemClock.now(), keep_closed_days);
+            let preview = cleanups::preview(&mut tx, walk).await?;
+            output.data(&preview, || preview_words(&preview, keep_closed_days));
+        }
+        None => {
+            let job = cleanups::request(pool).await?;
+            let (job_id, state) = (job.job_id, job.state);
+            output.data(&json!({ "job_id": job_id, "state": state }), || {
+                format!("job {job_id} is {state}; `dalsegno cleanup runs` lists what came of it")
+            });
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+fn preview_words(preview: &Preview, keep_closed_days: u32) -> String {
+    let mut text = match preview.sessions {
+        0 => "nothing would go\n".to_owned(),
+        n => format!(
+            "{n} sessions would go, with {} messages, {} bytes; nothing was removed\n\n{}",
+            preview.messages,
+            preview.bytes,
+            groups(preview, keep_closed_days)
+        ),
+    };
+    if !preview.kept.is_empty() {
+        let rows = preview.kept.iter().map(|(kept, n)| [name(kept), n.to_string()]);
+        text.push_str(&format!(
+            "\ntheir time is over too, but they would be kept\n{}",
+            table(&["WHY", "SESSIONS"], rows)
+        ));
+    }
+    text
+}
+
+fn groups(preview: &Preview, keep_closed_days: u32) -> String {
+    use crate::domain::sessions::Because;
+    let rows = preview.groups.iter().map(|group| {
+        let why = match group.because {
+            Because::Expired => "expired".to_owned(),
+            Because::Closed => format!("closed for {keep_closed_days} days"),
+        };
+        let counts = [group.sessions, group.messages, group.bytes].map(|n| n.to_string());
+        let [sessions, messages, bytes] = counts;
+        [group.provider.clone(), why, sessions, messages, bytes, time(group.oldest)]
+    });
+    table(&["PROVIDER", "WHY", "SESSIONS", "MESSAGES", "BYTES", "OLDEST (UTC)"], rows)
+}
+
+fn run_lines(runs: &[CleanupRun]) -> String {
+    let row = |run: &CleanupRun| {
+        let took = run.duration_secs.map_or_else(|| "-".to_owned(), |secs| format!("{secs:.1} s"));
+        let what = match run.kind.as_str() {
+            "folders" => format!("{} folders on {}", run.folders, run.host),
+            _ => format!("{} sessions, {} messages", run.sessions, run.messages),
+        };
+        [
+            run.id.to_string(),
+            time(run.started_at),
+            took,
+            run.outcome.clone().unwrap_or_else(|| "runs".to_owned()),
+            what,
+            run.bytes.to_string(),
+            kept_words(run),
+            time_or_dash(run.ended_at),
+        ]
+    };
+    let head =
+        ["ID", "STARTED (UTC)", "TOOK", "OUTCOME", "REMOVED", "BYTES", "KEPT", "ENDED (UTC)"];
+    table(&head, runs.iter().map(row))
+}
+
+fn kept_words(run: &CleanupRun) -> String {
+    let kept = run.kept.as_object().into_iter().flatten();
+    let words: Vec<String> =
+        kept.map(|(why, n)| format!("{n} {}", why.replace('_', " "))).collect();
+    if words.is_empty() { "-".to_owned() } else { words.join(", ") }
+}

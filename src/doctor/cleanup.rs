@@ -1,0 +1,53 @@
+//! The nightly cleanup: whether it still comes through.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use sqlx::PgPool;
+
+use super::Finding;
+use crate::domain::{
+    Failed, cleanups,
+    schedules::{self, Schedule},
+};
+
+const CHECK: &str = "cleanup";
+const WHY: &str =
+    "without it conversations stay for ever that were promised to be gone, and the database grows";
+/// A day, and time for a long run and for a late one.
+const OVERDUE: TimeDelta = TimeDelta::hours(26);
+
+pub(super) async fn examine(pool: &PgPool, now: DateTime<Utc>) -> Finding {
+    let looked = async {
+        let schedules = schedules::list(pool, now).await?;
+        let nightly = schedules.into_iter().find(|schedule| schedule.name == cleanups::SCHEDULE);
+        Ok::<_, Failed>((nightly, cleanups::last_success(pool).await?))
+    };
+    match looked.await {
+        Ok((Some(nightly), last)) => judge(&nightly, last, now),
+        Ok((None, _)) => {
+            let what = "it is not scheduled yet; `dalsegno serve` or worker-upkeep does that";
+            Finding::skipped(CHECK, what, WHY)
+        }
+        Err(error) => Finding::warn(CHECK, error.to_string(), WHY, "dalsegno migrate up"),
+    }
+}
+
+fn judge(nightly: &Schedule, last: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Finding {
+    if let Some(reason) = &nightly.pause_reason {
+        let what = format!("it is paused: {reason}");
+        return Finding::warn(CHECK, what, WHY, "dalsegno schedule resume purge");
+    }
+    let what = match last {
+        Some(last) => format!("it last went through at {} UTC", last.format("%F %T")),
+        None => "it has never gone through".to_owned(),
+    };
+    // Of one that was never there, its schedule says how long it could have been.
+    let since = last.unwrap_or(nightly.created_at);
+    match now - since <= OVERDUE {
+        true => Finding::ok(CHECK, what, WHY),
+        false => {
+            let mend =
+                "dalsegno cleanup runs says what came of it; dalsegno cleanup starts one now";
+            Finding::warn(CHECK, what, WHY, mend)
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! `/v1/cleanup`.
+
+use axum::{Json, Router, routing::get};
+use serde::Deserialize;
+
+use super::{
+    Front, Problem,
+    input::Asked,
+    page::{Listing, limit},
+};
+use crate::{
+    app::App,
+    domain::{
+        cleanups::{self, CleanupRun, Preview, Walk},
+        transaction::begin,
+    },
+};
+
+pub(super) fn routes() -> Router<Front> {
+    Router::new().route("/v1/cleanup/runs", get(runs)).route("/v1/cleanup/preview", get(preview))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Listed {
+    cursor: Option<i64>,
+    limit: Option<i64>,
+}
+
+async fn runs(app: App, Asked(asked): Asked<Listed>) -> Result<Json<Listing<CleanupRun>>, Problem> {
+    let limit = limit(asked.limit)?;
+    let runs = cleanups::list(&app.pool, asked.cursor, limit + 1).await?;
+    Ok(Json(Listing::of(runs, limit, |run| run.id)))
+}
+
+/// What a cleanup would remove now. Reads all of it.
+async fn preview(app: App) -> Result<Json<Preview>, Problem> {
+    let mut tx = begin(&app.pool).await?;
+    let walk = Walk::new(app.clock.now(), app.config.sessions.keep_closed_days);
+    Ok(Json(cleanups::preview(&mut tx, walk).await?))
+}

@@ -1,0 +1,80 @@
+//! `/v1/schedules`.
+
+use axum::{
+    Json, Router,
+    http::StatusCode,
+    routing::{get, post},
+};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{
+    Front, Problem,
+    input::{Body, Name},
+    tasks::{Nothing, Reasoned},
+};
+use crate::{
+    app::App,
+    domain::{
+        schedules::{self, Schedule},
+        transaction::{begin, commit},
+    },
+};
+
+pub(super) fn routes() -> Router<Front> {
+    Router::new()
+        .route("/v1/schedules", get(list))
+        .route("/v1/schedules/{name}", get(show))
+        .route("/v1/schedules/{name}/run", post(run))
+        .route("/v1/schedules/{name}/pause", post(pause))
+        .route("/v1/schedules/{name}/resume", post(resume))
+}
+
+/// There are a handful: all of them are one page.
+#[derive(Serialize)]
+struct Schedules {
+    items: Vec<Schedule>,
+}
+
+async fn list(app: App) -> Result<Json<Schedules>, Problem> {
+    Ok(Json(Schedules { items: schedules::list(&app.pool, app.clock.now()).await? }))
+}
+
+async fn show(app: App, Name(name): Name) -> Result<Json<Schedule>, Problem> {
+    Ok(Json(schedules::get(&app.pool, &name, app.clock.now()).await?))
+}
+
+/// A worker does it: the job says how it stands.
+async fn run(
+    app: App,
+    Name(name): Name,
+    Body(Nothing {}): Body<Nothing>,
+) -> Result<(StatusCode, Json<Value>), Problem> {
+    let mut tx = begin(&app.pool).await?;
+    let job = schedules::run(&mut tx, &name).await?;
+    commit(tx).await?;
+    let accepted = json!({ "schedule": name, "job_id": job.job_id, "state": job.state });
+    Ok((StatusCode::ACCEPTED, Json(accepted)))
+}
+
+async fn pause(
+    app: App,
+    Name(name): Name,
+    Body(Reasoned { reason }): Body<Reasoned>,
+) -> Result<Json<Schedule>, Problem> {
+    let mut tx = begin(&app.pool).await?;
+    let schedule = schedules::pause(&mut tx, &name, &reason, app.clock.now()).await?;
+    commit(tx).await?;
+    Ok(Json(schedule))
+}
+
+async fn resume(
+    app: App,
+    Name(name): Name,
+    Body(Nothing {}): Body<Nothing>,
+) -> Result<Json<Schedule>, Problem> {
+    let mut tx = begin(&app.pool).await?;
+    let schedule = schedules::resume(&mut tx, &name, app.clock.now()).await?;
+    commit(tx).await?;
+    Ok(Json(schedule))
+}
