@@ -92,7 +92,7 @@ pub async fn work(
     let soft = shutdown.soft.clone();
     let worked = queue::run_worker(settings, identity(), registry, database.clone(), shutdown);
     let worked = Box::pin(worked);
-    let tidied = async {
+    let tidied = Box::pin(async {
         // One pool of a process is enough.
         match pool {
             Pool::Turns => {
@@ -107,7 +107,7 @@ pub async fn work(
                 scheduler::run(&config.scheduler, database, &*services.clock, &soft).await;
             }
         }
-    };
+    });
     let worked = async {
         let worked = worked.await;
         stop.cancel();
