@@ -121,7 +121,13 @@ async fn a_task_of_a_session_that_is_gone_is_shown_explained_and_tried_again() {
     let task = world.add("Part one.").await;
     let (_, begun) = world.begin(&task, world.lease(), Now::default()).await;
     let messages = [];
-    let ending = turns::Ending { turn: &begun, calls: &[], messages: &messages, now: noon() };
+    let ending = turns::Ending {
+        turn: &begun,
+        calls: &[],
+        messages: &messages,
+        record: Default::default(),
+        now: noon(),
+    };
     let mut tx = world.pool.begin().await.unwrap();
     turns::cancel(&mut tx, &ending, "cancelled").await.unwrap();
     tx.commit().await.unwrap();
