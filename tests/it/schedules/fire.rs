@@ -14,11 +14,12 @@ fn at(text: &str) -> DateTime<Utc> {
 async fn a_moment_is_taken_care_of_by_one_of_many() {
     let database = TestDatabase::migrated().await;
     let pool = database.pool().await;
-    put(&pool, "often", "0 * * * * *", "UTC", noon()).await;
+    put(&pool, "often", "0 * * * * *", "UTC", noon() + TimeDelta::milliseconds(1)).await;
     let looks: Vec<_> = (0..16)
-        .map(|_| {
+        .map(|look| {
             let pool = pool.clone();
-            tokio::spawn(async move { fire_due(&pool, noon() + TimeDelta::minutes(5)).await })
+            let now = noon() + TimeDelta::minutes(5) + TimeDelta::milliseconds(37 * look);
+            tokio::spawn(async move { fire_due(&pool, now).await })
         })
         .collect();
     let mut n_fired = 0;
@@ -45,10 +46,12 @@ async fn two_schedulers_of_which_one_is_killed_fire_each_moment_once() {
         let (mut now, mut n_killed, mut round) = (from, 0, 0_u64);
         while now < to {
             round += 1;
-            now = to.min(now + TimeDelta::seconds(97));
+            now = to.min(now + TimeDelta::milliseconds(97_531));
+            // Their clocks are never quite the same.
+            let ahead = now + TimeDelta::microseconds(314_159);
             let doomed = tokio::spawn({
                 let pool = pool.clone();
-                async move { fire_due(&pool, now).await }
+                async move { fire_due(&pool, ahead).await }
             });
             let steady = fire_due(&pool, now);
             if round % 3 == 0 {
