@@ -6,7 +6,10 @@ use anyhow::anyhow;
 use clap::{Args, Subcommand};
 
 use super::{Context, Exit, Failure, output::table, words::first_line};
-use crate::domain::agents::{self, Agent, Catalogue, Problems};
+use crate::{
+    domain::agents::{self, Agent, Catalogue, Problems},
+    providers::claude,
+};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum AgentCommand {
@@ -23,7 +26,10 @@ pub(super) struct Check {
 }
 
 pub(super) fn run(command: &AgentCommand, context: &Context) -> Result<Exit, Failure> {
-    let config = context.load()?.agents;
+    let all = context.load()?;
+    let refuses_bypass =
+        all.claude.refuses_bypass(|name| all.environment.get(name).map(str::to_owned));
+    let config = all.agents;
     match command {
         AgentCommand::Ls => {
             let catalogue = Catalogue::load(&config)?;
@@ -36,15 +42,20 @@ pub(super) fn run(command: &AgentCommand, context: &Context) -> Result<Exit, Fai
                 Some(folder) => below(folder, config)?,
                 None => config,
             };
-            Ok(check(&config, context))
+            Ok(check(&config, refuses_bypass, context))
         }
     }
 }
 
 /// The problems are the data of this command, so they go to stdout.
-fn check(config: &agents::Config, context: &Context) -> Exit {
+fn check(config: &agents::Config, refuses_bypass: bool, context: &Context) -> Exit {
     let (problems, n_agents) = match Catalogue::load(config) {
-        Ok(catalogue) => (Problems::default(), catalogue.agents().count()),
+        Ok(catalogue) => {
+            if refuses_bypass {
+                catalogue.agents().for_each(|agent| say_refused(agent, context));
+            }
+            (Problems::default(), catalogue.agents().count())
+        }
         Err(problems) => (problems, 0),
     };
     context.output.data(&problems.0, || match problems.0.is_empty() {
@@ -54,6 +65,13 @@ fn check(config: &agents::Config, context: &Context) -> Exit {
     match problems.0.is_empty() {
         true => Exit::Ok,
         false => Exit::Usage,
+    }
+}
+
+/// Whether it matters depends on who runs the service, so the file is in order all the same.
+fn say_refused(agent: &Agent, context: &Context) {
+    if agent.grants.permission_mode == agents::PermissionMode::BypassPermissions {
+        context.output.note(&format!("{}: {}", agent.name, claude::ROOT_REFUSED));
     }
 }
 

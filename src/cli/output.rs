@@ -61,6 +61,11 @@ impl Output {
         }
     }
 
+    /// Something beside the data that a person should know.
+    pub(super) fn note(self, text: &str) {
+        let _ = writeln!(std::io::stderr(), "{}", harmless(text));
+    }
+
     /// A piece of such a note.
     pub(super) fn piece(self, text: &str) {
         let mut err = std::io::stderr();

@@ -27,6 +27,12 @@ impl Environment {
         self.variables.get(OsStr::new(name)).map(OsString::as_os_str)
     }
 
+    /// Those of these variables that are set.
+    pub fn only(&self, names: &[String]) -> Vec<(OsString, OsString)> {
+        let found = names.iter().filter_map(|name| Some((name, self.get_os(name)?)));
+        found.map(|(name, value)| (name.into(), value.to_owned())).collect()
+    }
+
     /// All variables whose names and values are valid Unicode.
     pub(super) fn unicode(&self) -> impl Iterator<Item = (&str, &str)> {
         self.variables.iter().filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)))

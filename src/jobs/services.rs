@@ -5,7 +5,7 @@ use std::{io, path::PathBuf, sync::Arc};
 use super::{calibrations::Calibrations, compact_session::Cost, histories::Histories, run_turn};
 use crate::{
     clock::Clock,
-    config::Config,
+    config::{Config, Environment},
     domain::{
         agents,
         prices::{self, Price},
@@ -31,6 +31,10 @@ pub struct Services {
     pub calibrations: Calibrations,
     pub(super) histories: Histories,
     pub clock: Arc<dyn Clock>,
+    /// Where what agents' files only name is looked up.
+    pub(super) environment: Environment,
+    /// One folder for each campaign whose agents have been granted one is made in it.
+    pub(super) workspaces: PathBuf,
     pub(super) crash_points: run_turn::CrashPoints,
 }
 
@@ -68,6 +72,8 @@ impl Services {
             calibrations: Calibrations::default(),
             histories: Histories::new(config.worker.histories_mb),
             clock,
+            environment: config.environment.clone(),
+            workspaces: absolute(config.service.data_dir.join("workspaces"))?,
             #[cfg(feature = "test-fakes")]
             crash_points: run_turn::CrashPoints::armed(
                 config.worker.crash_turns_at,
@@ -105,6 +111,12 @@ impl Services {
     fn warn(&self) {
         let catalogue = self.library.current();
         let mut simulated = Vec::new();
+        let variable = |name: &str| self.environment.get(name).map(str::to_owned);
+        let refuses_bypass = self.providers.claude().config().refuses_bypass(variable);
+        let is_refused = |agent: &agents::Agent| {
+            refuses_bypass
+                && agent.grants.permission_mode == agents::PermissionMode::BypassPermissions
+        };
         for agent in catalogue.agents() {
             match self.route(agent) {
                 (agents::Provider::Sim, _) => simulated.push(agent.name.as_str()),
@@ -127,6 +139,13 @@ impl Services {
                     agent = agent.name,
                     "tasks of this agent will fail: its file names a provider and no model"
                 ),
+                (agents::Provider::Claude, _) if is_refused(agent) => {
+                    tracing::warn!(
+                        agent = agent.name,
+                        "tasks of this agent will fail: {}",
+                        claude::ROOT_REFUSED
+                    );
+                }
                 _ => {}
             }
         }
@@ -143,19 +162,16 @@ impl Services {
 fn claude(config: &Config, clock: &Arc<dyn Clock>, program: PathBuf) -> Result<Claude, Error> {
     let own = |name: &str| config.environment.get(name).map(str::to_owned);
     let logins = config.claude.credentials.iter().map(|login| login.resolve(own));
-    let folder = config.service.data_dir.join("claude");
-    let absolute = std::path::absolute(&folder);
-    let passed = config
-        .claude
-        .pass_variables
-        .iter()
-        .filter_map(|name| Some((name.into(), config.environment.get_os(name)?.to_owned())));
     let surroundings = Surroundings {
         credentials: logins.collect::<Result<_, _>>()?,
-        sessions: absolute.map_err(|source| Error::Folder { folder, source })?,
+        sessions: absolute(config.service.data_dir.join("claude"))?,
         guard: program,
-        passed: passed.collect(),
+        passed: config.environment.only(&config.claude.pass_variables),
         clock: Arc::clone(clock),
     };
     Ok(Claude::new(config.claude.clone(), surroundings))
+}
+
+fn absolute(folder: PathBuf) -> Result<PathBuf, Error> {
+    std::path::absolute(&folder).map_err(|source| Error::Folder { folder, source })
 }

@@ -168,6 +168,8 @@ pub enum Flag {
     Compacted,
     /// A tool server was not there, so its tools were not either.
     ServerMissing(String),
+    /// A tool was granted that this provider does not have.
+    ToolMissing(String),
     /// A call was denied because no rule allows it.
     Denied(String),
     /// The answer was whole, but the child did not end by itself.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::{Problem, fields::Fields, front_matter};
+use super::{Grants, Problem, fields::Fields, front_matter, grants, servers::Surroundings};
 use crate::domain::{amount::Limit, sessions::resolve::Mode, text};
 
 /// The longest system prompt, in bytes.
@@ -35,8 +35,9 @@ pub struct Agent {
     pub session: Mode,
     /// On Claude: the CLI is started again behind each turn, and waits for the next one.
     pub warm: bool,
-    pub tools: Vec<String>,
     pub skills: Vec<String>,
+    #[serde(flatten)]
+    pub grants: Grants,
     pub options: Options,
     /// For one task.
     pub budget: Limit,
@@ -108,22 +109,16 @@ impl Provider {
     }
 }
 
-impl Agent {
-    /// The tools that come with Claude Code and that its rules name: `Read`, and `Bash` for `Bash(ls:*)`.
-    pub fn built_in_tools(&self) -> Vec<String> {
-        let names = self.tools.iter().filter(|rule| !rule.starts_with("mcp__"));
-        let mut names: Vec<String> =
-            names.map(|rule| rule.split('(').next().unwrap_or(rule).to_owned()).collect();
-        names.dedup();
-        names
-    }
-}
-
 /// Reads an agent. `stem` is the name of its file without `.md`.
-pub(super) fn parse(file: &str, stem: &str, content: &str) -> Result<Parsed, Vec<Problem>> {
+pub(super) fn parse(
+    file: &str,
+    stem: &str,
+    content: &str,
+    around: &Surroundings<'_>,
+) -> Result<Parsed, Vec<Problem>> {
     let document = front_matter::parse(file, content).map_err(|problem| vec![problem])?;
     let mut fields = Fields::new(file, document.values);
-    let agent = read(&mut fields, stem, document.text);
+    let agent = read(&mut fields, stem, document.text, around);
     check(&mut fields, &agent);
     fields.reject_unknown();
     if !fields.problems.is_empty() {
@@ -133,7 +128,7 @@ pub(super) fn parse(file: &str, stem: &str, content: &str) -> Result<Parsed, Vec
     Ok(Parsed { agent, skills_line, lead_line })
 }
 
-fn read(fields: &mut Fields<'_>, stem: &str, prompt: String) -> Agent {
+fn read(fields: &mut Fields<'_>, stem: &str, prompt: String, around: &Surroundings<'_>) -> Agent {
     Agent {
         name: fields.name(stem),
         description: fields.required("description", "what the agent is for, in a line"),
@@ -150,8 +145,8 @@ fn read(fields: &mut Fields<'_>, stem: &str, prompt: String) -> Agent {
         lead: fields.flag("lead"),
         session: fields.one_of("session", &MODES).unwrap_or_default(),
         warm: fields.flag("warm"),
-        tools: fields.names("tools"),
         skills: fields.names("skills"),
+        grants: grants::read(fields, around),
         options: Options {
             temperature: fields.decimal("temperature", 0.0..=2.0),
             top_p: fields.decimal("top_p", 0.0..=1.0),

@@ -1,11 +1,18 @@
 //! All agents and skills together.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use super::{
     Agent, Config, Problem, Problems, Skill,
     agent::{self, Parsed},
-    nearest, shipped, skill,
+    nearest,
+    servers::Surroundings,
+    shipped, skill,
 };
 
 /// A set of files that fit together.
@@ -34,6 +41,14 @@ pub(super) struct File {
 impl Catalogue {
     /// Reads all files, and reports all problems of all of them together.
     pub fn load(config: &Config) -> Result<Self, Problems> {
+        Self::load_naming(config, &RefCell::default())
+    }
+
+    /// The same; what the files name besides is added to `named`, whether or not they have problems.
+    pub(super) fn load_naming(
+        config: &Config,
+        named: &RefCell<Vec<PathBuf>>,
+    ) -> Result<Self, Problems> {
         let agents = files(&config.folder, |path| {
             (path.extension()? == "md").then(|| path.file_stem()?.to_str().map(str::to_owned))?
         });
@@ -41,7 +56,8 @@ impl Catalogue {
             files(&config.skills_folder, |path| path.file_name()?.to_str().map(str::to_owned));
         let agents = agents.unwrap_or_else(shipped::agents);
         let skills = skills.unwrap_or_else(shipped::skills);
-        Self::of(&config.folder, &agents, &skills)
+        let around = Surroundings { folder: &config.folder, variables: &config.variables, named };
+        Self::of(&around, &agents, &skills)
     }
 
     pub fn agent(&self, name: &str) -> Result<&Arc<Agent>, Unknown> {
@@ -75,7 +91,7 @@ impl Catalogue {
         self.agents.values().find(|agent| agent.lead)
     }
 
-    fn of(folder: &Path, agents: &[File], skills: &[File]) -> Result<Self, Problems> {
+    fn of(around: &Surroundings<'_>, agents: &[File], skills: &[File]) -> Result<Self, Problems> {
         let mut catalogue = Self::default();
         let mut problems = Vec::new();
         for file in skills {
@@ -87,8 +103,9 @@ impl Catalogue {
         let skill_names: Vec<&str> = skills.iter().map(|file| file.name.as_str()).collect();
         let mut lead: Option<String> = None;
         for file in agents {
-            let parsed =
-                file.read().and_then(|content| agent::parse(&file.path, &file.name, content));
+            let parsed = file
+                .read()
+                .and_then(|content| agent::parse(&file.path, &file.name, content, around));
             match parsed {
                 Ok(parsed) => {
                     problems.extend(unknown_skills(file, &parsed, &skill_names));
@@ -101,7 +118,11 @@ impl Catalogue {
         }
         if agents.is_empty() {
             let fix = "a file <name>.md per agent; without the folder, the agents that come with Dalsegno are used";
-            problems.push(Problem::whole(&folder.display().to_string(), "holds no agent", fix));
+            problems.push(Problem::whole(
+                &around.folder.display().to_string(),
+                "holds no agent",
+                fix,
+            ));
         }
         if problems.is_empty() { Ok(catalogue) } else { Err(Problems(problems)) }
     }
@@ -156,7 +177,7 @@ fn files(folder: &Path, name: impl Fn(&Path) -> Option<String>) -> Option<Vec<Fi
     let mut paths: Vec<_> =
         std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).collect();
     paths.sort();
-    let file = |path: &std::path::PathBuf| {
+    let file = |path: &PathBuf| {
         let name = name(path)?;
         // A skill is a folder.
         let path = if path.is_dir() { path.join("SKILL.md") } else { path.clone() };

@@ -107,6 +107,29 @@ impl<'a> Fields<'a> {
         names.into_iter().filter(|name| !name.is_empty()).collect()
     }
 
+    /// The same for rules, in whose brackets there may be commas too.
+    pub fn rules(&mut self, key: &'static str) -> Vec<String> {
+        let rules = self.read(key, "a list of rules", |value| match value {
+            Value::String(text) => Some(split_rules(text)),
+            Value::Array(items) => {
+                items.iter().map(|item| item.as_str().map(str::to_owned)).collect()
+            }
+            _ => None,
+        });
+        let rules = rules.unwrap_or_default().into_iter();
+        rules.map(|rule| rule.trim().to_owned()).filter(|rule| !rule.is_empty()).collect()
+    }
+
+    /// Whatever is written there, if it is of a kind that fits.
+    pub fn value(
+        &mut self,
+        key: &'static str,
+        wanted: &str,
+        fits: impl FnOnce(&Value) -> bool,
+    ) -> Option<Value> {
+        self.read(key, wanted, |value| fits(value).then(|| value.clone()))
+    }
+
     /// A key of this file is wrong for a reason beyond its type.
     pub fn fail(&mut self, key: &'static str, message: impl Into<String>, fix: impl Into<String>) {
         let line = self.lines.get(key).copied();
@@ -175,6 +198,19 @@ impl<'a> Fields<'a> {
         }
         taken
     }
+}
+
+fn split_rules(text: &str) -> Vec<String> {
+    let mut depth = 0_usize;
+    let is_end = |c: char| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && depth == 0
+    };
+    text.split(is_end).map(str::to_owned).collect()
 }
 
 fn one_of_names<'a>(names: impl Iterator<Item = &'a str>) -> String {

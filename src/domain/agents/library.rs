@@ -1,6 +1,7 @@
 //! The catalogue of a running service: read again when a file has changed.
 
 use std::{
+    cell::RefCell,
     fs,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
@@ -21,6 +22,8 @@ pub struct Library {
 struct State {
     stamps: Vec<Stamp>,
     looked_at: Instant,
+    /// What the files named besides when they were read last.
+    named: Vec<PathBuf>,
     catalogue: Arc<Catalogue>,
     /// Of the files as they are now, where they are not what `catalogue` was made from.
     problems: Option<Problems>,
@@ -36,9 +39,13 @@ struct Stamp {
 impl Library {
     /// A service does not start on files that have problems.
     pub fn open(config: &Config) -> Result<Self, Problems> {
-        let stamps = stamps(config);
+        // Read twice, because only the files say which others there are to be watched.
+        let named = RefCell::default();
+        Catalogue::load_naming(config, &named)?;
+        let named = named.into_inner();
+        let stamps = stamps(config, &named);
         let catalogue = Arc::new(Catalogue::load(config)?);
-        let state = State { stamps, looked_at: Instant::now(), catalogue, problems: None };
+        let state = State { stamps, looked_at: Instant::now(), named, catalogue, problems: None };
         Ok(Self { config: config.clone(), state: Mutex::new(state) })
     }
 
@@ -50,10 +57,14 @@ impl Library {
         }
         state.looked_at = Instant::now();
         // Taken before the files are read: a change in between is seen the next time.
-        let stamps = stamps(&self.config);
+        let stamps = stamps(&self.config, &state.named);
         if state.stamps != stamps {
             state.stamps = stamps;
-            match Catalogue::load(&self.config) {
+            let named = RefCell::default();
+            let loaded = Catalogue::load_naming(&self.config, &named);
+            // New names have no stamps yet, so the files are read once more at the next look.
+            state.named = named.into_inner();
+            match loaded {
                 Ok(catalogue) => {
                     tracing::info!(
                         "the files of agents and skills have changed and were read again"
@@ -77,8 +88,9 @@ impl Library {
     }
 }
 
-fn stamps(config: &Config) -> Vec<Stamp> {
+fn stamps(config: &Config, named: &[PathBuf]) -> Vec<Stamp> {
     let mut stamps = Vec::new();
+    named.iter().for_each(|path| stamps.extend(stamp(path.clone())));
     stamp_folder(&config.folder, &mut stamps);
     stamp_folder(&config.skills_folder, &mut stamps);
     stamps.sort_by(|a, b| a.path.cmp(&b.path));
@@ -89,9 +101,11 @@ fn stamp_folder(folder: &Path, stamps: &mut Vec<Stamp>) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for path in entries.flatten().map(|entry| entry.path()) {
         let path = if path.is_dir() { path.join("SKILL.md") } else { path };
-        if let Ok(metadata) = fs::metadata(&path) {
-            let changed_at = metadata.modified().ok();
-            stamps.push(Stamp { path, len: metadata.len(), changed_at });
-        }
+        stamps.extend(stamp(path));
     }
+}
+
+fn stamp(path: PathBuf) -> Option<Stamp> {
+    let metadata = fs::metadata(&path).ok()?;
+    Some(Stamp { path, len: metadata.len(), changed_at: metadata.modified().ok() })
 }

@@ -8,8 +8,10 @@ mod agent;
 mod catalogue;
 mod fields;
 mod front_matter;
+mod grants;
 mod library;
 mod problem;
+mod servers;
 mod shipped;
 mod skill;
 
@@ -18,8 +20,10 @@ use serde::Deserialize;
 pub use self::{
     agent::{Agent, Fallback, Options, Provider, Think},
     catalogue::{Catalogue, Unknown},
+    grants::{Grants, PermissionMode},
     library::Library,
     problem::{Problem, Problems},
+    servers::{Error as ServersError, Servers},
     skill::Skill,
 };
 use crate::config::Checks;
@@ -37,6 +41,8 @@ pub struct Config {
     /// Of agents whose files name none.
     pub provider: Provider,
     pub model: String,
+    /// Variables of the service that files may name below `mcpServers`.
+    pub variables: Vec<String>,
 }
 
 impl Config {

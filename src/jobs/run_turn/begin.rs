@@ -114,6 +114,7 @@ async fn write(
 ) -> Result<Beginning, Error> {
     let now = services.clock.now();
     let mut resolved = find_session(&mut *conn, run, services, assignment).await?;
+    kept::forget_other_counts(&mut resolved.session, assignment);
     services.crash_points.pass(CrashPoint::AfterResolve).map_err(Error::undone)?;
     say_what_was_left_out(&mut *conn, &resolved, now).await?;
     let calibration = calibration(services, &resolved.session);

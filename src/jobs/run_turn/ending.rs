@@ -323,7 +323,9 @@ impl Turn<'_> {
             learnt.checkpoint_json = serde_json::to_value(counted).ok();
             return learnt;
         }
-        if learnt.calibration.looks_truncated(counted) {
+        // A conversation that the provider keeps has its own witness.
+        let is_kept = self.assignment.route.keeps_conversation;
+        if !is_kept && learnt.calibration.looks_truncated(counted) {
             // The provider may not have read all of it. A count that cannot be right teaches nothing.
             learnt.flags.push("prompt_count_too_low".to_owned());
             return learnt;
@@ -333,7 +335,7 @@ impl Turn<'_> {
             outcome.context_tokens().unwrap_or_else(|| with_answer(real_tokens));
         learnt.calibration.observe(counted);
         learnt.calibration_json = serde_json::to_value(learnt.calibration).ok();
-        learnt.checkpoint_json = serde_json::to_value(counted).ok();
+        learnt.checkpoint_json = kept::checkpoint(counted, self.assignment);
         learnt
     }
 

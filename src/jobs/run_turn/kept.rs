@@ -4,9 +4,13 @@
 //! What the provider holds is a cache of what is stored here. Where its head is of another view than the one that is
 //! shown now, or its transcript is gone, it writes a new one from the messages that every call carries.
 
+use std::{io, path::PathBuf};
+
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 use sqlx::PgConnection;
+use tokio::fs::DirBuilder;
 use uuid::Uuid;
 
 use super::{
@@ -15,15 +19,19 @@ use super::{
     begin::{Bound, Opened},
 };
 use crate::{
+    context::{Calibration, Checkpoint},
     domain::{
-        Amount, campaigns,
+        Amount, agents, campaigns,
         logins::{self, Resting},
         sessions::Live,
         text,
         transcripts::{self, Added},
     },
     jobs::Services,
-    providers::{self, Began, Class, Continued, Conversation, Flag, Grants, Scope, TranscriptFile},
+    providers::{
+        self, Began, Class, Continued, Conversation, Flag, Grants, PermissionMode, Scope,
+        TranscriptFile,
+    },
     queue::Run,
 };
 
@@ -81,7 +89,12 @@ pub(super) async fn conversation(
             .and_then(|m| serde_json::from_value(m).ok())
             .unwrap_or_default(),
         credential: Some(bound.login.clone()),
-        grants: grants(assignment, left_micros(run, assignment, opened.begun.reserved).await?),
+        grants: grants(
+            services,
+            assignment,
+            left_micros(run, assignment, opened.begun.reserved).await?,
+        )
+        .await?,
         is_warm: assignment.agent.warm,
     };
     let lacks = services.providers.claude().lacks_transcript(&conversation).await;
@@ -92,6 +105,40 @@ pub(super) async fn conversation(
         }
     }
     Ok(Some(conversation))
+}
+
+/// What the model is offered is in every count, and nobody here knows its size. Counts of calls that were offered something
+/// else say nothing about this one: the provider would seem to have lost as much as was taken away.
+pub(super) fn forget_other_counts(session: &mut Live, assignment: &Assignment<'_>) {
+    let counted = session.checkpoint.as_ref().map(|counted| counted[OFFERED].as_str());
+    let offered = offered(assignment);
+    if counted.is_some_and(|counted| counted.unwrap_or_default() != offered) {
+        session.checkpoint = None;
+        session.calibration = serde_json::to_value(Calibration::cold()).ok();
+    }
+}
+
+/// A count as it is stored.
+pub(super) fn checkpoint(counted: Checkpoint, assignment: &Assignment<'_>) -> Option<Value> {
+    let mut stored = serde_json::to_value(counted).ok()?;
+    stored[OFFERED] = offered(assignment).into();
+    Some(stored)
+}
+
+const OFFERED: &str = "offered";
+
+/// A name for all that the agent's file offers to the model; empty where that is nothing.
+fn offered(assignment: &Assignment<'_>) -> String {
+    let granted = &assignment.agent.grants;
+    let mut all = granted.built_in_tools();
+    all.extend(granted.mcp_servers.names().map(|name| format!("mcp__{name}")));
+    if all.is_empty() || !assignment.route.keeps_conversation {
+        return String::new();
+    }
+    all.sort();
+    all.extend([format!("{:?}", granted.disallowed_tools), granted.workspace.to_string()]);
+    let digest = Sha256::digest(all.join("\n").as_bytes());
+    digest[..8].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The files as they are stored.
@@ -132,6 +179,7 @@ pub(super) fn flag(flag: &Flag) -> String {
     text::storable(match flag {
         Flag::Compacted => "compacted_by_provider".to_owned(),
         Flag::ServerMissing(server) => format!("tool_server_missing: {server}"),
+        Flag::ToolMissing(tool) => format!("tool_missing: {tool}"),
         Flag::Denied(tool) => format!("tool_denied: {tool}"),
         Flag::Hung => "did_not_end_by_itself".to_owned(),
         Flag::CostUnknown => "cost_unknown".to_owned(),
@@ -171,13 +219,12 @@ impl NoLogin<'_> {
             Self::NoneConfigured => Refused::for_good(
                 "no login is configured for Claude: add one to claude.credentials, or name another provider in the agent's file",
             ),
-            Self::Rests(Resting { login, until, why }) => Refused::later(
-                format!(
-                    "the login {login} rests until {}: {why}",
-                    until.format("%Y-%m-%d %H:%M:%S UTC")
-                ),
-                (*until - now).to_std().unwrap_or_default(),
-            ),
+            Self::Rests(Resting { login, until, why }) => {
+                let until_when = until.format("%Y-%m-%d %H:%M:%S UTC");
+                let why = format!("the login {login} rests until {until_when}: {why}");
+                let after = (*until - now).to_std().unwrap_or_default();
+                Refused::later(why, after)
+            }
         }
     }
 }
@@ -220,15 +267,56 @@ async fn left_micros(
     Ok(own.into_iter().chain(shared).min())
 }
 
-/// What the agent's file grants, and what a turn may cost.
-fn grants(assignment: &Assignment<'_>, left_micros: Option<i64>) -> Grants {
-    let Assignment { agent, .. } = assignment;
-    Grants {
-        max_cost_micros: left_micros.and_then(|left| u64::try_from(left.max(1)).ok()),
-        built_in: agent.built_in_tools(),
-        allowed: agent.tools.clone(),
-        ..Grants::default()
+/// What the agent's file grants now, and what a turn may cost.
+async fn grants(
+    services: &Services,
+    assignment: &Assignment<'_>,
+    left_micros: Option<i64>,
+) -> Result<Grants, providers::Error> {
+    let Assignment { agent, task, .. } = assignment;
+    let granted = &agent.grants;
+    let left = left_micros.map(|left| left.max(1));
+    let variable = |name: &str| services.environment.get(name).map(str::to_owned);
+    let servers = granted.mcp_servers.resolve(variable);
+    let mut folders = Vec::new();
+    if granted.workspace {
+        folders.push(workspace(services, task.campaign_id).await?);
     }
+    Ok(Grants {
+        max_cost_micros: left.and_then(|left| u64::try_from(left).ok()),
+        max_rounds: granted.max_turns,
+        built_in: granted.built_in_tools(),
+        allowed: granted.allowed_rules(),
+        denied: granted.disallowed_tools.clone(),
+        permission_mode: match granted.permission_mode {
+            agents::PermissionMode::DontAsk => PermissionMode::DontAsk,
+            agents::PermissionMode::AcceptEdits => PermissionMode::AcceptEdits,
+            agents::PermissionMode::Plan => PermissionMode::Plan,
+            agents::PermissionMode::BypassPermissions => PermissionMode::BypassPermissions,
+        },
+        mcp_servers: servers
+            .map_err(|error| providers::Error::new("agent.servers", Class::Fail, error))?,
+        folders,
+    })
+}
+
+/// The campaign's folder on this host, closed to everybody else.
+async fn workspace(services: &Services, campaign_id: Uuid) -> Result<PathBuf, providers::Error> {
+    let folder = services.workspaces.join(campaign_id.to_string());
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder).await;
+    made.map_err(|source| {
+        let retry = Class::Retry { after: None };
+        providers::Error::new("workspace", retry, NoWorkspace { folder: folder.clone(), source })
+    })?;
+    Ok(folder)
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("could not make the workspace {}; make room there, and make it writable", folder.display())]
+struct NoWorkspace {
+    folder: PathBuf,
+    #[source]
+    source: io::Error,
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 use super::{begin::Opened, call::Called};
 use crate::{
+    context::{Checkpoint, Weight},
     jobs::Services,
     providers::{Began, Class, Error, Flag, Outcome, Rebuild, claude::Witness},
 };
@@ -47,8 +48,11 @@ pub(super) fn judge(services: &Services, opened: &Opened, called: Called) -> Cal
 /// The error that stands for an answer without memory; `None` where there is no reason for doubt.
 fn doubt(opened: &Opened, outcome: &Outcome) -> Option<Error> {
     let continued = outcome.conversation.as_deref()?;
-    let is_compacted = continued.flags.contains(&Flag::Compacted);
-    if is_compacted || continued.began == Began::New {
+    // A summary of the provider's own is smaller than the history, and so is a count without tools that were not there.
+    let is_smaller = |flag: &Flag| {
+        matches!(flag, Flag::Compacted | Flag::ServerMissing(_) | Flag::ToolMissing(_))
+    };
+    if continued.flags.iter().any(is_smaller) || continued.began == Began::New {
         return None;
     }
     let (counted, expected) = (outcome.prompt_tokens()?, expected(opened));
@@ -65,13 +69,25 @@ fn began(outcome: &Outcome) -> Option<Began> {
     outcome.conversation.as_deref().map(|continued| continued.began)
 }
 
+/// The last real count, and what has come since at half of what it weighs. The learnt factor is not asked: the tools that the
+/// model is offered are in the counts and not in the weights, so in a short conversation it is many times too large.
 fn expected(opened: &Opened) -> Expected {
+    let anchor = opened.session.checkpoint.clone();
+    let anchor: Option<Checkpoint> = anchor.and_then(|anchor| serde_json::from_value(anchor).ok());
     let around = opened.around.system + opened.around.upcoming;
+    let before = anchor.map_or(Weight::ZERO, |anchor| anchor.weight);
+    let (grown, shrunk) =
+        (opened.weight.saturating_sub(before), before.saturating_sub(opened.weight));
+    let counted = anchor.map_or(0, |anchor| anchor.real_tokens).saturating_add(tokens(grown) / 2);
     Expected {
-        with_history: opened.estimated_tokens,
-        history: opened.calibration.tokens(opened.weight.saturating_sub(around)),
-        is_anchored: opened.session.checkpoint.is_some(),
+        with_history: counted.saturating_sub(tokens(shrunk) * 3 / 2),
+        history: tokens(opened.weight.saturating_sub(around)),
+        is_anchored: anchor.is_some(),
     }
+}
+
+fn tokens(weight: Weight) -> u64 {
+    weight.millitokens() / 1000
 }
 
 /// Half of the history is enough: providers leave out their thinking, and old results of tools.

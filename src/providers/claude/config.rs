@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use serde::Deserialize;
 
-use super::credential::CredentialConfig;
+use super::{credential::CredentialConfig, launch::Limits};
 use crate::providers::Problem;
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -50,6 +50,12 @@ pub struct Config {
     /// Processes that may wait for the next turn of their session, for agents that ask for it.
     pub ahead_max: usize,
     pub ahead_idle_secs: u64,
+    /// What each of them may have of memory, or all together in a control group; 0: any.
+    pub memory_max_bytes: u64,
+    /// How many processes and threads there may be; 0: any.
+    pub processes_max: u64,
+    /// A folder of cgroup v2 in which groups may be made. Empty: resource limits have to do.
+    pub cgroup: PathBuf,
     /// A rate limit without a time is waited for as long.
     pub rate_limit_pause_secs: u64,
 }
@@ -62,6 +68,11 @@ pub enum Witness {
     /// Once, and flag it.
     Rebuild,
 }
+
+/// Measured: with 700 MB the CLI ends at its start, with 800 MB it runs.
+const MEMORY_MIN_BYTES: u64 = 1 << 30;
+/// Some twenty threads of its own, and a few for what it starts.
+const PROCESSES_MIN: u64 = 64;
 
 impl Config {
     pub fn check(&self) -> Vec<Problem> {
@@ -90,11 +101,43 @@ impl Config {
             let message = format!("is {}, but has to be from 10 to 90", self.rollover_percent);
             problems.push(Problem::new("rollover_percent", message, "60"));
         }
+        if (1..MEMORY_MIN_BYTES).contains(&self.memory_max_bytes) {
+            let message =
+                format!("is {}, but the CLI alone needs that much", self.memory_max_bytes);
+            problems.push(Problem::new("memory_max_bytes", message, "8589934592, or 0 for any"));
+        }
+        if (1..PROCESSES_MIN).contains(&self.processes_max) {
+            let message =
+                format!("is {}, but the CLI alone has that many threads", self.processes_max);
+            problems.push(Problem::new("processes_max", message, "512, or 0 for any"));
+        }
         if self.program.as_os_str().is_empty() {
             problems.push(Problem::new("program", "is empty", "claude"));
         }
         problems.extend(CredentialConfig::check_all(&self.credentials));
         problems
+    }
+
+    pub(super) fn limits(&self) -> Limits {
+        Limits {
+            file_max_bytes: self.file_max_bytes,
+            memory_max_bytes: self.memory_max_bytes,
+            processes_max: self.processes_max,
+            cgroup: self.cgroup.clone(),
+        }
+    }
+
+    /// Whether the CLI will not let its user allow everything. `variable` looks one up in the environment.
+    pub fn refuses_bypass(&self, variable: impl Fn(&str) -> Option<String>) -> bool {
+        let says_sandbox = |name: &String| {
+            let value = variable(name).unwrap_or_default();
+            match name.as_str() {
+                "IS_SANDBOX" => value == "1",
+                "CLAUDE_CODE_BUBBLEWRAP" => !value.is_empty(),
+                _ => false,
+            }
+        };
+        rustix::process::geteuid().is_root() && !self.pass_variables.iter().any(says_sandbox)
     }
 
     pub(super) fn first_line_timeout(&self) -> Duration {
@@ -145,6 +188,9 @@ impl Default for Config {
             file_max_bytes: 4 << 30,
             ahead_max: 4,
             ahead_idle_secs: 1800,
+            memory_max_bytes: 8 << 30,
+            processes_max: 0,
+            cgroup: PathBuf::new(),
             rate_limit_pause_secs: 300,
         }
     }
@@ -163,12 +209,22 @@ mod tests {
             rollover_percent: 95,
             line_max_bytes: 10,
             idle_timeout_secs: 0,
+            memory_max_bytes: 1 << 20,
+            processes_max: 5,
             ..Config::default()
         };
         let keys: Vec<_> = config.check().into_iter().map(|problem| problem.key).collect();
         assert_eq!(
             keys,
-            ["idle_timeout_secs", "line_max_bytes", "max_retries", "rollover_percent", "program"]
+            [
+                "idle_timeout_secs",
+                "line_max_bytes",
+                "max_retries",
+                "rollover_percent",
+                "memory_max_bytes",
+                "processes_max",
+                "program"
+            ]
         );
     }
 }

@@ -41,6 +41,19 @@ pub struct Credential {
     pub secret: SecretString,
 }
 
+impl Kind {
+    pub(super) const ALL: [Self; 3] = [Self::ApiKey, Self::AuthToken, Self::OauthToken];
+
+    /// The variable that the CLI takes it from.
+    pub(super) fn variable(self) -> &'static str {
+        match self {
+            Self::ApiKey => "ANTHROPIC_API_KEY",
+            Self::AuthToken => "ANTHROPIC_AUTH_TOKEN",
+            Self::OauthToken => "CLAUDE_CODE_OAUTH_TOKEN",
+        }
+    }
+}
+
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{name}: the variable {variable} is not set; export it, or name a file")]
@@ -100,12 +113,7 @@ impl CredentialConfig {
 impl Credential {
     /// The variable that the CLI takes it from.
     pub(super) fn variable(&self) -> (&'static str, &str) {
-        let name = match self.kind {
-            Kind::ApiKey => "ANTHROPIC_API_KEY",
-            Kind::AuthToken => "ANTHROPIC_AUTH_TOKEN",
-            Kind::OauthToken => "CLAUDE_CODE_OAUTH_TOKEN",
-        };
-        (name, self.secret.expose_secret())
+        (self.kind.variable(), self.secret.expose_secret())
     }
 
     /// Whether the CLI reads it in its bare mode.

@@ -4,6 +4,10 @@ use std::{io, path::PathBuf, time::Duration};
 
 use crate::providers::{self, Class, Rebuild, Scope, Spent, stream_json::TooMuch};
 
+/// What a person is told before and after the fact.
+pub const ROOT_REFUSED: &str = "Claude Code does not run with permissionMode bypassPermissions as root: run the service as another \
+                                user, or name the tools that the agent needs in its file";
+
 /// Messages say what to do about it. They may quote the CLI, without the secret that it was given.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -36,6 +40,19 @@ pub enum Error {
     TooMuch(#[from] TooMuch),
     #[error("Claude Code refuses to start: {message}")]
     Refused { message: String },
+    #[error("{ROOT_REFUSED}: {message}")]
+    Root { message: String },
+    #[error(
+        "the turn needed more memory than it may have, and what it ran was killed; raise claude.memory_max_bytes, or ask for less at once"
+    )]
+    OutOfMemory,
+    #[error(
+        "Claude Code broke down ({how}), as it does at its memory limit; raise claude.memory_max_bytes if that comes back{}",
+        after_colon(message)
+    )]
+    BrokeDown { how: String, message: String },
+    #[error("a file grew larger than it may; raise claude.file_max_bytes, or ask for less at once")]
+    FileTooLarge,
     #[error("Claude Code ended without a result ({how}){}", after_colon(message))]
     NoResult { how: String, message: String },
     #[error(
@@ -102,6 +119,10 @@ impl Error {
             Self::TooLong { .. } => "claude.too_long",
             Self::TooMuch(_) => "claude.too_much",
             Self::Refused { .. } => "claude.refused",
+            Self::Root { .. } => "claude.root",
+            Self::OutOfMemory => "claude.out_of_memory",
+            Self::BrokeDown { .. } => "claude.broke_down",
+            Self::FileTooLarge => "claude.file_too_large",
             Self::NoResult { .. } => "claude.no_result",
             Self::WrongSession { .. } => "claude.wrong_session",
             Self::Empty => "claude.empty",
@@ -142,6 +163,10 @@ impl Error {
             | Self::NoCredential
             | Self::CredentialGone(_)
             | Self::Refused { .. }
+            | Self::Root { .. }
+            // The same turn would need as much again, and be paid for again.
+            | Self::OutOfMemory
+            | Self::FileTooLarge
             | Self::Login { .. }
             | Self::Billing { .. }
             | Self::ModelMissing { .. }
@@ -156,6 +181,7 @@ impl Error {
             | Self::Silent { .. }
             | Self::TooLong { .. }
             | Self::TooMuch(_)
+            | Self::BrokeDown { .. }
             | Self::NoResult { .. }
             | Self::WrongSession { .. }
             | Self::Empty

@@ -42,7 +42,7 @@ use self::{ahead::Ahead, launch::Ground, windows::Windows};
 pub use self::{
     config::{Config, Witness},
     credential::{Credential, CredentialConfig, Error as CredentialError, Kind},
-    error::Error,
+    error::{Error, ROOT_REFUSED},
     launch::guard,
 };
 use super::{Conversation, EventSink, Outcome, Provider, Request, Running};

@@ -169,7 +169,7 @@ impl<'a> Turn<'a> {
             self.arguments(start),
             self.variables(),
             ground.cwd(),
-            config.file_max_bytes,
+            &config.limits(),
         )
         .map_err(|error| Error::NotStarted {
             program: config.program.clone(),
@@ -198,7 +198,7 @@ impl<'a> Turn<'a> {
 
     fn arguments(&self, start: Start) -> Vec<OsString> {
         let Self { credential, request, ground, .. } = self;
-        let is_bare = credential.works_bare();
+        let is_bare = credential.works_bare() && launch::fits_bare(self.grants());
         let (model, options, is_kept) = (&request.model, &request.options, self.is_kept());
         launch::arguments(start, model, options, self.grants(), ground, is_bare, is_kept)
     }
@@ -233,6 +233,7 @@ impl<'a> Turn<'a> {
             has_history: self.began != Began::New,
             credential: &self.credential.name,
             program: &self.config.program,
+            has_memory_limit: self.config.memory_max_bytes > 0,
             rate_limit_pause: Duration::from_secs(self.config.rate_limit_pause_secs),
             now: self.surroundings.clock.now(),
         }
@@ -335,7 +336,7 @@ impl<'a> Turn<'a> {
                     meter,
                     credential: self.credential.name.clone(),
                     calls: heard.calls.clone(),
-                    flags: flags(heard, ended, result, &spent),
+                    flags: flags(self.grants(), heard, ended, result, &spent),
                 })
             }),
         }
@@ -389,9 +390,18 @@ fn credential<'a>(all: &'a [Credential], login: Option<&String>) -> Result<&'a C
     }
 }
 
-fn flags(heard: &Heard, ended: Ended, result: &TurnResult, spent: &[Spent]) -> Vec<Flag> {
+fn flags(
+    grants: &Grants,
+    heard: &Heard,
+    ended: Ended,
+    result: &TurnResult,
+    spent: &[Spent],
+) -> Vec<Flag> {
     let mut flags: Vec<Flag> =
         heard.missing_servers.iter().cloned().map(Flag::ServerMissing).collect();
+    // Measured: a name that the CLI does not know is passed over.
+    let missing = grants.built_in.iter().filter(|tool| !heard.tools.contains(tool));
+    flags.extend(missing.cloned().map(Flag::ToolMissing));
     flags.extend(
         result.permission_denials.iter().map(|denial| Flag::Denied(denial.tool_name.clone())),
     );

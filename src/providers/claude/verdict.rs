@@ -23,10 +23,15 @@ pub(super) struct Case<'a> {
     pub has_history: bool,
     pub credential: &'a str,
     pub program: &'a std::path::Path,
+    pub has_memory_limit: bool,
     pub rate_limit_pause: Duration,
     pub now: DateTime<Utc>,
 }
 
+/// Measured: what ends the CLI where it gets no more memory.
+const SIGTRAP: i32 = 5;
+const SIGABRT: i32 = 6;
+const SIGXFSZ: i32 = 25;
 /// More of the CLI's own words than this helps nobody.
 const MAX_MESSAGE_CHARS: usize = 500;
 /// A reset that is further away is none of a rate limit.
@@ -135,16 +140,30 @@ impl Case<'_> {
         if let Some(lost) = lost(&message) {
             return lost;
         }
+        if stderr.contains(guard::OUT_OF_MEMORY) {
+            return Error::OutOfMemory;
+        }
         let how = match exit {
             Some(Exit::Code(code)) => format!("code {code}"),
             Some(Exit::Signal(signal)) => format!("signal {signal}"),
             Some(Exit::Killed) => "killed".to_owned(),
             None => "it closed its output, but went on running".to_owned(),
         };
+        match exit {
+            Some(Exit::Signal(SIGXFSZ)) => return Error::FileTooLarge,
+            Some(Exit::Signal(SIGTRAP | SIGABRT)) if self.has_memory_limit => {
+                return Error::BrokeDown { how, message };
+            }
+            _ => {}
+        }
         // Measured: faults of the command line are said on standard error and nowhere else, with code 1. Anything else that
         // ends so early may work the next time.
         let is_usage = heard.n_lines == 0 && exit == Some(Exit::Code(1)) && says_usage(&stderr);
-        if is_usage { Error::Refused { message } } else { Error::NoResult { how, message } }
+        match is_usage {
+            true if stderr.contains("root/sudo") => Error::Root { message },
+            true => Error::Refused { message },
+            false => Error::NoResult { how, message },
+        }
     }
 }
 

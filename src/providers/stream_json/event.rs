@@ -44,6 +44,8 @@ pub struct Init<'a> {
     pub claude_code_version: Option<Text<'a>>,
     #[serde(borrow)]
     pub mcp_servers: Vec<McpServer<'a>>,
+    #[serde(borrow)]
+    pub tools: Vec<Text<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -58,6 +58,10 @@ impl Fault {
             }
             "ends in the turn" => std::process::exit(0),
             "is killed in the turn" => std::process::abort(),
+            "is killed for its memory" => {
+                tell_the_groups();
+                std::process::abort();
+            }
             _ => {}
         }
     }
@@ -140,6 +144,14 @@ fn leave_children() {
     start("sh", &["-c", "setsid sleep 604 & exit"]);
     // Until they are there.
     sleep(Duration::from_millis(200));
+}
+
+/// What the kernel does when it kills for the memory of a group.
+fn tell_the_groups() {
+    let groups = std::env::var_os("FAKE_CGROUP").unwrap_or_default();
+    for group in std::fs::read_dir(groups).into_iter().flatten().flatten() {
+        let _ = std::fs::write(group.path().join("memory.events"), "oom 1\noom_kill 1\n");
+    }
 }
 
 fn write(piece: &[u8], n_bytes: usize) {

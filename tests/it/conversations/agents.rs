@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use dalsegno::domain::{
-    agents::{Catalogue, Config, Library, Problem, Provider, Think},
+    agents::{Catalogue, Config, Library, PermissionMode, Problem, Provider, Think},
     sessions::resolve::Mode,
 };
 
@@ -78,11 +78,84 @@ fn every_key_is_read() {
         (Some(70), Some(80), Some(3))
     );
     assert_eq!((agent.lead, agent.session), (true, Mode::Fresh));
-    assert_eq!(agent.tools, ["Read", "Grep"]);
+    assert_eq!(agent.grants.tools, ["Read", "Grep"]);
     assert_eq!((agent.options.temperature, agent.options.top_p), (Some(0.5), Some(1.0)));
     assert_eq!((agent.options.seed, agent.options.think), (Some(7), Some(Think::Off)));
     assert_eq!((agent.budget.micros, agent.budget.tokens), (Some(250_000), Some(5000)));
     assert_eq!(agent.prompt, "You keep things.");
+}
+
+#[test]
+fn grants_are_read_in_the_shape_of_claude_codes_own_files() {
+    let folder = Folder::new();
+    let all = "tools: Read, Bash(git log:*, git diff:*), mcp__board__post\ndisallowedTools: [\"Bash(rm:*)\"]\n\
+               permissionMode: acceptEdits\nmaxTurns: 12\nworkspace: true\n\
+               mcpServers:\n  board:\n    type: http\n    url: https://board.example/mcp\n    headers: { Authorization: \"Bearer ${BOARD_TOKEN}\" }\n";
+    folder.write("agents/curator.md", &agent(all));
+    let grants =
+        Catalogue::load(&folder.config()).unwrap().agent("curator").unwrap().grants.clone();
+    assert_eq!(grants.tools, ["Read", "Bash(git log:*, git diff:*)", "mcp__board__post"]);
+    assert_eq!(grants.disallowed_tools, ["Bash(rm:*)"]);
+    assert_eq!(grants.permission_mode, PermissionMode::AcceptEdits);
+    assert_eq!((grants.max_turns, grants.workspace), (Some(12), true));
+    let token = |name: &str| (name == "BOARD_TOKEN").then(|| "secret".to_owned());
+    let servers = grants.mcp_servers.resolve(token).unwrap();
+    assert_eq!(servers["board"]["headers"]["Authorization"], "Bearer secret");
+    assert!(grants.mcp_servers.resolve(|_| None).unwrap_err().to_string().contains("BOARD_TOKEN"));
+
+    // A list of them, as Claude Code has it, or a file.
+    let list = "mcpServers:\n  - board: { command: board-server, args: [\"--stdio\"] }\n";
+    folder.write("agents/curator.md", &agent(list));
+    let names = |catalogue: &Catalogue| {
+        let grants = &catalogue.agent("curator").unwrap().grants;
+        grants.mcp_servers.names().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&Catalogue::load(&folder.config()).unwrap()), ["board"]);
+    folder.write("servers.json", r#"{"mcpServers":{"sums":{"command":"sums"}}}"#);
+    folder.write("agents/curator.md", &agent("mcpServers: ../servers.json\n"));
+    let library = Library::open(&folder.config()).unwrap();
+    assert_eq!(names(&library.current()), ["sums"]);
+    folder.write("servers.json", r#"{"mcpServers":{"products":{"command":"sums"}}}"#);
+    assert_eq!(names(&library.current()), ["products"], "a change of what a file names is seen");
+    folder.write("servers.json", "{");
+    assert_eq!(names(&library.current()), ["products"]);
+    assert!(library.problems().unwrap().to_string().contains("servers.json is no JSON in line 1"));
+    folder.write("servers.json", r#"{"mcpServers":{"sums":{"command":"sums"}}}"#);
+    assert_eq!(names(&library.current()), ["sums"], "and so is its mend");
+}
+
+#[test]
+fn all_problems_of_grants_come_at_once_with_what_to_write() {
+    let folder = Folder::new();
+    let wrong = "tools: \"Bash(ls, *\"\ndisallowedTools: mcp__*\npermissionMode: acceptedits\nmaxTurns: 0\nworkspace: maybe\n\
+                 mcpServers:\n  \"my board\": { url: \"https://x\", env: { N: 1 } }\n  b: { command: b, env: { K: \"${ANTHROPIC_API_KEY}\" } }\n";
+    folder.write("agents/curator.md", &agent(wrong));
+    let problems = folder.problems();
+    let has = |line: usize, key: &str, words: &str| {
+        problems.iter().any(|p| {
+            p.line == Some(line)
+                && p.key.as_deref() == Some(key)
+                && (p.message.contains(words) || p.fix.contains(words))
+        })
+    };
+    for (line, key, words) in [
+        (4, "tools", "`Bash(ls, *` has no end"),
+        (5, "disallowedTools", "stands for everything"),
+        (6, "permissionMode", "acceptEdits (did you mean that one?)"),
+        (7, "maxTurns", "1 to 1000"),
+        (8, "workspace", "true or false"),
+        (9, "mcpServers", "has a name that rules cannot say"),
+        (9, "mcpServers", "type: http and its url:"),
+        (9, "mcpServers", "an env that is no map of texts"),
+        (9, "mcpServers", "names the variable ANTHROPIC_API_KEY, which no file may use"),
+    ] {
+        assert!(has(line, key, words), "{line} {key} {words}: {problems:#?}");
+    }
+    assert_eq!(problems.len(), 9, "{problems:#?}");
+    folder.write("agents/curator.md", &agent("mcpServers: [board]\n"));
+    assert!(folder.problems()[0].message.contains("a name alone"), "{:?}", folder.problems());
+    folder.write("agents/curator.md", &agent("mcpServers: none.json\n"));
+    assert!(folder.problems()[0].message.contains("none.json cannot be read"));
 }
 
 #[test]

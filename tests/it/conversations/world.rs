@@ -233,6 +233,7 @@ pub fn files(folder: impl Into<PathBuf>, skills_folder: impl Into<PathBuf>) -> C
         look_every_ms: 0,
         provider: Provider::Sim,
         model: "sim-1".to_owned(),
+        variables: vec!["BOARD_TOKEN".to_owned()],
     }
 }
 

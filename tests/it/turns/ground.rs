@@ -66,6 +66,7 @@ pub struct Ground {
     pub clock: ManualClock,
     settings: BTreeMap<String, String>,
     file: Option<PathBuf>,
+    environment: Environment,
     folder: TempDir,
     // Dropped last.
     database: TestDatabase,
@@ -120,6 +121,7 @@ impl Ground {
             clock: ManualClock::at(noon()),
             settings: settings.map(|(key, value)| (key.to_owned(), value)).collect(),
             file: None,
+            environment: Environment::default(),
             folder,
             database,
         };
@@ -130,6 +132,12 @@ impl Ground {
     /// The same with a configuration file.
     pub fn with_file(mut self, file: &std::path::Path) -> Self {
         self.file = Some(file.to_owned());
+        self
+    }
+
+    /// The same with a variable in the environment of its workers in this process.
+    pub fn with_variable(mut self, name: &str, value: &str) -> Self {
+        self.environment = Environment::from([(name, value)]);
         self
     }
 
@@ -161,7 +169,7 @@ impl Ground {
         let own = settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
         let set = self.settings.clone().into_iter().chain(own).collect();
         let flags = Flags { file: self.file.clone(), set };
-        Config::load(&Environment::default(), &flags).unwrap()
+        Config::load(&self.environment, &flags).unwrap()
     }
 
     /// Starts a worker in this process, on the clock of the test.

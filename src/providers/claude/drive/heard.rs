@@ -26,6 +26,8 @@ pub(in crate::providers::claude) struct Heard {
     pub rate_limit_resets_at: Option<u64>,
     /// Tool servers that were not there when the turn began.
     pub missing_servers: Vec<String>,
+    /// What the model was offered.
+    pub tools: Vec<String>,
     /// A session that is not ours.
     pub sessions: Vec<String>,
     pub is_compacted: bool,
@@ -73,6 +75,7 @@ impl Heard {
     fn init(&mut self, init: &Init<'_>) {
         let missing = init.mcp_servers.iter().filter(|server| &*server.status != "connected");
         self.missing_servers = missing.map(|server| server.name.to_string()).collect();
+        self.tools = init.tools.iter().map(|tool| tool.to_string()).collect();
     }
 
     fn said(&mut self, said: &Said<'_>, began: Instant) {

@@ -16,7 +16,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::guard;
+use super::{Limits, guard};
 
 /// A guard that does not end by then is killed itself.
 const GUARD_PATIENCE: Duration = Duration::from_secs(2);
@@ -47,11 +47,11 @@ impl Child {
         arguments: Vec<OsString>,
         variables: Vec<(OsString, OsString)>,
         cwd: &Path,
-        file_max_bytes: u64,
+        limits: &Limits,
     ) -> io::Result<Self> {
         let mut guard = Command::new(guard)
             .arg(guard::ARGUMENT)
-            .arg(file_max_bytes.to_string())
+            .args(limits.arguments())
             .arg(program)
             .args(arguments)
             .env_clear()

@@ -22,6 +22,14 @@ pub(in crate::providers::claude) enum Start {
 /// Longer than anybody waits: our own retention deletes transcripts, not the CLI's.
 const KEEP_DAYS: u32 = 36_500;
 
+/// Measured: the CLI has no others in its bare mode, and passes over the rest.
+const BARE_TOOLS: [&str; 3] = ["Bash", "Edit", "Read"];
+
+/// Whether the bare mode, which is quicker, has all that is granted.
+pub(in crate::providers::claude) fn fits_bare(grants: &Grants) -> bool {
+    grants.built_in.iter().all(|tool| BARE_TOOLS.contains(&tool.as_str()))
+}
+
 pub(in crate::providers::claude) fn arguments(
     start: Start,
     model: &str,

@@ -1,17 +1,21 @@
 //! The folders of one session on this host: closed to everybody else, and never shared with another session.
 
 use std::{
+    collections::BTreeMap,
     fs, io,
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
 };
 
-use serde_json::json;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::providers::{
     Grants,
-    claude::transcript::{project_dir, write_private},
+    claude::{
+        Kind,
+        transcript::{project_dir, write_private},
+    },
 };
 
 /// Exists as long as a call runs; what only the call needs goes with it.
@@ -39,7 +43,7 @@ impl Ground {
         let folder = folder.canonicalize()?;
         let ground = Self { cwd: folder.join("work"), folder, is_kept, is_handed_over: false };
         write_private(&ground.system_prompt(), system.as_bytes())?;
-        let servers = json!({ "mcpServers": grants.mcp_servers });
+        let servers = json!({ "mcpServers": without_login(grants.mcp_servers.clone()) });
         write_private(&ground.mcp_config(), servers.to_string().as_bytes())?;
         Ok(ground)
     }
@@ -99,6 +103,20 @@ impl Ground {
     fn run(&self) -> PathBuf {
         self.folder.join("run")
     }
+}
+
+/// The CLI hands its whole environment on to what it starts. A tool server gets the login only if its own `env` says so.
+fn without_login(mut servers: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+    let programs = servers.values_mut().filter(|server| server.get("command").is_some());
+    for server in programs.filter_map(Value::as_object_mut) {
+        let env = server.entry("env").or_insert_with(|| json!({}));
+        if let Value::Object(env) = env {
+            for name in Kind::ALL.map(Kind::variable) {
+                env.entry(name).or_insert_with(|| "".into());
+            }
+        }
+    }
+    servers
 }
 
 impl Drop for Ground {

@@ -24,12 +24,14 @@ use std::{
 use rustix::{
     event::{PollFd, PollFlags, poll},
     io::Errno,
-    process::{Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus},
+    process::{Pid, Signal, WaitOptions, WaitStatus},
 };
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::oneshot,
 };
+
+use super::limits::{Limits, own_group};
 
 /// The first argument that makes any of our binaries a guard.
 pub const ARGUMENT: &str = "guard-claude";
@@ -55,24 +57,24 @@ pub fn intercept(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCo
 }
 
 fn run(mut arguments: impl Iterator<Item = OsString>) -> io::Result<u8> {
-    let max_file_bytes = arguments.next().and_then(|bytes| bytes.to_str()?.parse().ok());
+    let limits = Limits::from_arguments(&mut arguments).ok_or(io::ErrorKind::InvalidInput)?;
     let program = arguments.next().ok_or(io::ErrorKind::InvalidInput)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-    runtime.block_on(watch(&program, arguments.collect(), max_file_bytes))
+    runtime.block_on(watch(&program, arguments.collect(), &limits))
 }
 
-async fn watch(
-    program: &OsString,
-    arguments: Vec<OsString>,
-    max_file_bytes: Option<u64>,
-) -> io::Result<u8> {
+async fn watch(program: &OsString, arguments: Vec<OsString>, limits: &Limits) -> io::Result<u8> {
     #[cfg(target_os = "linux")]
     rustix::process::set_child_subreaper(Pid::from_raw(std::process::id().cast_signed()))?;
-    limit(max_file_bytes);
+    let home = own_group(&limits.cgroup);
+    let group = limits.apply().inspect_err(|error| {
+        say(&format!("{START_FAILED}its control group cannot be made: {error}\n"));
+    })?;
     // Listened to before there is anything to hear, or the first signal would end the guard alone.
     let (mut ended, mut term) = (signal(SignalKind::child())?, signal(SignalKind::terminate())?);
     let mut released = released(io::stderr().as_fd().try_clone_to_owned()?);
     let cli = start(program, &arguments)?;
+    group.iter().for_each(|group| group.step_out(home.as_deref()));
     let code = loop {
         tokio::select! {
             _ = ended.recv() => {
@@ -86,7 +88,19 @@ async fn watch(
             _ = &mut released => break FAILED,
         }
     };
-    Ok(kill_all(cli).unwrap_or(code))
+    let code = kill_all(cli).unwrap_or(code);
+    if let Some(group) = group {
+        if group.has_killed() {
+            say(OUT_OF_MEMORY);
+        }
+        group.remove();
+    }
+    Ok(code)
+}
+
+/// Whoever reads the guard's standard error has nothing else to go by.
+fn say(words: &str) {
+    let _ = io::Write::write_all(&mut io::stderr(), words.as_bytes());
 }
 
 /// Resolves when nobody holds the other end of the pipe. On a thread of its own: the pipe is the CLI's too, and
@@ -111,9 +125,7 @@ fn start(program: &OsString, arguments: &[OsString]) -> io::Result<Pid> {
         .stderr(Stdio::inherit())
         .spawn();
     let child = child.inspect_err(|error| {
-        // Whoever reads the guard's standard error has nothing else to go by.
-        let _ =
-            io::Write::write_all(&mut io::stderr(), format!("{START_FAILED}{error}\n").as_bytes());
+        say(&format!("{START_FAILED}{error}\n"));
     })?;
     let nothing: OwnedFd = File::options().read(true).write(true).open("/dev/null")?.into();
     rustix::stdio::dup2_stdin(&nothing)?;
@@ -125,15 +137,9 @@ fn start(program: &OsString, arguments: &[OsString]) -> io::Result<Pid> {
 pub(in crate::providers::claude) const START_FAILED: &str =
     "guard: the program cannot be started: ";
 
-fn limit(max_file_bytes: Option<u64>) {
-    let none = Rlimit { current: Some(0), maximum: Some(0) };
-    // A core would hold the conversation and the credential.
-    let _ = rustix::process::setrlimit(Resource::Core, none);
-    if let Some(bytes) = max_file_bytes.filter(|bytes| *bytes > 0) {
-        let limit = Rlimit { current: Some(bytes), maximum: Some(bytes) };
-        let _ = rustix::process::setrlimit(Resource::Fsize, limit);
-    }
-}
+/// How the guard says that the kernel killed for the memory of the group.
+pub(in crate::providers::claude) const OUT_OF_MEMORY: &str =
+    "guard: something was killed, because the memory limit was reached";
 
 /// Collects what has ended, orphans too, and says with which code the CLI did.
 fn reap(cli: Pid) -> Option<u8> {

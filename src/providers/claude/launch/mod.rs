@@ -8,10 +8,12 @@ mod environment;
 mod flags;
 mod ground;
 pub mod guard;
+mod limits;
 
 pub(super) use self::{
     child::{Child, Exit},
     environment::variables,
-    flags::{Start, arguments},
+    flags::{Start, arguments, fits_bare},
     ground::Ground,
+    limits::Limits,
 };

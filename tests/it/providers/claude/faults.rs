@@ -84,15 +84,16 @@ async fn a_cost_that_is_no_number_is_unknown() {
 
 #[tokio::test]
 async fn a_cli_that_ends_without_a_result_gave_no_answer() {
-    for fault in [
-        "no result",
-        "says nothing and ends",
-        "dies at start",
-        "ends in the turn",
-        "is killed in the turn",
-    ] {
+    for fault in ["no result", "says nothing and ends", "ends in the turn"] {
         let (code, class, _) = fails(fault).await;
         assert_eq!((code, class), ("claude.no_result", RETRY), "{fault}");
+    }
+    // As it does where it gets no more memory.
+    for fault in ["dies at start", "is killed in the turn"] {
+        assert_eq!(fails(fault).await.0, "claude.broke_down", "{fault}");
+        let mut host = Host::with_fault(fault).await;
+        host.config.memory_max_bytes = 0;
+        assert_eq!(fails_with(host).await.0, "claude.no_result", "{fault}");
     }
 }
 

@@ -8,4 +8,5 @@ mod decoder;
 mod faults;
 pub mod host;
 mod kills;
+mod limits;
 mod real;

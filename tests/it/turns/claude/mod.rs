@@ -1,6 +1,7 @@
 //! Turns on the real Claude CLI, which calls an API of the tests' own.
 
 mod ends;
+mod grants;
 mod hosts;
 mod limits;
 mod memory;
@@ -25,7 +26,7 @@ impl Stage {
         Self::on(&Cli::real()?, settings).await
     }
 
-    async fn on(cli: &Cli, settings: &[(&str, &str)]) -> Option<Self> {
+    pub async fn on(cli: &Cli, settings: &[(&str, &str)]) -> Option<Self> {
         let api = Api::start().await;
         let (url, program) = (api.url(), cli.program().display().to_string());
         let secrets = tempfile::tempdir().unwrap();

@@ -1,0 +1,141 @@
+//! What an agent may do besides talking, in the keys of Claude Code's own agent files.
+
+use serde::Serialize;
+
+use super::{
+    fields::Fields,
+    servers::{self, Servers, Surroundings},
+};
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Grants {
+    /// Rules: `Read`, `Bash(git log:*)`, `mcp__board__post`. What none of them names cannot be used.
+    pub tools: Vec<String>,
+    /// Rules for what never can, whatever else is granted.
+    pub disallowed_tools: Vec<String>,
+    pub permission_mode: PermissionMode,
+    /// Calls of the model in one turn.
+    pub max_turns: Option<u32>,
+    pub mcp_servers: Servers,
+    /// A folder that all agents of a campaign who have this key work in.
+    pub workspace: bool,
+}
+
+/// What becomes of calls that no rule names. Nobody is there to be asked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum PermissionMode {
+    #[default]
+    DontAsk,
+    /// Changes of files in the agent's own folders are allowed.
+    AcceptEdits,
+    Plan,
+    BypassPermissions,
+}
+
+/// Claude Code's `default` asks, and where nobody answers that is a no.
+const MODES: [(&str, PermissionMode); 5] = [
+    ("default", PermissionMode::DontAsk),
+    ("dontAsk", PermissionMode::DontAsk),
+    ("acceptEdits", PermissionMode::AcceptEdits),
+    ("plan", PermissionMode::Plan),
+    ("bypassPermissions", PermissionMode::BypassPermissions),
+];
+/// Tools that this mode is about.
+const EDITORS: [&str; 4] = ["Edit", "MultiEdit", "NotebookEdit", "Write"];
+
+impl Grants {
+    /// The tools that come with Claude Code and that its rules name: `Read`, and `Bash` for `Bash(ls:*)`.
+    pub fn built_in_tools(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        for rule in self.tools.iter().filter(|rule| !rule.starts_with("mcp__")) {
+            let name = tool(rule).to_owned();
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    /// Rules for calls that need no further leave. Where changes are accepted in the agent's own folders, a rule that
+    /// names no place is no leave to change files anywhere else.
+    pub fn allowed_rules(&self) -> Vec<String> {
+        let is_left_to_mode = |rule: &str| {
+            self.permission_mode == PermissionMode::AcceptEdits && EDITORS.contains(&rule)
+        };
+        self.tools.iter().filter(|rule| !is_left_to_mode(rule)).cloned().collect()
+    }
+}
+
+pub(super) fn read(fields: &mut Fields<'_>, around: &Surroundings<'_>) -> Grants {
+    let grants = Grants {
+        tools: fields.rules("tools"),
+        disallowed_tools: fields.rules("disallowedTools"),
+        permission_mode: fields.one_of("permissionMode", &MODES).unwrap_or_default(),
+        max_turns: fields.number("maxTurns", 1..=1000).and_then(|n| u32::try_from(n).ok()),
+        mcp_servers: servers::read(fields, around),
+        workspace: fields.flag("workspace"),
+    };
+    check_rules(fields, "tools", &grants.tools);
+    check_rules(fields, "disallowedTools", &grants.disallowed_tools);
+    grants
+}
+
+fn check_rules(fields: &mut Fields<'_>, key: &'static str, rules: &[String]) {
+    for rule in rules {
+        if let Some((message, fix)) = wrong(rule) {
+            fields.fail(key, format!("`{rule}` {message}"), format!("{key}: {fix}"));
+        }
+    }
+}
+
+/// What the CLI would pass over without a word, or with one that nobody reads.
+fn wrong(rule: &str) -> Option<(&'static str, &'static str)> {
+    const FIX: &str = "names such as Read, Bash(git log:*), mcp__board__post";
+    let name = tool(rule);
+    let detail = &rule[name.len()..];
+    let fine = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.chars().all(fine);
+    if rule == "*" || rule == "mcp__*" {
+        return Some(("stands for everything, which Claude Code does not take", FIX));
+    }
+    // `mcp__board__*` is taken: all tools of one server.
+    let is_all_of_server = name.starts_with("mcp__") && name[5..].ends_with("__*");
+    if !is_all_of_server && !is_name {
+        return Some(("is no rule", FIX));
+    }
+    let is_closed = detail.is_empty() || (detail.ends_with(')') && detail.len() > 2);
+    (!is_closed).then_some(("has no end", "Bash(git log:*), with both brackets"))
+}
+
+fn tool(rule: &str) -> &str {
+    rule.split('(').next().unwrap_or(rule)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_that_the_cli_would_pass_over_is_found() {
+        for rule in ["Read", "Bash(git log:*, git diff:*)", "mcp__board", "mcp__board__*"] {
+            assert_eq!(wrong(rule), None, "{rule}");
+        }
+        for rule in ["*", "mcp__*", "Bash(ls", "Bash()", "Read Grep", "(ls)", "mcp__a b"] {
+            assert!(wrong(rule).is_some(), "{rule}");
+        }
+    }
+
+    #[test]
+    fn leave_to_edit_is_left_to_the_mode_that_is_about_it() {
+        let tools = ["Read", "Write", "Edit(/notes/**)", "Bash(ls:*)", "Bash(pwd)", "mcp__a__b"];
+        let grants = Grants { tools: tools.map(str::to_owned).to_vec(), ..Grants::default() };
+        assert_eq!(grants.built_in_tools(), ["Read", "Write", "Edit", "Bash"]);
+        assert_eq!(grants.allowed_rules(), tools);
+        let grants = Grants { permission_mode: PermissionMode::AcceptEdits, ..grants };
+        assert_eq!(
+            grants.allowed_rules(),
+            ["Read", "Edit(/notes/**)", "Bash(ls:*)", "Bash(pwd)", "mcp__a__b"]
+        );
+    }
+}

@@ -1,0 +1,278 @@
+//! Tool servers of an agent, below `mcpServers`: as they stand in its file, or in a JSON file beside it.
+//!
+//! Values may name variables of the service as `${NAME}`, but only those that the configuration lists. The CLI would
+//! fill in such names too, out of an environment that holds its login; so none is left when it gets to see them.
+
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    fmt,
+    path::{Path, PathBuf},
+};
+
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+use super::fields::Fields;
+
+/// By name. Printed without what they hold: it may be a secret.
+#[derive(Clone, Default, PartialEq)]
+pub struct Servers(BTreeMap<String, Value>);
+
+/// Why they cannot be used as they stand.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    #[error(
+        "mcpServers of the agent's file names the variable {0}, which is not set: export it for the service"
+    )]
+    Unset(String),
+    #[error(
+        "the variable {0}, which mcpServers of the agent's file names, names a variable itself: write it out"
+    )]
+    Nested(String),
+}
+
+/// What a file is read with besides its text.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Surroundings<'a> {
+    /// Where the file is.
+    pub folder: &'a Path,
+    /// Variables that it may name.
+    pub variables: &'a [String],
+    /// Other files that it names are noted here: a change of one of them is a change of it.
+    pub named: &'a RefCell<Vec<PathBuf>>,
+}
+
+const KEY: &str = "mcpServers";
+const EXAMPLE: &str = "{ board: { type: http, url: \"https://board.example/mcp\" } }";
+
+impl Servers {
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// With the values of the variables that they name.
+    pub fn resolve(
+        &self,
+        mut variable: impl FnMut(&str) -> Option<String>,
+    ) -> Result<BTreeMap<String, Value>, Error> {
+        let mut servers = self.0.clone();
+        for server in servers.values_mut() {
+            fill_in(server, &mut variable)?;
+        }
+        Ok(servers)
+    }
+}
+
+impl fmt::Debug for Servers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+impl Serialize for Servers {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.keys())
+    }
+}
+
+pub(super) fn read(fields: &mut Fields<'_>, around: &Surroundings<'_>) -> Servers {
+    let wanted = format!("servers by name, such as {EXAMPLE}, or a path to a JSON file");
+    let Some(value) = fields.value(KEY, &wanted, |value| {
+        matches!(value, Value::Object(_) | Value::Array(_) | Value::String(_))
+    }) else {
+        return Servers::default();
+    };
+    let found = match value {
+        Value::Object(servers) => Ok(servers.into_iter().collect()),
+        Value::Array(items) => of_list(items),
+        Value::String(path) => {
+            let path = around.folder.join(path.trim());
+            around.named.borrow_mut().push(path.clone());
+            of_file(&path)
+        }
+        _ => Ok(BTreeMap::new()),
+    };
+    let servers: BTreeMap<String, Value> = match found {
+        Ok(servers) => servers,
+        Err((message, fix)) => {
+            fields.fail(KEY, message, format!("{KEY}: {fix}"));
+            return Servers::default();
+        }
+    };
+    for (name, server) in &servers {
+        for (message, fix) in wrong(name, server) {
+            fields.fail(KEY, format!("server `{name}` {message}"), fix);
+        }
+        for variable in variables(server) {
+            if !around.variables.contains(&variable) {
+                let message =
+                    format!("server `{name}` names the variable {variable}, which no file may use");
+                let fix = format!(
+                    "add \"{variable}\" to agents.variables of the configuration, or leave it out"
+                );
+                fields.fail(KEY, message, fix);
+            }
+        }
+    }
+    Servers(servers)
+}
+
+/// Claude Code's own files have a list of them, in which a name alone means one of the session's.
+fn of_list(items: Vec<Value>) -> Result<BTreeMap<String, Value>, (String, String)> {
+    let mut servers = BTreeMap::new();
+    for item in items {
+        match item {
+            Value::Object(named) => servers.extend(named),
+            other => {
+                let message =
+                    format!("holds {other}, but there are no servers that a name alone could mean");
+                return Err((message, EXAMPLE.to_owned()));
+            }
+        }
+    }
+    Ok(servers)
+}
+
+/// In the shape of `.mcp.json`.
+fn of_file(path: &Path) -> Result<BTreeMap<String, Value>, (String, String)> {
+    const FIX: &str = "a path, from the agent's folder on, to a file such as {\"mcpServers\": {…}}";
+    let fail = |what: String| (format!("{} {what}", path.display()), FIX.to_owned());
+    let text =
+        std::fs::read_to_string(path).map_err(|error| fail(format!("cannot be read: {error}")))?;
+    // The error of the parser quotes no value.
+    let mut content: Value = serde_json::from_str(&text)
+        .map_err(|error| fail(format!("is no JSON in line {}", error.line())))?;
+    match content.get_mut(KEY).map(Value::take) {
+        Some(Value::Object(servers)) => Ok(servers.into_iter().collect()),
+        _ => Err(fail(format!("has no map `{KEY}`"))),
+    }
+}
+
+fn wrong(name: &str, server: &Value) -> Vec<(&'static str, String)> {
+    let mut found = Vec::new();
+    let fine = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if name.is_empty() || !name.chars().all(fine) {
+        found.push(("has a name that rules cannot say", "letters, digits, - and _".to_owned()));
+    }
+    let Value::Object(server) = server else {
+        found.push(("is no map of keys", EXAMPLE.to_owned()));
+        return found;
+    };
+    let text = |key: &str| server.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let is_remote = matches!(text("type"), Some("http" | "sse"));
+    match (server.get("type").is_none() || text("type") == Some("stdio"), is_remote) {
+        (true, _) if text("command").is_none() => {
+            let fix = "command: and args: of the program, or type: http and its url:";
+            found.push(("names nothing to start", fix.to_owned()));
+        }
+        (_, true) if text("url").is_none() => {
+            found.push(("has no address", "url: \"https://…\"".to_owned()));
+        }
+        (false, false) => {
+            found.push(("is of no known type", "type: stdio, http or sse".to_owned()))
+        }
+        _ => {}
+    }
+    let is_list =
+        |value: &Value| value.as_array().is_some_and(|all| all.iter().all(Value::is_string));
+    let is_map =
+        |value: &Value| value.as_object().is_some_and(|all| all.values().all(Value::is_string));
+    if server.get("args").is_some_and(|args| !is_list(args)) {
+        found.push((
+            "has args that are no list of texts",
+            "args: [\"--port\", \"7000\"]".to_owned(),
+        ));
+    }
+    for (key, message) in [
+        ("env", "has an env that is no map of texts"),
+        ("headers", "has headers that are no map of texts"),
+    ] {
+        if server.get(key).is_some_and(|map| !is_map(map)) {
+            found.push((message, format!("{key}: {{ NAME: \"value\" }}, with values in quotes")));
+        }
+    }
+    found
+}
+
+/// Every name that is filled in somewhere in it.
+fn variables(value: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut note = |name: &str| {
+        found.push(name.to_owned());
+        Some(String::new())
+    };
+    // Cannot fail: each has a value.
+    let _ = fill_in(&mut value.clone(), &mut note);
+    found
+}
+
+fn fill_in(
+    value: &mut Value,
+    variable: &mut dyn FnMut(&str) -> Option<String>,
+) -> Result<(), Error> {
+    match value {
+        Value::String(text) => *text = filled(text, variable)?,
+        Value::Array(items) => items.iter_mut().try_for_each(|item| fill_in(item, variable))?,
+        Value::Object(map) => map.values_mut().try_for_each(|item| fill_in(item, variable))?,
+        _ => {}
+    }
+    Ok(())
+}
+
+/// As the CLI would do it: `${NAME}`, and `${NAME:-what else}`.
+fn filled(text: &str, variable: &mut dyn FnMut(&str) -> Option<String>) -> Result<String, Error> {
+    let (mut done, mut rest) = (String::new(), text);
+    while let Some((before, after)) = rest.split_once("${") {
+        let Some((named, behind)) = after.split_once('}').filter(|(named, _)| !named.is_empty())
+        else {
+            break;
+        };
+        let (name, otherwise) = match named.split_once(":-") {
+            Some((name, otherwise)) => (name, Some(otherwise.to_owned())),
+            None => (named, None),
+        };
+        let value = variable(name).or(otherwise);
+        let value = value.ok_or_else(|| Error::Unset(name.to_owned()))?;
+        if value.contains("${") {
+            return Err(Error::Nested(name.to_owned()));
+        }
+        done.push_str(before);
+        done.push_str(&value);
+        rest = behind;
+    }
+    done.push_str(rest);
+    Ok(done)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn resolved(text: &str) -> Result<String, Error> {
+        let servers = Servers(BTreeMap::from([("a".to_owned(), json!({ "env": { "X": text } }))]));
+        let variable = |name: &str| match name {
+            "KEY" => Some("secret".to_owned()),
+            "LURE" => Some("${ANTHROPIC_API_KEY}".to_owned()),
+            _ => None,
+        };
+        let all = servers.resolve(variable)?;
+        Ok(all["a"]["env"]["X"].as_str().unwrap().to_owned())
+    }
+
+    #[test]
+    fn names_are_filled_in_and_none_is_left_for_the_cli() {
+        assert_eq!(resolved("Bearer ${KEY}, ${KEY}").unwrap(), "Bearer secret, secret");
+        assert_eq!(resolved("${NONE:-plain} $KEY ${").unwrap(), "plain $KEY ${");
+        assert_eq!(resolved("${NONE}").unwrap_err(), Error::Unset("NONE".to_owned()));
+        assert_eq!(resolved("${LURE}").unwrap_err(), Error::Nested("LURE".to_owned()));
+    }
+
+    #[test]
+    fn what_they_hold_is_not_printed() {
+        let servers = Servers(BTreeMap::from([("a".to_owned(), json!({ "url": "planted" }))]));
+        assert_eq!(format!("{servers:?} {}", json!(servers)), r#"{"a"} ["a"]"#);
+    }
+}

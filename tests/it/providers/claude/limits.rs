@@ -1,0 +1,87 @@
+//! What the CLI and all that it starts may use of the machine.
+
+use std::{fs, path::Path};
+
+use dalsegno::providers::Class;
+use serde_json::json;
+
+use super::{
+    api::{Api, Play},
+    cli::Cli,
+    host::{Host, Stored},
+};
+use crate::providers::asking::RETRY;
+
+const GIB: u64 = 1 << 30;
+
+fn with_bash() -> Stored {
+    let mut stored = Stored::new();
+    stored.conversation.grants.built_in = vec!["Bash".to_owned()];
+    stored.conversation.grants.allowed = vec!["Bash".to_owned()];
+    stored
+}
+
+/// What the model hears of a command that it runs.
+async fn runs(host: &Host, api: &Api, command: &str) -> String {
+    api.plays([Play::Calls("Bash", json!({ "command": command }))]);
+    let outcome = with_bash().turn(host, "Run it.").await;
+    assert!(outcome.message.text.starts_with("You said: result"), "{:?}", outcome.message);
+    api.last_messages().pop().unwrap()
+}
+
+#[tokio::test]
+async fn a_tool_that_wants_more_than_it_may_have_fails_and_the_turn_goes_on() {
+    let Some(cli) = Cli::real() else { return };
+    let api = Api::start().await;
+    let mut host = Host::new(&cli, &api);
+    host.config.memory_max_bytes = GIB;
+    // No line ends in it, so it is kept in memory whole.
+    let said = runs(&host, &api, "head -c 3000000000 /dev/zero | tail -n 1 | wc -c").await;
+    assert!(said.contains("memory exhausted"), "{said}");
+    host.config.file_max_bytes = 1 << 20;
+    let said = runs(&host, &api, "head -c 3000000 /dev/zero > large; stat -c %s large").await;
+    assert!(said.contains("1048576") && !said.contains("3000000\n"), "{said}");
+}
+
+#[tokio::test]
+async fn a_cli_that_breaks_down_at_its_limit_says_which() {
+    let Some(cli) = Cli::real() else { return };
+    let api = Api::start().await;
+    let mut host = Host::new(&cli, &api);
+    host.config.memory_max_bytes = 500 << 20;
+    let error = host.ask(Stored::new().request("Hello.", false)).await.unwrap_err();
+    assert_eq!((error.code, error.class), ("claude.broke_down", RETRY), "{error}");
+    assert!(error.to_string().contains("raise claude.memory_max_bytes"), "{error}");
+    host.is_quiet().await;
+}
+
+/// A folder that stands in for the file system of the kernel: what is written there, and what is read.
+#[tokio::test]
+async fn in_a_control_group_limits_are_set_and_its_kills_are_told() {
+    let groups = tempfile::tempdir().unwrap();
+    let file = |group: &Path, name: &str| fs::read_to_string(group.join(name)).unwrap();
+    let mut host = Host::with_fault("").await;
+    host.config.cgroup = groups.path().to_owned();
+    (host.config.memory_max_bytes, host.config.processes_max) = (2 * GIB, 300);
+    Stored::new().turn(&host, "Hello.").await;
+    let group = fs::read_dir(groups.path()).unwrap().next().unwrap().unwrap().path();
+    assert_eq!(file(&group, "memory.max"), (2 * GIB).to_string());
+    assert_eq!(
+        (file(&group, "memory.swap.max"), file(&group, "pids.max")),
+        ("0".into(), "300".into())
+    );
+    let name = group.file_name().unwrap().to_string_lossy().into_owned();
+    assert_eq!(name, format!("dalsegno-{}", file(&group, "cgroup.procs")));
+    fs::remove_dir_all(&group).unwrap();
+
+    let mut host = Host::with_fault("is killed for its memory").await;
+    host.config.cgroup = groups.path().to_owned();
+    host.passed.push(("FAKE_CGROUP".into(), groups.path().into()));
+    let error = host.ask(Stored::new().request("Hello.", false)).await.unwrap_err();
+    assert_eq!((error.code, error.class), ("claude.out_of_memory", Class::Fail), "{error}");
+
+    host.config.cgroup = groups.path().join("none");
+    let error = host.ask(Stored::new().request("Hello.", false)).await.unwrap_err();
+    assert_eq!(error.code, "claude.not_started", "{error}");
+    assert!(error.to_string().contains("control group cannot be made"), "{error}");
+}
