@@ -1,23 +1,38 @@
 //! `dalsegno doctor`: prints what `crate::doctor` finds.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
+
+use clap::Args;
 
 use super::{Context, Exit, Failure, signals::under_signals};
 use crate::{
-    clock::SystemClock,
+    clock::{Clock, SystemClock},
     doctor::{self, Finding, Status},
+    providers::claude::guard,
     shutdown::Shutdown,
 };
 
-pub(super) async fn run(context: &Context) -> Result<Exit, Failure> {
-    let shutdown = Shutdown::new();
-    // A diagnosis has no work to drain: it stops at the first signal.
-    under_signals(&shutdown, Duration::MAX, Box::pin(examine(context, &shutdown))).await
+#[derive(Debug, Args)]
+pub(super) struct Doctor {
+    /// Makes one real call on each login of Claude besides. It costs a few tokens.
+    #[arg(long)]
+    smoke: bool,
 }
 
-async fn examine(context: &Context, shutdown: &Shutdown) -> Result<Exit, Failure> {
+pub(super) async fn run(doctor: &Doctor, context: &Context) -> Result<Exit, Failure> {
+    let shutdown = Shutdown::new();
+    // A diagnosis has no work to drain: it stops at the first signal.
+    under_signals(&shutdown, Duration::MAX, Box::pin(examine(doctor, context, &shutdown))).await
+}
+
+async fn examine(doctor: &Doctor, context: &Context, shutdown: &Shutdown) -> Result<Exit, Failure> {
     let (environment, flags, stop) = (&context.environment, &context.flags, &shutdown.soft);
-    let findings = doctor::examine(environment, flags, &SystemClock, stop).await;
+    let mut findings = doctor::examine(environment, flags, &SystemClock, stop).await;
+    if doctor.smoke && !stop.is_cancelled() {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let guard = guard::program();
+        findings.extend(doctor::smoke(environment, flags, &clock, guard, stop).await);
+    }
     if stop.is_cancelled() {
         return Ok(Exit::Interrupted);
     }

@@ -115,7 +115,7 @@ enum Command {
     /// Removes conversations whose time is over, or says what would go; lists earlier cleanups.
     Cleanup(cleanup::Cleanup),
     /// Looks for what is wrong with this installation, and says how to mend it.
-    Doctor,
+    Doctor(doctor::Doctor),
     /// Asks a running service whether it is ready. For container probes.
     Health(health::Health),
     /// Prints completions for a shell.
@@ -179,7 +179,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Lane(command) => block_on(lane::run(&command, context)),
         Command::Schedule(command) => block_on(schedule::run(&command, context)),
         Command::Cleanup(cleanup) => block_on(cleanup::run(&cleanup, context)),
-        Command::Doctor => block_on(doctor::run(context)),
+        Command::Doctor(doctor) => block_on(doctor::run(&doctor, context)),
         Command::Health(health) => block_on(health::run(&health, context)),
     }
 }

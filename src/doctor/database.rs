@@ -214,7 +214,7 @@ async fn connections(config: &Config, pool: &PgPool) -> Finding {
 }
 
 /// An error with its causes.
-fn chain(error: &dyn Error) -> String {
+pub(super) fn chain(error: &dyn Error) -> String {
     match error.source() {
         Some(cause) => format!("{error}: {}", chain(cause)),
         None => error.to_string(),

@@ -4,9 +4,12 @@
 //! guessing. The list grows with the service: a new component brings its checks here.
 
 mod agents;
+mod claude;
 mod cleanup;
 mod database;
 mod queue;
+
+use std::{path::PathBuf, sync::Arc};
 
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
@@ -53,8 +56,24 @@ pub async fn examine(
     };
     let config_is_fine = Finding::ok("config", "every key is known and fits", WHY);
     let mut findings = vec![config_is_fine, agents::examine(&config.agents)];
+    findings.extend(claude::examine(&config).await);
     findings.extend(database::examine(&config, clock, stop).await);
     findings
+}
+
+/// Makes one real call on each login. `guard` is one of our binaries.
+pub async fn smoke(
+    environment: &Environment,
+    flags: &Flags,
+    clock: &Arc<dyn Clock>,
+    guard: PathBuf,
+    stop: &CancellationToken,
+) -> Vec<Finding> {
+    match Config::load(environment, flags) {
+        Ok(config) => claude::smoke(&config, clock, guard, stop).await,
+        // The examination has said so.
+        Err(_) => Vec::new(),
+    }
 }
 
 impl Finding {

@@ -1,7 +1,9 @@
 //! What the doctor sees that takes more than a process to show.
 
+use std::{os::unix::fs::PermissionsExt as _, sync::Arc};
+
 use dalsegno::{
-    clock::ManualClock,
+    clock::{Clock, ManualClock},
     config::{Environment, Flags},
     doctor::{self, Finding, Status},
 };
@@ -10,7 +12,14 @@ use tokio_util::sync::CancellationToken;
 
 use sqlx::Connection as _;
 
-use crate::app::{TestDatabase, eventually, noon};
+use crate::{
+    app::{TestDatabase, eventually, noon},
+    providers::claude::{
+        api::{Api, Play},
+        cli::Cli,
+        host::SECRET,
+    },
+};
 
 async fn examine(database: &TestDatabase, clock: &ManualClock) -> Vec<Finding> {
     let environment = Environment::from([("DATABASE_URL", database.url().as_str())]);
@@ -64,4 +73,152 @@ async fn how_long_somebody_has_been_writing_is_told() {
     let findings = examine(&database, &ManualClock::at(noon())).await;
     let writers = findings.iter().find(|finding| finding.check == "writers").unwrap();
     assert!(writers.status == Status::Ok && writers.why.contains("follows"), "{writers:?}");
+}
+
+/// A machine on which somebody looks, with an agent on Claude.
+struct Machine {
+    database: TestDatabase,
+    folder: tempfile::TempDir,
+    settings: Vec<(String, String)>,
+}
+
+impl Machine {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("agents")).unwrap();
+        let machine =
+            Self { database: TestDatabase::migrated().await, folder, settings: Vec::new() };
+        let writer = "---\nname: writer\ndescription: Writes\nprovider: sim\nfallback_provider: claude\nfallback_model: claude-sonnet-5\n---\nYou write.\n";
+        std::fs::write(machine.folder.path().join("agents/writer.md"), writer).unwrap();
+        let path = |name: &str| machine.folder.path().join(name).display().to_string();
+        let (agents, data) = (path("agents"), path("data"));
+        machine.with("agents.folder", &agents).with("service.data_dir", &data)
+    }
+
+    fn with(mut self, key: &str, value: &str) -> Self {
+        self.settings.push((key.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// A login whose secret is in a file of this mode.
+    fn login(&self, name: &str, mode: u32) -> String {
+        let file = self.folder.path().join(name);
+        std::fs::write(&file, SECRET).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+        format!("{{ name = \"{name}\", kind = \"api_key\", file = \"{}\" }}", file.display())
+    }
+
+    fn environment(&self) -> Environment {
+        Environment::from([("DATABASE_URL", self.database.url().as_str())])
+    }
+
+    fn flags(&self) -> Flags {
+        Flags { file: None, set: self.settings.clone() }
+    }
+
+    /// What is found about Claude: the check, its status and its words.
+    async fn findings(&self) -> Vec<(&'static str, Status, String)> {
+        let (clock, stop) = (ManualClock::at(noon()), CancellationToken::new());
+        let found = doctor::examine(&self.environment(), &self.flags(), &clock, &stop).await;
+        told(found)
+    }
+}
+
+fn told(found: Vec<Finding>) -> Vec<(&'static str, Status, String)> {
+    let about = found.into_iter().filter(|finding| finding.check.starts_with("claude"));
+    about
+        .map(|finding| {
+            let words = format!("{} {}", finding.what, finding.mend);
+            assert!(!words.contains(SECRET), "{words}");
+            (finding.check, finding.status, words)
+        })
+        .collect()
+}
+
+fn statuses(findings: &[(&'static str, Status, String)]) -> Vec<(&'static str, Status)> {
+    findings.iter().map(|(check, status, _)| (*check, *status)).collect()
+}
+
+#[tokio::test]
+async fn a_machine_without_the_cli_is_told_what_to_install() {
+    let machine = Machine::new().await.with("claude.program", "no-such-claude");
+    let findings = machine.findings().await;
+    let expected = [
+        ("claude", Status::Fail),
+        ("claude version", Status::Skipped),
+        ("claude login", Status::Fail),
+        ("claude folder", Status::Ok),
+    ];
+    assert_eq!(statuses(&findings), expected, "{findings:?}");
+    assert!(findings[0].2.contains("no program no-such-claude in claude.path"), "{findings:?}");
+    assert!(findings[0].2.contains("npm install"), "{findings:?}");
+    assert!(!machine.folder.path().join("data").exists(), "a look makes nothing");
+
+    let unused = "---\nname: writer\ndescription: Writes\nprovider: sim\n---\nYou write.\n";
+    std::fs::write(machine.folder.path().join("agents/writer.md"), unused).unwrap();
+    assert_eq!(machine.findings().await, [], "nobody asks for it");
+}
+
+#[tokio::test]
+async fn a_cli_of_another_version_and_logins_that_others_can_read_are_warnings() {
+    let machine = Machine::new().await;
+    let program = machine.folder.path().join("claude");
+    std::fs::write(&program, "#!/bin/sh\necho '3.0.1 (Claude Code)'\n").unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let unset = "{ name = \"unset\", kind = \"api_key\", variable = \"NO_SUCH_KEY\" }";
+    let logins =
+        format!("[{}, {}, {unset}]", machine.login("open", 0o644), machine.login("closed", 0o600));
+    let machine = machine
+        .with("claude.program", &program.display().to_string())
+        .with("claude.credentials", &logins)
+        .with("claude.cgroup", "/no/such/group");
+    let findings = machine.findings().await;
+    let expected = [
+        ("claude", Status::Ok),
+        ("claude version", Status::Warn),
+        ("claude login", Status::Warn),
+        ("claude login", Status::Ok),
+        ("claude login", Status::Fail),
+        ("claude folder", Status::Ok),
+        ("claude limits", Status::Fail),
+    ];
+    assert_eq!(statuses(&findings), expected, "{findings:?}");
+    for (at, words) in
+        [(1, "3.0.1, but only 2.1.197"), (2, "chmod 600"), (4, "NO_SUCH_KEY is not set")]
+    {
+        assert!(findings[at].2.contains(words), "{words}: {findings:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_is_made_on_each_login_where_somebody_asks_for_it() {
+    let Some(cli) = Cli::real() else { return };
+    let api = Api::start().await;
+    let machine = Machine::new().await;
+    let logins = format!("[{}, {}]", machine.login("good", 0o600), machine.login("bad", 0o600));
+    let machine = machine
+        .with("claude.program", &cli.program().display().to_string())
+        .with("claude.credentials", &logins)
+        .with("claude.base_url", &api.url())
+        .with("claude.max_retries", "0");
+    let findings = machine.findings().await;
+    assert!(findings.iter().all(|(_, status, _)| *status == Status::Ok), "{findings:?}");
+    assert!(findings[1].2.starts_with("2.1.197; tested with 2.1.197"), "{findings:?}");
+    assert_eq!(api.requests().len(), 0, "a look calls nobody");
+
+    let words = format!("invalid x-api-key {SECRET}");
+    api.plays([
+        Play::Says(vec!["ready".to_owned()], "end_turn"),
+        Play::Fails(401, "", "authentication_error", words.leak()),
+    ]);
+    let clock: Arc<dyn Clock> = Arc::new(ManualClock::at(noon()));
+    let guard = env!("CARGO_BIN_EXE_dalsegno").into();
+    let stop = CancellationToken::new();
+    let found = doctor::smoke(&machine.environment(), &machine.flags(), &clock, guard, &stop).await;
+    let findings = told(found);
+    assert_eq!(statuses(&findings), [("claude call", Status::Ok), ("claude call", Status::Fail)]);
+    assert!(findings[0].2.contains("good: claude-sonnet-5 said \"ready\""), "{findings:?}");
+    assert!(findings[1].2.contains("the login bad is not accepted"), "{findings:?}");
+    let left = std::fs::read_dir(machine.folder.path().join("data/claude")).unwrap().count();
+    assert_eq!(left, 0, "nothing of the calls is kept");
 }

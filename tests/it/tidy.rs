@@ -33,7 +33,7 @@ const EDGES: &[(&str, &[&str])] = &[
     // Pure: no IO, no clock, no database.
     ("context", &["transcript"]),
     ("db", &["config"]),
-    ("doctor", &["clock", "config", "db", "domain", "queue"]),
+    ("doctor", &["clock", "config", "db", "domain", "providers", "queue", "transcript"]),
     ("domain", &["config", "db", "queue", "transcript"]),
     ("http", &["app", "config", "db", "domain", "shutdown"]),
     ("jobs", &["clock", "config", "context", "domain", "providers", "queue", "transcript"]),

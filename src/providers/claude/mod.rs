@@ -12,6 +12,7 @@
 //! | `drive` | the prompt in, the lines out, watchdogs, the way down |
 //! | `verdict` | answer or error, and which |
 //! | `meter` | tokens and money as differences |
+//! | `program` | where it is, and which version |
 //! | `transcript` | the CLI's own file: put right before, given back after |
 //!
 //! Races: one call at a time may run for a session on the whole service, because the CLI has no lock and two of them fork
@@ -29,6 +30,7 @@ mod folders;
 mod launch;
 mod meter;
 mod neutralise;
+mod program;
 mod transcript;
 mod turn;
 mod verdict;
@@ -44,6 +46,7 @@ pub use self::{
     credential::{Credential, CredentialConfig, Error as CredentialError, Kind},
     error::{Error, ROOT_REFUSED},
     launch::guard,
+    program::{NoVersion, NotFound, TESTED, Version},
 };
 use super::{Conversation, EventSink, Outcome, Provider, Request, Running};
 use crate::clock::Clock;

@@ -1,0 +1,76 @@
+//! Where sessions and workspaces are. Looked at only: a diagnosis makes nothing.
+
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, StatVfsMountFlags, access, statvfs};
+
+use super::Finding;
+use crate::{config::Config, domain::agents::Agent};
+
+const CHECK: &str = "claude folder";
+const WHY: &str =
+    "each session of the CLI has a folder, with its transcript, that must be there for its turn";
+/// A transcript of a long conversation has some ten MB.
+const ENOUGH_BYTES: u64 = 1 << 30;
+#[cfg(target_os = "linux")]
+const TMPFS_MAGIC: rustix::fs::FsWord = 0x0102_1994;
+
+pub(super) fn examine(config: &Config, users: &[&Agent]) -> Vec<Finding> {
+    let folder = config.service.data_dir.join("claude");
+    let place = nearest(&folder);
+    if access(&place, Access::WRITE_OK | Access::EXEC_OK).is_err() {
+        let what = format!("{} cannot be written", place.display());
+        let mend = "make it writable for the service, or name another service.data_dir";
+        return vec![Finding::fail(CHECK, what, WHY, mend)];
+    }
+    let Ok(system) = statvfs(&place) else {
+        let what = format!("{} says nothing about its file system", place.display());
+        return vec![Finding::skipped(CHECK, what, WHY)];
+    };
+    let free_bytes = system.f_bavail.saturating_mul(system.f_frsize);
+    let what = format!("{} can be written; {} MiB are free", folder.display(), free_bytes >> 20);
+    let mut findings = vec![match free_bytes >= ENOUGH_BYTES {
+        true => Finding::ok(CHECK, what, WHY),
+        false => Finding::warn(CHECK, what, WHY, "make room, or name another service.data_dir"),
+    }];
+    let names = |has: &dyn Fn(&Agent) -> bool| {
+        let names: Vec<&str> =
+            users.iter().filter(|agent| has(agent)).map(|agent| agent.name.as_str()).collect();
+        names.join(", ")
+    };
+    let shells = names(&|agent| agent.grants.built_in_tools().iter().any(|tool| tool == "Bash"));
+    if system.f_flag.contains(StatVfsMountFlags::NOEXEC) && !shells.is_empty() {
+        let what =
+            format!("nothing in {} may be executed, but {shells} have a shell", place.display());
+        let why = "programs that an agent writes cannot be run by it";
+        let mend = "mount it without noexec, or take Bash from their files";
+        findings.push(Finding::warn(CHECK, what, why, mend));
+    }
+    let keepers = names(&|agent| agent.grants.workspace);
+    if is_in_memory(&place) && !keepers.is_empty() {
+        let what =
+            format!("{} is in memory, but {keepers} have a workspace in it", place.display());
+        let why =
+            "transcripts are stored in the database, but workspaces are gone with the machine";
+        let mend = "name a service.data_dir that is on a disk";
+        findings.push(Finding::warn(CHECK, what, why, mend));
+    }
+    findings
+}
+
+/// The folder itself, or what it would be made in.
+fn nearest(folder: &Path) -> PathBuf {
+    let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    let found = absolute.ancestors().find(|place| place.exists());
+    found.unwrap_or(Path::new("/")).to_owned()
+}
+
+#[cfg(target_os = "linux")]
+fn is_in_memory(place: &Path) -> bool {
+    rustix::fs::statfs(place).is_ok_and(|system| system.f_type == TMPFS_MAGIC)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_in_memory(_: &Path) -> bool {
+    false
+}

@@ -1,0 +1,136 @@
+//! Claude: the CLI, its logins and its folders. Nothing is said where nobody uses it.
+
+mod folder;
+mod smoke;
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use super::Finding;
+use crate::{
+    config::Config,
+    domain::agents::{Agent, Catalogue, PermissionMode, Provider},
+    providers::claude::{self, CredentialConfig, TESTED},
+};
+
+pub(super) use self::smoke::smoke;
+
+const WHY_PROGRAM: &str = "turns on Claude are run by the Claude Code CLI";
+const WHY_VERSION: &str = "what the service relies on was measured, and other versions may differ";
+const WHY_LOGIN: &str = "without a login that can be read, no turn on Claude begins";
+const WHY_GRANTS: &str = "what the CLI refuses, every turn fails with";
+const WHY_LIMITS: &str = "a limit that the system does not keep is none";
+
+pub(super) async fn examine(config: &Config) -> Vec<Finding> {
+    let catalogue = Catalogue::load(&config.agents).unwrap_or_default();
+    let users: Vec<&Agent> =
+        catalogue.agents().map(AsRef::as_ref).filter(|agent| uses(config, agent)).collect();
+    if users.is_empty() && config.claude.credentials.is_empty() {
+        return Vec::new();
+    }
+    let mut findings = program(&config.claude).await;
+    findings.extend(logins(config));
+    findings.extend(folder::examine(config, &users));
+    findings.extend(grants(config, &users));
+    findings.extend(limits(&config.claude));
+    findings
+}
+
+/// Whether its conversations are on Claude, or go there when their own provider fails.
+fn uses(config: &Config, agent: &Agent) -> bool {
+    let own = agent.provider.unwrap_or(config.agents.provider);
+    let fallback = agent.fallback.as_ref().map(|fallback| fallback.provider);
+    [Some(own), fallback].contains(&Some(Provider::Claude))
+}
+
+async fn program(config: &claude::Config) -> Vec<Finding> {
+    const INSTALL: &str = "npm install -g @anthropic-ai/claude-code, or name the program with its folder in claude.program";
+    let program = match config.find_program() {
+        Ok(program) => program,
+        Err(error) => {
+            let missing = Finding::fail("claude", error.to_string(), WHY_PROGRAM, INSTALL);
+            let skipped = Finding::skipped("claude version", "there is no CLI", WHY_VERSION);
+            return vec![missing, skipped];
+        }
+    };
+    let found = Finding::ok("claude", program.display().to_string(), WHY_PROGRAM);
+    const CHECK: &str = "claude version";
+    let version = match config.version_of(program).await {
+        Ok(version) if version.is_tested() => {
+            Finding::ok(CHECK, format!("{version}; tested with {TESTED}"), WHY_VERSION)
+        }
+        Ok(version) => {
+            let mend = format!("npm install -g @anthropic-ai/claude-code@{TESTED}");
+            let what = format!("{version}, but only {TESTED} and its like are tested");
+            Finding::warn(CHECK, what, WHY_VERSION, mend)
+        }
+        Err(error) => Finding::fail(CHECK, super::database::chain(&error), WHY_VERSION, INSTALL),
+    };
+    vec![found, version]
+}
+
+/// Each is read, and none is shown.
+fn logins(config: &Config) -> Vec<Finding> {
+    const CHECK: &str = "claude login";
+    let logins = &config.claude.credentials;
+    if logins.is_empty() {
+        let mend = "add one to claude.credentials; `dalsegno config template` shows how";
+        return vec![Finding::fail(CHECK, "none is configured", WHY_LOGIN, mend)];
+    }
+    let own = |name: &str| config.environment.get(name).map(str::to_owned);
+    let finding = |login: &CredentialConfig| match login.resolve(own) {
+        Err(error) => {
+            let mend = "do what the message says, or remove the login";
+            Finding::fail(CHECK, super::database::chain(&error), WHY_LOGIN, mend)
+        }
+        Ok(_) if is_open(login) => {
+            let what =
+                format!("{} is in {}, which others can read", login.name, login.file.display());
+            Finding::warn(CHECK, what, WHY_LOGIN, format!("chmod 600 {}", login.file.display()))
+        }
+        Ok(_) => Finding::ok(CHECK, format!("{} can be read", login.name), WHY_LOGIN),
+    };
+    logins.iter().map(finding).collect()
+}
+
+fn is_open(login: &CredentialConfig) -> bool {
+    let metadata = std::fs::metadata(&login.file).ok();
+    login.variable.is_empty()
+        && metadata.is_some_and(|metadata| metadata.permissions().mode() & 0o077 != 0)
+}
+
+fn grants(config: &Config, users: &[&Agent]) -> Option<Finding> {
+    let variable = |name: &str| config.environment.get(name).map(str::to_owned);
+    if !config.claude.refuses_bypass(variable) {
+        return None;
+    }
+    let refused = users
+        .iter()
+        .filter(|agent| agent.grants.permission_mode == PermissionMode::BypassPermissions);
+    let names: Vec<&str> = refused.map(|agent| agent.name.as_str()).collect();
+    let what = format!("agents {}: {}", names.join(", "), claude::ROOT_REFUSED);
+    let mend = "run the service as another user, or name tools instead";
+    (!names.is_empty()).then(|| Finding::warn("claude grants", what, WHY_GRANTS, mend))
+}
+
+fn limits(config: &claude::Config) -> Option<Finding> {
+    const CHECK: &str = "claude limits";
+    if config.cgroup.as_os_str().is_empty() {
+        let is_idle = config.processes_max > 0 && rustix::process::geteuid().is_root();
+        let what = "claude.processes_max is not kept for root";
+        let mend = "name a delegated folder in claude.cgroup, or run the service as another user";
+        return is_idle.then(|| Finding::warn(CHECK, what, WHY_LIMITS, mend));
+    }
+    let folder = &config.cgroup;
+    let enabled = std::fs::read_to_string(folder.join("cgroup.subtree_control"));
+    let enabled = enabled.unwrap_or_default();
+    let has = |name: &str| enabled.split_whitespace().any(|enabled| enabled == name);
+    let is_writable = rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok();
+    Some(match has("memory") && has("pids") && is_writable {
+        true => Finding::ok(CHECK, format!("groups are made in {}", folder.display()), WHY_LIMITS),
+        false => {
+            let what = format!("{} has no memory and pids for groups of ours", folder.display());
+            let mend = "delegate it to the service, and write +memory +pids into its cgroup.subtree_control";
+            Finding::fail(CHECK, what, WHY_LIMITS, mend)
+        }
+    })
+}

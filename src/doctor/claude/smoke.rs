@@ -1,0 +1,116 @@
+//! One real call on each login. It costs a few tokens, so it is made only where somebody asks for it.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use tokio_util::sync::CancellationToken;
+
+use super::{Finding, uses};
+use crate::{
+    clock::Clock,
+    config::Config,
+    domain::agents::{Catalogue, Provider as Named},
+    providers::{
+        EventSink, Options, Provider as _, Purpose, Request, Timeouts,
+        claude::{Claude, Credential, Surroundings},
+    },
+    transcript::{Message, Role},
+};
+
+const CHECK: &str = "claude call";
+const WHY: &str = "only a call shows that a login is accepted, and that the model is there for it";
+const PATIENCE: Duration = Duration::from_secs(90);
+/// Takes little, and is there for every login.
+const MODEL: &str = "claude-haiku-4-5";
+const ANSWER_MAX_CHARS: usize = 60;
+
+/// `guard` is one of our binaries.
+pub async fn smoke(
+    config: &Config,
+    clock: &Arc<dyn Clock>,
+    guard: PathBuf,
+    stop: &CancellationToken,
+) -> Vec<Finding> {
+    let own = |name: &str| config.environment.get(name).map(str::to_owned);
+    let model = model(config);
+    let folder = config.service.data_dir.join("claude");
+    let mut findings = Vec::new();
+    for login in &config.claude.credentials {
+        // One that cannot be read has a finding of its own.
+        let Ok(credential) = login.resolve(own) else { continue };
+        let surroundings = Surroundings {
+            credentials: vec![credential.clone()],
+            sessions: std::path::absolute(&folder).unwrap_or_else(|_| folder.clone()),
+            guard: guard.clone(),
+            passed: config.environment.only(&config.claude.pass_variables),
+            clock: Arc::clone(clock),
+        };
+        findings.push(
+            call(Claude::new(config.claude.clone(), surroundings), &credential, &model, stop).await,
+        );
+    }
+    if findings.is_empty() {
+        findings.push(Finding::skipped(CHECK, "there is no login to call with", WHY));
+    }
+    findings
+}
+
+/// What the first agent on Claude calls.
+fn model(config: &Config) -> String {
+    let catalogue = Catalogue::load(&config.agents).unwrap_or_default();
+    let users = catalogue.agents().filter(|agent| uses(config, agent));
+    let mut models = users.filter_map(|agent| match agent.provider {
+        Some(Named::Claude) => agent.model.clone(),
+        None if config.agents.provider == Named::Claude => {
+            agent.model.clone().or_else(|| Some(config.agents.model.clone()))
+        }
+        _ => agent.fallback.as_ref()?.model.clone(),
+    });
+    models.next().unwrap_or_else(|| MODEL.to_owned())
+}
+
+async fn call(
+    claude: Claude,
+    credential: &Credential,
+    model: &str,
+    stop: &CancellationToken,
+) -> Finding {
+    let name = &credential.name;
+    match claude.run(request(model), EventSink::discard(), stop.clone()).await {
+        Ok(outcome) => {
+            let said: String = outcome.message.text.trim().chars().take(ANSWER_MAX_CHARS).collect();
+            let secs = outcome.durations.total.as_secs_f32();
+            let tokens = outcome.prompt_tokens().unwrap_or_default();
+            let what =
+                format!("{name}: {model} said {said:?} after {secs:.1} s ({tokens} tokens asked)");
+            Finding::ok(CHECK, what, WHY)
+        }
+        Err(error) => {
+            let what = format!("{name}: {error} ({})", error.code);
+            Finding::fail(CHECK, what, WHY, "do what the message says, then run it again")
+        }
+    }
+}
+
+fn request(model: &str) -> Request {
+    let prompt = Message {
+        role: Role::User,
+        text: "Answer with the one word: ready".to_owned(),
+        tool_calls: Vec::new(),
+        tool_call_id: None,
+        tool_name: None,
+    };
+    Request {
+        turn: "doctor".to_owned(),
+        purpose: Purpose::Turn,
+        model: model.to_owned(),
+        system: "You answer in one word.".to_owned(),
+        messages: vec![prompt],
+        window_tokens: 200_000,
+        reserve_tokens: 1024,
+        estimated_prompt_tokens: None,
+        options: Options::default(),
+        timeouts: Timeouts { total: Some(PATIENCE), ..Timeouts::default() },
+        // Nothing of it is kept.
+        conversation: None,
+    }
+}

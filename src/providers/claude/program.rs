@@ -1,0 +1,133 @@
+//! The CLI as a file on this machine: where it is, and which version.
+
+use std::{io, path::PathBuf, process::Stdio, time::Duration};
+
+use rustix::fs::{Access, access};
+use tokio::{process::Command, time::timeout};
+
+use super::Config;
+
+/// What was looked for, and is not there.
+#[derive(Debug, thiserror::Error)]
+pub enum NotFound {
+    #[error("there is no program {0} in claude.path")]
+    InPath(String),
+    #[error("{} is not there, or may not be executed", .0.display())]
+    AtPlace(PathBuf),
+    /// It is started in the folder of its session.
+    #[error("{} depends on the folder that it is looked for in", .0.display())]
+    Relative(PathBuf),
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum NoVersion {
+    #[error("{} cannot be started", program.display())]
+    NotStarted {
+        program: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("{} says no version: {said:?}", program.display())]
+    NotSaid { program: PathBuf, said: String },
+    #[error("{} did not say its version in {} s", program.display(), PATIENCE.as_secs())]
+    TooSlow { program: PathBuf },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version {
+    pub major: u32,
+    pub minor: u32,
+    pub patch: u32,
+}
+
+/// What everything about the CLI was measured on.
+pub const TESTED: Version = Version { major: 2, minor: 1, patch: 197 };
+const PATIENCE: Duration = Duration::from_secs(20);
+const MAX_SAID_CHARS: usize = 80;
+
+impl Config {
+    /// The file that a turn would start: by the CLI's own `PATH`, not by ours.
+    pub fn find_program(&self) -> Result<PathBuf, NotFound> {
+        let is_program = |path: &PathBuf| path.is_file() && access(path, Access::EXEC_OK).is_ok();
+        let program = &self.program;
+        match (program.is_absolute(), program.components().count()) {
+            (true, _) => Some(program.clone())
+                .filter(is_program)
+                .ok_or_else(|| NotFound::AtPlace(program.clone())),
+            (false, 1) => std::env::split_paths(&self.path)
+                .map(|folder| folder.join(program))
+                .find(is_program)
+                .ok_or_else(|| NotFound::InPath(program.display().to_string())),
+            (false, _) => Err(NotFound::Relative(program.clone())),
+        }
+    }
+
+    /// Starts it with `--version`, in an environment without anything of ours.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place where the CLI is asked what it is"
+    )]
+    pub async fn version_of(&self, program: PathBuf) -> Result<Version, NoVersion> {
+        let mut command = Command::new(&program);
+        command.arg("--version").env_clear().env("PATH", &self.path).stdin(Stdio::null());
+        let asked = timeout(PATIENCE, command.kill_on_drop(true).output()).await;
+        let output = match asked {
+            Ok(Ok(output)) => output,
+            Ok(Err(source)) => return Err(NoVersion::NotStarted { program, source }),
+            Err(_) => return Err(NoVersion::TooSlow { program }),
+        };
+        let said = String::from_utf8_lossy(&output.stdout);
+        parse(&said).ok_or_else(|| NoVersion::NotSaid {
+            program,
+            said: said.trim().chars().take(MAX_SAID_CHARS).collect(),
+        })
+    }
+}
+
+impl Version {
+    /// Whether what is known about the CLI should hold for it.
+    pub fn is_tested(self) -> bool {
+        (self.major, self.minor) == (TESTED.major, TESTED.minor)
+    }
+}
+
+impl std::fmt::Display for Version {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
+    }
+}
+
+fn parse(said: &str) -> Option<Version> {
+    let mut numbers = said.split_whitespace().next()?.split('.').map(str::parse);
+    let mut number = || numbers.next()?.ok();
+    Some(Version { major: number()?, minor: number()?, patch: number()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_read_from_what_the_cli_says() {
+        assert_eq!(parse("2.1.197 (Claude Code)\n"), Some(TESTED));
+        assert_eq!(parse("claude 2.1"), None);
+        let version = |major, minor| Version { major, minor, patch: 0 };
+        assert!(version(2, 1).is_tested() && !version(2, 2).is_tested());
+        assert!(!version(3, 1).is_tested());
+    }
+
+    #[test]
+    fn a_name_is_looked_for_in_the_clis_own_path_and_a_place_depends_on_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("claude"), "").unwrap();
+        let find = |program: &str| {
+            let path = format!("/nowhere:{}", folder.path().display());
+            Config { program: program.into(), path, ..Config::default() }.find_program()
+        };
+        assert!(matches!(find("claude"), Err(NotFound::InPath(_))), "it may not be executed");
+        let sh = Config { program: "sh".into(), ..Config::default() }.find_program().unwrap();
+        assert!(sh.ends_with("sh") && sh.is_absolute());
+        assert!(matches!(find("bin/claude"), Err(NotFound::Relative(_))));
+        assert!(matches!(find("/no/such/claude"), Err(NotFound::AtPlace(_))));
+    }
+}
