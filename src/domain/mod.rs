@@ -14,6 +14,7 @@ pub mod class;
 pub mod cleanups;
 pub mod compactions;
 pub mod failed;
+pub mod failovers;
 pub mod feed;
 pub mod ids;
 pub mod installation;

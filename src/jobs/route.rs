@@ -7,6 +7,7 @@ use crate::{
     context::{Budget, Thresholds},
     domain::{
         agents::{self, Agent},
+        failovers::Side,
         prices::Price,
     },
     providers::{Options, Provider, Think},
@@ -33,13 +34,18 @@ impl<'a> Route<'a> {
     pub(super) async fn of_agent(
         services: &'a Services,
         agent: &Agent,
+        side: Side,
         cancel: &CancellationToken,
     ) -> Result<Self, String> {
-        let (provider, model) = services.route(agent);
+        let (provider, model) = match (side, &agent.fallback) {
+            (Side::Fallback, Some(fallback)) => services.fallback_route(fallback),
+            _ => services.route(agent),
+        };
         let provider = provider.as_str();
         let model = model.ok_or_else(|| {
             format!(
-                "the file of agent `{}` names the provider {provider} and no model: add `model:` to it",
+                "the file of agent `{}` names the provider {provider} and no model: add `model:` to it, or `fallback_model:` \
+                 for its fallback",
                 agent.name
             )
         })?;

@@ -89,7 +89,23 @@ impl Services {
     /// Who answers for this agent, and with which model.
     pub fn route(&self, agent: &agents::Agent) -> (agents::Provider, Option<String>) {
         let provider = agent.provider.unwrap_or(self.agents.provider);
-        let model = agent.model.clone().or_else(|| match provider {
+        self.with_model(provider, agent.model.clone())
+    }
+
+    /// The same for the one that takes over.
+    pub fn fallback_route(
+        &self,
+        fallback: &agents::Fallback,
+    ) -> (agents::Provider, Option<String>) {
+        self.with_model(fallback.provider, fallback.model.clone())
+    }
+
+    fn with_model(
+        &self,
+        provider: agents::Provider,
+        model: Option<String>,
+    ) -> (agents::Provider, Option<String>) {
+        let model = model.or_else(|| match provider {
             provider if provider == self.agents.provider => Some(self.agents.model.clone()),
             // The simulation takes any name for one of its models.
             agents::Provider::Sim => Some("sim-1".to_owned()),

@@ -43,6 +43,10 @@ pub struct Config {
     pub model: String,
     /// Variables of the service that files may name below `mcpServers`.
     pub variables: Vec<String>,
+    /// Failures in a row after which the fallback of an agent takes a conversation over.
+    pub fallback_after: i32,
+    /// How long the agent's own provider is left alone then.
+    pub fallback_secs: u64,
 }
 
 impl Config {
@@ -57,6 +61,13 @@ impl Config {
                     "a folder; one that does not exist means the agents that come with Dalsegno",
                 );
             }
+        }
+        if self.fallback_after < 1 {
+            checks.fail(
+                "agents.fallback_after",
+                format!("is {}", self.fallback_after),
+                "1 or more",
+            );
         }
         if self.model.trim().is_empty() {
             checks.fail("agents.model", "is empty", "a model that agents.provider has");

@@ -51,6 +51,8 @@ pub enum Kind {
     TaskWaiting,
     /// A task that ended without a turn of its own.
     TaskFailed,
+    /// Another provider has taken over, or has given back.
+    ConversationMoved,
     SessionOpened,
     SessionRebuilt,
     SessionCompacted,
@@ -134,6 +136,7 @@ impl Kind {
             Self::TurnProgress => "turn.progress",
             Self::TaskWaiting => "task.waiting",
             Self::TaskFailed => "task.failed",
+            Self::ConversationMoved => "conversation.moved",
             Self::SessionOpened => "session.opened",
             Self::SessionRebuilt => "session.rebuilt",
             Self::SessionCompacted => "session.compacted",

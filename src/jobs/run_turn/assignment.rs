@@ -5,12 +5,16 @@ use std::sync::Arc;
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
-use super::{Error, Refused};
+use super::{
+    Error, Refused,
+    failover::{self, Failover},
+};
 use crate::{
     domain::{
         agents::{Agent, Skill},
         amount::Limit,
         campaigns::Campaign,
+        failovers::{Side, Standing},
         tasks::Task,
         turns,
     },
@@ -25,31 +29,42 @@ pub(super) struct Assignment<'a> {
     /// Whether anything limits what the turn may cost.
     pub(super) is_limited: bool,
     pub(super) route: Route<'a>,
+    pub(super) failover: Option<Failover>,
+}
+
+/// What is stored of it.
+pub(super) struct Read {
+    task: Task,
+    campaign: Campaign,
+    limit: Limit,
+    standing: Option<Standing>,
 }
 
 /// The task of a job, if it still has to be done, and its campaign.
-pub(super) async fn read(pool: &PgPool, job_id: i64) -> Result<(Task, Campaign, Limit), Error> {
-    let wanted = turns::wanted(pool, job_id).await?;
-    match wanted.0.ended_at {
-        Some(_) => Err(Error::Ended),
-        None => Ok(wanted),
+pub(super) async fn read(pool: &PgPool, services: &Services, job_id: i64) -> Result<Read, Error> {
+    let mut conn = pool.acquire().await.map_err(Error::undone)?;
+    let (task, campaign, limit) = turns::wanted(&mut *conn, job_id).await?;
+    if task.ended_at.is_some() {
+        return Err(Error::Ended);
     }
+    let standing = failover::standing(&mut conn, services, &task).await?;
+    Ok(Read { task, campaign, limit, standing })
 }
 
 impl<'a> Assignment<'a> {
     /// Asks the provider for the model's window where nobody knows it yet.
     pub(super) async fn of(
         services: &'a Services,
-        task: Task,
-        campaign: Campaign,
-        limit: Limit,
+        Read { task, campaign, limit, standing }: Read,
         cancel: &CancellationToken,
     ) -> Result<Self, (Task, Refused)> {
+        let failover = Failover::of(&services.agents, standing, services.clock.now());
         let catalogue = services.library.current();
         let found = catalogue.agent(&task.agent).map(Arc::clone);
         let routed = match found {
             Ok(agent) => {
-                Route::of_agent(services, &agent, cancel).await.map(|route| (agent, route))
+                let side = if agent.fallback.is_some() { failover.side } else { Side::First };
+                Route::of_agent(services, &agent, side, cancel).await.map(|route| (agent, route))
             }
             Err(unknown) => Err(unknown.to_string()),
         };
@@ -59,6 +74,7 @@ impl<'a> Assignment<'a> {
         };
         let limits = [limit.micros, limit.tokens, task.budget_micros, task.budget_tokens];
         Ok(Self {
+            failover: agent.fallback.is_some().then_some(failover),
             skills: catalogue.skills_of(&agent),
             is_limited: limits.iter().any(Option::is_some),
             task,

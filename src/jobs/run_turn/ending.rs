@@ -8,8 +8,8 @@ use sqlx::PgConnection;
 use tokio::time::sleep;
 
 use super::{
-    CrashPoint, Error, assignment::Assignment, begin::Opened, call::Called, kept, ledger, notices,
-    settle::Fate, witness,
+    CrashPoint, Error, assignment::Assignment, begin::Opened, call::Called, failover, kept, ledger,
+    notices, settle::Fate, witness,
 };
 use crate::{
     context::{Calibration, Checkpoint, Pressure, Weight},
@@ -141,6 +141,7 @@ impl Turn<'_> {
         if let Some(resting) = self.rests(fate, now) {
             logins::rest(&mut *conn, &self.assignment.route.provider_name, &resting).await?;
         }
+        failover::note(&mut *conn, self.assignment, fate, &self.called.result, now).await?;
         let ending = Ending { turn: &self.opened.begun, calls: &lines, messages: new, record, now };
         self.end_turn(&mut *conn, &ending, fate, learnt).await?;
         self.prepare_ahead(&mut *conn, fate, learnt).await?;

@@ -32,6 +32,8 @@ pub(crate) struct Refused {
     /// When to look again. `None`: looking again would not help.
     pub(super) again_after: Option<Duration>,
     pub(super) budget: bool,
+    /// No login may be used until then.
+    pub(super) logins_rest: bool,
 }
 
 /// Until running turns have given back what they had set aside.
@@ -39,18 +41,18 @@ const BUDGET_PAUSE: Duration = Duration::from_secs(5);
 
 impl Refused {
     pub(super) fn for_good(why: impl Into<String>) -> Self {
-        Self { why: why.into(), again_after: None, budget: false }
+        Self { why: why.into(), again_after: None, budget: false, logins_rest: false }
     }
 
     pub(super) fn later(why: impl Into<String>, after: Duration) -> Self {
-        Self { why: why.into(), again_after: Some(after), budget: false }
+        Self { again_after: Some(after), ..Self::for_good(why) }
     }
 }
 
 impl From<Refusal> for Refused {
     fn from(refusal: Refusal) -> Self {
         let again_after = refusal.may_pass_later().then_some(BUDGET_PAUSE);
-        Self { why: refusal.to_string(), again_after, budget: true }
+        Self { again_after, budget: true, ..Self::for_good(refusal.to_string()) }
     }
 }
 

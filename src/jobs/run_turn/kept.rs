@@ -223,7 +223,7 @@ impl NoLogin<'_> {
                 let until_when = until.format("%Y-%m-%d %H:%M:%S UTC");
                 let why = format!("the login {login} rests until {until_when}: {why}");
                 let after = (*until - now).to_std().unwrap_or_default();
-                Refused::later(why, after)
+                Refused { logins_rest: true, ..Refused::later(why, after) }
             }
         }
     }

@@ -25,6 +25,7 @@ mod call;
 mod crash_points;
 mod ending;
 mod error;
+mod failover;
 mod kept;
 mod ledger;
 mod notices;
@@ -67,9 +68,9 @@ pub(super) async fn run(_: RunTurn, run: Run, services: Arc<Services>) -> Handle
 }
 
 async fn take_turn(run: &Run, services: &Services) -> Result<End, Error> {
-    let (task, campaign, limit) = assignment::read(run.pool(), run.job_id()).await?;
+    let read = assignment::read(run.pool(), services, run.job_id()).await?;
     services.crash_points.pass(CrashPoint::BeforeResolve).map_err(Error::undone)?;
-    let assigned = Assignment::of(services, task, campaign, limit, run.cancel()).await;
+    let assigned = Assignment::of(services, read, run.cancel()).await;
     let assignment = match assigned {
         Ok(assignment) => assignment,
         Err((task, refused)) => return refuse::refuse(run, services, &task, &refused).await,
@@ -80,7 +81,10 @@ async fn take_turn(run: &Run, services: &Services) -> Result<End, Error> {
         Err(Error::Refused(_) | Error::Undone(_)) if run.stop_reason() == Some(Stop::Cancelled) => {
             refuse::cancelled(run, services, task).await
         }
-        Err(Error::Refused(refused)) => refuse::refuse(run, services, task, &refused).await,
+        Err(Error::Refused(refused)) => {
+            let refused = failover::take_over(run, services, &assignment, refused).await?;
+            refuse::refuse(run, services, task, &refused).await
+        }
         ended => ended,
     }
 }
@@ -112,7 +116,7 @@ async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> 
         let fate = match settle::decide(&called.result, facts(run, &opened)) {
             Fate::LeaseLost => return Err(Error::Overtaken),
             Fate::NoRoom { why } if before.was_refused => Fate::Failed { why, interrupted: false },
-            fate => fate,
+            fate => failover::hasten(assignment, fate, &called.result, services.clock.now()),
         };
         log(run, &called, &fate);
         let turn = Turn { run, services, assignment, opened: &opened, called: &called };

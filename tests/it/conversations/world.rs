@@ -234,6 +234,8 @@ pub fn files(folder: impl Into<PathBuf>, skills_folder: impl Into<PathBuf>) -> C
         provider: Provider::Sim,
         model: "sim-1".to_owned(),
         variables: vec!["BOARD_TOKEN".to_owned()],
+        fallback_after: 3,
+        fallback_secs: 900,
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod claude;
 mod crashes;
+mod failover;
 mod faults;
 pub mod ground;
 mod handovers;

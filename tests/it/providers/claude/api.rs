@@ -89,8 +89,17 @@ impl Api {
 
     /// The messages of the last call, each as `role: text` with what is not text in words.
     pub fn last_messages(&self) -> Vec<String> {
+        self.last_messages_without("")
+    }
+
+    /// The same of the last call that does not have these words: a summary may be made beside a turn.
+    pub fn last_messages_without(&self, words_of_others: &str) -> Vec<String> {
+        let is_meant = |request: &&Value| {
+            words_of_others.is_empty() || !request.to_string().contains(words_of_others)
+        };
         let requests = self.requests();
-        let messages = requests.last().expect("nobody called")["messages"].as_array().unwrap();
+        let last = requests.iter().rfind(is_meant).expect("nobody called");
+        let messages = last["messages"].as_array().unwrap();
         messages.iter().map(|m| format!("{}: {}", m["role"].as_str().unwrap(), words(m))).collect()
     }
 }

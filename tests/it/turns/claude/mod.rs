@@ -1,6 +1,7 @@
 //! Turns on the real Claude CLI, which calls an API of the tests' own.
 
 mod ends;
+mod failover;
 mod grants;
 mod hosts;
 mod limits;
@@ -62,6 +63,6 @@ impl Stage {
     pub async fn began(&self) -> Vec<String> {
         let feed = self.ground.feed().await.into_iter();
         let done = feed.filter(|event| event.kind == "turn.done");
-        done.map(|event| event.data["began"].as_str().unwrap().to_owned()).collect()
+        done.filter_map(|event| event.data["began"].as_str().map(str::to_owned)).collect()
     }
 }

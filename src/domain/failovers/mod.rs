@@ -1,0 +1,76 @@
+//! Conversations whose provider fails, and which of their two providers is asked.
+//!
+//! The standing of a conversation is on a row of its own, so that all workers agree. Most have none: it begins with a
+//! failure, and goes when the first provider has answered again.
+//!
+//! Races: none. It is read before a turn and written with the turn's end, and one conversation has one turn at a time.
+
+mod rule;
+
+use chrono::{DateTime, Utc};
+use sqlx::PgExecutor;
+use uuid::Uuid;
+
+pub use self::rule::{Change, Rules, Side, Standing};
+use super::Failed;
+
+/// Which conversation.
+#[derive(Debug, Clone, Copy)]
+pub struct Of<'a> {
+    pub campaign_id: Uuid,
+    pub agent: &'a str,
+    pub instance: &'a str,
+}
+
+/// How a conversation stands, if its provider has failed since it last answered.
+pub async fn find(executor: impl PgExecutor<'_>, of: Of<'_>) -> Result<Option<Standing>, Failed> {
+    sqlx::query_as!(
+        Standing,
+        "select failures, since from dalsegno.failovers where campaign_id = $1 and agent = $2 and instance = $3",
+        of.campaign_id,
+        of.agent,
+        of.instance,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(Failed::to("look how often a provider has failed"))
+}
+
+/// Writes down how it stands now.
+pub async fn put(
+    executor: impl PgExecutor<'_>,
+    of: Of<'_>,
+    standing: Standing,
+    now: DateTime<Utc>,
+) -> Result<(), Failed> {
+    sqlx::query!(
+        "insert into dalsegno.failovers as f (campaign_id, agent, instance, failures, since, failed_at)
+         values ($1, $2, $3, $4, $5, $6)
+         on conflict (campaign_id, agent, instance)
+         do update set failures = excluded.failures, since = excluded.since, failed_at = excluded.failed_at",
+        of.campaign_id,
+        of.agent,
+        of.instance,
+        standing.failures,
+        standing.since,
+        now,
+    )
+    .execute(executor)
+    .await
+    .map(drop)
+    .map_err(Failed::to("write down that a provider has failed"))
+}
+
+/// The first provider has answered. No row is no fault.
+pub async fn forget(executor: impl PgExecutor<'_>, of: Of<'_>) -> Result<(), Failed> {
+    sqlx::query!(
+        "delete from dalsegno.failovers where campaign_id = $1 and agent = $2 and instance = $3",
+        of.campaign_id,
+        of.agent,
+        of.instance,
+    )
+    .execute(executor)
+    .await
+    .map(drop)
+    .map_err(Failed::to("forget that a provider has failed"))
+}

@@ -1,0 +1,141 @@
+//! The rule: who is asked, and what a failure or an answer changes.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::Serialize;
+
+/// How a conversation stands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// In a row, of the provider that is asked now.
+    pub failures: i32,
+    /// When the fallback took over, or when the first provider was last tried in vain.
+    pub since: Option<DateTime<Utc>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    First,
+    Fallback,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Rules {
+    /// Failures in a row after which the other one is asked.
+    pub after: i32,
+    /// How long the first one is left alone before it is tried again.
+    pub rest: TimeDelta,
+}
+
+/// What came of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Change {
+    /// `None`: there is nothing to remember any more.
+    pub standing: Option<Standing>,
+    /// Who is asked next, where that is another one, or where the first one was tried in vain.
+    pub moved_to: Option<Side>,
+}
+
+impl Rules {
+    /// Who is asked now.
+    pub fn side(&self, standing: Option<Standing>, now: DateTime<Utc>) -> Side {
+        match standing.and_then(|standing| standing.since) {
+            Some(since) if now < since + self.rest => Side::Fallback,
+            _ => Side::First,
+        }
+    }
+
+    /// `is_long`: the provider has said itself that it will not answer for at least [`rest`](Self::rest).
+    pub fn failed(
+        &self,
+        standing: Option<Standing>,
+        asked: Side,
+        is_long: bool,
+        now: DateTime<Utc>,
+    ) -> Change {
+        let standing = standing.unwrap_or_default();
+        let failures = if is_long { self.after } else { standing.failures.saturating_add(1) };
+        let is_enough = failures >= self.after;
+        // It was tried because its rest was over: one failure says that it was too early.
+        let is_trial = standing.since.is_some();
+        let (standing, moved_to) = match asked {
+            Side::First if is_enough || is_trial => {
+                (Standing { failures: 0, since: Some(now) }, Some(Side::Fallback))
+            }
+            // Back to the first one before its time. It is on trial there, too.
+            Side::Fallback if is_enough => {
+                let before = now - self.rest;
+                (Standing { failures: 0, since: Some(before) }, Some(Side::First))
+            }
+            _ => (Standing { failures, ..standing }, None),
+        };
+        Change { standing: Some(standing), moved_to }
+    }
+
+    pub fn answered(&self, standing: Option<Standing>, asked: Side) -> Change {
+        match (standing, asked) {
+            (Some(standing), Side::First) => {
+                Change { standing: None, moved_to: standing.since.map(|_| Side::First) }
+            }
+            (Some(standing), Side::Fallback) => {
+                Change { standing: Some(Standing { failures: 0, ..standing }), moved_to: None }
+            }
+            (None, _) => Change { standing: None, moved_to: None },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeZone as _;
+
+    use super::*;
+
+    const RULES: Rules = Rules { after: 3, rest: TimeDelta::seconds(900) };
+
+    fn at(secs: i64) -> DateTime<Utc> {
+        Utc.timestamp_opt(1_800_000_000 + secs, 0).unwrap()
+    }
+
+    #[test]
+    fn the_third_failure_in_a_row_moves_a_conversation_and_an_answer_between_them_does_not() {
+        let mut standing = None;
+        for _ in 0..2 {
+            let change = RULES.failed(standing, Side::First, false, at(0));
+            assert_eq!(change.moved_to, None);
+            standing = change.standing;
+        }
+        assert_eq!(RULES.answered(standing, Side::First).standing, None);
+        let change = RULES.failed(standing, Side::First, false, at(0));
+        assert_eq!(change.moved_to, Some(Side::Fallback));
+        assert_eq!(RULES.side(change.standing, at(899)), Side::Fallback);
+        assert_eq!(RULES.side(change.standing, at(900)), Side::First);
+        let at_once = RULES.failed(None, Side::First, true, at(0));
+        assert_eq!(at_once.moved_to, Some(Side::Fallback));
+    }
+
+    #[test]
+    fn the_first_one_is_tried_again_and_one_failure_or_one_answer_decides() {
+        let moved = Some(Standing { failures: 0, since: Some(at(0)) });
+        let in_vain = RULES.failed(moved, Side::First, false, at(900));
+        assert_eq!(in_vain.moved_to, Some(Side::Fallback));
+        assert_eq!(RULES.side(in_vain.standing, at(1000)), Side::Fallback);
+        let back = RULES.answered(moved, Side::First);
+        assert_eq!((back.standing, back.moved_to), (None, Some(Side::First)));
+        // The fallback's answers change nothing.
+        assert_eq!(RULES.answered(moved, Side::Fallback).standing, moved);
+    }
+
+    #[test]
+    fn a_fallback_that_fails_as_often_gives_the_conversation_back() {
+        let mut standing = Some(Standing { failures: 0, since: Some(at(0)) });
+        for n in 1..=3 {
+            let change = RULES.failed(standing, Side::Fallback, false, at(n));
+            assert_eq!(change.moved_to, (n == 3).then_some(Side::First), "{n}");
+            standing = change.standing;
+        }
+        assert_eq!(RULES.side(standing, at(4)), Side::First);
+        let change = RULES.failed(standing, Side::First, false, at(5));
+        assert_eq!(change.moved_to, Some(Side::Fallback));
+    }
+}

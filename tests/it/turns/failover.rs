@@ -1,0 +1,113 @@
+//! A provider that fails, and the one that takes its conversations over.
+
+use chrono::TimeDelta;
+use dalsegno::domain::tasks::{State, Task};
+
+use super::Ground;
+use crate::{
+    app::eventually,
+    providers::fake_ollama::{FakeOllama, Play},
+};
+
+const WRITER: &str = "---\nname: writer\ndescription: Writes\nprovider: ollama\nmodel: qwen3:8b\nfallback_provider: sim\n---\nYou write.\n";
+const BROKEN: Play = Play::Status(500, "", r#"{"error":"boom"}"#);
+
+impl Ground {
+    /// As [`ended`](Self::ended), without the waits between its attempts.
+    pub async fn hurriedly_ended(&self, task: &Task) -> Task {
+        eventually("the task has ended", async || {
+            let due = "update dalsegno.jobs set run_at = now() where state = 'scheduled'";
+            sqlx::query(due).execute(&self.pool).await.unwrap();
+            let task = self.task(task).await;
+            task.ended_at.is_some().then_some(task)
+        })
+        .await
+    }
+
+    /// Where conversations have moved to, in order.
+    pub async fn moves(&self) -> Vec<String> {
+        let feed = self.feed().await.into_iter();
+        let moves = feed.filter(|event| event.kind == "conversation.moved");
+        moves.map(|event| event.data["to"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+async fn ground(fake: &FakeOllama, after: &str) -> Ground {
+    let url = format!("http://{}", fake.addr);
+    let settings = [
+        ("ollama.base_url", url.as_str()),
+        ("ollama.num_ctx", "4096"),
+        ("ollama.breaker_failures", "100"),
+        ("agents.fallback_after", after),
+    ];
+    let ground = Ground::new(&settings).await;
+    ground.write_agent("writer", WRITER);
+    ground
+}
+
+#[tokio::test]
+async fn failures_are_counted_over_tasks_and_workers_and_an_answer_between_them_ends_the_count() {
+    let plays = [BROKEN, BROKEN, Play::Says(&["One."]), BROKEN, BROKEN, BROKEN];
+    let fake = FakeOllama::playing(plays).await;
+    let ground = ground(&fake, "3").await;
+    let worker = ground.work().await;
+    let first = ground.hurriedly_ended(&ground.add("Part one.").await).await;
+    assert_eq!(first.result.as_deref(), Some("One."));
+    assert_eq!(ground.count("select count(*) from dalsegno.failovers").await, 0);
+    worker.stop().await;
+
+    // Two of the failures on one worker, the third on another.
+    let worker = ground.work().await;
+    let second = ground.add("Part two. [[sim: say Two.]]").await;
+    let twice = "select coalesce(max(failures), 0)::bigint from dalsegno.failovers";
+    eventually("it has failed", async || (ground.count(twice).await >= 1).then_some(())).await;
+    worker.stop().await;
+    let worker = ground.work().await;
+    let second = ground.hurriedly_ended(&second).await;
+    assert_eq!((second.state, second.result.as_deref()), (State::Done, Some("Two.")));
+    assert_eq!(ground.moves().await, ["fallback"]);
+    let session = ground.session(&second).await;
+    assert_eq!(session.provider, "sim");
+    let transcript = ground.transcript(session.id).await;
+    assert!(transcript.iter().any(|line| line == "Assistant: One."), "{transcript:?}");
+
+    // Other conversations of the same agent have not failed.
+    let other = ground.add_for("writer", "second", "Hello.").await;
+    assert_eq!(ground.hurriedly_ended(&other).await.result.as_deref(), Some("A good answer."));
+    // And this one goes back when its time is over, without a failure in between.
+    ground.advance(TimeDelta::seconds(901));
+    let third = ground.hurriedly_ended(&ground.add("Part three.").await).await;
+    assert_eq!(ground.session(&third).await.provider, "ollama");
+    assert_eq!(ground.moves().await, ["fallback", "first"]);
+    assert_eq!(ground.count("select count(*) from dalsegno.failovers").await, 0);
+    ground.settled().await;
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn two_providers_that_both_fail_end_the_task_and_do_not_pass_it_on_for_ever() {
+    let fake = FakeOllama::playing((0..50).map(|_| BROKEN)).await;
+    let ground = ground(&fake, "1").await;
+    let worker = ground.work().await;
+    let task = ground.hurriedly_ended(&ground.add("Part. [[sim: error 500]]").await).await;
+    assert_eq!(task.state, State::Failed);
+    let turns = ground.turns(&task).await;
+    assert!(turns.len() <= 6, "{turns:?}");
+    let moves = ground.moves().await;
+    assert_eq!(moves[..3], ["fallback", "first", "fallback"], "{moves:?}");
+    ground.settled().await;
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn what_a_person_has_to_mend_is_no_reason_to_move() {
+    let missing = Play::Status(404, "", r#"{"error":"model 'qwen3:8b' not found"}"#);
+    let fake = FakeOllama::playing([missing]).await;
+    let ground = ground(&fake, "1").await;
+    let worker = ground.work().await;
+    let task = ground.ended(&ground.add("Part one.").await).await;
+    assert_eq!(task.state, State::Failed);
+    assert_eq!(ground.moves().await, Vec::<String>::new());
+    ground.settled().await;
+    worker.stop().await;
+}
