@@ -2,6 +2,7 @@
 
 mod ends;
 mod failover;
+mod figures;
 mod grants;
 mod hosts;
 mod limits;
