@@ -1,19 +1,28 @@
 //! `dalsegno schedule`: what is done again and again.
 
-use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args, Subcommand};
 use serde_json::json;
+use sqlx::PgConnection;
 
 use super::{
     Context, Exit, Failure,
     database::with_database,
     output::table,
-    words::{time, time_or_dash},
+    task::SessionMode,
+    words::{given, time, time_or_dash},
 };
 use crate::{
     clock::{Clock as _, SystemClock},
     db::{Database, Use},
     domain::{
-        schedules::{self, Schedule},
+        agents::Catalogue,
+        campaigns,
+        ids::Given,
+        schedules::{self, Schedule, When},
+        sessions::resolve::Mode,
+        tasks::AddTask,
         transaction::{begin, commit},
     },
 };
@@ -22,6 +31,10 @@ use crate::{
 pub(super) enum ScheduleCommand {
     /// Lists the schedules with their last and next moments.
     Ls,
+    /// Has a task asked for again and again, or changes that. A worker adds it at each moment.
+    Add(Add),
+    /// Forgets a schedule. Tasks that it has added stay.
+    Rm(Name),
     /// Enqueues the job of a schedule now. Its moments stay as they are.
     Run(Name),
     /// Enqueues nothing more until it is resumed.
@@ -33,6 +46,35 @@ pub(super) enum ScheduleCommand {
 #[derive(Debug, Args)]
 pub(super) struct Name {
     name: String,
+}
+
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("question").required(true).args(["prompt", "prompt_file"])))]
+pub(super) struct Add {
+    name: String,
+    /// Second, minute, hour, day of month, month, day of week: "0 30 8 * * MON-FRI".
+    #[arg(long)]
+    cron: String,
+    /// Whose wall clocks that means.
+    #[arg(long, value_name = "ZONE", default_value = "UTC")]
+    time_zone: String,
+    /// How long after its moment the task is still asked for, if no process was there at the moment itself. All such moments are.
+    #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
+    catch_up_secs: u32,
+    #[arg(long, value_name = "ID")]
+    campaign: Given,
+    /// Who is asked: `dalsegno agent ls` lists them.
+    #[arg(long)]
+    agent: String,
+    #[arg(long, default_value = "main")]
+    instance: String,
+    /// What is asked; `-` reads it from the standard input.
+    prompt: Option<String>,
+    #[arg(long, value_name = "FILE")]
+    prompt_file: Option<PathBuf>,
+    /// Whether the conversation goes on, begins anew, or is nobody else's. Else as the agent's file says.
+    #[arg(long)]
+    session: Option<SessionMode>,
 }
 
 #[derive(Debug, Args)]
@@ -59,6 +101,19 @@ async fn on(
             let schedules = schedules::list(&mut *tx, now).await?;
             output.data(&schedules, || lines(&schedules));
         }
+        ScheduleCommand::Add(add) => {
+            let schedule = put(add, context, &mut tx).await?;
+            commit(tx).await?;
+            output.data(&schedule, || {
+                let next = time_or_dash(schedule.next_slot);
+                format!("`{}` is written down, next at {next} UTC", schedule.name)
+            });
+        }
+        ScheduleCommand::Rm(Name { name }) => {
+            schedules::remove(&mut tx, name, now).await?;
+            commit(tx).await?;
+            output.data(&json!({ "removed": name }), || format!("`{name}` is forgotten"));
+        }
         ScheduleCommand::Run(Name { name }) => {
             let job = schedules::run(&mut tx, name).await?;
             commit(tx).await?;
@@ -80,6 +135,23 @@ async fn on(
         }
     }
     Ok(Exit::Ok)
+}
+
+async fn put(add: &Add, context: &Context, conn: &mut PgConnection) -> Result<Schedule, Failure> {
+    let config = context.load()?;
+    let catalogue = Catalogue::load(&config.agents)?;
+    let agent = catalogue.agent(&add.agent)?;
+    let task = AddTask {
+        campaign_id: campaigns::find(&mut *conn, &add.campaign).await?,
+        agent: add.agent.clone(),
+        instance: add.instance.clone(),
+        prompt: given(add.prompt.as_deref(), add.prompt_file.as_ref())?.unwrap_or_default(),
+        session: add.session.map(Mode::from),
+    };
+    let when =
+        When { cron: &add.cron, time_zone: &add.time_zone, catch_up_secs: add.catch_up_secs };
+    let now = SystemClock.now();
+    Ok(schedules::put_task(conn, &config.tasks, &add.name, when, (&task, agent), now).await?)
 }
 
 fn lines(schedules: &[Schedule]) -> String {

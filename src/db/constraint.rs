@@ -78,6 +78,14 @@ pub const WORDS: &[UserMistake] = &[
         constraint: "tasks_budget_tokens_positive",
         message: "a budget in tokens is more than 0; leave it out for no limit",
     },
+    UserMistake {
+        constraint: "schedules_name_form",
+        message: "the name of a schedule has lower-case letters, digits, - and _, at most 64",
+    },
+    UserMistake {
+        constraint: "schedules_catch_up_secs_positive",
+        message: "the time in which a moment is caught up is at least a second",
+    },
 ];
 
 /// Constraints that only our own code can violate; a violation is a bug, not a mistake of the user.
@@ -131,8 +139,6 @@ pub const INTERNAL: &[&str] = &[
     "runs_pkey",
     "schedule_slots_pkey",
     "schedule_slots_schedule",
-    "schedules_catch_up_secs_positive",
-    "schedules_name_form",
     "schedules_pause_complete",
     "schedules_pkey",
     "schedules_source_known",

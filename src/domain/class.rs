@@ -125,6 +125,9 @@ impl Classify for schedules::Error {
         match self {
             Self::Unknown(_) => Class::of(Kind::NotFound, "unknown_schedule"),
             Self::Invalid { .. } => Class::of(Kind::Invalid, "bad_timetable"),
+            Self::BuiltIn(_) => Class::of(Kind::Conflict, "built_in_schedule"),
+            Self::Encode { .. } => Class::of(Kind::Internal, "internal"),
+            Self::Task(error) => error.class(),
             Self::Enqueue { source, .. } => source.class(),
             Self::Database(error) => error.class(),
         }

@@ -5,7 +5,7 @@ use axum::{
     http::StatusCode,
     routing::{get, post},
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
@@ -16,7 +16,8 @@ use super::{
 use crate::{
     app::App,
     domain::{
-        schedules::{self, Schedule},
+        schedules::{self, Schedule, When},
+        tasks::AddTask,
         transaction::{begin, commit},
     },
 };
@@ -24,7 +25,7 @@ use crate::{
 pub(super) fn routes() -> Router<Front> {
     Router::new()
         .route("/v1/schedules", get(list))
-        .route("/v1/schedules/{name}", get(show))
+        .route("/v1/schedules/{name}", get(show).put(put).delete(remove))
         .route("/v1/schedules/{name}/run", post(run))
         .route("/v1/schedules/{name}/pause", post(pause))
         .route("/v1/schedules/{name}/resume", post(resume))
@@ -36,12 +37,48 @@ struct Schedules {
     items: Vec<Schedule>,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Recurring {
+    cron: String,
+    #[serde(default = "utc")]
+    time_zone: String,
+    #[serde(default = "an_hour")]
+    catch_up_secs: u32,
+    task: AddTask,
+}
+
 async fn list(app: App) -> Result<Json<Schedules>, Problem> {
     Ok(Json(Schedules { items: schedules::list(&app.pool, app.clock.now()).await? }))
 }
 
 async fn show(app: App, Name(name): Name) -> Result<Json<Schedule>, Problem> {
     Ok(Json(schedules::get(&app.pool, &name, app.clock.now()).await?))
+}
+
+/// A task that is asked for again and again: written down, or what has changed of it.
+async fn put(
+    app: App,
+    Name(name): Name,
+    Body(asked): Body<Recurring>,
+) -> Result<Json<Schedule>, Problem> {
+    let catalogue = app.agents.current();
+    let agent = catalogue.agent(&asked.task.agent)?;
+    let when =
+        When { cron: &asked.cron, time_zone: &asked.time_zone, catch_up_secs: asked.catch_up_secs };
+    let (config, now) = (&app.config.tasks, app.clock.now());
+    let mut tx = begin(&app.pool).await?;
+    let schedule =
+        schedules::put_task(&mut tx, config, &name, when, (&asked.task, agent), now).await?;
+    commit(tx).await?;
+    Ok(Json(schedule))
+}
+
+async fn remove(app: App, Name(name): Name) -> Result<StatusCode, Problem> {
+    let mut tx = begin(&app.pool).await?;
+    schedules::remove(&mut tx, &name, app.clock.now()).await?;
+    commit(tx).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// A worker does it: the job says how it stands.
@@ -77,4 +114,12 @@ async fn resume(
     let schedule = schedules::resume(&mut tx, &name, app.clock.now()).await?;
     commit(tx).await?;
     Ok(Json(schedule))
+}
+
+fn utc() -> String {
+    "UTC".to_owned()
+}
+
+fn an_hour() -> u32 {
+    3_600
 }

@@ -3,6 +3,7 @@
 pub mod compact_session;
 pub mod purge;
 
+mod add_task;
 mod calibrations;
 mod folder;
 mod histories;
@@ -36,7 +37,8 @@ pub fn registry(services: Arc<Services>) -> Registry<Arc<Services>> {
         .with(ping::run)
         .with(run_turn::run)
         .with(folder::compact)
-        .with(purge::run);
+        .with(purge::run)
+        .with(add_task::run);
     #[cfg(feature = "test-fakes")]
     let registry = trial::register(registry);
     registry

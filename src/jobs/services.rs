@@ -9,7 +9,7 @@ use crate::{
     domain::{
         agents,
         prices::{self, Price},
-        sessions,
+        sessions, tasks,
         usage::Tokens,
     },
     providers::{
@@ -27,6 +27,7 @@ pub struct Services {
     pub agents: agents::Config,
     pub providers: providers::Available,
     pub sessions: sessions::Config,
+    pub tasks: tasks::Config,
     pub prices: prices::Config,
     pub calibrations: Calibrations,
     pub(super) histories: Histories,
@@ -68,6 +69,7 @@ impl Services {
             agents: config.agents.clone(),
             providers: providers::Available::new(claude, &config.ollama, &config.sim)?,
             sessions: config.sessions.clone(),
+            tasks: config.tasks.clone(),
             prices: config.prices.clone(),
             calibrations: Calibrations::default(),
             histories: Histories::new(config.worker.histories_mb),

@@ -67,7 +67,7 @@ pub(in crate::cli) struct Add {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum SessionMode {
+pub(in crate::cli) enum SessionMode {
     Continue,
     Fresh,
     None,

@@ -12,6 +12,7 @@
 mod config;
 mod fire;
 mod list;
+mod recurring;
 mod timetable;
 
 use chrono::{DateTime, Utc};
@@ -23,9 +24,10 @@ pub use self::{
     config::Config,
     fire::{Fired, fire_due},
     list::{Schedule, get, list},
+    recurring::{When, put_task, remove},
     timetable::{Invalid, Timetable},
 };
-use super::Failed;
+use super::{Failed, tasks};
 use crate::queue::{self, Enqueued, Named, Options};
 
 /// Attempts of a job that a schedule enqueues.
@@ -65,6 +67,18 @@ pub enum Error {
         #[source]
         source: Invalid,
     },
+    #[error(
+        "the schedule `{0}` comes with the service: its hour stands in the configuration ([scheduler]), and `dalsegno schedule pause {0}` stops it"
+    )]
+    BuiltIn(String),
+    #[error("writing the payload of the schedule `{name}`: {source}")]
+    Encode {
+        name: String,
+        #[source]
+        source: serde_json::Error,
+    },
+    #[error(transparent)]
+    Task(#[from] tasks::Error),
     #[error("enqueuing the job of the schedule `{name}`: {source}")]
     Enqueue {
         name: String,

@@ -10,6 +10,7 @@ mod follow;
 mod interrupt;
 mod list;
 mod lost;
+mod recurring;
 mod state;
 mod waiting;
 
@@ -27,6 +28,7 @@ pub use self::{
     interrupt::{Interrupted, interrupt},
     list::{Filter, by_job, find, get, has_ended, list},
     lost::{end_lost, gone, live_jobs},
+    recurring::AddTask,
     state::{Cancelled, End, admit, cancel, charge, end, retry, wait_longer},
     waiting::awaited,
 };

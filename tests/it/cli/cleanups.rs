@@ -26,6 +26,23 @@ async fn schedules_are_listed_run_paused_and_resumed() {
 }
 
 #[tokio::test]
+async fn a_recurring_task_is_added_and_forgotten() {
+    let ground = Ground::new().await;
+    let campaign = ground.campaign();
+    let add = ["schedule", "add", "news", "--campaign", &campaign, "--agent", "copywriter"];
+    let wrong = ground.run(&[&add[..], &["--cron", "daily", "What is new?"]].concat()).await;
+    assert_eq!(wrong.code, 2, "{wrong:?}");
+    assert!(wrong.stderr.contains("six fields"), "{wrong:?}");
+    let fine = [&add[..], &["--cron", "0 30 8 * * MON-FRI", "What is new?"]].concat();
+    let added = ground.json(&fine).await;
+    assert_eq!(added["payload"]["prompt"], "What is new?");
+    assert!(ground.run(&["schedule", "ls"]).await.stdout.contains("add_task"));
+    let gone = ground.run(&["schedule", "rm", "news"]).await;
+    assert_eq!((gone.code, gone.stdout.trim()), (0, "`news` is forgotten"));
+    assert_eq!(ground.run(&["schedule", "rm", "news"]).await.code, 3);
+}
+
+#[tokio::test]
 async fn a_dry_run_says_what_would_go_and_why_and_removes_nothing() {
     let ground = Ground::new().await;
     let empty = ground.run(&["cleanup", "--dry-run"]).await;

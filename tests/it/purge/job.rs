@@ -19,13 +19,13 @@ use crate::{
     conversations::world::World,
 };
 
-struct Worker {
+pub struct Worker {
     shutdown: Shutdown,
     work: JoinHandle<Result<(), worker::Error>>,
 }
 
 impl Worker {
-    fn start(pool: &PgPool, pause_ms: u32) -> Self {
+    pub fn start(pool: &PgPool, pause_ms: u32) -> Self {
         let set = [
             ("queue.poll_busy_ms", "50".to_owned()),
             ("queue.poll_idle_ms", "100".to_owned()),
@@ -47,7 +47,7 @@ impl Worker {
         Self { shutdown, work }
     }
 
-    async fn stop(self) {
+    pub async fn stop(self) {
         self.shutdown.soft.cancel();
         tokio::time::timeout(SOON, self.work).await.unwrap().unwrap().unwrap();
     }

@@ -1,7 +1,7 @@
 //! The nightly cleanup: what goes, what stays, and what happens around it.
 
 mod folders;
-mod job;
+pub mod job;
 mod people;
 mod plans;
 mod races;

@@ -81,6 +81,37 @@ async fn schedules_are_listed_run_paused_and_resumed_over_http() {
 }
 
 #[tokio::test]
+async fn a_recurring_task_is_written_down_and_forgotten_over_http() {
+    let app = TestApp::start().await;
+    let world = World::over(app.pool.clone(), Default::default()).await;
+    let ask = async |method: &str, path: &str, body: &str| {
+        let json = [("Content-Type", "application/json")];
+        send(app.address, method, path, &json, body).await
+    };
+    let task = json!({ "campaign_id": world.campaign.id, "agent": "copywriter", "prompt": "What is new?" });
+    let body = json!({ "cron": "0 30 8 * * MON-FRI", "time_zone": "Europe/Berlin", "task": task });
+    let put = ask("PUT", "/v1/schedules/news", &body.to_string()).await.expect(200);
+    assert_eq!(
+        (&put["next_slot"], &put["source"]),
+        (&json!("2026-11-23T07:30:00Z"), &json!("user"))
+    );
+    let bad = |key: &str, value: &str| {
+        let mut bad = body.clone();
+        bad[key] = json!(value);
+        bad.to_string()
+    };
+    let path = "/v1/schedules/news";
+    ask("PUT", path, &bad("cron", "daily")).await.problem(422, "bad_timetable");
+    ask("PUT", path, &bad("time_zone", "Berlin")).await.problem(422, "bad_timetable");
+    ask("PUT", "/v1/schedules/NEWS", &body.to_string()).await.problem(422, "bad_value");
+    ask("PUT", "/v1/schedules/purge", &body.to_string()).await.problem(409, "built_in_schedule");
+    let gone = ask("DELETE", path, "").await;
+    assert_eq!((gone.status, gone.body.as_str()), (204, ""));
+    ask("DELETE", path, "").await.problem(404, "unknown_schedule");
+    app.stop().await;
+}
+
+#[tokio::test]
 async fn cleanups_are_previewed_and_listed_over_http() {
     let app = TestApp::start().await;
     let world = World::over(app.pool.clone(), Default::default()).await;

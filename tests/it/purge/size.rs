@@ -37,12 +37,14 @@ async fn a_large_cleanup_goes_through_beside_turns() {
         }
         slowest
     };
+    let before_kb = status_kb("VmRSS");
     let purged = async {
         let begun = Instant::now();
         (purge(pool, walk(), 200).await, begun.elapsed())
     };
     let (slowest, (done, took)) = tokio::join!(turns, purged);
     assert_eq!((done.sessions, done.messages), (N_SESSIONS.into(), i64::from(N_SESSIONS) * 20));
+    println!("{before_kb} kB resident before, {} kB at most until now", status_kb("VmHWM"));
     println!(
         "{} sessions, {} messages in {took:?}; the slowest turn beside it took {slowest:?}",
         done.sessions, done.messages
@@ -50,4 +52,11 @@ async fn a_large_cleanup_goes_through_beside_turns() {
     if cfg!(feature = "chaos") {
         assert!(took < Duration::from_secs(60), "took {took:?}");
     }
+}
+
+/// What the kernel counts of this process.
+fn status_kb(key: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with(key)).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }

@@ -1,0 +1,80 @@
+//! People's own schedules: a task that is asked for again and again.
+
+use chrono::{DateTime, Utc};
+use sqlx::{Connection as _, PgConnection};
+
+use super::{Error, New, Schedule, Source, get, put};
+use crate::{
+    domain::{
+        Failed,
+        agents::Agent,
+        tasks::{self, AddTask},
+    },
+    queue::Job as _,
+};
+
+/// When a task is asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct When<'a> {
+    pub cron: &'a str,
+    pub time_zone: &'a str,
+    pub catch_up_secs: u32,
+}
+
+/// Writes down that a task is asked for again and again, or what has changed of that. Whatever would refuse the task at
+/// its moment refuses it now.
+pub async fn put_task(
+    conn: &mut PgConnection,
+    config: &tasks::Config,
+    name: &str,
+    when: When<'_>,
+    (task, agent): (&AddTask, &Agent),
+    now: DateTime<Utc>,
+) -> Result<Schedule, Error> {
+    refuse_built_in(&mut *conn, name, now).await?;
+    let trial = Failed::to("try a task out");
+    let mut tried = conn.begin().await.map_err(trial)?;
+    tasks::add(&mut tried, config, &task.asked_of(agent), now).await?;
+    tried.rollback().await.map_err(Failed::to("take a task back that was tried out"))?;
+    let payload = serde_json::to_value(task)
+        .map_err(|source| Error::Encode { name: name.to_owned(), source })?;
+    let policy = AddTask::policy();
+    let new = New {
+        name,
+        source: Source::User,
+        cron: when.cron,
+        time_zone: when.time_zone,
+        catch_up_secs: when.catch_up_secs,
+        kind: AddTask::KIND,
+        queue: policy.queue,
+        lane: None,
+        payload: &payload,
+    };
+    put(&mut *conn, &new, now).await?;
+    get(conn, name, now).await
+}
+
+/// Forgets a schedule of a person. Jobs that it has enqueued stay.
+pub async fn remove(conn: &mut PgConnection, name: &str, now: DateTime<Utc>) -> Result<(), Error> {
+    get(&mut *conn, name, now).await?;
+    refuse_built_in(&mut *conn, name, now).await?;
+    sqlx::query!("delete from dalsegno.schedules where name = $1 and source = 'user'", name)
+        .execute(conn)
+        .await
+        .map_err(Failed::to("forget a schedule"))?;
+    Ok(())
+}
+
+async fn refuse_built_in(
+    conn: &mut PgConnection,
+    name: &str,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    let is_built_in = match get(conn, name, now).await {
+        Ok(schedule) => schedule.source == Source::BuiltIn,
+        // The service has not written it down yet.
+        Err(Error::Unknown(_)) => name == crate::domain::cleanups::SCHEDULE,
+        Err(error) => return Err(error),
+    };
+    if is_built_in { Err(Error::BuiltIn(name.to_owned())) } else { Ok(()) }
+}

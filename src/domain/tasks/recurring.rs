@@ -1,0 +1,54 @@
+//! Tasks that a schedule asks for: the job that adds one.
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::New;
+use crate::{
+    domain::{agents::Agent, amount::Limit, sessions::resolve::Mode},
+    queue::{Job, Policy},
+};
+
+/// What is asked each time. Its agent is looked up at the moment itself: an agent's file may have changed since.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AddTask {
+    pub campaign_id: Uuid,
+    pub agent: String,
+    #[serde(default = "main")]
+    pub instance: String,
+    pub prompt: String,
+    /// Whether the conversation goes on, begins anew, or is nobody else's. Else as the agent's file says.
+    #[serde(default)]
+    pub session: Option<Mode>,
+}
+
+impl Job for AddTask {
+    const KIND: &'static str = "add_task";
+
+    fn policy() -> Policy {
+        Policy { queue: "upkeep", ..Policy::default() }
+    }
+}
+
+impl AddTask {
+    /// The task, for an agent of this name.
+    pub fn asked_of<'a>(&'a self, agent: &'a Agent) -> New<'a> {
+        New {
+            campaign_id: self.campaign_id,
+            agent,
+            instance: &self.instance,
+            prompt: &self.prompt,
+            session_mode: self.session,
+            budget: Limit::default(),
+            // Its job ends in the transaction that adds it.
+            idempotency_key: None,
+            priority: None,
+            run_at: None,
+        }
+    }
+}
+
+fn main() -> String {
+    "main".to_owned()
+}

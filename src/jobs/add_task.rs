@@ -1,0 +1,35 @@
+//! Adds the task that a schedule asks for, in the transaction that ends the job: once for each moment.
+
+use std::sync::Arc;
+
+use super::Services;
+use crate::{
+    domain::{
+        class::{Classify as _, Kind},
+        tasks::{self, AddTask},
+        transaction::begin,
+    },
+    queue::{HandlerResult, JobError, Run},
+};
+
+pub(super) async fn run(job: AddTask, run: Run, services: Arc<Services>) -> HandlerResult {
+    let catalogue = services.library.current();
+    let agent = catalogue.agent(&job.agent).map_err(|error| JobError::fail(error.to_string()))?;
+    let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
+    let added =
+        tasks::add(&mut tx, &services.tasks, &job.asked_of(agent), services.clock.now()).await;
+    match added {
+        Ok(added) => {
+            let end = run.commit(tx).await?;
+            tracing::info!(task.id = %added.task.id, "a schedule asked for a task");
+            Ok(end)
+        }
+        Err(error) if is_passing(&error) => Err(JobError::retry(error)),
+        Err(error) => Err(JobError::fail(error)),
+    }
+}
+
+fn is_passing(error: &tasks::Error) -> bool {
+    let class = error.class();
+    class.retryable || matches!(class.kind, Kind::Unavailable | Kind::Internal)
+}
