@@ -104,7 +104,7 @@ fn request(model: &str) -> Request {
         purpose: Purpose::Turn,
         model: model.to_owned(),
         system: "You answer in one word.".to_owned(),
-        messages: vec![prompt],
+        messages: vec![prompt.into()],
         window_tokens: 200_000,
         reserve_tokens: 1024,
         estimated_prompt_tokens: None,
@@ -112,5 +112,6 @@ fn request(model: &str) -> Request {
         timeouts: Timeouts { total: Some(PATIENCE), ..Timeouts::default() },
         // Nothing of it is kept.
         conversation: None,
+        login: None,
     }
 }
