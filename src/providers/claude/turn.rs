@@ -311,13 +311,15 @@ impl<'a> Turn<'a> {
             tool_name: None,
         };
         let own = spent.iter().find(|spent| spent.model.starts_with(&self.request.model));
+        let window_tokens = own.and_then(|spent| spent.window_tokens);
+        let flags = flags(self.grants(), heard, ended, result, &spent);
         Outcome {
             message,
             thinking: heard.answer.thinking(),
             stop: StopReason::End,
             usage: meter::total(&spent),
-            spent: spent.clone(),
-            window_tokens: own.and_then(|spent| spent.window_tokens),
+            spent,
+            window_tokens,
             provider_message_id: heard.answer.last_message_id().map(str::to_owned),
             durations: Durations {
                 total: heard.total,
@@ -336,7 +338,7 @@ impl<'a> Turn<'a> {
                     meter,
                     credential: self.credential.name.clone(),
                     calls: heard.calls.clone(),
-                    flags: flags(self.grants(), heard, ended, result, &spent),
+                    flags,
                 })
             }),
         }
