@@ -11,7 +11,7 @@ use dalsegno::{
     },
     queue::admin::{self, GoneJob},
 };
-use sqlx::postgres::PgPoolOptions;
+use sqlx::{PgPool, postgres::PgPoolOptions};
 use tokio::task::JoinSet;
 
 use super::{World, limits};
@@ -304,21 +304,34 @@ async fn whoever_waits_for_a_task_reads_it_once() {
     let (prompt, instance) = (random_text(200_000), "main");
     let insert = "insert into dalsegno.tasks (id, campaign_id, job_id, agent, instance, prompt) values ($1, $2, -1, 'copywriter', $3, $4)";
     let id = uuid::Uuid::new_v4();
+    let adder = single_connection(&world.pool).await;
     let insert = sqlx::query(insert).bind(id).bind(world.campaign.id).bind(instance).bind(prompt);
-    insert.execute(&world.pool).await.unwrap();
-    let one = PgPoolOptions::new().max_connections(1);
-    let pool = one.connect_with((*world.pool.connect_options()).clone()).await.unwrap();
-    let waited = tasks::wait(&pool, id, std::time::Duration::from_millis(1500)).await.unwrap();
+    insert.execute(&adder).await.unwrap();
+    adder.close().await;
+    // Keeping a prompt looks into its table too.
+    let n_before = counted_reads(&world.pool, 0).await;
+    let waiter = single_connection(&world.pool).await;
+    let waited = tasks::wait(&waiter, id, std::time::Duration::from_millis(1500)).await.unwrap();
     assert_eq!(waited.state, State::Queued);
-    // A connection that ends sends its counts away, all at once.
-    pool.close().await;
+    waiter.close().await;
+    assert_eq!(counted_reads(&world.pool, n_before).await - n_before, 1);
+}
+
+/// One that ends sends all its counts away at once; one that stays does so when it likes.
+async fn single_connection(pool: &PgPool) -> PgPool {
+    let one = PgPoolOptions::new().max_connections(1);
+    one.connect_with((*pool.connect_options()).clone()).await.unwrap()
+}
+
+/// How often prompts were looked up, as soon as that is more than `known`.
+async fn counted_reads(pool: &PgPool, known: i64) -> i64 {
     let reads = "select t.idx_scan from pg_stat_all_tables as t
                    join pg_class as c on c.reltoastrelid = t.relid where c.oid = 'dalsegno.tasks'::regclass";
-    let n_reads = eventually("its reads are counted", async || {
-        let n_reads = sqlx::query_scalar::<_, i64>(reads).fetch_one(&world.pool).await.unwrap();
-        (n_reads > 0).then_some(n_reads)
-    });
-    assert_eq!(n_reads.await, 1);
+    eventually("reads are counted", async || {
+        let n_reads = sqlx::query_scalar::<_, i64>(reads).fetch_one(pool).await.unwrap();
+        (n_reads > known).then_some(n_reads)
+    })
+    .await
 }
 
 /// Not to be compressed.
