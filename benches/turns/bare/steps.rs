@@ -127,6 +127,7 @@ pub const STEPS: &[Step] = &[
             r#"array['{"turn": 1, "input_tokens": 1000, "output_tokens": 500}']"#,
             "null",
             "null",
+            ":session_generation",
         ],
         keep: None,
     },
