@@ -1,8 +1,11 @@
 //! Arguments that several nouns have.
 
-use clap::Args;
+use std::path::PathBuf;
 
-use crate::domain::ids::Given;
+use clap::{ArgGroup, Args, ValueEnum};
+
+use super::{Failure, words::given};
+use crate::domain::{ids::Given, sessions::resolve::Mode};
 
 #[derive(Debug, Args)]
 pub(super) struct Id {
@@ -18,4 +21,46 @@ pub(super) struct Paging {
     pub(super) after: Option<Given>,
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
     pub(super) limit: i64,
+}
+
+/// Who is asked, and what.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("prompt_given").required(true).args(["prompt", "prompt_file"])))]
+pub(super) struct Question {
+    #[arg(long, value_name = "ID")]
+    pub(super) campaign: Given,
+    /// Who is asked: `dalsegno agent ls` lists them.
+    #[arg(long)]
+    pub(super) agent: String,
+    /// Which one of several copies of the agent; each has a conversation of its own.
+    #[arg(long, default_value = "main")]
+    pub(super) instance: String,
+    /// What is asked; `-` reads it from the standard input.
+    prompt: Option<String>,
+    #[arg(long, value_name = "FILE")]
+    prompt_file: Option<PathBuf>,
+    /// Whether the conversation goes on, begins anew, or is nobody else's. Else as the agent's file says.
+    #[arg(long)]
+    session: Option<SessionMode>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum SessionMode {
+    Continue,
+    Fresh,
+    None,
+}
+
+impl Question {
+    pub(super) fn prompt(&self) -> Result<String, Failure> {
+        Ok(given(self.prompt.as_deref(), self.prompt_file.as_ref())?.unwrap_or_default())
+    }
+
+    pub(super) fn session_mode(&self) -> Option<Mode> {
+        self.session.map(|mode| match mode {
+            SessionMode::Continue => Mode::Continue,
+            SessionMode::Fresh => Mode::Fresh,
+            SessionMode::None => Mode::None,
+        })
+    }
 }

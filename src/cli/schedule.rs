@@ -1,17 +1,15 @@
 //! `dalsegno schedule`: what is done again and again.
 
-use std::path::PathBuf;
-
-use clap::{ArgGroup, Args, Subcommand};
+use clap::{Args, Subcommand};
 use serde_json::json;
 use sqlx::PgConnection;
 
 use super::{
     Context, Exit, Failure,
+    args::Question,
     database::with_database,
     output::table,
-    task::SessionMode,
-    words::{given, time, time_or_dash},
+    words::{time, time_or_dash},
 };
 use crate::{
     clock::{Clock as _, SystemClock},
@@ -19,9 +17,7 @@ use crate::{
     domain::{
         agents::Catalogue,
         campaigns,
-        ids::Given,
         schedules::{self, Schedule, When},
-        sessions::resolve::Mode,
         tasks::AddTask,
         transaction::{begin, commit},
     },
@@ -49,7 +45,6 @@ pub(super) struct Name {
 }
 
 #[derive(Debug, Args)]
-#[command(group(ArgGroup::new("question").required(true).args(["prompt", "prompt_file"])))]
 pub(super) struct Add {
     name: String,
     /// Second, minute, hour, day of month, month, day of week: "0 30 8 * * MON-FRI".
@@ -61,20 +56,8 @@ pub(super) struct Add {
     /// How long after its moment the task is still asked for, if no process was there at the moment itself. All such moments are.
     #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
     catch_up_secs: u32,
-    #[arg(long, value_name = "ID")]
-    campaign: Given,
-    /// Who is asked: `dalsegno agent ls` lists them.
-    #[arg(long)]
-    agent: String,
-    #[arg(long, default_value = "main")]
-    instance: String,
-    /// What is asked; `-` reads it from the standard input.
-    prompt: Option<String>,
-    #[arg(long, value_name = "FILE")]
-    prompt_file: Option<PathBuf>,
-    /// Whether the conversation goes on, begins anew, or is nobody else's. Else as the agent's file says.
-    #[arg(long)]
-    session: Option<SessionMode>,
+    #[command(flatten)]
+    question: Question,
 }
 
 #[derive(Debug, Args)]
@@ -140,13 +123,14 @@ async fn on(
 async fn put(add: &Add, context: &Context, conn: &mut PgConnection) -> Result<Schedule, Failure> {
     let config = context.load()?;
     let catalogue = Catalogue::load(&config.agents)?;
-    let agent = catalogue.agent(&add.agent)?;
+    let question = &add.question;
+    let agent = catalogue.agent(&question.agent)?;
     let task = AddTask {
-        campaign_id: campaigns::find(&mut *conn, &add.campaign).await?,
-        agent: add.agent.clone(),
-        instance: add.instance.clone(),
-        prompt: given(add.prompt.as_deref(), add.prompt_file.as_ref())?.unwrap_or_default(),
-        session: add.session.map(Mode::from),
+        campaign_id: campaigns::find(&mut *conn, &question.campaign).await?,
+        agent: question.agent.clone(),
+        instance: question.instance.clone(),
+        prompt: question.prompt()?,
+        session: question.session_mode(),
     };
     let when =
         When { cron: &add.cron, time_zone: &add.time_zone, catch_up_secs: add.catch_up_secs };

@@ -1,49 +1,30 @@
 //! `dalsegno task add`: takes a task in and, if wanted, stays with it until it has ended.
 
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
 use anyhow::anyhow;
 use chrono::{DateTime, Utc};
-use clap::{ArgGroup, Args, ValueEnum};
+use clap::{ArgGroup, Args};
 use serde::Serialize;
 use sqlx::PgPool;
 
 use super::teller::Teller;
 use crate::{
-    cli::{
-        Context, Exit, Failure,
-        words::{BudgetFlags, given},
-    },
+    cli::{Context, Exit, Failure, args::Question, words::BudgetFlags},
     clock::{Clock as _, SystemClock},
     domain::{
         agents::Catalogue,
         campaigns,
-        ids::Given,
-        sessions::resolve::Mode,
         tasks::{self, Added, Follow, New, News, State, Task},
         transaction::{begin, commit},
     },
 };
 
 #[derive(Debug, Args)]
-#[command(group(ArgGroup::new("question").required(true).args(["prompt", "prompt_file"])))]
 #[command(group(ArgGroup::new("stay").multiple(true).args(["wait", "follow"])))]
 pub(in crate::cli) struct Add {
-    #[arg(long, value_name = "ID")]
-    campaign: Given,
-    /// Who is asked: `dalsegno agent ls` lists them.
-    #[arg(long)]
-    agent: String,
-    /// Which one of several copies of the agent; each has a conversation of its own.
-    #[arg(long, default_value = "main")]
-    instance: String,
-    /// What is asked; `-` reads it from the standard input.
-    prompt: Option<String>,
-    #[arg(long, value_name = "FILE")]
-    prompt_file: Option<PathBuf>,
-    /// Whether the conversation goes on, begins anew, or is nobody else's. Else as the agent's file says.
-    #[arg(long)]
-    session: Option<SessionMode>,
+    #[command(flatten)]
+    question: Question,
     /// The same key and question give the same task again; another question is a conflict.
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
@@ -64,13 +45,6 @@ pub(in crate::cli) struct Add {
     /// Waits no longer than this; the task goes on.
     #[arg(long, value_name = "SECONDS", requires = "stay")]
     timeout: Option<u64>,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(in crate::cli) enum SessionMode {
-    Continue,
-    Fresh,
-    None,
 }
 
 #[derive(Serialize)]
@@ -108,15 +82,16 @@ pub(super) async fn run(add: &Add, context: &Context, pool: &PgPool) -> Result<E
 async fn enqueue(add: &Add, context: &Context, pool: &PgPool) -> Result<Added, Failure> {
     let config = context.load()?;
     let catalogue = Catalogue::load(&config.agents)?;
-    let agent = catalogue.agent(&add.agent)?;
-    let prompt = given(add.prompt.as_deref(), add.prompt_file.as_ref())?.unwrap_or_default();
+    let question = &add.question;
+    let agent = catalogue.agent(&question.agent)?;
+    let prompt = question.prompt()?;
     let mut tx = begin(pool).await?;
     let new = New {
-        campaign_id: campaigns::find(&mut *tx, &add.campaign).await?,
+        campaign_id: campaigns::find(&mut *tx, &question.campaign).await?,
         agent,
-        instance: &add.instance,
+        instance: &question.instance,
         prompt: &prompt,
-        session_mode: add.session.map(Mode::from),
+        session_mode: question.session_mode(),
         budget: add.budget.limit(),
         idempotency_key: add.idempotency_key.as_deref(),
         priority: add.priority,
@@ -173,14 +148,4 @@ fn end(task: &Task) -> Result<Exit, Failure> {
         ),
     };
     Err(Failure::new(exit, anyhow!(words)))
-}
-
-impl From<SessionMode> for Mode {
-    fn from(mode: SessionMode) -> Self {
-        match mode {
-            SessionMode::Continue => Self::Continue,
-            SessionMode::Fresh => Self::Fresh,
-            SessionMode::None => Self::None,
-        }
-    }
 }

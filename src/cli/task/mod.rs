@@ -7,7 +7,7 @@ mod teller;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 
-pub(super) use self::{add::SessionMode, show::turn_lines};
+pub(super) use self::show::turn_lines;
 use super::{
     Context, Exit, Failure,
     args::{Id, Paging},

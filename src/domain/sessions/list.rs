@@ -63,24 +63,34 @@ pub async fn find(executor: impl PgExecutor<'_>, given: &Given) -> Result<Uuid, 
     given.one("session", &found)
 }
 
+/// Sessions as they are shown, by what follows the table's name. A predecessor or successor that was removed is not named.
+macro_rules! sessions {
+    ($rest:literal, $($argument:expr),+ $(,)?) => {
+        sqlx::query_as!(
+            Session,
+            r#"select id, campaign_id, agent_type as agent, instance, provider, model, external_session_id, state as "state: State",
+                      ephemeral, opened_because as "opened_because: Reason", rebuild_because as "rebuild_because: Reason",
+                      closed_because as "closed_because: Reason",
+                      (select b.id from dalsegno.sessions as b where b.id = s.predecessor_id) as predecessor_id,
+                      (select a.id from dalsegno.sessions as a where a.id = s.successor_id) as successor_id, turn_count as turns,
+                      token_count, context_tokens, generation, created_at, used_at, expires_at, closed_at
+                 from dalsegno.sessions as s "# + $rest,
+            $($argument),+
+        )
+    };
+}
+
 /// The newest first.
 pub async fn list(
     executor: impl PgExecutor<'_>,
     filter: Filter<'_>,
     page: Page,
 ) -> Result<Vec<Session>, Failed> {
-    sqlx::query_as!(
-        Session,
-        r#"select id, campaign_id, agent_type as agent, instance, provider, model, external_session_id, state as "state: State",
-                  ephemeral, opened_because as "opened_because: Reason", rebuild_because as "rebuild_because: Reason",
-                  closed_because as "closed_because: Reason", (select b.id from dalsegno.sessions as b where b.id = s.predecessor_id) as predecessor_id,
-                  (select a.id from dalsegno.sessions as a where a.id = s.successor_id) as successor_id, turn_count as turns, token_count,
-                  context_tokens, generation, created_at, used_at, expires_at, closed_at
-             from dalsegno.sessions as s
-            where ($1::uuid is null or campaign_id = $1) and ($2::text is null or agent_type = $2)
-              and (not $3 or closed_at is null)
-              and id < coalesce($4, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
-            order by id desc limit $5"#,
+    sessions!(
+        "where ($1::uuid is null or campaign_id = $1) and ($2::text is null or agent_type = $2)
+            and (not $3 or closed_at is null)
+            and id < coalesce($4, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
+          order by id desc limit $5",
         filter.campaign_id,
         filter.agent,
         filter.open_only,
@@ -93,20 +103,11 @@ pub async fn list(
 }
 
 pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Session, Error> {
-    sqlx::query_as!(
-        Session,
-        r#"select id, campaign_id, agent_type as agent, instance, provider, model, external_session_id, state as "state: State",
-                  ephemeral, opened_because as "opened_because: Reason", rebuild_because as "rebuild_because: Reason",
-                  closed_because as "closed_because: Reason", (select b.id from dalsegno.sessions as b where b.id = s.predecessor_id) as predecessor_id,
-                  (select a.id from dalsegno.sessions as a where a.id = s.successor_id) as successor_id, turn_count as turns, token_count,
-                  context_tokens, generation, created_at, used_at, expires_at, closed_at
-             from dalsegno.sessions as s where id = $1"#,
-        id,
-    )
-    .fetch_optional(executor)
-    .await
-    .map_err(Failed::to("read a session"))?
-    .ok_or(Error::Unknown(id))
+    sessions!("where id = $1", id,)
+        .fetch_optional(executor)
+        .await
+        .map_err(Failed::to("read a session"))?
+        .ok_or(Error::Unknown(id))
 }
 
 /// The open session of a conversation.
@@ -116,15 +117,8 @@ pub async fn of_conversation(
     agent: &str,
     instance: &str,
 ) -> Result<Option<Session>, Failed> {
-    sqlx::query_as!(
-        Session,
-        r#"select id, campaign_id, agent_type as agent, instance, provider, model, external_session_id, state as "state: State",
-                  ephemeral, opened_because as "opened_because: Reason", rebuild_because as "rebuild_because: Reason",
-                  closed_because as "closed_because: Reason", (select b.id from dalsegno.sessions as b where b.id = s.predecessor_id) as predecessor_id,
-                  (select a.id from dalsegno.sessions as a where a.id = s.successor_id) as successor_id, turn_count as turns, token_count,
-                  context_tokens, generation, created_at, used_at, expires_at, closed_at
-             from dalsegno.sessions as s
-            where campaign_id = $1 and agent_type = $2 and instance = $3 and closed_at is null and not ephemeral"#,
+    sessions!(
+        "where campaign_id = $1 and agent_type = $2 and instance = $3 and closed_at is null and not ephemeral",
         campaign_id,
         agent,
         instance,
