@@ -2,7 +2,6 @@
 
 use std::{ffi::OsString, path::Path};
 
-use serde_json::json;
 use uuid::Uuid;
 
 use super::Ground;
@@ -18,9 +17,6 @@ pub(in crate::providers::claude) enum Start {
         at: Uuid,
     },
 }
-
-/// Longer than anybody waits: our own retention deletes transcripts, not the CLI's.
-const KEEP_DAYS: u32 = 36_500;
 
 /// Measured: the CLI has no others in its bare mode, and passes over the rest.
 const BARE_TOOLS: [&str; 3] = ["Bash", "Edit", "Read"];
@@ -57,8 +53,8 @@ pub(in crate::providers::claude) fn arguments(
     flags.text("model", model);
     flags.path("system-prompt-file", &ground.system_prompt());
     flags.path("mcp-config", &ground.mcp_config());
+    // Without settings the CLI leaves old transcripts alone: our own retention deletes them. Settings would cost 50 ms.
     flags.text("setting-sources", "");
-    flags.text("settings", &json!({ "cleanupPeriodDays": KEEP_DAYS }).to_string());
     flags.text("tools", &grants.built_in.join(","));
     flags.text("allowedTools", &grants.allowed.join(","));
     flags.text("disallowedTools", &grants.denied.join(","));

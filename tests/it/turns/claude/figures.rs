@@ -16,7 +16,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{Stage, WRITER};
+use super::{Stage, WRITER, warm::warm};
 use crate::{
     app::eventually,
     providers::claude::{
@@ -185,6 +185,31 @@ async fn large_transcript(cli: &Cli) {
     println!("bytes stored of what grew             {:8.2} x", median(sent));
 }
 
+/// From a task to its request, where a process waits for it.
+async fn ahead(cli: &Cli) {
+    let stage = Stage::on(cli, &[]).await.unwrap();
+    stage.ground.write_agent("writer", &warm(""));
+    let worker = stage.ground.work().await;
+    stage.ended("Hello.", "main").await;
+    let mut took = Vec::new();
+    for _ in 0..N_PAIRS {
+        // What it does before it waits takes it half a second.
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let n_requests = stage.api.requests().len();
+        let began = Instant::now();
+        let task = stage.ground.add("And on.").await;
+        while stage.api.requests().len() == n_requests {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        took.push(millis(began.elapsed()));
+        stage.ground.done(&task).await;
+    }
+    let was_ahead = stage.ahead().await;
+    assert!(was_ahead[1..].iter().all(|ahead| *ahead), "{was_ahead:?}");
+    worker.stop().await;
+    println!("from a task to its request, ahead     {:8.1} ms", median(took));
+}
+
 async fn kills(cli: &Cli) {
     let api = Api::start().await;
     let host = Host::new(cli, &api);
@@ -212,5 +237,6 @@ async fn figures_of_claude() {
     assert!(WRITER.contains("claude-sonnet-5"), "the bare run calls the same model");
     overhead(&cli).await;
     large_transcript(&cli).await;
+    ahead(&cli).await;
     kills(&cli).await;
 }

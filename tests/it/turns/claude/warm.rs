@@ -3,12 +3,12 @@
 use super::{Stage, WRITER};
 use crate::{app::eventually, providers::claude::host::processes_of};
 
-fn warm(more: &str) -> String {
+pub fn warm(more: &str) -> String {
     WRITER.replace("model:", &format!("warm: true\n{more}model:"))
 }
 
 impl Stage {
-    async fn ahead(&self) -> Vec<bool> {
+    pub async fn ahead(&self) -> Vec<bool> {
         let feed = self.ground.feed().await.into_iter();
         let done = feed.filter(|event| event.kind == "turn.done");
         done.map(|event| event.data["ahead"].as_bool().unwrap()).collect()
