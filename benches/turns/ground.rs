@@ -14,6 +14,7 @@ use dalsegno::{
     domain::{agents::Library, amount::Limit, campaigns, tasks},
     jobs::Services,
     shutdown::Shutdown,
+    traces::Traces,
     worker::{self, Pool},
 };
 use sqlx::{ConnectOptions as _, PgPool};
@@ -201,6 +202,7 @@ impl Ground {
             &self.config,
             Arc::new(SystemClock),
             env!("CARGO_BIN_EXE_dalsegno").into(),
+            Traces::default(),
         )?;
         let (config, shutdown, database) = (self.config.clone(), Shutdown::new(), pool.clone());
         let stop = shutdown.clone();

@@ -44,6 +44,7 @@ pub struct Config {
     pub prices: crate::domain::prices::Config,
     pub http: crate::http::Config,
     pub log: crate::telemetry::Config,
+    pub traces: crate::traces::Config,
     pub shutdown: crate::shutdown::Config,
     /// Where secrets that the configuration only names are looked up, by whoever needs them.
     pub environment: Environment,
@@ -97,6 +98,7 @@ impl Config {
         let prices = layers.section("prices", problems);
         let http = layers.section("http", problems);
         let log = layers.section("log", problems);
+        let traces = layers.section("traces", problems);
         let shutdown = layers.section("shutdown", problems);
         let service = service?;
         let mut database = database?;
@@ -116,6 +118,7 @@ impl Config {
             prices: prices?,
             http: http?,
             log: log?,
+            traces: traces?,
             shutdown: shutdown?,
             environment: environment.clone(),
         };
@@ -140,6 +143,7 @@ impl Config {
         self.prices.check(checks);
         self.http.check(checks);
         self.log.check(checks);
+        self.traces.check(checks);
         self.shutdown.check(checks);
         // Last: a pair is not worth a word where one of the two is wrong by itself.
         self.check_timeouts(checks);

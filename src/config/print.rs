@@ -6,7 +6,8 @@ use serde_json::Value as Json;
 use super::{Environment, Flags, Layers, Problems, check};
 
 /// Whole words: `max_tokens` and `idempotency_keys_days` are no secrets.
-const SECRET_WORDS: [&str; 6] = ["password", "secret", "token", "key", "url", "dsn"];
+const SECRET_WORDS: [&str; 7] =
+    ["password", "secret", "token", "key", "url", "dsn", "authorization"];
 
 /// One effective value.
 #[derive(Debug, Serialize)]

@@ -55,6 +55,10 @@ pub const WORDS: &[UserMistake] = &[
         message: "there is no such campaign: `dalsegno campaign ls` lists them",
     },
     UserMistake {
+        constraint: "tasks_traceparent_form",
+        message: "who asked for a task is named as in the header traceparent: 00-<32 digits>-<16 digits>-01, in lower case",
+    },
+    UserMistake {
         constraint: "tasks_agent_form",
         message: "the name of an agent has lower-case letters, digits, - and _, at most 64",
     },

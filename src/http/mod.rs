@@ -16,6 +16,7 @@ mod problem;
 mod schedules;
 mod sessions;
 mod tasks;
+mod trace;
 mod waiters;
 
 use std::{net::SocketAddr, time::Duration};
@@ -45,21 +46,21 @@ pub struct Config {
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("{address} is taken; free it, or choose another with --set http.listen=127.0.0.1:0")]
-    InUse { address: SocketAddr },
+    #[error("{address} is taken; free it, or choose another with --set {key}=127.0.0.1:0")]
+    InUse { key: &'static str, address: SocketAddr },
     #[error(
-        "{address} cannot be listened on; name an address of this machine, with a port over 1023 unless root, with --set http.listen=127.0.0.1:7770"
+        "{address} cannot be listened on; name an address of this machine, with a port over 1023 unless root, with --set {key}=127.0.0.1:7770"
     )]
-    Bind { address: SocketAddr, source: std::io::Error },
+    Bind { key: &'static str, address: SocketAddr, source: std::io::Error },
     #[error("the HTTP server failed")]
     Serve(#[source] std::io::Error),
 }
 
-pub async fn bind(config: &Config) -> Result<TcpListener, Error> {
-    let address = config.listen;
+/// `key` is the setting that the address stands in.
+pub async fn bind(key: &'static str, address: SocketAddr) -> Result<TcpListener, Error> {
     TcpListener::bind(address).await.map_err(|source| match source.kind() {
-        std::io::ErrorKind::AddrInUse => Error::InUse { address },
-        _ => Error::Bind { address, source },
+        std::io::ErrorKind::AddrInUse => Error::InUse { key, address },
+        _ => Error::Bind { key, address, source },
     })
 }
 
@@ -75,12 +76,15 @@ pub async fn run(config: &Config, front: Front, listener: TcpListener) -> Result
     }
 }
 
+/// The probes and the metrics of a process that works and serves nothing else. Never ends by itself: they tell of the last turn
+/// too.
+pub async fn run_probes(front: Front, listener: TcpListener) -> Result<(), Error> {
+    axum::serve(listener, probes().with_state(front)).await.map_err(Error::Serve)
+}
+
 pub fn router(config: &Config, front: Front) -> Router {
     let timeout = Duration::from_secs(config.request_timeout_secs);
-    Router::new()
-        .route("/livez", get(health::livez))
-        .route("/readyz", get(health::readyz))
-        .route("/metrics", get(health::metrics))
+    probes()
         .merge(campaigns::routes())
         .merge(tasks::routes(Waiters::up_to(config.max_waiting)))
         .merge(sessions::routes())
@@ -94,6 +98,13 @@ pub fn router(config: &Config, front: Front) -> Router {
         .layer(middleware::from_fn_with_state(guard::Names::of(config), guard::for_us))
         .layer(middleware::from_fn_with_state(timeout, guard::in_time))
         .with_state(front)
+}
+
+fn probes() -> Router<Front> {
+    Router::new()
+        .route("/livez", get(health::livez))
+        .route("/readyz", get(health::readyz))
+        .route("/metrics", get(health::metrics))
 }
 
 impl Config {

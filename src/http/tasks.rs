@@ -17,6 +17,7 @@ use super::{
     Front, Problem, events,
     input::{Asked, Body, Id},
     page::{Listing, limit, page},
+    trace,
     waiters::Waiters,
 };
 use crate::{
@@ -108,9 +109,14 @@ async fn add(
         priority: asked.priority,
         run_at: asked.run_at,
     };
+    let asked = trace::Asked::begin(&app, &headers);
     let mut tx = begin(&app.pool).await?;
     let added = tasks::add(&mut tx, &app.config.tasks, &new, app.clock.now()).await?;
+    if let Some(context) = asked.context().filter(|_| added.created) {
+        tasks::set_traceparent(&mut *tx, added.task.id, &context.to_string()).await?;
+    }
     commit(tx).await?;
+    asked.end(&app, &added.task);
     Ok(answer(&added))
 }
 

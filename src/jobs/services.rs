@@ -16,6 +16,7 @@ use crate::{
         self,
         claude::{self, Claude, Surroundings},
     },
+    traces::Traces,
 };
 
 /// Shared by all runs of a process as an `Arc`. Holds no pool: a run brings its own.
@@ -32,6 +33,7 @@ pub struct Services {
     pub calibrations: Calibrations,
     pub(super) histories: Histories,
     pub clock: Arc<dyn Clock>,
+    pub traces: Traces,
     /// Where what agents' files only name is looked up.
     pub(super) environment: Environment,
     /// One folder for each campaign whose agents have been granted one is made in it.
@@ -62,7 +64,9 @@ impl Services {
         config: &Config,
         clock: Arc<dyn Clock>,
         program: PathBuf,
+        traces: Traces,
     ) -> Result<Arc<Self>, Error> {
+        run_turn::describe();
         let claude = claude(config, &clock, program)?;
         let services = Self {
             library: Arc::new(agents::Library::open(&config.agents)?),
@@ -74,6 +78,7 @@ impl Services {
             calibrations: Calibrations::default(),
             histories: Histories::new(config.worker.histories_mb),
             clock,
+            traces,
             environment: config.environment.clone(),
             workspaces: absolute(config.service.data_dir.join("workspaces"))?,
             #[cfg(feature = "test-fakes")]

@@ -30,4 +30,5 @@ mod schedules;
 mod service;
 mod shared_cluster;
 mod tidy;
+mod traces;
 mod turns;

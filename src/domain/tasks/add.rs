@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
-use sqlx::PgConnection;
+use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use super::{Error, Mode, RunTurn, Task, get};
@@ -104,6 +104,19 @@ pub async fn add(
         task.event(Kind::TaskQueued, json!({ "agent": task.agent, "instance": task.instance }));
     feed::append(conn, &[event], now).await?;
     Ok(Added { task, created: true })
+}
+
+/// Who asked for a task that was just added, as a header of W3C Trace Context.
+pub async fn set_traceparent(
+    executor: impl PgExecutor<'_>,
+    id: Uuid,
+    traceparent: &str,
+) -> Result<(), Failed> {
+    sqlx::query!("update dalsegno.tasks set traceparent = $2 where id = $1", id, traceparent)
+        .execute(executor)
+        .await
+        .map(drop)
+        .map_err(Failed::to("keep who asked for a task"))
 }
 
 fn check(config: &Config, new: &New<'_>) -> Result<(), Error> {

@@ -21,7 +21,7 @@ use uuid::Uuid;
 use self::state::end_without_turn;
 pub(super) use self::state::ended;
 pub use self::{
-    add::{Added, Config, New, add, lane},
+    add::{Added, Config, New, add, lane, set_traceparent},
     detail::{Detail, detail},
     explain::{Explanation, explain},
     follow::{Follow, News, wait},

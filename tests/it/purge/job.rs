@@ -8,6 +8,7 @@ use dalsegno::{
     domain::cleanups::{self, CleanupRun},
     jobs::Services,
     shutdown::Shutdown,
+    traces::Traces,
     worker::{self, Pool},
 };
 use sqlx::PgPool;
@@ -38,7 +39,7 @@ impl Worker {
         let config = Config::load(&Environment::default(), &Flags { file: None, set }).unwrap();
         let clock = Arc::new(ManualClock::at(later()));
         let program = env!("CARGO_BIN_EXE_dalsegno").into();
-        let services = Services::build(&config, clock, program).unwrap();
+        let services = Services::build(&config, clock, program, Traces::default()).unwrap();
         let (shutdown, pool) = (Shutdown::new(), pool.clone());
         let stop = shutdown.clone();
         let work = tokio::spawn(async move {
