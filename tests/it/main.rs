@@ -15,6 +15,7 @@ mod config;
 mod context;
 mod conversations;
 mod demo;
+mod deploy;
 mod doctor;
 mod embedded;
 mod health;
