@@ -165,6 +165,7 @@ pub async fn work(
                     jobs::end_lost_tasks(&services, database, &stop),
                     // Where turns run are their files.
                     jobs::remove_old_folders(&services, database, &host, &stop),
+                    jobs::remove_erased_files(&services, database, &host, &stop),
                 );
             }
             Pool::Upkeep => {

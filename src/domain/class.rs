@@ -6,7 +6,7 @@ use sqlx::error::DatabaseError;
 use super::{
     Failed, agents,
     amount::{MoneyError, Refusal},
-    campaigns, compactions, ids, schedules, sessions, tasks, text,
+    campaigns, compactions, erasures, ids, schedules, sessions, tasks, text,
 };
 use crate::queue;
 
@@ -70,11 +70,25 @@ impl Classify for campaigns::Error {
     }
 }
 
+impl Classify for erasures::Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::NotAsked(_) => Class::of(Kind::NotFound, "not_erased"),
+            Self::Campaign(error) => error.class(),
+            Self::Task(error) => error.class(),
+            Self::Text(error) => error.class(),
+            Self::Queue(error) => error.class(),
+            Self::Database(error) => error.class(),
+        }
+    }
+}
+
 impl Classify for tasks::Error {
     fn class(&self) -> Class {
         match self {
             Self::Unknown(_) | Self::NoTaskOfJob(_) => Class::of(Kind::NotFound, "unknown_task"),
             Self::Ended { .. } => Class::of(Kind::Conflict, "task_ended"),
+            Self::Erased(_) => Class::of(Kind::Conflict, "erased"),
             Self::NotEnded { .. } => Class::of(Kind::Conflict, "task_not_ended"),
             // The same question can be answered now.
             Self::Requeued(_) => {

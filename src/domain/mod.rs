@@ -13,6 +13,7 @@ pub mod campaigns;
 pub mod class;
 pub mod cleanups;
 pub mod compactions;
+pub mod erasures;
 pub mod failed;
 pub mod failovers;
 pub mod feed;

@@ -18,6 +18,7 @@ mod demo;
 mod deploy;
 mod doctor;
 mod embedded;
+mod erasure;
 mod health;
 mod http;
 mod migrations;

@@ -4,6 +4,7 @@ mod show;
 
 use std::path::PathBuf;
 
+use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use sqlx::PgPool;
 
@@ -20,6 +21,7 @@ use crate::{
     domain::{
         Page, amount,
         campaigns::{self, Budget, Campaign, LimitChange, New, Overview, Status},
+        erasures::{self, Erasure},
         ids::Given,
         transaction::{begin, commit},
     },
@@ -41,6 +43,9 @@ pub(super) enum CampaignCommand {
     Close(Id),
     /// Changes its limits, or shows how they stand.
     Budget(SetBudget),
+    /// Erases for good what was said in it: conversations, prompts, results, brief. What it has cost stays. Without --yes it
+    /// does nothing, but for showing the receipt of one that was asked for before.
+    Erase(Erase),
 }
 
 #[derive(Debug, Args)]
@@ -73,6 +78,18 @@ pub(super) struct Pause {
     /// Why, for whoever finds it paused.
     #[arg(long, default_value = "by an operator")]
     reason: String,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Erase {
+    #[command(flatten)]
+    id: Id,
+    /// Why, for the receipt. Do not name in it what is to be forgotten.
+    #[arg(long, default_value = "by request")]
+    reason: String,
+    /// Does it. It cannot be undone.
+    #[arg(long)]
+    yes: bool,
 }
 
 #[derive(Debug, Args)]
@@ -135,6 +152,10 @@ async fn on(
         CampaignCommand::Close(Id { id }) => {
             changed(&change_status(id, Status::Closed, "", pool).await?, output);
         }
+        CampaignCommand::Erase(erase) => {
+            let receipt = self::erase(erase, pool).await?;
+            output.data(&receipt, || show::receipt(&receipt));
+        }
     }
     Ok(Exit::Ok)
 }
@@ -180,6 +201,25 @@ async fn change_status(
     let campaign = campaigns::change_status(&mut tx, id, status, reason, SystemClock.now()).await?;
     commit(tx).await?;
     Ok(campaign)
+}
+
+async fn erase(erase: &Erase, pool: &PgPool) -> Result<Erasure, Failure> {
+    let mut tx = begin(pool).await?;
+    let id = campaigns::find(&mut *tx, &erase.id.id).await?;
+    if !erase.yes {
+        return match erasures::get(&mut tx, id).await {
+            Err(erasures::Error::NotAsked(_)) => {
+                let words = format!(
+                    "campaign {id} with all that was said in it would be erased for good; nothing was done: say --yes"
+                );
+                Err(Failure::new(Exit::Usage, anyhow!(words)))
+            }
+            receipt => Ok(receipt?),
+        };
+    }
+    let receipt = erasures::request(&mut tx, id, &erase.reason, SystemClock.now()).await?;
+    commit(tx).await?;
+    Ok(receipt)
 }
 
 fn changed(campaign: &Campaign, output: Output) {

@@ -5,6 +5,7 @@
 
 mod add;
 mod detail;
+mod erase;
 mod explain;
 mod follow;
 mod interrupt;
@@ -23,6 +24,7 @@ pub(super) use self::state::ended;
 pub use self::{
     add::{Added, Config, New, add, lane, set_traceparent},
     detail::{Detail, detail},
+    erase::{ERASED, Erased, erase_some, open_of},
     explain::{Explanation, explain},
     follow::{Follow, News, wait},
     interrupt::{Interrupted, interrupt},
@@ -95,6 +97,8 @@ pub enum Error {
         again(*.state, *.id)
     )]
     Ended { id: Uuid, state: State },
+    #[error("the words of task {0} were erased with its campaign: ask in another one")]
+    Erased(Uuid),
     #[error(
         "task {id} has not ended, it is {}: wait for its end, or `dalsegno task cancel {id}` before it is tried again",
         .state.as_str()

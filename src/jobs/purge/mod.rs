@@ -24,6 +24,9 @@ use crate::{
 
 pub use self::metrics::{describe, succeeded_at};
 
+/// Events of the feed that one transaction removes.
+const EVENTS: i64 = 5_000;
+
 /// Why a run did not come to its end.
 #[derive(Debug, thiserror::Error)]
 enum Error {
@@ -70,7 +73,7 @@ async fn record(run: &Run, services: &Services) -> Result<Recorded, JobError> {
 async fn remove_all(run: &Run, services: &Services, recorded: &mut Recorded) -> Result<(), Error> {
     let config = &services.sessions;
     let pause = Duration::from_millis(config.purge_pause_ms.into());
-    let mut walk = Walk::new(services.clock.now(), config.keep_closed_days);
+    let mut walk = Walk::new(services.clock.now(), config);
     while let Some(Page { going, kept }) = page(run, &mut walk, config.purge_batch_sessions).await?
     {
         let reasons: Vec<_> = kept.iter().map(|(_, kept)| *kept).collect();
@@ -84,7 +87,28 @@ async fn remove_all(run: &Run, services: &Services, recorded: &mut Recorded) -> 
             run.cancel().run_until_cancelled(tokio::time::sleep(pause)).await;
         }
     }
+    while old_events(run, &walk, recorded).await? {
+        run.cancel().run_until_cancelled(tokio::time::sleep(pause)).await;
+    }
     Ok(())
+}
+
+/// Removes some of what the feed has kept for long enough, and says whether there may be more.
+async fn old_events(run: &Run, walk: &Walk, recorded: &mut Recorded) -> Result<bool, Error> {
+    if run.cancel().is_cancelled() {
+        return Err(Error::Stopped);
+    }
+    let mut tx = begin(run.pool()).await?;
+    let n_events = cleanups::remove_events(&mut tx, walk, EVENTS).await?;
+    let mut next = recorded.clone();
+    next.progress.events += n_events;
+    if !cleanups::advance(&mut *tx, &next).await? {
+        return Err(Error::Overtaken);
+    }
+    commit(tx).await?;
+    *recorded = next;
+    metrics::removed_events(n_events);
+    Ok(n_events == EVENTS)
 }
 
 async fn page(run: &Run, walk: &mut Walk, n_sessions: u16) -> Result<Option<Page>, Error> {
@@ -129,6 +153,7 @@ async fn finish(run: &Run, services: &Services, recorded: &Recorded) -> Result<E
         sessions = progress.sessions,
         messages = progress.messages,
         bytes = progress.bytes,
+        events = progress.events,
         kept = progress.kept.values().sum::<i64>(),
         "the cleanup went through"
     );
