@@ -90,10 +90,30 @@ pub const WORDS: &[UserMistake] = &[
         constraint: "schedules_catch_up_secs_positive",
         message: "the time in which a moment is caught up is at least a second",
     },
+    UserMistake {
+        constraint: "api_keys_name_form",
+        message: "the name of a key has letters, digits, `.`, `-` and `_`, at most 64, and begins with a letter or a digit",
+    },
+    UserMistake {
+        constraint: "api_keys_scopes_known",
+        message: "a key has at least one of the scopes read, enqueue, operate, admin, mcp",
+    },
 ];
 
 /// Constraints that only our own code can violate; a violation is a bug, not a mistake of the user.
 pub const INTERNAL: &[&str] = &[
+    "api_keys_created_by_length",
+    "api_keys_handle_form",
+    "api_keys_handle_unique",
+    "api_keys_pkey",
+    "api_keys_sha256_length",
+    "api_keys_successor",
+    "audit_action_form",
+    "audit_actor_kind_known",
+    "audit_actor_length",
+    "audit_data_length",
+    "audit_pkey",
+    "audit_subject_length",
     "campaign_budgets_campaign",
     "campaign_budgets_not_negative",
     "campaign_budgets_pkey",

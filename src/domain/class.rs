@@ -6,7 +6,7 @@ use sqlx::error::DatabaseError;
 use super::{
     Failed, agents,
     amount::{MoneyError, Refusal},
-    campaigns, compactions, erasures, ids, schedules, sessions, tasks, text,
+    campaigns, compactions, erasures, ids, keys, schedules, sessions, tasks, text,
 };
 use crate::queue;
 
@@ -143,6 +143,20 @@ impl Classify for schedules::Error {
             Self::Encode { .. } => Class::of(Kind::Internal, "internal"),
             Self::Task(error) => error.class(),
             Self::Enqueue { source, .. } => source.class(),
+            Self::Database(error) => error.class(),
+        }
+    }
+}
+
+impl Classify for keys::Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::Unknown(_) => Class::of(Kind::NotFound, "unknown_key"),
+            Self::Several(_) => Class::of(Kind::Invalid, "ambiguous_id"),
+            Self::NameTaken(_) => Class::of(Kind::Conflict, "key_name_taken"),
+            Self::Revoked(_) => Class::of(Kind::Conflict, "key_revoked"),
+            Self::Replaced { .. } => Class::of(Kind::Conflict, "key_replaced"),
+            Self::Expired => Class::of(Kind::Invalid, "key_expired"),
             Self::Database(error) => error.class(),
         }
     }

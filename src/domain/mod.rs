@@ -9,6 +9,7 @@
 
 pub mod agents;
 pub mod amount;
+pub mod audit;
 pub mod campaigns;
 pub mod class;
 pub mod cleanups;
@@ -19,6 +20,7 @@ pub mod failovers;
 pub mod feed;
 pub mod ids;
 pub mod installation;
+pub mod keys;
 pub mod logins;
 pub mod manifests;
 pub mod messages;
