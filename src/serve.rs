@@ -117,6 +117,7 @@ async fn run(
         traces: services.traces.clone(),
         shutdown: shutdown.clone(),
     };
+    http::check_keys(&config.http, &database.pool, app.clock.now()).await?;
     front.open(app.clone());
     let ready = ready(config, address, database);
     tracing::info!(address = ready.address, database = ready.database, "ready");

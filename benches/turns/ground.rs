@@ -190,6 +190,7 @@ impl Ground {
                 idempotency_key: None,
                 priority: None,
                 run_at: None,
+                added_by: None,
             };
             tasks::add(&mut tx, &self.config.tasks, &new, SystemClock.now()).await?;
         }

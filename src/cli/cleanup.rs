@@ -14,9 +14,10 @@ use crate::{
     clock::{Clock as _, SystemClock},
     db::{Database, Use},
     domain::{
+        audit::{self, Action},
         cleanups::{self, CleanupRun, Preview, Walk},
         sessions::{Because, Config},
-        transaction::begin,
+        transaction::{begin, commit},
     },
 };
 
@@ -73,8 +74,12 @@ async fn on(
             output.data(&preview, || preview_words(&preview, config));
         }
         None => {
-            let job = cleanups::request(pool).await?;
+            let (mut tx, who) = (begin(pool).await?, context.who());
+            let job = cleanups::request(&mut *tx).await?;
             let (job_id, state) = (job.job_id, job.state);
+            let action = Action::CleanupRun;
+            audit::write(&mut *tx, &who, action, job_id, json!({}), SystemClock.now()).await?;
+            commit(tx).await?;
             output.data(&json!({ "job_id": job_id, "state": state }), || {
                 format!("job {job_id} is {state}; `dalsegno cleanup runs` lists what came of it")
             });

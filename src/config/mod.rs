@@ -38,6 +38,7 @@ pub struct Config {
     pub sessions: crate::domain::sessions::Config,
     pub tasks: crate::domain::tasks::Config,
     pub scheduler: crate::domain::schedules::Config,
+    pub audit: crate::domain::audit::Config,
     pub ollama: crate::providers::ollama::Config,
     pub claude: crate::providers::claude::Config,
     pub sim: crate::providers::sim::Config,
@@ -92,6 +93,7 @@ impl Config {
         let sessions = layers.section("sessions", problems);
         let tasks = layers.section("tasks", problems);
         let scheduler = layers.section("scheduler", problems);
+        let audit = layers.section("audit", problems);
         let ollama = layers.section("ollama", problems);
         let claude = layers.section("claude", problems);
         let sim = layers.section("sim", problems);
@@ -112,6 +114,7 @@ impl Config {
             sessions: sessions?,
             tasks: tasks?,
             scheduler: scheduler?,
+            audit: audit?,
             ollama: ollama?,
             claude: claude?,
             sim: sim?,
@@ -137,6 +140,7 @@ impl Config {
         self.sessions.check(checks);
         self.tasks.check(checks);
         self.scheduler.check(checks);
+        self.audit.check(checks);
         check_provider("ollama", self.ollama.check(), checks);
         check_provider("claude", self.claude.check(), checks);
         check_provider("sim", self.sim.check(), checks);

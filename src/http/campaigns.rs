@@ -7,6 +7,7 @@ use axum::{
     routing::get,
 };
 use serde::{Deserialize, Deserializer};
+use serde_json::json;
 use uuid::Uuid;
 
 use super::{
@@ -18,6 +19,7 @@ use crate::{
     app::App,
     domain::{
         amount::Limit,
+        audit::{self, Action, Actor},
         campaigns::{self, Campaign, LimitChange, Overview, Status},
         transaction::{begin, commit},
     },
@@ -68,7 +70,7 @@ struct Limits {
     tokens: Option<Option<i64>>,
 }
 
-async fn create(app: App, Body(new): Body<New>) -> Result<impl IntoResponse, Problem> {
+async fn create(app: App, who: Actor, Body(new): Body<New>) -> Result<impl IntoResponse, Problem> {
     let mut tx = begin(&app.pool).await?;
     let new = campaigns::New {
         name: &new.name,
@@ -77,7 +79,9 @@ async fn create(app: App, Body(new): Body<New>) -> Result<impl IntoResponse, Pro
         limit: new.budget,
     };
     let campaign = campaigns::create(&mut tx, &new, app.clock.now()).await?;
-    let overview = campaigns::overview(&mut tx, campaign.id).await?;
+    let (id, data) = (campaign.id, json!({ "name": campaign.name }));
+    audit::write(&mut *tx, &who, Action::CampaignCreate, id, data, app.clock.now()).await?;
+    let overview = campaigns::overview(&mut tx, id).await?;
     commit(tx).await?;
     let location = format!("/v1/campaigns/{}", campaign.id);
     Ok((StatusCode::CREATED, [(LOCATION, location)], Json(overview)))
@@ -96,16 +100,21 @@ async fn show(app: App, Id(id): Id) -> Result<Json<Overview>, Problem> {
 
 async fn change(
     app: App,
+    who: Actor,
     Id(id): Id,
     Body(change): Body<Change>,
 ) -> Result<Json<Overview>, Problem> {
-    let mut tx = begin(&app.pool).await?;
+    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
     if let Some(status) = change.status {
-        campaigns::change_status(&mut tx, id, status, &change.reason, app.clock.now()).await?;
+        campaigns::change_status(&mut tx, id, status, &change.reason, now).await?;
+        let data = json!({ "reason": change.reason });
+        audit::write(&mut *tx, &who, Action::of_status(status), id, data, now).await?;
     }
     let limits = LimitChange { micros: change.budget.micros, tokens: change.budget.tokens };
     if limits != LimitChange::default() {
-        campaigns::change_limit(&mut tx, id, limits).await?;
+        let budget = campaigns::change_limit(&mut tx, id, limits).await?;
+        let data = json!({ "limit": budget.limit });
+        audit::write(&mut *tx, &who, Action::CampaignLimit, id, data, now).await?;
     }
     let overview = campaigns::overview(&mut tx, id).await?;
     commit(tx).await?;

@@ -16,6 +16,7 @@ use super::{
 use crate::{
     app::App,
     domain::{
+        audit::{self, Action, Actor},
         schedules::{self, Schedule, When},
         tasks::AddTask,
         transaction::{begin, commit},
@@ -59,6 +60,7 @@ async fn show(app: App, Name(name): Name) -> Result<Json<Schedule>, Problem> {
 /// A task that is asked for again and again: written down, or what has changed of it.
 async fn put(
     app: App,
+    who: Actor,
     Name(name): Name,
     Body(asked): Body<Recurring>,
 ) -> Result<Json<Schedule>, Problem> {
@@ -70,13 +72,17 @@ async fn put(
     let mut tx = begin(&app.pool).await?;
     let schedule =
         schedules::put_task(&mut tx, config, &name, when, (&asked.task, agent), now).await?;
+    let data = json!({ "cron": asked.cron, "time_zone": asked.time_zone, "agent": asked.task.agent,
+                       "campaign_id": asked.task.campaign_id });
+    audit::write(&mut *tx, &who, Action::SchedulePut, &name, data, now).await?;
     commit(tx).await?;
     Ok(Json(schedule))
 }
 
-async fn remove(app: App, Name(name): Name) -> Result<StatusCode, Problem> {
-    let mut tx = begin(&app.pool).await?;
-    schedules::remove(&mut tx, &name, app.clock.now()).await?;
+async fn remove(app: App, who: Actor, Name(name): Name) -> Result<StatusCode, Problem> {
+    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    schedules::remove(&mut tx, &name, now).await?;
+    audit::write(&mut *tx, &who, Action::ScheduleRemove, &name, json!({}), now).await?;
     commit(tx).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -84,11 +90,14 @@ async fn remove(app: App, Name(name): Name) -> Result<StatusCode, Problem> {
 /// A worker does it: the job says how it stands.
 async fn run(
     app: App,
+    who: Actor,
     Name(name): Name,
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     let mut tx = begin(&app.pool).await?;
     let job = schedules::run(&mut tx, &name).await?;
+    let data = json!({ "job_id": job.job_id });
+    audit::write(&mut *tx, &who, Action::ScheduleRun, &name, data, app.clock.now()).await?;
     commit(tx).await?;
     let accepted = json!({ "schedule": name, "job_id": job.job_id, "state": job.state });
     Ok((StatusCode::ACCEPTED, Json(accepted)))
@@ -96,22 +105,27 @@ async fn run(
 
 async fn pause(
     app: App,
+    who: Actor,
     Name(name): Name,
     Body(Reasoned { reason }): Body<Reasoned>,
 ) -> Result<Json<Schedule>, Problem> {
-    let mut tx = begin(&app.pool).await?;
-    let schedule = schedules::pause(&mut tx, &name, &reason, app.clock.now()).await?;
+    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let schedule = schedules::pause(&mut tx, &name, &reason, now).await?;
+    let data = json!({ "reason": reason });
+    audit::write(&mut *tx, &who, Action::SchedulePause, &name, data, now).await?;
     commit(tx).await?;
     Ok(Json(schedule))
 }
 
 async fn resume(
     app: App,
+    who: Actor,
     Name(name): Name,
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<Json<Schedule>, Problem> {
-    let mut tx = begin(&app.pool).await?;
-    let schedule = schedules::resume(&mut tx, &name, app.clock.now()).await?;
+    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let schedule = schedules::resume(&mut tx, &name, now).await?;
+    audit::write(&mut *tx, &who, Action::ScheduleResume, &name, json!({}), now).await?;
     commit(tx).await?;
     Ok(Json(schedule))
 }

@@ -24,6 +24,7 @@ use crate::{
     app::App,
     domain::{
         amount::Limit,
+        audit::{self, Action, Actor},
         sessions::resolve::Mode,
         tasks::{self, Added, Detail, Explanation, State, Task},
         transaction::{begin, commit},
@@ -93,11 +94,12 @@ pub(super) struct Nothing {}
 
 async fn add(
     app: App,
+    who: Actor,
     Id(campaign_id): Id,
     headers: HeaderMap,
     Body(asked): Body<New>,
 ) -> Result<Response, Problem> {
-    let catalogue = app.agents.current();
+    let (catalogue, added_by) = (app.agents.current(), who.label());
     let new = tasks::New {
         campaign_id,
         agent: catalogue.agent(&asked.agent)?,
@@ -108,6 +110,7 @@ async fn add(
         idempotency_key: key(&headers)?,
         priority: asked.priority,
         run_at: asked.run_at,
+        added_by: Some(&added_by),
     };
     let asked = trace::Asked::begin(&app, &headers);
     let mut tx = begin(&app.pool).await?;
@@ -151,22 +154,27 @@ async fn show(
 
 async fn cancel(
     app: App,
+    who: Actor,
     Id(id): Id,
     Body(Reasoned { reason }): Body<Reasoned>,
 ) -> Result<Json<Value>, Problem> {
-    let mut tx = begin(&app.pool).await?;
-    let cancelled = tasks::cancel(&mut tx, id, &reason, app.clock.now()).await?;
+    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let cancelled = tasks::cancel(&mut tx, id, &reason, now).await?;
+    let data = json!({ "reason": reason });
+    audit::write(&mut *tx, &who, Action::TaskCancel, id, data, now).await?;
     commit(tx).await?;
     Ok(Json(json!({ "task_id": id, "cancel": cancelled })))
 }
 
 async fn retry(
     app: App,
+    who: Actor,
     Id(id): Id,
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<Json<Task>, Problem> {
-    let mut tx = begin(&app.pool).await?;
-    let task = tasks::retry(&mut tx, id, app.clock.now()).await?;
+    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let task = tasks::retry(&mut tx, id, now).await?;
+    audit::write(&mut *tx, &who, Action::TaskRetry, id, json!({}), now).await?;
     commit(tx).await?;
     Ok(Json(task))
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
+use serde_json::json;
 use sqlx::PgPool;
 
 use super::{
@@ -20,6 +21,7 @@ use crate::{
     db::{Database, Use},
     domain::{
         Page, amount,
+        audit::{self, Action},
         campaigns::{self, Budget, Campaign, LimitChange, New, Overview, Status},
         erasures::{self, Erasure},
         ids::Given,
@@ -122,7 +124,7 @@ async fn on(
     let (pool, output) = (&database.pool, context.output);
     match command {
         CampaignCommand::Create(create) => {
-            let overview = self::create(create, pool).await?;
+            let overview = self::create(create, context, pool).await?;
             output.data(&overview, || format!("campaign {} is created", overview.campaign.id));
         }
         CampaignCommand::Ls(List { paging }) => {
@@ -140,17 +142,17 @@ async fn on(
             output.data(&overview, || show::words(&overview));
         }
         CampaignCommand::Budget(budget) => {
-            let budget = change_limit(budget, pool).await?;
+            let budget = change_limit(budget, context, pool).await?;
             output.data(&budget, || show::budget_words(&budget));
         }
         CampaignCommand::Pause(Pause { id: Id { id }, reason }) => {
-            changed(&change_status(id, Status::Paused, reason, pool).await?, output);
+            changed(&change_status(id, Status::Paused, reason, context, pool).await?, output);
         }
         CampaignCommand::Resume(Id { id }) => {
-            changed(&change_status(id, Status::Active, "", pool).await?, output);
+            changed(&change_status(id, Status::Active, "", context, pool).await?, output);
         }
         CampaignCommand::Close(Id { id }) => {
-            changed(&change_status(id, Status::Closed, "", pool).await?, output);
+            changed(&change_status(id, Status::Closed, "", context, pool).await?, output);
         }
         CampaignCommand::Erase(erase) => {
             let receipt = self::erase(erase, pool).await?;
@@ -160,7 +162,7 @@ async fn on(
     Ok(Exit::Ok)
 }
 
-async fn create(create: &Create, pool: &PgPool) -> Result<Overview, Failure> {
+async fn create(create: &Create, context: &Context, pool: &PgPool) -> Result<Overview, Failure> {
     let brief = given(create.brief.as_deref(), create.brief_file.as_ref())?.unwrap_or_default();
     let (text, file) = (create.client_context.as_deref(), create.client_context_file.as_ref());
     let client_context = given(text, file)?;
@@ -170,14 +172,20 @@ async fn create(create: &Create, pool: &PgPool) -> Result<Overview, Failure> {
         client_context: client_context.as_deref(),
         limit: create.budget.limit(),
     };
-    let mut tx = begin(pool).await?;
-    let campaign = campaigns::create(&mut tx, &new, SystemClock.now()).await?;
-    let overview = campaigns::overview(&mut tx, campaign.id).await?;
+    let (mut tx, now) = (begin(pool).await?, SystemClock.now());
+    let campaign = campaigns::create(&mut tx, &new, now).await?;
+    let (id, data) = (campaign.id, json!({ "name": campaign.name }));
+    audit::write(&mut *tx, &context.who(), Action::CampaignCreate, id, data, now).await?;
+    let overview = campaigns::overview(&mut tx, id).await?;
     commit(tx).await?;
     Ok(overview)
 }
 
-async fn change_limit(set: &SetBudget, pool: &PgPool) -> Result<Budget, Failure> {
+async fn change_limit(
+    set: &SetBudget,
+    context: &Context,
+    pool: &PgPool,
+) -> Result<Budget, Failure> {
     let change = |value: Option<i64>, none: bool| value.map(Some).or(none.then_some(None));
     let change = LimitChange {
         micros: change(set.money, set.no_money),
@@ -186,6 +194,11 @@ async fn change_limit(set: &SetBudget, pool: &PgPool) -> Result<Budget, Failure>
     let mut tx = begin(pool).await?;
     let id = campaigns::find(&mut *tx, &set.id.id).await?;
     let budget = campaigns::change_limit(&mut tx, id, change).await?;
+    // Without a flag it only shows how things stand.
+    if change != LimitChange::default() {
+        let (who, data) = (context.who(), json!({ "limit": budget.limit }));
+        audit::write(&mut *tx, &who, Action::CampaignLimit, id, data, SystemClock.now()).await?;
+    }
     commit(tx).await?;
     Ok(budget)
 }
@@ -194,11 +207,14 @@ async fn change_status(
     given: &Given,
     status: Status,
     reason: &str,
+    context: &Context,
     pool: &PgPool,
 ) -> Result<Campaign, Failure> {
-    let mut tx = begin(pool).await?;
+    let (mut tx, now) = (begin(pool).await?, SystemClock.now());
     let id = campaigns::find(&mut *tx, given).await?;
-    let campaign = campaigns::change_status(&mut tx, id, status, reason, SystemClock.now()).await?;
+    let campaign = campaigns::change_status(&mut tx, id, status, reason, now).await?;
+    let (action, data) = (Action::of_status(status), json!({ "reason": reason }));
+    audit::write(&mut *tx, &context.who(), action, id, data, now).await?;
     commit(tx).await?;
     Ok(campaign)
 }

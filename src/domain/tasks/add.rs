@@ -45,6 +45,8 @@ pub struct New<'a> {
     /// 0 is the most urgent.
     pub priority: Option<i32>,
     pub run_at: Option<DateTime<Utc>>,
+    /// Who asks, as the audit log names them.
+    pub added_by: Option<&'a str>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -179,8 +181,9 @@ async fn insert(
 ) -> Result<(), Failed> {
     sqlx::query!(
         "insert into dalsegno.tasks
-                (id, campaign_id, job_id, created_at, budget_micros, budget_tokens, session_mode, agent, instance, prompt)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+                (id, campaign_id, job_id, created_at, budget_micros, budget_tokens, session_mode, agent, instance, prompt,
+                 added_by)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
         id,
         new.campaign_id,
         job_id,
@@ -191,6 +194,7 @@ async fn insert(
         new.agent.name,
         new.instance,
         new.prompt,
+        new.added_by,
     )
     .execute(conn)
     .await

@@ -14,7 +14,7 @@ use super::Services;
 pub use crate::domain::cleanups::Purge;
 use crate::{
     domain::{
-        Failed,
+        Failed, audit,
         cleanups::{self, Page, Recorded, Walk},
         sessions::Due,
         transaction::{begin, commit},
@@ -26,6 +26,8 @@ pub use self::metrics::{describe, succeeded_at};
 
 /// Events of the feed that one transaction removes.
 const EVENTS: i64 = 5_000;
+/// Lines of the audit log that go in one transaction.
+const AUDIT_BATCH: i64 = 5_000;
 
 /// Why a run did not come to its end.
 #[derive(Debug, thiserror::Error)]
@@ -42,7 +44,11 @@ enum Error {
 
 pub(super) async fn run(_: Purge, run: Run, services: Arc<Services>) -> HandlerResult {
     let mut recorded = record(&run, &services).await?;
-    let ended = match remove_all(&run, &services, &mut recorded).await {
+    let removed = async {
+        remove_all(&run, &services, &mut recorded).await?;
+        remove_old_audit(&run, &services).await
+    };
+    let ended = match removed.await {
         Ok(()) => finish(&run, &services, &recorded).await,
         Err(error) => Err(error),
     };
@@ -139,6 +145,25 @@ async fn batch(
     *recorded = next;
     metrics::removed(&batch);
     Ok(batch.left)
+}
+
+/// Lines of the audit log go in transactions of their own: they belong to no session, and to no preview.
+async fn remove_old_audit(run: &Run, services: &Services) -> Result<(), Error> {
+    let moment = services.clock.now() - services.audit.keep();
+    loop {
+        if run.cancel().is_cancelled() {
+            return Err(Error::Stopped);
+        }
+        let mut tx = begin(run.pool()).await?;
+        let removed = audit::remove_before(&mut tx, moment, AUDIT_BATCH).await?;
+        commit(tx).await?;
+        if removed > 0 {
+            tracing::info!(lines = removed, "old lines of the audit log were removed");
+        }
+        if removed < AUDIT_BATCH.unsigned_abs() {
+            return Ok(());
+        }
+    }
 }
 
 async fn finish(run: &Run, services: &Services, recorded: &Recorded) -> Result<End, Error> {

@@ -246,6 +246,7 @@ impl Ground {
             idempotency_key: None,
             priority: None,
             run_at: None,
+            added_by: None,
         };
         let mut tx = self.pool.begin().await.unwrap();
         let added = tasks::add(&mut tx, &config.tasks, &new, self.clock.now()).await.unwrap();
