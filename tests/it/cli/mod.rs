@@ -1,9 +1,11 @@
 //! The verbs of the command line about conversations, through the real binary on a real database.
 
 mod agents;
+mod audit;
 mod bad_input;
 mod campaigns;
 mod cleanups;
+mod keys;
 mod service;
 mod sessions;
 mod tasks;

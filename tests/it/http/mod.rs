@@ -1,9 +1,15 @@
 //! `/v1` over real HTTP on a real database.
 
+mod audit;
+mod auth;
 mod bad_input;
 mod campaigns;
 pub mod client;
 mod events;
+mod keyed;
+mod keys;
+mod routes;
+mod scopes;
 mod sessions;
 mod tasks;
 
@@ -17,7 +23,7 @@ use crate::{
 };
 
 /// A service without workers, and a campaign in it.
-struct Ground {
+pub struct Ground {
     app: TestApp,
     world: World,
 }
