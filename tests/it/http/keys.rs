@@ -6,6 +6,7 @@ use chrono::TimeDelta;
 use dalsegno::domain::keys::{self, Scope};
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
+use sqlx::Connection as _;
 
 use super::keyed::Keyed;
 use crate::app::{eventually, noon};
@@ -141,6 +142,30 @@ async fn a_successor_lives_as_long_as_the_old_one_was_meant_to() {
     let new = keyed.admin("POST", &path, &json!({})).await.expect(201);
     assert_eq!(new["expires_at"], "2026-11-20T14:00:00Z");
     assert_eq!(keyed.listed(&old["id"]).await["expires_at"], "2026-11-20T14:00:00Z");
+}
+
+#[tokio::test]
+async fn a_key_that_is_shown_again_and_again_is_not_looked_up_each_time() {
+    let keyed = Keyed::new().await;
+    let (_, text) = keyed.make("ci", &["read"]).await;
+    for _ in 0..200 {
+        keyed.get(&text, "/v1/agents").await.expect(200);
+    }
+    // What a connection has read is counted for certain when it has ended.
+    let pool = &keyed.ground.app.pool;
+    let options = pool.connect_options();
+    pool.close().await;
+    let mut own = sqlx::PgConnection::connect_with(&options).await.unwrap();
+    let n_reads = "select coalesce(t.idx_scan, 0) + coalesce(t.seq_scan, 0) from pg_stat_user_tables as t
+                    where t.relname = 'api_keys' and not exists
+                          (select from pg_stat_activity as a
+                            where a.datname = current_database() and a.pid <> pg_backend_pid() and a.backend_type = 'client backend')";
+    let n_reads: i64 = eventually("all other connections have ended", async || {
+        sqlx::query_scalar(n_reads).fetch_optional(&mut own).await.unwrap()
+    })
+    .await;
+    own.close().await.unwrap();
+    assert!((1..100).contains(&n_reads), "200 requests looked {n_reads} times");
 }
 
 #[tokio::test]
