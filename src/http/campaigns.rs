@@ -14,6 +14,7 @@ use super::{
     Front, Problem,
     input::{Asked, Body, Id},
     page::{Listing, limit, page},
+    tasks::Reasoned,
 };
 use crate::{
     app::App,
@@ -21,6 +22,7 @@ use crate::{
         amount::Limit,
         audit::{self, Action, Actor},
         campaigns::{self, Campaign, LimitChange, Overview, Status},
+        erasures::{self, Erasure},
         transaction::{begin, commit},
     },
 };
@@ -29,6 +31,7 @@ pub(super) fn routes() -> Router<Front> {
     Router::new()
         .route("/v1/campaigns", get(list).post(create))
         .route("/v1/campaigns/{id}", get(show).patch(change))
+        .route("/v1/campaigns/{id}/erasure", get(erasure).post(erase))
 }
 
 #[derive(Deserialize)]
@@ -119,6 +122,26 @@ async fn change(
     let overview = campaigns::overview(&mut tx, id).await?;
     commit(tx).await?;
     Ok(Json(overview))
+}
+
+/// Asking again gives the same receipt.
+async fn erase(
+    app: App,
+    who: Actor,
+    Id(id): Id,
+    Body(Reasoned { reason }): Body<Reasoned>,
+) -> Result<(StatusCode, Json<Erasure>), Problem> {
+    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let receipt = erasures::request(&mut tx, id, &reason, now).await?;
+    let data = json!({ "receipt": receipt.id });
+    audit::write(&mut *tx, &who, Action::CampaignErase, id, data, now).await?;
+    commit(tx).await?;
+    Ok((StatusCode::ACCEPTED, Json(receipt)))
+}
+
+async fn erasure(app: App, Id(id): Id) -> Result<Json<Erasure>, Problem> {
+    let mut tx = begin(&app.pool).await?;
+    Ok(Json(erasures::get(&mut tx, id).await?))
 }
 
 fn named<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<i64>>, D::Error> {

@@ -33,6 +33,8 @@ pub const NEEDS: &[(&str, &str, Need)] = &[
     ("POST", "/v1/campaigns", OPERATE),
     ("GET", "/v1/campaigns/{id}", READ),
     ("PATCH", "/v1/campaigns/{id}", OPERATE),
+    ("GET", "/v1/campaigns/{id}/erasure", READ),
+    ("POST", "/v1/campaigns/{id}/erasure", OPERATE),
     ("POST", "/v1/campaigns/{id}/tasks", ENQUEUE),
     ("GET", "/v1/cleanup/preview", READ),
     ("GET", "/v1/cleanup/runs", READ),

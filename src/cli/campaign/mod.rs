@@ -155,7 +155,7 @@ async fn on(
             changed(&change_status(id, Status::Closed, "", context, pool).await?, output);
         }
         CampaignCommand::Erase(erase) => {
-            let receipt = self::erase(erase, pool).await?;
+            let receipt = self::erase(erase, context, pool).await?;
             output.data(&receipt, || show::receipt(&receipt));
         }
     }
@@ -219,7 +219,7 @@ async fn change_status(
     Ok(campaign)
 }
 
-async fn erase(erase: &Erase, pool: &PgPool) -> Result<Erasure, Failure> {
+async fn erase(erase: &Erase, context: &Context, pool: &PgPool) -> Result<Erasure, Failure> {
     let mut tx = begin(pool).await?;
     let id = campaigns::find(&mut *tx, &erase.id.id).await?;
     if !erase.yes {
@@ -233,7 +233,10 @@ async fn erase(erase: &Erase, pool: &PgPool) -> Result<Erasure, Failure> {
             receipt => Ok(receipt?),
         };
     }
-    let receipt = erasures::request(&mut tx, id, &erase.reason, SystemClock.now()).await?;
+    let now = SystemClock.now();
+    let receipt = erasures::request(&mut tx, id, &erase.reason, now).await?;
+    let data = json!({ "receipt": receipt.id });
+    audit::write(&mut *tx, &context.who(), Action::CampaignErase, id, data, now).await?;
     commit(tx).await?;
     Ok(receipt)
 }

@@ -91,6 +91,24 @@ pub async fn write(
     .map_err(Failed::to("write a line of the audit log"))
 }
 
+/// Takes the words out of all lines about these: who did what and when stays. The transaction has to have announced an erasure;
+/// see the trigger of the table.
+pub async fn erase_words(executor: impl PgExecutor<'_>, subjects: &[Uuid]) -> Result<i64, Failed> {
+    let subjects: Vec<String> = subjects.iter().map(Uuid::to_string).collect();
+    // Lines are never changed, not even here: each is replaced by one of the same number.
+    sqlx::query_scalar!(
+        r#"with gone as (delete from dalsegno.audit where subject = any($1) and data <> '{}' returning *),
+                kept as (insert into dalsegno.audit (id, at, actor_id, actor_kind, actor, action, subject_kind, subject, peer)
+                         overriding system value
+                         select id, at, actor_id, actor_kind, actor, action, subject_kind, subject, peer from gone returning 1)
+           select count(*) as "n!" from kept"#,
+        &subjects,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Failed::to("erase the words of the audit log"))
+}
+
 /// The newest first.
 pub async fn list(executor: impl PgExecutor<'_>, filter: Filter<'_>) -> Result<Vec<Entry>, Failed> {
     sqlx::query_as!(

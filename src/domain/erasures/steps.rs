@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::Error;
 use crate::{
-    domain::{Failed, campaigns, cleanups, feed, sessions, tasks},
+    domain::{Failed, audit, campaigns, cleanups, feed, sessions, tasks},
     queue,
 };
 
@@ -60,6 +60,7 @@ pub async fn next_batch(
         Step::Tasks => {
             let erased = tasks::erase_some(&mut *conn, campaign_id, ROWS).await?;
             let n_tasks = i64::try_from(erased.ids.len()).unwrap_or(i64::MAX);
+            audit::erase_words(&mut *conn, &erased.ids).await?;
             let n_keys = queue::forget_keys(&mut *conn, &erased.job_ids).await?;
             count(conn, campaign_id, &[("tasks", n_tasks), ("idempotency_keys", n_keys)]).await?;
             Ok(n_tasks == ROWS)
@@ -79,6 +80,8 @@ pub async fn finish(
     campaign_id: Uuid,
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
+    cleanups::announce(&mut *conn).await?;
+    audit::erase_words(&mut *conn, &[campaign_id]).await?;
     campaigns::erase_words(&mut *conn, campaign_id).await?;
     sqlx::query!(
         "update dalsegno.erasures set ended_at = coalesce(ended_at, $2) where campaign_id = $1",
@@ -112,6 +115,7 @@ async fn some_sessions(conn: &mut PgConnection, campaign_id: Uuid) -> Result<boo
     .execute(&mut *conn)
     .await
     .map_err(Failed::to("keep the names of erased sessions"))?;
+    audit::erase_words(&mut *conn, &ids).await?;
     let size = cleanups::take_out(&mut *conn, &ids).await?;
     let n_sessions = i64::try_from(ids.len()).unwrap_or(i64::MAX);
     let counts = [("sessions", n_sessions), ("messages", size.messages), ("bytes", size.bytes)];

@@ -59,6 +59,7 @@ async fn every_command_that_changes_something_writes_its_line() {
         (vec!["key", "create", "ci", "--scope", "read"], "key.create", ""),
         (vec!["key", "rotate", "ci", "--overlap", "0s"], "key.rotate", ""),
         (vec!["campaign", "close", &campaign], "campaign.close", &campaign),
+        (vec!["campaign", "erase", &campaign, "--yes"], "campaign.erase", &campaign),
     ];
     let mut before = newest(&ground).await.0;
     for (command, action, subject) in commands {

@@ -94,7 +94,20 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
             json!({ "status": "active" }),
             "campaign.resume",
         ),
-        ("PATCH", "/v1/campaigns/{id}", change, json!({ "status": "closed" }), "campaign.close"),
+        (
+            "PATCH",
+            "/v1/campaigns/{id}",
+            change.clone(),
+            json!({ "status": "closed" }),
+            "campaign.close",
+        ),
+        (
+            "POST",
+            "/v1/campaigns/{id}/erasure",
+            format!("{change}/erasure"),
+            json!({}),
+            "campaign.erase",
+        ),
     ]
 }
 
