@@ -20,7 +20,7 @@ impl Asked {
     pub(super) fn begin(app: &App, headers: &HeaderMap) -> Self {
         let header = headers.get("traceparent").and_then(|header| header.to_str().ok());
         let caller = header.and_then(Context::parse);
-        let own = || caller.map_or_else(Context::new, |caller| caller.sibling());
+        let own = || caller.map_or_else(Context::random, |caller| caller.sibling());
         Self { caller, own: app.traces.are_wanted().then(own), began_at: app.clock.now() }
     }
 

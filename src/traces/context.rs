@@ -28,7 +28,7 @@ impl Context {
     }
 
     /// The root of a trace of its own.
-    pub fn new() -> Self {
+    pub fn random() -> Self {
         let (trace, span) = (Uuid::new_v4(), Uuid::new_v4());
         Self { trace: trace.into_bytes(), span: first_half(span) }
     }
@@ -68,7 +68,7 @@ fn first_half(id: Uuid) -> [u8; 8] {
 /// Lower case only, as the specification wants it.
 fn bytes<const N: usize>(hex: &str) -> Option<[u8; N]> {
     let is_digit = |byte: &u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte);
-    if hex.len() != 2 * N || !hex.as_bytes().iter().all(|byte| is_digit(byte)) {
+    if hex.len() != 2 * N || !hex.as_bytes().iter().all(is_digit) {
         return None;
     }
     let mut bytes = [0; N];

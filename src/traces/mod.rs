@@ -67,7 +67,7 @@ impl Traces {
         );
         let url = config.url().map_err(Error::SetUp)?;
         let resource = Resource { service_name: config.service_name.clone() };
-        let sender = Sender::new(url, config.authorization.clone(), resource)?;
+        let sender = Sender::new(url, &config.authorization, resource)?;
         let (orders, coming) = mpsc::channel(N_WAITING);
         tokio::spawn(sender.run(coming));
         Ok(Self { orders: Some(Arc::new(orders)) })

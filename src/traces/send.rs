@@ -49,7 +49,7 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 impl Sender {
     pub(super) fn new(
         url: Url,
-        authorization: SecretString,
+        authorization: &SecretString,
         resource: Resource,
     ) -> Result<Self, Error> {
         let mut headers = HeaderMap::new();
