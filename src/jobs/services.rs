@@ -186,9 +186,11 @@ impl Services {
 /// Reads the secrets of its logins.
 fn claude(config: &Config, clock: &Arc<dyn Clock>, program: PathBuf) -> Result<Claude, Error> {
     let own = |name: &str| config.environment.get(name).map(str::to_owned);
+    let named = config.agents.variables.iter().filter_map(|name| own(name));
     let logins = config.claude.credentials.iter().map(|login| login.resolve(own));
     let surroundings = Surroundings {
         credentials: logins.collect::<Result<_, _>>()?,
+        secrets: named.map(Into::into).collect(),
         sessions: absolute(config.service.data_dir.join("claude"))?,
         guard: program,
         passed: config.environment.only(&config.claude.pass_variables),

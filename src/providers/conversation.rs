@@ -33,6 +33,8 @@ pub struct Conversation {
     pub grants: Grants,
     /// Start the provider again behind this turn, so that the next one begins sooner.
     pub is_warm: bool,
+    /// Nobody goes on with it: nothing of its transcript is given back, and what is on this host goes with the call.
+    pub is_temporary: bool,
 }
 
 /// One file of the provider's transcript, as the caller holds it.
@@ -84,7 +86,6 @@ pub enum PermissionMode {
 /// How a conversation stands after a turn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Continued {
-    pub external_id: Uuid,
     pub head: Uuid,
     pub began: Began,
     /// The provider had been started before the turn.
@@ -94,7 +95,6 @@ pub struct Continued {
     /// What the transcript grew by.
     pub grown: Vec<Grown>,
     pub meter: Meter,
-    pub credential: String,
     /// One for each answer of the model, in order. The first tells whether the model saw its history; the last, how
     /// full the window is.
     pub calls: Vec<Call>,
@@ -172,6 +172,8 @@ pub enum Flag {
     ToolMissing(String),
     /// A call was denied because no rule allows it.
     Denied(String),
+    /// Files beside the transcript are not stored, because they would be larger than they may be together.
+    NotStored { files: u64, bytes: u64 },
     /// The answer was whole, but the child did not end by itself.
     Hung,
     /// The provider did not say what it cost, or said what cannot be.

@@ -30,6 +30,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     };
     let surroundings = Surroundings {
         credentials: vec![credential],
+        secrets: Vec::new(),
         sessions: sessions.into(),
         guard: guard.into(),
         passed: vec![("FAKE_CLAUDE".into(), fault.into())],

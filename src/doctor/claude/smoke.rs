@@ -39,6 +39,7 @@ pub async fn smoke(
         let Ok(credential) = login.resolve(own) else { continue };
         let surroundings = Surroundings {
             credentials: vec![credential.clone()],
+            secrets: Vec::new(),
             sessions: std::path::absolute(&folder).unwrap_or_else(|_| folder.clone()),
             guard: guard.clone(),
             passed: config.environment.only(&config.claude.pass_variables),

@@ -96,6 +96,7 @@ pub(super) async fn conversation(
         )
         .await?,
         is_warm: assignment.agent.warm,
+        is_temporary: opened.begun.ephemeral,
     };
     let lacks = services.providers.claude().lacks_transcript(&conversation).await;
     if lacks.map_err(|error| providers::Error::new(error.code(), error.class(), error))? {
@@ -181,6 +182,9 @@ pub(super) fn flag(flag: &Flag) -> String {
         Flag::ServerMissing(server) => format!("tool_server_missing: {server}"),
         Flag::ToolMissing(tool) => format!("tool_missing: {tool}"),
         Flag::Denied(tool) => format!("tool_denied: {tool}"),
+        Flag::NotStored { files, bytes } => {
+            format!("side_files_not_stored: {files} with {bytes} bytes")
+        }
         Flag::Hung => "did_not_end_by_itself".to_owned(),
         Flag::CostUnknown => "cost_unknown".to_owned(),
     })

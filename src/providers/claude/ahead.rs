@@ -78,6 +78,16 @@ impl Waiting {
         Self { child, fingerprint, since: Instant::now(), ground }
     }
 
+    /// Nothing, if it has ended meanwhile: by itself, or because another worker took its session over.
+    pub(super) fn if_running(mut self) -> Option<Self> {
+        self.child.is_running().then_some(self)
+    }
+
+    /// The call whose files it has read.
+    pub(super) fn call(&self) -> Uuid {
+        self.ground.call()
+    }
+
     /// The child, if it was started just so and is still there. Otherwise it is killed.
     pub(super) fn into_child(mut self, wanted: Fingerprint) -> Option<Child> {
         self.ground.hand_over();
@@ -86,12 +96,13 @@ impl Waiting {
 }
 
 impl Fingerprint {
-    /// `files` are read by the process when it starts.
+    /// `files` is the digest of what the process reads when it starts.
     pub(super) fn of(
         arguments: &[OsString],
         variables: &[(OsString, OsString)],
         cwd: &Path,
-        files: [&[u8]; 2],
+        login: &str,
+        files: [u8; 32],
     ) -> Self {
         let mut hash = Sha256::new();
         let mut add = |bytes: &[u8]| {
@@ -104,7 +115,8 @@ impl Fingerprint {
             add(value.as_encoded_bytes());
         }
         add(cwd.as_os_str().as_encoded_bytes());
-        files.into_iter().for_each(add);
+        add(login.as_bytes());
+        add(&files);
         Self(hash.finalize().into())
     }
 }

@@ -43,6 +43,8 @@ pub struct Config {
     pub terminate_ms: u64,
     pub line_max_bytes: usize,
     pub output_max_bytes: usize,
+    /// What is stored of files beside a session's transcript: those of subagents, and long results of tools.
+    pub side_files_max_bytes: u64,
     /// What is kept of the CLI's standard error: its end.
     pub stderr_max_bytes: usize,
     /// The largest file that the CLI and what it starts may write; 0: any.
@@ -184,6 +186,7 @@ impl Default for Config {
             terminate_ms: 200,
             line_max_bytes: 32 << 20,
             output_max_bytes: 512 << 20,
+            side_files_max_bytes: 64 << 20,
             stderr_max_bytes: 16 << 10,
             file_max_bytes: 4 << 30,
             ahead_max: 4,

@@ -33,6 +33,21 @@ pub enum Kind {
     OauthToken,
 }
 
+/// Where the CLI finds a login.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(test, derive(Debug))]
+pub(super) enum Handed<'a> {
+    Variable {
+        variable: &'static str,
+        secret: &'a str,
+    },
+    /// A pipe that is empty once the CLI has read it; the variable has its number.
+    Pipe {
+        variable: &'static str,
+        secret: &'a str,
+    },
+}
+
 /// One login with its secret.
 #[derive(Debug, Clone)]
 pub struct Credential {
@@ -50,6 +65,15 @@ impl Kind {
             Self::ApiKey => "ANTHROPIC_API_KEY",
             Self::AuthToken => "ANTHROPIC_AUTH_TOKEN",
             Self::OauthToken => "CLAUDE_CODE_OAUTH_TOKEN",
+        }
+    }
+
+    /// The variable with the number of a pipe that the CLI takes it from, outside of its bare mode.
+    pub(super) fn pipe_variable(self) -> Option<&'static str> {
+        match self {
+            Self::ApiKey => Some("CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR"),
+            Self::OauthToken => Some("CLAUDE_CODE_OAUTH_TOKEN_FILE_DESCRIPTOR"),
+            Self::AuthToken => None,
         }
     }
 }
@@ -111,19 +135,18 @@ impl CredentialConfig {
 }
 
 impl Credential {
-    /// The variable that the CLI takes it from.
-    pub(super) fn variable(&self) -> (&'static str, &str) {
-        (self.kind.variable(), self.secret.expose_secret())
+    /// How the CLI is given it. `is_hidden`: so that nothing that the CLI starts or reads can find it.
+    pub(super) fn handed(&self, is_hidden: bool) -> Handed<'_> {
+        let secret = self.secret.expose_secret();
+        match self.kind.pipe_variable().filter(|_| is_hidden) {
+            Some(variable) => Handed::Pipe { variable, secret },
+            None => Handed::Variable { variable: self.kind.variable(), secret },
+        }
     }
 
     /// Whether the CLI reads it in its bare mode.
     pub(super) fn works_bare(&self) -> bool {
         self.kind != Kind::OauthToken
-    }
-
-    /// The text without the secret, should anybody have put it there.
-    pub(super) fn cleaned(&self, text: &str) -> String {
-        text.replace(self.secret.expose_secret(), "[secret]")
     }
 }
 
@@ -144,9 +167,11 @@ mod tests {
     fn a_secret_comes_from_one_place_and_prints_nowhere() {
         let credential =
             config("KEY", "").resolve(|name| Some(format!("secret-of-{name}\n"))).unwrap();
-        assert_eq!(credential.variable(), ("ANTHROPIC_API_KEY", "secret-of-KEY"));
+        let (variable, secret) = ("ANTHROPIC_API_KEY", "secret-of-KEY");
+        assert_eq!(credential.handed(false), Handed::Variable { variable, secret });
+        let variable = "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR";
+        assert_eq!(credential.handed(true), Handed::Pipe { variable, secret });
         assert!(!format!("{credential:?}").contains("secret-of"));
-        assert_eq!(credential.cleaned("bad key secret-of-KEY!"), "bad key [secret]!");
         let missing = config("KEY", "").resolve(|_| None).unwrap_err();
         assert!(missing.to_string().contains("KEY"));
         assert!(matches!(config("", "/no/such/file").resolve(|_| None), Err(Error::NoFile { .. })));

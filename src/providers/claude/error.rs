@@ -17,10 +17,6 @@ pub enum Error {
     NothingToSend,
     #[error("no login is configured for Claude; add one to claude.credentials")]
     NoCredential,
-    #[error(
-        "the session belongs to the login {0}, which is not configured any more; add it again, or reset the session"
-    )]
-    CredentialGone(String),
     #[error("could not {doing} below {}; make room there, and make it writable", folder.display())]
     Folder {
         doing: &'static str,
@@ -28,6 +24,10 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+    #[error(
+        "another call has taken the session over on this host; what this one did does not count"
+    )]
+    TakenOver,
     #[error("could not start {}; install Claude Code, or correct claude.program: {message}", program.display())]
     NotStarted { program: PathBuf, message: String },
     #[error("Claude Code printed no line in {} s; raise claude.first_line_timeout_secs if it needs longer", after.as_secs_f32())]
@@ -111,8 +111,8 @@ impl Error {
             Self::Cancelled => "claude.cancelled",
             Self::NothingToSend => "claude.nothing_to_send",
             Self::NoCredential => "claude.no_credential",
-            Self::CredentialGone(_) => "claude.credential_gone",
             Self::Folder { .. } => "claude.folder",
+            Self::TakenOver => "claude.taken_over",
             Self::NotStarted { .. } => "claude.not_started",
             Self::NeverBegan { .. } => "claude.never_began",
             Self::Silent { .. } => "claude.silent",
@@ -161,7 +161,6 @@ impl Error {
             Self::Invalid { .. }
             | Self::NothingToSend
             | Self::NoCredential
-            | Self::CredentialGone(_)
             | Self::Refused { .. }
             | Self::Root { .. }
             // The same turn would need as much again, and be paid for again.
@@ -176,6 +175,7 @@ impl Error {
             | Self::OverBudget { .. } => Class::Fail,
             // Another worker may have what this one lacks, and this one later.
             Self::NotStarted { .. }
+            | Self::TakenOver
             | Self::Folder { .. }
             | Self::NeverBegan { .. }
             | Self::Silent { .. }

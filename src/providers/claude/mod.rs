@@ -12,6 +12,7 @@
 //! | `drive` | the prompt in, the lines out, watchdogs, the way down |
 //! | `verdict` | answer or error, and which |
 //! | `meter` | tokens and money as differences |
+//! | `secrets` | what nobody may see, taken out of what the CLI says |
 //! | `program` | where it is, and which version |
 //! | `transcript` | the CLI's own file: put right before, given back after |
 //!
@@ -31,6 +32,7 @@ mod launch;
 mod meter;
 mod neutralise;
 mod program;
+mod secrets;
 mod transcript;
 mod turn;
 mod verdict;
@@ -38,9 +40,10 @@ mod windows;
 
 use std::{ffi::OsString, path::PathBuf, sync::Arc};
 
+use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 
-use self::{ahead::Ahead, launch::Ground, windows::Windows};
+use self::{ahead::Ahead, launch::Ground, secrets::Secrets, windows::Windows};
 pub use self::{
     config::{Config, Witness},
     credential::{Credential, CredentialConfig, Error as CredentialError, Kind},
@@ -56,6 +59,7 @@ use crate::clock::Clock;
 pub struct Claude {
     config: Config,
     surroundings: Surroundings,
+    secrets: Arc<Secrets>,
     windows: Windows,
     ahead: Ahead,
 }
@@ -65,6 +69,8 @@ pub struct Claude {
 pub struct Surroundings {
     /// In order of preference.
     pub credentials: Vec<Credential>,
+    /// What else nobody may see: values that agents' files only name.
+    pub secrets: Vec<SecretString>,
     /// One folder for each session is made in it.
     pub sessions: PathBuf,
     /// A program that calls [`guard::intercept`] first: this one.
@@ -79,7 +85,9 @@ impl Claude {
     pub fn new(config: Config, surroundings: Surroundings) -> Self {
         let windows = Windows::new(config.window_tokens);
         let ahead = Ahead::new(config.ahead_max, config.ahead_idle());
-        Self { config, surroundings, windows, ahead }
+        let logins = surroundings.credentials.iter().map(|credential| &credential.secret);
+        let secrets = Arc::new(Secrets::new(logins, &surroundings.secrets));
+        Self { config, surroundings, secrets, windows, ahead }
     }
 
     /// What its calls have, prompt and answer together.

@@ -1,6 +1,6 @@
 //! One call: put the session right, run it, judge it, and collect what it left.
 
-use std::{ffi::OsString, io, path::Path, time::Duration};
+use std::{ffi::OsString, io, path::Path, sync::Arc, time::Duration};
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -9,9 +9,11 @@ use uuid::Uuid;
 use super::{
     Claude, Config, Credential, Error, Surroundings,
     ahead::{Ahead, Fingerprint, Waiting},
+    credential::Handed,
     drive::{self, Ended, Heard, Watch},
-    launch::{self, Child, Ground, Start},
+    launch::{self, Child, Ground, Launch, Plan, Start},
     meter, neutralise,
+    secrets::Secrets,
     transcript::{self, Local},
     verdict::Case,
 };
@@ -28,6 +30,7 @@ use crate::{
 pub(super) struct Turn<'a> {
     config: &'a Config,
     surroundings: &'a Surroundings,
+    secrets: &'a Arc<Secrets>,
     ahead: &'a Ahead,
     /// Started behind the turn before this one.
     waiting: Option<Waiting>,
@@ -45,11 +48,10 @@ pub(super) struct Turn<'a> {
 
 impl<'a> Turn<'a> {
     pub(super) async fn prepare(
-        Claude { config, surroundings, ahead, .. }: &'a Claude,
+        Claude { config, surroundings, secrets, ahead, .. }: &'a Claude,
         request: &'a Request,
     ) -> Result<Self, Error> {
         let prompt = prompt(request).ok_or(Error::NothingToSend)?;
-        let is_kept = request.conversation.is_some();
         let conversation = request.conversation.clone().unwrap_or_else(|| Conversation {
             external_id: Uuid::new_v4(),
             ..Conversation::default()
@@ -57,16 +59,22 @@ impl<'a> Turn<'a> {
         let login = conversation.credential.as_ref().or(request.login.as_ref());
         let credential = credential(&surroundings.credentials, login)?;
         let session = conversation.external_id;
+        let is_kept = request.conversation.is_some() && !conversation.is_temporary;
         // Before the folders are touched.
-        let waiting = ahead.take(session);
+        let waiting = ahead.take(session).and_then(Waiting::if_running);
+        let call = waiting.as_ref().map(Waiting::call);
         let (sessions, system) = (surroundings.sessions.clone(), request.system.clone());
         let grants = conversation.grants.clone();
-        let prepare = move || Ground::prepare(&sessions, session, is_kept, &system, &grants);
+        let prepare = move || {
+            let plan = Plan { session, call, is_kept, system: &system, grants: &grants };
+            Ground::prepare(&sessions, &plan)
+        };
         let ground =
             blocking("prepare the session's folder", &surroundings.sessions, prepare).await?;
         let mut turn = Self {
             config,
             surroundings,
+            secrets,
             ahead,
             waiting,
             was_ahead: false,
@@ -93,8 +101,8 @@ impl<'a> Turn<'a> {
         }
         let watch = self.watch();
         let child = self.child().map_err(|error| error.costing(Vec::new()))?;
-        let (mut heard, ended) = drive::drive(child, &self.prompt, &watch, events, cancel).await;
-        self.redact(&mut heard);
+        let (heard, ended) =
+            drive::drive(child, &self.prompt, &watch, self.secrets, events, cancel).await;
         let (spent, meter) = self.bill(&heard);
         let judged = self.case().judge(&heard, ended, &watch);
         let kept = match judged {
@@ -117,7 +125,11 @@ impl<'a> Turn<'a> {
         let held = std::mem::take(&mut self.conversation.transcript);
         // Without a head there is no place to go on from, whatever the files hold.
         let held = if self.conversation.head.is_some() { held } else { Vec::new() };
-        let restore = move || Ok((transcript::restore(&project, session, &held)?, held));
+        let claim = self.ground.claim();
+        let restore = move || {
+            claim.check()?;
+            Ok((transcript::restore(&project, session, &held)?, held))
+        };
         let (local, held) = self.blocking("put the transcript right", restore).await?;
         match (self.conversation.head, local) {
             (Some(_), _) if held.is_empty() => return Err(Error::TranscriptLost),
@@ -137,41 +149,48 @@ impl<'a> Turn<'a> {
     /// A session that nobody has a transcript of: written from the messages, if there are any.
     async fn rewrite(&mut self) -> Result<(), Error> {
         let history = neutralise::history(&self.request.messages);
-        let now = self.surroundings.clock.now();
-        let Some(written) = transcript::synthesise(history, &self.request.model, now) else {
+        if history.is_empty() {
             return Ok(());
-        };
+        }
+        let (history, model) = (history.to_vec(), self.request.model.clone());
+        let (now, claim) = (self.surroundings.clock.now(), self.ground.claim());
         let session = self.conversation.external_id;
         let path = self.ground.project().join(transcript::main_name(session));
-        let write = move || transcript::write_private(&path, &written.bytes);
-        self.blocking("write the transcript", write).await?;
-        self.start = Start::Resume { session, at: written.head };
-        self.began = Began::Rewritten;
+        let write = move || {
+            let Some(written) = transcript::synthesise(&history, &model, now) else {
+                return Ok(None);
+            };
+            claim.check()?;
+            transcript::write_private(&path, &written.bytes).map(|()| Some(written.head))
+        };
+        if let Some(at) = self.blocking("write the transcript", write).await? {
+            self.start = Start::Resume { session, at };
+            self.began = Began::Rewritten;
+        }
         Ok(())
     }
 
     /// The one that waits, if it was started as this turn has to be; else a new one.
     fn child(&mut self) -> Result<Child, Error> {
-        let waiting = match (self.waiting.take(), self.fingerprint(self.start)) {
-            (Some(waiting), Ok(wanted)) => waiting.into_child(wanted),
-            _ => None,
-        };
+        let wanted = self.fingerprint(self.start);
+        let waiting = self.waiting.take().and_then(|waiting| waiting.into_child(wanted));
         self.was_ahead = waiting.is_some();
         waiting.map_or_else(|| self.spawn(self.start), Ok)
     }
 
     fn spawn(&self, start: Start) -> Result<Child, Error> {
         let Self { config, ground, .. } = self;
-        let guard = &self.surroundings.guard;
-        Child::start(
-            guard,
-            &config.program,
-            self.arguments(start),
-            self.variables(),
-            ground.cwd(),
-            &config.limits(),
-        )
-        .map_err(|error| Error::NotStarted {
+        let launch = Launch {
+            guard: &self.surroundings.guard,
+            program: &config.program,
+            arguments: self.arguments(start),
+            variables: self.variables(),
+            cwd: ground.cwd(),
+            limits: &config.limits(),
+            lock: &ground.lock(),
+        };
+        let started = Child::start(launch, self.login());
+        started.map_err(|error| Error::NotStarted {
             program: config.program.clone(),
             message: error.to_string(),
         })
@@ -180,33 +199,41 @@ impl<'a> Turn<'a> {
     /// Behind a turn that went well: what goes wrong here costs the next one its head start, and nothing else.
     fn start_ahead(mut self, outcome: &Outcome) {
         let Some(continued) = &outcome.conversation else { return };
-        if !self.conversation.is_warm || !self.ahead.has_room() {
+        let Conversation { external_id: session, is_warm, is_temporary, .. } = self.conversation;
+        if !is_warm || is_temporary || !self.ahead.has_room() {
             return;
         }
-        let start = Start::Resume { session: continued.external_id, at: continued.head };
-        if let (Ok(fingerprint), Ok(child)) = (self.fingerprint(start), self.spawn(start)) {
-            let ground = self.ground.take_over();
-            self.ahead.put(continued.external_id, Waiting::new(child, fingerprint, ground));
+        let start = Start::Resume { session, at: continued.head };
+        let fingerprint = self.fingerprint(start);
+        if let Ok(child) = self.spawn(start) {
+            self.ahead.put(session, Waiting::new(child, fingerprint, self.ground.take_over()));
         }
     }
 
-    fn fingerprint(&self, start: Start) -> io::Result<Fingerprint> {
-        let [system, servers] = self.ground.files()?;
+    fn fingerprint(&self, start: Start) -> Fingerprint {
         let (arguments, variables) = (self.arguments(start), self.variables());
-        Ok(Fingerprint::of(&arguments, &variables, self.ground.cwd(), [&system, &servers]))
+        let (cwd, login) = (self.ground.cwd(), &self.credential.name);
+        Fingerprint::of(&arguments, &variables, cwd, login, self.ground.digest())
+    }
+
+    /// In the environment only where nothing runs that could look there.
+    fn login(&self) -> Handed<'_> {
+        self.credential.handed(launch::runs_others(self.grants()))
     }
 
     fn arguments(&self, start: Start) -> Vec<OsString> {
         let Self { credential, request, ground, .. } = self;
-        let is_bare = credential.works_bare() && launch::fits_bare(self.grants());
+        let is_hidden = matches!(self.login(), Handed::Pipe { .. });
+        // Measured: the bare mode, which is quicker, does not look for a pipe.
+        let is_bare = credential.works_bare() && !is_hidden && launch::fits_bare(self.grants());
         let (model, options, is_kept) = (&request.model, &request.options, self.is_kept());
         launch::arguments(start, model, options, self.grants(), ground, is_bare, is_kept)
     }
 
     fn variables(&self) -> Vec<(OsString, OsString)> {
-        let Self { config, credential, request, ground, .. } = self;
+        let Self { config, request, ground, .. } = self;
         let passed = &self.surroundings.passed;
-        launch::variables(config, credential, passed, ground, &request.options)
+        launch::variables(config, self.login(), passed, ground, &request.options)
     }
 
     fn watch(&self) -> Watch {
@@ -239,17 +266,6 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Whatever the CLI quotes is on its way to logs and people.
-    fn redact(&self, heard: &mut Heard) {
-        heard.answer.clean(|text| self.credential.cleaned(text));
-        heard.stderr = self.credential.cleaned(&heard.stderr()).into_bytes();
-        heard.api_message = self.credential.cleaned(&heard.api_message);
-        if let Some(result) = &mut heard.result {
-            result.errors = result.errors.iter().map(|e| self.credential.cleaned(e)).collect();
-            result.result = result.result.take().map(|text| self.credential.cleaned(&text));
-        }
-    }
-
     fn bill(&self, heard: &Heard) -> (Vec<Spent>, Meter) {
         let called: u64 = heard.calls.iter().map(|call| meter::n_tokens_of(&call.usage)).sum();
         let by_calls = || (meter::of_calls(&heard.calls), self.conversation.meter.clone());
@@ -271,23 +287,28 @@ impl<'a> Turn<'a> {
     }
 
     /// The place to go on from, and what the files grew by. Only what is stored counts.
-    async fn keep(&self, heard: &Heard) -> Result<Option<(Uuid, Vec<Grown>)>, Error> {
+    async fn keep(&self, heard: &Heard) -> Result<Option<Kept>, Error> {
         if !self.is_kept() {
             return Ok(None);
         }
         let head = heard.answer.head.ok_or(Error::NotPersisted)?;
         let (project, held) = (self.ground.project(), self.held.clone());
-        let session = self.conversation.external_id;
+        let Conversation { external_id: session, is_temporary, .. } = self.conversation;
+        let (claim, secrets) = (self.ground.claim(), Arc::clone(self.secrets));
+        let side_max_bytes = self.config.side_files_max_bytes;
         let collect = move || {
-            let is_persisted = transcript::is_persisted(&project, session, &held, head)?;
-            if is_persisted {
-                transcript::grown(&project, session, &held).map(Some)
-            } else {
-                Ok(None)
+            claim.check()?;
+            if !transcript::is_persisted(&project, session, &held, head)? {
+                return Ok(None);
             }
+            if is_temporary {
+                return Ok(Some((Vec::new(), None)));
+            }
+            transcript::grown(&project, session, &held, &secrets, side_max_bytes).map(Some)
         };
-        let grown = self.blocking("read the transcript", collect).await?;
-        Ok(Some((head, grown.ok_or(Error::NotPersisted)?)))
+        let collected = self.blocking("read the transcript", collect).await?;
+        let (grown, not_stored) = collected.ok_or(Error::NotPersisted)?;
+        Ok(Some(Kept { head, grown, not_stored }))
     }
 
     fn outcome(
@@ -295,7 +316,7 @@ impl<'a> Turn<'a> {
         heard: &Heard,
         ended: Ended,
         result: &TurnResult,
-        kept: Option<(Uuid, Vec<Grown>)>,
+        kept: Option<Kept>,
         spent: Vec<Spent>,
         meter: Meter,
     ) -> Outcome {
@@ -312,7 +333,8 @@ impl<'a> Turn<'a> {
         };
         let own = spent.iter().find(|spent| spent.model.starts_with(&self.request.model));
         let window_tokens = own.and_then(|spent| spent.window_tokens);
-        let flags = flags(self.grants(), heard, ended, result, &spent);
+        let mut flags = flags(self.grants(), heard, ended, result, &spent);
+        flags.extend(kept.as_ref().and_then(|kept| kept.not_stored.clone()));
         Outcome {
             message,
             thinking: heard.answer.thinking(),
@@ -327,16 +349,14 @@ impl<'a> Turn<'a> {
                 load: heard.first_line,
                 ..Durations::default()
             },
-            conversation: kept.map(|(head, grown)| {
+            conversation: kept.map(|Kept { head, grown, .. }| {
                 Box::new(Continued {
-                    external_id: self.conversation.external_id,
                     head,
                     began: self.began,
                     was_ahead: self.was_ahead,
                     messages: heard.answer.messages(),
                     grown,
                     meter,
-                    credential: self.credential.name.clone(),
                     calls: heard.calls.clone(),
                     flags,
                 })
@@ -361,6 +381,13 @@ impl<'a> Turn<'a> {
     }
 }
 
+/// What of a turn stays.
+struct Kept {
+    head: Uuid,
+    grown: Vec<Grown>,
+    not_stored: Option<Flag>,
+}
+
 /// Work on files, off the threads that other turns run on.
 pub(super) async fn blocking<T: Send + 'static>(
     doing: &'static str,
@@ -369,7 +396,11 @@ pub(super) async fn blocking<T: Send + 'static>(
 ) -> Result<T, Error> {
     let done =
         tokio::task::spawn_blocking(work).await.unwrap_or_else(|gone| Err(io::Error::other(gone)));
-    done.map_err(|source| Error::Folder { doing, folder: folder.to_owned(), source })
+    done.map_err(|source| match source.kind() {
+        // Said by a claim that is not ours any more, and by no file.
+        io::ErrorKind::ResourceBusy => Error::TakenOver,
+        _ => Error::Folder { doing, folder: folder.to_owned(), source },
+    })
 }
 
 /// The transcript has what was heard, if there is a place in it to go on from.
@@ -381,15 +412,10 @@ fn prompt(request: &Request) -> Option<String> {
     }
 }
 
-/// The one that the session began on; a new session takes the first.
+/// The one that the session began on. The first, for a new session, and where that one is not configured any more.
 fn credential<'a>(all: &'a [Credential], login: Option<&String>) -> Result<&'a Credential, Error> {
-    match login {
-        None => all.first().ok_or(Error::NoCredential),
-        Some(name) => all
-            .iter()
-            .find(|credential| credential.name == *name)
-            .ok_or_else(|| Error::CredentialGone(name.clone())),
-    }
+    let own = all.iter().find(|credential| Some(&credential.name) == login);
+    own.or(all.first()).ok_or(Error::NoCredential)
 }
 
 fn flags(

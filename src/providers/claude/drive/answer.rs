@@ -8,7 +8,10 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::{
-    providers::stream_json::{Block, Exchange, Said},
+    providers::{
+        claude::secrets::Secrets,
+        stream_json::{Block, Exchange, Said},
+    },
     transcript::{Message, Role, ToolCall},
 };
 
@@ -66,16 +69,17 @@ impl Answer {
         self.messages.iter().any(|message| !message.tool_calls.is_empty())
     }
 
-    /// Takes a secret out of everything that was said.
-    pub(in crate::providers::claude) fn clean(&mut self, clean: impl Fn(&str) -> String) {
-        self.thinking = clean(&self.thinking);
+    /// Takes out of everything that was said what nobody may see.
+    pub(super) fn clean(&mut self, secrets: &Secrets) {
+        self.thinking = secrets.cleaned(&self.thinking);
         for message in &mut self.messages {
-            message.text = clean(&message.text);
+            message.text = secrets.cleaned(&message.text);
             for call in &mut message.tool_calls {
-                let cleaned = clean(&call.arguments.to_string());
-                call.arguments = serde_json::from_str(&cleaned).unwrap_or_default();
+                call.name = secrets.cleaned_name(&call.name);
+                secrets.clean_value(&mut call.arguments);
             }
         }
+        self.ids.iter_mut().flatten().for_each(|id| *id = secrets.cleaned_name(id));
     }
 
     /// What was said after the last tool; without that, everything that was said.

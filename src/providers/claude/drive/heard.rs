@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use super::Answer;
 use crate::providers::{
     Call, Usage,
+    claude::secrets::Secrets,
     stream_json::{Change, Event, Init, Said, Shown, Text, Tokens, TurnResult},
 };
 
@@ -20,8 +21,6 @@ pub(in crate::providers::claude) struct Heard {
     pub api_error: Option<String>,
     /// What it had to say about it.
     pub api_message: String,
-    /// Status and word of the last retry.
-    pub retry: Option<(Option<u64>, String)>,
     /// Seconds since 1970.
     pub rate_limit_resets_at: Option<u64>,
     /// Tool servers that were not there when the turn began.
@@ -32,7 +31,6 @@ pub(in crate::providers::claude) struct Heard {
     pub sessions: Vec<String>,
     pub is_compacted: bool,
     pub n_lines: usize,
-    pub n_garbage: usize,
     pub stderr: Vec<u8>,
     pub first_line: Option<Duration>,
     pub first_word: Option<Duration>,
@@ -50,26 +48,37 @@ impl Heard {
                 self.answer.exchange(&exchange);
             }
             Event::Shown(shown) => self.shown(&shown, began),
-            Event::Retry(retry) => {
-                let word = retry.error.as_deref().unwrap_or_default().to_owned();
-                self.retry = Some((retry.error_status, word));
-            }
             Event::RateLimit(limit) if limit.status.as_deref() == Some("rejected") => {
                 self.rate_limit_resets_at = limit.resets_at;
             }
             Event::Compacted => self.is_compacted = true,
             Event::Result(result) => self.result(result),
             Event::Garbage(line) => {
-                self.n_garbage += 1;
                 tracing::debug!(n_bytes = line.len(), "a line that is no event");
             }
             Event::Other { kind, .. } => tracing::trace!(kind = &*kind, "an event nobody asks for"),
-            Event::Exchange(_) | Event::RateLimit(_) | Event::Controlled => {}
+            Event::Exchange(_) | Event::RateLimit(_) | Event::Retry(_) | Event::Controlled => {}
         }
     }
 
     pub(in crate::providers::claude) fn stderr(&self) -> String {
         String::from_utf8_lossy(&self.stderr).trim().to_owned()
+    }
+
+    /// Takes out of it what nobody may see: it is on its way to logs, people and the database.
+    pub(super) fn clean(&mut self, secrets: &Secrets) {
+        self.answer.clean(secrets);
+        self.stderr = secrets.cleaned(&self.stderr()).into_bytes();
+        self.api_message = secrets.cleaned(&self.api_message);
+        let names = [&mut self.sessions, &mut self.missing_servers].into_iter().flatten();
+        names.for_each(|name| *name = secrets.cleaned_name(name));
+        for call in &mut self.calls {
+            call.provider_message_id = secrets.cleaned_name(&call.provider_message_id);
+            call.model = secrets.cleaned_name(&call.model);
+        }
+        if let Some(result) = &mut self.result {
+            clean_result(result, secrets);
+        }
     }
 
     fn init(&mut self, init: &Init<'_>) {
@@ -156,6 +165,19 @@ impl Heard {
             self.sessions.push(session.to_owned());
         }
     }
+}
+
+fn clean_result(result: &mut TurnResult, secrets: &Secrets) {
+    result.errors.iter_mut().for_each(|error| *error = secrets.cleaned(error));
+    result.result = result.result.take().map(|text| secrets.cleaned(&text));
+    if let Some(value) = &mut result.structured_output {
+        secrets.clean_value(value);
+    }
+    for denial in &mut result.permission_denials {
+        denial.tool_name = secrets.cleaned_name(&denial.tool_name);
+    }
+    let models = std::mem::take(&mut result.model_usage).into_iter();
+    result.model_usage = models.map(|(name, usage)| (secrets.cleaned_name(&name), usage)).collect();
 }
 
 /// Later counts go before earlier ones; those that are not there leave them alone.

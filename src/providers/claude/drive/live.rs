@@ -2,19 +2,22 @@
 
 use crate::providers::{
     EventSink, Status,
+    claude::secrets::{Secrets, Veil},
     stream_json::{Event, Said, Shown},
 };
 
 pub(super) struct Live<'e> {
     events: &'e mut EventSink,
+    secrets: &'e Secrets,
+    veil: Veil<'e>,
     /// The reply that is shown piece by piece.
     streamed: Option<String>,
     status: Option<Status>,
 }
 
 impl<'e> Live<'e> {
-    pub(super) fn new(events: &'e mut EventSink) -> Self {
-        Self { events, streamed: None, status: None }
+    pub(super) fn new(events: &'e mut EventSink, secrets: &'e Secrets) -> Self {
+        Self { events, secrets, veil: Veil::new(secrets), streamed: None, status: None }
     }
 
     pub(super) fn show(&mut self, event: &Event<'_>) {
@@ -39,7 +42,7 @@ impl<'e> Live<'e> {
         }
         if let Some(text) = shown.event.delta.as_ref().and_then(|delta| delta.text.as_deref()) {
             self.status(Status::Answering);
-            self.events.text(text);
+            self.text(text);
         }
     }
 
@@ -53,7 +56,7 @@ impl<'e> Live<'e> {
             match &*block.kind {
                 "text" => {
                     self.status(Status::Answering);
-                    self.events.text(block.text.as_deref().unwrap_or_default());
+                    self.text(block.text.as_deref().unwrap_or_default());
                 }
                 "tool_use" => self.calling(block.name.as_deref()),
                 _ => {}
@@ -61,9 +64,15 @@ impl<'e> Live<'e> {
         }
     }
 
+    fn text(&mut self, text: &str) {
+        let text = self.veil.show(text);
+        self.events.text(&text);
+    }
+
     fn calling(&mut self, tool: Option<&str>) {
         self.status = None;
-        self.events.calling(tool.unwrap_or_default());
+        self.events.text(&self.veil.rest());
+        self.events.calling(&self.secrets.cleaned(tool.unwrap_or_default()));
     }
 
     fn status(&mut self, status: Status) {
@@ -71,5 +80,11 @@ impl<'e> Live<'e> {
             self.status = Some(status);
             self.events.status(status);
         }
+    }
+}
+
+impl Drop for Live<'_> {
+    fn drop(&mut self) {
+        self.events.text(&self.veil.rest());
     }
 }

@@ -27,7 +27,10 @@ use self::{
     live::Live,
     pump::{Pump, Stop},
 };
-use super::launch::{Child, Exit};
+use super::{
+    launch::{Child, Exit},
+    secrets::Secrets,
+};
 use crate::providers::{
     EventSink,
     stream_json::{Limits, TooMuch},
@@ -67,17 +70,19 @@ pub(super) async fn drive(
     child: Child,
     prompt: &str,
     watch: &Watch,
+    secrets: &Secrets,
     events: &mut EventSink,
     cancel: &CancellationToken,
 ) -> (Heard, Ended) {
     let began = Instant::now();
     let mut heard = Heard::default();
     let line = input::user(prompt, Uuid::new_v4());
-    let mut pump = Pump::new(child, line, watch, Live::new(events), &mut heard);
+    let mut pump = Pump::new(child, line, watch, Live::new(events, secrets), &mut heard);
     let ended = turn(&mut pump, watch, began, cancel).await;
     let child = pump.into_child();
     child.kill().await;
     heard.total = began.elapsed();
+    heard.clean(secrets);
     (heard, ended)
 }
 

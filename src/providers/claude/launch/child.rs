@@ -16,7 +16,8 @@ use tokio::{
     time::timeout,
 };
 
-use super::{Limits, guard};
+use super::{Limits, guard, pipe};
+use crate::providers::claude::credential::Handed;
 
 /// A guard that does not end by then is killed itself.
 const GUARD_PATIENCE: Duration = Duration::from_secs(2);
@@ -28,6 +29,19 @@ pub(in crate::providers::claude) struct Child {
     pub stdin: Option<ChildStdin>,
     pub stdout: ChildStdout,
     pub stderr: ChildStderr,
+}
+
+/// What is started, and on what ground.
+#[derive(Debug)]
+pub(in crate::providers::claude) struct Launch<'a> {
+    pub guard: &'a Path,
+    pub program: &'a Path,
+    pub arguments: Vec<OsString>,
+    pub variables: Vec<(OsString, OsString)>,
+    pub cwd: &'a Path,
+    pub limits: &'a Limits,
+    /// Held by the guard as long as anything of the session runs.
+    pub lock: &'a Path,
 }
 
 /// How the CLI ended by itself.
@@ -42,28 +56,32 @@ pub(in crate::providers::claude) enum Exit {
 impl Child {
     #[expect(clippy::disallowed_methods, reason = "the one place where guards are started")]
     pub(in crate::providers::claude) fn start(
-        guard: &Path,
-        program: &Path,
-        arguments: Vec<OsString>,
-        variables: Vec<(OsString, OsString)>,
-        cwd: &Path,
-        limits: &Limits,
+        launch: Launch<'_>,
+        login: Handed<'_>,
     ) -> io::Result<Self> {
-        let mut guard = Command::new(guard)
+        let (variable, input) = match login {
+            Handed::Variable { .. } => ("", None),
+            Handed::Pipe { variable, secret } => (variable, Some(pipe::input_with(secret)?)),
+        };
+        let (theirs, ours) =
+            input.map_or((Stdio::piped(), None), |(theirs, ours)| (theirs, Some(ours)));
+        let mut guard = Command::new(launch.guard)
             .arg(guard::ARGUMENT)
-            .args(limits.arguments())
-            .arg(program)
-            .args(arguments)
+            .args(launch.limits.arguments())
+            .arg(launch.lock)
+            .arg(variable)
+            .arg(launch.program)
+            .args(launch.arguments)
             .env_clear()
-            .envs(variables)
-            .current_dir(cwd)
+            .envs(launch.variables)
+            .current_dir(launch.cwd)
             // Ctrl-C at a terminal is for the service; it decides what happens to turns.
             .process_group(0)
-            .stdin(Stdio::piped())
+            .stdin(theirs)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()?;
-        let piped = (guard.stdin.take(), guard.stdout.take(), guard.stderr.take());
+        let piped = (ours.or(guard.stdin.take()), guard.stdout.take(), guard.stderr.take());
         let (Some(stdin), Some(stdout), Some(stderr)) = piped else {
             return Err(io::Error::other("no pipes"));
         };

@@ -5,12 +5,12 @@ use std::ffi::OsString;
 use super::Ground;
 use crate::providers::{
     Options, Think,
-    claude::{Config, Credential},
+    claude::{Config, credential::Handed},
 };
 
 pub(in crate::providers::claude) fn variables(
     config: &Config,
-    credential: &Credential,
+    login: Handed<'_>,
     passed: &[(OsString, OsString)],
     ground: &Ground,
     options: &Options,
@@ -50,7 +50,8 @@ pub(in crate::providers::claude) fn variables(
     if options.think == Some(Think::Off) {
         variables.push(text("MAX_THINKING_TOKENS", "0"));
     }
-    let (name, secret) = credential.variable();
-    variables.push(text(name, secret));
+    if let Handed::Variable { variable, secret } = login {
+        variables.push(text(variable, secret));
+    }
     variables
 }

@@ -26,6 +26,12 @@ pub(in crate::providers::claude) fn fits_bare(grants: &Grants) -> bool {
     grants.built_in.iter().all(|tool| BARE_TOOLS.contains(&tool.as_str()))
 }
 
+/// Whether anything runs or reads files for the model, and could find a login in the environment.
+pub(in crate::providers::claude) fn runs_others(grants: &Grants) -> bool {
+    let mut servers = grants.mcp_servers.values();
+    !grants.built_in.is_empty() || servers.any(|server| server.get("command").is_some())
+}
+
 pub(in crate::providers::claude) fn arguments(
     start: Start,
     model: &str,

@@ -8,8 +8,10 @@ use std::{
 };
 
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
+use super::lock::{self, Claim};
 use crate::providers::{
     Grants,
     claude::{
@@ -19,38 +21,87 @@ use crate::providers::{
 };
 
 /// Exists as long as a call runs; what only the call needs goes with it.
+///
+/// The transcript is the session's. Prompts, tokens and temporary files are the call's: a call that was given up long ago and
+/// ends late takes nothing away from the one that came after it.
 #[derive(Debug)]
 pub(in crate::providers::claude) struct Ground {
     folder: PathBuf,
     /// Resolved, because the CLI names the transcript's folder after where it really is.
     cwd: PathBuf,
+    call: Uuid,
+    claim: Claim,
     is_kept: bool,
     is_handed_over: bool,
+    /// Of what a process reads when it starts: the system prompt and the tool servers.
+    digest: [u8; 32],
+}
+
+/// What a ground is prepared for.
+#[derive(Debug)]
+pub(in crate::providers::claude) struct Plan<'a> {
+    pub session: Uuid,
+    /// That of a process which was started ahead, if it is to be used.
+    pub call: Option<Uuid>,
+    /// Whether the folder stays when the call has ended.
+    pub is_kept: bool,
+    pub system: &'a str,
+    pub grants: &'a Grants,
 }
 
 impl Ground {
     pub(in crate::providers::claude) fn prepare(
         sessions: &Path,
-        session: Uuid,
-        is_kept: bool,
-        system: &str,
-        grants: &Grants,
+        plan: &Plan<'_>,
     ) -> io::Result<Self> {
-        let folder = sessions.join(session.to_string());
-        for name in ["config", "work", "run", "tmp"] {
-            fs::DirBuilder::new().recursive(true).mode(0o700).create(folder.join(name))?;
-        }
+        let folder = sessions.join(plan.session.to_string());
+        make_private(&folder)?;
         let folder = folder.canonicalize()?;
-        let ground = Self { cwd: folder.join("work"), folder, is_kept, is_handed_over: false };
-        write_private(&ground.system_prompt(), system.as_bytes())?;
-        let servers = json!({ "mcpServers": without_login(grants.mcp_servers.clone()) });
-        write_private(&ground.mcp_config(), servers.to_string().as_bytes())?;
+        let call = plan.call.unwrap_or_else(Uuid::new_v4);
+        let claim = Claim::take(&folder, call)?;
+        if plan.call.is_none() {
+            lock::oust(&folder.join(LOCK))?;
+        }
+        let servers = json!({ "mcpServers": without_login(plan.grants.mcp_servers.clone()) });
+        let servers = servers.to_string();
+        let ground = Self {
+            cwd: folder.join("work"),
+            folder,
+            call,
+            claim,
+            is_kept: plan.is_kept,
+            is_handed_over: false,
+            digest: Sha256::new()
+                .chain_update(plan.system)
+                .chain_update([0])
+                .chain_update(&servers)
+                .finalize()
+                .into(),
+        };
+        ground.remove_others()?;
+        for folder in [ground.config(), ground.cwd.clone(), ground.run(), ground.temporary()] {
+            make_private(&folder)?;
+        }
+        write_private(&ground.system_prompt(), plan.system.as_bytes())?;
+        write_private(&ground.mcp_config(), servers.as_bytes())?;
         Ok(ground)
     }
 
-    /// What a process reads when it starts: the system prompt and the tool servers.
-    pub(in crate::providers::claude) fn files(&self) -> io::Result<[Vec<u8>; 2]> {
-        Ok([fs::read(self.system_prompt())?, fs::read(self.mcp_config())?])
+    /// Of what a process reads when it starts.
+    pub(in crate::providers::claude) fn digest(&self) -> [u8; 32] {
+        self.digest
+    }
+
+    pub(in crate::providers::claude) fn call(&self) -> Uuid {
+        self.call
+    }
+
+    pub(in crate::providers::claude) fn claim(&self) -> Claim {
+        self.claim.clone()
+    }
+
+    pub(in crate::providers::claude) fn lock(&self) -> PathBuf {
+        self.folder.join(LOCK)
     }
 
     /// The same ground for somebody who goes on with it.
@@ -59,6 +110,9 @@ impl Ground {
         Self {
             folder: self.folder.clone(),
             cwd: self.cwd.clone(),
+            call: self.call,
+            claim: self.claim.clone(),
+            digest: self.digest,
             is_kept: self.is_kept,
             is_handed_over: false,
         }
@@ -89,7 +143,7 @@ impl Ground {
     }
 
     pub(super) fn temporary(&self) -> PathBuf {
-        self.folder.join("tmp")
+        self.folder.join("tmp").join(self.call.to_string())
     }
 
     pub(super) fn system_prompt(&self) -> PathBuf {
@@ -101,7 +155,45 @@ impl Ground {
     }
 
     fn run(&self) -> PathBuf {
-        self.folder.join("run")
+        self.folder.join("run").join(self.call.to_string())
+    }
+
+    /// What calls have left whose worker was killed: their prompts and tokens.
+    fn remove_others(&self) -> io::Result<()> {
+        for own in [self.run(), self.temporary()] {
+            let Some(all) = own.parent() else { continue };
+            let entries = match fs::read_dir(all) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                entries => entries?,
+            };
+            for entry in entries {
+                let path = entry?.path();
+                if path != own {
+                    remove(&path)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// In a session's folder.
+const LOCK: &str = "lock";
+
+fn make_private(folder: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// A folder, or a file, that may be gone already.
+fn remove(path: &Path) -> io::Result<()> {
+    let removed = match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) => Err(error),
+    };
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
 }
 
@@ -120,7 +212,7 @@ fn without_login(mut servers: BTreeMap<String, Value>) -> BTreeMap<String, Value
 }
 
 impl Drop for Ground {
-    /// Blocking, but a handful of small files. A fault leaves what the next call overwrites.
+    /// In the background, because files may take their time. A fault leaves what the next call removes.
     fn drop(&mut self) {
         if self.is_handed_over {
             return;
@@ -130,10 +222,20 @@ impl Drop for Ground {
             true => vec![self.run(), self.temporary()],
             false => vec![self.folder.clone()],
         };
-        for folder in gone {
-            if let Err(error) = fs::remove_dir_all(&folder) {
-                tracing::warn!(folder = %folder.display(), %error, "not removed");
+        let claim = (!self.is_kept).then(|| self.claim());
+        let clear = move || {
+            if claim.is_some_and(|claim| claim.check().is_err()) {
+                return;
             }
+            for folder in gone {
+                if let Err(error) = remove(&folder) {
+                    tracing::warn!(folder = %folder.display(), %error, "not removed");
+                }
+            }
+        };
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn_blocking(clear)),
+            Err(_) => clear(),
         }
     }
 }

@@ -10,7 +10,7 @@
 //! error any more: the worker closed it, or is gone, however it went. No signal, no pid and no message is needed for that,
 //! so there is no race with a worker that dies early, and none with pids that are used again.
 //!
-//! SIGTERM is passed on to the CLI. The guard's own exit code is the CLI's, 128 and the signal if one ended it.
+//! SIGTERM is passed on to the CLI, and SIGQUIT ends everything at once: see [`lock`](super::lock). The guard's own exit code is the CLI's, 128 and the signal if one ended it.
 
 use std::{
     ffi::OsString,
@@ -31,7 +31,10 @@ use tokio::{
     sync::oneshot,
 };
 
-use super::limits::{Limits, own_group};
+use super::{
+    limits::{Limits, own_group},
+    lock, pipe,
+};
 
 /// The first argument that makes any of our binaries a guard.
 pub const ARGUMENT: &str = "guard-claude";
@@ -58,12 +61,25 @@ pub fn intercept(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCo
 
 fn run(mut arguments: impl Iterator<Item = OsString>) -> io::Result<u8> {
     let limits = Limits::from_arguments(&mut arguments).ok_or(io::ErrorKind::InvalidInput)?;
+    let lock = arguments.next().ok_or(io::ErrorKind::InvalidInput)?;
+    let login_variable = arguments.next().ok_or(io::ErrorKind::InvalidInput)?;
     let program = arguments.next().ok_or(io::ErrorKind::InvalidInput)?;
+    let arguments = arguments.collect();
+    let cli = Cli { program, arguments, lock: lock.into(), login_variable };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-    runtime.block_on(watch(&program, arguments.collect(), &limits))
+    runtime.block_on(watch(&cli, &limits))
 }
 
-async fn watch(program: &OsString, arguments: Vec<OsString>, limits: &Limits) -> io::Result<u8> {
+/// What to start, and what it is given.
+struct Cli {
+    program: OsString,
+    arguments: Vec<OsString>,
+    lock: PathBuf,
+    /// Which variable gets the number of the pipe with the login; empty: it has the login another way.
+    login_variable: OsString,
+}
+
+async fn watch(cli: &Cli, limits: &Limits) -> io::Result<u8> {
     #[cfg(target_os = "linux")]
     rustix::process::set_child_subreaper(Pid::from_raw(std::process::id().cast_signed()))?;
     let home = own_group(&limits.cgroup);
@@ -72,8 +88,13 @@ async fn watch(program: &OsString, arguments: Vec<OsString>, limits: &Limits) ->
     })?;
     // Listened to before there is anything to hear, or the first signal would end the guard alone.
     let (mut ended, mut term) = (signal(SignalKind::child())?, signal(SignalKind::terminate())?);
+    let mut given_up = signal(SignalKind::quit())?;
     let mut released = released(io::stderr().as_fd().try_clone_to_owned()?);
-    let cli = start(program, &arguments)?;
+    // Until the end, when nothing of the session runs any more.
+    let _held = lock::hold(&cli.lock).inspect_err(|error| {
+        say(&format!("{START_FAILED}the session is in use on this host: {error}\n"));
+    })?;
+    let cli = start(cli)?;
     group.iter().for_each(|group| group.step_out(home.as_deref()));
     let code = loop {
         tokio::select! {
@@ -85,6 +106,8 @@ async fn watch(program: &OsString, arguments: Vec<OsString>, limits: &Limits) ->
             _ = term.recv() => {
                 let _ = rustix::process::kill_process(cli, Signal::TERM);
             }
+            // Another worker has taken the session over.
+            _ = given_up.recv() => break FAILED,
             _ = &mut released => break FAILED,
         }
     };
@@ -117,9 +140,11 @@ fn released(pipe: OwnedFd) -> oneshot::Receiver<()> {
 
 /// Starts the CLI in the guard's group, and lets go of its standard input and output: they end when the CLI does.
 #[expect(clippy::disallowed_methods, reason = "the one place where the CLI is started")]
-fn start(program: &OsString, arguments: &[OsString]) -> io::Result<Pid> {
-    let child = Command::new(program)
-        .args(arguments)
+fn start(cli: &Cli) -> io::Result<Pid> {
+    let login = (!cli.login_variable.is_empty()).then(pipe::pipe_of_input).transpose()?;
+    let child = Command::new(&cli.program)
+        .args(&cli.arguments)
+        .envs(login.iter().map(|(_, number)| (&cli.login_variable, number)))
         .stdin(Stdio::inherit())
         .stdout(Stdio::inherit())
         .stderr(Stdio::inherit())

@@ -9,11 +9,13 @@ mod flags;
 mod ground;
 pub mod guard;
 mod limits;
+mod lock;
+mod pipe;
 
 pub(super) use self::{
-    child::{Child, Exit},
+    child::{Child, Exit, Launch},
     environment::variables,
-    flags::{Start, arguments, fits_bare},
-    ground::Ground,
+    flags::{Start, arguments, fits_bare, runs_others},
+    ground::{Ground, Plan},
     limits::Limits,
 };

@@ -1,6 +1,7 @@
 //! After a call: what the files grew by.
 
 use std::{
+    borrow::Cow,
     fs::{self, File},
     io::{self, Read as _, Seek as _, SeekFrom},
     path::Path,
@@ -10,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use super::{files, has_message, main_name, repaired, write_private};
-use crate::providers::{Grown, TranscriptFile};
+use crate::providers::{Flag, Grown, TranscriptFile, claude::secrets::Secrets};
 
 /// Whether the CLI has really stored the message. It says success without it where its disk is full or read-only.
 pub(in crate::providers::claude) fn is_persisted(
@@ -33,24 +34,46 @@ pub(in crate::providers::claude) fn is_persisted(
     Ok(has_message(&bytes, message))
 }
 
-/// What the caller has to store. The process that writes the files has to be gone: torn ends are repaired on the way.
+/// What the caller has to store. The process that writes the files has to be gone: torn ends are repaired on the way, and
+/// logins taken out.
+///
+/// The files beside the session's own may be as large together as the bound says. Those that were stored before go first;
+/// what does not fit stays out, and is said.
 pub(in crate::providers::claude) fn grown(
     project: &Path,
     session: Uuid,
     held: &[TranscriptFile],
-) -> io::Result<Vec<Grown>> {
+    secrets: &Secrets,
+    side_max_bytes: u64,
+) -> io::Result<(Vec<Grown>, Option<Flag>)> {
     let mut grown = Vec::new();
-    for name in files::list(project, session)? {
-        let held = held.iter().find(|file| file.name == name);
-        grown.extend(growth_of(project, name, held)?);
+    let (mut left, mut files, mut bytes) = (side_max_bytes, 0, 0);
+    let main = main_name(session);
+    let held_of = |name: &str| held.iter().find(|file| file.name == name);
+    let mut names = files::list(project, session)?;
+    names.sort_by_key(|name| (*name != main, held_of(name).is_none()));
+    for name in names {
+        let held = held_of(&name);
+        if name != main {
+            let n_bytes = project.join(&name).metadata()?.len();
+            if n_bytes > left {
+                let n_held = held.map_or(0, |held| held.n_bytes);
+                left = left.saturating_sub(n_held);
+                (files, bytes) = (files + 1, bytes + n_bytes.saturating_sub(n_held));
+                continue;
+            }
+            left -= n_bytes;
+        }
+        grown.extend(growth_of(project, name, held, secrets)?);
     }
-    Ok(grown)
+    Ok((grown, (files > 0).then_some(Flag::NotStored { files, bytes })))
 }
 
 fn growth_of(
     project: &Path,
     name: String,
     held: Option<&TranscriptFile>,
+    secrets: &Secrets,
 ) -> io::Result<Option<Grown>> {
     let path = project.join(&name);
     let mut bytes = fs::read(&path)?;
@@ -61,13 +84,14 @@ fn growth_of(
         first.is_some_and(|first| held.is_some_and(|held| Sha256::digest(first)[..] == held.sha256))
     };
     let from = n_held.filter(is_longer).unwrap_or(0);
-    if name.ends_with(".jsonl") {
-        let whole = repaired(&bytes[from..]);
-        if whole.len() != bytes.len() - from {
-            let mended = [&bytes[..from], &whole].concat();
-            write_private(&path, &mended)?;
-            bytes = mended;
-        }
+    let new = &bytes[from..];
+    let whole = if name.ends_with(".jsonl") { repaired(new) } else { Cow::Borrowed(new) };
+    let mended = secrets.cleaned_lines(&whole);
+    if *mended != *new {
+        let mended = mended.into_owned();
+        bytes.truncate(from);
+        bytes.extend_from_slice(&mended);
+        write_private(&path, &bytes)?;
     }
     if n_held == Some(from) && bytes.len() == from {
         return Ok(None);

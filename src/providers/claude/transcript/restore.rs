@@ -101,7 +101,19 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::providers::claude::transcript::{grown, main_name};
+    use crate::providers::{
+        Flag,
+        claude::{
+            secrets::Secrets,
+            transcript::{grown, main_name},
+        },
+    };
+
+    const ANY: u64 = u64::MAX;
+
+    fn no_secrets() -> Secrets {
+        Secrets::new(std::iter::empty(), &[])
+    }
 
     const LINES: &[u8] = b"{\"a\":1}\n{\"b\":2}\n";
 
@@ -178,12 +190,29 @@ mod tests {
         write_private(&folder.path().join(&sub), LINES).unwrap();
         let path = folder.path().join(&main);
         write_private(&path, &[LINES, b"{\"c\":3}\n{\"torn"].concat()).unwrap();
-        let more = grown(folder.path(), session, &known).unwrap();
+        let (more, _) = grown(folder.path(), session, &known, &no_secrets(), ANY).unwrap();
         assert_eq!(more.len(), 1, "a file that did not grow is not sent");
         assert_eq!((more[0].from, &more[0].bytes[..]), (LINES.len() as u64, &b"{\"c\":3}\n"[..]));
         assert_eq!(more[0].sha256[..], Sha256::digest(fs::read(&path).unwrap())[..]);
         write_private(&path, b"{\"new\":1}\n").unwrap();
-        let rewritten = grown(folder.path(), session, &known).unwrap();
+        let (rewritten, _) = grown(folder.path(), session, &known, &no_secrets(), ANY).unwrap();
         assert_eq!((rewritten[0].from, &rewritten[0].bytes[..]), (0, &b"{\"new\":1}\n"[..]));
+    }
+
+    #[test]
+    fn what_is_beside_a_transcript_is_stored_up_to_its_bound_and_the_rest_is_said() {
+        let (folder, session) = (tempfile::tempdir().unwrap(), Uuid::from_u128(7));
+        let sub = |n: u32| format!("{session}/subagents/agent-{n}.jsonl");
+        for name in [main_name(session), sub(1), sub(2), sub(3)] {
+            write_private(&folder.path().join(name), LINES).unwrap();
+        }
+        let known = [held(&sub(3), LINES)];
+        let two = 2 * LINES.len() as u64;
+        let (more, left_out) = grown(folder.path(), session, &known, &no_secrets(), two).unwrap();
+        let names: Vec<_> = more.into_iter().map(|grown| grown.name).collect();
+        assert_eq!(names, [main_name(session), sub(1)], "what was stored before goes first");
+        assert_eq!(left_out, Some(Flag::NotStored { files: 1, bytes: LINES.len() as u64 }));
+        let (_, left_out) = grown(folder.path(), session, &known, &no_secrets(), ANY).unwrap();
+        assert_eq!(left_out, None);
     }
 }

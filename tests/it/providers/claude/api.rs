@@ -46,9 +46,12 @@ pub enum Play {
     /// Status, headers and the words of the error.
     Fails(u16, &'static str, &'static str, &'static str),
     /// Some words, then the connection is gone: behind a whole block, or within one.
-    Breaks { within: bool },
+    Breaks {
+        within: bool,
+    },
     /// Some words, then nothing for ever.
     Hangs,
+    SaysAndHangs(String),
     /// The usual answer, with a count as if there were nothing in front of the last message.
     Forgets,
 }
@@ -151,10 +154,11 @@ async fn messages(socket: &mut TcpStream, state: &State, body: &[u8]) -> std::io
             begin(socket, &request, counted).await?;
             return open_block(socket, 0, &text("Only a part")).await;
         }
-        Some(play @ (Play::Breaks { .. } | Play::Hangs)) => {
+        Some(play @ (Play::Breaks { .. } | Play::Hangs | Play::SaysAndHangs(_))) => {
             begin(socket, &request, counted).await?;
-            block(socket, 0, &text("Only a part")).await?;
-            if matches!(play, Play::Hangs) {
+            let words = if let Play::SaysAndHangs(words) = &play { words } else { "Only a part" };
+            block(socket, 0, &text(words)).await?;
+            if !matches!(play, Play::Breaks { .. }) {
                 http::closed_by_client(socket).await;
             }
             return Ok(());

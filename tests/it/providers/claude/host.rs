@@ -32,6 +32,8 @@ pub struct Host {
     pub config: Config,
     pub passed: Vec<(OsString, OsString)>,
     pub credential: String,
+    pub kind: Kind,
+    pub secrets: Vec<String>,
 }
 
 impl Host {
@@ -47,6 +49,8 @@ impl Host {
             config,
             passed: Vec::new(),
             credential: "main".to_owned(),
+            kind: Kind::ApiKey,
+            secrets: Vec::new(),
         }
     }
 
@@ -61,11 +65,12 @@ impl Host {
     pub fn claude(&self) -> Claude {
         let credential = Credential {
             name: self.credential.clone(),
-            kind: Kind::ApiKey,
+            kind: self.kind,
             secret: SECRET.to_owned().into(),
         };
         let surroundings = Surroundings {
             credentials: vec![credential],
+            secrets: self.secrets.iter().map(|secret| secret.as_str().into()).collect(),
             sessions: self.sessions.path().to_owned(),
             guard: env!("CARGO_BIN_EXE_dalsegno").into(),
             passed: self.passed.clone(),
@@ -98,7 +103,9 @@ impl Host {
     pub fn find(&self, ending: &str) -> Vec<PathBuf> {
         let (mut found, mut folders) = (Vec::new(), vec![self.sessions.path().to_owned()]);
         while let Some(folder) = folders.pop() {
-            for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            // What a call has left is removed beside us.
+            let Ok(entries) = std::fs::read_dir(folder) else { continue };
+            for entry in entries.flatten().map(|entry| entry.path()) {
                 if entry.is_dir() {
                     folders.push(entry);
                 } else if entry.to_string_lossy().ends_with(ending) {
@@ -107,6 +114,11 @@ impl Host {
             }
         }
         found
+    }
+
+    /// Whether no session has left anything.
+    pub fn is_empty(&self) -> bool {
+        std::fs::read_dir(self.sessions.path()).unwrap().next().is_none()
     }
 
     pub fn processes(&self) -> Vec<String> {
@@ -182,7 +194,6 @@ impl Stored {
 
     pub fn commit(&mut self, prompt: &str, outcome: &Outcome) {
         let continued: &Continued = outcome.conversation.as_deref().expect("a conversation");
-        assert_eq!(continued.external_id, self.conversation.external_id);
         self.messages.push(message(Role::User, prompt));
         self.messages.extend(continued.messages.clone());
         self.conversation.head = Some(continued.head);

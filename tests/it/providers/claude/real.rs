@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use dalsegno::{
-    providers::{Class, Event, Flag, Rebuild, Scope, Status},
+    providers::{Class, Event, Flag, Rebuild, Scope, Status, claude::Kind},
     transcript::Role,
 };
 use serde_json::json;
@@ -220,6 +220,31 @@ async fn secrets_are_in_no_argument_and_in_no_error() {
     let error = host.ask(stored.request("Hello.", false)).await.unwrap_err();
     assert!(!format!("{error} {error:?}").contains(SECRET), "{error:?}");
     assert!(error.to_string().contains("[secret]"), "{error}");
+}
+
+#[tokio::test]
+async fn what_a_tool_runs_finds_the_login_nowhere() {
+    let Some((mut host, api)) = host().await else { return };
+    // Its own environment, the CLI's, the guard's, the pipe of the login, and every file of the call.
+    let look = "env; cd /proc/$PPID; tr '\\0' '\\n' < environ; cat cmdline; \
+                pipe=$(tr '\\0' '\\n' < environ | sed -n 's/.*_FILE_DESCRIPTOR=//p'); echo pipe=$pipe; \
+                timeout 2 cat fd/$pipe; guard=$(sed 's/.*) . //; s/ .*//' stat); \
+                tr '\\0' '\\n' < /proc/$guard/environ; cat /proc/$guard/cmdline; \
+                grep -r sk-ant \"$HOME/..\" && echo found; echo looked";
+    for kind in [Kind::ApiKey, Kind::OauthToken] {
+        host.kind = kind;
+        let mut stored = Stored::new();
+        let grants = &mut stored.conversation.grants;
+        grants.built_in = vec!["Bash".to_owned()];
+        grants.allowed = vec!["Bash".to_owned()];
+        api.plays([Play::Calls("Bash", json!({ "command": look }))]);
+        stored.turn(&host, "Look for it.").await;
+        // As the CLI itself has sent it on.
+        let seen = api.last_messages().pop().unwrap();
+        assert!(seen.contains("looked") && seen.contains("pipe="), "{kind:?}: {seen}");
+        assert!(!seen.contains("pipe=\n"), "{kind:?}: it was given another way: {seen}");
+        assert!(!seen.contains("sk-ant-dummy"), "{kind:?}: {seen}");
+    }
 }
 
 #[tokio::test]

@@ -88,6 +88,29 @@ async fn no_secret_is_in_the_feed_the_transcript_or_an_error() {
 }
 
 #[tokio::test]
+async fn no_preview_of_a_turn_shows_a_secret_in_the_feed() {
+    let Some(stage) = Stage::new(&[]).await else { return };
+    let ground = &stage.ground;
+    let worker = ground.work().await;
+    stage.api.plays([Play::SaysAndHangs(format!("It is {SECRET}, as you know."))]);
+    let task = ground.add("Which key is it?").await;
+    let shown = eventually("words are in the feed", async || {
+        let feed = ground.feed().await.into_iter();
+        let mut texts = feed.filter(|event| event.kind == "turn.progress").map(|event| event.data);
+        texts.find(|data| data["text"] != "").map(|data| data["text"].clone())
+    });
+    assert_eq!(shown.await, "It is [secret], as you know.");
+    ground.cancel(&task).await;
+    ground.ended(&task).await;
+    ground.settled().await;
+    worker.stop().await;
+    let sql = format!("select count(*) from dalsegno.messages where text like '%{SECRET}%'");
+    let found: i64 =
+        sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).fetch_one(&ground.pool).await.unwrap();
+    assert_eq!(found, 0, "what had arrived is kept without it");
+}
+
+#[tokio::test]
 async fn what_a_failed_attempt_has_done_with_tools_is_told_to_the_next() {
     let Some(stage) = Stage::new(&[]).await else { return };
     let ground = &stage.ground;

@@ -1,0 +1,182 @@
+//! What nobody may see: the logins, and what variables of the service are filled into agents' files.
+//!
+//! The CLI quotes what it was sent, and a tool may print what it was given. Everything on its way to people, logs and
+//! the database goes through here.
+
+use std::borrow::Cow;
+
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::Value;
+
+/// Stands where a secret stood.
+pub(super) const MASK: &str = "[secret]";
+/// A shorter value of a variable is no secret, but a word that texts are full of. Of what is held back, too.
+const MIN_BYTES: usize = 8;
+
+#[derive(Debug)]
+pub(super) struct Secrets {
+    /// Longest first: one may be a part of another.
+    all: Vec<SecretString>,
+    /// As JSON writes them. Only logins: a variable may hold a word that a line of a transcript needs.
+    in_json: Vec<SecretString>,
+}
+
+/// Text that comes in pieces, of which a secret may have parts in two.
+#[derive(Debug)]
+pub(super) struct Veil<'s> {
+    secrets: &'s Secrets,
+    /// The beginning of a secret, or of something that is none.
+    held_back: String,
+}
+
+impl Secrets {
+    pub(super) fn new<'a>(
+        logins: impl Iterator<Item = &'a SecretString>,
+        variables: &[SecretString],
+    ) -> Self {
+        let logins: Vec<SecretString> = logins.cloned().collect();
+        let escaped = |secret: &SecretString| {
+            let json = Value::from(secret.expose_secret()).to_string();
+            SecretString::from(&json[1..json.len() - 1])
+        };
+        let in_json = logins.iter().map(escaped).collect();
+        let long = variables.iter().filter(|value| value.expose_secret().len() >= MIN_BYTES);
+        let mut all: Vec<SecretString> = logins.iter().chain(long).cloned().collect();
+        all.retain(|secret| !secret.expose_secret().is_empty());
+        all.sort_by_key(|secret| std::cmp::Reverse(secret.expose_secret().len()));
+        Self { all, in_json }
+    }
+
+    pub(super) fn cleaned(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for secret in self.texts().filter(|secret| !secret.is_empty()) {
+            if text.contains(secret) {
+                text = text.replace(secret, MASK);
+            }
+        }
+        text
+    }
+
+    /// The same for a name that goes into a column or a key, which holds no NUL.
+    pub(super) fn cleaned_name(&self, name: &str) -> String {
+        self.cleaned(name).replace('\0', "")
+    }
+
+    /// Every text in it.
+    pub(super) fn clean_value(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => *text = self.cleaned(text),
+            Value::Array(values) => values.iter_mut().for_each(|value| self.clean_value(value)),
+            Value::Object(fields) => {
+                let cleaned = std::mem::take(fields).into_iter().map(|(name, mut value)| {
+                    self.clean_value(&mut value);
+                    (self.cleaned(&name), value)
+                });
+                *fields = cleaned.collect();
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// Lines of JSON without the logins.
+    pub(super) fn cleaned_lines<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
+        let text = String::from_utf8_lossy(bytes);
+        let mut cleaned: Option<String> = None;
+        for secret in self.in_json.iter().map(|secret| secret.expose_secret()) {
+            let so_far = cleaned.as_deref().unwrap_or(&*text);
+            if !secret.is_empty() && so_far.contains(secret) {
+                cleaned = Some(so_far.replace(secret, MASK));
+            }
+        }
+        cleaned.map_or(Cow::Borrowed(bytes), |cleaned| Cow::Owned(cleaned.into_bytes()))
+    }
+
+    /// How much of the end may be the beginning of a secret.
+    fn n_doubtful_bytes(&self, text: &str) -> usize {
+        let of_one = |secret: &str| {
+            let ends = secret.char_indices().map(|(at, _)| at).rev();
+            ends.filter(|end| *end > 0).find(|end| text.ends_with(&secret[..*end])).unwrap_or(0)
+        };
+        self.texts().map(of_one).max().unwrap_or(0)
+    }
+
+    fn texts(&self) -> impl Iterator<Item = &str> {
+        self.all.iter().map(|secret| secret.expose_secret())
+    }
+}
+
+impl<'s> Veil<'s> {
+    pub(super) fn new(secrets: &'s Secrets) -> Self {
+        Self { secrets, held_back: String::new() }
+    }
+
+    /// As much as can be shown by now.
+    pub(super) fn show(&mut self, piece: &str) -> String {
+        let mut text = std::mem::take(&mut self.held_back);
+        text.push_str(piece);
+        let mut text = self.secrets.cleaned(&text);
+        let n_shown = text.len() - self.secrets.n_doubtful_bytes(&text);
+        self.held_back = text.split_off(n_shown);
+        text
+    }
+
+    /// What was held back, when nothing more comes. Most of a secret is not shown either.
+    pub(super) fn rest(&mut self) -> String {
+        let rest = std::mem::take(&mut self.held_back);
+        if rest.len() < MIN_BYTES { rest } else { MASK.to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const KEY: &str = "sk-ant-0123456789";
+
+    fn secrets() -> Secrets {
+        let logins = [SecretString::from(KEY), SecretString::from("with\"quote-and-more")];
+        Secrets::new(logins.iter(), &["board-token-ü".into(), "short".into()])
+    }
+
+    #[test]
+    fn every_text_is_cleaned_and_words_stay() {
+        let secrets = secrets();
+        assert_eq!(secrets.cleaned(&format!("a {KEY}b short")), "a [secret]b short");
+        let mut value = json!({ KEY: [1, format!("<{KEY}>")], "board-token-ü": null });
+        secrets.clean_value(&mut value);
+        assert_eq!(value, json!({ "[secret]": null }));
+        let mut nested = json!([{ "a": "board-token-ü" }]);
+        secrets.clean_value(&mut nested);
+        assert_eq!(nested, json!([{ "a": "[secret]" }]));
+    }
+
+    #[test]
+    fn lines_lose_logins_as_json_writes_them() {
+        let line = json!({ "text": format!("{KEY} with\"quote-and-more board-token-ü") });
+        let cleaned = secrets().cleaned_lines(line.to_string().as_bytes()).into_owned();
+        let cleaned: Value = serde_json::from_slice(&cleaned).unwrap();
+        assert_eq!(cleaned["text"], "[secret] [secret] board-token-ü");
+        assert!(matches!(secrets().cleaned_lines(b"{}\n\xff"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn wherever_a_stream_is_cut_no_secret_is_shown() {
+        let secrets = secrets();
+        let text = format!("The key sk-an is not {KEY}, but the board-token-ü! sk-");
+        let whole = "The key sk-an is not [secret], but the [secret]! sk-";
+        for size in 1..text.chars().count() {
+            let (mut veil, mut shown) = (Veil::new(&secrets), String::new());
+            let chars: Vec<char> = text.chars().collect();
+            for piece in chars.chunks(size) {
+                shown.push_str(&veil.show(&piece.iter().collect::<String>()));
+            }
+            shown.push_str(&veil.rest());
+            assert_eq!(shown, whole, "pieces of {size}");
+        }
+        let mut veil = Veil::new(&secrets);
+        assert_eq!(veil.show(&KEY[..KEY.len() - 1]), "");
+        assert_eq!(veil.rest(), MASK);
+    }
+}
