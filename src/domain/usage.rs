@@ -1,5 +1,7 @@
 //! The ledger: one row per call of a provider, its price frozen, the same answer charged once.
 
+use std::borrow::Cow;
+
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::Value;
@@ -26,7 +28,7 @@ pub struct Call<'a> {
     pub tokens: Tokens,
     pub cost_micros: i64,
     /// The price list that the cost was made from.
-    pub price: Option<&'a Value>,
+    pub price: Option<Cow<'a, Value>>,
     pub first_byte_ms: Option<i32>,
     pub total_ms: Option<i32>,
     pub called_at: DateTime<Utc>,
@@ -113,7 +115,7 @@ pub async fn record(executor: impl PgExecutor<'_>, call: &Call<'_>) -> Result<bo
         call.provider,
         call.model,
         call.provider_message_id,
-        call.price,
+        call.price.as_deref(),
     )
     .execute(executor)
     .await

@@ -89,7 +89,7 @@ impl<'a> Route<'a> {
             reserve_tokens,
             thresholds,
             options: options(&agent.options),
-            price: services.prices.of(provider_name, model),
+            price: services.price(provider_name, model),
         })
     }
 }

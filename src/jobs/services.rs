@@ -123,9 +123,20 @@ impl Services {
         (provider, model)
     }
 
+    /// The configured price of a model: under the name that was asked for, or another of the same model.
+    pub fn price(&self, provider: &str, model: &str) -> Option<&Price> {
+        let mut of_provider = self.prices.models.iter().filter(|price| price.provider == provider);
+        let is_same = |price: &&Price| {
+            claude::is_same_model(&price.model, model) || claude::is_same_model(model, &price.model)
+        };
+        let is_claude = provider == agents::Provider::Claude.as_str();
+        let own = self.prices.of(provider, model);
+        own.or_else(|| of_provider.find(is_same).filter(|_| is_claude))
+    }
+
     /// What a call costs at the configured price.
     pub fn cost(&self, provider: &str, model: &str, tokens: Tokens) -> Cost {
-        let price = self.prices.of(provider, model);
+        let price = self.price(provider, model);
         Cost {
             micros: price.map_or(0, |price| price.cost_micros(tokens)),
             price: price.map(Price::frozen),
@@ -135,43 +146,23 @@ impl Services {
     /// What the operator should know before the first task comes.
     fn warn(&self) {
         let catalogue = self.library.current();
-        let mut simulated = Vec::new();
-        let variable = |name: &str| self.environment.get(name).map(str::to_owned);
-        let refuses_bypass = self.providers.claude().config().refuses_bypass(variable);
-        let is_refused = |agent: &agents::Agent| {
-            refuses_bypass
-                && agent.grants.permission_mode == agents::PermissionMode::BypassPermissions
-        };
+        let (mut simulated, mut unpriced) = (Vec::new(), Vec::new());
         for agent in catalogue.agents() {
-            match self.route(agent) {
-                (agents::Provider::Sim, _) => simulated.push(agent.name.as_str()),
-                (provider, _) if self.providers.named(provider.as_str()).is_none() => {
-                    tracing::warn!(
-                        agent = agent.name,
-                        provider = provider.as_str(),
-                        "tasks of this agent will fail: this version does not have its provider"
-                    );
-                }
-                (agents::Provider::Claude, _)
-                    if self.providers.claude().logins().next().is_none() =>
-                {
-                    tracing::warn!(
-                        agent = agent.name,
-                        "tasks of this agent will fail: it runs on Claude, and claude.credentials names no login"
-                    );
-                }
-                (_, None) => tracing::warn!(
-                    agent = agent.name,
-                    "tasks of this agent will fail: its file names a provider and no model"
-                ),
-                (agents::Provider::Claude, _) if is_refused(agent) => {
-                    tracing::warn!(
-                        agent = agent.name,
-                        "tasks of this agent will fail: {}",
-                        claude::ROOT_REFUSED
-                    );
-                }
-                _ => {}
+            let own = self.route(agent);
+            if own.0 == agents::Provider::Sim {
+                simulated.push(agent.name.as_str());
+            }
+            if let Some(why) = self.hindrance(agent, &own) {
+                tracing::warn!(agent = agent.name, "tasks of this agent will fail: {why}");
+            }
+            let other = agent.fallback.as_ref().map(|fallback| self.fallback_route(fallback));
+            if let Some(why) = other.as_ref().and_then(|route| self.hindrance(agent, route)) {
+                let provider = "its fallback_provider cannot take over";
+                tracing::warn!(agent = agent.name, "{provider}: {why}");
+            }
+            let routes = [Some(&own), other.as_ref()].into_iter().flatten();
+            if routes.into_iter().any(|route| self.is_unpriced(route)) {
+                unpriced.push(agent.name.as_str());
             }
         }
         if !simulated.is_empty() {
@@ -180,6 +171,41 @@ impl Services {
                 "these agents run on the simulation: no model is called; set agents.provider, or provider in their files"
             );
         }
+        if !unpriced.is_empty() {
+            tracing::warn!(
+                agents = unpriced.join(", "),
+                "prices.models has no price for what these agents call: a budget in money is charged what Claude Code says, and sets \
+                 nothing aside for a turn before the first one has told the price"
+            );
+        }
+    }
+
+    /// Why no turn of an agent can succeed there.
+    fn hindrance(
+        &self,
+        agent: &agents::Agent,
+        (provider, model): &(agents::Provider, Option<String>),
+    ) -> Option<&'static str> {
+        let variable = |name: &str| self.environment.get(name).map(str::to_owned);
+        let (claude, is_claude) = (self.providers.claude(), *provider == agents::Provider::Claude);
+        let wants_everything =
+            agent.grants.permission_mode == agents::PermissionMode::BypassPermissions;
+        if self.providers.named(provider.as_str()).is_none() {
+            Some("this version does not have the provider that its file names")
+        } else if is_claude && claude.logins().next().is_none() {
+            Some("it runs on Claude, and claude.credentials names no login")
+        } else if model.is_none() {
+            Some("its file names a provider and no model for it")
+        } else if is_claude && wants_everything && claude.config().refuses_bypass(variable) {
+            Some(claude::ROOT_REFUSED)
+        } else {
+            None
+        }
+    }
+
+    fn is_unpriced(&self, (provider, model): &(agents::Provider, Option<String>)) -> bool {
+        let price = model.as_deref().and_then(|model| self.price(provider.as_str(), model));
+        *provider == agents::Provider::Claude && price.is_none()
     }
 }
 

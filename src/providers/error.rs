@@ -14,6 +14,8 @@ pub struct Error {
     pub usage: Option<Box<Usage>>,
     /// The same by model and with its price, where the provider knows it.
     pub spent: Vec<Spent>,
+    /// The provider was not asked at all: there is nothing for the ledger.
+    pub is_unasked: bool,
     /// Tools were used before it failed: what they did may have had effects.
     pub has_acted: bool,
     cause: Box<dyn StdError + Send + Sync>,
@@ -61,11 +63,25 @@ impl Error {
         class: Class,
         cause: impl Into<Box<dyn StdError + Send + Sync>>,
     ) -> Self {
-        Self { code, class, usage: None, spent: Vec::new(), has_acted: false, cause: cause.into() }
+        Self {
+            code,
+            class,
+            usage: None,
+            spent: Vec::new(),
+            is_unasked: false,
+            has_acted: false,
+            cause: cause.into(),
+        }
     }
 
     pub fn with_usage(mut self, usage: Option<Usage>) -> Self {
         self.usage = usage.map(Box::new);
+        self
+    }
+
+    /// What went wrong came before the call.
+    pub fn not_made(mut self) -> Self {
+        self.is_unasked = true;
         self
     }
 

@@ -1,6 +1,6 @@
 //! One call of a summariser, and its line in the ledger.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use tokio_util::sync::CancellationToken;
 
@@ -147,7 +147,7 @@ impl<'a> Call<'a> {
             provider_message_id: id,
             tokens,
             cost_micros: told.unwrap_or(cost.micros),
-            price: cost.price.as_ref(),
+            price: cost.price.as_ref().map(Cow::Borrowed),
             first_byte_ms: durations.and_then(|durations| durations.first_byte).and_then(millis),
             total_ms: durations.map(|durations| durations.total).and_then(millis),
             called_at: folder.clock.now(),

@@ -229,7 +229,7 @@ async fn open(
         job_id: run.job_id(),
         lease: run.lease(),
         attempt: run.attempt(),
-        reserve: reserve(assignment, outlook.estimated_tokens),
+        reserve: reserve(services, assignment, outlook.estimated_tokens),
         minted,
         messages: new,
         events: &events,
@@ -346,13 +346,23 @@ fn check_room(
 }
 
 /// Nothing where nothing is limited: the budget's row is the one that all turns of a campaign share.
-fn reserve(assignment: &Assignment<'_>, estimated_tokens: u64) -> Amount {
+///
+/// Claude's models have a price without a configured one. Until a turn has told it, nothing of it is set aside: the CLI is told
+/// what is left, and stops there by itself.
+fn reserve(services: &Services, assignment: &Assignment<'_>, estimated_tokens: u64) -> Amount {
     if !assignment.is_limited {
         return Amount::ZERO;
     }
     let route = &assignment.route;
     let tokens = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-    Price::ceiling(route.price, tokens(estimated_tokens), tokens(route.reserve_tokens))
+    let ceiling =
+        Price::ceiling(route.price, tokens(estimated_tokens), tokens(route.reserve_tokens));
+    if route.price.is_some() || !route.keeps_conversation {
+        return ceiling;
+    }
+    let claude = services.providers.claude();
+    let told = claude.ceiling_micros(&route.model, estimated_tokens, route.reserve_tokens);
+    Amount { micros: told.map_or(0, tokens), ..ceiling }
 }
 
 /// What the count of an honest server is compared with. A cold estimate is high on purpose, so that an honest count would

@@ -34,7 +34,7 @@ impl Called {
     /// Something was in the way before the provider was asked.
     pub(super) fn not_made(error: providers::Error, at: DateTime<Utc>) -> Self {
         Self {
-            result: Err(error),
+            result: Err(error.not_made()),
             arrived: String::new(),
             called_at: at,
             took: Duration::ZERO,

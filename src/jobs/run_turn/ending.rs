@@ -121,16 +121,8 @@ impl Turn<'_> {
         learnt: &Learnt,
     ) -> Result<(), Error> {
         let now = self.services.clock.now();
-        let price = self.assignment.route.price.map(|price| price.frozen());
         let lines = ledger::outcome(fate, &self.called.result).map_or_else(Vec::new, |outcome| {
-            ledger::lines(
-                self.services,
-                self.assignment,
-                self.opened,
-                self.called,
-                price.as_ref(),
-                outcome,
-            )
+            ledger::lines(self.services, self.assignment, self.opened, self.called, outcome)
         });
         let manifest = serde_json::to_value(&self.opened.manifest).map_err(Error::undone)?;
         let manifest = ledger::manifest(self.opened, self.called, &manifest);

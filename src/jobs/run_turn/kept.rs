@@ -17,6 +17,7 @@ use super::{
     Error, Refused,
     assignment::Assignment,
     begin::{Bound, Opened},
+    call::{self, Called},
 };
 use crate::{
     context::{Calibration, Checkpoint},
@@ -29,7 +30,7 @@ use crate::{
     },
     jobs::Services,
     providers::{
-        self, Began, Class, Continued, Conversation, Flag, Grants, PermissionMode, Scope,
+        self, Began, Class, Continued, Conversation, Flag, Grants, PermissionMode, Request, Scope,
         TranscriptFile,
     },
     queue::Run,
@@ -100,12 +101,49 @@ pub(super) async fn conversation(
     };
     let lacks = services.providers.claude().lacks_transcript(&conversation).await;
     if lacks.map_err(|error| providers::Error::new(error.code(), error.class(), error))? {
-        for file in &mut conversation.transcript {
-            let bytes = transcripts::bytes(run.pool(), session.id, &file.name).await;
-            file.bytes = Some(bytes.map_err(not_read)?);
-        }
+        fetch(run, session.id, &mut conversation).await?;
     }
     Ok(Some(conversation))
+}
+
+/// The call. Where files are gone that were there when they were looked at, it is made again with their bytes: what is lost
+/// here is not lost everywhere.
+pub(super) async fn call(
+    run: &Run,
+    services: &Services,
+    assignment: &Assignment<'_>,
+    opened: &Opened,
+    request: Request,
+) -> Called {
+    let has_no_bytes = |conversation: &Conversation| {
+        conversation.head.is_some()
+            && conversation.transcript.iter().all(|file| file.bytes.is_none())
+    };
+    let again = request.conversation.as_ref().is_some_and(has_no_bytes).then(|| request.clone());
+    let called = call::call(run, services, assignment, opened, request).await;
+    let is_lost = called.result.as_ref().is_err_and(|error| error.code == LOST_HERE);
+    let (true, Some(mut request)) = (is_lost, again) else { return called };
+    if let Some(conversation) = &mut request.conversation
+        && let Err(error) = fetch(run, opened.session.id, conversation).await
+    {
+        return Called::not_made(error, called.called_at);
+    }
+    call::call(run, services, assignment, opened, request).await
+}
+
+/// Before anybody was asked: files of the conversation were not there.
+const LOST_HERE: &str = "claude.transcript_lost";
+
+async fn fetch(
+    run: &Run,
+    session_id: Uuid,
+    conversation: &mut Conversation,
+) -> Result<(), providers::Error> {
+    for file in &mut conversation.transcript {
+        let bytes = transcripts::bytes(run.pool(), session_id, &file.name).await;
+        file.bytes = Some(bytes.map_err(not_read)?);
+    }
+    Ok(())
 }
 
 /// What the model is offered is in every count, and nobody here knows its size. Counts of calls that were offered something
@@ -225,7 +263,7 @@ impl NoLogin<'_> {
             ),
             Self::Rests(Resting { login, until, why }) => {
                 let until_when = until.format("%Y-%m-%d %H:%M:%S UTC");
-                let why = format!("the login {login} rests until {until_when}: {why}");
+                let why = format!("the login {login} rests until {until_when}, because {why}");
                 let after = (*until - now).to_std().unwrap_or_default();
                 Refused { logins_rest: true, ..Refused::later(why, after) }
             }

@@ -1,5 +1,7 @@
 //! The line of a call in the ledger, and its manifest.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use super::{assignment::Assignment, begin::Opened, call::Called, settle::Fate};
@@ -9,10 +11,11 @@ use crate::{
     providers::{Class, Error, Outcome, Spent, Usage},
 };
 
-/// How the ledger calls it; `None` for a call that was not taken. One that was put off in the middle is billed.
+/// How the ledger calls it; `None` for a call that was not made, or not taken. One that was put off in the middle is billed.
 pub(super) fn outcome(fate: &Fate, result: &Result<Outcome, Error>) -> Option<usage::Outcome> {
     match (fate, result) {
         (Fate::Done, _) => Some(usage::Outcome::Done),
+        (_, Err(error)) if error.is_unasked => None,
         (Fate::PutOff { .. }, Err(error)) if error.usage.is_none() => None,
         (_, Err(error)) if error.class == Class::Cancelled => Some(usage::Outcome::Interrupted),
         _ => Some(usage::Outcome::Failed),
@@ -26,10 +29,9 @@ pub(super) fn lines<'a>(
     assignment: &'a Assignment<'_>,
     opened: &Opened,
     called: &'a Called,
-    price: Option<&'a Value>,
     outcome: usage::Outcome,
 ) -> Vec<usage::Call<'a>> {
-    let whole = line(assignment, opened, called, price, outcome);
+    let whole = line(assignment, opened, called, outcome);
     let spent = match &called.result {
         Ok(outcome) => &outcome.spent,
         Err(error) => &error.spent,
@@ -39,9 +41,7 @@ pub(super) fn lines<'a>(
     }
     let of_model = |(at, spent): (usize, &'a Spent)| {
         let tokens = tokens(spent.usage);
-        let own =
-            assignment.route.price.filter(|_| spent.model.starts_with(&assignment.route.model));
-        let configured = services.prices.of(whole.provider, &spent.model).or(own);
+        let configured = services.price(whole.provider, &spent.model);
         let told = spent.cost_micros.and_then(|micros| i64::try_from(micros).ok());
         usage::Call {
             model: &spent.model,
@@ -50,7 +50,7 @@ pub(super) fn lines<'a>(
                 Some(price) => price.cost_micros(tokens),
                 None => told.unwrap_or(0),
             },
-            price: price.filter(|_| configured.is_some()),
+            price: configured.map(|price| Cow::Owned(price.frozen())),
             // It names the whole answer.
             provider_message_id: whole.provider_message_id.filter(|_| at == 0),
             ..whole.clone()
@@ -63,7 +63,6 @@ fn line<'a>(
     assignment: &'a Assignment<'_>,
     opened: &Opened,
     called: &'a Called,
-    price: Option<&'a Value>,
     outcome: usage::Outcome,
 ) -> usage::Call<'a> {
     let counted = match &called.result {
@@ -87,7 +86,7 @@ fn line<'a>(
         provider_message_id: answered.and_then(|answer| answer.provider_message_id.as_deref()),
         tokens,
         cost_micros: route.price.map_or(0, |price| price.cost_micros(tokens)),
-        price,
+        price: route.price.map(|price| Cow::Owned(price.frozen())),
         first_byte_ms: answered.and_then(|answer| answer.durations.first_byte).and_then(millis),
         total_ms: millis(called.took),
         called_at: called.called_at,
@@ -139,5 +138,13 @@ mod tests {
         assert_eq!(outcome(&fate, &Err(busy())), None);
         let used = busy().with_usage(Some(Usage { input: Some(9), ..Usage::default() }));
         assert_eq!(outcome(&fate, &Err(used)), Some(usage::Outcome::Failed));
+    }
+
+    #[test]
+    fn a_call_that_was_not_made_has_no_line() {
+        let fate = Fate::Failed { why: "no program".to_owned(), interrupted: false };
+        let failed = || Error::new("test", Class::Fail, "no program");
+        assert_eq!(outcome(&fate, &Err(failed().not_made())), None);
+        assert_eq!(outcome(&fate, &Err(failed())), Some(usage::Outcome::Failed));
     }
 }

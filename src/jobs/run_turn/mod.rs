@@ -109,7 +109,7 @@ async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> 
         let called = match kept::conversation(run, services, assignment, &mut opened).await {
             Ok(conversation) => {
                 let request = Request { conversation, ..request };
-                call::call(run, services, assignment, &opened, request).await
+                kept::call(run, services, assignment, &opened, request).await
             }
             Err(error) => Called::not_made(error, services.clock.now()),
         };

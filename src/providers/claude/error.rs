@@ -74,7 +74,7 @@ pub enum Error {
     #[error("Claude Code does not know the session, or the place to go on from: {message}")]
     SessionLost { message: String },
     #[error(
-        "the conversation does not fit into the window; start a new session, or compact it: {message}"
+        "the conversation does not fit into the model's window; start a new session, or compact it: {message}"
     )]
     Overflow { message: String },
     #[error("the API refuses the call: {message}")]
@@ -83,7 +83,7 @@ pub enum Error {
     Login { credential: String, message: String },
     #[error("the account of the login {credential} cannot pay; add credit to it: {message}")]
     Billing { credential: String, message: String },
-    #[error("the login {credential} has used up its limit; it can go on in {} s: {message}", after.as_secs())]
+    #[error("the login {credential} has used up its limit: {message}")]
     RateLimited { credential: String, after: Duration, message: String },
     #[error(
         "the API does not have the model, or not for this login; correct the agent's model: {message}"
@@ -194,8 +194,20 @@ impl Error {
     /// As the seam has it, with what the failed call cost all the same.
     pub(super) fn costing(self, spent: Vec<Spent>) -> providers::Error {
         let usage = (!spent.is_empty()).then(|| super::meter::total(&spent));
-        let (code, class) = (self.code(), self.class());
-        providers::Error::new(code, class, self).with_usage(usage).with_spent(spent)
+        let (code, class, is_early) = (self.code(), self.class(), self.is_early());
+        let error = providers::Error::new(code, class, self).with_usage(usage).with_spent(spent);
+        if is_early { error.not_made() } else { error }
+    }
+
+    /// Comes before the API is asked anything.
+    fn is_early(&self) -> bool {
+        matches!(
+            self,
+            Self::NotStarted { .. }
+                | Self::Refused { .. }
+                | Self::Root { .. }
+                | Self::SessionLost { .. }
+        )
     }
 }
 

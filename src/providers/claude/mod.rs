@@ -12,6 +12,7 @@
 //! | `drive` | the prompt in, the lines out, watchdogs, the way down |
 //! | `verdict` | answer or error, and which |
 //! | `meter` | tokens and money as differences |
+//! | `rates` | what a model costs, where the CLI does not say |
 //! | `secrets` | what nobody may see, taken out of what the CLI says |
 //! | `program` | where it is, and which version |
 //! | `transcript` | the CLI's own file: put right before, given back after |
@@ -32,6 +33,7 @@ mod launch;
 mod meter;
 mod neutralise;
 mod program;
+mod rates;
 mod secrets;
 mod transcript;
 mod turn;
@@ -43,13 +45,14 @@ use std::{ffi::OsString, path::PathBuf, sync::Arc};
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 
-use self::{ahead::Ahead, launch::Ground, secrets::Secrets, windows::Windows};
+use self::{ahead::Ahead, launch::Ground, rates::Rates, secrets::Secrets, windows::Windows};
 pub use self::{
     config::{Config, Witness},
     credential::{Credential, CredentialConfig, Error as CredentialError, Kind},
     error::{Error, ROOT_REFUSED},
     launch::guard,
     program::{NoVersion, NotFound, TESTED, Version},
+    rates::is_same_model,
 };
 use super::{Conversation, EventSink, Outcome, Provider, Request, Running};
 use crate::clock::Clock;
@@ -61,6 +64,7 @@ pub struct Claude {
     surroundings: Surroundings,
     secrets: Arc<Secrets>,
     windows: Windows,
+    rates: Rates,
     ahead: Ahead,
 }
 
@@ -87,12 +91,22 @@ impl Claude {
         let ahead = Ahead::new(config.ahead_max, config.ahead_idle());
         let logins = surroundings.credentials.iter().map(|credential| &credential.secret);
         let secrets = Arc::new(Secrets::new(logins, &surroundings.secrets));
-        Self { config, surroundings, secrets, windows, ahead }
+        Self { config, surroundings, secrets, windows, rates: Rates::default(), ahead }
     }
 
     /// What its calls have, prompt and answer together.
     pub fn window_tokens(&self, model: &str) -> u32 {
         self.windows.of(model)
+    }
+
+    /// The most that a call of these sizes costs, as far as earlier ones have told.
+    pub fn ceiling_micros(
+        &self,
+        model: &str,
+        prompt_tokens: u64,
+        answer_tokens: u64,
+    ) -> Option<u64> {
+        self.rates.ceiling_micros(model, prompt_tokens, answer_tokens)
     }
 
     /// The names of its logins, in order of preference.
@@ -133,7 +147,7 @@ impl Provider for Claude {
                     }
                     outcome
                 }
-                Err(error) => Err(error.costing(Vec::new())),
+                Err(error) => Err(error.costing(Vec::new()).not_made()),
             }
         })
     }

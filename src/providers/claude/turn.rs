@@ -13,6 +13,7 @@ use super::{
     drive::{self, Ended, Heard, Watch},
     launch::{self, Child, Ground, Launch, Plan, Start},
     meter, neutralise,
+    rates::{Rates, is_same_model},
     secrets::Secrets,
     transcript::{self, Local},
     verdict::Case,
@@ -31,6 +32,7 @@ pub(super) struct Turn<'a> {
     config: &'a Config,
     surroundings: &'a Surroundings,
     secrets: &'a Arc<Secrets>,
+    rates: &'a Rates,
     ahead: &'a Ahead,
     /// Started behind the turn before this one.
     waiting: Option<Waiting>,
@@ -48,7 +50,7 @@ pub(super) struct Turn<'a> {
 
 impl<'a> Turn<'a> {
     pub(super) async fn prepare(
-        Claude { config, surroundings, secrets, ahead, .. }: &'a Claude,
+        Claude { config, surroundings, secrets, rates, ahead, .. }: &'a Claude,
         request: &'a Request,
     ) -> Result<Self, Error> {
         let prompt = prompt(request).ok_or(Error::NothingToSend)?;
@@ -75,6 +77,7 @@ impl<'a> Turn<'a> {
             config,
             surroundings,
             secrets,
+            rates,
             ahead,
             waiting,
             was_ahead: false,
@@ -97,10 +100,10 @@ impl<'a> Turn<'a> {
         cancel: &CancellationToken,
     ) -> Result<Outcome, providers::Error> {
         if cancel.is_cancelled() {
-            return Err(Error::Cancelled.costing(Vec::new()));
+            return Err(Error::Cancelled.costing(Vec::new()).not_made());
         }
         let watch = self.watch();
-        let child = self.child().map_err(|error| error.costing(Vec::new()))?;
+        let child = self.child().map_err(|error| error.costing(Vec::new()).not_made())?;
         let (heard, ended) =
             drive::drive(child, &self.prompt, &watch, self.secrets, events, cancel).await;
         let (spent, meter) = self.bill(&heard);
@@ -109,14 +112,16 @@ impl<'a> Turn<'a> {
             Ok(result) => self.keep(&heard).await.map(|kept| (result, kept)),
             Err(error) => Err(error),
         };
-        match kept {
+        let outcome = match kept {
             Ok((result, kept)) => {
                 let outcome = self.outcome(&heard, ended, result, kept, spent, meter);
                 self.start_ahead(&outcome);
                 Ok(outcome)
             }
             Err(error) => Err(error.costing(spent).having_acted(heard.answer.has_acted())),
-        }
+        };
+        self.ground.clear().await;
+        outcome
     }
 
     /// Makes the files here what the caller holds, and chooses how to begin.
@@ -197,7 +202,7 @@ impl<'a> Turn<'a> {
     }
 
     /// Behind a turn that went well: what goes wrong here costs the next one its head start, and nothing else.
-    fn start_ahead(mut self, outcome: &Outcome) {
+    fn start_ahead(&mut self, outcome: &Outcome) {
         let Some(continued) = &outcome.conversation else { return };
         let Conversation { external_id: session, is_warm, is_temporary, .. } = self.conversation;
         if !is_warm || is_temporary || !self.ahead.has_room() {
@@ -268,7 +273,11 @@ impl<'a> Turn<'a> {
 
     fn bill(&self, heard: &Heard) -> (Vec<Spent>, Meter) {
         let called: u64 = heard.calls.iter().map(|call| meter::n_tokens_of(&call.usage)).sum();
-        let by_calls = || (meter::of_calls(&heard.calls), self.conversation.meter.clone());
+        let by_calls = || {
+            let mut spent = meter::of_calls(&heard.calls);
+            self.rates.fill_in(&mut spent, &self.conversation.meter);
+            (spent, self.conversation.meter.clone())
+        };
         let Some(result) = &heard.result else {
             // A turn that was killed says no total: its answers were paid all the same.
             return by_calls();
@@ -279,6 +288,7 @@ impl<'a> Turn<'a> {
             Began::Resumed | Began::Restored => &self.conversation.meter,
         };
         let (spent, meter) = meter::spent(result, before, called);
+        self.rates.learn(&spent);
         // A turn that was cut off leaves the request that was under way out of its totals.
         match meter::n_tokens_of(&meter::total(&spent)) < called && result.is_error != Some(false) {
             true => by_calls(),
@@ -331,7 +341,7 @@ impl<'a> Turn<'a> {
             tool_call_id: None,
             tool_name: None,
         };
-        let own = spent.iter().find(|spent| spent.model.starts_with(&self.request.model));
+        let own = spent.iter().find(|spent| is_same_model(&self.request.model, &spent.model));
         let window_tokens = own.and_then(|spent| spent.window_tokens);
         let mut flags = flags(self.grants(), heard, ended, result, &spent);
         flags.extend(kept.as_ref().and_then(|kept| kept.not_stored.clone()));

@@ -10,6 +10,7 @@ use std::{
 
 use crate::say_line;
 
+const TWO_MODELS: &str = "two models, and a NUL in their names";
 /// Longer than any test.
 const FOR_EVER: Duration = Duration::from_secs(600);
 
@@ -99,6 +100,22 @@ impl Fault {
         match self.0.as_str() {
             "answers for another session" => "00000000-0000-4000-8000-000000000000".to_owned(),
             _ => session.to_owned(),
+        }
+    }
+
+    /// Of a model, or of a reply.
+    pub(crate) fn name_of(&self, name: &str) -> String {
+        match self.0.as_str() {
+            TWO_MODELS => format!("{name}\0"),
+            _ => name.to_owned(),
+        }
+    }
+
+    /// What comes behind the usage of the first one.
+    pub(crate) fn other_models(&self, usage: &str) -> String {
+        match self.0.as_str() {
+            TWO_MODELS => format!(r#","claude-haiku-4-5":{usage}"#),
+            _ => String::new(),
         }
     }
 

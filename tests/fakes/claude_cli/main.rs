@@ -57,7 +57,7 @@ fn main() -> ExitCode {
     let prompt = message["message"]["content"].as_str().unwrap_or_default().to_owned();
     let turn = Turn {
         session: fault.session(&session),
-        model: flags.get("model").unwrap_or("none").to_owned(),
+        model: fault.name_of(flags.get("model").unwrap_or("none")),
     };
     turn.init();
     let uuid = message["uuid"].as_str().unwrap_or_default();
@@ -68,7 +68,7 @@ fn main() -> ExitCode {
     fault.in_turn();
     let text = answer(&prompt, transcript.n_messages());
     let reply = uuid_like(&prompt, transcript.n_messages());
-    turn.reply(&text, &reply, &mut transcript);
+    turn.reply(&fault, &text, &reply, &mut transcript);
     fault.before_result();
     turn.result(&fault, &text);
     fault.after_result();
@@ -98,8 +98,8 @@ impl Turn {
     }
 
     /// The text in two blocks, each a line of its own.
-    fn reply(&self, text: &str, uuid: &str, transcript: &mut Transcript) {
-        let id = format!("msg_{uuid}");
+    fn reply(&self, fault: &Fault, text: &str, uuid: &str, transcript: &mut Transcript) {
+        let id = fault.name_of(&format!("msg_{uuid}"));
         let (first, second) = text.split_at(text.find(' ').unwrap_or(0));
         let usage = json!({"input_tokens": 25, "cache_read_input_tokens": 7, "output_tokens": 1});
         for (at, text) in [first, second].into_iter().enumerate() {
@@ -125,8 +125,9 @@ impl Turn {
             r#"{{"inputTokens":25,"outputTokens":11,"cacheReadInputTokens":7,"costUSD":{cost}}}"#
         );
         let line = format!(
-            r#"{{"type":"result","total_cost_usd":{cost},"modelUsage":{{"{}":{usage}}},{}"#,
-            self.model,
+            r#"{{"type":"result","total_cost_usd":{cost},"modelUsage":{{{}:{usage}{}}},{}"#,
+            json!(self.model),
+            fault.other_models(&usage),
             &rest[1..]
         );
         for _ in 0..fault.n_results() {

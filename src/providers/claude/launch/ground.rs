@@ -118,6 +118,37 @@ impl Ground {
         }
     }
 
+    /// Removes what only the call needed.
+    pub(in crate::providers::claude) async fn clear(mut self) {
+        if let Some(clear) = self.clearing() {
+            // A fault leaves what the next call of the session removes.
+            let _ = tokio::task::spawn_blocking(clear).await;
+        }
+    }
+
+    /// How that is done, if nobody has done it.
+    fn clearing(&mut self) -> Option<impl FnOnce() + Send + use<>> {
+        if std::mem::replace(&mut self.is_handed_over, true) {
+            return None;
+        }
+        let gone = match self.is_kept {
+            // The prompts and tokens of this call.
+            true => vec![self.run(), self.temporary()],
+            false => vec![self.folder.clone()],
+        };
+        let claim = (!self.is_kept).then(|| self.claim());
+        Some(move || {
+            if claim.is_some_and(|claim| claim.check().is_err()) {
+                return;
+            }
+            for folder in gone {
+                if let Err(error) = remove(&folder) {
+                    tracing::warn!(folder = %folder.display(), %error, "not removed");
+                }
+            }
+        })
+    }
+
     /// Another ground of the same session has the files now.
     pub(in crate::providers::claude) fn hand_over(&mut self) {
         self.is_handed_over = true;
@@ -212,30 +243,13 @@ fn without_login(mut servers: BTreeMap<String, Value>) -> BTreeMap<String, Value
 }
 
 impl Drop for Ground {
-    /// In the background, because files may take their time. A fault leaves what the next call removes.
+    /// Where a call was given up: in the background, because files may take their time.
     fn drop(&mut self) {
-        if self.is_handed_over {
-            return;
-        }
-        let gone = match self.is_kept {
-            // The prompts and tokens of this call.
-            true => vec![self.run(), self.temporary()],
-            false => vec![self.folder.clone()],
-        };
-        let claim = (!self.is_kept).then(|| self.claim());
-        let clear = move || {
-            if claim.is_some_and(|claim| claim.check().is_err()) {
-                return;
+        if let Some(clear) = self.clearing() {
+            match tokio::runtime::Handle::try_current() {
+                Ok(runtime) => drop(runtime.spawn_blocking(clear)),
+                Err(_) => clear(),
             }
-            for folder in gone {
-                if let Err(error) = remove(&folder) {
-                    tracing::warn!(folder = %folder.display(), %error, "not removed");
-                }
-            }
-        };
-        match tokio::runtime::Handle::try_current() {
-            Ok(runtime) => drop(runtime.spawn_blocking(clear)),
-            Err(_) => clear(),
         }
     }
 }

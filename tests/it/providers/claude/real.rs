@@ -3,18 +3,21 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use dalsegno::{
-    providers::{Class, Event, Flag, Rebuild, Scope, Status, claude::Kind},
+    providers::{
+        Class, Event, EventSink, Flag, Provider as _, Rebuild, Scope, Status, claude::Kind,
+    },
     transcript::Role,
 };
+use rustix::process::{Pid, Signal};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     api::{Api, Play},
     cli::{Cli, VERSION},
-    host::{Host, SECRET, Stored},
+    host::{DEADLINE, Host, SECRET, Stored},
 };
-use crate::providers::asking::RETRY;
+use crate::{app::eventually, providers::asking::RETRY};
 
 async fn host() -> Option<(Host, Api)> {
     let cli = Cli::real()?;
@@ -201,7 +204,7 @@ async fn secrets_are_in_no_argument_and_in_no_error() {
     request.system = "planted-system".to_owned();
     let cancel = CancellationToken::new();
     let looked = async {
-        let found = crate::app::eventually("the API is asked", async || {
+        let found = eventually("the API is asked", async || {
             (!api.requests().is_empty()).then(|| host.processes())
         });
         let found = found.await;
@@ -220,6 +223,32 @@ async fn secrets_are_in_no_argument_and_in_no_error() {
     let error = host.ask(stored.request("Hello.", false)).await.unwrap_err();
     assert!(!format!("{error} {error:?}").contains(SECRET), "{error:?}");
     assert!(error.to_string().contains("[secret]"), "{error}");
+}
+
+#[tokio::test]
+async fn what_a_killed_turn_used_has_the_price_of_those_before() {
+    let Some((host, api)) = host().await else { return };
+    let mut stored = Stored::new();
+    stored.turn(&host, "One.").await;
+    api.plays([Play::Hangs]);
+    let (sink, mut events) = EventSink::channel(64);
+    let killed = async {
+        while !matches!(events.recv().await, Some(Event::Text(_))) {}
+        let program = host.config.program.display().to_string();
+        let processes = host.processes();
+        let is_cli = |line: &&String| line.split(' ').nth(1) == Some(program.as_str());
+        let cli = processes.iter().find(is_cli).unwrap();
+        let pid = cli.split(' ').next().unwrap().parse().unwrap();
+        rustix::process::kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+    };
+    let claude = host.claude();
+    let call = claude.run(stored.request("Two.", false), sink, CancellationToken::new());
+    let call = tokio::time::timeout(DEADLINE, call);
+    let (result, ()) = tokio::join!(call, killed);
+    let error = result.unwrap().unwrap_err();
+    assert_eq!(error.code, "claude.no_result", "{error}");
+    assert!(error.spent[0].usage.input.unwrap() > 0, "{:?}", error.spent);
+    assert!(error.spent[0].cost_micros.unwrap() > 0, "{:?}", error.spent);
 }
 
 #[tokio::test]

@@ -1,6 +1,13 @@
 //! One conversation on several hosts: each has its own folder, and the database is all that they share.
 
+use std::fs::File;
+
 use dalsegno::domain::sessions::State;
+use rustix::{
+    fs::{FlockOperation, fcntl_lock},
+    process::Signal,
+};
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::Stage;
 
@@ -49,6 +56,31 @@ async fn on_the_same_host_nothing_is_restored_and_only_what_grew_is_stored() {
     assert!(sizes[2] < sizes[0] + sizes[1], "{sizes:?}");
     let whole = ground.count("select n_bytes from dalsegno.transcript_files").await;
     assert_eq!(whole.unsigned_abs(), sizes.iter().sum::<u64>());
+}
+
+#[tokio::test]
+async fn a_file_that_is_lost_between_two_looks_is_fetched_from_where_it_is_stored() {
+    let Some(stage) = Stage::new(&[]).await else { return };
+    let ground = &stage.ground;
+    let mut worker = ground.process(&[]);
+    stage.says("The harbour is called Vik.").await;
+    ground.settled().await;
+    // Whoever holds the lock is told to give up, after the first look at the files and before the second.
+    let mut told = signal(SignalKind::quit()).unwrap();
+    let id = ground.json("select to_jsonb(external_session_id) from dalsegno.sessions").await;
+    let folder = ground.folder().join("data/claude").join(id.as_str().unwrap());
+    let lock = File::options().write(true).open(folder.join("lock")).unwrap();
+    fcntl_lock(&lock, FlockOperation::NonBlockingLockExclusive).unwrap();
+    let task = ground.add("What is it called?").await;
+    told.recv().await.unwrap();
+    std::fs::remove_dir_all(folder.join("config/projects")).unwrap();
+    drop(lock);
+    ground.patiently_ended(&task).await;
+    ground.settled().await;
+    worker.signal(Signal::TERM);
+    worker.ended().await;
+    assert_eq!(stage.began().await, ["new", "restored"]);
+    assert_eq!(stage.api.last_messages().len(), 3);
 }
 
 #[tokio::test]

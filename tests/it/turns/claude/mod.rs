@@ -7,9 +7,11 @@ mod grants;
 mod hosts;
 mod limits;
 mod memory;
+mod prices;
 mod warm;
+mod warnings;
 
-use dalsegno::domain::tasks::Task;
+use dalsegno::domain::{amount::Limit, tasks::Task};
 
 use super::Ground;
 use crate::providers::claude::{api::Api, cli::Cli, host::SECRET};
@@ -29,6 +31,15 @@ impl Stage {
     }
 
     pub async fn on(cli: &Cli, settings: &[(&str, &str)]) -> Option<Self> {
+        Self::made(cli, settings, Limit::default()).await
+    }
+
+    /// The same with a campaign that may not spend more.
+    pub async fn with_limit(limit: Limit) -> Option<Self> {
+        Self::made(&Cli::real()?, &[], limit).await
+    }
+
+    async fn made(cli: &Cli, settings: &[(&str, &str)], limit: Limit) -> Option<Self> {
         let api = Api::start().await;
         let (url, program) = (api.url(), cli.program().display().to_string());
         let secrets = tempfile::tempdir().unwrap();
@@ -47,7 +58,7 @@ impl Stage {
             ("claude.max_retries", "0"),
         ];
         let settings: Vec<_> = usual.into_iter().chain(settings.iter().copied()).collect();
-        let ground = Ground::new(&settings).await;
+        let ground = Ground::with_limit(&settings, limit).await;
         ground.write_agent("writer", WRITER);
         Some(Self { api, ground })
     }
