@@ -14,6 +14,7 @@ mod health;
 mod job;
 mod key;
 mod lane;
+mod login;
 mod manual;
 mod migrate;
 mod output;
@@ -115,6 +116,9 @@ enum Command {
     /// Looks at what is done again and again; does it now, pauses and resumes it.
     #[command(subcommand)]
     Schedule(schedule::ScheduleCommand),
+    /// Looks at the logins of Claude; ends the rest of one whose limit was used up.
+    #[command(subcommand)]
+    Login(login::LoginCommand),
     /// Removes conversations whose time is over, or says what would go; lists earlier cleanups.
     Cleanup(cleanup::Cleanup),
     /// Makes, lists, rotates and revokes the keys that others show to the API.
@@ -187,6 +191,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Job(command) => block_on(job::run(&command, context)),
         Command::Lane(command) => block_on(lane::run(&command, context)),
         Command::Schedule(command) => block_on(schedule::run(&command, context)),
+        Command::Login(command) => block_on(login::run(&command, context)),
         Command::Cleanup(cleanup) => block_on(cleanup::run(&cleanup, context)),
         Command::Key(command) => block_on(key::run(&command, context)),
         Command::Audit(command) => block_on(audit::run(&command, context)),

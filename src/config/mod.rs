@@ -68,6 +68,11 @@ pub struct Flags {
 }
 
 impl Config {
+    /// Provider and name of each.
+    pub fn logins(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.claude.credentials.iter().map(|login| ("claude", login.name.as_str()))
+    }
+
     /// Reads all layers, and reports all problems of all of them together.
     pub fn load(environment: &Environment, flags: &Flags) -> Result<Self, Problems> {
         let mut problems = Problems::default();

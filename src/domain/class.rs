@@ -6,7 +6,7 @@ use sqlx::error::DatabaseError;
 use super::{
     Failed, agents,
     amount::{MoneyError, Refusal},
-    campaigns, compactions, erasures, ids, keys, schedules, sessions, tasks, text,
+    campaigns, compactions, erasures, ids, keys, logins, schedules, sessions, tasks, text,
 };
 use crate::queue;
 
@@ -157,6 +157,16 @@ impl Classify for keys::Error {
             Self::Revoked(_) => Class::of(Kind::Conflict, "key_revoked"),
             Self::Replaced { .. } => Class::of(Kind::Conflict, "key_replaced"),
             Self::Expired => Class::of(Kind::Invalid, "key_expired"),
+            Self::Database(error) => error.class(),
+        }
+    }
+}
+
+impl Classify for logins::Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::NotResting(_) => Class::of(Kind::NotFound, "login_not_resting"),
+            Self::Wake(error) => error.class(),
             Self::Database(error) => error.class(),
         }
     }

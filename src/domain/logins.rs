@@ -1,15 +1,96 @@
 //! Logins whose limit is used up: they rest until a time, on all workers at once.
 
 use chrono::{DateTime, Utc};
-use sqlx::PgExecutor;
+use serde::Serialize;
+use sqlx::{PgConnection, PgExecutor};
 
-use super::Failed;
+use super::{Failed, sessions, tasks::RunTurn};
+use crate::queue::{self, Job as _, admin};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resting {
     pub login: String,
     pub until: DateTime<Utc>,
     pub why: String,
+}
+
+/// A login as people see it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Login {
+    pub provider: String,
+    pub login: String,
+    /// Whether the configuration of whoever asks has it.
+    pub is_configured: bool,
+    /// While it rests.
+    pub rests_until: Option<DateTime<Utc>>,
+    pub why: Option<String>,
+    /// Open sessions that have begun on it, and stay there.
+    pub sessions: i64,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("no login `{0}` rests: `dalsegno login ls` lists them")]
+    NotResting(String),
+    #[error("waking the tasks that wait for a login: {0}")]
+    Wake(#[from] queue::Error),
+    #[error(transparent)]
+    Database(#[from] Failed),
+}
+
+/// Those that are configured, those that rest, and those that open sessions are on. `configured`: provider and name.
+pub async fn list(
+    conn: &mut PgConnection,
+    configured: &[(&str, &str)],
+    now: DateTime<Utc>,
+) -> Result<Vec<Login>, Failed> {
+    let plain = |provider: &str, login: &str, is_configured| Login {
+        provider: provider.to_owned(),
+        login: login.to_owned(),
+        is_configured,
+        rests_until: None,
+        why: None,
+        sessions: 0,
+    };
+    let mut all: Vec<Login> =
+        configured.iter().map(|(provider, login)| plain(provider, login, true)).collect();
+    let place = |all: &mut Vec<Login>, provider: &str, login: &str| {
+        let known = all.iter().position(|one| one.provider == provider && one.login == login);
+        known.unwrap_or_else(|| {
+            all.push(plain(provider, login, false));
+            all.len() - 1
+        })
+    };
+    for (provider, resting) in all_resting(&mut *conn, now).await? {
+        let at = place(&mut all, &provider, &resting.login);
+        (all[at].rests_until, all[at].why) = (Some(resting.until), Some(resting.why));
+    }
+    for on_login in sessions::by_login(conn).await? {
+        let at = place(&mut all, &on_login.provider, &on_login.login);
+        all[at].sessions = on_login.sessions;
+    }
+    Ok(all)
+}
+
+/// Ends the rest of a login on all workers, and wakes the tasks that were put off: those that waited for something else
+/// are put off again. Gives how many. The caller commits.
+pub async fn resume(
+    conn: &mut PgConnection,
+    login: &str,
+    now: DateTime<Utc>,
+) -> Result<i64, Error> {
+    let ended = sqlx::query!(
+        "delete from dalsegno.resting_logins where login = $1 and until > $2",
+        login,
+        now,
+    )
+    .execute(&mut *conn)
+    .await
+    .map_err(Failed::to("end the rest of a login"))?;
+    if ended.rows_affected() == 0 {
+        return Err(Error::NotResting(login.to_owned()));
+    }
+    Ok(admin::wake_snoozed(conn, RunTurn::KIND).await?)
 }
 
 /// Lets a login rest. Of two times the later one counts.
@@ -48,4 +129,21 @@ pub async fn resting(
     .fetch_all(executor)
     .await
     .map_err(Failed::to("look for logins that rest"))
+}
+
+async fn all_resting(
+    executor: impl PgExecutor<'_>,
+    now: DateTime<Utc>,
+) -> Result<Vec<(String, Resting)>, Failed> {
+    let rows = sqlx::query!(
+        "select provider, login, until, why from dalsegno.resting_logins where until > $1 order by provider, login",
+        now,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("list the logins that rest"))?;
+    let resting = rows
+        .into_iter()
+        .map(|row| (row.provider, Resting { login: row.login, until: row.until, why: row.why }));
+    Ok(resting.collect())
 }

@@ -14,6 +14,7 @@ mod guard;
 mod health;
 mod input;
 mod keys;
+mod logins;
 mod page;
 mod problem;
 mod schedules;
@@ -127,6 +128,7 @@ pub fn router(config: &Config, front: Front) -> Router {
         .merge(sessions::routes())
         .merge(agents::routes())
         .merge(schedules::routes())
+        .merge(logins::routes())
         .merge(cleanups::routes())
         .merge(keys::routes())
         .merge(audit::routes())

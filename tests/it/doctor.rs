@@ -6,6 +6,7 @@ use dalsegno::{
     clock::{Clock, ManualClock},
     config::{Environment, Flags},
     doctor::{self, Finding, Status},
+    domain::{amount::Limit, campaigns},
 };
 
 use tokio_util::sync::CancellationToken;
@@ -181,6 +182,7 @@ async fn a_cli_of_another_version_and_logins_that_others_can_read_are_warnings()
         ("claude login", Status::Fail),
         ("claude folder", Status::Ok),
         ("claude limits", Status::Fail),
+        ("claude rest", Status::Ok),
     ];
     assert_eq!(statuses(&findings), expected, "{findings:?}");
     for (at, words) in
@@ -188,6 +190,51 @@ async fn a_cli_of_another_version_and_logins_that_others_can_read_are_warnings()
     {
         assert!(findings[at].2.contains(words), "{words}: {findings:?}");
     }
+}
+
+#[tokio::test]
+async fn logins_that_rest_or_can_be_read_and_money_without_a_price_are_warnings() {
+    let machine = Machine::new().await;
+    let login = machine.login("main", 0o600).replace("api_key", "auth_token");
+    let machine = machine.with("claude.credentials", &format!("[{login}]"));
+    let pool = machine.database.pool().await;
+    let about = async |check: &str| {
+        let found = machine.findings().await;
+        found.into_iter().find(|found| found.0 == check).map(|(_, status, words)| (status, words))
+    };
+    assert_eq!(about("claude exposed").await, None, "nothing runs that could look");
+    assert_eq!(about("claude prices").await, None, "no budget is in money");
+    assert_eq!(about("claude rest").await.unwrap().0, Status::Ok);
+
+    let writer = machine.folder.path().join("agents/writer.md");
+    let with_tools = std::fs::read_to_string(&writer)
+        .unwrap()
+        .replace("provider: sim", "provider: claude\ntools: Bash");
+    std::fs::write(
+        &writer,
+        with_tools.replace("fallback_provider: claude\nfallback_model:", "model:"),
+    )
+    .unwrap();
+    let limit = Limit { micros: Some(1), tokens: None };
+    let new = campaigns::New { name: "Harbour", brief: "", client_context: None, limit };
+    campaigns::create(&mut pool.acquire().await.unwrap(), &new, noon()).await.unwrap();
+    let rest = "insert into dalsegno.resting_logins (provider, login, until, why)
+                values ('claude', 'main', '2030-01-01', 'it is used up')";
+    sqlx::query(rest).execute(&pool).await.unwrap();
+    for (check, words) in [
+        ("claude exposed", "the commands of writer can read"),
+        ("claude prices", "1 campaigns have a budget in money, and models of writer no price"),
+        ("claude rest", "main until 2030-01-01 00:00:00 UTC, with 0 sessions"),
+    ] {
+        let (status, told) = about(check).await.unwrap();
+        assert!(status == Status::Warn && told.contains(words), "{check}: {told}");
+    }
+    let prices = "[{ provider = \"claude\", model = \"sonnet\", input = 1, output = 1 }]";
+    let machine = machine.with("prices.models", prices);
+    let found = machine.findings().await;
+    assert!(
+        found.iter().any(|(check, status, _)| (*check, *status) == ("claude prices", Status::Ok))
+    );
 }
 
 #[tokio::test]

@@ -1,6 +1,8 @@
 //! Claude: the CLI, its logins and its folders. Nothing is said where nobody uses it.
 
+mod budgets;
 mod folder;
+mod resting;
 mod smoke;
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,12 +14,13 @@ use crate::{
     providers::claude::{self, CredentialConfig, TESTED},
 };
 
-pub(super) use self::smoke::smoke;
+pub(super) use self::{budgets::budgets, resting::resting, smoke::smoke};
 
 const WHY_PROGRAM: &str = "turns on Claude are run by the Claude Code CLI";
 const WHY_VERSION: &str = "what the service relies on was measured, and other versions may differ";
 const WHY_LOGIN: &str = "without a login that can be read, no turn on Claude begins";
 const WHY_GRANTS: &str = "what the CLI refuses, every turn fails with";
+const WHY_EXPOSED: &str = "a command that an agent runs can print the environment that it is in";
 const WHY_LIMITS: &str = "a limit that the system does not keep is none";
 
 pub(super) async fn examine(config: &Config) -> Vec<Finding> {
@@ -30,6 +33,7 @@ pub(super) async fn examine(config: &Config) -> Vec<Finding> {
     let mut findings = program(&config.claude).await;
     findings.extend(logins(config));
     findings.extend(folder::examine(config, &users));
+    findings.extend(exposed(config, &users));
     findings.extend(grants(config, &users));
     findings.extend(limits(&config.claude));
     findings
@@ -96,6 +100,22 @@ fn is_open(login: &CredentialConfig) -> bool {
     let metadata = std::fs::metadata(&login.file).ok();
     login.variable.is_empty()
         && metadata.is_some_and(|metadata| metadata.permissions().mode() & 0o077 != 0)
+}
+
+/// Measured: the CLI takes a token for a gateway from its environment and nowhere else.
+fn exposed(config: &Config, users: &[&Agent]) -> Option<Finding> {
+    let is_token = |login: &CredentialConfig| login.kind == claude::Kind::AuthToken;
+    let has_tools = |agent: &&&Agent| !agent.grants.built_in_tools().is_empty();
+    if !config.claude.credentials.iter().any(is_token) {
+        return None;
+    }
+    let names: Vec<&str> =
+        users.iter().filter(has_tools).map(|agent| agent.name.as_str()).collect();
+    let what =
+        format!("the commands of {} can read logins of the kind auth_token", names.join(", "));
+    let mend =
+        "use an api_key or an oauth_token for them, or run them without tools of Claude Code";
+    (!names.is_empty()).then(|| Finding::warn("claude exposed", what, WHY_EXPOSED, mend))
 }
 
 fn grants(config: &Config, users: &[&Agent]) -> Option<Finding> {

@@ -63,6 +63,17 @@ pub async fn budget(
     }))
 }
 
+/// How many campaigns that are not closed have a limit in money.
+pub async fn limited_in_money(executor: impl PgExecutor<'_>) -> Result<i64, Failed> {
+    sqlx::query_scalar!(
+        r#"select count(*) as "n!" from dalsegno.campaign_budgets as b join dalsegno.campaigns as c on c.id = b.campaign_id
+            where b.limit_micros is not null and c.status <> 'closed'"#,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Failed::to("count the budgets in money"))
+}
+
 /// Changes limits. What is already spent and set aside stays.
 pub async fn change_limit(
     conn: &mut PgConnection,

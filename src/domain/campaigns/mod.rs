@@ -9,7 +9,9 @@ use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 pub use self::{
-    budget::{Budget, LimitChange, ReserveError, budget, change_limit, reserve, settle},
+    budget::{
+        Budget, LimitChange, ReserveError, budget, change_limit, limited_in_money, reserve, settle,
+    },
     overview::{Overview, overview},
 };
 use super::{
@@ -222,4 +224,22 @@ async fn set_status(
         Some(campaign) => Ok(campaign),
         None => get(conn, id).await.and_then(|_| Err(Error::Closed(id))),
     }
+}
+
+/// Of these campaigns, those that were closed before `since`, or are not there.
+pub async fn closed_before(
+    executor: impl PgExecutor<'_>,
+    ids: &[Uuid],
+    since: DateTime<Utc>,
+) -> Result<Vec<Uuid>, Failed> {
+    sqlx::query_scalar!(
+        r#"select k.id as "id!" from unnest($1::uuid[]) as k (id)
+            where not exists (select from dalsegno.campaigns as c
+                               where c.id = k.id and (c.closed_at is null or c.closed_at > $2))"#,
+        ids,
+        since,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("look for closed campaigns"))
 }

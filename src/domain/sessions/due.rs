@@ -128,6 +128,51 @@ pub async fn remove_all(executor: impl PgExecutor<'_>, session_ids: &[Uuid]) -> 
         .map_err(Failed::to("remove sessions"))
 }
 
+/// Of the conversations of these sessions, those that have no open session: campaigns, agents and instances, side by side.
+pub async fn without_open(
+    executor: impl PgExecutor<'_>,
+    sessions: &[Due],
+) -> Result<(Vec<Uuid>, Vec<String>, Vec<String>), Failed> {
+    let campaigns: Vec<Uuid> = sessions.iter().map(|session| session.campaign_id).collect();
+    let agents: Vec<String> = sessions.iter().map(|session| session.agent.clone()).collect();
+    let instances: Vec<String> = sessions.iter().map(|session| session.instance.clone()).collect();
+    let rows = sqlx::query!(
+        r#"select k.campaign_id as "campaign_id!", k.agent as "agent!", k.instance as "instance!"
+             from unnest($1::uuid[], $2::text[], $3::text[]) as k (campaign_id, agent, instance)
+            where not exists (select from dalsegno.sessions as s
+                               where s.campaign_id = k.campaign_id and s.agent_type = k.agent and s.instance = k.instance
+                                 and s.closed_at is null and not s.ephemeral)"#,
+        &campaigns,
+        &agents,
+        &instances,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("look for conversations without a session"))?;
+    let mut gone = (Vec::new(), Vec::new(), Vec::new());
+    for row in rows {
+        gone.0.push(row.campaign_id);
+        gone.1.push(row.agent);
+        gone.2.push(row.instance);
+    }
+    Ok(gone)
+}
+
+/// Of these campaigns, those that have a session, open or closed.
+pub async fn campaigns_with_any(
+    executor: impl PgExecutor<'_>,
+    campaigns: &[Uuid],
+) -> Result<Vec<Uuid>, Failed> {
+    sqlx::query_scalar!(
+        r#"select c.id as "id!" from unnest($1::uuid[]) as c (id)
+            where exists (select from dalsegno.sessions as s where s.campaign_id = c.id)"#,
+        campaigns,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("look for campaigns that have sessions"))
+}
+
 /// Of these names that a provider has for conversations, those that a turn may still go on with, or may have just now.
 pub async fn needed_folders(
     executor: impl PgExecutor<'_>,

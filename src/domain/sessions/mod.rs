@@ -11,6 +11,7 @@ mod detail;
 mod due;
 mod generations;
 mod list;
+mod logins;
 mod of_campaign;
 mod open;
 mod people;
@@ -26,9 +27,13 @@ use uuid::Uuid;
 
 pub use self::{
     detail::{Detail, detail},
-    due::{Because, Due, due_after, lock_due, needed_folders, remove_all},
+    due::{
+        Because, Due, campaigns_with_any, due_after, lock_due, needed_folders, remove_all,
+        without_open,
+    },
     generations::{add_tokens, lock_breaker, next_generation, show_generation, store_breaker},
     list::{Filter, Session, find, get, history, list, of_conversation},
+    logins::{OnLogin, by_login},
     of_campaign::{is_any_running, lock_of_campaign},
     open::ask_rebuild,
     people::{expire, reset, uncompact},

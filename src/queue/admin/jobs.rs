@@ -224,6 +224,19 @@ pub async fn retry_job(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Str
         .map_err(Error::of("retry a job"))
 }
 
+/// Runs jobs of a kind at once that were put off, as many as may reasonably wait. Gives how many.
+pub async fn wake_snoozed(executor: impl PgExecutor<'_>, kind: &str) -> Result<i64, Error> {
+    sqlx::query_scalar!(
+        r#"SELECT count(dalsegno.retry(j.id)) AS "n!"
+             FROM (SELECT id FROM dalsegno.jobs WHERE kind = $1 AND state = 'scheduled' AND wait_reason = 'snooze'
+                    ORDER BY id LIMIT 10000) AS j"#,
+        kind,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Error::of("wake jobs that were put off"))
+}
+
 /// Keeps a job from running until [`release_job`]. Returns the state it is in now.
 pub async fn hold_job(
     executor: impl PgExecutor<'_>,

@@ -6,6 +6,7 @@ mod bad_input;
 mod campaigns;
 mod cleanups;
 mod keys;
+mod logins;
 mod service;
 mod sessions;
 mod tasks;

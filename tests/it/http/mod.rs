@@ -8,6 +8,7 @@ pub mod client;
 mod events;
 mod keyed;
 mod keys;
+mod logins;
 mod routes;
 mod scopes;
 mod sessions;

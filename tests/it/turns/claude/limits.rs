@@ -1,10 +1,13 @@
 //! Logins whose limit is used up.
 
 use chrono::TimeDelta;
-use dalsegno::domain::tasks::State;
+use dalsegno::domain::{logins, tasks::State};
 
 use super::Stage;
-use crate::{app::eventually, providers::claude::api::Play};
+use crate::{
+    app::{eventually, noon},
+    providers::claude::api::Play,
+};
 
 const LIMIT: &str = "retry-after: 90\r\n";
 
@@ -41,4 +44,33 @@ async fn a_login_without_a_limit_left_rests_with_all_its_conversations_and_other
     ground.settled().await;
     worker.stop().await;
     assert_eq!(stage.api.last_messages().len(), 3);
+}
+
+#[tokio::test]
+async fn a_login_that_an_operator_resumes_is_used_at_once_by_whoever_waits_for_it() {
+    let Some(stage) = Stage::new(&[]).await else { return };
+    let ground = &stage.ground;
+    let worker = ground.work().await;
+    stage.says("One.").await;
+    stage.api.plays([Play::Fails(429, LIMIT, "rate_limit_error", "You have used up your limit.")]);
+    let parked = ground.add("Two.").await;
+    eventually("the task is put off", async || {
+        let put_off = "select count(*) from dalsegno.jobs where wait_reason = 'snooze'";
+        (ground.count(put_off).await == 1).then_some(())
+    })
+    .await;
+    let configured = [("claude", "main"), ("claude", "spare")];
+    let mut conn = ground.pool.acquire().await.unwrap();
+    let all = logins::list(&mut conn, &configured, noon()).await.unwrap();
+    let names: Vec<_> = all.iter().map(|login| (login.login.as_str(), login.sessions)).collect();
+    assert_eq!(names, [("main", 1), ("spare", 0)]);
+    assert!(all[0].rests_until.is_some() && all[1].rests_until.is_none(), "{all:?}");
+    let why = all[0].why.as_deref().unwrap();
+    assert!(why.contains("has used up its limit") && !why.contains("can go on"), "{why}");
+    assert_eq!(logins::resume(&mut conn, "main", noon()).await.unwrap(), 1);
+    ground.done(&parked).await;
+    let again = logins::resume(&mut conn, "main", noon()).await.unwrap_err();
+    assert!(again.to_string().contains("login ls"), "{again}");
+    ground.settled().await;
+    worker.stop().await;
 }

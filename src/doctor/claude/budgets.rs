@@ -1,0 +1,63 @@
+//! Budgets in money, and models whose price nobody knows beforehand.
+
+use sqlx::PgPool;
+
+use super::{Finding, uses};
+use crate::{
+    config::Config,
+    domain::{
+        agents::{Agent, Catalogue, Provider},
+        campaigns,
+    },
+    providers::claude::is_same_model,
+};
+
+const CHECK: &str = "claude prices";
+const WHY: &str = "a budget in money can set aside only what has a price; else each turn is charged what Claude Code says it cost";
+
+/// Nothing where no budget is in money.
+pub(in crate::doctor) async fn budgets(config: &Config, pool: &PgPool) -> Option<Finding> {
+    let n_limited = match campaigns::limited_in_money(pool).await {
+        Ok(0) => return None,
+        Ok(n_limited) => n_limited,
+        Err(error) => {
+            return Some(Finding::warn(CHECK, error.to_string(), WHY, "dalsegno migrate up"));
+        }
+    };
+    let catalogue = Catalogue::load(&config.agents).unwrap_or_default();
+    let agents = catalogue.agents().map(AsRef::as_ref).filter(|agent| uses(config, agent));
+    let unpriced: Vec<&str> = agents
+        .filter(|agent| models(config, agent).iter().any(|model| !is_priced(config, model)))
+        .map(|agent| agent.name.as_str())
+        .collect();
+    let mend = "add the models to prices.models; `dalsegno config template` shows how";
+    Some(match unpriced.is_empty() {
+        true => Finding::ok(CHECK, "every model has a price", WHY),
+        false => {
+            let names = unpriced.join(", ");
+            let what = format!(
+                "{n_limited} campaigns have a budget in money, and models of {names} no price"
+            );
+            Finding::warn(CHECK, what, WHY, mend)
+        }
+    })
+}
+
+/// Those of Claude that it may call.
+fn models(config: &Config, agent: &Agent) -> Vec<String> {
+    let usual =
+        || (config.agents.provider == Provider::Claude).then(|| config.agents.model.clone());
+    let own = (agent.provider.unwrap_or(config.agents.provider) == Provider::Claude)
+        .then(|| agent.model.clone().or_else(usual));
+    let fallback = agent.fallback.as_ref().filter(|other| other.provider == Provider::Claude);
+    let fallback = fallback.map(|other| other.model.clone().or_else(usual));
+    own.into_iter().chain(fallback).flatten().collect()
+}
+
+fn is_priced(config: &Config, model: &str) -> bool {
+    let mut prices = config.prices.models.iter();
+    prices.any(|price| {
+        price.provider == Provider::Claude.as_str()
+            && (is_same_model(&price.model, model) || is_same_model(model, &price.model))
+    })
+}

@@ -1,0 +1,24 @@
+//! Which sessions are on which login of their provider.
+
+use sqlx::PgExecutor;
+
+use crate::domain::Failed;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OnLogin {
+    pub provider: String,
+    pub login: String,
+    pub sessions: i64,
+}
+
+/// Open ones, counted.
+pub async fn by_login(executor: impl PgExecutor<'_>) -> Result<Vec<OnLogin>, Failed> {
+    sqlx::query_as!(
+        OnLogin,
+        r#"select provider, login as "login!", count(*) as "sessions!" from dalsegno.sessions
+            where login is not null and state <> 'closed' group by provider, login order by provider, login"#,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("count the sessions on each login"))
+}

@@ -1,0 +1,22 @@
+//! `dalsegno login`.
+
+use serde_json::json;
+
+use super::Ground;
+
+#[tokio::test]
+async fn logins_that_rest_are_listed_and_resumed() {
+    let ground = Ground::new().await;
+    let none = ground.run(&["login", "resume", "main"]).await;
+    assert_eq!(none.code, 3, "{none:?}");
+    assert!(none.stderr.contains("login ls"), "{none:?}");
+    let rest = "insert into dalsegno.resting_logins (provider, login, until, why)
+                values ('claude', 'main', now() + interval '1 hour', 'it is used up')";
+    sqlx::query(rest).execute(&ground.world.pool).await.unwrap();
+    let listed = ground.run(&["login", "ls"]).await;
+    assert!(listed.stdout.contains("main (not configured here)"), "{listed:?}");
+    assert!(listed.stdout.contains("it is used up"), "{listed:?}");
+    let resumed = ground.json(&["login", "resume", "main"]).await;
+    assert_eq!(resumed, json!({ "login": "main", "woken_tasks": 0 }));
+    assert!(!ground.run(&["login", "ls"]).await.stdout.contains("main"));
+}
