@@ -1,4 +1,4 @@
-//! Local files of sessions that are gone. Each host has its own, so each process that runs turns looks after those it can see;
+//! Local files of sessions that are gone, and workspaces of campaigns that are closed and have no session any more. Each host has its own, so each process that runs turns looks after those it can see;
 //! two of one host that find the same folder do no harm.
 //!
 //! A folder is a cache of what the database has: one that goes too early is written again. One that a call is using is
@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::Services;
 use crate::{
-    domain::{Failed, cleanups, sessions},
+    domain::{Failed, campaigns, cleanups, sessions},
     providers::claude,
 };
 
@@ -82,11 +82,32 @@ pub async fn sweep_folders(services: &Services, pool: &PgPool, host: &str) -> Re
             swept.bytes += i64::try_from(n_bytes).unwrap_or(i64::MAX);
         }
     }
+    sweep_workspaces(services, pool, &mut swept).await?;
     if swept.folders > 0 {
         let now = services.clock.now();
         cleanups::folders_removed(pool, host, swept.folders, swept.bytes, started_at, now).await?;
     }
     Ok(swept)
+}
+
+/// What agents have left in the folders of campaigns goes when nothing of the campaign can go on.
+async fn sweep_workspaces(
+    services: &Services,
+    pool: &PgPool,
+    swept: &mut Swept,
+) -> Result<(), Error> {
+    let (claude, all) = (services.providers.claude(), &services.workspaces);
+    let closed_since = services.clock.now() - CLOSED;
+    for quiet in claude.quiet_folders_in(all, QUIET).await?.chunks(BATCH) {
+        let closed = campaigns::closed_before(pool, quiet, closed_since).await?;
+        let in_use = sessions::campaigns_with_any(pool, &closed).await?;
+        for campaign in closed.into_iter().filter(|campaign| !in_use.contains(campaign)) {
+            let n_bytes = claude.remove_folder_in(all, campaign).await?;
+            swept.folders += 1;
+            swept.bytes += i64::try_from(n_bytes).unwrap_or(i64::MAX);
+        }
+    }
+    Ok(())
 }
 
 async fn abandoned(

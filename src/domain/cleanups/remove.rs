@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::{Kept, Removed, Walk, group, walk};
 use crate::domain::{
-    Failed, compactions, feed, manifests,
+    Failed, compactions, failovers, feed, manifests,
     messages::{self, Size},
     sessions::{self, Due},
     transcripts, turns,
@@ -44,7 +44,9 @@ pub async fn remove(
         return Ok(batch);
     }
     announce(&mut *conn).await?;
-    let size = take_out(conn, &ids).await?;
+    let size = take_out(&mut *conn, &ids).await?;
+    let (campaigns, agents, instances) = sessions::without_open(&mut *conn, &page.going).await?;
+    failovers::remove_all(conn, &campaigns, &agents, &instances).await?;
     batch.sessions = count(&page.going);
     batch.messages = size.messages;
     batch.bytes = size.bytes;

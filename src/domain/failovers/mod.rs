@@ -74,3 +74,23 @@ pub async fn forget(executor: impl PgExecutor<'_>, of: Of<'_>) -> Result<(), Fai
     .map(drop)
     .map_err(Failed::to("forget that a provider has failed"))
 }
+
+/// Forgets how these conversations stand: nothing of them is left to go on with. Side by side.
+pub async fn remove_all(
+    executor: impl PgExecutor<'_>,
+    campaigns: &[Uuid],
+    agents: &[String],
+    instances: &[String],
+) -> Result<(), Failed> {
+    sqlx::query!(
+        "delete from dalsegno.failovers as f using unnest($1::uuid[], $2::text[], $3::text[]) as k (campaign_id, agent, instance)
+          where f.campaign_id = k.campaign_id and f.agent = k.agent and f.instance = k.instance",
+        campaigns,
+        agents,
+        instances,
+    )
+    .execute(executor)
+    .await
+    .map(drop)
+    .map_err(Failed::to("forget that providers have failed"))
+}

@@ -13,19 +13,25 @@ use super::{Claude, Error, turn::blocking};
 impl Claude {
     /// The names of folders in which nothing has changed for `quiet`, nor is going to: the longest call is shorter.
     pub async fn quiet_folders(&self, quiet: Duration) -> Result<Vec<Uuid>, Error> {
+        self.quiet_folders_in(&self.surroundings.sessions, quiet).await
+    }
+
+    /// The same for another folder that calls work in.
+    pub async fn quiet_folders_in(&self, all: &Path, quiet: Duration) -> Result<Vec<Uuid>, Error> {
         let longest = Duration::from_secs(self.config.total_timeout_secs);
         let before: SystemTime = (self.surroundings.clock.now() - quiet.max(longest * 2)).into();
-        let sessions = self.surroundings.sessions.clone();
-        blocking("list the folders of sessions", &self.surroundings.sessions, move || {
-            quiet_since(&sessions, before)
-        })
-        .await
+        let folder = all.to_owned();
+        blocking("list folders", all, move || quiet_since(&folder, before)).await
     }
 
     /// Removes the folder of a session, and says how many bytes it held. To be called for sessions that no call will name again.
     pub async fn remove_folder(&self, session: Uuid) -> Result<u64, Error> {
-        let folder = self.surroundings.sessions.join(session.to_string());
-        blocking("remove the folder of a session", &self.surroundings.sessions, move || {
+        self.remove_folder_in(&self.surroundings.sessions, session).await
+    }
+
+    pub async fn remove_folder_in(&self, all: &Path, name: Uuid) -> Result<u64, Error> {
+        let folder = all.join(name.to_string());
+        blocking("remove a folder", all, move || {
             let n_bytes = bytes_in(&folder)?;
             // Another process of this host may be at it as well.
             match fs::remove_dir_all(&folder) {

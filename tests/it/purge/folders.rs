@@ -79,3 +79,28 @@ async fn folders_of_sessions_that_are_gone_go_and_no_others() {
     assert_eq!((runs[0].host.as_str(), runs[0].kind.as_str()), ("here", "folders"));
     assert_eq!(sweep_folders(&services, &world.pool, "here").await.unwrap(), Swept::default());
 }
+
+#[tokio::test]
+async fn workspaces_go_with_the_last_session_of_a_closed_campaign() {
+    let world = World::new().await;
+    let root = tempfile::tempdir().unwrap();
+    let now = Utc::now() + TimeDelta::days(10);
+    let data_dir = root.path().display().to_string();
+    let set = vec![("service.data_dir".to_owned(), data_dir)];
+    let config = Config::load(&Environment::default(), &Flags { file: None, set }).unwrap();
+    let program = env!("CARGO_BIN_EXE_dalsegno").into();
+    let services = Services::build(&config, Arc::new(ManualClock::at(now)), program).unwrap();
+    let workspace = root.path().join("workspaces").join(world.campaign.id.to_string());
+    fs::create_dir_all(&workspace).unwrap();
+    fs::write(workspace.join("notes.txt"), "Ahoy.").unwrap();
+    session(&world.pool, Uuid::new_v4(), Some(now - TimeDelta::days(2))).await;
+    let sweep = async || sweep_folders(&services, &world.pool, "here").await.unwrap();
+    assert_eq!(sweep().await, Swept::default(), "the campaign goes on");
+    let close = "update dalsegno.campaigns set status = 'closed', closed_at = $1";
+    let closed_at = now - TimeDelta::days(2);
+    sqlx::query(close).bind(closed_at).execute(&world.pool).await.unwrap();
+    assert_eq!(sweep().await, Swept::default(), "a session of it is left");
+    sqlx::query("delete from dalsegno.sessions").execute(&world.pool).await.unwrap();
+    assert_eq!(sweep().await, Swept { folders: 1, bytes: 5 });
+    assert!(!workspace.exists());
+}

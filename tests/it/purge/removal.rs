@@ -28,7 +28,10 @@ async fn what_has_expired_goes_with_all_that_belongs_to_it_and_the_ledger_stays(
                   select id, 0, 'a.jsonl', 'abc' from dalsegno.sessions";
     let manifests = "insert into dalsegno.manifests (session_id, turn, call, created_at, estimated_tokens, sha256, manifest)
                      select id, 1, 0, now(), 1, decode(repeat('03', 32), 'hex'), '{}' from dalsegno.sessions";
-    for statement in [files, chunks, manifests] {
+    let standing =
+        "insert into dalsegno.failovers (campaign_id, agent, instance, failures, failed_at)
+                    select campaign_id, agent_type, instance, 2, now() from dalsegno.sessions";
+    for statement in [files, chunks, manifests, standing] {
         sqlx::query(statement).execute(&world.pool).await.unwrap();
     }
     let before = rows(&world.pool).await;
@@ -43,6 +46,11 @@ async fn what_has_expired_goes_with_all_that_belongs_to_it_and_the_ledger_stays(
     for table in ["usage", "tasks", "campaigns", "feed"] {
         assert_eq!(after[table], before[table], "{table}");
     }
+    let standings: i64 = sqlx::query_scalar("select count(*) from dalsegno.failovers")
+        .fetch_one(&world.pool)
+        .await
+        .unwrap();
+    assert_eq!(standings, 0, "nobody goes on with it");
     let n_left: i64 = after.values().sum();
     let stays = ["usage", "tasks", "campaigns", "feed"].map(|table| after[table]);
     assert_eq!(n_left, stays.iter().sum::<i64>(), "{after:?}");
