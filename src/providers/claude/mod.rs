@@ -18,7 +18,8 @@
 //! | `transcript` | the CLI's own file: put right before, given back after |
 //!
 //! Races: one call at a time may run for a session on the whole service, because the CLI has no lock and two of them fork
-//! the transcript. The caller's lease sees to it; nothing here does.
+//! the transcript. The caller's lease sees to it, and on one host the lock of the session's folder, for a call whose worker
+//! has not heard yet that its lease is gone.
 //!
 //! The reserve of a request is not passed on as a limit of the output: the CLI counts thinking into it and gives the
 //! turn up when it is reached.
