@@ -10,6 +10,7 @@ use rustix::{
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::Stage;
+use crate::app::SOON;
 
 #[tokio::test]
 async fn a_conversation_goes_on_alternately_on_two_hosts() {
@@ -72,7 +73,7 @@ async fn a_file_that_is_lost_between_two_looks_is_fetched_from_where_it_is_store
     let lock = File::options().write(true).open(folder.join("lock")).unwrap();
     fcntl_lock(&lock, FlockOperation::NonBlockingLockExclusive).unwrap();
     let task = ground.add("What is it called?").await;
-    told.recv().await.unwrap();
+    tokio::time::timeout(SOON, told.recv()).await.unwrap().unwrap();
     std::fs::remove_dir_all(folder.join("config/projects")).unwrap();
     drop(lock);
     ground.patiently_ended(&task).await;
