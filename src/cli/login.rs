@@ -8,6 +8,7 @@ use crate::{
     clock::{Clock as _, SystemClock},
     db::{Database, Use},
     domain::{
+        audit::{self, Action},
         logins::{self, Login},
         transaction::{begin, commit},
     },
@@ -41,6 +42,8 @@ async fn on(
         }
         LoginCommand::Resume { name } => {
             let n_woken = logins::resume(&mut tx, name, now).await?;
+            let (who, data) = (context.who(), json!({ "woken_tasks": n_woken }));
+            audit::write(&mut *tx, &who, Action::LoginResume, name, data, now).await?;
             commit(tx).await?;
             let done = json!({ "login": name, "woken_tasks": n_woken });
             output.data(&done, || {

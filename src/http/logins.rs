@@ -15,6 +15,7 @@ use super::{
 use crate::{
     app::App,
     domain::{
+        audit::{self, Action, Actor},
         logins::{self, Login},
         transaction::{begin, commit},
     },
@@ -40,11 +41,14 @@ async fn list(app: App) -> Result<Json<Logins>, Problem> {
 /// Ends its rest before its time.
 async fn resume(
     app: App,
+    who: Actor,
     Name(name): Name,
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<Json<Value>, Problem> {
-    let mut tx = begin(&app.pool).await?;
-    let n_woken = logins::resume(&mut tx, &name, app.clock.now()).await?;
+    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let n_woken = logins::resume(&mut tx, &name, now).await?;
+    let data = json!({ "woken_tasks": n_woken });
+    audit::write(&mut *tx, &who, Action::LoginResume, &name, data, now).await?;
     commit(tx).await?;
     Ok(Json(json!({ "login": name, "woken_tasks": n_woken })))
 }

@@ -42,6 +42,8 @@ pub const NEEDS: &[(&str, &str, Need)] = &[
     ("POST", "/v1/keys", ADMIN),
     ("POST", "/v1/keys/{id}/revoke", ADMIN),
     ("POST", "/v1/keys/{id}/rotate", ADMIN),
+    ("GET", "/v1/logins", READ),
+    ("POST", "/v1/logins/{name}/resume", OPERATE),
     ("GET", "/v1/schedules", READ),
     ("GET", "/v1/schedules/{name}", READ),
     ("PUT", "/v1/schedules/{name}", OPERATE),

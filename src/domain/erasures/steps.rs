@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::Error;
 use crate::{
-    domain::{Failed, audit, campaigns, cleanups, feed, sessions, tasks},
+    domain::{Failed, audit, campaigns, cleanups, failovers, feed, sessions, tasks},
     queue,
 };
 
@@ -82,6 +82,7 @@ pub async fn finish(
 ) -> Result<(), Error> {
     cleanups::announce(&mut *conn).await?;
     audit::erase_words(&mut *conn, &[campaign_id]).await?;
+    failovers::remove_of_campaign(&mut *conn, campaign_id).await?;
     campaigns::erase_words(&mut *conn, campaign_id).await?;
     sqlx::query!(
         "update dalsegno.erasures set ended_at = coalesce(ended_at, $2) where campaign_id = $1",

@@ -94,3 +94,15 @@ pub async fn remove_all(
     .map(drop)
     .map_err(Failed::to("forget that providers have failed"))
 }
+
+/// The same for a whole campaign.
+pub async fn remove_of_campaign(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+) -> Result<(), Failed> {
+    sqlx::query!("delete from dalsegno.failovers where campaign_id = $1", campaign_id)
+        .execute(executor)
+        .await
+        .map(drop)
+        .map_err(Failed::to("forget that providers have failed in a campaign"))
+}

@@ -39,7 +39,7 @@ pub(in crate::jobs) fn describe() {
 pub(super) fn tell(turn: &Turn<'_>, fate: &Fate, began_at: DateTime<Utc>) {
     let outcome = ledger::outcome(fate, &turn.called.result);
     let lines = outcome.map_or_else(Vec::new, |outcome| {
-        ledger::lines(turn.services, turn.assignment, turn.opened, turn.called, None, outcome)
+        ledger::lines(turn.services, turn.assignment, turn.opened, turn.called, outcome)
     });
     measure(turn, fate, &lines);
     if turn.services.traces.are_wanted() {

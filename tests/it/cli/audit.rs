@@ -27,6 +27,9 @@ async fn every_command_that_changes_something_writes_its_line() {
     let job = world.add_new(&instance).await.unwrap().task.job_id.to_string();
     let (campaign, session, id) = (ground.campaign(), session.to_string(), task.id.to_string());
     let lane = format!("{campaign}/copywriter/third");
+    let rest = "insert into dalsegno.resting_logins (provider, login, until, why)
+                values ('claude', 'main', now() + interval '1000 years', 'it is used up')";
+    sqlx::query(rest).execute(&world.pool).await.unwrap();
     let add = ["schedule", "add", "news", "--campaign", &campaign, "--agent", "copywriter"];
     let add = [&add[..], &["--cron", "0 0 8 * * *", "SECRET PROMPT"]].concat();
     let commands: Vec<(Vec<&str>, &str, &str)> = vec![
@@ -40,6 +43,7 @@ async fn every_command_that_changes_something_writes_its_line() {
         (vec!["schedule", "pause", "purge"], "schedule.pause", "purge"),
         (vec!["schedule", "resume", "purge"], "schedule.resume", "purge"),
         (vec!["cleanup"], "cleanup.run", ""),
+        (vec!["login", "resume", "main"], "login.resume", "main"),
         (vec!["session", "interrupt", &session], "session.interrupt", &session),
         (vec!["session", "uncompact", &session], "session.uncompact", &session),
         (vec!["session", "compact", &session], "session.compact", &session),

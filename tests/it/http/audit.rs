@@ -37,6 +37,9 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
     let task = |verb: &str| format!("/v1/tasks/{waiting}/{verb}");
     let schedule = |verb: &str| format!("/v1/schedules/purge/{verb}");
     let change = format!("/v1/campaigns/{campaign}");
+    let rest = "insert into dalsegno.resting_logins (provider, login, until, why)
+                values ('claude', 'main', now() + interval '1000 years', 'it is used up')";
+    sqlx::query(rest).execute(&world.pool).await.unwrap();
     let new = json!({ "name": "Spring", "brief": "SECRET PROMPT" });
     let limit = json!({ "budget": { "tokens": 9000 } });
     vec![
@@ -66,6 +69,13 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
             session("uncompact"),
             json!({}),
             "session.uncompact",
+        ),
+        (
+            "POST",
+            "/v1/logins/{name}/resume",
+            "/v1/logins/main/resume".into(),
+            json!({}),
+            "login.resume",
         ),
         ("POST", "/v1/sessions/{id}/compact", session("compact"), json!({}), "session.compact"),
         ("POST", "/v1/sessions/{id}/reset", session("reset"), json!({}), "session.reset"),

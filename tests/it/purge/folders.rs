@@ -89,7 +89,9 @@ async fn workspaces_go_with_the_last_session_of_a_closed_campaign() {
     let set = vec![("service.data_dir".to_owned(), data_dir)];
     let config = Config::load(&Environment::default(), &Flags { file: None, set }).unwrap();
     let program = env!("CARGO_BIN_EXE_dalsegno").into();
-    let services = Services::build(&config, Arc::new(ManualClock::at(now)), program).unwrap();
+    let services =
+        Services::build(&config, Arc::new(ManualClock::at(now)), program, Traces::default())
+            .unwrap();
     let workspace = root.path().join("workspaces").join(world.campaign.id.to_string());
     fs::create_dir_all(&workspace).unwrap();
     fs::write(workspace.join("notes.txt"), "Ahoy.").unwrap();
