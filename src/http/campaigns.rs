@@ -29,8 +29,13 @@ pub(super) fn routes() -> Router<Front> {
         .route("/v1/campaigns/{id}", get(show).patch(change))
 }
 
-#[derive(Deserialize)]
+#[derive(utoipa::OpenApi)]
+#[openapi(paths(list, create, show, change))]
+pub(super) struct Described;
+
+#[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = NewCampaign, example = json!({ "name": "Harbour", "brief": "A song in ten parts.", "budget": { "tokens": 200000 } }))]
 struct New {
     name: String,
     #[serde(default)]
@@ -40,15 +45,18 @@ struct New {
     budget: Limit,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct Listed {
     cursor: Option<Uuid>,
+    #[param(minimum = 1, maximum = 200)]
     limit: Option<i64>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = CampaignChange)]
 struct Change {
     status: Option<Status>,
     /// Why it is paused, for whoever finds it paused.
@@ -59,15 +67,31 @@ struct Change {
 }
 
 /// A limit that is not named stays; one that is null goes.
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schema(as = LimitChange)]
 struct Limits {
     #[serde(deserialize_with = "named")]
+    #[schema(value_type = Option<i64>)]
     micros: Option<Option<i64>>,
     #[serde(deserialize_with = "named")]
+    #[schema(value_type = Option<i64>)]
     tokens: Option<Option<i64>>,
 }
 
+/// Creates a campaign.
+#[utoipa::path(
+    post,
+    path = "/v1/campaigns",
+    operation_id = "create_campaign",
+    tag = "campaigns",
+    request_body = New,
+    responses(
+        (status = 201, body = Overview, headers(("Location" = String, description = "Where the campaign is"))),
+        (status = 413, description = "`text_too_long`"),
+        (status = 422, description = "`empty_text`, `nul_in_text`, `bad_value`"),
+    ),
+)]
 async fn create(app: App, Body(new): Body<New>) -> Result<impl IntoResponse, Problem> {
     let mut tx = begin(&app.pool).await?;
     let new = campaigns::New {
@@ -83,17 +107,57 @@ async fn create(app: App, Body(new): Body<New>) -> Result<impl IntoResponse, Pro
     Ok((StatusCode::CREATED, [(LOCATION, location)], Json(overview)))
 }
 
+/// Lists campaigns, the newest first.
+#[utoipa::path(
+    get,
+    path = "/v1/campaigns",
+    operation_id = "list_campaigns",
+    tag = "campaigns",
+    params(Listed),
+    responses(
+        (status = 200, body = Listing<Campaign>),
+    ),
+)]
 async fn list(app: App, Asked(asked): Asked<Listed>) -> Result<Json<Listing<Campaign>>, Problem> {
     let limit = limit(asked.limit)?;
     let campaigns = campaigns::list(&app.pool, page(asked.cursor, limit)).await?;
     Ok(Json(Listing::of(campaigns, limit, |campaign| campaign.id)))
 }
 
+/// Shows a campaign with its budget, its open sessions and what it has cost.
+#[utoipa::path(
+    get,
+    path = "/v1/campaigns/{id}",
+    operation_id = "show_campaign",
+    tag = "campaigns",
+    params(("id" = Uuid, Path)),
+    responses(
+        (status = 200, body = Overview),
+        (status = 404, description = "`unknown_campaign`"),
+    ),
+)]
 async fn show(app: App, Id(id): Id) -> Result<Json<Overview>, Problem> {
     let mut tx = begin(&app.pool).await?;
     Ok(Json(campaigns::overview(&mut tx, id).await?))
 }
 
+/// Pauses, resumes or closes a campaign, and changes what it may cost.
+///
+/// Paused, it takes tasks in and starts none; closed, it takes no more, and those that wait still run.
+#[utoipa::path(
+    patch,
+    path = "/v1/campaigns/{id}",
+    operation_id = "change_campaign",
+    tag = "campaigns",
+    params(("id" = Uuid, Path)),
+    request_body = Change,
+    responses(
+        (status = 200, body = Overview),
+        (status = 404, description = "`unknown_campaign`"),
+        (status = 409, description = "`campaign_closed`"),
+        (status = 422, description = "`nul_in_text`, `bad_value`, `bad_argument`"),
+    ),
+)]
 async fn change(
     app: App,
     Id(id): Id,

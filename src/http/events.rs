@@ -39,6 +39,28 @@ struct Seen {
     end: bool,
 }
 
+/// What happens to a task, as a stream of server-sent events; the last one is `end`, with the task as its data.
+#[utoipa::path(
+    get,
+    path = "/v1/tasks/{id}/events",
+    tag = "tasks",
+    operation_id = "follow_task",
+    params(
+        ("id" = Uuid, Path),
+        ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that was received: the stream goes on after it", pattern = r"^-?[0-9]{1,18}(\.end)?$"),
+    ),
+    responses(
+        (status = 200, body = String, content_type = "text/event-stream", description = "Each event has the feed's id; the data of all but the last is a `FeedEvent`"),
+        (status = 204, description = "The client that asks has got the end already"),
+        (status = 400, description = "`bad_last_event_id`"),
+        (status = 404, description = "`unknown_task`"),
+        (
+            status = 503,
+            description = "`too_many_waiting`",
+            headers(("Retry-After" = i32, description = "Seconds")),
+        ),
+    ),
+)]
 pub(super) async fn of_task(
     app: App,
     Id(id): Id,

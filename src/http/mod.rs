@@ -11,6 +11,7 @@ mod front;
 mod guard;
 mod health;
 mod input;
+mod openapi;
 mod page;
 mod problem;
 mod schedules;
@@ -27,6 +28,7 @@ use tokio::net::TcpListener;
 use self::waiters::Waiters;
 pub use self::{
     front::Front,
+    openapi::document,
     problem::{Problem, Wrong},
 };
 use crate::config::Checks;
@@ -87,6 +89,7 @@ pub fn router(config: &Config, front: Front) -> Router {
         .merge(agents::routes())
         .merge(schedules::routes())
         .merge(cleanups::routes())
+        .merge(openapi::routes())
         .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::method_not_allowed)
         .layer(DefaultBodyLimit::max(config.max_body_bytes))

@@ -9,8 +9,7 @@ use axum::{
     routing::{get, post},
 };
 use chrono::{DateTime, Utc};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{
@@ -24,7 +23,7 @@ use crate::{
     domain::{
         amount::Limit,
         sessions::resolve::Mode,
-        tasks::{self, Added, Detail, Explanation, State, Task},
+        tasks::{self, Added, Cancelled, Detail, Explanation, State, Task},
         transaction::{begin, commit},
     },
 };
@@ -46,8 +45,13 @@ pub(super) fn routes(waiters: Waiters) -> Router<Front> {
         .layer(Extension(waiters))
 }
 
-#[derive(Deserialize)]
+#[derive(utoipa::OpenApi)]
+#[openapi(paths(add, list, show, cancel, retry, explain, events::of_task))]
+pub(super) struct Described;
+
+#[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = NewTask, example = json!({ "agent": "copywriter", "prompt": "Write part one." }))]
 struct New {
     agent: String,
     #[serde(default = "main")]
@@ -60,36 +64,77 @@ struct New {
     run_at: Option<DateTime<Utc>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct Listed {
     campaign_id: Option<Uuid>,
     agent: Option<String>,
+    #[param(inline)]
     state: Option<State>,
     cursor: Option<Uuid>,
+    #[param(minimum = 1, maximum = 200)]
     limit: Option<i64>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct Shown {
     /// How long to wait for the end of the task, at most as long as a request may take.
     #[serde(default)]
     wait_secs: u64,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Reasoned {
     #[serde(default = "by_request")]
     pub reason: String,
 }
 
+#[derive(Serialize, utoipa::ToSchema)]
+struct CancelledTask {
+    task_id: Uuid,
+    cancel: Cancelled,
+}
+
 /// Takes no fields.
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Nothing {}
 
+/// Asks an agent to do something.
+///
+/// The same Idempotency-Key and question give the same task again, with 200; another question under the key is a conflict.
+#[utoipa::path(
+    post,
+    path = "/v1/campaigns/{id}/tasks",
+    tag = "tasks",
+    operation_id = "add_task",
+    params(
+        ("id" = Uuid, Path, description = "The campaign"),
+        ("Idempotency-Key" = Option<String>, Header, description = "At most 195 visible ASCII characters", max_length = 195, pattern = "^[!-~][ -~]*$"),
+    ),
+    request_body = New,
+    responses(
+        (status = 201, body = Task, headers(("Location" = String, description = "Where the task is"))),
+        (
+            status = 200,
+            body = Task,
+            description = "An earlier request with this key made it",
+            headers(
+                ("Location" = String, description = "Where the task is"),
+                ("Idempotent-Replayed" = String, description = "`true`"),
+            ),
+        ),
+        (status = 400, description = "`bad_idempotency_key`"),
+        (status = 404, description = "`unknown_agent`, `unknown_campaign`"),
+        (status = 409, description = "`idempotency_conflict`, `campaign_closed`, `budget_exceeded`"),
+        (status = 413, description = "`text_too_long`"),
+        (status = 422, description = "`empty_text`, `nul_in_text`, `bad_instance`, `empty_budget`, `bad_argument`, `bad_value`"),
+    ),
+)]
 async fn add(
     app: App,
     Id(campaign_id): Id,
@@ -114,6 +159,17 @@ async fn add(
     Ok(answer(&added))
 }
 
+/// Lists tasks, the newest first.
+#[utoipa::path(
+    get,
+    path = "/v1/tasks",
+    operation_id = "list_tasks",
+    tag = "tasks",
+    params(Listed),
+    responses(
+        (status = 200, body = Listing<Task>),
+    ),
+)]
 async fn list(app: App, Asked(asked): Asked<Listed>) -> Result<Json<Listing<Task>>, Problem> {
     let filter = tasks::Filter {
         campaign_id: asked.campaign_id,
@@ -125,6 +181,23 @@ async fn list(app: App, Asked(asked): Asked<Listed>) -> Result<Json<Listing<Task
     Ok(Json(Listing::of(tasks, limit, |task| task.id)))
 }
 
+/// Shows a task with its attempts; waits for its end first, if asked to.
+#[utoipa::path(
+    get,
+    path = "/v1/tasks/{id}",
+    operation_id = "show_task",
+    tag = "tasks",
+    params(("id" = Uuid, Path), Shown),
+    responses(
+        (status = 200, body = Detail),
+        (status = 404, description = "`unknown_task`"),
+        (
+            status = 503,
+            description = "`too_many_waiting`",
+            headers(("Retry-After" = i32, description = "Seconds")),
+        ),
+    ),
+)]
 async fn show(
     app: App,
     Id(id): Id,
@@ -143,17 +216,46 @@ async fn show(
     Ok(Json(tasks::detail(&mut tx, id).await?))
 }
 
+/// Cancels a task: at once if it does not run, through its worker if it does.
+#[utoipa::path(
+    post,
+    path = "/v1/tasks/{id}/cancel",
+    operation_id = "cancel_task",
+    tag = "tasks",
+    params(("id" = Uuid, Path)),
+    request_body = Reasoned,
+    responses(
+        (status = 200, body = CancelledTask),
+        (status = 404, description = "`unknown_task`"),
+        (status = 409, description = "`task_ended`, `task_requeued`"),
+        (status = 422, description = "`nul_in_text`, `bad_argument`"),
+    ),
+)]
 async fn cancel(
     app: App,
     Id(id): Id,
     Body(Reasoned { reason }): Body<Reasoned>,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<CancelledTask>, Problem> {
     let mut tx = begin(&app.pool).await?;
     let cancelled = tasks::cancel(&mut tx, id, &reason, app.clock.now()).await?;
     commit(tx).await?;
-    Ok(Json(json!({ "task_id": id, "cancel": cancelled })))
+    Ok(Json(CancelledTask { task_id: id, cancel: cancelled }))
 }
 
+/// Puts a failed or cancelled task on the queue again.
+#[utoipa::path(
+    post,
+    path = "/v1/tasks/{id}/retry",
+    operation_id = "retry_task",
+    tag = "tasks",
+    params(("id" = Uuid, Path)),
+    request_body = Nothing,
+    responses(
+        (status = 200, body = Task),
+        (status = 404, description = "`unknown_task`"),
+        (status = 409, description = "`task_ended`, `task_not_ended`"),
+    ),
+)]
 async fn retry(
     app: App,
     Id(id): Id,
@@ -165,6 +267,18 @@ async fn retry(
     Ok(Json(task))
 }
 
+/// Says in words why a task is in its state, and what has to happen next.
+#[utoipa::path(
+    get,
+    path = "/v1/tasks/{id}/explain",
+    operation_id = "explain_task",
+    tag = "tasks",
+    params(("id" = Uuid, Path)),
+    responses(
+        (status = 200, body = Explanation),
+        (status = 404, description = "`unknown_task`"),
+    ),
+)]
 async fn explain(app: App, Id(id): Id) -> Result<Json<Explanation>, Problem> {
     let mut tx = begin(&app.pool).await?;
     Ok(Json(tasks::explain(&mut tx, id).await?))

@@ -13,7 +13,8 @@ use uuid::Uuid;
 
 use super::Failed;
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[schema(as = FeedEvent)]
 pub struct Event {
     pub id: i64,
     pub created_at: DateTime<Utc>,

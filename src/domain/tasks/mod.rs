@@ -41,7 +41,7 @@ use super::{
 };
 use crate::queue::{self, Backoff, Job, LaneFailure, Policy};
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Task {
     pub id: Uuid,
     pub campaign_id: Uuid,
@@ -64,9 +64,12 @@ pub struct Task {
     pub ended_at: Option<DateTime<Utc>>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
+#[schema(as = TaskState)]
 pub enum State {
     Queued,
     Running,

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// What is asked each time. Its agent is looked up at the moment itself: an agent's file may have changed since.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AddTask {
     pub campaign_id: Uuid,

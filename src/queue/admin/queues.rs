@@ -7,7 +7,8 @@ use sqlx::PgExecutor;
 use crate::queue::error::Error;
 
 /// One queue, as `queue ls` shows it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[schema(as = Queue)]
 pub struct QueueView {
     /// The name.
     pub queue: String,

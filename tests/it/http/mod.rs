@@ -4,6 +4,7 @@ mod bad_input;
 mod campaigns;
 pub mod client;
 mod events;
+mod openapi;
 mod sessions;
 mod tasks;
 
