@@ -185,6 +185,8 @@ impl Classify for queue::Error {
             Self::BadArgument { .. } => Class::of(Kind::Invalid, "bad_argument"),
             Self::TooLarge { .. } => Class::of(Kind::TooLarge, "payload_too_large"),
             Self::NotFound { .. } => Class::of(Kind::NotFound, "unknown_job"),
+            Self::UnknownLane { .. } => Class::of(Kind::NotFound, "unknown_lane"),
+            Self::UnknownQueue(_) => Class::of(Kind::NotFound, "unknown_queue"),
             Self::Conflict { .. } => Class::of(Kind::Conflict, "conflict"),
             Self::EncodePayload { .. } => Class::of(Kind::Internal, "internal"),
             Self::Database { source, .. } => of_database(source),

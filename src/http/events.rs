@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// Proxies give up on a silent connection after a minute or so.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const END: &str = "end";
 /// Behind the last id, on the event `end`: whoever comes back with it has been told everything.
 const END_MARK: &str = ".end";
@@ -94,12 +94,15 @@ fn rest(follow: Follow, place: Place) -> impl Stream<Item = Result<sse::Event, I
                 let event = event(&news, follow.told());
                 Some((Ok(event), Some((follow, place))))
             }
-            Err(error) => {
-                let problem = serde_json::to_string(&Problem::from(error)).unwrap_or_default();
-                Some((Ok(sse::Event::default().event("error").data(problem)), None))
-            }
+            Err(error) => Some((Ok(failed(error)), None)),
         }
     })
+}
+
+/// The last event of a stream that cannot go on.
+pub(super) fn failed(error: impl Into<Problem>) -> sse::Event {
+    let problem = serde_json::to_string(&error.into()).unwrap_or_default();
+    sse::Event::default().event("error").data(problem)
 }
 
 fn event(news: &News, told: i64) -> sse::Event {

@@ -1,11 +1,13 @@
 //! What comes in: bodies, queries and ids. Whatever is wrong with them is a problem document that names the part.
 
+use std::time::Duration;
+
 use axum::{
     body::Bytes,
     extract::{FromRequest, FromRequestParts, Path, Query, Request},
     http::{StatusCode, header::CONTENT_TYPE, request::Parts},
 };
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 use uuid::Uuid;
 
 use super::{Front, Problem, problem::Wrong};
@@ -16,8 +18,16 @@ pub(super) struct Body<T>(pub T);
 /// The part of the address after `?`.
 pub(super) struct Asked<T>(pub T);
 
+/// How long a client wants to wait, as it writes it: `30s`, `500ms`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) struct Patience(pub Duration);
+
 /// The one id in the path.
 pub(super) struct Id(pub Uuid);
+
+/// The one number in the path.
+pub(super) struct Number(pub i64);
 
 /// The one name in the path.
 pub(super) struct Name(pub String);
@@ -61,6 +71,18 @@ impl<T: DeserializeOwned> FromRequestParts<Front> for Asked<T> {
     }
 }
 
+impl FromRequestParts<Front> for Number {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, front: &Front) -> Result<Self, Problem> {
+        let path = Path::<i64>::from_request_parts(parts, front).await;
+        path.map(|Path(id)| Self(id)).map_err(|_| {
+            let detail = "the id in the path is no number: write it as the lists show it";
+            Problem::new(StatusCode::BAD_REQUEST, "bad_id", detail)
+        })
+    }
+}
+
 impl FromRequestParts<Front> for Id {
     type Rejection = Problem;
 
@@ -82,6 +104,19 @@ impl FromRequestParts<Front> for Name {
         let path = Path::<String>::from_request_parts(parts, front).await;
         path.map(|Path(name)| Self(name))
             .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, "bad_name", error.body_text()))
+    }
+}
+
+impl TryFrom<String> for Patience {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let n = |digits: &str| digits.parse::<u32>().ok().map(u64::from);
+        let parsed = match text.strip_suffix("ms") {
+            Some(digits) => n(digits).map(Duration::from_millis),
+            None => text.strip_suffix('s').and_then(n).map(Duration::from_secs),
+        };
+        parsed.map(Self).ok_or_else(|| format!("`{text}` is no time: write it as 30s or 500ms"))
     }
 }
 
@@ -117,4 +152,19 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
             Problem::new(StatusCode::BAD_REQUEST, "bad_json", detail)
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_has_its_unit() {
+        let read = |text: &str| Patience::try_from(text.to_owned()).ok().map(|p| p.0);
+        assert_eq!(read("30s"), Some(Duration::from_secs(30)));
+        assert_eq!(read("500ms"), Some(Duration::from_millis(500)));
+        for wrong in ["", "30", "s", "-1s", "1.5s", "99999999999s", "30m", "ms", " 1s"] {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
+    }
 }

@@ -7,17 +7,22 @@ mod agents;
 mod campaigns;
 mod cleanups;
 mod events;
+mod feed;
 mod front;
 mod guard;
 mod health;
 mod input;
+mod jobs;
+mod lanes;
 mod openapi;
 mod page;
 mod problem;
+mod queues;
 mod schedules;
 mod sessions;
 mod tasks;
 mod waiters;
+mod workers;
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -79,16 +84,22 @@ pub async fn run(config: &Config, front: Front, listener: TcpListener) -> Result
 
 pub fn router(config: &Config, front: Front) -> Router {
     let timeout = Duration::from_secs(config.request_timeout_secs);
+    let waiters = Waiters::up_to(config.max_waiting);
     Router::new()
         .route("/livez", get(health::livez))
         .route("/readyz", get(health::readyz))
         .route("/metrics", get(health::metrics))
         .merge(campaigns::routes())
-        .merge(tasks::routes(Waiters::up_to(config.max_waiting)))
+        .merge(tasks::routes(waiters.clone()))
+        .merge(feed::routes(waiters))
         .merge(sessions::routes())
         .merge(agents::routes())
         .merge(schedules::routes())
         .merge(cleanups::routes())
+        .merge(queues::routes())
+        .merge(jobs::routes())
+        .merge(lanes::routes())
+        .merge(workers::routes())
         .merge(openapi::routes())
         .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::method_not_allowed)

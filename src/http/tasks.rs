@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::{
     Front, Problem, events,
-    input::{Asked, Body, Id},
+    input::{Asked, Body, Id, Patience},
     page::{Listing, limit, page},
     waiters::Waiters,
 };
@@ -81,9 +81,9 @@ struct Listed {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct Shown {
-    /// How long to wait for the end of the task, at most as long as a request may take.
-    #[serde(default)]
-    wait_secs: u64,
+    /// How long to wait for the end of the task: `30s`, `500ms`. At most as long as a request may take.
+    #[param(value_type = Option<String>, pattern = "^[0-9]{1,9}(ms|s)$", example = "30s")]
+    wait: Option<Patience>,
 }
 
 #[derive(Deserialize, utoipa::ToSchema)]
@@ -202,13 +202,13 @@ async fn show(
     app: App,
     Id(id): Id,
     Extension(waiters): Extension<Waiters>,
-    Asked(Shown { wait_secs }): Asked<Shown>,
+    Asked(Shown { wait }): Asked<Shown>,
 ) -> Result<Json<Detail>, Problem> {
-    if wait_secs > 0 {
+    if let Some(Patience(wait)) = wait.filter(|patience| !patience.0.is_zero()) {
         let _place = waiters.enter()?;
         // The answer has to be on its way before the request is given up.
-        let longest = app.config.http.request_timeout_secs.saturating_sub(2);
-        let waited = tasks::wait(&app.pool, id, Duration::from_secs(wait_secs.min(longest)));
+        let longest = Duration::from_secs(app.config.http.request_timeout_secs.saturating_sub(2));
+        let waited = tasks::wait(&app.pool, id, wait.min(longest));
         // A service that stops says how the task stands.
         app.shutdown.soft.run_until_cancelled(waited).await.transpose()?;
     }

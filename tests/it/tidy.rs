@@ -35,7 +35,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("db", &["config"]),
     ("doctor", &["clock", "config", "db", "domain", "providers", "queue", "transcript"]),
     ("domain", &["config", "db", "queue", "transcript"]),
-    ("http", &["app", "config", "db", "domain", "shutdown"]),
+    ("http", &["app", "config", "db", "domain", "queue", "shutdown"]),
     ("jobs", &["clock", "config", "context", "domain", "providers", "queue", "transcript"]),
     ("main", &["cli"]),
     ("providers", &["clock", "transcript"]),

@@ -5,7 +5,7 @@
 
 mod refusals;
 
-use std::sync::LazyLock;
+use std::{collections::HashSet, sync::LazyLock};
 
 use axum::{
     Router,
@@ -16,7 +16,11 @@ use axum::{
 use serde_json::{Value, json};
 use utoipa::OpenApi;
 
-use super::{Front, Problem, agents, campaigns, cleanups, health, schedules, sessions, tasks};
+use super::{
+    Front, Problem, agents, campaigns, cleanups, feed, health, jobs, lanes, queues, schedules,
+    sessions, tasks, workers,
+};
+use crate::domain::feed::Event as FeedEvent;
 
 pub(super) fn routes() -> Router<Front> {
     Router::new().route("/v1/openapi.json", get(openapi))
@@ -25,7 +29,7 @@ pub(super) fn routes() -> Router<Front> {
 #[derive(OpenApi)]
 #[openapi(
     paths(openapi),
-    components(schemas(Problem)),
+    components(schemas(Problem, FeedEvent)),
     info(
         title = "Dalsegno",
         description = "Durable conversations for LLM agents on a Postgres job queue. Refusals are problem documents (RFC 9457): \
@@ -36,6 +40,8 @@ pub(super) fn routes() -> Router<Front> {
         (name = "tasks", description = "What agents are asked to do, and what came of it"),
         (name = "sessions", description = "Conversations"),
         (name = "agents", description = "Who works"),
+        (name = "feed", description = "What happens"),
+        (name = "queue", description = "Queues, jobs, lanes and workers"),
         (name = "schedules", description = "What is done again and again"),
         (name = "cleanup", description = "What the nightly cleanup removes"),
         (name = "openapi", description = "This document"),
@@ -71,6 +77,11 @@ fn generate() -> String {
         agents::Described::openapi(),
         schedules::Described::openapi(),
         cleanups::Described::openapi(),
+        feed::Described::openapi(),
+        queues::Described::openapi(),
+        jobs::Described::openapi(),
+        lanes::Described::openapi(),
+        workers::Described::openapi(),
         health::Described::openapi(),
     ] {
         api.merge(part);
@@ -119,8 +130,9 @@ fn say_absent_and_not_null(operation: &mut Value) {
 /// What a page holds has a name of its own.
 fn refer_to_items(document: &mut Value) {
     let Some(schemas) = document["components"]["schemas"].as_object_mut() else { return };
+    let names: HashSet<String> = schemas.keys().cloned().collect();
     for (name, schema) in schemas {
-        if let Some(item) = name.strip_prefix("Listing_") {
+        if let Some(item) = name.strip_prefix("Listing_").filter(|item| names.contains(*item)) {
             let reference = format!("#/components/schemas/{item}");
             schema["properties"]["items"]["items"] = json!({ "$ref": reference });
         }

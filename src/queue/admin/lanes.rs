@@ -110,7 +110,7 @@ pub async fn release_lane(executor: impl PgExecutor<'_>, lane: &str) -> Result<(
 }
 
 fn unknown(lane: &str) -> Error {
-    Error::NotFound {
+    Error::UnknownLane {
         message: format!("there is no lane `{lane}`"),
         hint: "A lane exists from its first job on; look with `lane ls`".to_owned(),
     }

@@ -73,6 +73,13 @@ pub async fn list_queues(executor: impl PgExecutor<'_>) -> Result<Vec<QueueView>
         .map_err(Error::of("list the queues"))
 }
 
+/// One of them.
+pub async fn find_queue(executor: impl PgExecutor<'_>, name: &str) -> Result<QueueView, Error> {
+    let queues = list_queues(executor).await?;
+    let found = queues.into_iter().find(|queue| queue.queue == name);
+    found.ok_or_else(|| Error::UnknownQueue(name.to_owned()))
+}
+
 /// How many jobs there are by queue, kind and state.
 pub async fn counts(executor: impl PgExecutor<'_>) -> Result<Vec<Count>, Error> {
     sqlx::query_as!(
