@@ -4,7 +4,9 @@ mod bad_input;
 mod campaigns;
 pub mod client;
 mod events;
+mod feed;
 mod openapi;
+mod queue;
 mod sessions;
 mod tasks;
 
