@@ -124,10 +124,10 @@ async fn put(add: &Add, context: &Context, conn: &mut PgConnection) -> Result<Sc
     let config = context.load()?;
     let catalogue = Catalogue::load(&config.agents)?;
     let question = &add.question;
-    let agent = catalogue.agent(&question.agent)?;
+    let agent = catalogue.agent(question.agent())?;
     let task = AddTask {
         campaign_id: campaigns::find(&mut *conn, &question.campaign).await?,
-        agent: question.agent.clone(),
+        agent: question.agent().to_owned(),
         instance: question.instance.clone(),
         prompt: question.prompt()?,
         session: question.session_mode(),

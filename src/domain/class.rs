@@ -83,6 +83,8 @@ impl Classify for tasks::Error {
             Self::NothingRuns(_) => Class::of(Kind::Conflict, "nothing_runs"),
             Self::KeyTaken(_) => Class::of(Kind::Conflict, "idempotency_conflict"),
             Self::Instance(_) => Class::of(Kind::Invalid, "bad_instance"),
+            Self::Key { .. } => Class::of(Kind::Invalid, "bad_idempotency_key"),
+            Self::Priority(_) => Class::of(Kind::Invalid, "bad_argument"),
             Self::EmptyBudget(_) => Class::of(Kind::Invalid, "empty_budget"),
             Self::Text(error) => error.class(),
             Self::Campaign(error) => error.class(),

@@ -36,15 +36,8 @@ impl<T: DeserializeOwned> FromRequest<Front> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, front: &Front) -> Result<Self, Problem> {
-        let is_json = is_json(&request);
-        let bytes =
-            Bytes::from_request(request, front).await.map_err(|error| match error.status() {
-                StatusCode::PAYLOAD_TOO_LARGE => {
-                    let detail = "the body is longer than http.max_body_bytes allows: shorten it";
-                    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
-                }
-                status => Problem::new(status, "bad_body", error.body_text()),
-            })?;
+        let is_json = media_type(&request).eq_ignore_ascii_case("application/json");
+        let bytes = bytes(request, front, "http.max_body_bytes").await?;
         match bytes.is_empty() {
             true => read(b"{}"),
             // A web page can send a foreign service anything but this type without asking it first.
@@ -120,10 +113,21 @@ impl TryFrom<String> for Patience {
     }
 }
 
-fn is_json(request: &Request) -> bool {
+/// The whole body. `limit` is the key of the configuration that says how long it may be.
+pub(super) async fn bytes(request: Request, front: &Front, limit: &str) -> Result<Bytes, Problem> {
+    Bytes::from_request(request, front).await.map_err(|error| match error.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            let detail = format!("the body is longer than {limit} allows: shorten it");
+            Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
+        }
+        _ => Problem::new(StatusCode::BAD_REQUEST, "bad_body", error.body_text()),
+    })
+}
+
+/// What the body is said to be, without what is behind a semicolon.
+pub(super) fn media_type(request: &Request) -> &str {
     let media_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let media_type = media_type.and_then(|value| value.split(';').next()).unwrap_or_default();
-    media_type.trim().eq_ignore_ascii_case("application/json")
+    media_type.and_then(|value| value.split(';').next()).unwrap_or_default().trim()
 }
 
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
@@ -145,7 +149,7 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
                 "bad_field",
                 format!("the body does not fit: {detail}"),
             );
-            Problem { errors: vec![Wrong { pointer, detail }], ..problem }
+            Problem { errors: vec![Wrong { code: None, pointer, detail }], ..problem }
         }
         false => {
             let detail = format!("the body is no JSON: {error}");

@@ -4,6 +4,7 @@
 //! leaves as problem+json (RFC 9457).
 
 mod agents;
+mod bulk;
 mod campaigns;
 mod cleanups;
 mod events;
@@ -48,6 +49,8 @@ pub struct Config {
     pub request_timeout_secs: u64,
     pub max_waiting: usize,
     pub max_body_bytes: usize,
+    /// Of a body with many tasks.
+    pub max_bulk_bytes: usize,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -92,6 +95,7 @@ pub fn router(config: &Config, front: Front) -> Router {
         .merge(campaigns::routes())
         .merge(tasks::routes(waiters.clone()))
         .merge(feed::routes(waiters))
+        .merge(bulk::routes(config))
         .merge(sessions::routes())
         .merge(agents::routes())
         .merge(schedules::routes())
@@ -119,6 +123,7 @@ impl Config {
         checks.secs("http.request_timeout_secs", self.request_timeout_secs, 1);
         checks.at_least("http.max_waiting", self.max_waiting as u64, 1);
         checks.at_least("http.max_body_bytes", self.max_body_bytes as u64, 1024);
+        checks.at_least("http.max_bulk_bytes", self.max_bulk_bytes as u64, 1024);
         for name in self.names().filter(|name| !guard::is_name(name)) {
             let fix = "names alone, without scheme, port and path: dalsegno.internal, dalsegno";
             checks.fail(

@@ -39,6 +39,9 @@ pub struct Problem {
 /// One part of a request that is wrong.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 pub struct Wrong {
+    /// Of one among many, as that of a problem.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<&'static str>,
     /// A JSON Pointer into the body.
     pub pointer: String,
     pub detail: String,

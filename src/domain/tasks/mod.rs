@@ -4,10 +4,12 @@
 //! an idempotency key finds the same task for the same question and refuses it for another.
 
 mod add;
+mod bulk;
 mod detail;
 mod explain;
 mod follow;
 mod interrupt;
+mod line;
 mod list;
 mod lost;
 mod recurring;
@@ -22,10 +24,12 @@ use self::state::end_without_turn;
 pub(super) use self::state::ended;
 pub use self::{
     add::{Added, Config, New, add, lane},
+    bulk::{BulkError, MAX_TASKS, Placed, add_many},
     detail::{Detail, detail},
     explain::{Explanation, explain},
     follow::{Follow, News, wait},
     interrupt::{Interrupted, interrupt},
+    line::{BadLine, Line},
     list::{Filter, by_job, find, get, has_ended, list},
     lost::{end_lost, gone, live_jobs},
     recurring::AddTask,
@@ -118,6 +122,12 @@ pub enum Error {
         "`{0}` is no name of an instance: write lower-case letters, digits, - and _, at most 64"
     )]
     Instance(String),
+    #[error(
+        "the idempotency key has {n_chars} characters: 1 to 195 are fine, and no NUL; use a hash of a longer one"
+    )]
+    Key { n_chars: usize },
+    #[error("the priority is {0}: 0 is the most urgent, 100 is usual, 32767 is the last")]
+    Priority(i32),
     #[error("a budget of {0} allows nothing: leave it out, or give more than 0")]
     EmptyBudget(i64),
     #[error(transparent)]

@@ -49,6 +49,6 @@ impl AddTask {
     }
 }
 
-fn main() -> String {
+pub(super) fn main() -> String {
     "main".to_owned()
 }

@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 use utoipa::OpenApi;
 
 use super::{
-    Front, Problem, agents, campaigns, cleanups, feed, health, jobs, lanes, queues, schedules,
-    sessions, tasks, workers,
+    Front, Problem, agents, bulk, campaigns, cleanups, feed, health, jobs, lanes, queues,
+    schedules, sessions, tasks, workers,
 };
 use crate::domain::feed::Event as FeedEvent;
 
@@ -73,6 +73,7 @@ fn generate() -> String {
     for part in [
         campaigns::Described::openapi(),
         tasks::Described::openapi(),
+        bulk::Described::openapi(),
         sessions::Described::openapi(),
         agents::Described::openapi(),
         schedules::Described::openapi(),
@@ -146,7 +147,8 @@ fn leave_out_empty_bodies(document: &mut Value) {
         let Some(body) = operation.get_mut("requestBody") else { continue };
         let schema = &body["content"]["application/json"]["schema"]["$ref"];
         let name = schema.as_str().and_then(|reference| reference.rsplit('/').next());
-        let needs_fields = name.is_some_and(|name| schemas[name].get("required").is_some());
-        body["required"] = needs_fields.into();
+        if let Some(name) = name {
+            body["required"] = schemas[name].get("required").is_some().into();
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! `/v1` over real HTTP on a real database.
 
 mod bad_input;
+mod bulk;
 mod campaigns;
 pub mod client;
 mod events;

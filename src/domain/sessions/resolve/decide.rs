@@ -27,6 +27,16 @@ pub enum Mode {
     None,
 }
 
+impl Mode {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Continue => "continue",
+            Self::Fresh => "fresh",
+            Self::None => "none",
+        }
+    }
+}
+
 /// The task, and its agent as it is now.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
