@@ -90,6 +90,11 @@ pub const WORDS: &[UserMistake] = &[
 
 /// Constraints that only our own code can violate; a violation is a bug, not a mistake of the user.
 pub const INTERNAL: &[&str] = &[
+    "bulk_actions_action_known",
+    "bulk_actions_end_complete",
+    "bulk_actions_not_negative",
+    "bulk_actions_pkey",
+    "bulk_actions_state_known",
     "campaign_budgets_campaign",
     "campaign_budgets_not_negative",
     "campaign_budgets_pkey",

@@ -19,7 +19,9 @@ pub struct Amount {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limit {
+    #[schema(minimum = 1)]
     pub micros: Option<i64>,
+    #[schema(minimum = 1)]
     pub tokens: Option<i64>,
 }
 

@@ -6,7 +6,7 @@ use sqlx::error::DatabaseError;
 use super::{
     Failed, agents,
     amount::{MoneyError, Refusal},
-    campaigns, compactions, ids, schedules, sessions, tasks, text,
+    bulk_actions, campaigns, compactions, ids, schedules, sessions, tasks, text,
 };
 use crate::queue;
 
@@ -40,6 +40,8 @@ pub struct Class {
 const DATABASE_AWAY: &str = "ask again when the database answers; `dalsegno doctor` looks closer";
 const DATABASE_BUSY: &str =
     "try again in a moment; if it stays so, `dalsegno doctor` looks for what holds the database up";
+const NO_TEXT: &str =
+    "a text in the question holds the character U+0000, which the database cannot store: remove it";
 const INTERNAL: &str = "`dalsegno doctor` and the log of the service say more";
 
 /// An error that may end a command or a request.
@@ -105,6 +107,23 @@ impl Classify for sessions::Error {
             Self::Overtaken(_) => {
                 Class { retryable: true, ..Class::of(Kind::Conflict, "session_busy") }
             }
+            Self::Database(error) => error.class(),
+        }
+    }
+}
+
+impl Classify for bulk_actions::Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::Unknown(_) => Class::of(Kind::NotFound, "unknown_bulk_action"),
+            Self::CountDiffers { .. } => Class::of(Kind::Conflict, "count_differs"),
+            Self::EmptyFilter => Class::of(Kind::Invalid, "empty_filter"),
+            Self::Overtaken(_) => {
+                Class { retryable: true, ..Class::of(Kind::Conflict, "bulk_action_overtaken") }
+            }
+            Self::Text(error) => error.class(),
+            Self::Task(error) => error.class(),
+            Self::Queue(error) => error.class(),
             Self::Database(error) => error.class(),
         }
     }
@@ -213,6 +232,9 @@ fn of_database(error: &sqlx::Error) -> Class {
     if let Some(mistake) = crate::db::user_mistake(error) {
         return Class { words: Some(mistake.message), ..Class::of(Kind::Invalid, "bad_value") };
     }
+    if is_no_text(error) {
+        return Class { words: Some(NO_TEXT), ..Class::of(Kind::Invalid, "nul_in_text") };
+    }
     let is_away = match error {
         sqlx::Error::Io(_)
         | sqlx::Error::PoolTimedOut
@@ -228,6 +250,12 @@ fn of_database(error: &sqlx::Error) -> Class {
         }
         false => Class::of(Kind::Internal, "internal"),
     }
+}
+
+/// A character that Postgres has in no text, or in no JSON.
+fn is_no_text(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(DatabaseError::code);
+    code.is_some_and(|code| matches!(code.as_ref(), "22021" | "22P05"))
 }
 
 /// A statement that was given up after `statement_timeout` (or because somebody cancelled it), or that waited for a lock for

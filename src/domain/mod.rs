@@ -9,6 +9,7 @@
 
 pub mod agents;
 pub mod amount;
+pub mod bulk_actions;
 pub mod campaigns;
 pub mod class;
 pub mod cleanups;
@@ -21,6 +22,7 @@ pub mod installation;
 pub mod logins;
 pub mod manifests;
 pub mod messages;
+pub mod objects;
 pub mod prices;
 pub mod schedules;
 pub mod sessions;

@@ -3,7 +3,7 @@
 //! A mistake in one of them is pointed at, so that a client can mend them all before it asks again.
 
 use axum::{
-    Json, Router,
+    Extension, Json, Router,
     body::Bytes,
     extract::{DefaultBodyLimit, FromRequest, Request},
     http::{HeaderName, HeaderValue, StatusCode},
@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 
 use super::{
     Config, Front, Problem,
+    admission::Admission,
     input::{Id, bytes, media_type},
     problem::Wrong,
 };
@@ -32,10 +33,11 @@ const NDJSON: &str = "application/x-ndjson";
 /// Whoever has more wrong ones has one mistake many times.
 const MAX_WRONG: usize = 100;
 
-pub(super) fn routes(config: &Config) -> Router<Front> {
+pub(super) fn routes(config: &Config, admission: Admission) -> Router<Front> {
     Router::new()
         .route("/v1/campaigns/{id}/tasks/bulk", post(add_many))
         .layer(DefaultBodyLimit::max(config.max_bulk_bytes))
+        .layer(Extension(admission))
 }
 
 #[derive(utoipa::OpenApi)]
@@ -79,9 +81,15 @@ struct Lines(Vec<Line>);
         (status = 409, description = "`campaign_closed`, `budget_exceeded`, `idempotency_conflict`"),
         (status = 413, description = "`too_many_tasks`"),
         (status = 422, description = "`bad_items`, `no_tasks`, `bad_argument`, `bad_value`"),
+        (status = 503, description = "`queue_full`", headers(("Retry-After" = i32, description = "Seconds"))),
     ),
 )]
-async fn add_many(app: App, Id(campaign_id): Id, Lines(lines): Lines) -> Result<Response, Problem> {
+async fn add_many(
+    app: App,
+    Id(campaign_id): Id,
+    Extension(admission): Extension<Admission>,
+    Lines(lines): Lines,
+) -> Result<Response, Problem> {
     let catalogue = app.agents.current();
     let asked = lines.iter().map(|line| line.asked_of(campaign_id, &catalogue));
     let news: Vec<New<'_>> = all(asked, |error| Wrong {
@@ -89,6 +97,7 @@ async fn add_many(app: App, Id(campaign_id): Id, Lines(lines): Lines) -> Result<
         pointer: "/agent".to_owned(),
         detail: error.to_string(),
     })?;
+    admission.admit(&app, news.len() as u64).await?;
     let mut tx = begin(&app.pool).await?;
     let (config, now) = (&app.config.tasks, app.clock.now());
     let items = tasks::add_many(&mut tx, config, campaign_id, &news, now).await.map_err(refused)?;

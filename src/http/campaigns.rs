@@ -19,6 +19,7 @@ use crate::{
     domain::{
         amount::Limit,
         campaigns::{self, Campaign, LimitChange, Overview, Status},
+        objects,
         transaction::{begin, commit},
     },
 };
@@ -37,11 +38,12 @@ pub(super) struct Described;
 #[serde(deny_unknown_fields)]
 #[schema(as = NewCampaign, example = json!({ "name": "Harbour", "brief": "A song in ten parts.", "budget": { "tokens": 200000 } }))]
 struct New {
+    #[schema(min_length = 1, max_length = 200)]
     name: String,
     #[serde(default)]
     brief: String,
     client_context: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "objects::object")]
     budget: Limit,
 }
 
@@ -62,7 +64,7 @@ struct Change {
     /// Why it is paused, for whoever finds it paused.
     #[serde(default)]
     reason: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "objects::object")]
     budget: Limits,
 }
 

@@ -11,6 +11,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use uuid::Uuid;
 
 use super::{Front, Problem, problem::Wrong};
+use crate::domain::objects::Whole;
 
 /// A JSON body. An empty one is an object without fields.
 pub(super) struct Body<T>(pub T);
@@ -55,6 +56,7 @@ impl<T: DeserializeOwned> FromRequestParts<Front> for Asked<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &Front) -> Result<Self, Problem> {
+        refuse_nul(parts.uri.query().unwrap_or_default(), "bad_query")?;
         match Query::<T>::try_from_uri(&parts.uri) {
             Ok(Query(asked)) => Ok(Self(asked)),
             Err(error) => {
@@ -94,9 +96,22 @@ impl FromRequestParts<Front> for Name {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, front: &Front) -> Result<Self, Problem> {
+        refuse_nul(parts.uri.path(), "bad_name")?;
         let path = Path::<String>::from_request_parts(parts, front).await;
         path.map(|Path(name)| Self(name))
             .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, "bad_name", error.body_text()))
+    }
+}
+
+/// The database has it in no text.
+fn refuse_nul(address: &str, code: &'static str) -> Result<(), Problem> {
+    match address.contains("%00") {
+        true => {
+            let detail =
+                "the address holds the character U+0000, which nothing here is called: remove it";
+            Err(Problem::new(StatusCode::BAD_REQUEST, code, detail))
+        }
+        false => Ok(()),
     }
 }
 
@@ -136,7 +151,7 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
         let path: Vec<String> = error.path().iter().map(|segment| segment.to_string()).collect();
         (path, error.into_inner())
     });
-    let read = read.and_then(|value| match deserializer.end() {
+    let read = read.and_then(|Whole(value)| match deserializer.end() {
         Ok(()) => Ok(value),
         Err(error) => Err((Vec::new(), error)),
     });

@@ -3,8 +3,10 @@
 //! `run` gets its listener and its shutdown from the caller, so that tests own sockets and signals. Every error
 //! leaves as problem+json (RFC 9457).
 
+mod admission;
 mod agents;
 mod bulk;
+mod bulk_actions;
 mod campaigns;
 mod cleanups;
 mod events;
@@ -15,6 +17,7 @@ mod health;
 mod input;
 mod jobs;
 mod lanes;
+mod limits;
 mod openapi;
 mod page;
 mod problem;
@@ -31,7 +34,7 @@ use axum::{Router, extract::DefaultBodyLimit, middleware, routing::get};
 use serde::Deserialize;
 use tokio::net::TcpListener;
 
-use self::waiters::Waiters;
+use self::{admission::Admission, waiters::Waiters};
 pub use self::{
     front::Front,
     openapi::document,
@@ -49,6 +52,7 @@ pub struct Config {
     pub request_timeout_secs: u64,
     pub max_waiting: usize,
     pub max_body_bytes: usize,
+    pub max_header_bytes: usize,
     /// Of a body with many tasks.
     pub max_bulk_bytes: usize,
 }
@@ -88,18 +92,20 @@ pub async fn run(config: &Config, front: Front, listener: TcpListener) -> Result
 pub fn router(config: &Config, front: Front) -> Router {
     let timeout = Duration::from_secs(config.request_timeout_secs);
     let waiters = Waiters::up_to(config.max_waiting);
+    let admission = Admission::default();
     Router::new()
         .route("/livez", get(health::livez))
         .route("/readyz", get(health::readyz))
         .route("/metrics", get(health::metrics))
         .merge(campaigns::routes())
-        .merge(tasks::routes(waiters.clone()))
+        .merge(tasks::routes(waiters.clone(), admission.clone()))
         .merge(feed::routes(waiters))
-        .merge(bulk::routes(config))
+        .merge(bulk::routes(config, admission))
         .merge(sessions::routes())
         .merge(agents::routes())
         .merge(schedules::routes())
         .merge(cleanups::routes())
+        .merge(bulk_actions::routes())
         .merge(queues::routes())
         .merge(jobs::routes())
         .merge(lanes::routes())
@@ -108,6 +114,7 @@ pub fn router(config: &Config, front: Front) -> Router {
         .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::method_not_allowed)
         .layer(DefaultBodyLimit::max(config.max_body_bytes))
+        .layer(middleware::from_fn_with_state(config.max_header_bytes, limits::short_enough))
         .layer(middleware::from_fn(guard::from_here))
         .layer(middleware::from_fn_with_state(guard::Names::of(config), guard::for_us))
         .layer(middleware::from_fn_with_state(timeout, guard::in_time))
@@ -123,6 +130,7 @@ impl Config {
         checks.secs("http.request_timeout_secs", self.request_timeout_secs, 1);
         checks.at_least("http.max_waiting", self.max_waiting as u64, 1);
         checks.at_least("http.max_body_bytes", self.max_body_bytes as u64, 1024);
+        checks.at_least("http.max_header_bytes", self.max_header_bytes as u64, 1024);
         checks.at_least("http.max_bulk_bytes", self.max_bulk_bytes as u64, 1024);
         for name in self.names().filter(|name| !guard::is_name(name)) {
             let fix = "names alone, without scheme, port and path: dalsegno.internal, dalsegno";

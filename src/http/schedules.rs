@@ -15,6 +15,7 @@ use super::{
 use crate::{
     app::App,
     domain::{
+        objects,
         schedules::{self, Schedule, When},
         tasks::AddTask,
         transaction::{begin, commit},
@@ -48,7 +49,9 @@ struct Recurring {
     #[serde(default = "utc")]
     time_zone: String,
     #[serde(default = "an_hour")]
+    #[schema(minimum = 1, maximum = 2147483647)]
     catch_up_secs: u32,
+    #[serde(deserialize_with = "objects::object")]
     task: AddTask,
 }
 

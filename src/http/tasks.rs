@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{
-    Front, Problem, events,
+    Front, Problem,
+    admission::Admission,
+    events,
     input::{Asked, Body, Id, Patience},
     page::{Listing, limit, page},
     waiters::Waiters,
@@ -22,6 +24,7 @@ use crate::{
     app::App,
     domain::{
         amount::Limit,
+        objects,
         sessions::resolve::Mode,
         tasks::{self, Added, Cancelled, Detail, Explanation, State, Task},
         transaction::{begin, commit},
@@ -33,7 +36,7 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 /// Told to whoever finds a task cancelled without a reason.
 const BY_REQUEST: &str = "by a request";
 
-pub(super) fn routes(waiters: Waiters) -> Router<Front> {
+pub(super) fn routes(waiters: Waiters, admission: Admission) -> Router<Front> {
     Router::new()
         .route("/v1/campaigns/{id}/tasks", post(add))
         .route("/v1/tasks", get(list))
@@ -43,6 +46,7 @@ pub(super) fn routes(waiters: Waiters) -> Router<Front> {
         .route("/v1/tasks/{id}/explain", get(explain))
         .route("/v1/tasks/{id}/events", get(events::of_task))
         .layer(Extension(waiters))
+        .layer(Extension(admission))
 }
 
 #[derive(utoipa::OpenApi)]
@@ -53,13 +57,17 @@ pub(super) struct Described;
 #[serde(deny_unknown_fields)]
 #[schema(as = NewTask, example = json!({ "agent": "copywriter", "prompt": "Write part one." }))]
 struct New {
+    #[schema(pattern = "^[a-z0-9][a-z0-9_-]{0,63}$")]
     agent: String,
     #[serde(default = "main")]
+    #[schema(pattern = "^[a-z0-9][a-z0-9_-]{0,63}$")]
     instance: String,
+    #[schema(min_length = 1)]
     prompt: String,
     session: Option<Mode>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "objects::object")]
     budget: Limit,
+    #[schema(minimum = 0, maximum = 32767)]
     priority: Option<i32>,
     run_at: Option<DateTime<Utc>>,
 }
@@ -132,12 +140,14 @@ pub(super) struct Nothing {}
         (status = 404, description = "`unknown_agent`, `unknown_campaign`"),
         (status = 409, description = "`idempotency_conflict`, `campaign_closed`, `budget_exceeded`"),
         (status = 413, description = "`text_too_long`"),
-        (status = 422, description = "`empty_text`, `nul_in_text`, `bad_instance`, `empty_budget`, `bad_argument`, `bad_value`"),
+        (status = 422, description = "`empty_text`, `nul_in_text`, `bad_idempotency_key`, `bad_instance`, `empty_budget`, `bad_argument`, `bad_value`"),
+        (status = 503, description = "`queue_full`", headers(("Retry-After" = i32, description = "Seconds"))),
     ),
 )]
 async fn add(
     app: App,
     Id(campaign_id): Id,
+    Extension(admission): Extension<Admission>,
     headers: HeaderMap,
     Body(asked): Body<New>,
 ) -> Result<Response, Problem> {
@@ -153,6 +163,7 @@ async fn add(
         priority: asked.priority,
         run_at: asked.run_at,
     };
+    admission.admit(&app, 1).await?;
     let mut tx = begin(&app.pool).await?;
     let added = tasks::add(&mut tx, &app.config.tasks, &new, app.clock.now()).await?;
     commit(tx).await?;
@@ -309,6 +320,6 @@ fn main() -> String {
     "main".to_owned()
 }
 
-fn by_request() -> String {
+pub(super) fn by_request() -> String {
     BY_REQUEST.to_owned()
 }

@@ -4,6 +4,7 @@ pub mod compact_session;
 pub mod purge;
 
 mod add_task;
+mod bulk_action;
 mod calibrations;
 mod folder;
 mod histories;
@@ -38,7 +39,8 @@ pub fn registry(services: Arc<Services>) -> Registry<Arc<Services>> {
         .with(run_turn::run)
         .with(folder::compact)
         .with(purge::run)
-        .with(add_task::run);
+        .with(add_task::run)
+        .with(bulk_action::run);
     #[cfg(feature = "test-fakes")]
     let registry = trial::register(registry);
     registry

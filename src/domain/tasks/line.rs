@@ -8,6 +8,7 @@ use super::New;
 use crate::domain::{
     agents::{self, Catalogue},
     amount::Limit,
+    objects::{self, Whole},
     sessions::resolve::Mode,
 };
 
@@ -16,15 +17,19 @@ use crate::domain::{
 #[serde(deny_unknown_fields)]
 #[schema(as = BulkTask, example = json!({ "agent": "copywriter", "prompt": "Write part one.", "idempotency_key": "part-1" }))]
 pub struct Line {
+    #[schema(pattern = "^[a-z0-9][a-z0-9_-]{0,63}$")]
     pub agent: String,
     #[serde(default = "super::recurring::main")]
+    #[schema(pattern = "^[a-z0-9][a-z0-9_-]{0,63}$")]
     pub instance: String,
+    #[schema(min_length = 1)]
     pub prompt: String,
     /// Else as the agent's file says.
     pub session: Option<Mode>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "objects::object")]
     pub budget: Limit,
     /// 0 is the most urgent.
+    #[schema(minimum = 0, maximum = 32767)]
     pub priority: Option<i32>,
     pub run_at: Option<DateTime<Utc>>,
     /// The same key and question give the same task again.
@@ -44,7 +49,7 @@ pub struct BadLine {
 impl Line {
     pub fn read(text: &str) -> Result<Self, BadLine> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
-        let read = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let Whole(read) = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
             let path = error.path().iter().map(|segment| format!("/{segment}")).collect();
             BadLine { pointer: path, detail: error.into_inner().to_string() }
         })?;

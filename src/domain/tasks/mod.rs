@@ -12,6 +12,7 @@ mod interrupt;
 mod line;
 mod list;
 mod lost;
+mod matching;
 mod recurring;
 mod state;
 mod waiting;
@@ -32,6 +33,7 @@ pub use self::{
     line::{BadLine, Line},
     list::{Filter, by_job, find, get, has_ended, list},
     lost::{end_lost, gone, live_jobs},
+    matching::{Matching, count_matching, matching},
     recurring::AddTask,
     state::{Cancelled, End, admit, cancel, charge, end, retry, wait_longer},
     waiting::awaited,

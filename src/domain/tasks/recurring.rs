@@ -14,9 +14,12 @@ use crate::{
 #[serde(deny_unknown_fields)]
 pub struct AddTask {
     pub campaign_id: Uuid,
+    #[schema(pattern = "^[a-z0-9][a-z0-9_-]{0,63}$")]
     pub agent: String,
     #[serde(default = "main")]
+    #[schema(pattern = "^[a-z0-9][a-z0-9_-]{0,63}$")]
     pub instance: String,
+    #[schema(min_length = 1)]
     pub prompt: String,
     /// Whether the conversation goes on, begins anew, or is nobody else's. Else as the agent's file says.
     #[serde(default)]

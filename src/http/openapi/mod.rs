@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 use utoipa::OpenApi;
 
 use super::{
-    Front, Problem, agents, bulk, campaigns, cleanups, feed, health, jobs, lanes, queues,
-    schedules, sessions, tasks, workers,
+    Front, Problem, agents, bulk, bulk_actions, campaigns, cleanups, feed, health, jobs, lanes,
+    queues, schedules, sessions, tasks, workers,
 };
 use crate::domain::feed::Event as FeedEvent;
 
@@ -74,6 +74,7 @@ fn generate() -> String {
         campaigns::Described::openapi(),
         tasks::Described::openapi(),
         bulk::Described::openapi(),
+        bulk_actions::Described::openapi(),
         sessions::Described::openapi(),
         agents::Described::openapi(),
         schedules::Described::openapi(),
@@ -120,9 +121,12 @@ fn name_answers(operation: &mut Value) {
 
 /// A parameter that is not needed is left out: there is no null in a header or a query.
 fn say_absent_and_not_null(operation: &mut Value) {
-    for parameter in operation["parameters"].as_array_mut().into_iter().flatten() {
-        let kind = &mut parameter["schema"]["type"];
-        if let Some(first) = kind.get(0).cloned() {
+    let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
+    for parameter in parameters.into_iter().flatten() {
+        let kind = parameter.pointer_mut("/schema/type");
+        if let Some(kind) = kind
+            && let Some(first) = kind.get(0).cloned()
+        {
             *kind = first;
         }
     }

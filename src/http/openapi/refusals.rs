@@ -4,8 +4,10 @@ use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
 
 /// What every operation below `/v1` can answer, before its handler sees the request or behind its back.
-const ALWAYS: [(u16, &[&str]); 4] = [
+const ALWAYS: [(u16, &[&str]); 6] = [
     (403, &["unknown_host", "foreign_origin"]),
+    (414, &["uri_too_long"]),
+    (431, &["headers_too_large"]),
     (500, &["internal"]),
     (503, &["starting", "database_unreachable", "database_busy"]),
     (504, &["timeout"]),

@@ -92,6 +92,18 @@ pub async fn counts(executor: impl PgExecutor<'_>) -> Result<Vec<Count>, Error> 
     .map_err(Error::of("read the counters"))
 }
 
+/// How many jobs of a queue are to run now or later.
+pub async fn waiting(executor: impl PgExecutor<'_>, queue: &str) -> Result<i64, Error> {
+    sqlx::query_scalar!(
+        r#"SELECT coalesce(sum(jobs), 0)::bigint AS "waiting!" FROM dalsegno.job_counts
+            WHERE queue = $1 AND state IN ('ready', 'blocked', 'scheduled', 'held')"#,
+        queue
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Error::of("count what waits"))
+}
+
 /// Claims nothing more from a queue or group until [`resume`]. What runs goes on.
 pub async fn pause(
     executor: impl PgExecutor<'_>,
