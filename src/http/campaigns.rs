@@ -74,10 +74,10 @@ struct Change {
 #[schema(as = LimitChange)]
 struct Limits {
     #[serde(deserialize_with = "named")]
-    #[schema(value_type = Option<i64>)]
+    #[schema(value_type = Option<i64>, minimum = 1)]
     micros: Option<Option<i64>>,
     #[serde(deserialize_with = "named")]
-    #[schema(value_type = Option<i64>)]
+    #[schema(value_type = Option<i64>, minimum = 1)]
     tokens: Option<Option<i64>>,
 }
 

@@ -74,6 +74,15 @@ struct CancelledJob {
     cancel: Cancelled,
 }
 
+/// Nobody finds out why something is held, if it is not said.
+#[derive(Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct HoldReason {
+    #[serde(default = "super::tasks::by_request")]
+    #[schema(min_length = 1)]
+    pub reason: String,
+}
+
 /// Lists jobs by id.
 #[utoipa::path(
     get,
@@ -186,7 +195,7 @@ async fn cancel(
     operation_id = "hold_job",
     tag = "queue",
     params(("id" = i64, Path)),
-    request_body = Reasoned,
+    request_body = HoldReason,
     responses(
         (status = 200, body = ChangedJob),
         (status = 404, description = "`unknown_job`"),
@@ -197,7 +206,7 @@ async fn cancel(
 async fn hold(
     app: App,
     Number(id): Number,
-    Body(Reasoned { reason }): Body<Reasoned>,
+    Body(HoldReason { reason }): Body<HoldReason>,
 ) -> Result<Json<ChangedJob>, Problem> {
     let state = admin::hold_job(&app.pool, id, &reason).await?;
     Ok(Json(ChangedJob { id, state }))

@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 use super::{
     Front, Problem,
     input::{Asked, Body, Name},
+    jobs::HoldReason,
     page::{Listing, limit},
-    tasks::{Nothing, Reasoned},
+    tasks::Nothing,
 };
 use crate::{
     app::App,
@@ -89,7 +90,7 @@ async fn show(app: App, Name(name): Name) -> Result<Json<LaneView>, Problem> {
     operation_id = "hold_lane",
     tag = "queue",
     params(("name" = String, Path)),
-    request_body = Reasoned,
+    request_body = HoldReason,
     responses(
         (status = 200, body = HeldLane),
         (status = 404, description = "`unknown_lane`"),
@@ -99,7 +100,7 @@ async fn show(app: App, Name(name): Name) -> Result<Json<LaneView>, Problem> {
 async fn hold(
     app: App,
     Name(name): Name,
-    Body(Reasoned { reason }): Body<Reasoned>,
+    Body(HoldReason { reason }): Body<HoldReason>,
 ) -> Result<Json<HeldLane>, Problem> {
     admin::hold_lane(&app.pool, &name, &reason).await?;
     Ok(Json(HeldLane { held: name }))

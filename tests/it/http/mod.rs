@@ -2,10 +2,12 @@
 
 mod bad_input;
 mod bulk;
+mod bulk_actions;
 mod campaigns;
 pub mod client;
 mod events;
 mod feed;
+mod limits;
 mod openapi;
 mod queue;
 mod sessions;
