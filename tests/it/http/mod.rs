@@ -5,6 +5,7 @@ mod bulk;
 mod bulk_actions;
 mod campaigns;
 pub mod client;
+mod contract;
 mod events;
 mod feed;
 mod limits;
