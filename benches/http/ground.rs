@@ -12,7 +12,7 @@ use dalsegno::{
     shutdown::Shutdown,
     telemetry,
 };
-use sqlx::ConnectOptions as _;
+use sqlx::{ConnectOptions as _, PgPool};
 use tokio::{net::TcpListener, task::JoinHandle};
 use uuid::Uuid;
 
@@ -20,6 +20,7 @@ use crate::common::{Database, Server};
 
 pub struct Ground {
     pub address: SocketAddr,
+    pub pool: PgPool,
     campaign_id: Uuid,
     shutdown: Shutdown,
     served: JoinHandle<Result<(), http::Error>>,
@@ -65,11 +66,17 @@ impl Ground {
         let front = Front::new(telemetry.metrics.clone(), shutdown.clone());
         front.open(app);
         let served = tokio::spawn(async move { http::run(&config.http, front, listener).await });
-        Ok(Self { address, campaign_id: campaign.id, shutdown, served, opened, database })
+        let pool = opened.pool.clone();
+        Ok(Self { address, pool, campaign_id: campaign.id, shutdown, served, opened, database })
     }
 
     pub fn tasks(&self) -> String {
         format!("/v1/campaigns/{}/tasks", self.campaign_id)
+    }
+
+    pub async fn n_tasks(&self) -> anyhow::Result<i64> {
+        let count = sqlx::query_scalar("select count(*) from dalsegno.tasks");
+        Ok(count.fetch_one(&self.pool).await?)
     }
 
     pub async fn remove(self) -> anyhow::Result<()> {

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use common::{Server, is_wanted};
+use common::{Server, cpu, is_wanted, wal_bytes};
 use connection::Connection;
 use ground::Ground;
 
@@ -44,9 +44,21 @@ async fn measure(
     scenario: impl AsyncFn(&Ground) -> anyhow::Result<Value>,
 ) -> anyhow::Result<Value> {
     let ground = Ground::new(server).await?;
+    let (wal, used) = (wal_bytes(&ground.pool).await?, cpu::used(&ground.pool).await);
     let figures = scenario(&ground).await;
+    let (wal_after, used_after) = (wal_bytes(&ground.pool).await?, cpu::used(&ground.pool).await);
+    let n_tasks = ground.n_tasks().await?;
     ground.remove().await?;
-    figures
+    let mut figures = figures?;
+    figures["wal_bytes_per_task"] = ((wal_after - wal) / n_tasks.max(1)).into();
+    let per_task = |micros: u64| micros / u64::try_from(n_tasks).unwrap_or(1).max(1);
+    // The clients are in it: they are in the same process.
+    let service = used_after.worker_micros - used.worker_micros;
+    figures["service_cpu_micros_per_task"] = per_task(service).into();
+    if let (Some(before), Some(after)) = (used.server_micros, used_after.server_micros) {
+        figures["server_cpu_micros_per_task"] = per_task(after.saturating_sub(before)).into();
+    }
+    Ok(figures)
 }
 
 /// One task per request, on a connection per client.

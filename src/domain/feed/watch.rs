@@ -19,7 +19,7 @@ const MAX_PAUSE: Duration = Duration::from_millis(250);
 /// Events in one look.
 const PAGE: i64 = 100;
 /// Their size in one look, unless the first alone has more. With what lies in the connection it stays below 64 KiB.
-const PAGE_BYTES: i64 = 24 * 1024;
+const PAGE_BYTES: i64 = 16 * 1024;
 
 /// Which events are told. Empty fields match everything.
 #[derive(Debug, Clone, Default)]

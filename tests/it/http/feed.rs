@@ -110,7 +110,7 @@ async fn whoever_comes_back_a_thousand_times_misses_nothing_and_gets_nothing_twi
             }
         }
     });
-    let gone = |n: usize| (n / 3) % 7 == 0 && n % 3 != 1;
+    let gone = |n: usize| (n / 3).is_multiple_of(7) && n % 3 != 1;
     let n_expected = (0..ROUNDS * 3).filter(|n| !gone(*n)).count();
     let (mut seen, mut last, mut n_readers) = (Vec::new(), "0".to_owned(), 0);
     while seen.len() < n_expected {
