@@ -5,7 +5,9 @@ use std::sync::Arc;
 use metrics_exporter_prometheus::PrometheusHandle;
 use sqlx::PgPool;
 
-use crate::{clock::Clock, config::Config, domain::agents::Library, shutdown::Shutdown};
+use crate::{
+    clock::Clock, config::Config, domain::agents::Library, shutdown::Shutdown, traces::Traces,
+};
 
 /// Cheap to clone; the parts are shared.
 #[derive(Debug, Clone)]
@@ -15,5 +17,6 @@ pub struct App {
     pub clock: Arc<dyn Clock>,
     pub agents: Arc<Library>,
     pub metrics: PrometheusHandle,
+    pub traces: Traces,
     pub shutdown: Shutdown,
 }

@@ -18,5 +18,6 @@ pub mod scheduler;
 pub mod serve;
 pub mod shutdown;
 pub mod telemetry;
+pub mod traces;
 pub mod transcript;
 pub mod worker;

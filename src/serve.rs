@@ -16,6 +16,7 @@ use crate::{
     jobs::{self, Services},
     shutdown::Shutdown,
     telemetry::Telemetry,
+    traces::{self, Traces},
     worker::{self, Pool},
 };
 
@@ -42,6 +43,8 @@ pub enum Error {
     Worker(#[from] worker::Error),
     #[error(transparent)]
     Services(#[from] jobs::Error),
+    #[error(transparent)]
+    Traces(#[from] traces::Error),
     #[error(
         "running work did not stop within {waited_secs} s and was dropped; its leases run out by themselves"
     )]
@@ -58,8 +61,10 @@ pub async fn serve(
     announce: impl FnOnce(&Ready),
 ) -> Result<(), Error> {
     // Before anything is opened: a service that cannot do its work does not start.
-    let services = Services::build(&config, Arc::new(SystemClock), jobs::program())?;
-    let listener = http::bind(&config.http).await?;
+    let traces = Traces::start(&config.traces)?;
+    let services =
+        Services::build(&config, Arc::new(SystemClock), jobs::program(), traces.clone())?;
+    let listener = http::bind("http.listen", config.http.listen).await?;
     let address = format!("http://{}", listener.local_addr().map_err(Error::Address)?);
     tracing::info!(address, "listening");
     let (stop_timeout, config) = (config.shutdown.stop_timeout(), Arc::new(config));
@@ -74,6 +79,7 @@ pub async fn serve(
         Ok(served?)
     });
     let ended = shutdown.until_stop_timeout(stop_timeout, all).await;
+    traces.flush().await;
     let closed = match database {
         Some(database) => Database::close(database).await,
         None => Ok(()),
@@ -108,18 +114,30 @@ async fn run(
         clock: services.clock.clone(),
         agents: services.library.clone(),
         metrics: front.metrics.clone(),
+        traces: services.traces.clone(),
         shutdown: shutdown.clone(),
     };
+    http::check_keys(&config.http, &database.pool, app.clock.now()).await?;
     front.open(app.clone());
     let ready = ready(config, address, database);
     tracing::info!(address = ready.address, database = ready.database, "ready");
     announce(&ready);
     let [turns, upkeep] = [Pool::Turns, Pool::Upkeep]
-        .map(|pool| worker::work(&app.config, services.clone(), &app.pool, shutdown.clone(), pool))
+        .map(|pool| work(&app, services, pool))
         .map(|work| ends_all(shutdown, work));
     let (turns, upkeep) = tokio::join!(turns, upkeep);
     turns?;
     Ok(upkeep?)
+}
+
+/// A pool without slots is left to processes of its own.
+async fn work(app: &App, services: &Arc<Services>, pool: Pool) -> Result<(), worker::Error> {
+    let shutdown = app.shutdown.clone();
+    match pool.slots(&app.config.worker) {
+        0 => shutdown.soft.cancelled().await,
+        _ => worker::work(&app.config, services.clone(), &app.pool, shutdown, pool).await?,
+    }
+    Ok(())
 }
 
 /// Whichever part ends first, for whatever reason, ends the others: half a service looks healthy and is not.

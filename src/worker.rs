@@ -2,20 +2,24 @@
 //!
 //! A process joins a database that a service has prepared, and works until it is told to stop.
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de::Error as _};
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    app::App,
     clock::SystemClock,
     config::{self, Checks},
     db::{self, Database, Use},
+    http::{self, Front},
     jobs::{self, Services},
     queue::{self, Identity},
     scheduler,
     shutdown::Shutdown,
+    telemetry::Telemetry,
+    traces::{self, Traces},
 };
 
 #[derive(Debug, Clone, Deserialize)]
@@ -23,6 +27,9 @@ use crate::{
 pub struct Config {
     pub turns_slots: u32,
     pub upkeep_slots: u32,
+    /// Where a process of its own answers probes, if anywhere.
+    #[serde(deserialize_with = "empty_as_none")]
+    pub listen: Option<SocketAddr>,
     /// What a process remembers of conversations.
     pub histories_mb: u32,
     /// Where a test wants this process to die.
@@ -49,6 +56,12 @@ pub enum Error {
     Database(#[from] db::Error),
     #[error(transparent)]
     Services(#[from] jobs::Error),
+    #[error(transparent)]
+    Http(#[from] http::Error),
+    #[error(transparent)]
+    Traces(#[from] traces::Error),
+    #[error("worker.{pool}_slots is 0, so this process would do nothing; give it some")]
+    NoSlots { pool: &'static str },
     #[error(
         "running work did not stop within {waited_secs} s and was dropped; its leases run out by themselves"
     )]
@@ -58,14 +71,65 @@ pub enum Error {
 }
 
 /// A process of its own: opens the database, works until the shutdown, closes it.
-pub async fn run(config: &config::Config, shutdown: Shutdown, pool: Pool) -> Result<(), Error> {
+pub async fn run(
+    config: config::Config,
+    telemetry: &Telemetry,
+    shutdown: Shutdown,
+    pool: Pool,
+) -> Result<(), Error> {
+    if pool.slots(&config.worker) == 0 {
+        return Err(Error::NoSlots { pool: pool.name() });
+    }
+    let config = Arc::new(config);
     // First of all: a process that cannot do its work should not keep anybody waiting for its database.
-    let services = Services::build(config, Arc::new(SystemClock), jobs::program())?;
+    let traces = Traces::start(&config.traces)?;
+    let services =
+        Services::build(&config, Arc::new(SystemClock), jobs::program(), traces.clone())?;
+    let front = Front::new(telemetry.metrics.clone(), shutdown.clone());
+    let worked = Box::pin(join(&config, services, &front, pool));
+    let worked = match config.worker.listen {
+        Some(address) => beside_probes(address, &front, worked).await,
+        None => worked.await,
+    };
+    traces.flush().await;
+    worked
+}
+
+async fn beside_probes(
+    address: SocketAddr,
+    front: &Front,
+    worked: impl Future<Output = Result<(), Error>>,
+) -> Result<(), Error> {
+    let listener = http::bind("worker.listen", address).await?;
+    let address = format!("http://{}", listener.local_addr().unwrap_or(address));
+    tracing::info!(address, "listening");
+    tokio::select! {
+        served = http::run_probes(front.clone(), listener) => Ok(served?),
+        worked = worked => worked,
+    }
+}
+
+async fn join(
+    config: &Arc<config::Config>,
+    services: Arc<Services>,
+    front: &Front,
+    pool: Pool,
+) -> Result<(), Error> {
+    let shutdown = front.shutdown.clone();
     let opened = Database::open(&config.database, Use::Join, &shutdown.soft).await;
     let database = match opened {
         Err(db::Error::Stopped) => return Ok(()),
         opened => opened?,
     };
+    front.open(App {
+        config: config.clone(),
+        pool: database.pool.clone(),
+        clock: services.clock.clone(),
+        agents: services.library.clone(),
+        metrics: front.metrics.clone(),
+        traces: services.traces.clone(),
+        shutdown: shutdown.clone(),
+    });
     let worked = work_on(config, services, &database, shutdown, pool).await;
     let closed = database.close().await;
     tracing::info!(pool = pool.name(), "worker stopped");
@@ -101,6 +165,7 @@ pub async fn work(
                     jobs::end_lost_tasks(&services, database, &stop),
                     // Where turns run are their files.
                     jobs::remove_old_folders(&services, database, &host, &stop),
+                    jobs::remove_erased_files(&services, database, &host, &stop),
                 );
             }
             Pool::Upkeep => {
@@ -137,7 +202,6 @@ impl Config {
         for (key, slots) in
             [("worker.turns_slots", self.turns_slots), ("worker.upkeep_slots", self.upkeep_slots)]
         {
-            checks.at_least(key, slots.into(), 1);
             if slots > 1_000 {
                 checks.fail(key, "is over 1000, the most that one claim takes", "at most 1000");
             }
@@ -153,11 +217,21 @@ impl Pool {
         }
     }
 
-    fn slots(self, config: &Config) -> u32 {
+    /// How many jobs of it a process of this configuration runs at once; 0 for none at all.
+    pub fn slots(self, config: &Config) -> u32 {
         match self {
             Self::Turns => config.turns_slots,
             Self::Upkeep => config.upkeep_slots,
         }
+    }
+}
+
+fn empty_as_none<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<SocketAddr>, D::Error> {
+    match String::deserialize(deserializer)?.as_str() {
+        "" => Ok(None),
+        address => address.parse().map(Some).map_err(D::Error::custom),
     }
 }
 

@@ -14,6 +14,7 @@ use dalsegno::{
     domain::{agents::Library, amount::Limit, campaigns, tasks},
     jobs::Services,
     shutdown::Shutdown,
+    traces::Traces,
     worker::{self, Pool},
 };
 use sqlx::{ConnectOptions as _, PgPool};
@@ -189,6 +190,7 @@ impl Ground {
                 idempotency_key: None,
                 priority: None,
                 run_at: None,
+                added_by: None,
             };
             tasks::add(&mut tx, &self.config.tasks, &new, SystemClock.now()).await?;
         }
@@ -201,6 +203,7 @@ impl Ground {
             &self.config,
             Arc::new(SystemClock),
             env!("CARGO_BIN_EXE_dalsegno").into(),
+            Traces::default(),
         )?;
         let (config, shutdown, database) = (self.config.clone(), Shutdown::new(), pool.clone());
         let stop = shutdown.clone();

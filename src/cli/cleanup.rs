@@ -14,8 +14,10 @@ use crate::{
     clock::{Clock as _, SystemClock},
     db::{Database, Use},
     domain::{
+        audit::{self, Action},
         cleanups::{self, CleanupRun, Preview, Walk},
-        transaction::begin,
+        sessions::{Because, Config},
+        transaction::{begin, commit},
     },
 };
 
@@ -46,16 +48,16 @@ struct Runs {
 }
 
 pub(super) async fn run(cleanup: &Cleanup, context: &Context) -> Result<Exit, Failure> {
-    let keep_closed_days = context.load()?.sessions.keep_closed_days;
+    let config = context.load()?.sessions;
     with_database(context, Use::Look, async |database| {
-        on(cleanup, keep_closed_days, context, database).await
+        on(cleanup, &config, context, database).await
     })
     .await
 }
 
 async fn on(
     cleanup: &Cleanup,
-    keep_closed_days: u32,
+    config: &Config,
     context: &Context,
     database: &Database,
 ) -> Result<Exit, Failure> {
@@ -67,13 +69,17 @@ async fn on(
         }
         None if cleanup.dry_run => {
             let mut tx = begin(pool).await?;
-            let walk = Walk::new(SystemClock.now(), keep_closed_days);
+            let walk = Walk::new(SystemClock.now(), config);
             let preview = cleanups::preview(&mut tx, walk).await?;
-            output.data(&preview, || preview_words(&preview, keep_closed_days));
+            output.data(&preview, || preview_words(&preview, config));
         }
         None => {
-            let job = cleanups::request(pool).await?;
+            let (mut tx, who) = (begin(pool).await?, context.who());
+            let job = cleanups::request(&mut *tx).await?;
             let (job_id, state) = (job.job_id, job.state);
+            let action = Action::CleanupRun;
+            audit::write(&mut *tx, &who, action, job_id, json!({}), SystemClock.now()).await?;
+            commit(tx).await?;
             output.data(&json!({ "job_id": job_id, "state": state }), || {
                 format!("job {job_id} is {state}; `dalsegno cleanup runs` lists what came of it")
             });
@@ -82,16 +88,22 @@ async fn on(
     Ok(Exit::Ok)
 }
 
-fn preview_words(preview: &Preview, keep_closed_days: u32) -> String {
+fn preview_words(preview: &Preview, config: &Config) -> String {
     let mut text = match preview.sessions {
         0 => "nothing would go\n".to_owned(),
         n => format!(
             "{n} sessions would go, with {} messages, {} bytes; nothing was removed\n\n{}",
             preview.messages,
             preview.bytes,
-            groups(preview, keep_closed_days)
+            groups(preview, config.keep_closed_days)
         ),
     };
+    if preview.events > 0 {
+        text.push_str(&format!(
+            "\n{} events of the feed would go, older than {} days\n",
+            preview.events, config.keep_feed_days
+        ));
+    }
     if !preview.kept.is_empty() {
         let rows = preview.kept.iter().map(|(kept, n)| [name(kept), n.to_string()]);
         text.push_str(&format!(
@@ -103,7 +115,6 @@ fn preview_words(preview: &Preview, keep_closed_days: u32) -> String {
 }
 
 fn groups(preview: &Preview, keep_closed_days: u32) -> String {
-    use crate::domain::sessions::Because;
     let rows = preview.groups.iter().map(|group| {
         let why = match group.because {
             Because::Expired => "expired".to_owned(),
@@ -121,7 +132,10 @@ fn run_lines(runs: &[CleanupRun]) -> String {
         let took = run.duration_secs.map_or_else(|| "-".to_owned(), |secs| format!("{secs:.1} s"));
         let what = match run.kind.as_str() {
             "folders" => format!("{} folders on {}", run.folders, run.host),
-            _ => format!("{} sessions, {} messages", run.sessions, run.messages),
+            _ => format!(
+                "{} sessions, {} messages, {} events",
+                run.sessions, run.messages, run.events
+            ),
         };
         [
             run.id.to_string(),

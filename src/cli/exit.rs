@@ -110,6 +110,10 @@ impl From<serve::Error> for Failure {
             serve::Error::Http(error @ http::Error::InUse { .. }) => {
                 Self::new(Exit::Conflict, error.into())
             }
+            serve::Error::Http(http::Error::Keys(error)) => error.into(),
+            serve::Error::Http(error @ http::Error::NoKey { .. }) => {
+                Self::new(Exit::Usage, error.into())
+            }
             error => Self::failed(error.into()),
         }
     }

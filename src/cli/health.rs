@@ -22,6 +22,9 @@ pub(super) struct Health {
     /// Asks only whether the process is alive, not whether it can serve.
     #[arg(long)]
     live: bool,
+    /// Asks the worker process that answers on worker.listen, instead of the service.
+    #[arg(long)]
+    worker: bool,
     /// Seconds to wait for the answer.
     #[arg(long, default_value_t = 3)]
     timeout_secs: u64,
@@ -29,7 +32,14 @@ pub(super) struct Health {
 
 pub(super) async fn run(health: &Health, context: &Context) -> Result<Exit, Failure> {
     let config = context.load()?;
-    let address = reachable(config.http.listen);
+    let address = match health.worker {
+        true => config.worker.listen.ok_or_else(|| {
+            let words = "worker.listen names no address, so no worker answers probes";
+            Failure::new(Exit::Usage, anyhow!(words))
+        })?,
+        false => config.http.listen,
+    };
+    let address = reachable(address);
     let path = if health.live { "/livez" } else { "/readyz" };
     let wait = Duration::from_secs(health.timeout_secs);
     let answer = tokio::time::timeout(wait, get(address, path))

@@ -5,7 +5,12 @@ use serde_json::json;
 
 use super::{Context, Exit, Failure, database::with_database, output::table};
 use crate::{
+    clock::{Clock as _, SystemClock},
     db::{Database, Use},
+    domain::{
+        audit::{self, Action},
+        transaction::{begin, commit},
+    },
     queue::admin::{self, Cancelled, Explanation, JobDetail, JobFilter, JobSummary},
 };
 
@@ -64,6 +69,7 @@ pub(super) async fn run(command: &JobCommand, context: &Context) -> Result<Exit,
 
 async fn on(command: &JobCommand, context: &Context, database: &Database) -> Result<Exit, Failure> {
     let (pool, output) = (&database.pool, context.output);
+    let (who, now) = (context.who(), SystemClock.now());
     match command {
         JobCommand::Ls(filter) => {
             let jobs = admin::list_jobs(pool, &filter.into()).await?;
@@ -82,22 +88,36 @@ async fn on(command: &JobCommand, context: &Context, database: &Database) -> Res
             }
         }
         JobCommand::Retry(Id { id }) => {
-            let state = admin::retry_job(pool, *id).await?;
+            let mut tx = begin(pool).await?;
+            let state = admin::retry_job(&mut *tx, *id).await?;
+            audit::write(&mut *tx, &who, Action::JobRetry, id, json!({}), now).await?;
+            commit(tx).await?;
             output.data(&json!({ "id": id, "state": state }), || format!("job {id} is {state}"));
         }
         JobCommand::Cancel(Reasoned { id, reason }) => {
-            let found = admin::cancel_job(pool, *id, reason).await?;
+            let mut tx = begin(pool).await?;
+            let found = admin::cancel_job(&mut *tx, *id, reason).await?;
+            audit::write(&mut *tx, &who, Action::JobCancel, id, json!({ "reason": reason }), now)
+                .await?;
+            commit(tx).await?;
             output.data(&json!({ "id": id, "cancel": found }), || cancelled(*id, found));
         }
         JobCommand::Hold(Reasoned { id, reason }) => {
-            let state = admin::hold_job(pool, *id, reason).await?;
+            let mut tx = begin(pool).await?;
+            let state = admin::hold_job(&mut *tx, *id, reason).await?;
+            audit::write(&mut *tx, &who, Action::JobHold, id, json!({ "reason": reason }), now)
+                .await?;
+            commit(tx).await?;
             output.data(&json!({ "id": id, "state": state }), || match state.as_str() {
                 "held" => format!("job {id} is held"),
                 _ => format!("job {id} is {state} and will be held when its turn comes"),
             });
         }
         JobCommand::Release(Id { id }) => {
-            let state = admin::release_job(pool, *id).await?;
+            let mut tx = begin(pool).await?;
+            let state = admin::release_job(&mut *tx, *id).await?;
+            audit::write(&mut *tx, &who, Action::JobRelease, id, json!({}), now).await?;
+            commit(tx).await?;
             output.data(&json!({ "id": id, "state": state }), || format!("job {id} is {state}"));
         }
     }

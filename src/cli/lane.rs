@@ -5,7 +5,12 @@ use serde_json::json;
 
 use super::{Context, Exit, Failure, database::with_database, output::table};
 use crate::{
+    clock::{Clock as _, SystemClock},
     db::{Database, Use},
+    domain::{
+        audit::{self, Action},
+        transaction::{begin, commit},
+    },
     queue::admin::{self, LaneView},
 };
 
@@ -67,11 +72,19 @@ async fn on(
             output.data(&lane, || lines(&lane));
         }
         LaneCommand::Hold(Hold { lane, reason }) => {
-            admin::hold_lane(pool, lane, reason).await?;
+            let (mut tx, who) = (begin(pool).await?, context.who());
+            admin::hold_lane(&mut *tx, lane, reason).await?;
+            let (action, data) = (Action::LaneHold, json!({ "reason": reason }));
+            audit::write(&mut *tx, &who, action, lane, data, SystemClock.now()).await?;
+            commit(tx).await?;
             output.data(&json!({ "held": lane }), || format!("lane `{lane}` is held"));
         }
         LaneCommand::Release(Name { lane }) => {
-            admin::release_lane(pool, lane).await?;
+            let (mut tx, who) = (begin(pool).await?, context.who());
+            admin::release_lane(&mut *tx, lane).await?;
+            let action = Action::LaneRelease;
+            audit::write(&mut *tx, &who, action, lane, json!({}), SystemClock.now()).await?;
+            commit(tx).await?;
             output.data(&json!({ "released": lane }), || format!("lane `{lane}` goes on"));
         }
     }

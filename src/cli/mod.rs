@@ -2,6 +2,7 @@
 
 mod agent;
 mod args;
+mod audit;
 mod campaign;
 mod cleanup;
 mod config;
@@ -11,6 +12,7 @@ mod doctor;
 mod exit;
 mod health;
 mod job;
+mod key;
 mod lane;
 mod manual;
 mod migrate;
@@ -33,6 +35,7 @@ pub use self::exit::{Exit, Failure};
 use self::output::Output;
 use crate::{
     config::{Config, Environment, Flags},
+    domain::audit::Actor,
     providers::claude::guard,
     worker::Pool,
 };
@@ -114,6 +117,12 @@ enum Command {
     Schedule(schedule::ScheduleCommand),
     /// Removes conversations whose time is over, or says what would go; lists earlier cleanups.
     Cleanup(cleanup::Cleanup),
+    /// Makes, lists, rotates and revokes the keys that others show to the API.
+    #[command(subcommand)]
+    Key(key::KeyCommand),
+    /// Shows who changed what.
+    #[command(subcommand)]
+    Audit(audit::AuditCommand),
     /// Looks for what is wrong with this installation, and says how to mend it.
     Doctor(doctor::Doctor),
     /// Asks a running service whether it is ready. For container probes.
@@ -182,6 +191,8 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Lane(command) => block_on(lane::run(&command, context)),
         Command::Schedule(command) => block_on(schedule::run(&command, context)),
         Command::Cleanup(cleanup) => block_on(cleanup::run(&cleanup, context)),
+        Command::Key(command) => block_on(key::run(&command, context)),
+        Command::Audit(command) => block_on(audit::run(&command, context)),
         Command::Doctor(doctor) => block_on(doctor::run(&doctor, context)),
         Command::Health(health) => block_on(health::run(&health, context)),
     }
@@ -228,6 +239,13 @@ fn block_on(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit
 impl Context {
     fn load(&self) -> Result<Config, Failure> {
         Ok(Config::load(&self.environment, &self.flags)?)
+    }
+
+    /// Who gives this command, for the audit log.
+    fn who(&self) -> Actor {
+        let user = ["USER", "LOGNAME"].iter().find_map(|name| self.environment.get(name));
+        let user = user.map_or_else(|| rustix::process::getuid().to_string(), str::to_owned);
+        Actor::cli(&user, &rustix::system::uname().nodename().to_string_lossy())
     }
 }
 

@@ -5,7 +5,12 @@ use serde_json::json;
 
 use super::{Context, Exit, Failure, database::with_database, output::table};
 use crate::{
+    clock::{Clock as _, SystemClock},
     db::{Database, Use},
+    domain::{
+        audit::{self, Action},
+        transaction::{begin, commit},
+    },
     queue::admin::{self, PauseScope, QueueView},
 };
 
@@ -53,12 +58,22 @@ async fn on(
             context.output.data(&queues, || lines(&queues));
         }
         QueueCommand::Pause(Pause { target, reason }) => {
-            admin::pause(pool, target.scope(), &target.name, reason).await?;
+            let (mut tx, who) = (begin(pool).await?, context.who());
+            admin::pause(&mut *tx, target.scope(), &target.name, reason).await?;
+            let action = if target.group { Action::GroupPause } else { Action::QueuePause };
+            let (name, data) = (&target.name, json!({ "reason": reason }));
+            audit::write(&mut *tx, &who, action, name, data, SystemClock.now()).await?;
+            commit(tx).await?;
             let done = json!({ "paused": target.name });
             context.output.data(&done, || format!("`{}` is paused", target.name));
         }
         QueueCommand::Resume(target) => {
-            let was_paused = admin::resume(pool, target.scope(), &target.name).await?;
+            let (mut tx, who) = (begin(pool).await?, context.who());
+            let was_paused = admin::resume(&mut *tx, target.scope(), &target.name).await?;
+            let action = if target.group { Action::GroupResume } else { Action::QueueResume };
+            let (name, data) = (&target.name, json!({ "was_paused": was_paused }));
+            audit::write(&mut *tx, &who, action, name, data, SystemClock.now()).await?;
+            commit(tx).await?;
             let done = json!({ "resumed": target.name, "was_paused": was_paused });
             context.output.data(&done, || match was_paused {
                 true => format!("`{}` goes on", target.name),

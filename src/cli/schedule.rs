@@ -16,6 +16,7 @@ use crate::{
     db::{Database, Use},
     domain::{
         agents::Catalogue,
+        audit::{self, Action},
         campaigns,
         schedules::{self, Schedule, When},
         tasks::AddTask,
@@ -77,7 +78,7 @@ async fn on(
     context: &Context,
     database: &Database,
 ) -> Result<Exit, Failure> {
-    let (output, now) = (context.output, SystemClock.now());
+    let (output, who, now) = (context.output, context.who(), SystemClock.now());
     let mut tx = begin(&database.pool).await?;
     match command {
         ScheduleCommand::Ls => {
@@ -86,6 +87,8 @@ async fn on(
         }
         ScheduleCommand::Add(add) => {
             let schedule = put(add, context, &mut tx).await?;
+            let data = json!({ "cron": add.cron, "time_zone": add.time_zone, "agent": add.question.agent });
+            audit::write(&mut *tx, &who, Action::SchedulePut, &add.name, data, now).await?;
             commit(tx).await?;
             output.data(&schedule, || {
                 let next = time_or_dash(schedule.next_slot);
@@ -94,11 +97,14 @@ async fn on(
         }
         ScheduleCommand::Rm(Name { name }) => {
             schedules::remove(&mut tx, name, now).await?;
+            audit::write(&mut *tx, &who, Action::ScheduleRemove, name, json!({}), now).await?;
             commit(tx).await?;
             output.data(&json!({ "removed": name }), || format!("`{name}` is forgotten"));
         }
         ScheduleCommand::Run(Name { name }) => {
             let job = schedules::run(&mut tx, name).await?;
+            let data = json!({ "job_id": job.job_id });
+            audit::write(&mut *tx, &who, Action::ScheduleRun, name, data, now).await?;
             commit(tx).await?;
             let (job_id, state) = (job.job_id, job.state);
             let done = json!({ "schedule": name, "job_id": job_id, "state": state });
@@ -106,11 +112,14 @@ async fn on(
         }
         ScheduleCommand::Pause(Pause { name, reason }) => {
             let schedule = schedules::pause(&mut tx, name, reason, now).await?;
+            let data = json!({ "reason": reason });
+            audit::write(&mut *tx, &who, Action::SchedulePause, name, data, now).await?;
             commit(tx).await?;
             output.data(&schedule, || format!("`{name}` is paused"));
         }
         ScheduleCommand::Resume(Name { name }) => {
             let schedule = schedules::resume(&mut tx, name, now).await?;
+            audit::write(&mut *tx, &who, Action::ScheduleResume, name, json!({}), now).await?;
             commit(tx).await?;
             output.data(&schedule, || {
                 format!("`{name}` goes on, next at {} UTC", time_or_dash(schedule.next_slot))

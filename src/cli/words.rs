@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::anyhow;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use clap::Args;
 
 use super::{Exit, Failure};
@@ -14,6 +14,7 @@ use crate::domain::amount::{self, Limit};
 
 /// More than any text that is taken, so that a wrong file does not fill the memory before it is refused.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
+const PERIOD_MAX_SECS: i64 = 10 * 366 * 86_400;
 
 /// Limits of a budget.
 #[derive(Debug, Args)]
@@ -49,6 +50,26 @@ pub(super) fn time(at: DateTime<Utc>) -> String {
 
 pub(super) fn time_or_dash(at: Option<DateTime<Utc>>) -> String {
     at.map_or_else(|| "-".to_owned(), time)
+}
+
+/// `90d`, `24h`, `30m`, `45s` or `2w`, as an argument.
+pub(super) fn period(text: &str) -> Result<TimeDelta, String> {
+    let wrong = || format!("`{text}` is no length of time: write it as 90d, 24h, 30m, 45s or 2w");
+    let unit_secs = match text.chars().last() {
+        Some('s') => 1,
+        Some('m') => 60,
+        Some('h') => 3_600,
+        Some('d') => 86_400,
+        Some('w') => 7 * 86_400,
+        _ => return Err(wrong()),
+    };
+    // Far from where adding to a point in time overflows, and longer than anybody means.
+    let n: u32 = text[..text.len() - 1].parse().map_err(|_| wrong())?;
+    let secs = i64::from(n) * unit_secs;
+    match secs <= PERIOD_MAX_SECS {
+        true => Ok(TimeDelta::seconds(secs)),
+        false => Err(format!("`{text}` is longer than ten years")),
+    }
 }
 
 /// The first line of a text, for a table or a field.
@@ -94,6 +115,15 @@ mod tests {
         assert_eq!(first_line("one\ntwo", 20), "one ...");
         assert_eq!(first_line("  one  ", 20), "one");
         assert_eq!(first_line("Zwölf Boxkämpfer", 5), "Zwölf ...");
+    }
+
+    #[test]
+    fn a_length_of_time_has_a_unit() {
+        assert_eq!(period("90d"), Ok(TimeDelta::days(90)));
+        assert_eq!(period("0s"), Ok(TimeDelta::zero()));
+        for wrong in ["", "d", "90", "-1d", "1.5h", "90 d", "1ü", "600w", "9999999999s"] {
+            assert!(period(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -45,12 +45,13 @@ pub(super) async fn run(pool: Pool, context: &Context) -> Result<Exit, Failure> 
 
 async fn run_until(pool: Pool, context: &Context, shutdown: &Shutdown) -> Result<Exit, Failure> {
     let config = context.load()?;
-    telemetry::init(&config.log)?;
+    let (telemetry, drain_timeout) =
+        (telemetry::init(&config.log)?, config.shutdown.drain_timeout());
     let worked = async {
-        worker::run(&config, shutdown.clone(), pool).await?;
+        worker::run(config, &telemetry, shutdown.clone(), pool).await?;
         Ok(Exit::Ok)
     };
-    under_signals(shutdown, config.shutdown.drain_timeout(), Box::pin(worked)).await
+    under_signals(shutdown, drain_timeout, Box::pin(worked)).await
 }
 
 /// A thread of its own, which the end of the process takes along: a read of a terminal or a pipe cannot be called off.

@@ -38,12 +38,14 @@ pub struct Config {
     pub sessions: crate::domain::sessions::Config,
     pub tasks: crate::domain::tasks::Config,
     pub scheduler: crate::domain::schedules::Config,
+    pub audit: crate::domain::audit::Config,
     pub ollama: crate::providers::ollama::Config,
     pub claude: crate::providers::claude::Config,
     pub sim: crate::providers::sim::Config,
     pub prices: crate::domain::prices::Config,
     pub http: crate::http::Config,
     pub log: crate::telemetry::Config,
+    pub traces: crate::traces::Config,
     pub shutdown: crate::shutdown::Config,
     /// Where secrets that the configuration only names are looked up, by whoever needs them.
     pub environment: Environment,
@@ -91,12 +93,14 @@ impl Config {
         let sessions = layers.section("sessions", problems);
         let tasks = layers.section("tasks", problems);
         let scheduler = layers.section("scheduler", problems);
+        let audit = layers.section("audit", problems);
         let ollama = layers.section("ollama", problems);
         let claude = layers.section("claude", problems);
         let sim = layers.section("sim", problems);
         let prices = layers.section("prices", problems);
         let http = layers.section("http", problems);
         let log = layers.section("log", problems);
+        let traces = layers.section("traces", problems);
         let shutdown = layers.section("shutdown", problems);
         let service = service?;
         let mut database = database?;
@@ -110,12 +114,14 @@ impl Config {
             sessions: sessions?,
             tasks: tasks?,
             scheduler: scheduler?,
+            audit: audit?,
             ollama: ollama?,
             claude: claude?,
             sim: sim?,
             prices: prices?,
             http: http?,
             log: log?,
+            traces: traces?,
             shutdown: shutdown?,
             environment: environment.clone(),
         };
@@ -134,12 +140,14 @@ impl Config {
         self.sessions.check(checks);
         self.tasks.check(checks);
         self.scheduler.check(checks);
+        self.audit.check(checks);
         check_provider("ollama", self.ollama.check(), checks);
         check_provider("claude", self.claude.check(), checks);
         check_provider("sim", self.sim.check(), checks);
         self.prices.check(checks);
         self.http.check(checks);
         self.log.check(checks);
+        self.traces.check(checks);
         self.shutdown.check(checks);
         // Last: a pair is not worth a word where one of the two is wrong by itself.
         self.check_timeouts(checks);

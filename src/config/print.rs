@@ -6,7 +6,8 @@ use serde_json::Value as Json;
 use super::{Environment, Flags, Layers, Problems, check};
 
 /// Whole words: `max_tokens` and `idempotency_keys_days` are no secrets.
-const SECRET_WORDS: [&str; 6] = ["password", "secret", "token", "key", "url", "dsn"];
+const SECRET_WORDS: [&str; 7] =
+    ["password", "secret", "token", "key", "url", "dsn", "authorization"];
 
 /// One effective value.
 #[derive(Debug, Serialize)]
@@ -23,7 +24,11 @@ pub fn print(environment: &Environment, flags: &Flags) -> Result<Vec<Printed>, P
     let layers = Layers::read(environment, flags, &mut problems);
     let printed = layers.values().map(|(key, value, origin)| Printed {
         key: key.to_owned(),
-        value: if is_secret(key) { redact(&value.to_string()) } else { json(value) },
+        value: if is_secret(key) && !is_switch(value) {
+            redact(&value.to_string())
+        } else {
+            json(value)
+        },
         origin: origin.to_string(),
     });
     Ok(printed.collect())
@@ -33,6 +38,11 @@ pub fn print(environment: &Environment, flags: &Flags) -> Result<Vec<Printed>, P
 pub(super) fn is_secret(key: &str) -> bool {
     let leaf = key.rsplit('.').next().unwrap_or(key);
     leaf.split('_').any(|word| SECRET_WORDS.contains(&word))
+}
+
+/// `require_key` is named like a secret and is none.
+fn is_switch(value: &config::Value) -> bool {
+    matches!(value.kind, config::ValueKind::Boolean(_))
 }
 
 fn redact(value: &str) -> Json {

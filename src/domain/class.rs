@@ -6,7 +6,7 @@ use sqlx::error::DatabaseError;
 use super::{
     Failed, agents,
     amount::{MoneyError, Refusal},
-    bulk_actions, campaigns, compactions, ids, schedules, sessions, tasks, text,
+    bulk_actions, campaigns, compactions, erasures, ids, keys, schedules, sessions, tasks, text,
 };
 use crate::queue;
 
@@ -72,11 +72,25 @@ impl Classify for campaigns::Error {
     }
 }
 
+impl Classify for erasures::Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::NotAsked(_) => Class::of(Kind::NotFound, "not_erased"),
+            Self::Campaign(error) => error.class(),
+            Self::Task(error) => error.class(),
+            Self::Text(error) => error.class(),
+            Self::Queue(error) => error.class(),
+            Self::Database(error) => error.class(),
+        }
+    }
+}
+
 impl Classify for tasks::Error {
     fn class(&self) -> Class {
         match self {
             Self::Unknown(_) | Self::NoTaskOfJob(_) => Class::of(Kind::NotFound, "unknown_task"),
             Self::Ended { .. } => Class::of(Kind::Conflict, "task_ended"),
+            Self::Erased(_) => Class::of(Kind::Conflict, "erased"),
             Self::NotEnded { .. } => Class::of(Kind::Conflict, "task_not_ended"),
             // The same question can be answered now.
             Self::Requeued(_) => {
@@ -150,6 +164,20 @@ impl Classify for schedules::Error {
             Self::Encode { .. } => Class::of(Kind::Internal, "internal"),
             Self::Task(error) => error.class(),
             Self::Enqueue { source, .. } => source.class(),
+            Self::Database(error) => error.class(),
+        }
+    }
+}
+
+impl Classify for keys::Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::Unknown(_) => Class::of(Kind::NotFound, "unknown_key"),
+            Self::Several(_) => Class::of(Kind::Invalid, "ambiguous_id"),
+            Self::NameTaken(_) => Class::of(Kind::Conflict, "key_name_taken"),
+            Self::Revoked(_) => Class::of(Kind::Conflict, "key_revoked"),
+            Self::Replaced { .. } => Class::of(Kind::Conflict, "key_replaced"),
+            Self::Expired => Class::of(Kind::Invalid, "key_expired"),
             Self::Database(error) => error.class(),
         }
     }

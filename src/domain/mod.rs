@@ -9,16 +9,19 @@
 
 pub mod agents;
 pub mod amount;
+pub mod audit;
 pub mod bulk_actions;
 pub mod campaigns;
 pub mod class;
 pub mod cleanups;
 pub mod compactions;
+pub mod erasures;
 pub mod failed;
 pub mod failovers;
 pub mod feed;
 pub mod ids;
 pub mod installation;
+pub mod keys;
 pub mod logins;
 pub mod manifests;
 pub mod messages;

@@ -22,6 +22,7 @@ use super::{
 use crate::{
     app::App,
     domain::{
+        audit::Actor,
         class::Classify as _,
         tasks::{self, BulkError, Line, MAX_TASKS, New, Placed},
         transaction::{begin, commit},
@@ -86,12 +87,13 @@ struct Lines(Vec<Line>);
 )]
 async fn add_many(
     app: App,
+    who: Actor,
     Id(campaign_id): Id,
     Extension(admission): Extension<Admission>,
     Lines(lines): Lines,
 ) -> Result<Response, Problem> {
-    let catalogue = app.agents.current();
-    let asked = lines.iter().map(|line| line.asked_of(campaign_id, &catalogue));
+    let (catalogue, added_by) = (app.agents.current(), who.label());
+    let asked = lines.iter().map(|line| line.asked_of(campaign_id, &catalogue, &added_by));
     let news: Vec<New<'_>> = all(asked, |error| Wrong {
         code: Some(error.class().code),
         pointer: "/agent".to_owned(),

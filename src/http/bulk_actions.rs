@@ -7,6 +7,7 @@ use axum::{
     routing::{get, post},
 };
 use serde::Deserialize;
+use serde_json::json;
 
 use super::{
     Front, Problem,
@@ -15,6 +16,7 @@ use super::{
 use crate::{
     app::App,
     domain::{
+        audit::{self, Actor},
         bulk_actions::{self, Action, BulkAction},
         objects,
         tasks::Matching,
@@ -60,15 +62,17 @@ struct New {
         (status = 422, description = "`empty_filter`, `nul_in_text`"),
     ),
 )]
-async fn create(app: App, Body(new): Body<New>) -> Result<impl IntoResponse, Problem> {
+async fn create(app: App, who: Actor, Body(new): Body<New>) -> Result<impl IntoResponse, Problem> {
     let asked = bulk_actions::New {
         action: new.action,
         filter: &new.filter,
         reason: &new.reason,
         expected_count: new.expected_count,
     };
-    let mut tx = begin(&app.pool).await?;
-    let action = bulk_actions::request(&mut tx, &asked, app.clock.now()).await?;
+    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let action = bulk_actions::request(&mut tx, &asked, now).await?;
+    let data = json!({ "action": action.action, "filter": action.filter, "matched": action.matched, "reason": action.reason });
+    audit::write(&mut *tx, &who, audit::Action::BulkActionCreate, action.id, data, now).await?;
     commit(tx).await?;
     let location = format!("/v1/bulk-actions/{}", action.id);
     Ok((StatusCode::ACCEPTED, [(LOCATION, location)], Json(action)))

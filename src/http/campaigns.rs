@@ -7,18 +7,22 @@ use axum::{
     routing::get,
 };
 use serde::{Deserialize, Deserializer};
+use serde_json::json;
 use uuid::Uuid;
 
 use super::{
     Front, Problem,
     input::{Asked, Body, Id},
     page::{Listing, limit, page},
+    tasks::Reasoned,
 };
 use crate::{
     app::App,
     domain::{
         amount::Limit,
+        audit::{self, Action, Actor},
         campaigns::{self, Campaign, LimitChange, Overview, Status},
+        erasures::{self, Erasure},
         objects,
         transaction::{begin, commit},
     },
@@ -28,10 +32,11 @@ pub(super) fn routes() -> Router<Front> {
     Router::new()
         .route("/v1/campaigns", get(list).post(create))
         .route("/v1/campaigns/{id}", get(show).patch(change))
+        .route("/v1/campaigns/{id}/erasure", get(erasure).post(erase))
 }
 
 #[derive(utoipa::OpenApi)]
-#[openapi(paths(list, create, show, change))]
+#[openapi(paths(list, create, show, change, erase, erasure))]
 pub(super) struct Described;
 
 #[derive(Deserialize, utoipa::ToSchema)]
@@ -94,7 +99,7 @@ struct Limits {
         (status = 422, description = "`empty_text`, `nul_in_text`, `bad_value`"),
     ),
 )]
-async fn create(app: App, Body(new): Body<New>) -> Result<impl IntoResponse, Problem> {
+async fn create(app: App, who: Actor, Body(new): Body<New>) -> Result<impl IntoResponse, Problem> {
     let mut tx = begin(&app.pool).await?;
     let new = campaigns::New {
         name: &new.name,
@@ -103,7 +108,9 @@ async fn create(app: App, Body(new): Body<New>) -> Result<impl IntoResponse, Pro
         limit: new.budget,
     };
     let campaign = campaigns::create(&mut tx, &new, app.clock.now()).await?;
-    let overview = campaigns::overview(&mut tx, campaign.id).await?;
+    let (id, data) = (campaign.id, json!({ "name": campaign.name }));
+    audit::write(&mut *tx, &who, Action::CampaignCreate, id, data, app.clock.now()).await?;
+    let overview = campaigns::overview(&mut tx, id).await?;
     commit(tx).await?;
     let location = format!("/v1/campaigns/{}", campaign.id);
     Ok((StatusCode::CREATED, [(LOCATION, location)], Json(overview)))
@@ -162,20 +169,65 @@ async fn show(app: App, Id(id): Id) -> Result<Json<Overview>, Problem> {
 )]
 async fn change(
     app: App,
+    who: Actor,
     Id(id): Id,
     Body(change): Body<Change>,
 ) -> Result<Json<Overview>, Problem> {
-    let mut tx = begin(&app.pool).await?;
+    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
     if let Some(status) = change.status {
-        campaigns::change_status(&mut tx, id, status, &change.reason, app.clock.now()).await?;
+        campaigns::change_status(&mut tx, id, status, &change.reason, now).await?;
+        let data = json!({ "reason": change.reason });
+        audit::write(&mut *tx, &who, Action::of_status(status), id, data, now).await?;
     }
     let limits = LimitChange { micros: change.budget.micros, tokens: change.budget.tokens };
     if limits != LimitChange::default() {
-        campaigns::change_limit(&mut tx, id, limits).await?;
+        let budget = campaigns::change_limit(&mut tx, id, limits).await?;
+        let data = json!({ "limit": budget.limit });
+        audit::write(&mut *tx, &who, Action::CampaignLimit, id, data, now).await?;
     }
     let overview = campaigns::overview(&mut tx, id).await?;
     commit(tx).await?;
     Ok(Json(overview))
+}
+
+/// Erases what was said in a campaign; what it has cost stays.
+///
+/// A worker does it. Asking again gives the same receipt.
+#[utoipa::path(
+    post,
+    path = "/v1/campaigns/{id}/erasure",
+    operation_id = "erase_campaign",
+    tag = "campaigns",
+    params(("id" = Uuid, Path)),
+    request_body = Reasoned,
+    responses((status = 202, body = Erasure), (status = 404, description = "`unknown_campaign`"), (status = 409, description = "`task_requeued`, `task_ended`"), (status = 413, description = "`text_too_long`"), (status = 422, description = "`empty_text`, `nul_in_text`, `bad_argument`")),
+)]
+async fn erase(
+    app: App,
+    who: Actor,
+    Id(id): Id,
+    Body(Reasoned { reason }): Body<Reasoned>,
+) -> Result<(StatusCode, Json<Erasure>), Problem> {
+    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let receipt = erasures::request(&mut tx, id, &reason, now).await?;
+    let data = json!({ "receipt": receipt.id });
+    audit::write(&mut *tx, &who, Action::CampaignErase, id, data, now).await?;
+    commit(tx).await?;
+    Ok((StatusCode::ACCEPTED, Json(receipt)))
+}
+
+/// Shows the receipt of an erasure.
+#[utoipa::path(
+    get,
+    path = "/v1/campaigns/{id}/erasure",
+    operation_id = "show_erasure",
+    tag = "campaigns",
+    params(("id" = Uuid, Path)),
+    responses((status = 200, body = Erasure), (status = 404, description = "`not_erased`, `unknown_campaign`")),
+)]
+async fn erasure(app: App, Id(id): Id) -> Result<Json<Erasure>, Problem> {
+    let mut tx = begin(&app.pool).await?;
+    Ok(Json(erasures::get(&mut tx, id).await?))
 }
 
 fn named<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<i64>>, D::Error> {

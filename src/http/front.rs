@@ -21,6 +21,14 @@ impl Front {
         Self { metrics, shutdown, app: Arc::default() }
     }
 
+    /// What requests are served with, once there is something.
+    pub(super) fn app(&self) -> Result<App, Problem> {
+        self.app.get().cloned().ok_or_else(|| {
+            let detail = "the service is waiting for its database or its schema; the log says why";
+            Problem::unavailable("starting", detail)
+        })
+    }
+
     /// From now on requests reach the service. Opening twice changes nothing.
     pub fn open(&self, app: App) {
         let _ = self.app.set(app);
@@ -32,10 +40,6 @@ impl FromRequestParts<Front> for App {
     type Rejection = Problem;
 
     async fn from_request_parts(_: &mut Parts, front: &Front) -> Result<Self, Problem> {
-        let app = front.app.get().cloned();
-        app.ok_or_else(|| {
-            let detail = "the service is waiting for its database or its schema; the log says why";
-            Problem::unavailable("starting", detail)
-        })
+        front.app()
     }
 }

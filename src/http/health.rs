@@ -82,7 +82,6 @@ pub(super) async fn readyz(
     get,
     path = "/metrics",
     tag = "probes",
-    security(()),
     responses(
         (status = 200, body = String, content_type = "text/plain"),
     ),

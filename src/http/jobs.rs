@@ -6,6 +6,7 @@ use axum::{
     routing::{get, post},
 };
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::{
     Front, Problem,
@@ -15,7 +16,10 @@ use super::{
 };
 use crate::{
     app::App,
-    domain::transaction::begin,
+    domain::{
+        audit::{self, Action, Actor},
+        transaction::{begin, commit},
+    },
     queue::admin::{self, Cancelled, Explanation, JobDetail, JobFilter, JobSummary},
 };
 
@@ -158,10 +162,14 @@ async fn explain(app: App, Number(id): Number) -> Result<Json<Explanation>, Prob
 )]
 async fn retry(
     app: App,
+    who: Actor,
     Number(id): Number,
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<Json<ChangedJob>, Problem> {
-    let state = admin::retry_job(&app.pool, id).await?;
+    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let state = admin::retry_job(&mut *tx, id).await?;
+    audit::write(&mut *tx, &who, Action::JobRetry, id, json!({}), now).await?;
+    commit(tx).await?;
     Ok(Json(ChangedJob { id, state }))
 }
 
@@ -181,10 +189,14 @@ async fn retry(
 )]
 async fn cancel(
     app: App,
+    who: Actor,
     Number(id): Number,
     Body(Reasoned { reason }): Body<Reasoned>,
 ) -> Result<Json<CancelledJob>, Problem> {
-    let cancel = admin::cancel_job(&app.pool, id, &reason).await?;
+    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let cancel = admin::cancel_job(&mut *tx, id, &reason).await?;
+    audit::write(&mut *tx, &who, Action::JobCancel, id, json!({ "reason": reason }), now).await?;
+    commit(tx).await?;
     Ok(Json(CancelledJob { id, cancel }))
 }
 
@@ -205,10 +217,14 @@ async fn cancel(
 )]
 async fn hold(
     app: App,
+    who: Actor,
     Number(id): Number,
     Body(HoldReason { reason }): Body<HoldReason>,
 ) -> Result<Json<ChangedJob>, Problem> {
-    let state = admin::hold_job(&app.pool, id, &reason).await?;
+    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let state = admin::hold_job(&mut *tx, id, &reason).await?;
+    audit::write(&mut *tx, &who, Action::JobHold, id, json!({ "reason": reason }), now).await?;
+    commit(tx).await?;
     Ok(Json(ChangedJob { id, state }))
 }
 
@@ -228,10 +244,14 @@ async fn hold(
 )]
 async fn release(
     app: App,
+    who: Actor,
     Number(id): Number,
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<Json<ChangedJob>, Problem> {
-    let state = admin::release_job(&app.pool, id).await?;
+    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let state = admin::release_job(&mut *tx, id).await?;
+    audit::write(&mut *tx, &who, Action::JobRelease, id, json!({}), now).await?;
+    commit(tx).await?;
     Ok(Json(ChangedJob { id, state }))
 }
 

@@ -5,6 +5,7 @@ use axum::{
     routing::{get, post},
 };
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::{
     Front, Problem,
@@ -15,7 +16,10 @@ use super::{
 };
 use crate::{
     app::App,
-    domain::transaction::begin,
+    domain::{
+        audit::{self, Action, Actor},
+        transaction::{begin, commit},
+    },
     queue::admin::{self, LaneView},
 };
 
@@ -99,10 +103,14 @@ async fn show(app: App, Name(name): Name) -> Result<Json<LaneView>, Problem> {
 )]
 async fn hold(
     app: App,
+    who: Actor,
     Name(name): Name,
     Body(HoldReason { reason }): Body<HoldReason>,
 ) -> Result<Json<HeldLane>, Problem> {
-    admin::hold_lane(&app.pool, &name, &reason).await?;
+    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    admin::hold_lane(&mut *tx, &name, &reason).await?;
+    audit::write(&mut *tx, &who, Action::LaneHold, &name, json!({ "reason": reason }), now).await?;
+    commit(tx).await?;
     Ok(Json(HeldLane { held: name }))
 }
 
@@ -118,9 +126,13 @@ async fn hold(
 )]
 async fn release(
     app: App,
+    who: Actor,
     Name(name): Name,
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<Json<ReleasedLane>, Problem> {
-    admin::release_lane(&app.pool, &name).await?;
+    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    admin::release_lane(&mut *tx, &name).await?;
+    audit::write(&mut *tx, &who, Action::LaneRelease, &name, json!({}), now).await?;
+    commit(tx).await?;
     Ok(Json(ReleasedLane { released: name }))
 }

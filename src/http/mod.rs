@@ -5,6 +5,8 @@
 
 mod admission;
 mod agents;
+mod audit;
+mod auth;
 mod bulk;
 mod bulk_actions;
 mod campaigns;
@@ -16,6 +18,7 @@ mod guard;
 mod health;
 mod input;
 mod jobs;
+mod keys;
 mod lanes;
 mod limits;
 mod openapi;
@@ -23,30 +26,46 @@ mod page;
 mod problem;
 mod queues;
 mod schedules;
+pub mod scopes;
 mod sessions;
 mod tasks;
+mod trace;
 mod waiters;
 mod workers;
 
 use std::{net::SocketAddr, time::Duration};
 
 use axum::{Router, extract::DefaultBodyLimit, middleware, routing::get};
+use chrono::{DateTime, Utc};
+use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
+use sqlx::PgPool;
 use tokio::net::TcpListener;
 
-use self::{admission::Admission, waiters::Waiters};
+use self::{admission::Admission, auth::Gate, waiters::Waiters};
 pub use self::{
     front::Front,
     openapi::document,
     problem::{Problem, Wrong},
 };
-use crate::config::Checks;
+use crate::{
+    config::{Checks, empty_as_none},
+    domain::{self, Failed},
+};
+
+const ADMIN_KEY_MIN_CHARS: usize = 32;
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     pub listen: SocketAddr,
     pub allow_unauthenticated: bool,
+    pub require_key: bool,
+    /// Accepted as a key with all scopes.
+    #[serde(deserialize_with = "empty_as_none")]
+    pub admin_key: Option<SecretString>,
+    /// Of one key, or of one address without a key. 0: any number.
+    pub requests_per_minute: u32,
     /// Names with commas between them.
     pub allowed_hosts: String,
     pub request_timeout_secs: u64,
@@ -59,29 +78,48 @@ pub struct Config {
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("{address} is taken; free it, or choose another with --set http.listen=127.0.0.1:0")]
-    InUse { address: SocketAddr },
+    #[error("{address} is taken; free it, or choose another with --set {key}=127.0.0.1:0")]
+    InUse { key: &'static str, address: SocketAddr },
     #[error(
-        "{address} cannot be listened on; name an address of this machine, with a port over 1023 unless root, with --set http.listen=127.0.0.1:7770"
+        "{address} cannot be listened on; name an address of this machine, with a port over 1023 unless root, with --set {key}=127.0.0.1:7770"
     )]
-    Bind { address: SocketAddr, source: std::io::Error },
+    Bind { key: &'static str, address: SocketAddr, source: std::io::Error },
+    #[error(
+        "http.listen is {address}, which others can reach, and there is no key yet that they could show. Make one on this database \
+         with `dalsegno key create NAME --scope admin`; or set http.admin_key_file to a file with a key of 32 characters or more; \
+         or listen on 127.0.0.1; or set http.allow_unauthenticated = true, if something in front lets only the right ones through"
+    )]
+    NoKey { address: SocketAddr },
+    #[error(transparent)]
+    Keys(#[from] Failed),
     #[error("the HTTP server failed")]
     Serve(#[source] std::io::Error),
 }
 
-pub async fn bind(config: &Config) -> Result<TcpListener, Error> {
-    let address = config.listen;
+/// `key` is the setting that the address stands in.
+pub async fn bind(key: &'static str, address: SocketAddr) -> Result<TcpListener, Error> {
     TcpListener::bind(address).await.map_err(|source| match source.kind() {
-        std::io::ErrorKind::AddrInUse => Error::InUse { address },
-        _ => Error::Bind { address, source },
+        std::io::ErrorKind::AddrInUse => Error::InUse { key, address },
+        _ => Error::Bind { key, address, source },
     })
+}
+
+/// Refuses to open where others could come and nobody has a key: that is a service which nobody can use, and whose operator
+/// would have to let everybody in.
+pub async fn check_keys(config: &Config, pool: &PgPool, now: DateTime<Utc>) -> Result<(), Error> {
+    let needs_one = config.asks_for_keys() && !config.listen.ip().is_loopback();
+    if needs_one && config.admin_key.is_none() && !domain::keys::any_usable(pool, now).await? {
+        return Err(Error::NoKey { address: config.listen });
+    }
+    Ok(())
 }
 
 /// Serves until the soft shutdown, then lets open requests end until the hard one.
 pub async fn run(config: &Config, front: Front, listener: TcpListener) -> Result<(), Error> {
     let shutdown = front.shutdown.clone();
     let soft = shutdown.soft.clone();
-    let server = axum::serve(listener, router(config, front));
+    let router = router(config, front).into_make_service_with_connect_info::<SocketAddr>();
+    let server = axum::serve(listener, router);
     let server = server.with_graceful_shutdown(soft.cancelled_owned());
     match shutdown.until_hard(server.into_future()).await {
         Some(ended) => ended.map_err(Error::Serve),
@@ -89,14 +127,17 @@ pub async fn run(config: &Config, front: Front, listener: TcpListener) -> Result
     }
 }
 
+/// The probes and the metrics of a process that works and serves nothing else. Never ends by itself: they tell of the last turn
+/// too.
+pub async fn run_probes(front: Front, listener: TcpListener) -> Result<(), Error> {
+    axum::serve(listener, probes().with_state(front)).await.map_err(Error::Serve)
+}
+
 pub fn router(config: &Config, front: Front) -> Router {
     let timeout = Duration::from_secs(config.request_timeout_secs);
     let waiters = Waiters::up_to(config.max_waiting);
     let admission = Admission::default();
-    Router::new()
-        .route("/livez", get(health::livez))
-        .route("/readyz", get(health::readyz))
-        .route("/metrics", get(health::metrics))
+    probes()
         .merge(campaigns::routes())
         .merge(tasks::routes(waiters.clone(), admission.clone()))
         .merge(feed::routes(waiters))
@@ -111,17 +152,32 @@ pub fn router(config: &Config, front: Front) -> Router {
         .merge(lanes::routes())
         .merge(workers::routes())
         .merge(openapi::routes())
+        .merge(keys::routes())
+        .merge(audit::routes())
         .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::method_not_allowed)
         .layer(DefaultBodyLimit::max(config.max_body_bytes))
         .layer(middleware::from_fn_with_state(config.max_header_bytes, limits::short_enough))
+        .layer(middleware::from_fn_with_state(Gate::new(config, front.clone()), auth::gate))
         .layer(middleware::from_fn(guard::from_here))
         .layer(middleware::from_fn_with_state(guard::Names::of(config), guard::for_us))
         .layer(middleware::from_fn_with_state(timeout, guard::in_time))
         .with_state(front)
 }
 
+fn probes() -> Router<Front> {
+    Router::new()
+        .route("/livez", get(health::livez))
+        .route("/readyz", get(health::readyz))
+        .route("/metrics", get(health::metrics))
+}
+
 impl Config {
+    /// Whether requests have to show a key.
+    fn asks_for_keys(&self) -> bool {
+        !self.allow_unauthenticated && (self.require_key || !self.listen.ip().is_loopback())
+    }
+
     fn names(&self) -> impl Iterator<Item = &str> {
         self.allowed_hosts.split(',').map(str::trim).filter(|name| !name.is_empty())
     }
@@ -140,14 +196,20 @@ impl Config {
                 fix,
             );
         }
-        if !self.listen.ip().is_loopback() && !self.allow_unauthenticated {
+        if self.admin_key.as_ref().is_some_and(|key| !is_good_secret(key.expose_secret())) {
             let message = format!(
-                "is {}, which others can reach, and the API asks nobody who they are",
-                self.listen
+                "is too easy to guess, or cannot stand in a header: it needs {ADMIN_KEY_MIN_CHARS} visible ASCII characters or more"
             );
-            let fix = "a loopback address such as 127.0.0.1:7770; or http.allow_unauthenticated = true, if something in front \
-                       lets only the right ones through";
-            checks.fail("http.listen", message, fix);
+            checks.fail("http.admin_key", message, "what `openssl rand -hex 32` prints");
+        }
+        if self.require_key && self.allow_unauthenticated {
+            let keys = ["http.require_key", "http.allow_unauthenticated"];
+            let message = "http.require_key and http.allow_unauthenticated are both true: the one asks everybody, the other nobody";
+            checks.fail_pair(keys, message, "one of the two");
         }
     }
+}
+
+fn is_good_secret(text: &str) -> bool {
+    text.len() >= ADMIN_KEY_MIN_CHARS && text.bytes().all(|byte| byte.is_ascii_graphic())
 }

@@ -5,6 +5,7 @@ use axum::{
     routing::{get, post},
 };
 use serde::Serialize;
+use serde_json::json;
 
 use super::{
     Front, Problem,
@@ -13,6 +14,10 @@ use super::{
 };
 use crate::{
     app::App,
+    domain::{
+        audit::{self, Action, Actor},
+        transaction::{begin, commit},
+    },
     queue::admin::{self, PauseScope, QueueView},
 };
 
@@ -87,10 +92,15 @@ async fn show(app: App, Name(name): Name) -> Result<Json<QueueView>, Problem> {
 )]
 async fn pause(
     app: App,
+    who: Actor,
     Name(name): Name,
     Body(Reasoned { reason }): Body<Reasoned>,
 ) -> Result<Json<Paused>, Problem> {
-    admin::pause(&app.pool, PauseScope::Queue, &name, &reason).await?;
+    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    admin::pause(&mut *tx, PauseScope::Queue, &name, &reason).await?;
+    audit::write(&mut *tx, &who, Action::QueuePause, &name, json!({ "reason": reason }), now)
+        .await?;
+    commit(tx).await?;
     Ok(Json(Paused { paused: name }))
 }
 
@@ -109,10 +119,14 @@ async fn pause(
 )]
 async fn resume(
     app: App,
+    who: Actor,
     Name(name): Name,
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<Json<Resumed>, Problem> {
-    let was_paused = admin::resume(&app.pool, PauseScope::Queue, &name).await?;
+    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let was_paused = admin::resume(&mut *tx, PauseScope::Queue, &name).await?;
+    audit::write(&mut *tx, &who, Action::QueueResume, &name, json!({}), now).await?;
+    commit(tx).await?;
     Ok(Json(Resumed { resumed: name, was_paused }))
 }
 
@@ -131,10 +145,15 @@ async fn resume(
 )]
 async fn pause_group(
     app: App,
+    who: Actor,
     Name(name): Name,
     Body(Reasoned { reason }): Body<Reasoned>,
 ) -> Result<Json<Paused>, Problem> {
-    admin::pause(&app.pool, PauseScope::Group, &name, &reason).await?;
+    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    admin::pause(&mut *tx, PauseScope::Group, &name, &reason).await?;
+    audit::write(&mut *tx, &who, Action::GroupPause, &name, json!({ "reason": reason }), now)
+        .await?;
+    commit(tx).await?;
     Ok(Json(Paused { paused: name }))
 }
 
@@ -153,9 +172,13 @@ async fn pause_group(
 )]
 async fn resume_group(
     app: App,
+    who: Actor,
     Name(name): Name,
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<Json<Resumed>, Problem> {
-    let was_paused = admin::resume(&app.pool, PauseScope::Group, &name).await?;
+    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let was_paused = admin::resume(&mut *tx, PauseScope::Group, &name).await?;
+    audit::write(&mut *tx, &who, Action::GroupResume, &name, json!({}), now).await?;
+    commit(tx).await?;
     Ok(Json(Resumed { resumed: name, was_paused }))
 }

@@ -15,6 +15,7 @@ use super::{
 use crate::{
     app::App,
     domain::{
+        audit::{self, Action, Actor},
         objects,
         schedules::{self, Schedule, When},
         tasks::AddTask,
@@ -111,6 +112,7 @@ async fn show(app: App, Name(name): Name) -> Result<Json<Schedule>, Problem> {
 )]
 async fn put(
     app: App,
+    who: Actor,
     Name(name): Name,
     Body(asked): Body<Recurring>,
 ) -> Result<Json<Schedule>, Problem> {
@@ -122,6 +124,9 @@ async fn put(
     let mut tx = begin(&app.pool).await?;
     let schedule =
         schedules::put_task(&mut tx, config, &name, when, (&asked.task, agent), now).await?;
+    let data = json!({ "cron": asked.cron, "time_zone": asked.time_zone, "agent": asked.task.agent,
+                       "campaign_id": asked.task.campaign_id });
+    audit::write(&mut *tx, &who, Action::SchedulePut, &name, data, now).await?;
     commit(tx).await?;
     Ok(Json(schedule))
 }
@@ -139,9 +144,10 @@ async fn put(
         (status = 409, description = "`built_in_schedule`"),
     ),
 )]
-async fn remove(app: App, Name(name): Name) -> Result<StatusCode, Problem> {
-    let mut tx = begin(&app.pool).await?;
-    schedules::remove(&mut tx, &name, app.clock.now()).await?;
+async fn remove(app: App, who: Actor, Name(name): Name) -> Result<StatusCode, Problem> {
+    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    schedules::remove(&mut tx, &name, now).await?;
+    audit::write(&mut *tx, &who, Action::ScheduleRemove, &name, json!({}), now).await?;
     commit(tx).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -163,11 +169,14 @@ async fn remove(app: App, Name(name): Name) -> Result<StatusCode, Problem> {
 )]
 async fn run(
     app: App,
+    who: Actor,
     Name(name): Name,
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<(StatusCode, Json<AcceptedRun>), Problem> {
     let mut tx = begin(&app.pool).await?;
     let job = schedules::run(&mut tx, &name).await?;
+    let data = json!({ "job_id": job.job_id });
+    audit::write(&mut *tx, &who, Action::ScheduleRun, &name, data, app.clock.now()).await?;
     commit(tx).await?;
     let accepted = AcceptedRun { schedule: name, job_id: job.job_id, state: job.state };
     Ok((StatusCode::ACCEPTED, Json(accepted)))
@@ -189,11 +198,14 @@ async fn run(
 )]
 async fn pause(
     app: App,
+    who: Actor,
     Name(name): Name,
     Body(Reasoned { reason }): Body<Reasoned>,
 ) -> Result<Json<Schedule>, Problem> {
-    let mut tx = begin(&app.pool).await?;
-    let schedule = schedules::pause(&mut tx, &name, &reason, app.clock.now()).await?;
+    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let schedule = schedules::pause(&mut tx, &name, &reason, now).await?;
+    let data = json!({ "reason": reason });
+    audit::write(&mut *tx, &who, Action::SchedulePause, &name, data, now).await?;
     commit(tx).await?;
     Ok(Json(schedule))
 }
@@ -213,11 +225,13 @@ async fn pause(
 )]
 async fn resume(
     app: App,
+    who: Actor,
     Name(name): Name,
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<Json<Schedule>, Problem> {
-    let mut tx = begin(&app.pool).await?;
-    let schedule = schedules::resume(&mut tx, &name, app.clock.now()).await?;
+    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let schedule = schedules::resume(&mut tx, &name, now).await?;
+    audit::write(&mut *tx, &who, Action::ScheduleResume, &name, json!({}), now).await?;
     commit(tx).await?;
     Ok(Json(schedule))
 }

@@ -18,6 +18,7 @@ use super::{
 use crate::{
     app::App,
     domain::{
+        audit::{self, Action, Actor},
         compactions::{self, Cause},
         messages::{self, Span, Stored},
         sessions::{self, Detail, Session},
@@ -175,11 +176,14 @@ async fn view(app: App, Id(id): Id) -> Result<Json<Value>, Problem> {
 )]
 async fn reset(
     app: App,
+    who: Actor,
     Id(id): Id,
     Body(Reset { fresh }): Body<Reset>,
 ) -> Result<Json<Session>, Problem> {
     let mut tx = begin(&app.pool).await?;
     let session = sessions::reset(&mut tx, id, fresh).await?;
+    let data = json!({ "fresh": fresh });
+    audit::write(&mut *tx, &who, Action::SessionReset, id, data, app.clock.now()).await?;
     commit(tx).await?;
     Ok(Json(session))
 }
@@ -202,11 +206,14 @@ async fn reset(
 )]
 async fn compact(
     app: App,
+    who: Actor,
     Id(id): Id,
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<(StatusCode, Json<AcceptedCompaction>), Problem> {
     let mut tx = begin(&app.pool).await?;
     let job = compactions::request(&mut tx, id, Cause::Manual).await?;
+    let data = json!({ "job_id": job.job_id });
+    audit::write(&mut *tx, &who, Action::SessionCompact, id, data, app.clock.now()).await?;
     commit(tx).await?;
     let accepted = AcceptedCompaction { session_id: id, job_id: job.job_id };
     Ok((StatusCode::ACCEPTED, Json(accepted)))
@@ -228,11 +235,14 @@ async fn compact(
 )]
 async fn uncompact(
     app: App,
+    who: Actor,
     Id(id): Id,
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<Json<Session>, Problem> {
-    let mut tx = begin(&app.pool).await?;
-    let session = sessions::uncompact(&mut tx, id, app.clock.now()).await?;
+    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let session = sessions::uncompact(&mut tx, id, now).await?;
+    let data = json!({ "generation": session.generation });
+    audit::write(&mut *tx, &who, Action::SessionUncompact, id, data, now).await?;
     commit(tx).await?;
     Ok(Json(session))
 }
@@ -254,11 +264,14 @@ async fn uncompact(
 )]
 async fn interrupt(
     app: App,
+    who: Actor,
     Id(id): Id,
     Body(Reasoned { reason }): Body<Reasoned>,
 ) -> Result<Json<Interrupted>, Problem> {
-    let mut tx = begin(&app.pool).await?;
-    let interrupted = tasks::interrupt(&mut tx, id, &reason, app.clock.now()).await?;
+    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let interrupted = tasks::interrupt(&mut tx, id, &reason, now).await?;
+    let data = json!({ "task_id": interrupted.task_id, "reason": reason });
+    audit::write(&mut *tx, &who, Action::SessionInterrupt, id, data, now).await?;
     commit(tx).await?;
     Ok(Json(interrupted))
 }

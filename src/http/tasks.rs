@@ -18,12 +18,14 @@ use super::{
     events,
     input::{Asked, Body, Id, Patience},
     page::{Listing, limit, page},
+    trace,
     waiters::Waiters,
 };
 use crate::{
     app::App,
     domain::{
         amount::Limit,
+        audit::{self, Action, Actor},
         objects,
         sessions::resolve::Mode,
         tasks::{self, Added, Cancelled, Detail, Explanation, State, Task},
@@ -146,12 +148,13 @@ pub(super) struct Nothing {}
 )]
 async fn add(
     app: App,
+    who: Actor,
     Id(campaign_id): Id,
     Extension(admission): Extension<Admission>,
     headers: HeaderMap,
     Body(asked): Body<New>,
 ) -> Result<Response, Problem> {
-    let catalogue = app.agents.current();
+    let (catalogue, added_by) = (app.agents.current(), who.label());
     let new = tasks::New {
         campaign_id,
         agent: catalogue.agent(&asked.agent)?,
@@ -162,11 +165,17 @@ async fn add(
         idempotency_key: key(&headers)?,
         priority: asked.priority,
         run_at: asked.run_at,
+        added_by: Some(&added_by),
     };
     admission.admit(&app, 1).await?;
+    let asked = trace::Asked::begin(&app, &headers);
     let mut tx = begin(&app.pool).await?;
     let added = tasks::add(&mut tx, &app.config.tasks, &new, app.clock.now()).await?;
+    if let Some(context) = asked.context().filter(|_| added.created) {
+        tasks::set_traceparent(&mut *tx, added.task.id, &context.to_string()).await?;
+    }
     commit(tx).await?;
+    asked.end(&app, &added.task);
     Ok(answer(&added))
 }
 
@@ -244,11 +253,14 @@ async fn show(
 )]
 async fn cancel(
     app: App,
+    who: Actor,
     Id(id): Id,
     Body(Reasoned { reason }): Body<Reasoned>,
 ) -> Result<Json<CancelledTask>, Problem> {
-    let mut tx = begin(&app.pool).await?;
-    let cancelled = tasks::cancel(&mut tx, id, &reason, app.clock.now()).await?;
+    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let cancelled = tasks::cancel(&mut tx, id, &reason, now).await?;
+    let data = json!({ "reason": reason });
+    audit::write(&mut *tx, &who, Action::TaskCancel, id, data, now).await?;
     commit(tx).await?;
     Ok(Json(CancelledTask { task_id: id, cancel: cancelled }))
 }
@@ -269,11 +281,13 @@ async fn cancel(
 )]
 async fn retry(
     app: App,
+    who: Actor,
     Id(id): Id,
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<Json<Task>, Problem> {
-    let mut tx = begin(&app.pool).await?;
-    let task = tasks::retry(&mut tx, id, app.clock.now()).await?;
+    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let task = tasks::retry(&mut tx, id, now).await?;
+    audit::write(&mut *tx, &who, Action::TaskRetry, id, json!({}), now).await?;
     commit(tx).await?;
     Ok(Json(task))
 }

@@ -56,6 +56,18 @@ impl Histories {
         }
     }
 
+    /// Nothing that was said in these sessions is remembered any more.
+    pub(super) fn forget(&self, sessions: &[Uuid]) {
+        let mut kept = self.kept();
+        let known: Vec<_> =
+            kept.views.iter().map(|(of, _)| *of).filter(|(id, _)| sessions.contains(id)).collect();
+        for of in known {
+            if let Some(view) = kept.views.remove(&of) {
+                kept.bytes -= view.bytes();
+            }
+        }
+    }
+
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,11 +1,13 @@
 //! One handler per kind of job, and the one list of them.
 
 pub mod compact_session;
+pub mod erase_campaign;
 pub mod purge;
 
 mod add_task;
 mod bulk_action;
 mod calibrations;
+mod erased_files;
 mod folder;
 mod histories;
 mod lost_tasks;
@@ -24,6 +26,7 @@ use std::sync::Arc;
 pub use self::run_turn::CrashPoint;
 pub use self::{
     calibrations::Calibrations,
+    erased_files::{remove_erased_files, sweep_erased},
     lost_tasks::end_lost_tasks,
     old_folders::{Error as FolderError, Swept, remove_old_folders, sweep_folders},
     ping::Ping,
@@ -39,6 +42,7 @@ pub fn registry(services: Arc<Services>) -> Registry<Arc<Services>> {
         .with(run_turn::run)
         .with(folder::compact)
         .with(purge::run)
+        .with(erase_campaign::run)
         .with(add_task::run)
         .with(bulk_action::run);
     #[cfg(feature = "test-fakes")]

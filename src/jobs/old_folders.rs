@@ -4,7 +4,7 @@
 //! A folder is a cache of what the database has: one that goes too early is written again. One that a call is using is
 //! never touched: its session is open, or, where the call has no session, something in it has changed since.
 
-use std::{collections::HashSet, time::Duration};
+use std::{collections::HashSet, io, path::PathBuf, time::Duration};
 
 use chrono::TimeDelta;
 use sqlx::PgPool;
@@ -39,6 +39,12 @@ pub enum Error {
     Database(#[from] Failed),
     #[error(transparent)]
     Folders(#[from] claude::Error),
+    #[error("removing the workspace `{}`; look at its owner and mode", folder.display())]
+    Workspace {
+        folder: PathBuf,
+        #[source]
+        source: io::Error,
+    },
 }
 
 /// Looks every hour until it is told to stop.

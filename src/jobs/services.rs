@@ -7,7 +7,7 @@ use crate::{
     clock::Clock,
     config::{Config, Environment},
     domain::{
-        agents,
+        agents, audit,
         prices::{self, Price},
         sessions, tasks,
         usage::Tokens,
@@ -16,6 +16,7 @@ use crate::{
         self,
         claude::{self, Claude, Surroundings},
     },
+    traces::Traces,
 };
 
 /// Shared by all runs of a process as an `Arc`. Holds no pool: a run brings its own.
@@ -28,10 +29,12 @@ pub struct Services {
     pub providers: providers::Available,
     pub sessions: sessions::Config,
     pub tasks: tasks::Config,
+    pub audit: audit::Config,
     pub prices: prices::Config,
     pub calibrations: Calibrations,
     pub(super) histories: Histories,
     pub clock: Arc<dyn Clock>,
+    pub traces: Traces,
     /// Where what agents' files only name is looked up.
     pub(super) environment: Environment,
     /// One folder for each campaign whose agents have been granted one is made in it.
@@ -62,7 +65,9 @@ impl Services {
         config: &Config,
         clock: Arc<dyn Clock>,
         program: PathBuf,
+        traces: Traces,
     ) -> Result<Arc<Self>, Error> {
+        run_turn::describe();
         let claude = claude(config, &clock, program)?;
         let services = Self {
             library: Arc::new(agents::Library::open(&config.agents)?),
@@ -70,10 +75,12 @@ impl Services {
             providers: providers::Available::new(claude, &config.ollama, &config.sim)?,
             sessions: config.sessions.clone(),
             tasks: config.tasks.clone(),
+            audit: config.audit.clone(),
             prices: config.prices.clone(),
             calibrations: Calibrations::default(),
             histories: Histories::new(config.worker.histories_mb),
             clock,
+            traces,
             environment: config.environment.clone(),
             workspaces: absolute(config.service.data_dir.join("workspaces"))?,
             #[cfg(feature = "test-fakes")]

@@ -47,6 +47,7 @@ mod crash_points;
 mod ends;
 mod enqueue;
 mod error;
+mod forget;
 mod heartbeat;
 mod job;
 mod link;
@@ -66,6 +67,7 @@ pub use config::{Config, Invalid};
 pub use crash_points::CrashPoint;
 pub use enqueue::{Enqueued, Named, Options, enqueue, enqueue_many, enqueue_named, taken_keys};
 pub use error::Error;
+pub use forget::{Forgotten, forget_group, forget_keys};
 pub use job::{
     Backoff, BoxError, Decision, End, HandlerResult, Job, JobError, LaneFailure, Policy, Until,
 };

@@ -18,6 +18,7 @@ use dalsegno::{
     http::{self, Front},
     shutdown::Shutdown,
     telemetry,
+    traces::Traces,
 };
 use sqlx::{
     Connection as _, PgConnection, PgPool,
@@ -117,6 +118,7 @@ impl TestApp {
         let set = set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         let config = Config::load(&Environment::default(), &Flags { file: None, set }).unwrap();
         let telemetry = telemetry::init(&config.log).unwrap();
+        let traces = Traces::start(&config.traces).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let app = App {
             agents: Arc::new(Library::open(&config.agents).unwrap()),
@@ -124,6 +126,7 @@ impl TestApp {
             pool: database.pool().await,
             clock: Arc::new(ManualClock::at(noon())),
             metrics: telemetry.metrics.clone(),
+            traces,
             shutdown: Shutdown::new(),
         };
         let front = Front::new(app.metrics.clone(), app.shutdown.clone());

@@ -431,7 +431,7 @@ async fn a_worker_joins_the_running_service_and_stops() {
     assert_eq!(alone.status.code(), Some(7), "{}", stderr(&alone));
     assert!(stderr(&alone).contains("DATABASE_URL"));
     let _service = Service::start(folder.path(), &[]).await;
-    let mut worker = Service::worker(folder.path()).await;
+    let mut worker = Service::worker(folder.path(), &[]).await;
     worker.signal("TERM");
     assert_eq!(worker.exit_code().await, 0);
     assert_eq!(servers_below(folder.path()).len(), 1, "the service's server is not the worker's");

@@ -92,8 +92,10 @@ impl Service {
         crate::app::eventually("the service is ready", ready).await;
     }
 
-    pub async fn worker(folder: &Path) -> Self {
-        let worker = Self::spawn(command(env!("CARGO_BIN_EXE_worker-turns"), folder), folder);
+    pub async fn worker(folder: &Path, environment: &[(&str, &str)]) -> Self {
+        let mut command = command(env!("CARGO_BIN_EXE_worker-turns"), folder);
+        command.envs(environment.iter().copied());
+        let worker = Self::spawn(command, folder);
         crate::app::eventually("the worker is ready", async || {
             worker.log().contains("worker ready").then_some(())
         })

@@ -7,7 +7,7 @@ use std::{
 
 /// Which top-level modules each one may name. An arrow that is not here does not exist.
 const EDGES: &[(&str, &[&str])] = &[
-    ("app", &["clock", "config", "domain", "shutdown"]),
+    ("app", &["clock", "config", "domain", "shutdown", "traces"]),
     (
         "cli",
         &[
@@ -29,24 +29,70 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     ("clock", &[]),
     // Section structs live beside their component: `config` only puts them together.
-    ("config", &["db", "domain", "http", "providers", "queue", "shutdown", "telemetry", "worker"]),
+    (
+        "config",
+        &[
+            "db",
+            "domain",
+            "http",
+            "providers",
+            "queue",
+            "shutdown",
+            "telemetry",
+            "traces",
+            "worker",
+        ],
+    ),
     // Pure: no IO, no clock, no database.
     ("context", &["transcript"]),
     ("db", &["config"]),
     ("doctor", &["clock", "config", "db", "domain", "providers", "queue", "transcript"]),
     ("domain", &["config", "db", "queue", "transcript"]),
-    ("http", &["app", "config", "db", "domain", "queue", "shutdown"]),
-    ("jobs", &["clock", "config", "context", "domain", "providers", "queue", "transcript"]),
+    ("http", &["app", "config", "db", "domain", "queue", "shutdown", "traces"]),
+    (
+        "jobs",
+        &["clock", "config", "context", "domain", "providers", "queue", "traces", "transcript"],
+    ),
     ("main", &["cli"]),
     ("providers", &["clock", "transcript"]),
     // The queue knows nothing of the domain: it could be a crate of its own.
     ("queue", &["config", "shutdown"]),
     ("scheduler", &["clock", "domain", "jobs", "queue"]),
-    ("serve", &["app", "clock", "config", "db", "http", "jobs", "shutdown", "telemetry", "worker"]),
+    (
+        "serve",
+        &[
+            "app",
+            "clock",
+            "config",
+            "db",
+            "http",
+            "jobs",
+            "shutdown",
+            "telemetry",
+            "traces",
+            "worker",
+        ],
+    ),
     ("shutdown", &["config"]),
     ("telemetry", &["config"]),
+    ("traces", &["config"]),
     ("transcript", &[]),
-    ("worker", &["clock", "config", "db", "jobs", "queue", "scheduler", "shutdown"]),
+    (
+        "worker",
+        &[
+            "app",
+            "clock",
+            "config",
+            "db",
+            "http",
+            "jobs",
+            "queue",
+            "scheduler",
+            "shutdown",
+            "telemetry",
+            "traces",
+        ],
+    ),
 ];
 
 const MAX_LINES: usize = 600;

@@ -4,7 +4,9 @@ mod show;
 
 use std::path::PathBuf;
 
+use anyhow::anyhow;
 use clap::{Args, Subcommand};
+use serde_json::json;
 use sqlx::PgPool;
 
 use super::{
@@ -19,7 +21,9 @@ use crate::{
     db::{Database, Use},
     domain::{
         Page, amount,
+        audit::{self, Action},
         campaigns::{self, Budget, Campaign, LimitChange, New, Overview, Status},
+        erasures::{self, Erasure},
         ids::Given,
         transaction::{begin, commit},
     },
@@ -41,6 +45,9 @@ pub(super) enum CampaignCommand {
     Close(Id),
     /// Changes its limits, or shows how they stand.
     Budget(SetBudget),
+    /// Erases for good what was said in it: conversations, prompts, results, brief. What it has cost stays. Without --yes it
+    /// does nothing, but for showing the receipt of one that was asked for before.
+    Erase(Erase),
 }
 
 #[derive(Debug, Args)]
@@ -76,6 +83,18 @@ pub(super) struct Pause {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct Erase {
+    #[command(flatten)]
+    id: Id,
+    /// Why, for the receipt. Do not name in it what is to be forgotten.
+    #[arg(long, default_value = "by request")]
+    reason: String,
+    /// Does it. It cannot be undone.
+    #[arg(long)]
+    yes: bool,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct SetBudget {
     #[command(flatten)]
     id: Id,
@@ -105,7 +124,7 @@ async fn on(
     let (pool, output) = (&database.pool, context.output);
     match command {
         CampaignCommand::Create(create) => {
-            let overview = self::create(create, pool).await?;
+            let overview = self::create(create, context, pool).await?;
             output.data(&overview, || format!("campaign {} is created", overview.campaign.id));
         }
         CampaignCommand::Ls(List { paging }) => {
@@ -123,23 +142,27 @@ async fn on(
             output.data(&overview, || show::words(&overview));
         }
         CampaignCommand::Budget(budget) => {
-            let budget = change_limit(budget, pool).await?;
+            let budget = change_limit(budget, context, pool).await?;
             output.data(&budget, || show::budget_words(&budget));
         }
         CampaignCommand::Pause(Pause { id: Id { id }, reason }) => {
-            changed(&change_status(id, Status::Paused, reason, pool).await?, output);
+            changed(&change_status(id, Status::Paused, reason, context, pool).await?, output);
         }
         CampaignCommand::Resume(Id { id }) => {
-            changed(&change_status(id, Status::Active, "", pool).await?, output);
+            changed(&change_status(id, Status::Active, "", context, pool).await?, output);
         }
         CampaignCommand::Close(Id { id }) => {
-            changed(&change_status(id, Status::Closed, "", pool).await?, output);
+            changed(&change_status(id, Status::Closed, "", context, pool).await?, output);
+        }
+        CampaignCommand::Erase(erase) => {
+            let receipt = self::erase(erase, context, pool).await?;
+            output.data(&receipt, || show::receipt(&receipt));
         }
     }
     Ok(Exit::Ok)
 }
 
-async fn create(create: &Create, pool: &PgPool) -> Result<Overview, Failure> {
+async fn create(create: &Create, context: &Context, pool: &PgPool) -> Result<Overview, Failure> {
     let brief = given(create.brief.as_deref(), create.brief_file.as_ref())?.unwrap_or_default();
     let (text, file) = (create.client_context.as_deref(), create.client_context_file.as_ref());
     let client_context = given(text, file)?;
@@ -149,14 +172,20 @@ async fn create(create: &Create, pool: &PgPool) -> Result<Overview, Failure> {
         client_context: client_context.as_deref(),
         limit: create.budget.limit(),
     };
-    let mut tx = begin(pool).await?;
-    let campaign = campaigns::create(&mut tx, &new, SystemClock.now()).await?;
-    let overview = campaigns::overview(&mut tx, campaign.id).await?;
+    let (mut tx, now) = (begin(pool).await?, SystemClock.now());
+    let campaign = campaigns::create(&mut tx, &new, now).await?;
+    let (id, data) = (campaign.id, json!({ "name": campaign.name }));
+    audit::write(&mut *tx, &context.who(), Action::CampaignCreate, id, data, now).await?;
+    let overview = campaigns::overview(&mut tx, id).await?;
     commit(tx).await?;
     Ok(overview)
 }
 
-async fn change_limit(set: &SetBudget, pool: &PgPool) -> Result<Budget, Failure> {
+async fn change_limit(
+    set: &SetBudget,
+    context: &Context,
+    pool: &PgPool,
+) -> Result<Budget, Failure> {
     let change = |value: Option<i64>, none: bool| value.map(Some).or(none.then_some(None));
     let change = LimitChange {
         micros: change(set.money, set.no_money),
@@ -165,6 +194,11 @@ async fn change_limit(set: &SetBudget, pool: &PgPool) -> Result<Budget, Failure>
     let mut tx = begin(pool).await?;
     let id = campaigns::find(&mut *tx, &set.id.id).await?;
     let budget = campaigns::change_limit(&mut tx, id, change).await?;
+    // Without a flag it only shows how things stand.
+    if change != LimitChange::default() {
+        let (who, data) = (context.who(), json!({ "limit": budget.limit }));
+        audit::write(&mut *tx, &who, Action::CampaignLimit, id, data, SystemClock.now()).await?;
+    }
     commit(tx).await?;
     Ok(budget)
 }
@@ -173,13 +207,38 @@ async fn change_status(
     given: &Given,
     status: Status,
     reason: &str,
+    context: &Context,
     pool: &PgPool,
 ) -> Result<Campaign, Failure> {
-    let mut tx = begin(pool).await?;
+    let (mut tx, now) = (begin(pool).await?, SystemClock.now());
     let id = campaigns::find(&mut *tx, given).await?;
-    let campaign = campaigns::change_status(&mut tx, id, status, reason, SystemClock.now()).await?;
+    let campaign = campaigns::change_status(&mut tx, id, status, reason, now).await?;
+    let (action, data) = (Action::of_status(status), json!({ "reason": reason }));
+    audit::write(&mut *tx, &context.who(), action, id, data, now).await?;
     commit(tx).await?;
     Ok(campaign)
+}
+
+async fn erase(erase: &Erase, context: &Context, pool: &PgPool) -> Result<Erasure, Failure> {
+    let mut tx = begin(pool).await?;
+    let id = campaigns::find(&mut *tx, &erase.id.id).await?;
+    if !erase.yes {
+        return match erasures::get(&mut tx, id).await {
+            Err(erasures::Error::NotAsked(_)) => {
+                let words = format!(
+                    "campaign {id} with all that was said in it would be erased for good; nothing was done: say --yes"
+                );
+                Err(Failure::new(Exit::Usage, anyhow!(words)))
+            }
+            receipt => Ok(receipt?),
+        };
+    }
+    let now = SystemClock.now();
+    let receipt = erasures::request(&mut tx, id, &erase.reason, now).await?;
+    let data = json!({ "receipt": receipt.id });
+    audit::write(&mut *tx, &context.who(), Action::CampaignErase, id, data, now).await?;
+    commit(tx).await?;
+    Ok(receipt)
 }
 
 fn changed(campaign: &Campaign, output: Output) {

@@ -9,6 +9,7 @@ use crate::{
     domain::{
         amount::words_of_money,
         campaigns::{Budget, Campaign, Overview},
+        erasures::Erasure,
         usage::Total,
     },
 };
@@ -87,4 +88,23 @@ fn totals(usage: &[Total]) -> String {
     };
     let head = ["AGENT", "PROVIDER", "MODEL", "FOR", "CALLS", "TOKENS IN", "TOKENS OUT", "COST"];
     table(&head, usage.iter().map(row))
+}
+
+pub(super) fn receipt(erasure: &Erasure) -> String {
+    let state = match erasure.ended_at {
+        Some(at) => format!("erased at {} UTC", time(at)),
+        None => "is being erased; ask again with the same command".to_owned(),
+    };
+    let removed = erasure.removed.iter().map(|(what, n)| format!("\n  {what:<18}{n}"));
+    let hosts = match erasure.hosts.as_slice() {
+        [] => "none yet".to_owned(),
+        hosts => hosts.join(", "),
+    };
+    format!(
+        "campaign {} {state}\nreceipt {}: {}{}\nhosts that have looked through their folders: {hosts}",
+        erasure.campaign_id,
+        erasure.id,
+        erasure.reason,
+        removed.collect::<String>(),
+    )
 }

@@ -146,6 +146,7 @@ impl<'a> Play<'a> {
             idempotency_key: None,
             priority: None,
             run_at: None,
+            added_by: None,
         };
         let mut tx = transaction::begin(self.stage.pool()).await?;
         let config = &self.stage.settings.config.tasks;

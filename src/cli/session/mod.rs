@@ -17,7 +17,9 @@ use crate::{
     clock::{Clock as _, SystemClock},
     db::{Database, Use},
     domain::{
-        Page, campaigns,
+        Page,
+        audit::{self, Action},
+        campaigns,
         compactions::{self, Cause},
         ids::Given,
         messages::{self, Span},
@@ -99,7 +101,7 @@ async fn on(
     context: &Context,
     database: &Database,
 ) -> Result<Exit, Failure> {
-    let output = context.output;
+    let (output, who, now) = (context.output, context.who(), SystemClock.now());
     let mut tx = begin(&database.pool).await?;
     match command {
         SessionCommand::Ls(list) => {
@@ -115,12 +117,16 @@ async fn on(
         SessionCommand::Reset(Reset { id, fresh }) => {
             let id = sessions::find(&mut *tx, &id.id).await?;
             let session = sessions::reset(&mut tx, id, *fresh).await?;
+            let data = json!({ "fresh": fresh });
+            audit::write(&mut *tx, &who, Action::SessionReset, id, data, now).await?;
             commit(tx).await?;
             output.data(&session, || format!("the next task of session {id} opens its successor"));
         }
         SessionCommand::Compact(Id { id }) => {
             let id = sessions::find(&mut *tx, id).await?;
             let job_id = compactions::request(&mut tx, id, Cause::Manual).await?.job_id;
+            let data = json!({ "job_id": job_id });
+            audit::write(&mut *tx, &who, Action::SessionCompact, id, data, now).await?;
             commit(tx).await?;
             output.data(&json!({ "session_id": id, "job_id": job_id }), || {
                 let look = format!("`dalsegno session show {id}` lists what came of it");
@@ -129,7 +135,9 @@ async fn on(
         }
         SessionCommand::Uncompact(Id { id }) => {
             let id = sessions::find(&mut *tx, id).await?;
-            let session = sessions::uncompact(&mut tx, id, SystemClock.now()).await?;
+            let session = sessions::uncompact(&mut tx, id, now).await?;
+            let data = json!({ "generation": session.generation });
+            audit::write(&mut *tx, &who, Action::SessionUncompact, id, data, now).await?;
             commit(tx).await?;
             output.data(&session, || match session.generation {
                 0 => format!("session {id} shows its whole transcript"),
@@ -138,7 +146,9 @@ async fn on(
         }
         SessionCommand::Interrupt(Interrupt { id, reason }) => {
             let id = sessions::find(&mut *tx, &id.id).await?;
-            let interrupted = tasks::interrupt(&mut tx, id, reason, SystemClock.now()).await?;
+            let interrupted = tasks::interrupt(&mut tx, id, reason, now).await?;
+            let data = json!({ "task_id": interrupted.task_id, "reason": reason });
+            audit::write(&mut *tx, &who, Action::SessionInterrupt, id, data, now).await?;
             commit(tx).await?;
             output.data(&interrupted, || show::interrupted_words(&interrupted));
         }

@@ -93,7 +93,7 @@ async fn enqueue(add: &Add, context: &Context, pool: &PgPool) -> Result<Added, F
     let question = &add.question;
     let agent = catalogue.agent(question.agent())?;
     let prompt = question.prompt()?;
-    let mut tx = begin(pool).await?;
+    let (mut tx, added_by) = (begin(pool).await?, context.who().label());
     let new = New {
         campaign_id: campaigns::find(&mut *tx, &question.campaign).await?,
         agent,
@@ -104,6 +104,7 @@ async fn enqueue(add: &Add, context: &Context, pool: &PgPool) -> Result<Added, F
         idempotency_key: add.idempotency_key.as_deref(),
         priority: add.priority,
         run_at: add.at,
+        added_by: Some(&added_by),
     };
     let added = tasks::add(&mut tx, &config.tasks, &new, SystemClock.now()).await?;
     commit(tx).await?;

@@ -46,6 +46,7 @@ struct Target<'a> {
     config: Config,
     catalogue: Catalogue,
     campaign_id: Uuid,
+    added_by: String,
 }
 
 pub(super) async fn run(
@@ -57,6 +58,7 @@ pub(super) async fn run(
     let config = context.load()?;
     let target = Target {
         pool,
+        added_by: context.who().label().to_string(),
         catalogue: Catalogue::load(&config.agents)?,
         config: config.tasks,
         campaign_id: campaigns::find(pool, &add.question.campaign).await?,
@@ -130,7 +132,7 @@ impl Target<'_> {
     async fn add(&self, batch: &[Numbered]) -> Result<Vec<Placed>, Failure> {
         let mut news: Vec<New<'_>> = Vec::with_capacity(batch.len());
         for Numbered { number, line } in batch {
-            let asked = line.asked_of(self.campaign_id, &self.catalogue);
+            let asked = line.asked_of(self.campaign_id, &self.catalogue, &self.added_by);
             news.push(asked.map_err(|error| {
                 Failure::new(Exit::NotFound, anyhow!("line {number}: {error}"))
             })?);

@@ -18,7 +18,9 @@ use crate::{
     clock::{Clock as _, SystemClock},
     db::{Database, Use},
     domain::{
-        Page, campaigns,
+        Page,
+        audit::{self, Action},
+        campaigns,
         ids::Given,
         tasks::{self, Cancelled, Explanation, Filter, State},
         transaction::{begin, commit},
@@ -108,7 +110,10 @@ async fn on(
         }
         TaskCommand::Cancel(Cancel { id, reason }) => {
             let id = tasks::find(&mut *tx, &id.id).await?;
-            let cancelled = tasks::cancel(&mut tx, id, reason, SystemClock.now()).await?;
+            let now = SystemClock.now();
+            let cancelled = tasks::cancel(&mut tx, id, reason, now).await?;
+            let data = json!({ "reason": reason });
+            audit::write(&mut *tx, &context.who(), Action::TaskCancel, id, data, now).await?;
             commit(tx).await?;
             output.data(&json!({ "task_id": id, "cancel": cancelled }), || match cancelled {
                 Cancelled::AtOnce => format!("task {id} is cancelled"),
@@ -117,7 +122,9 @@ async fn on(
         }
         TaskCommand::Retry(Id { id }) => {
             let id = tasks::find(&mut *tx, id).await?;
-            let task = tasks::retry(&mut tx, id, SystemClock.now()).await?;
+            let (who, now) = (context.who(), SystemClock.now());
+            let task = tasks::retry(&mut tx, id, now).await?;
+            audit::write(&mut *tx, &who, Action::TaskRetry, id, json!({}), now).await?;
             commit(tx).await?;
             output.data(&task, || format!("task {id} is {}", task.state.as_str()));
         }

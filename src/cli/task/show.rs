@@ -28,7 +28,7 @@ pub(super) fn lines(tasks: &[Task]) -> String {
 }
 
 pub(super) fn words(detail: &Detail) -> String {
-    let Detail { task, turns } = detail;
+    let Detail { task, added_by, turns } = detail;
     let mut list = vec![
         ("task", task.id.to_string()),
         ("state", task.state.as_str().to_owned()),
@@ -43,6 +43,9 @@ pub(super) fn words(detail: &Detail) -> String {
     ];
     if let Some(session) = task.session_id {
         list.insert(4, ("session", session.to_string()));
+    }
+    if let Some(added_by) = added_by {
+        list.push(("added by", added_by.clone()));
     }
     if let Some(error) = &task.error {
         list.push(("error", error.clone()));

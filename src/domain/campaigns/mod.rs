@@ -190,6 +190,19 @@ pub async fn close(
     Ok(campaign)
 }
 
+/// Takes its name, brief and client context out. What it may cost and has cost stays.
+pub async fn erase_words(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(), Failed> {
+    sqlx::query!(
+        "update dalsegno.campaigns set name = $2, brief = '', client_context = null where id = $1",
+        id,
+        super::tasks::ERASED,
+    )
+    .execute(executor)
+    .await
+    .map(drop)
+    .map_err(Failed::to("erase the words of a campaign"))
+}
+
 /// Must hit one open campaign.
 async fn set_status(
     conn: &mut PgConnection,

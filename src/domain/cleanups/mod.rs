@@ -20,13 +20,14 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub(super) use self::remove::{announce, fitting_ids, take_out};
 pub use self::{
     preview::{Group, Preview, preview},
     record::{
         CleanupRun, Progress, Recorded, advance, begin, cancel, finish, folders_removed,
         last_success, list,
     },
-    remove::{Batch, remove},
+    remove::{Batch, remove, remove_events},
     request::{LANE, Purge, SCHEDULE, request},
     walk::{Page, Walk},
 };

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{Kept, KeptCounts, Walk, group};
 use crate::domain::{
-    Failed,
+    Failed, feed,
     messages::{self, Size},
     sessions::{Because, Due},
     transcripts,
@@ -25,6 +25,8 @@ pub struct Preview {
     pub messages: i64,
     /// Of texts and stored transcripts.
     pub bytes: i64,
+    /// Of the feed, because of their age.
+    pub events: i64,
     pub groups: Vec<Group>,
     /// Sessions whose time is over and that would be kept all the same.
     #[schema(value_type = BTreeMap<Kept, i64>)]
@@ -62,6 +64,7 @@ pub async fn preview(conn: &mut PgConnection, mut walk: Walk) -> Result<Preview,
                 .or_insert(part);
         }
     }
+    preview.events = feed::count_before(conn, walk.feed_until).await?;
     preview.groups = groups.into_values().collect();
     Ok(preview)
 }

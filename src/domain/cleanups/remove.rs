@@ -5,7 +5,8 @@ use uuid::Uuid;
 
 use super::{Kept, Removed, Walk, group, walk};
 use crate::domain::{
-    Failed, compactions, manifests, messages,
+    Failed, compactions, feed, manifests,
+    messages::{self, Size},
     sessions::{self, Due},
     transcripts, turns,
 };
@@ -43,15 +44,10 @@ pub async fn remove(
         return Ok(batch);
     }
     announce(&mut *conn).await?;
-    let size = messages::remove_all(&mut *conn, &ids).await?;
-    turns::remove_all(&mut *conn, &ids).await?;
-    compactions::remove_all(&mut *conn, &ids).await?;
-    manifests::remove_all(&mut *conn, &ids).await?;
-    let transcript_bytes = transcripts::remove_all(&mut *conn, &ids).await?;
-    sessions::remove_all(conn, &ids).await?;
+    let size = take_out(conn, &ids).await?;
     batch.sessions = count(&page.going);
     batch.messages = size.messages;
-    batch.bytes = size.bytes + transcript_bytes;
+    batch.bytes = size.bytes;
     batch.removed = group(&page.going)
         .into_iter()
         .map(|((provider, because), sessions)| Removed {
@@ -63,25 +59,59 @@ pub async fn remove(
     Ok(batch)
 }
 
+/// Removes up to `limit` events of the feed that are old enough, and says how many. The caller commits.
+pub async fn remove_events(
+    conn: &mut PgConnection,
+    walk: &Walk,
+    limit: i64,
+) -> Result<i64, Failed> {
+    announce(&mut *conn).await?;
+    feed::remove_before(conn, walk.feed_until, limit).await
+}
+
+/// These sessions with all that belongs to them, which has to be announced. Says how much was said and stored.
+pub(in crate::domain) async fn take_out(
+    conn: &mut PgConnection,
+    ids: &[Uuid],
+) -> Result<Size, Failed> {
+    let size = messages::remove_all(&mut *conn, ids).await?;
+    turns::remove_all(&mut *conn, ids).await?;
+    compactions::remove_all(&mut *conn, ids).await?;
+    manifests::remove_all(&mut *conn, ids).await?;
+    let transcript_bytes = transcripts::remove_all(&mut *conn, ids).await?;
+    sessions::remove_all(conn, ids).await?;
+    Ok(Size { bytes: size.bytes + transcript_bytes, ..size })
+}
+
+/// As many from the front as may go at once.
+pub(in crate::domain) async fn fitting_ids(
+    conn: &mut PgConnection,
+    mut ids: Vec<Uuid>,
+) -> Result<Vec<Uuid>, Failed> {
+    let counts = messages::count(conn, &ids).await?;
+    let mut n_messages = 0;
+    let fits = ids.iter().take_while(|id| {
+        n_messages += counts.get(*id).copied().unwrap_or(0);
+        n_messages <= MAX_MESSAGES
+    });
+    let n_fitting = fits.count().max(1);
+    ids.truncate(n_fitting);
+    Ok(ids)
+}
+
 /// As many from the front as may go at once, and the rest.
 async fn fitting(
     conn: &mut PgConnection,
     mut going: Vec<Due>,
 ) -> Result<(Vec<Due>, Vec<Due>), Failed> {
-    let ids: Vec<Uuid> = going.iter().map(|session| session.id).collect();
-    let counts = messages::count(conn, &ids).await?;
-    let mut n_messages = 0;
-    let fits = going.iter().take_while(|session| {
-        n_messages += counts.get(&session.id).copied().unwrap_or(0);
-        n_messages <= MAX_MESSAGES
-    });
-    let n_fitting = fits.count().max(1).min(going.len());
+    let ids = going.iter().map(|session| session.id).collect();
+    let n_fitting = fitting_ids(conn, ids).await?.len();
     let left = going.split_off(n_fitting);
     Ok((going, left))
 }
 
 /// What is append-only lets go only of what is announced.
-async fn announce(conn: &mut PgConnection) -> Result<(), Failed> {
+pub(in crate::domain) async fn announce(conn: &mut PgConnection) -> Result<(), Failed> {
     sqlx::query!("select set_config('dalsegno.erasing', 'on', true) as announced")
         .fetch_one(conn)
         .await

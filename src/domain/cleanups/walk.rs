@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::Kept;
 use crate::domain::{
     Failed,
-    sessions::{Because, Due, due_after},
+    sessions::{Because, Config, Due, due_after},
     tasks,
 };
 
@@ -16,6 +16,7 @@ use crate::domain::{
 pub struct Walk {
     pub(super) now: DateTime<Utc>,
     pub(super) closed_until: DateTime<Utc>,
+    pub(super) feed_until: DateTime<Utc>,
     because: Option<Because>,
     place: (DateTime<Utc>, Uuid),
 }
@@ -31,9 +32,15 @@ const BEGINNING: (DateTime<Utc>, Uuid) = (DateTime::UNIX_EPOCH, Uuid::nil());
 
 impl Walk {
     /// Of all that is over at `now`. A closed session is over `keep_closed_days` after its closing.
-    pub fn new(now: DateTime<Utc>, keep_closed_days: u32) -> Self {
-        let closed_until = now - TimeDelta::days(keep_closed_days.into());
-        Self { now, closed_until, because: Some(Because::Expired), place: BEGINNING }
+    pub fn new(now: DateTime<Utc>, config: &Config) -> Self {
+        let before = |days: u32| now - TimeDelta::days(days.into());
+        Self {
+            now,
+            closed_until: before(config.keep_closed_days),
+            feed_until: before(config.keep_feed_days),
+            because: Some(Because::Expired),
+            place: BEGINNING,
+        }
     }
 
     /// The next page, of at most `limit` sessions; `None` at the end. Locks nothing.

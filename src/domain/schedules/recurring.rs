@@ -1,7 +1,8 @@
 //! People's own schedules: a task that is asked for again and again.
 
 use chrono::{DateTime, Utc};
-use sqlx::{Connection as _, PgConnection};
+use sqlx::{Connection as _, PgConnection, PgExecutor};
+use uuid::Uuid;
 
 use super::{Error, New, Schedule, Source, get, put};
 use crate::{
@@ -77,4 +78,19 @@ async fn refuse_built_in(
         Err(error) => return Err(error),
     };
     if is_built_in { Err(Error::BuiltIn(name.to_owned())) } else { Ok(()) }
+}
+
+/// No task of this campaign is asked for again.
+pub async fn remove_of_campaign(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+) -> Result<(), Failed> {
+    sqlx::query!(
+        "delete from dalsegno.schedules where source = 'user' and payload ->> 'campaign_id' = $1",
+        campaign_id.to_string(),
+    )
+    .execute(executor)
+    .await
+    .map(drop)
+    .map_err(Failed::to("remove the schedules of a campaign"))
 }

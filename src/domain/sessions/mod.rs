@@ -11,6 +11,7 @@ mod detail;
 mod due;
 mod generations;
 mod list;
+mod of_campaign;
 mod open;
 mod people;
 pub mod resolve;
@@ -28,6 +29,7 @@ pub use self::{
     due::{Because, Due, due_after, lock_due, needed_folders, remove_all},
     generations::{add_tokens, lock_breaker, next_generation, show_generation, store_breaker},
     list::{Filter, Session, find, get, history, list, of_conversation},
+    of_campaign::{is_any_running, lock_of_campaign},
     open::ask_rebuild,
     people::{expire, reset, uncompact},
     running::{Kept, Left, Minted},

@@ -13,6 +13,8 @@ pub struct Config {
     pub sim_ttl_days: u32,
     /// How long a closed session is kept.
     pub keep_closed_days: u32,
+    /// How long events of the feed are kept.
+    pub keep_feed_days: u32,
     /// Sessions that the cleanup removes in one transaction.
     pub purge_batch_sessions: u16,
     /// Its pause after each of them.
@@ -27,6 +29,7 @@ impl Config {
             ("sessions.claude_ttl_days", self.claude_ttl_days),
             ("sessions.ollama_ttl_days", self.ollama_ttl_days),
             ("sessions.sim_ttl_days", self.sim_ttl_days),
+            ("sessions.keep_feed_days", self.keep_feed_days),
         ];
         for (key, days) in keys {
             checks.at_least(key, days.into(), 1);

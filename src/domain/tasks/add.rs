@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
-use sqlx::PgConnection;
+use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use super::{Error, Mode, RunTurn, Task, get};
@@ -50,6 +50,8 @@ pub struct New<'a> {
     /// 0 is the most urgent.
     pub priority: Option<i32>,
     pub run_at: Option<DateTime<Utc>>,
+    /// Who asks, as the audit log names them.
+    pub added_by: Option<&'a str>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,6 +130,19 @@ pub(super) fn event(new: &New<'_>, id: Uuid) -> feed::New {
     }
 }
 
+/// Who asked for a task that was just added, as a header of W3C Trace Context.
+pub async fn set_traceparent(
+    executor: impl PgExecutor<'_>,
+    id: Uuid,
+    traceparent: &str,
+) -> Result<(), Failed> {
+    sqlx::query!("update dalsegno.tasks set traceparent = $2 where id = $1", id, traceparent)
+        .execute(executor)
+        .await
+        .map(drop)
+        .map_err(Failed::to("keep who asked for a task"))
+}
+
 /// What can be said of a question without the database.
 pub(super) fn check(config: &Config, new: &New<'_>) -> Result<(), Error> {
     text::check("prompt", new.prompt, config.max_prompt_bytes)?;
@@ -197,8 +212,9 @@ async fn insert(
 ) -> Result<(), Failed> {
     sqlx::query!(
         "insert into dalsegno.tasks
-                (id, campaign_id, job_id, created_at, budget_micros, budget_tokens, session_mode, agent, instance, prompt)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+                (id, campaign_id, job_id, created_at, budget_micros, budget_tokens, session_mode, agent, instance, prompt,
+                 added_by)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
         id,
         new.campaign_id,
         job_id,
@@ -209,6 +225,7 @@ async fn insert(
         new.agent.name,
         new.instance,
         new.prompt,
+        new.added_by,
     )
     .execute(conn)
     .await

@@ -144,12 +144,15 @@ async fn insert(
         created.iter().map(|(draft, _)| draft.new.agent.name.as_str()).collect();
     let instances: Vec<&str> = created.iter().map(|(draft, _)| draft.new.instance).collect();
     let prompts: Vec<&str> = created.iter().map(|(draft, _)| draft.new.prompt).collect();
+    let added_by: Vec<Option<&str>> = created.iter().map(|(draft, _)| draft.new.added_by).collect();
     sqlx::query!(
         "insert into dalsegno.tasks
-                (id, campaign_id, job_id, created_at, budget_micros, budget_tokens, session_mode, agent, instance, prompt)
-         select t.id, $1, t.job_id, $2, t.micros, t.tokens, t.mode, t.agent, t.instance, t.prompt
-           from unnest($3::uuid[], $4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::text[], $9::text[], $10::text[])
-                as t (id, job_id, micros, tokens, mode, agent, instance, prompt)",
+                (id, campaign_id, job_id, created_at, budget_micros, budget_tokens, session_mode, agent, instance, prompt,
+                 added_by)
+         select t.id, $1, t.job_id, $2, t.micros, t.tokens, t.mode, t.agent, t.instance, t.prompt,
+                t.added_by
+           from unnest($3::uuid[], $4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[])
+                as t (id, job_id, micros, tokens, mode, agent, instance, prompt, added_by)",
         campaign_id,
         now,
         &ids,
@@ -160,6 +163,7 @@ async fn insert(
         &agents as &[&str],
         &instances as &[&str],
         &prompts as &[&str],
+        &added_by as &[Option<&str>],
     )
     .execute(conn)
     .await

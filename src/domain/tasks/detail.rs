@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::{Error, Task, get};
 use crate::domain::{
-    feed,
+    Failed, feed,
     turns::{self, Turn},
 };
 
@@ -15,13 +15,23 @@ use crate::domain::{
 pub struct Detail {
     #[serde(flatten)]
     pub task: Task,
+    /// As the audit log names them; nobody, if it came another way than through the API or the command line.
+    pub added_by: Option<String>,
     /// Its attempts that reached a session, in order.
     pub turns: Vec<Turn>,
 }
 
 pub async fn detail(conn: &mut PgConnection, id: Uuid) -> Result<Detail, Error> {
     let task = get(&mut *conn, id).await?;
-    Ok(Detail { task, turns: turns::of_task(conn, id).await? })
+    let added_by = added_by(&mut *conn, id).await?;
+    Ok(Detail { task, added_by, turns: turns::of_task(conn, id).await? })
+}
+
+async fn added_by(conn: &mut PgConnection, id: Uuid) -> Result<Option<String>, Failed> {
+    sqlx::query_scalar!("select added_by from dalsegno.tasks where id = $1", id)
+        .fetch_one(conn)
+        .await
+        .map_err(Failed::to("see who added a task"))
 }
 
 impl Task {

@@ -65,6 +65,7 @@ impl Line {
         &'a self,
         campaign_id: Uuid,
         catalogue: &'a Catalogue,
+        added_by: &'a str,
     ) -> Result<New<'a>, agents::Unknown> {
         Ok(New {
             campaign_id,
@@ -76,6 +77,7 @@ impl Line {
             idempotency_key: self.idempotency_key.as_deref(),
             priority: self.priority,
             run_at: self.run_at,
+            added_by: Some(added_by),
         })
     }
 }

@@ -6,6 +6,7 @@
 mod add;
 mod bulk;
 mod detail;
+mod erase;
 mod explain;
 mod follow;
 mod interrupt;
@@ -24,9 +25,10 @@ use uuid::Uuid;
 use self::state::end_without_turn;
 pub(super) use self::state::ended;
 pub use self::{
-    add::{Added, Config, New, add, lane},
+    add::{Added, Config, New, add, lane, set_traceparent},
     bulk::{BulkError, MAX_TASKS, Placed, add_many},
     detail::{Detail, detail},
+    erase::{ERASED, Erased, erase_some, open_of},
     explain::{Explanation, explain},
     follow::{Follow, News, wait},
     interrupt::{Interrupted, interrupt},
@@ -104,6 +106,8 @@ pub enum Error {
         again(*.state, *.id)
     )]
     Ended { id: Uuid, state: State },
+    #[error("the words of task {0} were erased with its campaign: ask in another one")]
+    Erased(Uuid),
     #[error(
         "task {id} has not ended, it is {}: wait for its end, or `dalsegno task cancel {id}` before it is tried again",
         .state.as_str()

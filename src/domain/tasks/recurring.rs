@@ -48,6 +48,7 @@ impl AddTask {
             idempotency_key: None,
             priority: None,
             run_at: None,
+            added_by: None,
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::{
     domain::{
         Amount, Failed,
         amount::{Limit, Owner},
+        erasures,
         feed::{self, Kind},
         turns,
     },
@@ -187,6 +188,9 @@ pub async fn retry(conn: &mut PgConnection, id: Uuid, now: DateTime<Utc>) -> Res
             State::Done => Error::Ended { id, state: task.state },
             state => Error::NotEnded { id, state },
         });
+    }
+    if erasures::is_asked(&mut *conn, task.campaign_id).await? {
+        return Err(Error::Erased(id));
     }
     let options = queue::Options {
         lane: Some(lane(task.campaign_id, &task.agent, &task.instance)),

@@ -11,10 +11,15 @@ use crate::domain::{
 };
 
 /// The task that a job runs, its campaign, and what that may cost at most.
-pub async fn wanted(
-    executor: impl PgExecutor<'_>,
-    job_id: i64,
-) -> Result<(Task, Campaign, Limit), tasks::Error> {
+pub struct Wanted {
+    pub task: Task,
+    pub campaign: Campaign,
+    pub limit: Limit,
+    /// Who asked for the task, in the words of traces.
+    pub traceparent: Option<String>,
+}
+
+pub async fn wanted(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Wanted, tasks::Error> {
     let row = sqlx::query_file!("src/domain/turns/wanted.sql", job_id)
         .fetch_optional(executor)
         .await
@@ -51,5 +56,5 @@ pub async fn wanted(
         started_at: row.started_at,
         ended_at: row.ended_at,
     };
-    Ok((task, campaign, limit))
+    Ok(Wanted { task, campaign, limit, traceparent: row.traceparent })
 }

@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 use utoipa::OpenApi;
 
 use super::{
-    Front, Problem, agents, bulk, bulk_actions, campaigns, cleanups, feed, health, jobs, lanes,
-    queues, schedules, sessions, tasks, workers,
+    Front, Problem, agents, audit, bulk, bulk_actions, campaigns, cleanups, feed, health, jobs,
+    keys, lanes, queues, schedules, sessions, tasks, workers,
 };
 use crate::domain::feed::Event as FeedEvent;
 
@@ -44,6 +44,7 @@ pub(super) fn routes() -> Router<Front> {
         (name = "queue", description = "Queues, jobs, lanes and workers"),
         (name = "schedules", description = "What is done again and again"),
         (name = "cleanup", description = "What the nightly cleanup removes"),
+        (name = "keys", description = "Who may do what, and who changed what"),
         (name = "openapi", description = "This document"),
         (name = "probes", description = "For those who run the service"),
     ),
@@ -61,7 +62,6 @@ pub fn document() -> &'static str {
     get,
     path = "/v1/openapi.json",
     tag = "openapi",
-    security(()),
     responses((status = 200, body = Object)),
 )]
 async fn openapi() -> Response {
@@ -84,6 +84,8 @@ fn generate() -> String {
         jobs::Described::openapi(),
         lanes::Described::openapi(),
         workers::Described::openapi(),
+        keys::Described::openapi(),
+        audit::Described::openapi(),
         health::Described::openapi(),
     ] {
         api.merge(part);

@@ -4,6 +4,12 @@ use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
 
 /// What every operation below `/v1` can answer, before its handler sees the request or behind its back.
+/// What whoever has no key, or not the right one, is answered.
+const OF_KEYS: [(u16, &[&str]); 3] = [
+    (401, &["unauthenticated", "bad_key"]),
+    (403, &["missing_scope"]),
+    (429, &["too_many_requests", "too_many_bad_keys"]),
+];
 const ALWAYS: [(u16, &[&str]); 6] = [
     (403, &["unknown_host", "foreign_origin"]),
     (414, &["uri_too_long"]),
@@ -22,11 +28,16 @@ const OF_BODIES: [(u16, &[&str]); 4] = [
 
 /// Adds the refusals that are the same for all, and gives each one its schema.
 pub(super) fn complete(operation: &mut Value) {
+    // One that says it needs no key has an empty requirement of its own.
+    let is_open = operation["security"].is_array();
     let is_probe = operation["tags"][0] == "probes" || operation["tags"][0] == "openapi";
     let mut common: Vec<(u16, &str)> = Vec::new();
     if !is_probe {
         common.extend(spread(&ALWAYS));
         common.extend(of_parameters(operation).map(|code| (400, code)));
+    }
+    if !is_open {
+        common.extend(spread(&OF_KEYS));
     }
     if operation.get("requestBody").is_some() {
         common.extend(spread(&OF_BODIES));

@@ -22,6 +22,10 @@ pub fn succeeded_at(at: DateTime<Utc>) {
     gauge!(LAST_SUCCESS).set(at.timestamp() as f64);
 }
 
+pub(super) fn removed_events(n_rows: i64) {
+    counter!(ROWS, "table" => "feed").increment(n_rows.unsigned_abs());
+}
+
 pub(super) fn removed(batch: &Batch) {
     for (table, n_rows) in [("sessions", batch.sessions), ("messages", batch.messages)] {
         counter!(ROWS, "table" => table).increment(n_rows.unsigned_abs());

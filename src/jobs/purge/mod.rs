@@ -14,7 +14,7 @@ use super::Services;
 pub use crate::domain::cleanups::Purge;
 use crate::{
     domain::{
-        Failed,
+        Failed, audit,
         cleanups::{self, Page, Recorded, Walk},
         sessions::Due,
         transaction::{begin, commit},
@@ -23,6 +23,11 @@ use crate::{
 };
 
 pub use self::metrics::{describe, succeeded_at};
+
+/// Events of the feed that one transaction removes.
+const EVENTS: i64 = 5_000;
+/// Lines of the audit log that go in one transaction.
+const AUDIT_BATCH: i64 = 5_000;
 
 /// Why a run did not come to its end.
 #[derive(Debug, thiserror::Error)]
@@ -39,7 +44,11 @@ enum Error {
 
 pub(super) async fn run(_: Purge, run: Run, services: Arc<Services>) -> HandlerResult {
     let mut recorded = record(&run, &services).await?;
-    let ended = match remove_all(&run, &services, &mut recorded).await {
+    let removed = async {
+        remove_all(&run, &services, &mut recorded).await?;
+        remove_old_audit(&run, &services).await
+    };
+    let ended = match removed.await {
         Ok(()) => finish(&run, &services, &recorded).await,
         Err(error) => Err(error),
     };
@@ -70,7 +79,7 @@ async fn record(run: &Run, services: &Services) -> Result<Recorded, JobError> {
 async fn remove_all(run: &Run, services: &Services, recorded: &mut Recorded) -> Result<(), Error> {
     let config = &services.sessions;
     let pause = Duration::from_millis(config.purge_pause_ms.into());
-    let mut walk = Walk::new(services.clock.now(), config.keep_closed_days);
+    let mut walk = Walk::new(services.clock.now(), config);
     while let Some(Page { going, kept }) = page(run, &mut walk, config.purge_batch_sessions).await?
     {
         let reasons: Vec<_> = kept.iter().map(|(_, kept)| *kept).collect();
@@ -84,7 +93,28 @@ async fn remove_all(run: &Run, services: &Services, recorded: &mut Recorded) -> 
             run.cancel().run_until_cancelled(tokio::time::sleep(pause)).await;
         }
     }
+    while old_events(run, &walk, recorded).await? {
+        run.cancel().run_until_cancelled(tokio::time::sleep(pause)).await;
+    }
     Ok(())
+}
+
+/// Removes some of what the feed has kept for long enough, and says whether there may be more.
+async fn old_events(run: &Run, walk: &Walk, recorded: &mut Recorded) -> Result<bool, Error> {
+    if run.cancel().is_cancelled() {
+        return Err(Error::Stopped);
+    }
+    let mut tx = begin(run.pool()).await?;
+    let n_events = cleanups::remove_events(&mut tx, walk, EVENTS).await?;
+    let mut next = recorded.clone();
+    next.progress.events += n_events;
+    if !cleanups::advance(&mut *tx, &next).await? {
+        return Err(Error::Overtaken);
+    }
+    commit(tx).await?;
+    *recorded = next;
+    metrics::removed_events(n_events);
+    Ok(n_events == EVENTS)
 }
 
 async fn page(run: &Run, walk: &mut Walk, n_sessions: u16) -> Result<Option<Page>, Error> {
@@ -117,6 +147,25 @@ async fn batch(
     Ok(batch.left)
 }
 
+/// Lines of the audit log go in transactions of their own: they belong to no session, and to no preview.
+async fn remove_old_audit(run: &Run, services: &Services) -> Result<(), Error> {
+    let moment = services.clock.now() - services.audit.keep();
+    loop {
+        if run.cancel().is_cancelled() {
+            return Err(Error::Stopped);
+        }
+        let mut tx = begin(run.pool()).await?;
+        let removed = audit::remove_before(&mut tx, moment, AUDIT_BATCH).await?;
+        commit(tx).await?;
+        if removed > 0 {
+            tracing::info!(lines = removed, "old lines of the audit log were removed");
+        }
+        if removed < AUDIT_BATCH.unsigned_abs() {
+            return Ok(());
+        }
+    }
+}
+
 async fn finish(run: &Run, services: &Services, recorded: &Recorded) -> Result<End, Error> {
     let now = services.clock.now();
     let mut tx = begin(run.pool()).await?;
@@ -129,6 +178,7 @@ async fn finish(run: &Run, services: &Services, recorded: &Recorded) -> Result<E
         sessions = progress.sessions,
         messages = progress.messages,
         bytes = progress.bytes,
+        events = progress.events,
         kept = progress.kept.values().sum::<i64>(),
         "the cleanup went through"
     );

@@ -12,11 +12,10 @@ use super::{
 use crate::{
     domain::{
         agents::{Agent, Skill},
-        amount::Limit,
         campaigns::Campaign,
         failovers::{Side, Standing},
         tasks::Task,
-        turns,
+        turns::{self, Wanted},
     },
     jobs::{Services, route::Route},
 };
@@ -30,32 +29,31 @@ pub(super) struct Assignment<'a> {
     pub(super) is_limited: bool,
     pub(super) route: Route<'a>,
     pub(super) failover: Option<Failover>,
+    pub(super) traceparent: Option<String>,
 }
 
 /// What is stored of it.
 pub(super) struct Read {
-    task: Task,
-    campaign: Campaign,
-    limit: Limit,
+    wanted: Wanted,
     standing: Option<Standing>,
 }
 
 /// The task of a job, if it still has to be done, and its campaign.
 pub(super) async fn read(pool: &PgPool, services: &Services, job_id: i64) -> Result<Read, Error> {
     let mut conn = pool.acquire().await.map_err(Error::undone)?;
-    let (task, campaign, limit) = turns::wanted(&mut *conn, job_id).await?;
-    if task.ended_at.is_some() {
+    let wanted = turns::wanted(&mut *conn, job_id).await?;
+    if wanted.task.ended_at.is_some() {
         return Err(Error::Ended);
     }
-    let standing = failover::standing(&mut conn, services, &task).await?;
-    Ok(Read { task, campaign, limit, standing })
+    let standing = failover::standing(&mut conn, services, &wanted.task).await?;
+    Ok(Read { wanted, standing })
 }
 
 impl<'a> Assignment<'a> {
     /// Asks the provider for the model's window where nobody knows it yet.
     pub(super) async fn of(
         services: &'a Services,
-        Read { task, campaign, limit, standing }: Read,
+        Read { wanted: Wanted { task, campaign, limit, traceparent }, standing }: Read,
         cancel: &CancellationToken,
     ) -> Result<Self, (Task, Refused)> {
         let failover = Failover::of(&services.agents, standing, services.clock.now());
@@ -81,6 +79,7 @@ impl<'a> Assignment<'a> {
             agent,
             campaign,
             route,
+            traceparent,
         })
     }
 }

@@ -33,6 +33,7 @@ mod outlook;
 mod refuse;
 mod room;
 mod settle;
+mod told;
 mod witness;
 
 use std::sync::Arc;
@@ -42,7 +43,6 @@ pub use self::crash_points::CrashPoint;
 #[cfg(not(feature = "test-fakes"))]
 use self::crash_points::CrashPoint;
 pub(super) use self::crash_points::CrashPoints;
-pub(super) use self::error::Error;
 use self::{
     assignment::Assignment,
     begin::{Before, Beginning, NoRoom, Opened},
@@ -52,6 +52,7 @@ use self::{
     room::Needed,
     settle::{Facts, Fate},
 };
+pub(super) use self::{error::Error, told::describe};
 use super::Services;
 use crate::{
     context::Pressure,
@@ -94,6 +95,7 @@ async fn take_turn(run: &Run, services: &Services) -> Result<End, Error> {
 async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> Result<End, Error> {
     let mut before = Before::default();
     loop {
+        let began_at = services.clock.now();
         let (mut opened, request) = match begin::begin(run, services, assignment, before).await? {
             Beginning::Opened(opened, request) => (opened, request),
             Beginning::NoRoom(NoRoom { session, around, pressure }) => {
@@ -120,7 +122,9 @@ async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> 
         };
         log(run, &called, &fate);
         let turn = Turn { run, services, assignment, opened: &opened, called: &called };
-        if let Some(end) = turn.end(&fate).await? {
+        let ended = turn.end(&fate).await?;
+        told::tell(&turn, &fate, began_at);
+        if let Some(end) = ended {
             return Ok(end);
         }
         let session_id = opened.begun.session_id;

@@ -2,9 +2,11 @@
 
 mod add_file;
 mod agents;
+mod audit;
 mod bad_input;
 mod campaigns;
 mod cleanups;
+mod keys;
 mod service;
 mod sessions;
 mod tasks;

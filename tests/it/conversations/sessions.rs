@@ -242,6 +242,7 @@ fn the_time_to_live_follows_the_provider_unless_the_agent_says_otherwise() {
         ollama_ttl_days: 7,
         sim_ttl_days: 1,
         keep_closed_days: 30,
+        keep_feed_days: 90,
         purge_batch_sessions: 200,
         purge_pause_ms: 20,
     };

@@ -107,6 +107,7 @@ impl World {
             idempotency_key: None,
             priority: None,
             run_at: None,
+            added_by: None,
         }
     }
 

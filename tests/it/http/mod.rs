@@ -1,5 +1,7 @@
 //! `/v1` over real HTTP on a real database.
 
+mod audit;
+mod auth;
 mod bad_input;
 mod bulk;
 mod bulk_actions;
@@ -8,9 +10,13 @@ pub mod client;
 mod contract;
 mod events;
 mod feed;
+mod keyed;
+mod keys;
 mod limits;
 mod openapi;
 mod queue;
+mod routes;
+mod scopes;
 mod sessions;
 mod tasks;
 
@@ -24,7 +30,7 @@ use crate::{
 };
 
 /// A service without workers, and a campaign in it.
-struct Ground {
+pub struct Ground {
     app: TestApp,
     world: World,
 }

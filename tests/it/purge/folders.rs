@@ -13,6 +13,7 @@ use dalsegno::{
     config::{Config, Environment, Flags},
     domain::cleanups,
     jobs::{Services, Swept, sweep_folders},
+    traces::Traces,
 };
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -49,7 +50,9 @@ async fn folders_of_sessions_that_are_gone_go_and_no_others() {
     let set = vec![("service.data_dir".to_owned(), data_dir)];
     let config = Config::load(&Environment::default(), &Flags { file: None, set }).unwrap();
     let program = env!("CARGO_BIN_EXE_dalsegno").into();
-    let services = Services::build(&config, Arc::new(ManualClock::at(now)), program).unwrap();
+    let services =
+        Services::build(&config, Arc::new(ManualClock::at(now)), program, Traces::default())
+            .unwrap();
     assert_eq!(sweep_folders(&services, &world.pool, "here").await.unwrap(), Swept::default());
 
     let ids: Vec<Uuid> = (0..6).map(|_| Uuid::new_v4()).collect();

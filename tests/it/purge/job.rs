@@ -2,12 +2,17 @@
 
 use std::{sync::Arc, time::Duration};
 
+use chrono::TimeDelta;
 use dalsegno::{
     clock::ManualClock,
     config::{Config, Environment, Flags},
-    domain::cleanups::{self, CleanupRun},
+    domain::{
+        audit::{self, Action, Actor},
+        cleanups::{self, CleanupRun},
+    },
     jobs::Services,
     shutdown::Shutdown,
+    traces::Traces,
     worker::{self, Pool},
 };
 use sqlx::PgPool;
@@ -38,7 +43,7 @@ impl Worker {
         let config = Config::load(&Environment::default(), &Flags { file: None, set }).unwrap();
         let clock = Arc::new(ManualClock::at(later()));
         let program = env!("CARGO_BIN_EXE_dalsegno").into();
-        let services = Services::build(&config, clock, program).unwrap();
+        let services = Services::build(&config, clock, program, Traces::default()).unwrap();
         let (shutdown, pool) = (Shutdown::new(), pool.clone());
         let stop = shutdown.clone();
         let work = tokio::spawn(async move {
@@ -143,4 +148,24 @@ async fn a_run_without_its_lease_cannot_write_on() {
     let outcomes: Vec<_> = runs(&world.pool).await.into_iter().map(|run| run.outcome).collect();
     let outcomes: Vec<_> = outcomes.iter().map(Option::as_deref).collect();
     assert_eq!(outcomes, [None, Some("failed"), Some("done")]);
+}
+
+#[tokio::test]
+async fn old_lines_of_the_audit_log_go_with_the_cleanup() {
+    let world = World::new().await;
+    let old = Actor::cli("ann", "host");
+    for (subject, days) in [("old", 366), ("new", 300)] {
+        let at = later() - TimeDelta::days(days);
+        audit::write(&world.pool, &old, Action::LaneHold, subject, serde_json::json!({}), at)
+            .await
+            .unwrap();
+    }
+    let worker = Worker::start(&world.pool, 0);
+    cleanups::request(&world.pool).await.unwrap();
+    ended(&world.pool, 1).await;
+    worker.stop().await;
+    let filter = audit::Filter { limit: 10, ..Default::default() };
+    let kept = audit::list(&world.pool, filter).await.unwrap();
+    let kept: Vec<_> = kept.iter().map(|line| line.subject.as_str()).collect();
+    assert_eq!(kept, ["new"]);
 }

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, TimeDelta, Utc};
 use dalsegno::domain::{
     cleanups::{self, Batch, KeptCounts, Page, Preview, Progress, Walk},
+    sessions::Config,
     transaction::{begin, commit},
 };
 use sqlx::PgPool;
@@ -20,7 +21,17 @@ use uuid::Uuid;
 
 use crate::{app::noon, conversations::world::Now};
 
-const KEEP_CLOSED_DAYS: u32 = 30;
+fn config() -> Config {
+    Config {
+        claude_ttl_days: 30,
+        ollama_ttl_days: 7,
+        sim_ttl_days: 7,
+        keep_closed_days: 30,
+        keep_feed_days: 90,
+        purge_batch_sessions: 200,
+        purge_pause_ms: 10,
+    }
+}
 
 /// When what was used at noon has expired.
 fn later() -> DateTime<Utc> {
@@ -32,7 +43,7 @@ fn at_later() -> Now {
 }
 
 fn walk() -> Walk {
-    Walk::new(later(), KEEP_CLOSED_DAYS)
+    Walk::new(later(), &config())
 }
 
 /// All that a cleanup does but for its record, in batches of this size.

@@ -17,6 +17,7 @@ use dalsegno::{
     },
     jobs::Services,
     shutdown::Shutdown,
+    traces::Traces,
     worker::{self, Pool},
 };
 use serde_json::Value;
@@ -186,7 +187,9 @@ impl Ground {
     pub fn services(&self, settings: &[(&str, &str)]) -> Arc<Services> {
         let clock = Arc::new(self.clock.clone());
         let config = self.config_with(settings);
-        Services::build(&config, clock, env!("CARGO_BIN_EXE_dalsegno").into()).unwrap()
+        let program = env!("CARGO_BIN_EXE_dalsegno").into();
+        let traces = Traces::start(&config.traces).unwrap();
+        Services::build(&config, clock, program, traces).unwrap()
     }
 
     /// The same for one that has worked before, and remembers what it has from then.
@@ -243,6 +246,7 @@ impl Ground {
             idempotency_key: None,
             priority: None,
             run_at: None,
+            added_by: None,
         };
         let mut tx = self.pool.begin().await.unwrap();
         let added = tasks::add(&mut tx, &config.tasks, &new, self.clock.now()).await.unwrap();

@@ -1,0 +1,72 @@
+# syntax=docker/dockerfile:1
+#
+# Two images from one build:
+#   docker build --target service -t dalsegno .            API, scheduler, short jobs; nothing in it but the binary
+#   docker build --target worker -t dalsegno-worker .      runs turns; has the Claude Code CLI and what its tools need
+#
+# Postgres comes from elsewhere: DATABASE_URL, or DATABASE_URL's parts as libpq names them.
+
+ARG RUST_VERSION=1.95
+# The version that docs/claude-cli.md was measured on.
+ARG CLAUDE_VERSION=2.1.197
+
+FROM rust:${RUST_VERSION}-trixie AS build
+WORKDIR /build
+COPY . .
+# No Postgres is fetched by these images, so they need no code for it.
+RUN --mount=type=cache,target=/usr/local/cargo/registry \
+    --mount=type=cache,target=/build/target \
+    SQLX_OFFLINE=true cargo build --release --locked --no-default-features \
+      --bin dalsegno --bin worker-turns --bin worker-upkeep \
+ && mkdir -p /out && cp target/release/dalsegno target/release/worker-turns target/release/worker-upkeep /out/
+
+# The native program of the npm package; it needs no Node to run. npm checks it against the registry's digest.
+FROM node:24-trixie-slim AS claude
+ARG CLAUDE_VERSION
+RUN npm install --prefix /claude --no-audit --no-fund --ignore-scripts "@anthropic-ai/claude-code@${CLAUDE_VERSION}" \
+ && case "$(uname -m)" in x86_64) arch=x64 ;; aarch64) arch=arm64 ;; *) echo "no CLI for $(uname -m)" >&2; exit 1 ;; esac \
+ && install -D "/claude/node_modules/@anthropic-ai/claude-code-linux-${arch}/claude" /out/claude \
+ && /out/claude --version
+
+FROM gcr.io/distroless/cc-debian13:nonroot AS service
+COPY --from=build /out/dalsegno /usr/local/bin/dalsegno
+COPY --chown=10001:10001 config /etc/dalsegno
+# One folder is written: /var/lib/dalsegno. Mount a volume or a tmpfs there when the root is read-only.
+WORKDIR /var/lib/dalsegno
+ENV DALSEGNO_SERVICE__DATA_DIR=/var/lib/dalsegno \
+    DALSEGNO_AGENTS__FOLDER=/etc/dalsegno/agents \
+    DALSEGNO_AGENTS__SKILLS_FOLDER=/etc/dalsegno/skills \
+    DALSEGNO_HTTP__LISTEN=0.0.0.0:7770 \
+    DALSEGNO_WORKER__TURNS_SLOTS=0 \
+    DALSEGNO_LOG__FORMAT=json
+USER 10001:10001
+EXPOSE 7770
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 CMD ["dalsegno", "health", "--live"]
+ENTRYPOINT ["dalsegno"]
+CMD ["serve"]
+
+FROM debian:trixie-slim AS worker
+# What the CLI's tools call, certificates for its calls, and an init: orphans of tools become children of process 1.
+RUN apt-get update \
+ && apt-get install --yes --no-install-recommends ca-certificates git ripgrep tini \
+ && rm -rf /var/lib/apt/lists/* \
+ && useradd --uid 10001 --user-group --no-create-home --home-dir /var/lib/dalsegno --shell /usr/sbin/nologin dalsegno \
+ && install -d -o 10001 -g 10001 -m 0700 /var/lib/dalsegno
+# A layer of its own before ours: a new build of Dalsegno moves a few megabytes, not the CLI's two hundred.
+COPY --from=claude /out/claude /usr/local/bin/claude
+COPY --from=build /out/dalsegno /out/worker-turns /out/worker-upkeep /usr/local/bin/
+COPY --chown=10001:10001 config /etc/dalsegno
+WORKDIR /var/lib/dalsegno
+ENV DALSEGNO_SERVICE__DATA_DIR=/var/lib/dalsegno \
+    DALSEGNO_AGENTS__FOLDER=/etc/dalsegno/agents \
+    DALSEGNO_AGENTS__SKILLS_FOLDER=/etc/dalsegno/skills \
+    DALSEGNO_CLAUDE__PROGRAM=/usr/local/bin/claude \
+    DALSEGNO_WORKER__LISTEN=0.0.0.0:7771 \
+    DALSEGNO_LOG__FORMAT=json
+USER 10001:10001
+EXPOSE 7771
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 CMD ["dalsegno", "health", "--worker", "--live"]
+ENTRYPOINT ["tini", "--"]
+CMD ["worker-turns"]

@@ -1,0 +1,93 @@
+//! `dalsegno audit`: who changed what.
+
+use chrono::{DateTime, Utc};
+use clap::{Args, Subcommand};
+
+use super::{
+    Context, Exit, Failure,
+    database::with_database,
+    output::table,
+    words::{period, time},
+};
+use crate::{
+    clock::{Clock as _, SystemClock},
+    db::{Database, Use},
+    domain::audit::{self, Entry, Filter},
+};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum AuditCommand {
+    /// Lists what was changed through the API and the command line, the latest first. Tasks say themselves who added them.
+    Ls(List),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct List {
+    /// A name, the id of a key, or a kind: key, admin_key, cli, anonymous.
+    #[arg(long)]
+    actor: Option<String>,
+    /// task.cancel, or task for everything that was done to tasks.
+    #[arg(long)]
+    action: Option<String>,
+    /// The id or name of what it was done to.
+    #[arg(long, value_name = "ID")]
+    subject: Option<String>,
+    /// Only from this moment on, or from so long ago: 2026-11-20T12:00:00Z, 24h.
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    since: Option<DateTime<Utc>>,
+    /// Only those before this one: the last id of the page before.
+    #[arg(long, value_name = "ID")]
+    after: Option<i64>,
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
+    limit: i64,
+}
+
+pub(super) async fn run(command: &AuditCommand, context: &Context) -> Result<Exit, Failure> {
+    with_database(context, Use::Look, async |database| on(command, context, database).await).await
+}
+
+async fn on(
+    AuditCommand::Ls(list): &AuditCommand,
+    context: &Context,
+    database: &Database,
+) -> Result<Exit, Failure> {
+    let filter = Filter {
+        actor: list.actor.as_deref(),
+        action: list.action.as_deref(),
+        subject: list.subject.as_deref(),
+        since: list.since,
+        before: list.after,
+        limit: list.limit,
+    };
+    let entries = audit::list(&database.pool, filter).await?;
+    context.output.data(&entries, || lines(&entries));
+    Ok(Exit::Ok)
+}
+
+fn since(text: &str) -> Result<DateTime<Utc>, String> {
+    if let Ok(moment) = text.parse() {
+        return Ok(moment);
+    }
+    let wrong = |_| format!("`{text}` is no moment: write it as 2026-11-20T12:00:00Z, or as 24h");
+    period(text).map(|period| SystemClock.now() - period).map_err(wrong)
+}
+
+fn lines(entries: &[Entry]) -> String {
+    let row = |entry: &Entry| {
+        let actor = match entry.actor.as_str() {
+            "" => entry.actor_kind.clone(),
+            name => format!("{} {name}", entry.actor_kind),
+        };
+        [
+            entry.id.to_string(),
+            time(entry.at),
+            actor,
+            entry.peer.clone().unwrap_or_else(|| "-".to_owned()),
+            entry.action.clone(),
+            entry.subject.clone(),
+            entry.data.to_string(),
+        ]
+    };
+    let head = ["ID", "AT (UTC)", "WHO", "FROM", "WHAT", "WHICH", "DATA"];
+    table(&head, entries.iter().map(row))
+}

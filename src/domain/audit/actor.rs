@@ -1,0 +1,79 @@
+//! Who does something.
+
+use std::net::IpAddr;
+
+use uuid::Uuid;
+
+use crate::domain::keys::Key;
+
+/// More than any name of a key; users and hosts are cut.
+const NAME_MAX_CHARS: usize = 200;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Actor {
+    pub kind: ActorKind,
+    /// Empty where there is none.
+    pub name: String,
+    /// The key that was shown.
+    pub key_id: Option<Uuid>,
+    /// Where the request came from.
+    pub peer: Option<IpAddr>,
+    /// Tells keys of one name apart.
+    handle: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ActorKind {
+    Key,
+    /// The key of the configuration.
+    AdminKey,
+    Cli,
+    System,
+    /// Nobody was asked.
+    Anonymous,
+}
+
+impl Actor {
+    pub fn key(key: &Key, peer: Option<IpAddr>) -> Self {
+        let (key_id, handle) = (Some(key.id), Some(key.handle.clone()));
+        Self { kind: ActorKind::Key, name: key.name.clone(), key_id, peer, handle }
+    }
+
+    pub fn admin_key(peer: Option<IpAddr>) -> Self {
+        Self::unnamed(ActorKind::AdminKey, peer)
+    }
+
+    pub fn anonymous(peer: Option<IpAddr>) -> Self {
+        Self::unnamed(ActorKind::Anonymous, peer)
+    }
+
+    /// A person at the command line.
+    pub fn cli(user: &str, host: &str) -> Self {
+        let name = format!("{user}@{host}").replace('\0', "");
+        let name = name.chars().take(NAME_MAX_CHARS).collect();
+        Self { name, ..Self::unnamed(ActorKind::Cli, None) }
+    }
+
+    /// One text for all of it: `key:ci:3f0c2a9be1d4`, `cli:ann@host`, `anonymous`.
+    pub fn label(&self) -> String {
+        let parts = [Some(self.kind.as_str()), Some(self.name.as_str()), self.handle.as_deref()];
+        let parts = parts.into_iter().flatten().filter(|part| !part.is_empty());
+        parts.collect::<Vec<_>>().join(":")
+    }
+
+    fn unnamed(kind: ActorKind, peer: Option<IpAddr>) -> Self {
+        Self { kind, name: String::new(), key_id: None, peer, handle: None }
+    }
+}
+
+impl ActorKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Key => "key",
+            Self::AdminKey => "admin_key",
+            Self::Cli => "cli",
+            Self::System => "system",
+            Self::Anonymous => "anonymous",
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The audit log: who changed what.
+//!
+//! Whoever lets a person or another system change something writes the line, in the transaction of the change: neither is
+//! ever there without the other. What the service does by itself is in the feed and in the records of its runs.
+//!
+//! Adding tasks is no line: there are thousands a second, and each task says itself who added it
+//! ([`Actor::label`], in a column of its row).
+//!
+//! A line has no prompt, no answer and no secret in it; texts that people give as a reason are cut short.
+
+mod action;
+mod actor;
+mod config;
+
+use std::fmt::Display;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::Value;
+use sqlx::{PgConnection, PgExecutor};
+use uuid::Uuid;
+
+pub use self::{
+    action::Action,
+    actor::{Actor, ActorKind},
+    config::Config,
+};
+use super::{Failed, text};
+
+/// The longest text within a line's data.
+const WORDS_MAX_CHARS: usize = 300;
+
+/// One line.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = AuditEntry)]
+pub struct Entry {
+    pub id: i64,
+    pub at: DateTime<Utc>,
+    /// `key`, `admin_key`, `cli`, `system` or `anonymous`.
+    pub actor_kind: String,
+    pub actor: String,
+    pub actor_id: Option<Uuid>,
+    /// `campaign.create`, `task.cancel` and so on: what [`Action`] has, and what a newer version may add.
+    pub action: String,
+    pub subject_kind: String,
+    pub subject: String,
+    pub peer: Option<String>,
+    pub data: Value,
+}
+
+/// Which lines to list. Unset fields match everything.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Filter<'a> {
+    /// A name, a kind, or the id of a key.
+    pub actor: Option<&'a str>,
+    /// `task.cancel`, or `task` for everything that was done to tasks.
+    pub action: Option<&'a str>,
+    pub subject: Option<&'a str>,
+    pub since: Option<DateTime<Utc>>,
+    /// Only those before this one.
+    pub before: Option<i64>,
+    pub limit: i64,
+}
+
+/// Writes a line. `data` is an object.
+pub async fn write(
+    executor: impl PgExecutor<'_>,
+    actor: &Actor,
+    action: Action,
+    subject: impl Display,
+    mut data: Value,
+    now: DateTime<Utc>,
+) -> Result<(), Failed> {
+    cut_short(&mut data);
+    text::storable_json(&mut data);
+    sqlx::query!(
+        "insert into dalsegno.audit (at, actor_id, actor_kind, actor, action, subject_kind, subject, peer, data)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        now,
+        actor.key_id,
+        actor.kind.as_str(),
+        actor.name,
+        action.as_str(),
+        action.subject_kind(),
+        text::storable(subject.to_string()),
+        actor.peer.map(|peer| peer.to_string()),
+        data,
+    )
+    .execute(executor)
+    .await
+    .map(|_| ())
+    .map_err(Failed::to("write a line of the audit log"))
+}
+
+/// Takes the words out of all lines about these: who did what and when stays. The transaction has to have announced an erasure;
+/// see the trigger of the table.
+pub async fn erase_words(executor: impl PgExecutor<'_>, subjects: &[Uuid]) -> Result<i64, Failed> {
+    let subjects: Vec<String> = subjects.iter().map(Uuid::to_string).collect();
+    // Lines are never changed, not even here: each is replaced by one of the same number.
+    sqlx::query_scalar!(
+        r#"with gone as (delete from dalsegno.audit where subject = any($1) and data <> '{}' returning *),
+                kept as (insert into dalsegno.audit (id, at, actor_id, actor_kind, actor, action, subject_kind, subject, peer)
+                         overriding system value
+                         select id, at, actor_id, actor_kind, actor, action, subject_kind, subject, peer from gone returning 1)
+           select count(*) as "n!" from kept"#,
+        &subjects,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Failed::to("erase the words of the audit log"))
+}
+
+/// The newest first.
+pub async fn list(executor: impl PgExecutor<'_>, filter: Filter<'_>) -> Result<Vec<Entry>, Failed> {
+    sqlx::query_as!(
+        Entry,
+        "select id, at, actor_kind, actor, actor_id, action, subject_kind, subject, peer, data
+           from dalsegno.audit
+          where ($1::text is null or actor = $1 or actor_kind = $1 or actor_id::text = $1)
+            and ($2::text is null or action = $2 or subject_kind = $2)
+            and ($3::text is null or subject = $3)
+            and ($4::timestamptz is null or at >= $4)
+            and id < coalesce($5, 9223372036854775807)
+          order by id desc limit $6",
+        filter.actor,
+        filter.action,
+        filter.subject,
+        filter.since,
+        filter.before,
+        filter.limit,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("read the audit log"))
+}
+
+/// Removes at most `limit` lines from before a moment, and says how many. The transaction is for nothing else.
+pub async fn remove_before(
+    conn: &mut PgConnection,
+    moment: DateTime<Utc>,
+    limit: i64,
+) -> Result<u64, Failed> {
+    let failed = Failed::to("announce a removal from the audit log");
+    // Else the table refuses it; see its trigger.
+    sqlx::query!("select set_config('dalsegno.erasing', 'on', true)")
+        .fetch_one(&mut *conn)
+        .await
+        .map_err(failed)?;
+    let removed = sqlx::query!(
+        "delete from dalsegno.audit where id in (select id from dalsegno.audit where at < $1 order by at limit $2)",
+        moment,
+        limit,
+    )
+    .execute(conn)
+    .await
+    .map_err(Failed::to("remove old lines of the audit log"))?;
+    Ok(removed.rows_affected())
+}
+
+fn cut_short(value: &mut Value) {
+    match value {
+        Value::String(words) => {
+            if let Some((end, _)) = words.char_indices().nth(WORDS_MAX_CHARS) {
+                words.truncate(end);
+                words.push_str(" ...");
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(cut_short),
+        Value::Object(fields) => fields.values_mut().for_each(cut_short),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn long_words_are_cut_at_a_character() {
+        let mut data = json!({ "reason": "ü".repeat(301), "n": 1, "list": ["short"] });
+        cut_short(&mut data);
+        let cut = format!("{} ...", "ü".repeat(300));
+        assert_eq!(data, json!({ "reason": cut, "n": 1, "list": ["short"] }));
+    }
+}

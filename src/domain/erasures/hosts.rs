@@ -1,0 +1,64 @@
+//! Copies on the disks of hosts.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgExecutor;
+use uuid::Uuid;
+
+use crate::domain::Failed;
+
+/// An erasure after which a host has not looked through its folders yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Left {
+    pub erasure_id: Uuid,
+    pub campaign_id: Uuid,
+    /// Names of folders that sessions had.
+    pub folders: Vec<String>,
+    pub sessions: Vec<Uuid>,
+}
+
+/// What is left for a host, the oldest first. An erasure of the last year: a host that comes back later is another one.
+pub async fn left_on(
+    executor: impl PgExecutor<'_>,
+    host: &str,
+    now: DateTime<Utc>,
+) -> Result<Vec<Left>, Failed> {
+    sqlx::query_as!(
+        Left,
+        r#"select e.id as erasure_id, e.campaign_id,
+                  array(select s.external_session_id from dalsegno.erased_sessions as s
+                         where s.erasure_id = e.id and s.external_session_id is not null) as "folders!",
+                  array(select s.session_id from dalsegno.erased_sessions as s where s.erasure_id = e.id) as "sessions!"
+             from dalsegno.erasures as e
+            where e.ended_at > $2::timestamptz - interval '1 year'
+              and not exists (select from dalsegno.erasure_hosts as h where h.erasure_id = e.id and h.host = $1)
+            order by e.ended_at limit 10"#,
+        host,
+        now,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("look what is left of erased campaigns on a host"))
+}
+
+/// This host holds nothing of it any more.
+pub async fn swept(
+    executor: impl PgExecutor<'_>,
+    erasure_id: Uuid,
+    host: &str,
+    (folders, bytes): (i64, i64),
+    now: DateTime<Utc>,
+) -> Result<(), Failed> {
+    sqlx::query!(
+        "insert into dalsegno.erasure_hosts (erasure_id, host, swept_at, folders, bytes)
+         values ($1, $2, $3, $4, $5) on conflict do nothing",
+        erasure_id,
+        host,
+        now,
+        folders,
+        bytes,
+    )
+    .execute(executor)
+    .await
+    .map(drop)
+    .map_err(Failed::to("write down that a host is rid of an erased campaign"))
+}

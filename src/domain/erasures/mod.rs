@@ -1,0 +1,139 @@
+//! Erasure: what was said in a campaign goes, what it has cost stays, and a receipt says how much went.
+//!
+//! In order: the campaign is closed and its open tasks are cancelled, in the transaction that asks for the job; once nothing of it
+//! runs any more, sessions go with their messages, summaries, manifests and stored transcripts, then the feed, then the texts of
+//! tasks, and of the campaign itself last. Each step is made of short transactions that find what is left, so a job that was cut
+//! off goes on wherever it comes again. Hosts look through their own folders afterwards.
+//!
+//! Tasks stay as rows without words, because the ledger names them.
+
+mod hosts;
+mod steps;
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use sqlx::{PgConnection, PgExecutor, types::Json};
+use uuid::Uuid;
+
+pub use self::{
+    hosts::{Left, left_on, swept},
+    steps::{Step, finish, is_quiet, next_batch},
+};
+use super::{Failed, campaigns, ids, schedules, tasks, text};
+use crate::queue::{self, Job, Options, Policy};
+
+/// The receipt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub struct Erasure {
+    pub id: Uuid,
+    pub campaign_id: Uuid,
+    pub reason: String,
+    pub asked_at: DateTime<Utc>,
+    /// When the database held nothing of it any more.
+    pub ended_at: Option<DateTime<Utc>>,
+    /// How many of what.
+    pub removed: BTreeMap<String, i64>,
+    /// Hosts that have looked through their folders since.
+    pub hosts: Vec<String>,
+}
+
+/// Erases a campaign that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EraseCampaign {
+    pub campaign_id: Uuid,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("campaign {0} was not asked to be erased: `dalsegno campaign erase` does that")]
+    NotAsked(Uuid),
+    #[error(transparent)]
+    Campaign(#[from] campaigns::Error),
+    #[error(transparent)]
+    Task(#[from] tasks::Error),
+    #[error(transparent)]
+    Text(#[from] text::Error),
+    #[error(transparent)]
+    Queue(#[from] queue::Error),
+    #[error(transparent)]
+    Database(#[from] Failed),
+}
+
+impl Job for EraseCampaign {
+    const KIND: &'static str = "erase_campaign";
+
+    fn policy() -> Policy {
+        Policy { queue: "upkeep", max_attempts: 20, ..Policy::default() }
+    }
+}
+
+/// Closes the campaign, cancels what is open, and has a worker erase the rest. Asking again gives the same receipt.
+pub async fn request(
+    conn: &mut PgConnection,
+    campaign_id: Uuid,
+    reason: &str,
+    now: DateTime<Utc>,
+) -> Result<Erasure, Error> {
+    text::check("reason", reason, 500)?;
+    match get(conn, campaign_id).await {
+        Err(Error::NotAsked(_)) => {}
+        asked => return asked,
+    }
+    if campaigns::get(&mut *conn, campaign_id).await?.status != campaigns::Status::Closed {
+        campaigns::close(conn, campaign_id, now).await?;
+    }
+    for id in tasks::open_of(&mut *conn, campaign_id).await? {
+        tasks::cancel(conn, id, "the campaign is erased", now).await?;
+    }
+    schedules::remove_of_campaign(&mut *conn, campaign_id).await?;
+    sqlx::query!(
+        "insert into dalsegno.erasures (id, campaign_id, reason, asked_at) values ($1, $2, $3, $4)",
+        ids::at(now),
+        campaign_id,
+        reason,
+        now,
+    )
+    .execute(&mut *conn)
+    .await
+    .map_err(Failed::to("ask for an erasure"))?;
+    // One lane for all: each of them is work for the database.
+    let options = Options { lane: Some("erasures".to_owned()), ..Options::default() };
+    queue::enqueue(&mut *conn, &EraseCampaign { campaign_id }, &options).await?;
+    get(conn, campaign_id).await
+}
+
+pub async fn get(conn: &mut PgConnection, campaign_id: Uuid) -> Result<Erasure, Error> {
+    sqlx::query!(
+        r#"select e.id, e.campaign_id, e.reason, e.asked_at, e.ended_at,
+                  e.removed as "removed: Json<BTreeMap<String, i64>>",
+                  array(select h.host from dalsegno.erasure_hosts as h where h.erasure_id = e.id order by h.host) as "hosts!"
+             from dalsegno.erasures as e where e.campaign_id = $1"#,
+        campaign_id,
+    )
+    .map(|row| Erasure {
+        id: row.id,
+        campaign_id: row.campaign_id,
+        reason: row.reason,
+        asked_at: row.asked_at,
+        ended_at: row.ended_at,
+        removed: row.removed.0,
+        hosts: row.hosts,
+    })
+    .fetch_optional(conn)
+    .await
+    .map_err(Failed::to("read the receipt of an erasure"))?
+    .ok_or(Error::NotAsked(campaign_id))
+}
+
+/// Whether a campaign's texts are gone, or on their way.
+pub async fn is_asked(executor: impl PgExecutor<'_>, campaign_id: Uuid) -> Result<bool, Failed> {
+    sqlx::query_scalar!(
+        r#"select exists (select from dalsegno.erasures where campaign_id = $1) as "is_asked!""#,
+        campaign_id,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Failed::to("look for an erasure"))
+}

@@ -1,0 +1,146 @@
+//! What the job does, one short transaction at a time.
+
+use chrono::{DateTime, Utc};
+use serde_json::json;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::Error;
+use crate::{
+    domain::{Failed, audit, campaigns, cleanups, feed, sessions, tasks},
+    queue,
+};
+
+/// In this order: whoever looks meanwhile never finds an answer without its question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    Sessions,
+    Feed,
+    Tasks,
+    Jobs,
+}
+
+/// Sessions that one transaction looks at; how many go depends on how much was said in them.
+const SESSIONS: i64 = 50;
+const ROWS: i64 = 2_000;
+
+impl Step {
+    pub const FIRST: Self = Self::Sessions;
+
+    pub fn next(self) -> Option<Self> {
+        match self {
+            Self::Sessions => Some(Self::Feed),
+            Self::Feed => Some(Self::Tasks),
+            Self::Tasks => Some(Self::Jobs),
+            Self::Jobs => None,
+        }
+    }
+}
+
+/// Whether nothing of the campaign runs or waits any more. A task that was cancelled in its turn ends a moment later.
+pub async fn is_quiet(conn: &mut PgConnection, campaign_id: Uuid) -> Result<bool, Failed> {
+    let open = tasks::open_of(&mut *conn, campaign_id).await?;
+    Ok(open.is_empty() && !sessions::is_any_running(conn, campaign_id).await?)
+}
+
+/// Erases some of what is left of a step, and says whether there may be more. The caller commits.
+pub async fn next_batch(
+    conn: &mut PgConnection,
+    campaign_id: Uuid,
+    step: Step,
+) -> Result<bool, Error> {
+    cleanups::announce(conn).await?;
+    match step {
+        Step::Sessions => some_sessions(conn, campaign_id).await,
+        Step::Feed => {
+            let n_rows = feed::remove_of_campaign(&mut *conn, campaign_id, ROWS).await?;
+            count(conn, campaign_id, &[("feed", n_rows)]).await?;
+            Ok(n_rows == ROWS)
+        }
+        Step::Tasks => {
+            let erased = tasks::erase_some(&mut *conn, campaign_id, ROWS).await?;
+            let n_tasks = i64::try_from(erased.ids.len()).unwrap_or(i64::MAX);
+            audit::erase_words(&mut *conn, &erased.ids).await?;
+            let n_keys = queue::forget_keys(&mut *conn, &erased.job_ids).await?;
+            count(conn, campaign_id, &[("tasks", n_tasks), ("idempotency_keys", n_keys)]).await?;
+            Ok(n_tasks == ROWS)
+        }
+        Step::Jobs => {
+            let forgotten = queue::forget_group(&mut *conn, &campaign_id.to_string()).await?;
+            let counts = [("dead_jobs", forgotten.dead_jobs), ("errors_of_runs", forgotten.errors)];
+            count(conn, campaign_id, &counts).await?;
+            Ok(false)
+        }
+    }
+}
+
+/// Nothing is left but the campaign's own words, which go now.
+pub async fn finish(
+    conn: &mut PgConnection,
+    campaign_id: Uuid,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    cleanups::announce(&mut *conn).await?;
+    audit::erase_words(&mut *conn, &[campaign_id]).await?;
+    campaigns::erase_words(&mut *conn, campaign_id).await?;
+    sqlx::query!(
+        "update dalsegno.erasures set ended_at = coalesce(ended_at, $2) where campaign_id = $1",
+        campaign_id,
+        now,
+    )
+    .execute(conn)
+    .await
+    .map_err(Failed::to("end an erasure"))?;
+    Ok(())
+}
+
+async fn some_sessions(conn: &mut PgConnection, campaign_id: Uuid) -> Result<bool, Error> {
+    let mut named = sessions::lock_of_campaign(&mut *conn, campaign_id, SESSIONS).await?;
+    if named.is_empty() {
+        return Ok(false);
+    }
+    let ids = named.iter().map(|(id, _)| *id).collect();
+    let ids = cleanups::fitting_ids(&mut *conn, ids).await?;
+    named.truncate(ids.len());
+    let names: Vec<Option<String>> = named.into_iter().map(|(_, name)| name).collect();
+    sqlx::query!(
+        "insert into dalsegno.erased_sessions (erasure_id, session_id, external_session_id)
+         select e.id, s.id, s.name
+           from unnest($2::uuid[], $3::text[]) as s (id, name), dalsegno.erasures as e where e.campaign_id = $1
+             on conflict do nothing",
+        campaign_id,
+        &ids,
+        &names as &[Option<String>],
+    )
+    .execute(&mut *conn)
+    .await
+    .map_err(Failed::to("keep the names of erased sessions"))?;
+    audit::erase_words(&mut *conn, &ids).await?;
+    let size = cleanups::take_out(&mut *conn, &ids).await?;
+    let n_sessions = i64::try_from(ids.len()).unwrap_or(i64::MAX);
+    let counts = [("sessions", n_sessions), ("messages", size.messages), ("bytes", size.bytes)];
+    count(conn, campaign_id, &counts).await?;
+    Ok(true)
+}
+
+/// Adds to what the receipt says.
+async fn count(
+    conn: &mut PgConnection,
+    campaign_id: Uuid,
+    counts: &[(&str, i64)],
+) -> Result<(), Failed> {
+    let counts: serde_json::Map<_, _> =
+        counts.iter().map(|(name, n)| ((*name).to_owned(), json!(n))).collect();
+    sqlx::query!(
+        "update dalsegno.erasures
+            set removed = removed || (select coalesce(jsonb_object_agg(c.key, c.value::bigint + coalesce((removed ->> c.key)::bigint, 0)), '{}')
+                                        from jsonb_each_text($2) as c)
+          where campaign_id = $1",
+        campaign_id,
+        serde_json::Value::Object(counts),
+    )
+    .execute(conn)
+    .await
+    .map(drop)
+    .map_err(Failed::to("write the receipt of an erasure"))
+}

@@ -1,0 +1,173 @@
+//! Looking keys up.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use sqlx::PgExecutor;
+use uuid::Uuid;
+
+use super::{Error, Key, secret};
+use crate::domain::{Failed, Page, ids::Given};
+
+/// How exactly the last use of a key is known.
+const USED_EVERY: TimeDelta = TimeDelta::minutes(1);
+
+/// A key as the table has it.
+pub(super) struct Row {
+    pub(super) id: Uuid,
+    pub(super) name: String,
+    pub(super) handle: String,
+    pub(super) scopes: Vec<String>,
+    pub(super) created_at: DateTime<Utc>,
+    pub(super) created_by: String,
+    pub(super) expires_at: Option<DateTime<Utc>>,
+    pub(super) revoked_at: Option<DateTime<Utc>>,
+    pub(super) last_used_at: Option<DateTime<Utc>>,
+    pub(super) replaced_by: Option<Uuid>,
+}
+
+impl From<Row> for Key {
+    fn from(row: Row) -> Self {
+        Self {
+            id: row.id,
+            name: row.name,
+            handle: row.handle,
+            // What a newer version may add is good for nothing here.
+            scopes: row.scopes.iter().filter_map(|scope| scope.parse().ok()).collect(),
+            created_at: row.created_at,
+            created_by: row.created_by,
+            expires_at: row.expires_at,
+            revoked_at: row.revoked_at,
+            last_used_at: row.last_used_at,
+            replaced_by: row.replaced_by,
+        }
+    }
+}
+
+/// The key with this text, usable or not.
+pub async fn recognise(executor: impl PgExecutor<'_>, text: &str) -> Result<Option<Key>, Failed> {
+    let Some(handle) = secret::handle(text) else { return Ok(None) };
+    let found = sqlx::query!(
+        "select id, name, handle, scopes, created_at, created_by, expires_at, revoked_at, last_used_at, replaced_by, sha256
+           from dalsegno.api_keys where handle = $1",
+        handle,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(Failed::to("look up a key"))?;
+    let Some(row) = found else { return Ok(None) };
+    let stored = secret::Digest::try_from(row.sha256.as_slice()).unwrap_or_default();
+    let is_it = secret::is_same(&stored, &secret::digest(text));
+    Ok(is_it.then(|| {
+        Row {
+            id: row.id,
+            name: row.name,
+            handle: row.handle,
+            scopes: row.scopes,
+            created_at: row.created_at,
+            created_by: row.created_by,
+            expires_at: row.expires_at,
+            revoked_at: row.revoked_at,
+            last_used_at: row.last_used_at,
+            replaced_by: row.replaced_by,
+        }
+        .into()
+    }))
+}
+
+/// Writes down that a key was shown, at most once a minute however many processes say so. Waits for nobody: whoever has the
+/// row is about to say the same, or to end the key.
+pub async fn used(
+    executor: impl PgExecutor<'_>,
+    id: Uuid,
+    now: DateTime<Utc>,
+) -> Result<(), Failed> {
+    sqlx::query!(
+        "update dalsegno.api_keys set last_used_at = $2
+          where id = (select k.id from dalsegno.api_keys as k
+                       where k.id = $1 and (k.last_used_at is null or k.last_used_at <= $3)
+                         for update skip locked)",
+        id,
+        now,
+        now - USED_EVERY,
+    )
+    .execute(executor)
+    .await
+    .map(|_| ())
+    .map_err(Failed::to("write down that a key was used"))
+}
+
+impl Key {
+    /// Whether [`used`] would write something, as far as one knows here.
+    pub fn is_use_news(&self, now: DateTime<Utc>) -> bool {
+        self.last_used_at.is_none_or(|at| at <= now - USED_EVERY)
+    }
+}
+
+/// Whether anybody has a key that is accepted.
+pub async fn any_usable(executor: impl PgExecutor<'_>, now: DateTime<Utc>) -> Result<bool, Failed> {
+    sqlx::query_scalar!(
+        r#"select exists (select from dalsegno.api_keys
+                           where revoked_at is null and (expires_at is null or expires_at > $1)) as "any!""#,
+        now,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Failed::to("look whether there is a key"))
+}
+
+pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Key, Error> {
+    sqlx::query_as!(
+        Row,
+        "select id, name, handle, scopes, created_at, created_by, expires_at, revoked_at, last_used_at, replaced_by
+           from dalsegno.api_keys where id = $1",
+        id,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(Failed::to("read a key"))?
+    .map(Key::from)
+    .ok_or_else(|| Error::Unknown(id.to_string()))
+}
+
+/// The newest first.
+pub async fn list(executor: impl PgExecutor<'_>, page: Page) -> Result<Vec<Key>, Failed> {
+    let rows = sqlx::query_as!(
+        Row,
+        "select id, name, handle, scopes, created_at, created_by, expires_at, revoked_at, last_used_at, replaced_by
+           from dalsegno.api_keys
+          where id < coalesce($1, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
+          order by id desc limit $2",
+        page.after,
+        page.limit,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("list the keys"))?;
+    Ok(rows.into_iter().map(Key::from).collect())
+}
+
+/// The keys that a person means: all of that name which are not revoked, the newest first, or else the one with this
+/// handle or id.
+pub async fn find(executor: impl PgExecutor<'_>, text: &str) -> Result<Vec<Key>, Error> {
+    let given = text.parse::<Given>().ok();
+    let rows = sqlx::query_as!(
+        Row,
+        "select id, name, handle, scopes, created_at, created_by, expires_at, revoked_at, last_used_at, replaced_by
+           from dalsegno.api_keys
+          where (name = $1 and revoked_at is null) or handle = $1 or id between $2 and $3
+          order by id desc",
+        text,
+        given.as_ref().map(|given| given.least),
+        given.as_ref().map(|given| given.most),
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("look up a key"))?;
+    let found: Vec<Key> = rows.into_iter().map(Key::from).collect();
+    let named: Vec<Key> = found.iter().filter(|key| key.name == text).cloned().collect();
+    match (named.is_empty(), found.len()) {
+        (false, _) => Ok(named),
+        (true, 1) => Ok(found),
+        (true, 0) => Err(Error::Unknown(format!("`{text}`"))),
+        (true, _) => Err(Error::Several(format!("`{text}`"))),
+    }
+}

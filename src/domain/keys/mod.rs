@@ -1,0 +1,154 @@
+//! Keys of the API: who may do what.
+//!
+//! The text of a key exists once, in the answer to whoever made it; stored is what recognises it. A key ends by expiring or by
+//! being revoked, and never comes back. A rotation makes a successor of the same name and scopes, and leaves the old one
+//! some time to be replaced where it is in use.
+//!
+//! Invariant: of each name, at most one key is the latest: neither revoked nor replaced. Rotations of one key at once meet at
+//! its row, and new keys of one name at the index.
+
+mod look;
+mod rotate;
+mod scope;
+mod secret;
+
+use chrono::{DateTime, Utc};
+use secrecy::SecretString;
+use serde::Serialize;
+use sqlx::{PgConnection, PgExecutor};
+use uuid::Uuid;
+
+pub use self::{
+    look::{any_usable, find, get, list, recognise, used},
+    rotate::rotate,
+    scope::{Scope, UnknownScope},
+    secret::{Digest, PREFIX, digest, is_same},
+};
+use super::{Failed, ids};
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = ApiKey)]
+pub struct Key {
+    pub id: Uuid,
+    pub name: String,
+    /// The middle part of its text, by which one that is found somewhere can be told.
+    pub handle: String,
+    pub scopes: Vec<Scope>,
+    pub created_at: DateTime<Utc>,
+    /// As the audit log names them.
+    pub created_by: String,
+    pub expires_at: Option<DateTime<Utc>>,
+    pub revoked_at: Option<DateTime<Utc>>,
+    /// Up to a minute late.
+    pub last_used_at: Option<DateTime<Utc>>,
+    /// The successor that a rotation has made.
+    pub replaced_by: Option<Uuid>,
+}
+
+/// A key that was just made, with its text: the only time that anybody sees it.
+#[derive(Debug)]
+pub struct Made {
+    pub key: Key,
+    pub text: SecretString,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct New<'a> {
+    pub name: &'a str,
+    pub scopes: &'a [Scope],
+    pub created_by: &'a str,
+    pub expires_at: Option<DateTime<Utc>>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("there is no key {0}: `dalsegno key ls` lists them")]
+    Unknown(String),
+    #[error("more than one key fits {0}: write more of its id")]
+    Several(String),
+    #[error(
+        "there is a key `{0}` already: `dalsegno key rotate {0}` makes its successor, `dalsegno key revoke {0}` ends it; or take another name"
+    )]
+    NameTaken(String),
+    #[error("the key {0} is revoked, and nothing comes after it: make a new one")]
+    Revoked(Uuid),
+    #[error("the key {id} has been rotated already: {successor} came after it")]
+    Replaced { id: Uuid, successor: Uuid },
+    #[error("the key would be expired when it is made: give it a time that is still to come")]
+    Expired,
+    #[error(transparent)]
+    Database(#[from] Failed),
+}
+
+impl Key {
+    /// Whether it is accepted at this moment.
+    pub fn is_usable(&self, now: DateTime<Utc>) -> bool {
+        self.revoked_at.is_none() && self.expires_at.is_none_or(|at| now < at)
+    }
+
+    pub fn allows(&self, needed: Scope) -> bool {
+        self.scopes.iter().any(|scope| scope.implies(needed))
+    }
+}
+
+/// Makes a key. Its name must not be that of another key that is neither revoked nor replaced.
+pub async fn create(
+    conn: &mut PgConnection,
+    new: &New<'_>,
+    now: DateTime<Utc>,
+) -> Result<Made, Error> {
+    if new.expires_at.is_some_and(|at| at <= now) {
+        return Err(Error::Expired);
+    }
+    insert(conn, ids::at(now), new, now).await
+}
+
+/// Refuses a key from now on; true if it was not refused for that before. Processes that have just looked it up go on for
+/// some seconds.
+pub async fn revoke(
+    conn: &mut PgConnection,
+    id: Uuid,
+    now: DateTime<Utc>,
+) -> Result<(Key, bool), Error> {
+    let revoked = sqlx::query!(
+        "update dalsegno.api_keys set revoked_at = $2 where id = $1 and revoked_at is null",
+        id,
+        now,
+    )
+    .execute(&mut *conn)
+    .await
+    .map_err(Failed::to("revoke a key"))?;
+    Ok((get(conn, id).await?, revoked.rows_affected() == 1))
+}
+
+async fn insert(
+    executor: impl PgExecutor<'_>,
+    id: Uuid,
+    new: &New<'_>,
+    now: DateTime<Utc>,
+) -> Result<Made, Error> {
+    let fresh = secret::fresh();
+    let scopes: Vec<String> = new.scopes.iter().map(|scope| scope.as_str().to_owned()).collect();
+    let row = sqlx::query_as!(
+        look::Row,
+        "insert into dalsegno.api_keys (id, created_at, expires_at, handle, name, created_by, scopes, sha256)
+         values ($1, $2, $3, $4, $5, $6, $7, $8)
+         on conflict (name) where revoked_at is null and replaced_by is null do nothing
+         returning id, name, handle, scopes, created_at, created_by, expires_at, revoked_at, last_used_at, replaced_by",
+        id,
+        now,
+        new.expires_at,
+        fresh.handle,
+        new.name,
+        new.created_by,
+        &scopes,
+        &fresh.digest[..],
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(Failed::to("store a key"))?;
+    match row {
+        Some(row) => Ok(Made { key: row.into(), text: fresh.text }),
+        None => Err(Error::NameTaken(new.name.to_owned())),
+    }
+}

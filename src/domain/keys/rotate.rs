@@ -1,0 +1,48 @@
+//! A new text for whoever has a key.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{Error, Made, New, get, insert};
+use crate::domain::{Failed, ids};
+
+/// Makes a successor of the same name and scopes, that lives as long as the old one was meant to. The old one holds for
+/// `overlap` more, or until it would have expired anyway.
+pub async fn rotate(
+    conn: &mut PgConnection,
+    id: Uuid,
+    overlap: TimeDelta,
+    created_by: &str,
+    now: DateTime<Utc>,
+) -> Result<Made, Error> {
+    let successor = ids::at(now);
+    // First, so that the name is free; and whoever rotates at once waits here, and then finds it replaced. What the column
+    // points at has to exist at the commit only.
+    let replaced = sqlx::query!(
+        "update dalsegno.api_keys set replaced_by = $2, expires_at = least(expires_at, $3)
+          where id = $1 and revoked_at is null and replaced_by is null
+         returning (select o.expires_at from dalsegno.api_keys as o where o.id = $1) as was_to_expire_at",
+        id,
+        successor,
+        now + overlap,
+    )
+    .fetch_optional(&mut *conn)
+    .await
+    .map_err(Failed::to("replace a key"))?;
+    let old = get(&mut *conn, id).await?;
+    let Some(replaced) = replaced else {
+        return Err(match old.replaced_by {
+            Some(successor) if old.revoked_at.is_none() => Error::Replaced { id, successor },
+            _ => Error::Revoked(id),
+        });
+    };
+    let life = replaced.was_to_expire_at.map(|at| at - old.created_at);
+    let new = New {
+        name: &old.name,
+        scopes: &old.scopes,
+        created_by,
+        expires_at: life.map(|life| now + life),
+    };
+    insert(conn, successor, &new, now).await
+}

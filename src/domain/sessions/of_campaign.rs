@@ -1,0 +1,41 @@
+//! All sessions of a campaign, for its erasure.
+
+use sqlx::PgExecutor;
+use uuid::Uuid;
+
+use crate::domain::Failed;
+
+/// A session, and what its provider calls it.
+pub type Named = (Uuid, Option<String>);
+
+/// Some of them, locked. Those that somebody else holds come later.
+pub async fn lock_of_campaign(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+    limit: i64,
+) -> Result<Vec<Named>, Failed> {
+    sqlx::query!(
+        "select id, external_session_id from dalsegno.sessions
+          where campaign_id = $1 and running_turn is null order by agent_type, id desc limit $2 for update skip locked",
+        campaign_id,
+        limit,
+    )
+    .map(|row| (row.id, row.external_session_id))
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("lock the sessions of a campaign"))
+}
+
+/// Whether one of them has a turn that has not ended.
+pub async fn is_any_running(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+) -> Result<bool, Failed> {
+    sqlx::query_scalar!(
+        r#"select exists (select from dalsegno.sessions where campaign_id = $1 and running_turn is not null) as "is_running!""#,
+        campaign_id,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Failed::to("look for turns of a campaign"))
+}

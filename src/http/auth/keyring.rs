@@ -1,0 +1,100 @@
+//! Keys that were shown lately, so that a request costs no look into the database.
+//!
+//! A key is looked up again after [`FRESH`], so one that was revoked elsewhere is refused within that time. Its expiry counts
+//! at once. Keys that do not exist are not remembered: there is no end to them.
+
+use std::{
+    num::NonZeroUsize,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use hashlink::LruCache;
+use secrecy::{ExposeSecret as _, SecretString};
+use tokio::time::Instant;
+
+use crate::{
+    app::App,
+    domain::keys::{self, Digest, Key},
+    http::Problem,
+};
+
+/// How long a revoked key may still be accepted; promised are 5 s.
+const FRESH: Duration = Duration::from_secs(3);
+/// Keys that are remembered, each some hundred bytes.
+const MAX_KNOWN: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1_023);
+
+#[derive(Debug)]
+pub(super) struct Keyring {
+    admin: Option<Digest>,
+    /// By the hash of the text, which itself is kept nowhere.
+    known: Mutex<LruCache<Digest, Known>>,
+}
+
+#[derive(Debug)]
+struct Known {
+    key: Arc<Key>,
+    since: Instant,
+}
+
+impl Keyring {
+    pub(super) fn new(admin: Option<&SecretString>) -> Self {
+        Self {
+            admin: admin.map(|key| keys::digest(key.expose_secret())),
+            known: Mutex::new(LruCache::new(MAX_KNOWN.get())),
+        }
+    }
+
+    pub(super) fn is_admin(&self, text: &str) -> bool {
+        self.admin.is_some_and(|admin| keys::is_same(&admin, &keys::digest(text)))
+    }
+
+    /// The key, if it was looked up a moment ago.
+    pub(super) fn known(&self, text: &str) -> Option<Arc<Key>> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = known.get(&keys::digest(text))?;
+        (found.since.elapsed() < FRESH).then(|| Arc::clone(&found.key))
+    }
+
+    /// The key as the database has it, usable or not. Once a minute its use is written down.
+    pub(super) async fn look_up(&self, app: &App, text: &str) -> Result<Option<Arc<Key>>, Problem> {
+        let since = Instant::now();
+        let Some(key) = keys::recognise(&app.pool, text).await? else { return Ok(None) };
+        let key = Arc::new(key);
+        let now = app.clock.now();
+        if key.is_usable(now) && key.is_use_news(now) {
+            tell_use(app, &key).await;
+        }
+        let entry = Known { key: Arc::clone(&key), since };
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(keys::digest(text), entry);
+        Ok(Some(key))
+    }
+}
+
+/// Not worth a refusal: the request goes on without.
+async fn tell_use(app: &App, key: &Key) {
+    if let Err(error) = keys::used(&app.pool, key.id, app.clock.now()).await {
+        let error = &error as &dyn std::error::Error;
+        tracing::warn!(error, key.id = %key.id, "the last use of a key was not written down");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_revocation_holds_within_the_time_that_is_promised() {
+        // The look itself and the way of a request come on top.
+        assert!(FRESH <= Duration::from_secs(4));
+    }
+
+    #[test]
+    fn the_key_of_the_configuration_is_recognised_and_not_printed() {
+        let text = "an-admin-key-of-forty-characters-in-all!";
+        let keyring = Keyring::new(Some(&SecretString::from(text)));
+        assert!(keyring.is_admin(text) && !keyring.is_admin(&text[1..]));
+        assert!(!Keyring::new(None).is_admin(""));
+        assert!(!format!("{keyring:?}").contains("forty"));
+    }
+}

@@ -1,0 +1,276 @@
+//! Who asks, whether they may, and how often.
+//!
+//! On a loopback address nobody is asked for a key unless `http.require_key` says so, and with `http.allow_unauthenticated`
+//! nobody is asked anywhere. Whoever shows a key all the same is held to it: its scopes count, and its name is in the audit log.
+//! A bearer that is none of ours may be meant for something in front, and is passed over where nobody is asked.
+
+mod keyring;
+mod peer;
+mod rate;
+
+use std::{net::SocketAddr, sync::Arc};
+
+use axum::{
+    extract::{ConnectInfo, FromRequestParts, MatchedPath, Request, State},
+    http::{
+        HeaderMap, HeaderName, HeaderValue, Method, StatusCode,
+        header::{AUTHORIZATION, WWW_AUTHENTICATE},
+        request::Parts,
+    },
+    middleware::Next,
+    response::{IntoResponse as _, Response},
+};
+use uuid::Uuid;
+
+use self::{
+    keyring::Keyring,
+    peer::Peer,
+    rate::{Buckets, Quota},
+};
+use super::{Config, Front, Problem, scopes};
+use crate::domain::{
+    audit::Actor,
+    keys::{self, Key, Scope},
+};
+
+/// Keys that do not exist, from one address. Each costs a look into the database.
+const BAD_KEYS_PER_MINUTE: u32 = 30;
+
+#[derive(Debug, Clone)]
+pub(super) struct Gate(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    front: Front,
+    asks: bool,
+    keyring: Keyring,
+    requests: Buckets<Holder>,
+    bad_keys: Buckets<Peer>,
+}
+
+/// Whose requests are counted together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Holder {
+    Key(Uuid),
+    AdminKey,
+    Peer(Peer),
+}
+
+/// Somebody who may ask something.
+enum Caller {
+    Key(Arc<Key>),
+    AdminKey,
+    /// Shows no key, and is not asked for one.
+    Anybody,
+}
+
+/// What is looked at of a request.
+struct Asked {
+    method: Method,
+    path: Option<MatchedPath>,
+    bearer: Option<String>,
+    peer: Peer,
+}
+
+struct Admitted {
+    actor: Actor,
+    quota: Option<Quota>,
+}
+
+/// A "no", with what the caller has to show instead.
+struct Refusal {
+    problem: Problem,
+    challenge: Option<String>,
+    quota: Option<Quota>,
+}
+
+/// Lets requests through whose caller may make them, and tells the handler who that is.
+pub(super) async fn gate(State(gate): State<Gate>, mut request: Request, next: Next) -> Response {
+    let asked = Asked::of(&request);
+    match gate.0.admit(&asked).await {
+        Ok(Admitted { actor, quota }) => {
+            request.extensions_mut().insert(actor);
+            let mut response = next.run(request).await;
+            if let Some(quota) = quota {
+                quota.write(response.headers_mut());
+            }
+            response
+        }
+        Err(refusal) => refusal.into_response(),
+    }
+}
+
+impl Gate {
+    pub(super) fn new(config: &Config, front: Front) -> Self {
+        Self(Arc::new(Shared {
+            front,
+            asks: config.asks_for_keys(),
+            keyring: Keyring::new(config.admin_key.as_ref()),
+            requests: Buckets::new(config.requests_per_minute),
+            bad_keys: Buckets::new(BAD_KEYS_PER_MINUTE),
+        }))
+    }
+}
+
+/// Who asks, for handlers that write it down.
+impl FromRequestParts<Front> for Actor {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Front) -> Result<Self, Problem> {
+        parts.extensions.get::<Self>().cloned().ok_or_else(|| {
+            let detail = "the request came past the door; this is a fault of the service";
+            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
+        })
+    }
+}
+
+impl Shared {
+    async fn admit(&self, asked: &Asked) -> Result<Admitted, Refusal> {
+        let need = scopes::of_request(&asked.method, asked.path.as_ref().map(MatchedPath::as_str));
+        let address = asked.peer.address();
+        if need == scopes::Need::Nothing {
+            return Ok(Admitted { actor: Actor::anonymous(address), quota: None });
+        }
+        let caller = self.caller(asked).await;
+        let holder = match &caller {
+            Ok(Caller::Key(key)) => Holder::Key(key.id),
+            Ok(Caller::AdminKey) => Holder::AdminKey,
+            Ok(Caller::Anybody) | Err(_) => Holder::Peer(asked.peer.counted()),
+        };
+        let quota = self.requests.take(holder);
+        if let Some(quota) = quota.filter(Quota::is_used_up) {
+            return Err(too_many_requests(quota));
+        }
+        let caller = caller.map_err(|refusal| Refusal { quota, ..refusal })?;
+        if !need.is_met_by(caller.scopes()) {
+            return Err(Refusal { quota, ..missing_scope(need) });
+        }
+        let actor = match caller {
+            Caller::Key(key) => Actor::key(&key, address),
+            Caller::AdminKey => Actor::admin_key(address),
+            Caller::Anybody => Actor::anonymous(address),
+        };
+        Ok(Admitted { actor, quota })
+    }
+
+    async fn caller(&self, asked: &Asked) -> Result<Caller, Refusal> {
+        let text = match &asked.bearer {
+            Some(text) if self.keyring.is_admin(text) => return Ok(Caller::AdminKey),
+            Some(text) if self.asks || text.starts_with(keys::PREFIX) => text,
+            _ if self.asks => return Err(unauthenticated()),
+            _ => return Ok(Caller::Anybody),
+        };
+        let app = self.front.app()?;
+        let now = app.clock.now();
+        if let Some(key) = self.keyring.known(text) {
+            return if key.is_usable(now) { Ok(Caller::Key(key)) } else { Err(bad_key()) };
+        }
+        // Whoever tries keys out is held up before the database is asked.
+        if let Some(quota) = self.bad_keys.look(asked.peer.counted()).filter(Quota::is_used_up) {
+            return Err(too_many_bad_keys(quota));
+        }
+        match self.keyring.look_up(&app, text).await? {
+            Some(key) if key.is_usable(now) => Ok(Caller::Key(key)),
+            _ => {
+                self.bad_keys.take(asked.peer.counted());
+                Err(bad_key())
+            }
+        }
+    }
+}
+
+impl Caller {
+    fn scopes(&self) -> &[Scope] {
+        match self {
+            Self::Key(key) => &key.scopes,
+            Self::AdminKey | Self::Anybody => &Scope::ALL,
+        }
+    }
+}
+
+impl Asked {
+    fn of(request: &Request) -> Self {
+        let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+        Self {
+            method: request.method().clone(),
+            path: request.extensions().get().cloned(),
+            bearer: bearer(request.headers()).map(str::to_owned),
+            peer: Peer::of(peer.map(|ConnectInfo(address)| address.ip())),
+        }
+    }
+}
+
+impl Refusal {
+    fn into_response(self) -> Response {
+        let mut response = self.problem.into_response();
+        let headers = response.headers_mut();
+        if let Some(challenge) = self.challenge
+            && let Ok(challenge) = HeaderValue::try_from(challenge)
+        {
+            headers.insert(WWW_AUTHENTICATE, challenge);
+        }
+        if let Some(quota) = self.quota {
+            quota.write(headers);
+        }
+        response
+    }
+}
+
+impl From<Problem> for Refusal {
+    fn from(problem: Problem) -> Self {
+        Self { problem, challenge: None, quota: None }
+    }
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, text) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| text.trim())
+}
+
+fn unauthenticated() -> Refusal {
+    let detail = "this service asks for a key: send `Authorization: Bearer dals_...`; `dalsegno key create` makes one";
+    let problem = Problem::new(StatusCode::UNAUTHORIZED, "unauthenticated", detail);
+    Refusal { challenge: Some(r#"Bearer realm="dalsegno""#.to_owned()), ..problem.into() }
+}
+
+/// The same words for all of them: which keys there were is nobody's business.
+fn bad_key() -> Refusal {
+    let detail = "this key is not accepted: it is unknown, expired or revoked; whoever keeps the keys can rotate it or make another";
+    let problem = Problem::new(StatusCode::UNAUTHORIZED, "bad_key", detail);
+    let challenge = r#"Bearer realm="dalsegno", error="invalid_token""#.to_owned();
+    Refusal { challenge: Some(challenge), ..problem.into() }
+}
+
+fn missing_scope(need: scopes::Need) -> Refusal {
+    let scope = need.scope();
+    let detail =
+        format!("this needs a key with the scope `{scope}`, which the key that was shown has not");
+    let problem = Problem::new(StatusCode::FORBIDDEN, "missing_scope", detail);
+    let challenge =
+        format!(r#"Bearer realm="dalsegno", error="insufficient_scope", scope="{scope}""#);
+    Refusal { challenge: Some(challenge), ..problem.into() }
+}
+
+fn too_many_requests(quota: Quota) -> Refusal {
+    let detail = format!(
+        "http.requests_per_minute allows {} for one key, and for one address without a key: go on more slowly",
+        quota.per_minute()
+    );
+    limited("too_many_requests", detail, quota)
+}
+
+fn too_many_bad_keys(quota: Quota) -> Refusal {
+    let detail = "too many keys that are not accepted have come from this address: correct the key, then wait a little";
+    limited("too_many_bad_keys", detail.to_owned(), quota)
+}
+
+fn limited(code: &'static str, detail: String, quota: Quota) -> Refusal {
+    let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, code, detail);
+    let retry_after_secs = Some(quota.next_secs());
+    let problem = Problem { retryable: true, retry_after_secs, ..problem };
+    Refusal { quota: Some(quota), ..problem.into() }
+}
+
+/// Names of the IETF draft on rate limit headers.
+pub(super) const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
+pub(super) const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");

@@ -1,0 +1,51 @@
+//! Where a request comes from.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// An address as requests are counted by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Peer {
+    address: Option<IpAddr>,
+    counted: IpAddr,
+}
+
+impl Peer {
+    pub(super) fn of(address: Option<IpAddr>) -> Self {
+        let address = address.map(|address| address.to_canonical());
+        let counted = match address {
+            Some(IpAddr::V6(address)) => network(address).into(),
+            Some(address) => address,
+            None => Ipv4Addr::UNSPECIFIED.into(),
+        };
+        Self { address, counted }
+    }
+
+    pub(super) fn address(self) -> Option<IpAddr> {
+        self.address
+    }
+
+    /// As it is counted.
+    pub(super) fn counted(self) -> Self {
+        Self { address: None, ..self }
+    }
+}
+
+/// Who has one address of IPv6 has all that begin with the same 64 bits.
+fn network(address: Ipv6Addr) -> Ipv6Addr {
+    let [a, b, c, d, ..] = address.segments();
+    Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_counted_by_who_has_them() {
+        let counted = |text: &str| Peer::of(Some(text.parse().unwrap())).counted();
+        assert_eq!(counted("2001:db8:1:2::1"), counted("2001:db8:1:2:ffff::9"));
+        assert_ne!(counted("2001:db8:1:2::1"), counted("2001:db8:1:3::1"));
+        assert_eq!(counted("::ffff:10.1.2.3"), counted("10.1.2.3"));
+        assert_ne!(counted("10.1.2.3"), counted("10.1.2.4"));
+    }
+}

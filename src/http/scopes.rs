@@ -1,0 +1,124 @@
+//! Which scope each route needs: one line per method and path, and no route without one.
+//!
+//! A route that has no line here needs `admin`, so a forgotten line shuts somebody out and lets nobody in. A test walks the
+//! routes of the router and finds it.
+
+use axum::http::Method;
+
+use crate::domain::keys::Scope;
+
+/// Who may use a route: whoever has one of these scopes, or one that implies it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// No key at all: it says nothing that is worth protecting.
+    Nothing,
+    Any(&'static [Scope]),
+}
+
+const NOTHING: Need = Need::Nothing;
+const READ: Need = Need::Any(&[Scope::Read]);
+/// Whoever adds a task may wait for it: its id is told to nobody else.
+const READ_OR_ENQUEUE: Need = Need::Any(&[Scope::Read, Scope::Enqueue]);
+const ENQUEUE: Need = Need::Any(&[Scope::Enqueue]);
+const OPERATE: Need = Need::Any(&[Scope::Operate]);
+const ADMIN: Need = Need::Any(&[Scope::Admin]);
+
+pub const NEEDS: &[(&str, &str, Need)] = &[
+    ("GET", "/livez", NOTHING),
+    ("GET", "/readyz", NOTHING),
+    ("GET", "/metrics", READ),
+    ("GET", "/v1/agents", READ),
+    ("GET", "/v1/audit", ADMIN),
+    ("POST", "/v1/bulk-actions", OPERATE),
+    ("GET", "/v1/bulk-actions/{id}", READ),
+    ("GET", "/v1/campaigns", READ),
+    ("POST", "/v1/campaigns", OPERATE),
+    ("GET", "/v1/campaigns/{id}", READ),
+    ("PATCH", "/v1/campaigns/{id}", OPERATE),
+    ("GET", "/v1/campaigns/{id}/erasure", READ),
+    ("POST", "/v1/campaigns/{id}/erasure", OPERATE),
+    ("POST", "/v1/campaigns/{id}/tasks", ENQUEUE),
+    ("POST", "/v1/campaigns/{id}/tasks/bulk", ENQUEUE),
+    ("GET", "/v1/cleanup/preview", READ),
+    ("GET", "/v1/cleanup/runs", READ),
+    ("GET", "/v1/feed", READ),
+    ("POST", "/v1/groups/{name}/pause", OPERATE),
+    ("POST", "/v1/groups/{name}/resume", OPERATE),
+    ("GET", "/v1/jobs", READ),
+    ("GET", "/v1/jobs/{id}", READ),
+    ("GET", "/v1/jobs/{id}/explain", READ),
+    ("POST", "/v1/jobs/{id}/cancel", OPERATE),
+    ("POST", "/v1/jobs/{id}/hold", OPERATE),
+    ("POST", "/v1/jobs/{id}/release", OPERATE),
+    ("POST", "/v1/jobs/{id}/retry", OPERATE),
+    ("GET", "/v1/keys", ADMIN),
+    ("POST", "/v1/keys", ADMIN),
+    ("POST", "/v1/keys/{id}/revoke", ADMIN),
+    ("POST", "/v1/keys/{id}/rotate", ADMIN),
+    ("GET", "/v1/lanes", READ),
+    ("GET", "/v1/lanes/{name}", READ),
+    ("POST", "/v1/lanes/{name}/hold", OPERATE),
+    ("POST", "/v1/lanes/{name}/release", OPERATE),
+    ("GET", "/v1/openapi.json", READ),
+    ("GET", "/v1/queues", READ),
+    ("GET", "/v1/queues/{name}", READ),
+    ("POST", "/v1/queues/{name}/pause", OPERATE),
+    ("POST", "/v1/queues/{name}/resume", OPERATE),
+    ("GET", "/v1/schedules", READ),
+    ("GET", "/v1/schedules/{name}", READ),
+    ("PUT", "/v1/schedules/{name}", OPERATE),
+    ("DELETE", "/v1/schedules/{name}", OPERATE),
+    ("POST", "/v1/schedules/{name}/pause", OPERATE),
+    ("POST", "/v1/schedules/{name}/resume", OPERATE),
+    ("POST", "/v1/schedules/{name}/run", OPERATE),
+    ("GET", "/v1/sessions", READ),
+    ("GET", "/v1/sessions/{id}", READ),
+    ("GET", "/v1/sessions/{id}/messages", READ),
+    ("GET", "/v1/sessions/{id}/view", READ),
+    ("POST", "/v1/sessions/{id}/compact", OPERATE),
+    ("POST", "/v1/sessions/{id}/interrupt", OPERATE),
+    ("POST", "/v1/sessions/{id}/reset", OPERATE),
+    ("POST", "/v1/sessions/{id}/uncompact", OPERATE),
+    ("GET", "/v1/tasks", READ),
+    ("GET", "/v1/tasks/{id}", READ_OR_ENQUEUE),
+    ("GET", "/v1/tasks/{id}/events", READ_OR_ENQUEUE),
+    ("GET", "/v1/tasks/{id}/explain", READ_OR_ENQUEUE),
+    ("POST", "/v1/tasks/{id}/cancel", OPERATE),
+    ("POST", "/v1/tasks/{id}/retry", OPERATE),
+    ("GET", "/v1/workers", READ),
+];
+
+/// What a route needs; `None` for one that has no line.
+pub fn need(method: &str, path: &str) -> Option<Need> {
+    // An answer to HEAD is that to GET without its body.
+    let method = if method == Method::HEAD.as_str() { Method::GET.as_str() } else { method };
+    let line = NEEDS.iter().find(|(m, p, _)| *m == method && *p == path);
+    line.map(|(_, _, need)| *need)
+}
+
+/// What a request needs. `path` is that of the route; a request that leads to none only needs somebody who may ask at all.
+pub(super) fn of_request(method: &Method, path: Option<&str>) -> Need {
+    match path {
+        Some(path) => need(method.as_str(), path).unwrap_or(ADMIN),
+        None => Need::Any(&Scope::ALL),
+    }
+}
+
+impl Need {
+    pub(super) fn is_met_by(self, scopes: &[Scope]) -> bool {
+        match self {
+            Self::Nothing => true,
+            Self::Any(any) => {
+                any.iter().any(|needed| scopes.iter().any(|has| has.implies(*needed)))
+            }
+        }
+    }
+
+    /// The least that would do.
+    pub(super) fn scope(self) -> &'static str {
+        match self {
+            Self::Any([first, ..]) => first.as_str(),
+            Self::Nothing | Self::Any([]) => "",
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Erases a campaign: waits until nothing of it runs, then takes everything out in short transactions.
+//!
+//! Each finds what is left, so the job goes on wherever it comes again, and two that run by mistake do no harm.
+
+use std::{sync::Arc, time::Duration};
+
+use super::Services;
+pub use crate::domain::erasures::EraseCampaign;
+use crate::{
+    domain::{
+        erasures::{self, Step},
+        transaction::{begin, commit},
+    },
+    queue::{End, HandlerResult, JobError, Run, Until},
+};
+
+/// A turn that was told to stop ends within seconds; its worker may be gone, though, and then a lease has to run out.
+const WAIT: Duration = Duration::from_secs(5);
+/// Between two transactions, for everybody else.
+const PAUSE: Duration = Duration::from_millis(10);
+
+pub(super) async fn run(
+    EraseCampaign { campaign_id }: EraseCampaign,
+    run: Run,
+    services: Arc<Services>,
+) -> HandlerResult {
+    let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
+    if !erasures::is_quiet(&mut tx, campaign_id).await.map_err(JobError::retry)? {
+        let why = "a turn of the campaign has not ended yet";
+        return Ok(run.commit_snooze(tx, Until::After(WAIT), why).await?);
+    }
+    commit(tx).await.map_err(JobError::retry)?;
+    let mut next = Some(Step::FIRST);
+    while let Some(step) = next {
+        if run.cancel().is_cancelled() {
+            // A worker that goes down gives the job back, and burns no attempt.
+            return Err(JobError::retry("it was told to stop between two transactions"));
+        }
+        let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
+        let more = erasures::next_batch(&mut tx, campaign_id, step).await;
+        let more = more.map_err(JobError::retry)?;
+        commit(tx).await.map_err(JobError::retry)?;
+        next = if more { Some(step) } else { step.next() };
+        run.cancel().run_until_cancelled(tokio::time::sleep(PAUSE)).await;
+    }
+    end(campaign_id, &run, &services).await
+}
+
+async fn end(campaign_id: uuid::Uuid, run: &Run, services: &Services) -> Result<End, JobError> {
+    let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
+    let finished = erasures::finish(&mut tx, campaign_id, services.clock.now()).await;
+    finished.map_err(JobError::retry)?;
+    let end = run.commit(tx).await?;
+    tracing::info!(campaign.id = %campaign_id, "a campaign was erased");
+    Ok(end)
+}

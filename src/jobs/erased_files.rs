@@ -1,0 +1,74 @@
+//! What this host still has of campaigns that were erased: folders of their sessions, their workspace, and what this process
+//! remembers of conversations.
+
+use std::{io, path::PathBuf, time::Duration};
+
+use sqlx::PgPool;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::{FolderError, Services};
+use crate::domain::erasures::{self, Left};
+
+const EVERY: Duration = Duration::from_secs(30);
+
+/// Looks until it is told to stop.
+pub async fn remove_erased_files(
+    services: &Services,
+    pool: &PgPool,
+    host: &str,
+    stop: &CancellationToken,
+) {
+    while stop.run_until_cancelled(tokio::time::sleep(EVERY)).await.is_some() {
+        if let Err(error) = sweep_erased(services, pool, host).await {
+            tracing::warn!(%error, "removing what is left of erased campaigns");
+        }
+    }
+}
+
+/// One round. Says how many erasures this host is rid of now.
+pub async fn sweep_erased(
+    services: &Services,
+    pool: &PgPool,
+    host: &str,
+) -> Result<usize, FolderError> {
+    let left = erasures::left_on(pool, host, services.clock.now()).await?;
+    for erasure in &left {
+        let removed = sweep(services, erasure).await?;
+        let now = services.clock.now();
+        erasures::swept(pool, erasure.erasure_id, host, removed, now).await?;
+        tracing::info!(
+            campaign.id = %erasure.campaign_id,
+            folders = removed.0,
+            bytes = removed.1,
+            "this host is rid of an erased campaign"
+        );
+    }
+    Ok(left.len())
+}
+
+/// How many folders, with how many bytes.
+async fn sweep(services: &Services, erasure: &Left) -> Result<(i64, i64), FolderError> {
+    services.histories.forget(&erasure.sessions);
+    let (mut n_folders, mut n_bytes) = (0, 0);
+    for folder in erasure.folders.iter().filter_map(|name| name.parse::<Uuid>().ok()) {
+        let bytes = services.providers.claude().remove_folder(folder).await?;
+        n_folders += i64::from(bytes > 0);
+        n_bytes += i64::try_from(bytes).unwrap_or(i64::MAX);
+    }
+    let workspace = services.workspaces.join(erasure.campaign_id.to_string());
+    if remove(workspace).await? {
+        n_folders += 1;
+    }
+    Ok((n_folders, n_bytes))
+}
+
+async fn remove(folder: PathBuf) -> Result<bool, FolderError> {
+    let shown = folder.clone();
+    let removed = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(folder)).await;
+    match removed.unwrap_or_else(|error| Err(io::Error::other(error))) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(source) => Err(FolderError::Workspace { folder: shown, source }),
+    }
+}

@@ -1,0 +1,136 @@
+//! Traces of turns, sent to whatever takes OTLP over HTTP.
+//!
+//! A conversation lasts for days, so a turn is a trace of its own. Its root is linked to the request that asked for it and to the
+//! turn before. The ids of a turn's spans are made from its session and number: whoever knows those finds the trace, and nothing
+//! has to be stored for the link.
+//!
+//! Invariants: recording never waits and never fails a turn; spans that find no room are counted and dropped. No text of a
+//! conversation is in a span.
+
+mod context;
+mod encode;
+mod send;
+mod span;
+
+use std::sync::Arc;
+
+use metrics::{counter, describe_counter};
+use reqwest::Url;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::Deserialize;
+use tokio::sync::mpsc;
+
+pub use self::{
+    context::Context,
+    span::{Kind, Span, Value},
+};
+use self::{
+    encode::Resource,
+    send::{Order, Sender},
+};
+use crate::config::Checks;
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    pub endpoint: String,
+    pub authorization: SecretString,
+    pub service_name: String,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("setting up the traces: {0}")]
+    SetUp(String),
+}
+
+/// Where spans are put. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Traces {
+    /// `None`: nobody wants them.
+    orders: Option<Arc<mpsc::Sender<Order>>>,
+}
+
+/// Spans that wait to be sent. A turn has three.
+const N_WAITING: usize = 8192;
+const SPANS: &str = "dalsegno_trace_spans_total";
+
+impl Traces {
+    /// Begins to send, if there is somewhere to send to. Has to be called in a runtime.
+    pub fn start(config: &Config) -> Result<Self, Error> {
+        if config.endpoint.is_empty() {
+            return Ok(Self::default());
+        }
+        describe_counter!(
+            SPANS,
+            "Spans that were sent, refused by who should take them, or dropped for want of room."
+        );
+        let url = config.url().map_err(Error::SetUp)?;
+        let resource = Resource { service_name: config.service_name.clone() };
+        let sender = Sender::new(url, config.authorization.clone(), resource)?;
+        let (orders, coming) = mpsc::channel(N_WAITING);
+        tokio::spawn(sender.run(coming));
+        Ok(Self { orders: Some(Arc::new(orders)) })
+    }
+
+    /// Whether it is worth while to make spans.
+    pub fn are_wanted(&self) -> bool {
+        self.orders.is_some()
+    }
+
+    pub fn record(&self, span: Span) {
+        let Some(orders) = &self.orders else { return };
+        if orders.try_send(Order::Send(Box::new(span))).is_err() {
+            count("dropped", 1);
+        }
+    }
+
+    /// Sends what waits, for as long as [`send::FLUSH_LIMIT`] at most: the last thing that a process does.
+    pub async fn flush(&self) {
+        let Some(orders) = &self.orders else { return };
+        let (done, is_done) = tokio::sync::oneshot::channel();
+        let flushed = async {
+            if orders.send(Order::Flush(done)).await.is_ok() {
+                let _ = is_done.await;
+            }
+        };
+        let _ = tokio::time::timeout(send::FLUSH_LIMIT, flushed).await;
+    }
+}
+
+impl Config {
+    pub fn check(&self, checks: &mut Checks<'_>) {
+        if self.endpoint.is_empty() {
+            return;
+        }
+        if let Err(problem) = self.url() {
+            checks.fail("traces.endpoint", problem, "http://127.0.0.1:4318");
+        }
+        let authorization = self.authorization.expose_secret();
+        if reqwest::header::HeaderValue::from_str(authorization).is_err() {
+            let fix = "one line of visible characters, such as \"Bearer ...\"";
+            checks.fail("traces.authorization", "cannot be the value of a header", fix);
+        }
+    }
+
+    fn url(&self) -> Result<Url, String> {
+        let url: Url = self.endpoint.parse().map_err(|error| format!("is no address: {error}"))?;
+        if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+            return Err("is not an address of http or https".to_owned());
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err("has a login in it, which belongs into traces.authorization".to_owned());
+        }
+        let base = url.as_str().trim_end_matches('/');
+        let whole = if base.ends_with("/v1/traces") {
+            base.to_owned()
+        } else {
+            format!("{base}/v1/traces")
+        };
+        whole.parse().map_err(|error| format!("is no address: {error}"))
+    }
+}
+
+fn count(result: &'static str, n_spans: u64) {
+    counter!(SPANS, "result" => result).increment(n_spans);
+}

@@ -1,0 +1,149 @@
+//! Spans on their way out, in batches.
+//!
+//! Who takes them may be slow, away, or refuse: a batch is tried a few times and then dropped, and what comes meanwhile waits up
+//! to a bound. One line of the log tells when it begins to go wrong, and one when it goes well again.
+
+use std::time::Duration;
+
+use reqwest::{
+    Client, StatusCode, Url,
+    header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue},
+    redirect,
+};
+use secrecy::{ExposeSecret as _, SecretString};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{Instant, sleep, timeout_at},
+};
+
+use super::{
+    Error, count,
+    encode::{Resource, request},
+    span::Span,
+};
+
+#[derive(Debug)]
+pub(super) enum Order {
+    Send(Box<Span>),
+    /// Answered when all that came before is on its way, or given up.
+    Flush(oneshot::Sender<()>),
+}
+
+#[derive(Debug)]
+pub(super) struct Sender {
+    client: Client,
+    url: Url,
+    resource: Resource,
+    is_failing: bool,
+}
+
+/// A process that ends waits no longer for it.
+pub(super) const FLUSH_LIMIT: Duration = Duration::from_secs(3);
+const BATCH_SPANS: usize = 512;
+/// How long the first span of a batch waits for others.
+const LINGER: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(10);
+const N_TRIES: u32 = 3;
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+
+impl Sender {
+    pub(super) fn new(
+        url: Url,
+        authorization: SecretString,
+        resource: Resource,
+    ) -> Result<Self, Error> {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let secret = authorization.expose_secret();
+        if !secret.is_empty() {
+            let value = HeaderValue::from_str(secret);
+            let mut value = value.map_err(|error| Error::SetUp(error.to_string()))?;
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+        }
+        // Fails where the process already has a provider, which is then used.
+        _ = rustls::crypto::ring::default_provider().install_default();
+        let mut builder = Client::builder()
+            .timeout(TIMEOUT)
+            .default_headers(headers)
+            .user_agent(concat!("dalsegno/", env!("CARGO_PKG_VERSION")))
+            .no_proxy()
+            .redirect(redirect::Policy::none());
+        if url.scheme() == "http" {
+            // Otherwise the client looks for the system's certificates, and fails in an image that has none.
+            builder = builder.tls_certs_only([]);
+        }
+        let client = builder.build().map_err(|error| Error::SetUp(error.to_string()))?;
+        Ok(Self { client, url, resource, is_failing: false })
+    }
+
+    /// Until nobody can record any more.
+    pub(super) async fn run(mut self, mut coming: mpsc::Receiver<Order>) {
+        let mut batch = Vec::new();
+        while let Some(order) = coming.recv().await {
+            let mut asked = None;
+            take(order, &mut batch, &mut asked);
+            let until = Instant::now() + LINGER;
+            while batch.len() < BATCH_SPANS && asked.is_none() {
+                match timeout_at(until, coming.recv()).await {
+                    Ok(Some(order)) => take(order, &mut batch, &mut asked),
+                    Ok(None) | Err(_) => break,
+                }
+            }
+            if !batch.is_empty() {
+                self.send(&batch).await;
+                batch.clear();
+            }
+            if let Some(done) = asked {
+                let _ = done.send(());
+            }
+        }
+    }
+
+    async fn send(&mut self, spans: &[Span]) {
+        let body = request(&self.resource, spans).to_string();
+        let (n_spans, mut pause) = (spans.len() as u64, FIRST_PAUSE);
+        for n_tries in 1..=N_TRIES {
+            match self.try_send(body.clone()).await {
+                Ok(()) => {
+                    if std::mem::take(&mut self.is_failing) {
+                        tracing::info!("traces are taken again");
+                    }
+                    return count("sent", n_spans);
+                }
+                Err((words, may_pass)) => {
+                    if !std::mem::replace(&mut self.is_failing, true) {
+                        tracing::warn!(error = words, "traces are not taken");
+                    }
+                    if !may_pass || n_tries == N_TRIES {
+                        return count("refused", n_spans);
+                    }
+                }
+            }
+            sleep(pause).await;
+            pause *= 4;
+        }
+    }
+
+    /// What was wrong, and whether it may be better later.
+    async fn try_send(&self, body: String) -> Result<(), (String, bool)> {
+        let sent = self.client.post(self.url.clone()).body(body).send().await;
+        let answer = sent.map_err(|error| (error.without_url().to_string(), true))?;
+        match answer.status() {
+            status if status.is_success() => Ok(()),
+            // As OTLP has it: these and no others may be tried again.
+            status @ (StatusCode::TOO_MANY_REQUESTS
+            | StatusCode::BAD_GATEWAY
+            | StatusCode::SERVICE_UNAVAILABLE
+            | StatusCode::GATEWAY_TIMEOUT) => Err((status.to_string(), true)),
+            status => Err((status.to_string(), false)),
+        }
+    }
+}
+
+fn take(order: Order, batch: &mut Vec<Span>, asked: &mut Option<oneshot::Sender<()>>) {
+    match order {
+        Order::Send(span) => batch.push(*span),
+        Order::Flush(done) => *asked = Some(done),
+    }
+}

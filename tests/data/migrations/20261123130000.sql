@@ -1,0 +1,1 @@
+select ready, running from dalsegno.queue_load;

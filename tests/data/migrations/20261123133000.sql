@@ -1,0 +1,1 @@
+update dalsegno.cleanup_runs set events = 5;

@@ -1,0 +1,101 @@
+//! Every command that changes something leaves its line.
+
+use serde_json::{Value, json};
+
+use super::{Ground, compact, text};
+use crate::{app::noon, conversations::world::Now, schedules::put_nightly};
+
+async fn newest(ground: &Ground) -> (i64, Value) {
+    let lines = ground.json(&["audit", "ls"]).await;
+    let id = lines[0]["id"].as_i64().unwrap_or(0);
+    (id, lines[0].clone())
+}
+
+#[tokio::test]
+async fn every_command_that_changes_something_writes_its_line() {
+    let ground = Ground::new().await;
+    let world = &ground.world;
+    put_nightly(&world.pool, noon()).await;
+    world.turn("Part one.", Now::default()).await;
+    let session = world.turn("Part two.", Now::default()).await.session.id;
+    compact(&world.pool, session).await;
+    let running = world.add("Part three.").await;
+    world.begin(&running, world.lease(), Now::default()).await;
+    let instance = dalsegno::domain::tasks::New { instance: "second", ..world.ask("Part four.") };
+    let task = world.add_new(&instance).await.unwrap().task;
+    let instance = dalsegno::domain::tasks::New { instance: "third", ..world.ask("Part five.") };
+    let job = world.add_new(&instance).await.unwrap().task.job_id.to_string();
+    let (campaign, session, id) = (ground.campaign(), session.to_string(), task.id.to_string());
+    let lane = format!("{campaign}/copywriter/third");
+    let add = ["schedule", "add", "news", "--campaign", &campaign, "--agent", "copywriter"];
+    let add = [&add[..], &["--cron", "0 0 8 * * *", "SECRET PROMPT"]].concat();
+    let commands: Vec<(Vec<&str>, &str, &str)> = vec![
+        (vec!["campaign", "create", "Spring", "--brief", "SECRET PROMPT"], "campaign.create", ""),
+        (vec!["campaign", "pause", &campaign], "campaign.pause", &campaign),
+        (vec!["campaign", "resume", &campaign], "campaign.resume", &campaign),
+        (vec!["campaign", "budget", &campaign, "--tokens", "9000"], "campaign.limit", &campaign),
+        (add, "schedule.put", "news"),
+        (vec!["schedule", "rm", "news"], "schedule.remove", "news"),
+        (vec!["schedule", "run", "purge"], "schedule.run", "purge"),
+        (vec!["schedule", "pause", "purge"], "schedule.pause", "purge"),
+        (vec!["schedule", "resume", "purge"], "schedule.resume", "purge"),
+        (vec!["cleanup"], "cleanup.run", ""),
+        (vec!["session", "interrupt", &session], "session.interrupt", &session),
+        (vec!["session", "uncompact", &session], "session.uncompact", &session),
+        (vec!["session", "compact", &session], "session.compact", &session),
+        (vec!["session", "reset", &session], "session.reset", &session),
+        (vec!["task", "cancel", &id], "task.cancel", &id),
+        (vec!["task", "retry", &id], "task.retry", &id),
+        (vec!["queue", "pause", "turns", "--reason", "x"], "queue.pause", "turns"),
+        (vec!["queue", "resume", "turns"], "queue.resume", "turns"),
+        (vec!["queue", "pause", "g", "--group"], "group.pause", "g"),
+        (vec!["queue", "resume", "g", "--group"], "group.resume", "g"),
+        (vec!["lane", "hold", &lane], "lane.hold", &lane),
+        (vec!["lane", "release", &lane], "lane.release", &lane),
+        (vec!["job", "hold", &job], "job.hold", &job),
+        (vec!["job", "release", &job], "job.release", &job),
+        (vec!["job", "retry", &job], "job.retry", &job),
+        (vec!["job", "cancel", &job], "job.cancel", &job),
+        (vec!["key", "create", "ci", "--scope", "read"], "key.create", ""),
+        (vec!["key", "rotate", "ci", "--overlap", "0s"], "key.rotate", ""),
+        (vec!["campaign", "close", &campaign], "campaign.close", &campaign),
+        (vec!["campaign", "erase", &campaign, "--yes"], "campaign.erase", &campaign),
+    ];
+    let mut before = newest(&ground).await.0;
+    for (command, action, subject) in commands {
+        let said = ground.run(&command).await;
+        assert_eq!(said.code, 0, "{command:?}: {said:?}");
+        let (id, line) = newest(&ground).await;
+        assert_eq!((id > before, &line["action"]), (true, &json!(action)), "{command:?}: {line}");
+        assert_eq!(line["actor_kind"], "cli", "{line}");
+        assert!(text(&line["actor"]).contains('@'), "{line}");
+        let is_it = subject.is_empty() || line["subject"] == *subject;
+        assert!(is_it && !text(&line["subject"]).is_empty(), "{command:?}: {line}");
+        before = id;
+    }
+    let revoked = ground.json(&["key", "revoke", "ci"]).await;
+    let n_revoked = ground.json(&["audit", "ls", "--action", "key.revoke"]).await;
+    assert_eq!(n_revoked.as_array().unwrap().len(), revoked.as_array().unwrap().len());
+    let all = ground.run(&["audit", "ls", "--since", "1h", "--limit", "1000"]).await;
+    assert!(all.has("campaign.create") && !all.has("SECRET PROMPT"), "{all:?}");
+    let later = ground.json(&["audit", "ls", "--since", "2100-01-01T00:00:00Z"]).await;
+    assert_eq!(later, json!([]));
+}
+
+#[tokio::test]
+async fn looking_writes_nothing_and_a_task_says_who_added_it() {
+    let ground = Ground::new().await;
+    let task = ground.add("Part one.", &[]).await;
+    let campaign = ground.campaign();
+    for look in [
+        &["campaign", "budget", &campaign][..],
+        &["key", "ls"],
+        &["cleanup", "--dry-run"],
+        &["session", "ls"],
+    ] {
+        assert_eq!(ground.run(look).await.code, 0, "{look:?}");
+    }
+    assert_eq!(ground.json(&["audit", "ls"]).await, json!([]));
+    let shown = ground.json(&["task", "show", text(&task["id"])]).await;
+    assert!(text(&shown["added_by"]).starts_with("cli:"), "{shown}");
+}

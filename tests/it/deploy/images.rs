@@ -1,0 +1,32 @@
+//! What the images are made of.
+
+use super::yaml::{root, text};
+use crate::providers::claude::cli::VERSION;
+
+#[test]
+fn the_image_has_the_version_of_the_cli_that_is_tested() {
+    assert!(text("Dockerfile").contains(&format!("ARG CLAUDE_VERSION={VERSION}\n")));
+}
+
+#[test]
+fn the_image_is_built_with_the_version_of_rust_that_is_named() {
+    let manifest = text("Cargo.toml");
+    let line = manifest.lines().find(|line| line.starts_with("rust-version")).unwrap();
+    let version = line.split('"').nth(1).unwrap();
+    assert!(text("Dockerfile").contains(&format!("ARG RUST_VERSION={version}\n")));
+}
+
+/// Cargo wants every target of the manifest, also those that are not built.
+#[test]
+fn the_context_of_the_build_has_every_target() {
+    let ignore = text(".dockerignore");
+    let kept: Vec<&str> = ignore.lines().filter_map(|line| line.strip_prefix('!')).collect();
+    let manifest = text("Cargo.toml");
+    let paths = manifest.lines().filter_map(|line| line.strip_prefix("path = \""));
+    for path in paths.map(|rest| rest.trim_end_matches('"')) {
+        assert!(kept.iter().any(|kept| path.starts_with(kept)), "{path} is left out");
+    }
+    for kept in kept {
+        assert!(root().join(kept).exists(), "{kept} is not there");
+    }
+}

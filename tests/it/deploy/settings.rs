@@ -1,0 +1,96 @@
+//! Every setting that a deployment makes exists, and the ones that belong together fit.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::yaml::{documents, files, root, text};
+
+/// `http.listen` and so on, as the template has them.
+fn known() -> BTreeSet<String> {
+    let (mut known, mut section) = (BTreeSet::new(), String::new());
+    for line in text("config/default.toml").lines() {
+        if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+            section = name.to_owned();
+        } else if let Some((key, _)) = line.split_once(" = ").filter(|_| !line.starts_with('#')) {
+            known.insert(format!("{section}.{key}"));
+        }
+    }
+    known
+}
+
+/// `DALSEGNO_HTTP__LISTEN` is `http.listen`.
+fn settings(text: &str) -> Vec<String> {
+    let is_part = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    let after = text.split("DALSEGNO_").skip(1);
+    after
+        .map(|rest| rest.split(|c| !is_part(c)).next().unwrap())
+        .filter(|name| name.contains("__"))
+        .map(|name| name.replace("__", ".").to_lowercase())
+        .collect()
+}
+
+fn seconds(text: &str) -> u64 {
+    let (number, unit) = text.split_at(text.len() - 1);
+    number.parse::<u64>().unwrap() * if unit == "m" { 60 } else { 1 }
+}
+
+/// From the template, unless the deployment says otherwise.
+fn setting(name: &str, environment: &str) -> u64 {
+    let variable = format!("DALSEGNO_SHUTDOWN__{}", name.to_uppercase());
+    let own = environment.split(&variable).nth(1).map(|rest| {
+        let digits = rest.trim_start_matches(|c: char| !c.is_ascii_digit());
+        digits.split(|c: char| !c.is_ascii_digit()).next().unwrap().to_owned()
+    });
+    let template = text("config/default.toml");
+    let line = template.lines().find(|line| line.starts_with(&format!("{name} = "))).unwrap();
+    own.unwrap_or_else(|| line.split(" = ").nth(1).unwrap().to_owned()).parse().unwrap()
+}
+
+#[test]
+fn every_setting_of_the_deployments_exists() {
+    let known = known();
+    assert!(known.contains("http.listen") && known.len() > 100, "{}", known.len());
+    let mut paths = files("deploy");
+    paths.extend(["Dockerfile", "compose.yaml"].map(|path| root().join(path)));
+    let mut n_settings = 0;
+    for path in paths {
+        for setting in settings(&std::fs::read_to_string(&path).unwrap()) {
+            n_settings += 1;
+            let named = known.contains(&setting)
+                || setting.strip_suffix("_file").is_some_and(|key| known.contains(key));
+            assert!(named, "{}: there is no {setting}", path.display());
+        }
+    }
+    assert!(n_settings > 20, "{n_settings}");
+}
+
+#[test]
+fn whoever_stops_a_worker_waits_longer_than_it_drains() {
+    let compose = &documents(&root().join("compose.yaml"))[0];
+    for name in ["service", "worker"] {
+        let service = &compose["services"][name];
+        let grace = seconds(service["stop_grace_period"].as_str().unwrap());
+        // A service without turns has nothing to drain that takes long: its grace is for what it has.
+        if name == "worker" {
+            let environment = service["environment"].to_string();
+            let needs = setting("drain_timeout_secs", &environment)
+                + setting("stop_timeout_secs", &environment);
+            assert!(grace > needs, "{name}: {grace} s for {needs} s");
+        }
+    }
+    for path in files("deploy/kubernetes/base") {
+        for document in documents(&path).iter().filter(|one| one["kind"] == "Deployment") {
+            let pod = &document["spec"]["template"]["spec"];
+            let grace = pod["terminationGracePeriodSeconds"].as_u64().unwrap();
+            let environment = own_environment(pod);
+            let needs = setting("drain_timeout_secs", &environment)
+                + setting("stop_timeout_secs", &environment);
+            assert!(grace > needs, "{}: {grace} s for {needs} s", document["metadata"]["name"]);
+        }
+    }
+}
+
+fn own_environment(pod: &Value) -> String {
+    pod["containers"][0]["env"].to_string()
+}

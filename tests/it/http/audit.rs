@@ -1,0 +1,281 @@
+//! Every change leaves its line.
+
+use std::collections::BTreeSet;
+
+use chrono::TimeDelta;
+use dalsegno::domain::audit::{self, Action, Actor};
+use serde_json::{Value, json};
+
+use super::{Ground, keyed::Keyed, routes::registered};
+use crate::{
+    app::noon,
+    cli::compact,
+    conversations::world::{Now, World},
+    schedules::put_nightly,
+};
+
+/// Method, path as the router has it, path, body, what the line says.
+type Step = (&'static str, &'static str, String, Value, &'static str);
+
+/// Each changing route once, in an order in which each has something to do.
+async fn steps(world: &World, key: &str) -> Vec<Step> {
+    put_nightly(&world.pool, noon()).await;
+    world.turn("Part one.", Now::default()).await;
+    let session = world.turn("Part two.", Now::default()).await.session.id;
+    compact(&world.pool, session).await;
+    let running = world.add("Part three.").await;
+    world.begin(&running, world.lease(), Now::default()).await;
+    let instance = dalsegno::domain::tasks::New { instance: "second", ..world.ask("Part four.") };
+    let waiting = world.add_new(&instance).await.unwrap().task.id;
+    let campaign = world.campaign.id;
+    let recurring = json!({
+        "cron": "0 0 8 * * *",
+        "task": { "campaign_id": campaign, "agent": "copywriter", "prompt": "SECRET PROMPT" },
+    });
+    let why = json!({ "reason": "moving" });
+    let session = |verb: &str| format!("/v1/sessions/{session}/{verb}");
+    let task = |verb: &str| format!("/v1/tasks/{waiting}/{verb}");
+    let schedule = |verb: &str| format!("/v1/schedules/purge/{verb}");
+    let change = format!("/v1/campaigns/{campaign}");
+    let third = dalsegno::domain::tasks::New { instance: "third", ..world.ask("Part five.") };
+    let job_id = world.add_new(&third).await.unwrap().task.job_id;
+    let job = |verb: &str| format!("/v1/jobs/{job_id}/{verb}");
+    let lane = |verb: &str| format!("/v1/lanes/{campaign}%2Fcopywriter%2Fthird/{verb}");
+    let bulk = json!({ "action": "cancel", "filter": { "agent": "nobody" } });
+    let new = json!({ "name": "Spring", "brief": "SECRET PROMPT" });
+    let limit = json!({ "budget": { "tokens": 9000 } });
+    vec![
+        ("POST", "/v1/campaigns", "/v1/campaigns".into(), new, "campaign.create"),
+        ("PATCH", "/v1/campaigns/{id}", change.clone(), limit, "campaign.limit"),
+        ("PUT", "/v1/schedules/{name}", "/v1/schedules/news".into(), recurring, "schedule.put"),
+        (
+            "DELETE",
+            "/v1/schedules/{name}",
+            "/v1/schedules/news".into(),
+            json!({}),
+            "schedule.remove",
+        ),
+        ("POST", "/v1/schedules/{name}/run", schedule("run"), json!({}), "schedule.run"),
+        ("POST", "/v1/schedules/{name}/pause", schedule("pause"), why.clone(), "schedule.pause"),
+        ("POST", "/v1/schedules/{name}/resume", schedule("resume"), json!({}), "schedule.resume"),
+        (
+            "POST",
+            "/v1/sessions/{id}/interrupt",
+            session("interrupt"),
+            why.clone(),
+            "session.interrupt",
+        ),
+        (
+            "POST",
+            "/v1/sessions/{id}/uncompact",
+            session("uncompact"),
+            json!({}),
+            "session.uncompact",
+        ),
+        ("POST", "/v1/sessions/{id}/compact", session("compact"), json!({}), "session.compact"),
+        ("POST", "/v1/sessions/{id}/reset", session("reset"), json!({}), "session.reset"),
+        ("POST", "/v1/bulk-actions", "/v1/bulk-actions".into(), bulk, "bulk_action.create"),
+        (
+            "POST",
+            "/v1/queues/{name}/pause",
+            "/v1/queues/turns/pause".into(),
+            why.clone(),
+            "queue.pause",
+        ),
+        (
+            "POST",
+            "/v1/queues/{name}/resume",
+            "/v1/queues/turns/resume".into(),
+            json!({}),
+            "queue.resume",
+        ),
+        (
+            "POST",
+            "/v1/groups/{name}/pause",
+            "/v1/groups/some/pause".into(),
+            why.clone(),
+            "group.pause",
+        ),
+        (
+            "POST",
+            "/v1/groups/{name}/resume",
+            "/v1/groups/some/resume".into(),
+            json!({}),
+            "group.resume",
+        ),
+        ("POST", "/v1/lanes/{name}/hold", lane("hold"), why.clone(), "lane.hold"),
+        ("POST", "/v1/lanes/{name}/release", lane("release"), json!({}), "lane.release"),
+        ("POST", "/v1/jobs/{id}/hold", job("hold"), why.clone(), "job.hold"),
+        ("POST", "/v1/jobs/{id}/release", job("release"), json!({}), "job.release"),
+        ("POST", "/v1/jobs/{id}/retry", job("retry"), json!({}), "job.retry"),
+        ("POST", "/v1/jobs/{id}/cancel", job("cancel"), why.clone(), "job.cancel"),
+        ("POST", "/v1/tasks/{id}/cancel", task("cancel"), why.clone(), "task.cancel"),
+        ("POST", "/v1/tasks/{id}/retry", task("retry"), json!({}), "task.retry"),
+        (
+            "POST",
+            "/v1/keys",
+            "/v1/keys".into(),
+            json!({ "name": "x", "scopes": ["read"] }),
+            "key.create",
+        ),
+        ("POST", "/v1/keys/{id}/rotate", format!("/v1/keys/{key}/rotate"), json!({}), "key.rotate"),
+        ("POST", "/v1/keys/{id}/revoke", format!("/v1/keys/{key}/revoke"), json!({}), "key.revoke"),
+        (
+            "PATCH",
+            "/v1/campaigns/{id}",
+            change.clone(),
+            json!({ "status": "paused" }),
+            "campaign.pause",
+        ),
+        (
+            "PATCH",
+            "/v1/campaigns/{id}",
+            change.clone(),
+            json!({ "status": "active" }),
+            "campaign.resume",
+        ),
+        (
+            "PATCH",
+            "/v1/campaigns/{id}",
+            change.clone(),
+            json!({ "status": "closed" }),
+            "campaign.close",
+        ),
+        (
+            "POST",
+            "/v1/campaigns/{id}/erasure",
+            format!("{change}/erasure"),
+            json!({}),
+            "campaign.erase",
+        ),
+    ]
+}
+
+async fn lines(ground: &Ground) -> Vec<audit::Entry> {
+    let filter = audit::Filter { limit: 1000, ..audit::Filter::default() };
+    audit::list(&ground.app.pool, filter).await.unwrap()
+}
+
+#[tokio::test]
+async fn every_route_that_changes_something_writes_its_line() {
+    let keyed = Keyed::new().await;
+    let ground = &keyed.ground;
+    let (boss, text) = keyed.make("boss", &["admin"]).await;
+    let (other, _) = keyed.make("other", &["read"]).await;
+    let steps = steps(&ground.world, other["id"].as_str().unwrap()).await;
+    let mut walked = BTreeSet::from([
+        // The task itself says who added it.
+        ("POST", "/v1/campaigns/{id}/tasks".to_owned()),
+        ("POST", "/v1/campaigns/{id}/tasks/bulk".to_owned()),
+    ]);
+    for (method, template, path, body, action) in steps {
+        let before = lines(ground).await;
+        let reply = keyed.ask(Some(&text), method, &path, &body).await;
+        assert!((200..300).contains(&reply.status), "{method} {path}: {reply:?}");
+        let after = lines(ground).await;
+        assert_eq!(after.len(), before.len() + 1, "{method} {path}");
+        let line = &after[0];
+        assert_eq!((line.action.as_str(), line.actor_kind.as_str()), (action, "key"));
+        assert_eq!((line.actor.as_str(), line.peer.as_deref()), ("boss", Some("127.0.0.1")));
+        assert_eq!(json!(line.actor_id), boss["id"]);
+        assert_eq!(line.subject_kind, action.split('.').next().unwrap());
+        assert!(!line.subject.is_empty() && line.at == noon(), "{line:?}");
+        if body == json!({ "reason": "moving" }) {
+            assert_eq!(line.data["reason"], "moving", "{line:?}");
+        }
+        walked.insert((method, template.to_owned()));
+    }
+    let changing: BTreeSet<_> =
+        registered(&ground.app.router).into_iter().filter(|(method, _)| *method != "GET").collect();
+    let forgotten: Vec<_> = changing.difference(&walked).collect();
+    assert!(forgotten.is_empty(), "these have no step here, and perhaps no line: {forgotten:?}");
+    let log = format!("{:?}", lines(ground).await);
+    assert!(!log.contains("SECRET PROMPT") && !log.contains(&text[18..]), "{log}");
+}
+
+#[tokio::test]
+async fn a_change_that_is_refused_writes_no_line() {
+    let ground = Ground::new().await;
+    let path = format!("/v1/campaigns/{}", ground.world.campaign.id);
+    let change = json!({ "status": "closed", "budget": { "tokens": 0 } });
+    let reply = ground.patch(&path, &change).await;
+    assert!((400..500).contains(&reply.status), "{reply:?}");
+    let nobody = "/v1/tasks/00000000-0000-0000-0000-000000000000/cancel";
+    ground.post(nobody, &json!({})).await.problem(404, "unknown_task");
+    assert_eq!(lines(&ground).await, []);
+}
+
+#[tokio::test]
+async fn a_task_says_who_added_it() {
+    let keyed = Keyed::new().await;
+    let (made, text) = keyed.make("ci", &["enqueue"]).await;
+    let ask = json!({ "agent": "copywriter", "prompt": "Part one." });
+    let path = keyed.ground.tasks();
+    let added = keyed.ask(Some(&text), "POST", &path, &ask).await.expect(201);
+    let path = format!("/v1/tasks/{}", added["id"].as_str().unwrap());
+    let shown = keyed.get(&text, &path).await.expect(200);
+    assert_eq!(shown["added_by"], format!("key:ci:{}", made["handle"].as_str().unwrap()));
+    let of_tasks = audit::Filter { action: Some("task"), limit: 10, ..Default::default() };
+    assert_eq!(audit::list(&keyed.ground.app.pool, of_tasks).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn the_log_is_filtered_and_read_in_pages() {
+    let keyed = Keyed::new().await;
+    let pool = &keyed.ground.app.pool;
+    let cli = Actor::cli("ann", "host");
+    for n in 0..5 {
+        let at = noon() - TimeDelta::hours(n);
+        let data = json!({ "n": n });
+        audit::write(pool, &cli, Action::LaneHold, format!("lane-{n}"), data, at).await.unwrap();
+    }
+    let one = Actor::anonymous("10.1.2.3".parse().ok());
+    audit::write(pool, &one, Action::TaskRetry, "t", json!({}), noon()).await.unwrap();
+    let get = async |query: &str| {
+        let path = format!("/v1/audit?{query}");
+        let page = keyed.admin("GET", &path, &Value::Null).await.expect(200);
+        let subject = |line: &Value| line["subject"].as_str().unwrap().to_owned();
+        let items: Vec<String> = page["items"].as_array().unwrap().iter().map(subject).collect();
+        (items, page["next"].clone())
+    };
+    assert_eq!(get("actor=ann@host&limit=200").await.0.len(), 5);
+    assert_eq!(get("actor=anonymous").await.0, ["t"]);
+    assert_eq!(get("action=task").await.0, ["t"]);
+    assert_eq!(get("action=lane.hold&subject=lane-3").await.0, ["lane-3"]);
+    let since = "since=2026-11-20T11:00:00Z&action=lane";
+    assert_eq!(get(since).await.0, ["lane-1", "lane-0"]);
+    let (first, next) = get("action=lane&limit=2").await;
+    assert_eq!(first, ["lane-4", "lane-3"]);
+    let rest = get(&format!("action=lane&limit=3&cursor={}", next.as_str().unwrap())).await;
+    assert_eq!(rest, (vec!["lane-2".into(), "lane-1".into(), "lane-0".into()], Value::Null));
+    let wrong = keyed.admin("GET", "/v1/audit?since=yesterday", &Value::Null).await;
+    wrong.problem(400, "bad_query");
+}
+
+#[tokio::test]
+async fn the_log_cannot_be_changed_and_only_retention_removes_from_it() {
+    let ground = Ground::new().await;
+    let (pool, cli) = (&ground.app.pool, Actor::cli("ann", "host"));
+    let reason = "long ".repeat(1_000);
+    for (subject, days) in [("old", 366), ("older", 400), ("new", 364)] {
+        let (at, data) = (noon() - TimeDelta::days(days), json!({ "reason": reason }));
+        audit::write(pool, &cli, Action::LaneHold, subject, data, at).await.unwrap();
+    }
+    for statement in [
+        "update dalsegno.audit set actor = 'x'",
+        "delete from dalsegno.audit",
+        "truncate dalsegno.audit",
+    ] {
+        let error = sqlx::query(statement).execute(pool).await.unwrap_err();
+        assert_eq!(error.as_database_error().unwrap().code().unwrap(), "DS405", "{statement}");
+    }
+    let moment = noon() - TimeDelta::days(365);
+    for left in [1, 1, 0] {
+        let mut tx = pool.begin().await.unwrap();
+        assert_eq!(audit::remove_before(&mut tx, moment, 1).await.unwrap(), left);
+        tx.commit().await.unwrap();
+    }
+    let kept = lines(&ground).await;
+    assert_eq!((kept.len(), kept[0].subject.as_str()), (1, "new"));
+    assert!(kept[0].data["reason"].as_str().unwrap().len() < 320, "{kept:?}");
+}

@@ -1,0 +1,87 @@
+//! Every route asks for its scope.
+
+use std::collections::BTreeSet;
+
+use dalsegno::http::scopes;
+use serde_json::{Value, json};
+
+use super::{Ground, keyed::Keyed, routes::registered};
+
+const SCOPES: [&str; 5] = ["read", "enqueue", "operate", "admin", "mcp"];
+
+/// Who may use a route, said once more and by rule.
+fn who_may(method: &str, path: &str) -> &'static [&'static str] {
+    let is_admins = path.starts_with("/v1/keys") || path.starts_with("/v1/audit");
+    match method {
+        _ if is_admins => &["admin"],
+        "GET" if path.starts_with("/v1/tasks/{id}") => &["read", "enqueue", "operate", "admin"],
+        "GET" => &["read", "operate", "admin"],
+        "POST" if path.ends_with("/tasks") || path.ends_with("/tasks/bulk") => {
+            &["enqueue", "operate", "admin"]
+        }
+        _ => &["operate", "admin"],
+    }
+}
+
+#[tokio::test]
+async fn every_route_has_a_line_in_the_table_and_every_line_a_route() {
+    let ground = Ground::new().await;
+    let routes = registered(&ground.app.router);
+    for (method, path) in &routes {
+        let has_line = scopes::need(method, path).is_some();
+        assert!(has_line, "{method} {path} needs a line in src/http/scopes.rs");
+    }
+    let mut lines = BTreeSet::new();
+    for (method, path, _) in scopes::NEEDS {
+        assert!(lines.insert((*method, (*path).to_owned())), "{method} {path} has two lines");
+    }
+    let gone: Vec<_> = lines.difference(&routes).collect();
+    assert!(gone.is_empty(), "these are no routes any more: {gone:?}");
+}
+
+#[tokio::test]
+async fn every_route_lets_those_in_who_have_its_scope_and_nobody_else() {
+    let keyed = Keyed::new().await;
+    let mut keys = Vec::new();
+    for scope in SCOPES {
+        keys.push((scope, keyed.make(scope, &[scope]).await.1));
+    }
+    for (method, template) in registered(&keyed.ground.app.router) {
+        let nobody = "00000000-0000-0000-0000-000000000000";
+        let path = template.replace("{id}", nobody).replace("{name}", "nobody");
+        // Else it would not end.
+        let path = if path == "/v1/feed" { format!("{path}?after=none") } else { path };
+        let reply = keyed.ask(None, method, &path, &json!({})).await;
+        if ["/livez", "/readyz"].contains(&path.as_str()) {
+            assert_eq!(reply.status, 200, "{reply:?}");
+            continue;
+        }
+        reply.problem(401, "unauthenticated");
+        assert!(reply.head.contains("www-authenticate: Bearer"), "{method} {path}: {reply:?}");
+        let may = who_may(method, &template);
+        for (scope, key) in &keys {
+            let reply = keyed.ask(Some(key), method, &path, &json!({})).await;
+            if may.contains(scope) {
+                let is_let_in = ![401, 403, 429, 500, 503].contains(&reply.status);
+                assert!(is_let_in, "{scope} may {method} {path}: {reply:?}");
+                continue;
+            }
+            let detail = reply.problem(403, "missing_scope");
+            assert!(detail.contains(&format!("`{}`", may[0])), "{method} {path}: {detail}");
+            assert!(reply.head.contains("insufficient_scope"), "{reply:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_route_tells_strangers_nothing() {
+    let keyed = Keyed::new().await;
+    keyed.ask(None, "GET", "/v1/nothing", &Value::Null).await.problem(401, "unauthenticated");
+    let (_, mcp) = keyed.make("mcp", &["mcp"]).await;
+    keyed.get(&mcp, "/v1/nothing").await.problem(404, "not_found");
+    // A method that a path does not take has no line, and what has no line needs all rights.
+    keyed.ask(Some(&mcp), "DELETE", "/v1/tasks", &json!({})).await.problem(403, "missing_scope");
+    keyed.admin("DELETE", "/v1/tasks", &json!({})).await.problem(405, "method_not_allowed");
+    let reply = keyed.ask(None, "HEAD", "/v1/tasks", &Value::Null).await;
+    assert_eq!(reply.status, 401, "{reply:?}");
+}

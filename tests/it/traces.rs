@@ -1,0 +1,158 @@
+//! A service that tells a collector of its turns.
+
+use std::sync::{Arc, Mutex};
+
+use axum::{
+    Json, Router,
+    extract::State,
+    http::{HeaderMap, StatusCode},
+    routing::post,
+};
+use serde_json::{Value, json};
+
+use crate::{app::eventually, http::client, service::Service};
+
+const CALLER: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+const SECRET: &str = "Basic cGxhbnRlZDpzZWNyZXQ=";
+
+/// What takes traces, but not at first.
+#[derive(Clone, Default)]
+struct Collector(Arc<Mutex<Vec<(HeaderMap, Value)>>>);
+
+impl Collector {
+    async fn start(&self) -> String {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = Router::new().route("/v1/traces", post(take)).with_state(self.clone());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        format!("http://{address}")
+    }
+
+    /// All spans that were taken.
+    fn spans(&self) -> Vec<Value> {
+        let taken = self.0.lock().unwrap();
+        let requests = taken.iter().skip(1).map(|(_, body)| &body["resourceSpans"][0]);
+        requests
+            .flat_map(|resource| resource["scopeSpans"][0]["spans"].as_array().unwrap().clone())
+            .collect()
+    }
+}
+
+async fn take(
+    State(Collector(taken)): State<Collector>,
+    headers: HeaderMap,
+    Json(body): Json<Value>,
+) -> StatusCode {
+    let mut taken = taken.lock().unwrap();
+    taken.push((headers, body));
+    if taken.len() == 1 { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK }
+}
+
+fn attribute<'a>(span: &'a Value, key: &str) -> &'a Value {
+    let all = span["attributes"].as_array().unwrap();
+    all.iter().find(|one| one["key"] == key).map_or(&Value::Null, |one| &one["value"])
+}
+
+fn text<'a>(span: &'a Value, key: &str) -> &'a str {
+    let value = attribute(span, key);
+    value["stringValue"].as_str().unwrap_or_else(|| panic!("{key}: {span}"))
+}
+
+fn number(span: &Value, key: &str) -> i64 {
+    attribute(span, key)["intValue"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{key}: {span}"))
+        .parse()
+        .unwrap()
+}
+
+#[tokio::test]
+async fn a_turn_is_a_trace_that_is_linked_to_who_asked_and_to_the_turn_before() {
+    let (folder, collector) = (tempfile::tempdir().unwrap(), Collector::default());
+    let endpoint = collector.start().await;
+    let settings = [
+        ("DALSEGNO_TRACES__ENDPOINT", endpoint.as_str()),
+        ("DALSEGNO_TRACES__AUTHORIZATION", SECRET),
+        ("DALSEGNO_SIM__LATENCY_MS", "5"),
+    ];
+    let mut service = Service::start(folder.path(), &settings).await;
+    let send = async |path: &str, headers: &[(&str, &str)], body: Value| {
+        let json = [("Content-Type", "application/json")];
+        let headers: Vec<_> = headers.iter().copied().chain(json).collect();
+        client::send(service.address, "POST", path, &headers, &body.to_string()).await.expect(201)
+    };
+    let campaign = send("/v1/campaigns", &[], json!({ "name": "Harbour" })).await;
+    let path = format!("/v1/campaigns/{}/tasks", campaign["id"].as_str().unwrap());
+    for (words, headers) in
+        [("The tide of planted words.", &[("traceparent", CALLER)][..]), ("And on.", &[])]
+    {
+        let task = send(&path, headers, json!({ "agent": "copywriter", "prompt": words })).await;
+        let shown = format!("/v1/tasks/{}", task["id"].as_str().unwrap());
+        eventually("it is done", async || {
+            let task = client::send(service.address, "GET", &shown, &[], "").await.expect(200);
+            (task["state"] == "done").then_some(())
+        })
+        .await;
+    }
+    // What is not sent yet is sent at the end.
+    service.signal("TERM");
+    assert_eq!(service.exit_code().await, 0, "{}", service.log());
+
+    let spans = collector.spans();
+    let named =
+        |name: &str| -> Vec<&Value> { spans.iter().filter(|span| span["name"] == name).collect() };
+    let (sent, processed) = (named("send turns"), named("process turns"));
+    let (invoked, called) = (named("invoke_agent copywriter"), named("chat sim-1"));
+    assert_eq!([&sent, &processed, &invoked, &called].map(Vec::len), [2; 4], "{spans:#?}");
+
+    // The request goes on with the caller's trace; the turn is one of its own, with a link.
+    assert_eq!(sent[0]["traceId"], "4bf92f3577b34da6a3ce929d0e0e4736");
+    assert_eq!(sent[0]["parentSpanId"], "00f067aa0ba902b7");
+    assert_eq!(
+        (&sent[0]["kind"], &processed[0]["kind"], &called[0]["kind"]),
+        (&json!(4), &json!(5), &json!(3))
+    );
+    for turn in 0..2 {
+        let (sent, processed) = (sent[turn], processed[turn]);
+        assert_ne!(processed["traceId"], sent["traceId"]);
+        assert!(processed.get("parentSpanId").is_none());
+        assert_eq!(processed["links"][0]["spanId"], sent["spanId"]);
+        assert_eq!(processed["links"][0]["traceId"], sent["traceId"]);
+        assert_eq!(
+            (&invoked[turn]["parentSpanId"], &called[turn]["parentSpanId"]),
+            (&processed["spanId"], &invoked[turn]["spanId"])
+        );
+        for span in [invoked[turn], called[turn]] {
+            assert_eq!(span["traceId"], processed["traceId"]);
+            assert_eq!(
+                text(span, "gen_ai.conversation.id"),
+                text(processed, "gen_ai.conversation.id")
+            );
+            assert_eq!(text(span, "gen_ai.agent.name"), "copywriter");
+        }
+        let call = called[turn];
+        assert_eq!(
+            (text(call, "gen_ai.operation.name"), text(call, "gen_ai.provider.name")),
+            ("chat", "sim")
+        );
+        assert!(
+            number(call, "gen_ai.usage.input_tokens") > 0
+                && number(call, "gen_ai.usage.output_tokens") > 0
+        );
+        let time = |key: &str| call[key].as_str().unwrap().parse::<u64>().unwrap();
+        assert!(time("endTimeUnixNano") - time("startTimeUnixNano") >= 5_000_000, "{call}");
+        assert_eq!(text(processed, "dalsegno.outcome"), "done");
+    }
+    let before = &processed[1]["links"][1];
+    assert_eq!(
+        (&before["traceId"], &before["spanId"]),
+        (&processed[0]["traceId"], &processed[0]["spanId"])
+    );
+
+    let taken = collector.0.lock().unwrap();
+    assert_eq!(taken[0].1, taken[1].1, "what was refused for the moment is sent again");
+    assert!(taken.iter().all(|(headers, _)| headers["authorization"] == SECRET));
+    let whole = taken.iter().map(|(_, body)| body.to_string()).collect::<String>();
+    assert!(!whole.contains("planted"), "no text of a conversation is in a span");
+    assert!(!service.log().contains(SECRET) && service.log().contains("traces are not taken"));
+}
