@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use super::{Error, Mode, RunTurn, Task, get};
+use super::{Error, Mode, RunTurn, State, Task, get};
 use crate::{
     config::Checks,
     domain::{
@@ -93,8 +93,7 @@ pub async fn add(
     }
     // Only what is new: whoever asks again is told of the task that is there, whatever became of its campaign.
     admit(&mut *conn, new.campaign_id).await?;
-    insert(&mut *conn, new, id, enqueued.job_id, now).await?;
-    let task = get(&mut *conn, id).await?;
+    let task = insert(&mut *conn, new, id, enqueued.job_id, now).await?;
     feed::append(conn, &[event(new, id)], now).await?;
     Ok(Added { task, created: true })
 }
@@ -209,12 +208,16 @@ async fn insert(
     id: Uuid,
     job_id: i64,
     now: DateTime<Utc>,
-) -> Result<(), Failed> {
-    sqlx::query!(
-        "insert into dalsegno.tasks
+) -> Result<Task, Failed> {
+    sqlx::query_as!(
+        Task,
+        r#"insert into dalsegno.tasks
                 (id, campaign_id, job_id, created_at, budget_micros, budget_tokens, session_mode, agent, instance, prompt,
                  added_by)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+         returning id, campaign_id, agent, instance, session_mode as "session_mode: Mode", state as "state: State", prompt, result,
+                   error, budget_micros, budget_tokens, spent_micros, spent_tokens, job_id, session_id, turn, created_at,
+                   started_at, ended_at"#,
         id,
         new.campaign_id,
         job_id,
@@ -227,8 +230,7 @@ async fn insert(
         new.prompt,
         new.added_by,
     )
-    .execute(conn)
+    .fetch_one(conn)
     .await
-    .map(|_| ())
     .map_err(Failed::to("store a task"))
 }
