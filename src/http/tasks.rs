@@ -277,7 +277,7 @@ async fn cancel(
     responses(
         (status = 200, body = Task),
         (status = 404, description = "`unknown_task`"),
-        (status = 409, description = "`task_ended`, `task_not_ended`"),
+        (status = 409, description = "`task_ended`, `task_not_ended`, `erased`"),
     ),
 )]
 async fn retry(
