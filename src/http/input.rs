@@ -13,6 +13,9 @@ use uuid::Uuid;
 use super::{Front, Problem, problem::Wrong};
 use crate::domain::objects::Whole;
 
+/// No queue, group or lane has a longer one.
+const NAME_MAX_CHARS: usize = 200;
+
 /// A JSON body. An empty one is an object without fields.
 pub(super) struct Body<T>(pub T);
 
@@ -98,8 +101,14 @@ impl FromRequestParts<Front> for Name {
     async fn from_request_parts(parts: &mut Parts, front: &Front) -> Result<Self, Problem> {
         refuse_nul(parts.uri.path(), "bad_name")?;
         let path = Path::<String>::from_request_parts(parts, front).await;
-        path.map(|Path(name)| Self(name))
-            .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, "bad_name", error.body_text()))
+        let bad = |detail| Problem::new(StatusCode::BAD_REQUEST, "bad_name", detail);
+        let Path(name) = path.map_err(|error| bad(error.body_text()))?;
+        match name.chars().count() {
+            0..=NAME_MAX_CHARS => Ok(Self(name)),
+            n_chars => {
+                Err(bad(format!("the name has {n_chars} characters, {NAME_MAX_CHARS} are allowed")))
+            }
+        }
     }
 }
 
