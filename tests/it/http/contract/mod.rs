@@ -73,6 +73,8 @@ impl Operation {
                 continue;
             }
             let known = match name {
+                // Nothing would be left to ask about.
+                "id" if self.path.ends_with("/erasure") => "erased",
                 // Of a campaign, a task, a session or a job.
                 "id" | "name" => self.path.split('/').nth(2).unwrap(),
                 name => name,
