@@ -27,6 +27,10 @@ bench *scenarios:
 bench-turns *scenarios:
     cargo bench --bench turns -- {{scenarios}}
 
+# The figures of the HTTP API.
+bench-http *scenarios:
+    cargo bench --bench http -- {{scenarios}}
+
 # The figures of what is computed in memory: plans of compactions.
 bench-context *scenarios:
     cargo bench --bench context -- {{scenarios}}

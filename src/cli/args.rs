@@ -30,8 +30,8 @@ pub(super) struct Question {
     #[arg(long, value_name = "ID")]
     pub(super) campaign: Given,
     /// Who is asked: `dalsegno agent ls` lists them.
-    #[arg(long)]
-    pub(super) agent: String,
+    #[arg(long, required = true)]
+    agent: Option<String>,
     /// Which one of several copies of the agent; each has a conversation of its own.
     #[arg(long, default_value = "main")]
     pub(super) instance: String,
@@ -52,6 +52,11 @@ enum SessionMode {
 }
 
 impl Question {
+    /// There is none only where another argument excludes it.
+    pub(super) fn agent(&self) -> &str {
+        self.agent.as_deref().unwrap_or_default()
+    }
+
     pub(super) fn prompt(&self) -> Result<String, Failure> {
         Ok(given(self.prompt.as_deref(), self.prompt_file.as_ref())?.unwrap_or_default())
     }

@@ -58,6 +58,16 @@ impl Exit {
         }
     }
 
+    pub(super) fn of(kind: Kind) -> Self {
+        match kind {
+            Kind::Invalid | Kind::TooLarge => Self::Usage,
+            Kind::NotFound => Self::NotFound,
+            Kind::Conflict => Self::Conflict,
+            Kind::Unavailable => Self::Unavailable,
+            Kind::Internal => Self::Failed,
+        }
+    }
+
     pub fn is_retryable(self) -> bool {
         matches!(self, Self::TimedOut | Self::Unavailable)
     }
@@ -113,13 +123,7 @@ impl From<serve::Error> for Failure {
 impl<E: Classify> From<E> for Failure {
     fn from(error: E) -> Self {
         let class = error.class();
-        let exit = match class.kind {
-            Kind::Invalid | Kind::TooLarge => Exit::Usage,
-            Kind::NotFound => Exit::NotFound,
-            Kind::Conflict => Exit::Conflict,
-            Kind::Unavailable => Exit::Unavailable,
-            Kind::Internal => Exit::Failed,
-        };
+        let exit = Exit::of(class.kind);
         let failure = match class.words {
             Some(words) => Self::new(exit, anyhow!(words)),
             None => Self::new(exit, error.into()),

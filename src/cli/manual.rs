@@ -1,4 +1,4 @@
-//! Completions and man pages, made from the clap tree.
+//! What the binary says about itself: completions and man pages, made from the clap tree, and the document of the API.
 
 use std::path::PathBuf;
 
@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use clap::Args;
 
 use super::{Context, Exit, Failure, command};
+use crate::http;
 
 #[derive(Debug, Args)]
 pub(super) struct Completions {
@@ -30,4 +31,9 @@ pub(super) fn man(man: &Man) -> Result<Exit, Failure> {
         .with_context(|| format!("the man pages cannot be written to {}", man.folder.display()))
         .map_err(Failure::failed)?;
     Ok(Exit::Ok)
+}
+
+pub(super) fn openapi(context: &Context) -> Exit {
+    context.output.text(http::document());
+    Exit::Ok
 }

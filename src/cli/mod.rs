@@ -131,6 +131,8 @@ enum Command {
     Doctor(doctor::Doctor),
     /// Asks a running service whether it is ready. For container probes.
     Health(health::Health),
+    /// Prints the document of the HTTP API (OpenAPI 3.1).
+    Openapi,
     /// Prints completions for a shell.
     Completions(manual::Completions),
     /// Writes the man pages into a folder.
@@ -177,6 +179,7 @@ pub fn command() -> clap::Command {
 fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
     match command {
         Command::Config(command) => config::run(&command, context),
+        Command::Openapi => Ok(manual::openapi(context)),
         Command::Completions(shell) => manual::completions(&shell, context),
         Command::Man(man) => manual::man(&man),
         Command::Agent(command) => agent::run(&command, context),

@@ -73,6 +73,14 @@ impl Output {
         let _ = err.flush();
     }
 
+    /// Puts a note in the place of the one before, on a terminal.
+    pub(super) fn rewrite(self, text: &str) {
+        let mut err = std::io::stderr();
+        // To the first column, and clear the line.
+        let _ = write!(err, "\r\u{1b}[K{}", harmless(text));
+        let _ = err.flush();
+    }
+
     /// Whether notes and data go to the same person.
     pub(super) fn is_seen(self) -> bool {
         std::io::stdout().is_terminal() && std::io::stderr().is_terminal()

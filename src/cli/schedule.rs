@@ -87,7 +87,7 @@ async fn on(
         }
         ScheduleCommand::Add(add) => {
             let schedule = put(add, context, &mut tx).await?;
-            let data = json!({ "cron": add.cron, "time_zone": add.time_zone, "agent": add.question.agent });
+            let data = json!({ "cron": add.cron, "time_zone": add.time_zone, "agent": add.question.agent() });
             audit::write(&mut *tx, &who, Action::SchedulePut, &add.name, data, now).await?;
             commit(tx).await?;
             output.data(&schedule, || {
@@ -133,10 +133,10 @@ async fn put(add: &Add, context: &Context, conn: &mut PgConnection) -> Result<Sc
     let config = context.load()?;
     let catalogue = Catalogue::load(&config.agents)?;
     let question = &add.question;
-    let agent = catalogue.agent(&question.agent)?;
+    let agent = catalogue.agent(question.agent())?;
     let task = AddTask {
         campaign_id: campaigns::find(&mut *conn, &question.campaign).await?,
-        agent: question.agent.clone(),
+        agent: question.agent().to_owned(),
         instance: question.instance.clone(),
         prompt: question.prompt()?,
         session: question.session_mode(),

@@ -102,6 +102,11 @@ pub const WORDS: &[UserMistake] = &[
 
 /// Constraints that only our own code can violate; a violation is a bug, not a mistake of the user.
 pub const INTERNAL: &[&str] = &[
+    "bulk_actions_action_known",
+    "bulk_actions_end_complete",
+    "bulk_actions_not_negative",
+    "bulk_actions_pkey",
+    "bulk_actions_state_known",
     "api_keys_created_by_length",
     "api_keys_handle_form",
     "api_keys_handle_unique",

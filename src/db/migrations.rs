@@ -33,7 +33,7 @@ pub struct Step {
 }
 
 /// How the schema stands towards this binary.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case", tag = "state")]
 pub enum MigrationState {
     Current,

@@ -9,17 +9,19 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 /// Money is in micro-units: 1,000,000 are one unit of the configured currency.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Amount {
     pub micros: i64,
     pub tokens: i64,
 }
 
 /// `None` is no limit.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limit {
+    #[schema(minimum = 1)]
     pub micros: Option<i64>,
+    #[schema(minimum = 1)]
     pub tokens: Option<i64>,
 }
 

@@ -6,7 +6,8 @@ use sqlx::error::DatabaseError;
 use super::{
     Failed, agents,
     amount::{MoneyError, Refusal},
-    campaigns, compactions, erasures, ids, keys, logins, schedules, sessions, tasks, text,
+    bulk_actions, campaigns, compactions, erasures, ids, keys, logins, schedules, sessions, tasks,
+    text,
 };
 use crate::queue;
 
@@ -40,6 +41,8 @@ pub struct Class {
 const DATABASE_AWAY: &str = "ask again when the database answers; `dalsegno doctor` looks closer";
 const DATABASE_BUSY: &str =
     "try again in a moment; if it stays so, `dalsegno doctor` looks for what holds the database up";
+const NO_TEXT: &str =
+    "a text in the question holds the character U+0000, which the database cannot store: remove it";
 const INTERNAL: &str = "`dalsegno doctor` and the log of the service say more";
 
 /// An error that may end a command or a request.
@@ -97,6 +100,8 @@ impl Classify for tasks::Error {
             Self::NothingRuns(_) => Class::of(Kind::Conflict, "nothing_runs"),
             Self::KeyTaken(_) => Class::of(Kind::Conflict, "idempotency_conflict"),
             Self::Instance(_) => Class::of(Kind::Invalid, "bad_instance"),
+            Self::Key { .. } => Class::of(Kind::Invalid, "bad_idempotency_key"),
+            Self::Priority(_) => Class::of(Kind::Invalid, "bad_argument"),
             Self::EmptyBudget(_) => Class::of(Kind::Invalid, "empty_budget"),
             Self::Text(error) => error.class(),
             Self::Campaign(error) => error.class(),
@@ -117,6 +122,23 @@ impl Classify for sessions::Error {
             Self::Overtaken(_) => {
                 Class { retryable: true, ..Class::of(Kind::Conflict, "session_busy") }
             }
+            Self::Database(error) => error.class(),
+        }
+    }
+}
+
+impl Classify for bulk_actions::Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::Unknown(_) => Class::of(Kind::NotFound, "unknown_bulk_action"),
+            Self::CountDiffers { .. } => Class::of(Kind::Conflict, "count_differs"),
+            Self::EmptyFilter => Class::of(Kind::Invalid, "empty_filter"),
+            Self::Overtaken(_) => {
+                Class { retryable: true, ..Class::of(Kind::Conflict, "bulk_action_overtaken") }
+            }
+            Self::Text(error) => error.class(),
+            Self::Task(error) => error.class(),
+            Self::Queue(error) => error.class(),
             Self::Database(error) => error.class(),
         }
     }
@@ -223,6 +245,8 @@ impl Classify for queue::Error {
             Self::BadArgument { .. } => Class::of(Kind::Invalid, "bad_argument"),
             Self::TooLarge { .. } => Class::of(Kind::TooLarge, "payload_too_large"),
             Self::NotFound { .. } => Class::of(Kind::NotFound, "unknown_job"),
+            Self::UnknownLane { .. } => Class::of(Kind::NotFound, "unknown_lane"),
+            Self::UnknownQueue(_) => Class::of(Kind::NotFound, "unknown_queue"),
             Self::Conflict { .. } => Class::of(Kind::Conflict, "conflict"),
             Self::EncodePayload { .. } => Class::of(Kind::Internal, "internal"),
             Self::Database { source, .. } => of_database(source),
@@ -247,6 +271,9 @@ fn of_database(error: &sqlx::Error) -> Class {
     if let Some(mistake) = crate::db::user_mistake(error) {
         return Class { words: Some(mistake.message), ..Class::of(Kind::Invalid, "bad_value") };
     }
+    if is_no_text(error) {
+        return Class { words: Some(NO_TEXT), ..Class::of(Kind::Invalid, "nul_in_text") };
+    }
     let is_away = match error {
         sqlx::Error::Io(_)
         | sqlx::Error::PoolTimedOut
@@ -262,6 +289,12 @@ fn of_database(error: &sqlx::Error) -> Class {
         }
         false => Class::of(Kind::Internal, "internal"),
     }
+}
+
+/// A character that Postgres has in no text, or in no JSON.
+fn is_no_text(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(DatabaseError::code);
+    code.is_some_and(|code| matches!(code.as_ref(), "22021" | "22P05"))
 }
 
 /// A statement that was given up after `statement_timeout` (or because somebody cancelled it), or that waited for a lock for

@@ -15,7 +15,7 @@ pub struct Resting {
 }
 
 /// A login as people see it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Login {
     pub provider: String,
     pub login: String,

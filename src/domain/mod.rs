@@ -10,6 +10,7 @@
 pub mod agents;
 pub mod amount;
 pub mod audit;
+pub mod bulk_actions;
 pub mod campaigns;
 pub mod class;
 pub mod cleanups;
@@ -24,6 +25,7 @@ pub mod keys;
 pub mod logins;
 pub mod manifests;
 pub mod messages;
+pub mod objects;
 pub mod prices;
 pub mod schedules;
 pub mod sessions;

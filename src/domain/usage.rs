@@ -34,9 +34,10 @@ pub struct Call<'a> {
     pub called_at: DateTime<Utc>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
+#[schema(as = UsagePurpose)]
 pub enum Purpose {
     Turn,
     Summary,
@@ -61,7 +62,8 @@ pub struct Tokens {
 }
 
 /// What calls of one kind have cost.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = UsageTotal)]
 pub struct Total {
     pub agent: String,
     pub provider: String,

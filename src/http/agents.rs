@@ -15,7 +15,11 @@ pub(super) fn routes() -> Router<Front> {
     Router::new().route("/v1/agents", get(list))
 }
 
-#[derive(Serialize)]
+#[derive(utoipa::OpenApi)]
+#[openapi(paths(list))]
+pub(super) struct Described;
+
+#[derive(Serialize, utoipa::ToSchema)]
 struct Agents {
     items: Vec<Agent>,
     skills: Vec<Skill>,
@@ -23,6 +27,16 @@ struct Agents {
     problems: Vec<agents::Problem>,
 }
 
+/// All agents and skills, and what is wrong with their files.
+#[utoipa::path(
+    get,
+    path = "/v1/agents",
+    operation_id = "list_agents",
+    tag = "agents",
+    responses(
+        (status = 200, body = Agents),
+    ),
+)]
 async fn list(app: App) -> Result<Json<Agents>, Problem> {
     let problems = app.agents.problems().unwrap_or_default().0;
     let catalogue = app.agents.current();

@@ -18,8 +18,13 @@ pub(super) fn routes() -> Router<Front> {
     Router::new().route("/v1/audit", get(list))
 }
 
-#[derive(Deserialize)]
+#[derive(utoipa::OpenApi)]
+#[openapi(paths(list))]
+pub(super) struct Described;
+
+#[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct Listed {
     /// A name, a kind, or the id of a key.
     actor: Option<String>,
@@ -28,9 +33,19 @@ struct Listed {
     subject: Option<String>,
     since: Option<DateTime<Utc>>,
     cursor: Option<i64>,
+    #[param(minimum = 1, maximum = 200)]
     limit: Option<i64>,
 }
 
+/// Lists who changed what, the latest first.
+#[utoipa::path(
+    get,
+    path = "/v1/audit",
+    operation_id = "list_audit",
+    tag = "keys",
+    params(Listed),
+    responses((status = 200, body = Listing<Entry>)),
+)]
 async fn list(app: App, Asked(asked): Asked<Listed>) -> Result<Json<Listing<Entry>>, Problem> {
     let limit = limit(asked.limit)?;
     let filter = Filter {

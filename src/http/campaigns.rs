@@ -23,6 +23,7 @@ use crate::{
         audit::{self, Action, Actor},
         campaigns::{self, Campaign, LimitChange, Overview, Status},
         erasures::{self, Erasure},
+        objects,
         transaction::{begin, commit},
     },
 };
@@ -34,45 +35,70 @@ pub(super) fn routes() -> Router<Front> {
         .route("/v1/campaigns/{id}/erasure", get(erasure).post(erase))
 }
 
-#[derive(Deserialize)]
+#[derive(utoipa::OpenApi)]
+#[openapi(paths(list, create, show, change, erase, erasure))]
+pub(super) struct Described;
+
+#[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = NewCampaign, example = json!({ "name": "Harbour", "brief": "A song in ten parts.", "budget": { "tokens": 200000 } }))]
 struct New {
+    #[schema(min_length = 1, max_length = 200)]
     name: String,
     #[serde(default)]
     brief: String,
     client_context: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "objects::object")]
     budget: Limit,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct Listed {
     cursor: Option<Uuid>,
+    #[param(minimum = 1, maximum = 200)]
     limit: Option<i64>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = CampaignChange)]
 struct Change {
     status: Option<Status>,
     /// Why it is paused, for whoever finds it paused.
     #[serde(default)]
     reason: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "objects::object")]
     budget: Limits,
 }
 
 /// A limit that is not named stays; one that is null goes.
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schema(as = LimitChange)]
 struct Limits {
     #[serde(deserialize_with = "named")]
+    #[schema(value_type = Option<i64>, minimum = 1)]
     micros: Option<Option<i64>>,
     #[serde(deserialize_with = "named")]
+    #[schema(value_type = Option<i64>, minimum = 1)]
     tokens: Option<Option<i64>>,
 }
 
+/// Creates a campaign.
+#[utoipa::path(
+    post,
+    path = "/v1/campaigns",
+    operation_id = "create_campaign",
+    tag = "campaigns",
+    request_body = New,
+    responses(
+        (status = 201, body = Overview, headers(("Location" = String, description = "Where the campaign is"))),
+        (status = 413, description = "`text_too_long`"),
+        (status = 422, description = "`empty_text`, `nul_in_text`, `bad_value`"),
+    ),
+)]
 async fn create(app: App, who: Actor, Body(new): Body<New>) -> Result<impl IntoResponse, Problem> {
     let mut tx = begin(&app.pool).await?;
     let new = campaigns::New {
@@ -90,17 +116,57 @@ async fn create(app: App, who: Actor, Body(new): Body<New>) -> Result<impl IntoR
     Ok((StatusCode::CREATED, [(LOCATION, location)], Json(overview)))
 }
 
+/// Lists campaigns, the newest first.
+#[utoipa::path(
+    get,
+    path = "/v1/campaigns",
+    operation_id = "list_campaigns",
+    tag = "campaigns",
+    params(Listed),
+    responses(
+        (status = 200, body = Listing<Campaign>),
+    ),
+)]
 async fn list(app: App, Asked(asked): Asked<Listed>) -> Result<Json<Listing<Campaign>>, Problem> {
     let limit = limit(asked.limit)?;
     let campaigns = campaigns::list(&app.pool, page(asked.cursor, limit)).await?;
     Ok(Json(Listing::of(campaigns, limit, |campaign| campaign.id)))
 }
 
+/// Shows a campaign with its budget, its open sessions and what it has cost.
+#[utoipa::path(
+    get,
+    path = "/v1/campaigns/{id}",
+    operation_id = "show_campaign",
+    tag = "campaigns",
+    params(("id" = Uuid, Path)),
+    responses(
+        (status = 200, body = Overview),
+        (status = 404, description = "`unknown_campaign`"),
+    ),
+)]
 async fn show(app: App, Id(id): Id) -> Result<Json<Overview>, Problem> {
     let mut tx = begin(&app.pool).await?;
     Ok(Json(campaigns::overview(&mut tx, id).await?))
 }
 
+/// Pauses, resumes or closes a campaign, and changes what it may cost.
+///
+/// Paused, it takes tasks in and starts none; closed, it takes no more, and those that wait still run.
+#[utoipa::path(
+    patch,
+    path = "/v1/campaigns/{id}",
+    operation_id = "change_campaign",
+    tag = "campaigns",
+    params(("id" = Uuid, Path)),
+    request_body = Change,
+    responses(
+        (status = 200, body = Overview),
+        (status = 404, description = "`unknown_campaign`"),
+        (status = 409, description = "`campaign_closed`"),
+        (status = 422, description = "`nul_in_text`, `bad_value`, `bad_argument`"),
+    ),
+)]
 async fn change(
     app: App,
     who: Actor,
@@ -124,7 +190,18 @@ async fn change(
     Ok(Json(overview))
 }
 
-/// Asking again gives the same receipt.
+/// Erases what was said in a campaign; what it has cost stays.
+///
+/// A worker does it. Asking again gives the same receipt.
+#[utoipa::path(
+    post,
+    path = "/v1/campaigns/{id}/erasure",
+    operation_id = "erase_campaign",
+    tag = "campaigns",
+    params(("id" = Uuid, Path)),
+    request_body = Reasoned,
+    responses((status = 202, body = Erasure), (status = 404, description = "`unknown_campaign`"), (status = 409, description = "`task_requeued`, `task_ended`"), (status = 413, description = "`text_too_long`"), (status = 422, description = "`empty_text`, `nul_in_text`, `bad_argument`")),
+)]
 async fn erase(
     app: App,
     who: Actor,
@@ -139,6 +216,15 @@ async fn erase(
     Ok((StatusCode::ACCEPTED, Json(receipt)))
 }
 
+/// Shows the receipt of an erasure.
+#[utoipa::path(
+    get,
+    path = "/v1/campaigns/{id}/erasure",
+    operation_id = "show_erasure",
+    tag = "campaigns",
+    params(("id" = Uuid, Path)),
+    responses((status = 200, body = Erasure), (status = 404, description = "`not_erased`, `unknown_campaign`")),
+)]
 async fn erasure(app: App, Id(id): Id) -> Result<Json<Erasure>, Problem> {
     let mut tx = begin(&app.pool).await?;
     Ok(Json(erasures::get(&mut tx, id).await?))

@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// Proxies give up on a silent connection after a minute or so.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const END: &str = "end";
 /// Behind the last id, on the event `end`: whoever comes back with it has been told everything.
 const END_MARK: &str = ".end";
@@ -39,6 +39,28 @@ struct Seen {
     end: bool,
 }
 
+/// What happens to a task, as a stream of server-sent events; the last one is `end`, with the task as its data.
+#[utoipa::path(
+    get,
+    path = "/v1/tasks/{id}/events",
+    tag = "tasks",
+    operation_id = "follow_task",
+    params(
+        ("id" = Uuid, Path),
+        ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that was received: the stream goes on after it", pattern = r"^-?[0-9]{1,18}(\.end)?$"),
+    ),
+    responses(
+        (status = 200, body = String, content_type = "text/event-stream", description = "Each event has the feed's id; the data of all but the last is a `FeedEvent`"),
+        (status = 204, description = "The client that asks has got the end already"),
+        (status = 400, description = "`bad_last_event_id`"),
+        (status = 404, description = "`unknown_task`"),
+        (
+            status = 503,
+            description = "`too_many_waiting`",
+            headers(("Retry-After" = i32, description = "Seconds")),
+        ),
+    ),
+)]
 pub(super) async fn of_task(
     app: App,
     Id(id): Id,
@@ -72,12 +94,15 @@ fn rest(follow: Follow, place: Place) -> impl Stream<Item = Result<sse::Event, I
                 let event = event(&news, follow.told());
                 Some((Ok(event), Some((follow, place))))
             }
-            Err(error) => {
-                let problem = serde_json::to_string(&Problem::from(error)).unwrap_or_default();
-                Some((Ok(sse::Event::default().event("error").data(problem)), None))
-            }
+            Err(error) => Some((Ok(failed(error)), None)),
         }
     })
+}
+
+/// The last event of a stream that cannot go on.
+pub(super) fn failed(error: impl Into<Problem>) -> sse::Event {
+    let problem = serde_json::to_string(&error.into()).unwrap_or_default();
+    sse::Event::default().event("error").data(problem)
 }
 
 fn event(news: &News, told: i64) -> sse::Event {

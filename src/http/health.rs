@@ -17,16 +17,41 @@ use crate::{
 /// Probes usually give up after a second or two; an answer that says why must come before.
 const READY_TIMEOUT: Duration = Duration::from_millis(900);
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, utoipa::ToSchema)]
 struct Ready {
     status: &'static str,
     migrations: MigrationState,
 }
 
+#[derive(utoipa::OpenApi)]
+#[openapi(paths(livez, readyz, metrics))]
+pub(super) struct Described;
+
+/// Says that the process schedules work. Never touches the database.
+#[utoipa::path(
+    get,
+    path = "/livez",
+    tag = "probes",
+    security(()),
+    responses(
+        (status = 200, body = String, content_type = "text/plain"),
+    ),
+)]
 pub(super) async fn livez() -> &'static str {
     "ok"
 }
 
+/// Says whether a request sent here can be served now.
+#[utoipa::path(
+    get,
+    path = "/readyz",
+    tag = "probes",
+    security(()),
+    responses(
+        (status = 200, body = Ready),
+        (status = 503, description = "`starting`, `shutting_down`, `database_unreachable`, `migrations_pending`"),
+    ),
+)]
 pub(super) async fn readyz(
     State(front): State<Front>,
     app: Result<App, Problem>,
@@ -52,6 +77,15 @@ pub(super) async fn readyz(
     Ok(Json(Ready { status: "ready", migrations }))
 }
 
+/// What the process has counted, for Prometheus.
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    tag = "probes",
+    responses(
+        (status = 200, body = String, content_type = "text/plain"),
+    ),
+)]
 pub(super) async fn metrics(State(front): State<Front>) -> impl IntoResponse {
     ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], front.metrics.render())
 }

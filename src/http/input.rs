@@ -1,14 +1,20 @@
 //! What comes in: bodies, queries and ids. Whatever is wrong with them is a problem document that names the part.
 
+use std::time::Duration;
+
 use axum::{
     body::Bytes,
     extract::{FromRequest, FromRequestParts, Path, Query, Request},
     http::{StatusCode, header::CONTENT_TYPE, request::Parts},
 };
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 use uuid::Uuid;
 
 use super::{Front, Problem, problem::Wrong};
+use crate::domain::objects::Whole;
+
+/// No queue, group or lane has a longer one.
+const NAME_MAX_CHARS: usize = 200;
 
 /// A JSON body. An empty one is an object without fields.
 pub(super) struct Body<T>(pub T);
@@ -16,8 +22,16 @@ pub(super) struct Body<T>(pub T);
 /// The part of the address after `?`.
 pub(super) struct Asked<T>(pub T);
 
+/// How long a client wants to wait, as it writes it: `30s`, `500ms`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) struct Patience(pub Duration);
+
 /// The one id in the path.
 pub(super) struct Id(pub Uuid);
+
+/// The one number in the path.
+pub(super) struct Number(pub i64);
 
 /// The one name in the path.
 pub(super) struct Name(pub String);
@@ -26,15 +40,8 @@ impl<T: DeserializeOwned> FromRequest<Front> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, front: &Front) -> Result<Self, Problem> {
-        let is_json = is_json(&request);
-        let bytes =
-            Bytes::from_request(request, front).await.map_err(|error| match error.status() {
-                StatusCode::PAYLOAD_TOO_LARGE => {
-                    let detail = "the body is longer than http.max_body_bytes allows: shorten it";
-                    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
-                }
-                status => Problem::new(status, "bad_body", error.body_text()),
-            })?;
+        let is_json = media_type(&request).eq_ignore_ascii_case("application/json");
+        let bytes = bytes(request, front, "http.max_body_bytes").await?;
         match bytes.is_empty() {
             true => read(b"{}"),
             // A web page can send a foreign service anything but this type without asking it first.
@@ -52,12 +59,25 @@ impl<T: DeserializeOwned> FromRequestParts<Front> for Asked<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &Front) -> Result<Self, Problem> {
+        refuse_nul(parts.uri.query().unwrap_or_default(), "bad_query")?;
         match Query::<T>::try_from_uri(&parts.uri) {
             Ok(Query(asked)) => Ok(Self(asked)),
             Err(error) => {
                 Err(Problem::new(StatusCode::BAD_REQUEST, "bad_query", error.body_text()))
             }
         }
+    }
+}
+
+impl FromRequestParts<Front> for Number {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, front: &Front) -> Result<Self, Problem> {
+        let path = Path::<i64>::from_request_parts(parts, front).await;
+        path.map(|Path(id)| Self(id)).map_err(|_| {
+            let detail = "the id in the path is no number: write it as the lists show it";
+            Problem::new(StatusCode::BAD_REQUEST, "bad_id", detail)
+        })
     }
 }
 
@@ -79,16 +99,59 @@ impl FromRequestParts<Front> for Name {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, front: &Front) -> Result<Self, Problem> {
+        refuse_nul(parts.uri.path(), "bad_name")?;
         let path = Path::<String>::from_request_parts(parts, front).await;
-        path.map(|Path(name)| Self(name))
-            .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, "bad_name", error.body_text()))
+        let bad = |detail| Problem::new(StatusCode::BAD_REQUEST, "bad_name", detail);
+        let Path(name) = path.map_err(|error| bad(error.body_text()))?;
+        match name.chars().count() {
+            0..=NAME_MAX_CHARS => Ok(Self(name)),
+            n_chars => {
+                Err(bad(format!("the name has {n_chars} characters, {NAME_MAX_CHARS} are allowed")))
+            }
+        }
     }
 }
 
-fn is_json(request: &Request) -> bool {
+/// The database has it in no text.
+fn refuse_nul(address: &str, code: &'static str) -> Result<(), Problem> {
+    match address.contains("%00") {
+        true => {
+            let detail =
+                "the address holds the character U+0000, which nothing here is called: remove it";
+            Err(Problem::new(StatusCode::BAD_REQUEST, code, detail))
+        }
+        false => Ok(()),
+    }
+}
+
+impl TryFrom<String> for Patience {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let n = |digits: &str| digits.parse::<u32>().ok().map(u64::from);
+        let parsed = match text.strip_suffix("ms") {
+            Some(digits) => n(digits).map(Duration::from_millis),
+            None => text.strip_suffix('s').and_then(n).map(Duration::from_secs),
+        };
+        parsed.map(Self).ok_or_else(|| format!("`{text}` is no time: write it as 30s or 500ms"))
+    }
+}
+
+/// The whole body. `limit` is the key of the configuration that says how long it may be.
+pub(super) async fn bytes(request: Request, front: &Front, limit: &str) -> Result<Bytes, Problem> {
+    Bytes::from_request(request, front).await.map_err(|error| match error.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            let detail = format!("the body is longer than {limit} allows: shorten it");
+            Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
+        }
+        _ => Problem::new(StatusCode::BAD_REQUEST, "bad_body", error.body_text()),
+    })
+}
+
+/// What the body is said to be, without what is behind a semicolon.
+pub(super) fn media_type(request: &Request) -> &str {
     let media_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let media_type = media_type.and_then(|value| value.split(';').next()).unwrap_or_default();
-    media_type.trim().eq_ignore_ascii_case("application/json")
+    media_type.and_then(|value| value.split(';').next()).unwrap_or_default().trim()
 }
 
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
@@ -97,7 +160,7 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
         let path: Vec<String> = error.path().iter().map(|segment| segment.to_string()).collect();
         (path, error.into_inner())
     });
-    let read = read.and_then(|value| match deserializer.end() {
+    let read = read.and_then(|Whole(value)| match deserializer.end() {
         Ok(()) => Ok(value),
         Err(error) => Err((Vec::new(), error)),
     });
@@ -110,11 +173,26 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
                 "bad_field",
                 format!("the body does not fit: {detail}"),
             );
-            Problem { errors: vec![Wrong { pointer, detail }], ..problem }
+            Problem { errors: vec![Wrong { code: None, pointer, detail }], ..problem }
         }
         false => {
             let detail = format!("the body is no JSON: {error}");
             Problem::new(StatusCode::BAD_REQUEST, "bad_json", detail)
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_has_its_unit() {
+        let read = |text: &str| Patience::try_from(text.to_owned()).ok().map(|p| p.0);
+        assert_eq!(read("30s"), Some(Duration::from_secs(30)));
+        assert_eq!(read("500ms"), Some(Duration::from_millis(500)));
+        for wrong in ["", "30", "s", "-1s", "1.5s", "99999999999s", "30m", "ms", " 1s"] {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
+    }
 }

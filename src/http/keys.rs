@@ -36,15 +36,22 @@ pub(super) fn routes() -> Router<Front> {
         .route("/v1/keys/{id}/revoke", post(revoke))
 }
 
-#[derive(Deserialize)]
+#[derive(utoipa::OpenApi)]
+#[openapi(paths(list, create, rotate, revoke))]
+pub(super) struct Described;
+
+#[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct Listed {
     cursor: Option<Uuid>,
+    #[param(minimum = 1, maximum = 200)]
     limit: Option<i64>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = NewKey, example = json!({ "name": "shop", "scopes": ["enqueue"] }))]
 struct Wanted {
     name: String,
     scopes: Vec<Scope>,
@@ -52,8 +59,9 @@ struct Wanted {
     expires_in_secs: Option<u32>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = KeyRotation)]
 struct Rotation {
     /// How long the old key still holds.
     #[serde(default = "a_day")]
@@ -61,7 +69,8 @@ struct Rotation {
 }
 
 /// The only answer that has the text of a key in it; no cache may keep it.
-#[derive(Serialize)]
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = ShownKey)]
 struct Shown {
     #[serde(flatten)]
     key: Key,
@@ -70,12 +79,30 @@ struct Shown {
 
 type Answer = (StatusCode, [(HeaderName, &'static str); 1], Json<Shown>);
 
+/// Lists the keys, the newest first.
+#[utoipa::path(
+    get,
+    path = "/v1/keys",
+    operation_id = "list_keys",
+    tag = "keys",
+    params(Listed),
+    responses((status = 200, body = Listing<Key>)),
+)]
 async fn list(app: App, Asked(asked): Asked<Listed>) -> Result<Json<Listing<Key>>, Problem> {
     let limit = limit(asked.limit)?;
     let keys = keys::list(&app.pool, page(asked.cursor, limit)).await?;
     Ok(Json(Listing::of(keys, limit, |key| key.id)))
 }
 
+/// Makes a key. Its text is in this answer and nowhere else.
+#[utoipa::path(
+    post,
+    path = "/v1/keys",
+    operation_id = "create_key",
+    tag = "keys",
+    request_body = Wanted,
+    responses((status = 201, body = Shown), (status = 409, description = "`key_name_taken`"), (status = 422, description = "`key_expired`, `bad_value`, `nul_in_text`")),
+)]
 async fn create(app: App, who: Actor, Body(wanted): Body<Wanted>) -> Result<Answer, Problem> {
     let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
     let life = wanted.expires_in_secs.map(|secs| TimeDelta::seconds(secs.into()));
@@ -92,6 +119,16 @@ async fn create(app: App, who: Actor, Body(wanted): Body<Wanted>) -> Result<Answ
     Ok(answer(made))
 }
 
+/// Makes the successor of a key, and lets the old one hold for a while.
+#[utoipa::path(
+    post,
+    path = "/v1/keys/{id}/rotate",
+    operation_id = "rotate_key",
+    tag = "keys",
+    params(("id" = Uuid, Path)),
+    request_body = Rotation,
+    responses((status = 201, body = Shown), (status = 404, description = "`unknown_key`"), (status = 409, description = "`key_revoked`, `key_replaced`, `key_name_taken`")),
+)]
 async fn rotate(
     app: App,
     who: Actor,
@@ -108,6 +145,16 @@ async fn rotate(
     Ok(answer(made))
 }
 
+/// Ends a key: it is refused within seconds, by all processes.
+#[utoipa::path(
+    post,
+    path = "/v1/keys/{id}/revoke",
+    operation_id = "revoke_key",
+    tag = "keys",
+    params(("id" = Uuid, Path)),
+    request_body = Nothing,
+    responses((status = 200, body = Key), (status = 404, description = "`unknown_key`")),
+)]
 async fn revoke(
     app: App,
     who: Actor,

@@ -5,7 +5,7 @@ use axum::{
     routing::{get, post},
 };
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
     Front, Problem,
@@ -26,11 +26,29 @@ pub(super) fn routes() -> Router<Front> {
 }
 
 /// There are a handful: all of them are one page.
-#[derive(Serialize)]
+#[derive(utoipa::OpenApi)]
+#[openapi(paths(list, resume))]
+pub(super) struct Described;
+
+#[derive(Serialize, utoipa::ToSchema)]
 struct Logins {
     items: Vec<Login>,
 }
 
+#[derive(Serialize, utoipa::ToSchema)]
+struct ResumedLogin {
+    login: String,
+    woken_tasks: i64,
+}
+
+/// Lists logins of providers, and which of them rest.
+#[utoipa::path(
+    get,
+    path = "/v1/logins",
+    operation_id = "list_logins",
+    tag = "logins",
+    responses((status = 200, body = Logins)),
+)]
 async fn list(app: App) -> Result<Json<Logins>, Problem> {
     let configured: Vec<_> = app.config.logins().collect();
     let mut tx = begin(&app.pool).await?;
@@ -38,17 +56,30 @@ async fn list(app: App) -> Result<Json<Logins>, Problem> {
     Ok(Json(Logins { items }))
 }
 
-/// Ends its rest before its time.
+/// Ends a login's rest before its time.
+#[utoipa::path(
+    post,
+    path = "/v1/logins/{name}/resume",
+    operation_id = "resume_login",
+    tag = "logins",
+    params(("name" = String, Path)),
+    request_body = Nothing,
+    responses(
+        (status = 200, body = ResumedLogin),
+        (status = 404, description = "`login_not_resting`"),
+        (status = 422, description = "`bad_value`"),
+    ),
+)]
 async fn resume(
     app: App,
     who: Actor,
     Name(name): Name,
     Body(Nothing {}): Body<Nothing>,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<ResumedLogin>, Problem> {
     let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
     let n_woken = logins::resume(&mut tx, &name, now).await?;
     let data = json!({ "woken_tasks": n_woken });
     audit::write(&mut *tx, &who, Action::LoginResume, &name, data, now).await?;
     commit(tx).await?;
-    Ok(Json(json!({ "login": name, "woken_tasks": n_woken })))
+    Ok(Json(ResumedLogin { login: name, woken_tasks: n_woken }))
 }

@@ -3,26 +3,36 @@
 //! `run` gets its listener and its shutdown from the caller, so that tests own sockets and signals. Every error
 //! leaves as problem+json (RFC 9457).
 
+mod admission;
 mod agents;
 mod audit;
 mod auth;
+mod bulk;
+mod bulk_actions;
 mod campaigns;
 mod cleanups;
 mod events;
+mod feed;
 mod front;
 mod guard;
 mod health;
 mod input;
+mod jobs;
 mod keys;
+mod lanes;
+mod limits;
 mod logins;
+mod openapi;
 mod page;
 mod problem;
+mod queues;
 mod schedules;
 pub mod scopes;
 mod sessions;
 mod tasks;
 mod trace;
 mod waiters;
+mod workers;
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -33,9 +43,10 @@ use serde::Deserialize;
 use sqlx::PgPool;
 use tokio::net::TcpListener;
 
-use self::{auth::Gate, waiters::Waiters};
+use self::{admission::Admission, auth::Gate, waiters::Waiters};
 pub use self::{
     front::Front,
+    openapi::document,
     problem::{Problem, Wrong},
 };
 use crate::{
@@ -61,6 +72,9 @@ pub struct Config {
     pub request_timeout_secs: u64,
     pub max_waiting: usize,
     pub max_body_bytes: usize,
+    pub max_header_bytes: usize,
+    /// Of a body with many tasks.
+    pub max_bulk_bytes: usize,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -122,19 +136,30 @@ pub async fn run_probes(front: Front, listener: TcpListener) -> Result<(), Error
 
 pub fn router(config: &Config, front: Front) -> Router {
     let timeout = Duration::from_secs(config.request_timeout_secs);
+    let waiters = Waiters::up_to(config.max_waiting);
+    let admission = Admission::default();
     probes()
         .merge(campaigns::routes())
-        .merge(tasks::routes(Waiters::up_to(config.max_waiting)))
+        .merge(tasks::routes(waiters.clone(), admission.clone()))
+        .merge(feed::routes(waiters))
+        .merge(bulk::routes(config, admission))
         .merge(sessions::routes())
         .merge(agents::routes())
         .merge(schedules::routes())
         .merge(logins::routes())
         .merge(cleanups::routes())
+        .merge(bulk_actions::routes())
+        .merge(queues::routes())
+        .merge(jobs::routes())
+        .merge(lanes::routes())
+        .merge(workers::routes())
+        .merge(openapi::routes())
         .merge(keys::routes())
         .merge(audit::routes())
         .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::method_not_allowed)
         .layer(DefaultBodyLimit::max(config.max_body_bytes))
+        .layer(middleware::from_fn_with_state(config.max_header_bytes, limits::short_enough))
         .layer(middleware::from_fn_with_state(Gate::new(config, front.clone()), auth::gate))
         .layer(middleware::from_fn(guard::from_here))
         .layer(middleware::from_fn_with_state(guard::Names::of(config), guard::for_us))
@@ -163,6 +188,8 @@ impl Config {
         checks.secs("http.request_timeout_secs", self.request_timeout_secs, 1);
         checks.at_least("http.max_waiting", self.max_waiting as u64, 1);
         checks.at_least("http.max_body_bytes", self.max_body_bytes as u64, 1024);
+        checks.at_least("http.max_header_bytes", self.max_header_bytes as u64, 1024);
+        checks.at_least("http.max_bulk_bytes", self.max_bulk_bytes as u64, 1024);
         for name in self.names().filter(|name| !guard::is_name(name)) {
             let fix = "names alone, without scheme, port and path: dalsegno.internal, dalsegno";
             checks.fail(

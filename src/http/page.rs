@@ -11,7 +11,7 @@ use crate::domain::Page;
 const DEFAULT_LIMIT: i64 = 50;
 const MAX_LIMIT: i64 = 200;
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct Listing<T> {
     items: Vec<T>,
     /// What `cursor` has to be for the next page; null on the last one.

@@ -13,10 +13,14 @@ use serde::Serialize;
 
 use crate::domain::class::{Classify, Kind};
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 pub struct Problem {
+    /// No page says more than `code` and `detail` do (RFC 9457).
+    #[serde(rename = "type")]
+    pub uri: &'static str,
     pub title: &'static str,
     #[serde(serialize_with = "as_number")]
+    #[schema(value_type = u16)]
     pub status: StatusCode,
     /// Stable: programs decide by it.
     pub code: &'static str,
@@ -33,8 +37,11 @@ pub struct Problem {
 }
 
 /// One part of a request that is wrong.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 pub struct Wrong {
+    /// Of one among many, as that of a problem.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<&'static str>,
     /// A JSON Pointer into the body.
     pub pointer: String,
     pub detail: String,
@@ -43,6 +50,7 @@ pub struct Wrong {
 impl Problem {
     pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
         Self {
+            uri: "about:blank",
             title: status.canonical_reason().unwrap_or("Error"),
             status,
             code,

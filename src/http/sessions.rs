@@ -5,7 +5,7 @@ use axum::{
     http::StatusCode,
     routing::{get, post},
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -39,8 +39,13 @@ pub(super) fn routes() -> Router<Front> {
         .route("/v1/sessions/{id}/interrupt", post(interrupt))
 }
 
-#[derive(Deserialize)]
+#[derive(utoipa::OpenApi)]
+#[openapi(paths(list, show, transcript, view, reset, compact, uncompact, interrupt))]
+pub(super) struct Described;
+
+#[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct Listed {
     campaign_id: Option<Uuid>,
     agent: Option<String>,
@@ -48,18 +53,21 @@ struct Listed {
     #[serde(default)]
     open: bool,
     cursor: Option<Uuid>,
+    #[param(minimum = 1, maximum = 200)]
     limit: Option<i64>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct Read {
     /// A place in the transcript.
     cursor: Option<i64>,
+    #[param(minimum = 1, maximum = 200)]
     limit: Option<i64>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Reset {
     /// Whether the successor remembers nothing.
@@ -67,6 +75,23 @@ struct Reset {
     fresh: bool,
 }
 
+#[derive(Serialize, utoipa::ToSchema)]
+struct AcceptedCompaction {
+    session_id: Uuid,
+    job_id: i64,
+}
+
+/// Lists sessions, the newest first.
+#[utoipa::path(
+    get,
+    path = "/v1/sessions",
+    operation_id = "list_sessions",
+    tag = "sessions",
+    params(Listed),
+    responses(
+        (status = 200, body = Listing<Session>),
+    ),
+)]
 async fn list(app: App, Asked(asked): Asked<Listed>) -> Result<Json<Listing<Session>>, Problem> {
     let filter = sessions::Filter {
         campaign_id: asked.campaign_id,
@@ -78,11 +103,35 @@ async fn list(app: App, Asked(asked): Asked<Listed>) -> Result<Json<Listing<Sess
     Ok(Json(Listing::of(sessions, limit, |session| session.id)))
 }
 
+/// Shows a session with its compactions and its last turns.
+#[utoipa::path(
+    get,
+    path = "/v1/sessions/{id}",
+    operation_id = "show_session",
+    tag = "sessions",
+    params(("id" = Uuid, Path)),
+    responses(
+        (status = 200, body = Detail),
+        (status = 404, description = "`unknown_session`"),
+    ),
+)]
 async fn show(app: App, Id(id): Id) -> Result<Json<Detail>, Problem> {
     let mut tx = begin(&app.pool).await?;
     Ok(Json(sessions::detail(&mut tx, id).await?))
 }
 
+/// Reads the transcript of a session, in order.
+#[utoipa::path(
+    get,
+    path = "/v1/sessions/{id}/messages",
+    operation_id = "read_transcript",
+    tag = "sessions",
+    params(("id" = Uuid, Path), Read),
+    responses(
+        (status = 200, body = Listing<Stored>),
+        (status = 404, description = "`unknown_session`"),
+    ),
+)]
 async fn transcript(
     app: App,
     Id(id): Id,
@@ -96,10 +145,35 @@ async fn transcript(
 }
 
 /// The history as the model gets it: the summary, if there is one, and what was said since.
+#[utoipa::path(
+    get,
+    path = "/v1/sessions/{id}/view",
+    operation_id = "view_session",
+    tag = "sessions",
+    params(("id" = Uuid, Path)),
+    responses(
+        (status = 200, body = Vec<Object>),
+        (status = 404, description = "`unknown_session`"),
+    ),
+)]
 async fn view(app: App, Id(id): Id) -> Result<Json<Value>, Problem> {
     Ok(Json(sessions::history(&app.pool, id).await?))
 }
 
+/// Closes a session; the next task of its conversation opens a successor.
+#[utoipa::path(
+    post,
+    path = "/v1/sessions/{id}/reset",
+    operation_id = "reset_session",
+    tag = "sessions",
+    params(("id" = Uuid, Path)),
+    request_body = Reset,
+    responses(
+        (status = 200, body = Session),
+        (status = 404, description = "`unknown_session`"),
+        (status = 409, description = "`session_closed`, `session_busy`"),
+    ),
+)]
 async fn reset(
     app: App,
     who: Actor,
@@ -114,22 +188,51 @@ async fn reset(
     Ok(Json(session))
 }
 
+/// Folds the older messages of a session into a summary.
+///
 /// A worker does it; what came of it is in the session's list of compactions.
+#[utoipa::path(
+    post,
+    path = "/v1/sessions/{id}/compact",
+    operation_id = "compact_session",
+    tag = "sessions",
+    params(("id" = Uuid, Path)),
+    request_body = Nothing,
+    responses(
+        (status = 202, body = AcceptedCompaction),
+        (status = 404, description = "`unknown_session`"),
+        (status = 409, description = "`session_closed`"),
+    ),
+)]
 async fn compact(
     app: App,
     who: Actor,
     Id(id): Id,
     Body(Nothing {}): Body<Nothing>,
-) -> Result<(StatusCode, Json<Value>), Problem> {
+) -> Result<(StatusCode, Json<AcceptedCompaction>), Problem> {
     let mut tx = begin(&app.pool).await?;
     let job = compactions::request(&mut tx, id, Cause::Manual).await?;
     let data = json!({ "job_id": job.job_id });
     audit::write(&mut *tx, &who, Action::SessionCompact, id, data, app.clock.now()).await?;
     commit(tx).await?;
-    let accepted = json!({ "session_id": id, "job_id": job.job_id });
+    let accepted = AcceptedCompaction { session_id: id, job_id: job.job_id };
     Ok((StatusCode::ACCEPTED, Json(accepted)))
 }
 
+/// Goes back to what was shown before the last compaction.
+#[utoipa::path(
+    post,
+    path = "/v1/sessions/{id}/uncompact",
+    operation_id = "uncompact_session",
+    tag = "sessions",
+    params(("id" = Uuid, Path)),
+    request_body = Nothing,
+    responses(
+        (status = 200, body = Session),
+        (status = 404, description = "`unknown_session`, `unknown_compaction`"),
+        (status = 409, description = "`session_closed`, `session_busy`, `nothing_to_undo`"),
+    ),
+)]
 async fn uncompact(
     app: App,
     who: Actor,
@@ -144,6 +247,21 @@ async fn uncompact(
     Ok(Json(session))
 }
 
+/// Cancels the task whose turn runs in a session.
+#[utoipa::path(
+    post,
+    path = "/v1/sessions/{id}/interrupt",
+    operation_id = "interrupt_session",
+    tag = "sessions",
+    params(("id" = Uuid, Path)),
+    request_body = Reasoned,
+    responses(
+        (status = 200, body = Interrupted),
+        (status = 404, description = "`unknown_session`, `unknown_task`"),
+        (status = 409, description = "`nothing_runs`, `session_closed`, `task_ended`, `task_requeued`"),
+        (status = 422, description = "`nul_in_text`, `bad_argument`"),
+    ),
+)]
 async fn interrupt(
     app: App,
     who: Actor,

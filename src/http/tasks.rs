@@ -9,13 +9,15 @@ use axum::{
     routing::{get, post},
 };
 use chrono::{DateTime, Utc};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 use uuid::Uuid;
 
 use super::{
-    Front, Problem, events,
-    input::{Asked, Body, Id},
+    Front, Problem,
+    admission::Admission,
+    events,
+    input::{Asked, Body, Id, Patience},
     page::{Listing, limit, page},
     trace,
     waiters::Waiters,
@@ -25,8 +27,9 @@ use crate::{
     domain::{
         amount::Limit,
         audit::{self, Action, Actor},
+        objects,
         sessions::resolve::Mode,
-        tasks::{self, Added, Detail, Explanation, State, Task},
+        tasks::{self, Added, Cancelled, Detail, Explanation, State, Task},
         transaction::{begin, commit},
     },
 };
@@ -36,7 +39,7 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 /// Told to whoever finds a task cancelled without a reason.
 const BY_REQUEST: &str = "by a request";
 
-pub(super) fn routes(waiters: Waiters) -> Router<Front> {
+pub(super) fn routes(waiters: Waiters, admission: Admission) -> Router<Front> {
     Router::new()
         .route("/v1/campaigns/{id}/tasks", post(add))
         .route("/v1/tasks", get(list))
@@ -46,56 +49,109 @@ pub(super) fn routes(waiters: Waiters) -> Router<Front> {
         .route("/v1/tasks/{id}/explain", get(explain))
         .route("/v1/tasks/{id}/events", get(events::of_task))
         .layer(Extension(waiters))
+        .layer(Extension(admission))
 }
 
-#[derive(Deserialize)]
+#[derive(utoipa::OpenApi)]
+#[openapi(paths(add, list, show, cancel, retry, explain, events::of_task))]
+pub(super) struct Described;
+
+#[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = NewTask, example = json!({ "agent": "copywriter", "prompt": "Write part one." }))]
 struct New {
+    #[schema(pattern = "^[a-z0-9][a-z0-9_-]{0,63}$")]
     agent: String,
     #[serde(default = "main")]
+    #[schema(pattern = "^[a-z0-9][a-z0-9_-]{0,63}$")]
     instance: String,
+    #[schema(min_length = 1)]
     prompt: String,
     session: Option<Mode>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "objects::object")]
     budget: Limit,
+    #[schema(minimum = 0, maximum = 32767)]
     priority: Option<i32>,
     run_at: Option<DateTime<Utc>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct Listed {
     campaign_id: Option<Uuid>,
     agent: Option<String>,
+    #[param(inline)]
     state: Option<State>,
     cursor: Option<Uuid>,
+    #[param(minimum = 1, maximum = 200)]
     limit: Option<i64>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct Shown {
-    /// How long to wait for the end of the task, at most as long as a request may take.
-    #[serde(default)]
-    wait_secs: u64,
+    /// How long to wait for the end of the task: `30s`, `500ms`. At most as long as a request may take.
+    #[param(value_type = Option<String>, pattern = "^[0-9]{1,9}(ms|s)$", example = "30s")]
+    wait: Option<Patience>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Reasoned {
     #[serde(default = "by_request")]
     pub reason: String,
 }
 
+#[derive(Serialize, utoipa::ToSchema)]
+struct CancelledTask {
+    task_id: Uuid,
+    cancel: Cancelled,
+}
+
 /// Takes no fields.
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Nothing {}
 
+/// Asks an agent to do something.
+///
+/// The same Idempotency-Key and question give the same task again, with 200; another question under the key is a conflict.
+#[utoipa::path(
+    post,
+    path = "/v1/campaigns/{id}/tasks",
+    tag = "tasks",
+    operation_id = "add_task",
+    params(
+        ("id" = Uuid, Path, description = "The campaign"),
+        ("Idempotency-Key" = Option<String>, Header, description = "At most 195 visible ASCII characters", max_length = 195, pattern = "^[!-~][ -~]*$"),
+    ),
+    request_body = New,
+    responses(
+        (status = 201, body = Task, headers(("Location" = String, description = "Where the task is"))),
+        (
+            status = 200,
+            body = Task,
+            description = "An earlier request with this key made it",
+            headers(
+                ("Location" = String, description = "Where the task is"),
+                ("Idempotent-Replayed" = String, description = "`true`"),
+            ),
+        ),
+        (status = 400, description = "`bad_idempotency_key`"),
+        (status = 404, description = "`unknown_agent`, `unknown_campaign`"),
+        (status = 409, description = "`idempotency_conflict`, `campaign_closed`, `budget_exceeded`"),
+        (status = 413, description = "`text_too_long`"),
+        (status = 422, description = "`empty_text`, `nul_in_text`, `bad_idempotency_key`, `bad_instance`, `empty_budget`, `bad_argument`, `bad_value`"),
+        (status = 503, description = "`queue_full`", headers(("Retry-After" = i32, description = "Seconds"))),
+    ),
+)]
 async fn add(
     app: App,
     who: Actor,
     Id(campaign_id): Id,
+    Extension(admission): Extension<Admission>,
     headers: HeaderMap,
     Body(asked): Body<New>,
 ) -> Result<Response, Problem> {
@@ -112,6 +168,7 @@ async fn add(
         run_at: asked.run_at,
         added_by: Some(&added_by),
     };
+    admission.admit(&app, 1).await?;
     let asked = trace::Asked::begin(&app, &headers);
     let mut tx = begin(&app.pool).await?;
     let added = tasks::add(&mut tx, &app.config.tasks, &new, app.clock.now()).await?;
@@ -123,6 +180,17 @@ async fn add(
     Ok(answer(&added))
 }
 
+/// Lists tasks, the newest first.
+#[utoipa::path(
+    get,
+    path = "/v1/tasks",
+    operation_id = "list_tasks",
+    tag = "tasks",
+    params(Listed),
+    responses(
+        (status = 200, body = Listing<Task>),
+    ),
+)]
 async fn list(app: App, Asked(asked): Asked<Listed>) -> Result<Json<Listing<Task>>, Problem> {
     let filter = tasks::Filter {
         campaign_id: asked.campaign_id,
@@ -134,17 +202,34 @@ async fn list(app: App, Asked(asked): Asked<Listed>) -> Result<Json<Listing<Task
     Ok(Json(Listing::of(tasks, limit, |task| task.id)))
 }
 
+/// Shows a task with its attempts; waits for its end first, if asked to.
+#[utoipa::path(
+    get,
+    path = "/v1/tasks/{id}",
+    operation_id = "show_task",
+    tag = "tasks",
+    params(("id" = Uuid, Path), Shown),
+    responses(
+        (status = 200, body = Detail),
+        (status = 404, description = "`unknown_task`"),
+        (
+            status = 503,
+            description = "`too_many_waiting`",
+            headers(("Retry-After" = i32, description = "Seconds")),
+        ),
+    ),
+)]
 async fn show(
     app: App,
     Id(id): Id,
     Extension(waiters): Extension<Waiters>,
-    Asked(Shown { wait_secs }): Asked<Shown>,
+    Asked(Shown { wait }): Asked<Shown>,
 ) -> Result<Json<Detail>, Problem> {
-    if wait_secs > 0 {
+    if let Some(Patience(wait)) = wait.filter(|patience| !patience.0.is_zero()) {
         let _place = waiters.enter()?;
         // The answer has to be on its way before the request is given up.
-        let longest = app.config.http.request_timeout_secs.saturating_sub(2);
-        let waited = tasks::wait(&app.pool, id, Duration::from_secs(wait_secs.min(longest)));
+        let longest = Duration::from_secs(app.config.http.request_timeout_secs.saturating_sub(2));
+        let waited = tasks::wait(&app.pool, id, wait.min(longest));
         // A service that stops says how the task stands.
         app.shutdown.soft.run_until_cancelled(waited).await.transpose()?;
     }
@@ -152,20 +237,49 @@ async fn show(
     Ok(Json(tasks::detail(&mut tx, id).await?))
 }
 
+/// Cancels a task: at once if it does not run, through its worker if it does.
+#[utoipa::path(
+    post,
+    path = "/v1/tasks/{id}/cancel",
+    operation_id = "cancel_task",
+    tag = "tasks",
+    params(("id" = Uuid, Path)),
+    request_body = Reasoned,
+    responses(
+        (status = 200, body = CancelledTask),
+        (status = 404, description = "`unknown_task`"),
+        (status = 409, description = "`task_ended`, `task_requeued`"),
+        (status = 422, description = "`nul_in_text`, `bad_argument`"),
+    ),
+)]
 async fn cancel(
     app: App,
     who: Actor,
     Id(id): Id,
     Body(Reasoned { reason }): Body<Reasoned>,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<CancelledTask>, Problem> {
     let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
     let cancelled = tasks::cancel(&mut tx, id, &reason, now).await?;
     let data = json!({ "reason": reason });
     audit::write(&mut *tx, &who, Action::TaskCancel, id, data, now).await?;
     commit(tx).await?;
-    Ok(Json(json!({ "task_id": id, "cancel": cancelled })))
+    Ok(Json(CancelledTask { task_id: id, cancel: cancelled }))
 }
 
+/// Puts a failed or cancelled task on the queue again.
+#[utoipa::path(
+    post,
+    path = "/v1/tasks/{id}/retry",
+    operation_id = "retry_task",
+    tag = "tasks",
+    params(("id" = Uuid, Path)),
+    request_body = Nothing,
+    responses(
+        (status = 200, body = Task),
+        (status = 404, description = "`unknown_task`"),
+        (status = 409, description = "`task_ended`, `task_not_ended`, `erased`"),
+    ),
+)]
 async fn retry(
     app: App,
     who: Actor,
@@ -179,6 +293,18 @@ async fn retry(
     Ok(Json(task))
 }
 
+/// Says in words why a task is in its state, and what has to happen next.
+#[utoipa::path(
+    get,
+    path = "/v1/tasks/{id}/explain",
+    operation_id = "explain_task",
+    tag = "tasks",
+    params(("id" = Uuid, Path)),
+    responses(
+        (status = 200, body = Explanation),
+        (status = 404, description = "`unknown_task`"),
+    ),
+)]
 async fn explain(app: App, Id(id): Id) -> Result<Json<Explanation>, Problem> {
     let mut tx = begin(&app.pool).await?;
     Ok(Json(tasks::explain(&mut tx, id).await?))
@@ -209,6 +335,6 @@ fn main() -> String {
     "main".to_owned()
 }
 
-fn by_request() -> String {
+pub(super) fn by_request() -> String {
     BY_REQUEST.to_owned()
 }

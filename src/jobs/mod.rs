@@ -5,6 +5,7 @@ pub mod erase_campaign;
 pub mod purge;
 
 mod add_task;
+mod bulk_action;
 mod calibrations;
 mod erased_files;
 mod folder;
@@ -42,7 +43,8 @@ pub fn registry(services: Arc<Services>) -> Registry<Arc<Services>> {
         .with(folder::compact)
         .with(purge::run)
         .with(erase_campaign::run)
-        .with(add_task::run);
+        .with(add_task::run)
+        .with(bulk_action::run);
     #[cfg(feature = "test-fakes")]
     let registry = trial::register(registry);
     registry

@@ -48,6 +48,8 @@ pub struct Config {
     pub end_batches_in_flight: usize,
     /// How long an end waits for company while other jobs run.
     pub end_linger_ms: u64,
+    /// How many jobs of one queue may wait before no more are taken in over HTTP. 0: any number.
+    pub max_waiting: u64,
     /// How long things are kept after their end.
     pub keep: Keep,
     /// Where a test wants this process to die.
@@ -73,6 +75,7 @@ impl Default for Config {
             end_batch_rows: 256,
             end_batches_in_flight: 3,
             end_linger_ms: 5,
+            max_waiting: 0,
             keep: Keep::default(),
             #[cfg(feature = "test-fakes")]
             crash_at: None,

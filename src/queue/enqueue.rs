@@ -115,6 +115,38 @@ pub async fn enqueue_many<J: Job>(
     .map_err(Error::of("enqueue many jobs"))
 }
 
+/// Which of these jobs have an idempotency key that already stands for another one, by their places.
+pub async fn taken_keys<'a, J: Job + 'a>(
+    executor: impl PgExecutor<'_>,
+    jobs: impl IntoIterator<Item = (&'a J, &'a Options)>,
+) -> Result<Vec<usize>, Error> {
+    let (mut keys, mut lanes, mut payloads) = (Vec::new(), Vec::new(), Vec::new());
+    for (job, options) in jobs {
+        keys.push(options.idempotency_key.as_deref());
+        lanes.push(options.lane.as_deref());
+        payloads.push(encode(job)?);
+    }
+    if keys.is_empty() {
+        return Ok(Vec::new());
+    }
+    // As `dalsegno.enqueue` compares them.
+    let places = sqlx::query_scalar!(
+        r#"SELECT u.place AS "place!"
+             FROM unnest($2::text[], $3::text[], $4::jsonb[]) WITH ORDINALITY AS u (key, lane, payload, place)
+             JOIN dalsegno.idempotency_keys AS i ON i.key = u.key
+            WHERE i.fingerprint <> sha256(convert_to(jsonb_build_array($1::text, u.lane, u.payload)::text, 'UTF8'))
+            ORDER BY u.place"#,
+        J::KIND,
+        &keys as &[Option<&str>],
+        &lanes as &[Option<&str>],
+        &payloads,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Error::of("look up idempotency keys"))?;
+    Ok(places.into_iter().filter_map(|place| usize::try_from(place - 1).ok()).collect())
+}
+
 /// One element of the array that `dalsegno.enqueue_many` takes.
 #[derive(Serialize)]
 struct Row {

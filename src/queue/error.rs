@@ -13,7 +13,7 @@ pub enum Error {
         /// What would be right.
         hint: String,
     },
-    /// There is no such job or lane.
+    /// There is no such job.
     #[error("{message}. {hint}")]
     NotFound {
         /// What was looked for.
@@ -21,6 +21,19 @@ pub enum Error {
         /// Where else to look.
         hint: String,
     },
+    /// There is no such lane.
+    #[error("{message}. {hint}")]
+    UnknownLane {
+        /// What was looked for.
+        message: String,
+        /// Where else to look.
+        hint: String,
+    },
+    /// There is no such queue.
+    #[error(
+        "there is no queue `{0}`: it has no job, no worker and no pause; `dalsegno queue ls` lists those that have"
+    )]
+    UnknownQueue(String),
     /// The state of things does not allow it.
     #[error("{message}. {hint}")]
     Conflict {

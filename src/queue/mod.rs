@@ -65,7 +65,7 @@ mod worker;
 pub use config::{Config, Invalid};
 #[cfg(feature = "test-fakes")]
 pub use crash_points::CrashPoint;
-pub use enqueue::{Enqueued, Named, Options, enqueue, enqueue_many, enqueue_named};
+pub use enqueue::{Enqueued, Named, Options, enqueue, enqueue_many, enqueue_named, taken_keys};
 pub use error::Error;
 pub use forget::{Forgotten, forget_group, forget_keys};
 pub use job::{

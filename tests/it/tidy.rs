@@ -48,7 +48,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("db", &["config"]),
     ("doctor", &["clock", "config", "db", "domain", "providers", "queue", "transcript"]),
     ("domain", &["config", "db", "queue", "transcript"]),
-    ("http", &["app", "config", "db", "domain", "shutdown", "traces"]),
+    ("http", &["app", "config", "db", "domain", "queue", "shutdown", "traces"]),
     (
         "jobs",
         &["clock", "config", "context", "domain", "providers", "queue", "traces", "transcript"],

@@ -1,6 +1,6 @@
 //! `dalsegno task add`: takes a task in and, if wanted, stays with it until it has ended.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use anyhow::anyhow;
 use chrono::{DateTime, Utc};
@@ -8,7 +8,7 @@ use clap::{ArgGroup, Args};
 use serde::Serialize;
 use sqlx::PgPool;
 
-use super::teller::Teller;
+use super::{add_file, teller::Teller};
 use crate::{
     cli::{Context, Exit, Failure, args::Question, words::BudgetFlags},
     clock::{Clock as _, SystemClock},
@@ -24,10 +24,15 @@ use crate::{
 #[command(group(ArgGroup::new("stay").multiple(true).args(["wait", "follow"])))]
 pub(in crate::cli) struct Add {
     #[command(flatten)]
-    question: Question,
-    /// The same key and question give the same task again; another question is a conflict.
+    pub(super) question: Question,
+    /// Many tasks, one JSON object per line, such as {"agent": "copywriter", "prompt": "Write part one.", "idempotency_key":
+    /// "part-1"}; `-` reads them from the standard input. May be repeated after any end, if the tasks have keys.
+    #[arg(long, value_name = "FILE", group = "prompt_given", conflicts_with_all = ["agent", "instance", "session", "budget_money", "budget_tokens", "priority", "at", "wait", "follow"])]
+    file: Option<PathBuf>,
+    /// The same key and question give the same task again; another question is a conflict. With --file, lines without a key
+    /// get this one with the number of the line behind it.
     #[arg(long, value_name = "KEY")]
-    idempotency_key: Option<String>,
+    pub(super) idempotency_key: Option<String>,
     #[command(flatten)]
     budget: BudgetFlags,
     /// 0 is the most urgent. Orders conversations, not the tasks within one.
@@ -55,6 +60,9 @@ struct Answer<'a> {
 }
 
 pub(super) async fn run(add: &Add, context: &Context, pool: &PgPool) -> Result<Exit, Failure> {
+    if let Some(file) = &add.file {
+        return add_file::run(add, file, context, pool).await;
+    }
     let Added { task, created } = enqueue(add, context, pool).await?;
     if !add.wait && !add.follow {
         context.output.data(&Answer { task: &task, created }, || match created {
@@ -83,7 +91,7 @@ async fn enqueue(add: &Add, context: &Context, pool: &PgPool) -> Result<Added, F
     let config = context.load()?;
     let catalogue = Catalogue::load(&config.agents)?;
     let question = &add.question;
-    let agent = catalogue.agent(&question.agent)?;
+    let agent = catalogue.agent(question.agent())?;
     let prompt = question.prompt()?;
     let (mut tx, added_by) = (begin(pool).await?, context.who().label());
     let new = New {

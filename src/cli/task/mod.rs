@@ -1,6 +1,7 @@
 //! `dalsegno task`: what agents are asked to do, and what came of it.
 
 mod add;
+mod add_file;
 mod show;
 mod teller;
 

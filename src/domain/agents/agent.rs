@@ -9,7 +9,7 @@ use crate::domain::{amount::Limit, sessions::resolve::Mode, text};
 /// The longest system prompt, in bytes.
 const PROMPT_MAX_BYTES: usize = 256 * 1024;
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct Agent {
     pub name: String,
     /// What it is for, in a line: colleagues read it in their roster.
@@ -48,7 +48,7 @@ pub struct Agent {
     pub prompt_hash: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Provider {
     Claude,
@@ -56,13 +56,15 @@ pub enum Provider {
     Sim,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = AgentFallback)]
 pub struct Fallback {
     pub provider: Provider,
     pub model: Option<String>,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = AgentOptions)]
 pub struct Options {
     pub temperature: Option<f64>,
     pub top_p: Option<f64>,
@@ -70,7 +72,7 @@ pub struct Options {
     pub think: Option<Think>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Think {
     Off,

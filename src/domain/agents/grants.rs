@@ -7,7 +7,8 @@ use super::{
     servers::{self, Servers, Surroundings},
 };
 
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = AgentGrants)]
 pub struct Grants {
     /// Rules: `Read`, `Bash(git log:*)`, `mcp__board__post`. What none of them names cannot be used.
     pub tools: Vec<String>,
@@ -16,13 +17,14 @@ pub struct Grants {
     pub permission_mode: PermissionMode,
     /// Calls of the model in one turn.
     pub max_turns: Option<u32>,
+    #[schema(value_type = Vec<String>)]
     pub mcp_servers: Servers,
     /// A folder that all agents of a campaign who have this key work in.
     pub workspace: bool,
 }
 
 /// What becomes of calls that no rule names. Nobody is there to be asked.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum PermissionMode {
     #[default]

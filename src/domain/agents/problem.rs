@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = AgentFileProblem)]
 pub struct Problem {
     pub file: String,
     /// From 1. `None`: the file as a whole.

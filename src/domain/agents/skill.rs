@@ -8,7 +8,7 @@ use crate::domain::text;
 /// The longest skill, in bytes.
 const TEXT_MAX_BYTES: usize = 128 * 1024;
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Skill {
     pub name: String,
     pub description: String,

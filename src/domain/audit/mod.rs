@@ -31,7 +31,8 @@ use super::{Failed, text};
 const WORDS_MAX_CHARS: usize = 300;
 
 /// One line.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = AuditEntry)]
 pub struct Entry {
     pub id: i64,
     pub at: DateTime<Utc>,

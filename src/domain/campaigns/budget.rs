@@ -18,7 +18,7 @@ use crate::domain::{
     amount::{Limit, Owner, Refusal},
 };
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Budget {
     pub limit: Limit,
     pub spent: Amount,

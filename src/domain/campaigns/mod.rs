@@ -25,7 +25,7 @@ use crate::queue::{self, admin};
 /// The longest brief or client context, in bytes. Both go into every call.
 pub const TEXT_MAX_BYTES: usize = 256 * 1024;
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Campaign {
     pub id: Uuid,
     pub name: String,
@@ -36,9 +36,12 @@ pub struct Campaign {
     pub closed_at: Option<DateTime<Utc>>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
+#[schema(as = CampaignStatus)]
 pub enum Status {
     Active,
     /// Takes tasks in and starts none.

@@ -11,7 +11,8 @@ use crate::domain::{
     usage::{self, Total},
 };
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[schema(as = CampaignOverview)]
 pub struct Overview {
     #[serde(flatten)]
     pub campaign: Campaign,

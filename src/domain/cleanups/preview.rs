@@ -7,7 +7,7 @@ use serde::Serialize;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{KeptCounts, Walk, group};
+use super::{Kept, KeptCounts, Walk, group};
 use crate::domain::{
     Failed, feed,
     messages::{self, Size},
@@ -18,7 +18,8 @@ use crate::domain::{
 /// Sessions that are measured at once.
 const PAGE: i64 = 1_000;
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = CleanupPreview)]
 pub struct Preview {
     pub sessions: i64,
     pub messages: i64,
@@ -28,11 +29,13 @@ pub struct Preview {
     pub events: i64,
     pub groups: Vec<Group>,
     /// Sessions whose time is over and that would be kept all the same.
+    #[schema(value_type = BTreeMap<Kept, i64>)]
     pub kept: KeptCounts,
 }
 
 /// What would go of one provider for one reason.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = CleanupGroup)]
 pub struct Group {
     pub provider: String,
     pub because: Because,

@@ -9,7 +9,7 @@ use sqlx::{PgConnection, PgExecutor, types::Json};
 use super::{Batch, Kept, KeptCounts, Removed};
 use crate::domain::Failed;
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 pub struct CleanupRun {
     pub id: i64,
     /// `sessions`, or `folders` of one host.

@@ -21,7 +21,7 @@ pub use self::{
 use super::{Failed, sessions};
 use crate::queue;
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct Compaction {
     pub generation: i32,
     /// The generation whose view was folded; 0 is the whole transcript.
@@ -45,9 +45,12 @@ pub struct Compaction {
 }
 
 /// Why it was made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
+#[schema(as = CompactionCause)]
 pub enum Cause {
     Auto,
     /// The provider refused the prompt for its length.
@@ -57,9 +60,10 @@ pub enum Cause {
     Inherited,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
+#[schema(as = CompactionOutcome)]
 pub enum Outcome {
     /// Good, and not shown yet.
     Prepared,

@@ -25,7 +25,7 @@ use super::{Failed, campaigns, ids, schedules, tasks, text};
 use crate::queue::{self, Job, Options, Policy};
 
 /// The receipt.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Erasure {
     pub id: Uuid,
     pub campaign_id: Uuid,

@@ -5,15 +5,19 @@
 //! would never show 5. [`Horizon`] says up to which id nothing can come any more; [`list`] never needs to know why. The price:
 //! a transaction that has written and stays open, of whatever application, keeps readers from going on. The doctor warns of it.
 
+mod watch;
+
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::Value;
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
+pub use self::watch::{Told, Watch, Watched};
 use super::Failed;
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[schema(as = FeedEvent)]
 pub struct Event {
     pub id: i64,
     pub created_at: DateTime<Utc>,

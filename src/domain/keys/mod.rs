@@ -26,7 +26,8 @@ pub use self::{
 };
 use super::{Failed, ids};
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = ApiKey)]
 pub struct Key {
     pub id: Uuid,
     pub name: String,

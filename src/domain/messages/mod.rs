@@ -22,7 +22,8 @@ use super::Failed;
 use crate::transcript::{Message, Role, ToolCall};
 
 /// One row of a transcript.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = StoredMessage)]
 pub struct Stored {
     pub id: Uuid,
     pub seq: i64,

@@ -8,7 +8,7 @@ use sqlx::PgExecutor;
 use super::{Error, Source, Timetable};
 use crate::domain::Failed;
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 pub struct Schedule {
     pub name: String,
     pub source: Source,

@@ -34,9 +34,10 @@ use crate::queue::{self, Enqueued, Named, Options};
 const MAX_ATTEMPTS: i16 = 5;
 
 /// Who says when it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
+#[schema(as = ScheduleSource)]
 pub enum Source {
     /// The configuration.
     BuiltIn,

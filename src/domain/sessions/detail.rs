@@ -13,7 +13,8 @@ use crate::domain::{
 /// How many turns are shown; the transcript has all.
 const LAST_TURNS: i64 = 10;
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[schema(as = SessionDetail)]
 pub struct Detail {
     #[serde(flatten)]
     pub session: Session,

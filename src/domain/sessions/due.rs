@@ -8,8 +8,21 @@ use uuid::Uuid;
 use crate::domain::Failed;
 
 /// Why a session goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    utoipa::ToSchema,
+)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = CleanupBecause)]
 pub enum Because {
     /// Nobody has used it for as long as its provider's sessions are kept.
     Expired,

@@ -12,7 +12,7 @@ use crate::domain::{
     ids::{self, Given},
 };
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 pub struct Session {
     pub id: Uuid,
     pub campaign_id: Uuid,

@@ -81,9 +81,10 @@ pub struct Live {
     pub login: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
+#[schema(as = SessionState)]
 pub enum State {
     Idle,
     Running,
@@ -95,9 +96,10 @@ pub enum State {
 }
 
 /// Why a session is what it is: why it was opened, is to be rebuilt, or was closed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, sqlx::Type)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, sqlx::Type, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
+#[schema(as = SessionReason)]
 pub enum Reason {
     /// There was none before.
     New,

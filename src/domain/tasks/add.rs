@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use super::{Error, Mode, RunTurn, Task, get};
+use super::{Error, Mode, RunTurn, State, Task, get};
 use crate::{
     config::Checks,
     domain::{
@@ -20,6 +20,11 @@ use crate::{
     },
     queue,
 };
+
+/// What the queue takes, less the word that goes in front.
+const MAX_KEY_CHARS: usize = 195;
+/// What the queue takes.
+const MAX_PRIORITY: i32 = 32_767;
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -76,8 +81,25 @@ pub async fn add(
 ) -> Result<Added, Error> {
     check(config, new)?;
     let id = ids::at(now);
-    let mode = new.session_mode.unwrap_or(new.agent.session);
-    let job = RunTurn { asked: asked(new, mode) };
+    let (job, options) = job(new, id);
+    let enqueued = queue::enqueue(&mut *conn, &job, &options).await.map_err(|error| {
+        match (error, new.idempotency_key) {
+            (queue::Error::Conflict { .. }, Some(key)) => Error::KeyTaken(key.to_owned()),
+            (error, _) => error.into(),
+        }
+    })?;
+    if !enqueued.created {
+        return Ok(Added { task: added_with(conn, enqueued.job_id).await?, created: false });
+    }
+    // Only what is new: whoever asks again is told of the task that is there, whatever became of its campaign.
+    admit(&mut *conn, new.campaign_id).await?;
+    let task = insert(&mut *conn, new, id, enqueued.job_id, now).await?;
+    feed::append(conn, &[event(new, id)], now).await?;
+    Ok(Added { task, created: true })
+}
+
+/// The job that runs a task.
+pub(super) fn job(new: &New<'_>, id: Uuid) -> (RunTurn, queue::Options) {
     let options = queue::Options {
         lane: Some(lane(new.campaign_id, &new.agent.name, new.instance)),
         group_key: Some(new.campaign_id.to_string()),
@@ -89,23 +111,22 @@ pub async fn add(
         headers: Some(json!({ "task": id })),
         ..queue::Options::default()
     };
-    let enqueued = queue::enqueue(&mut *conn, &job, &options).await.map_err(|error| {
-        match (error, new.idempotency_key) {
-            (queue::Error::Conflict { .. }, Some(key)) => Error::KeyTaken(key.to_owned()),
-            (error, _) => error.into(),
-        }
-    })?;
-    if !enqueued.created {
-        return Ok(Added { task: added_with(conn, enqueued.job_id).await?, created: false });
+    (RunTurn { asked: asked(new, mode_of(new)) }, options)
+}
+
+pub(super) fn mode_of(new: &New<'_>) -> Mode {
+    new.session_mode.unwrap_or(new.agent.session)
+}
+
+/// What the feed tells of a new task.
+pub(super) fn event(new: &New<'_>, id: Uuid) -> feed::New {
+    feed::New {
+        campaign_id: Some(new.campaign_id),
+        task_id: Some(id),
+        session_id: None,
+        kind: Kind::TaskQueued,
+        data: json!({ "agent": new.agent.name, "instance": new.instance }),
     }
-    // Only what is new: whoever asks again is told of the task that is there, whatever became of its campaign.
-    admit(&mut *conn, new).await?;
-    insert(&mut *conn, new, id, mode, enqueued.job_id, now).await?;
-    let task = get(&mut *conn, id).await?;
-    let event =
-        task.event(Kind::TaskQueued, json!({ "agent": task.agent, "instance": task.instance }));
-    feed::append(conn, &[event], now).await?;
-    Ok(Added { task, created: true })
 }
 
 /// Who asked for a task that was just added, as a header of W3C Trace Context.
@@ -121,10 +142,20 @@ pub async fn set_traceparent(
         .map_err(Failed::to("keep who asked for a task"))
 }
 
-fn check(config: &Config, new: &New<'_>) -> Result<(), Error> {
+/// What can be said of a question without the database.
+pub(super) fn check(config: &Config, new: &New<'_>) -> Result<(), Error> {
     text::check("prompt", new.prompt, config.max_prompt_bytes)?;
     if !agents::is_name(new.instance) {
         return Err(Error::Instance(new.instance.to_owned()));
+    }
+    if let Some(key) = new.idempotency_key {
+        let n_chars = key.chars().count();
+        if !(1..=MAX_KEY_CHARS).contains(&n_chars) || key.contains('\0') {
+            return Err(Error::Key { n_chars });
+        }
+    }
+    if let Some(priority) = new.priority.filter(|priority| !(0..=MAX_PRIORITY).contains(priority)) {
+        return Err(Error::Priority(priority));
     }
     let budgets = [new.budget.micros, new.budget.tokens];
     match budgets.into_iter().flatten().find(|budget| *budget <= 0) {
@@ -134,8 +165,8 @@ fn check(config: &Config, new: &New<'_>) -> Result<(), Error> {
 }
 
 /// A task that could not run now or later is refused at the door. A look without a lock: the turn decides.
-async fn admit(conn: &mut PgConnection, new: &New<'_>) -> Result<(), Error> {
-    let campaign = campaigns::get(&mut *conn, new.campaign_id).await?;
+pub(super) async fn admit(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(), Error> {
+    let campaign = campaigns::get(&mut *conn, campaign_id).await?;
     if campaign.status == campaigns::Status::Closed {
         return Err(campaigns::Error::Closed(campaign.id).into());
     }
@@ -175,29 +206,31 @@ async fn insert(
     conn: &mut PgConnection,
     new: &New<'_>,
     id: Uuid,
-    mode: Mode,
     job_id: i64,
     now: DateTime<Utc>,
-) -> Result<(), Failed> {
-    sqlx::query!(
-        "insert into dalsegno.tasks
+) -> Result<Task, Failed> {
+    sqlx::query_as!(
+        Task,
+        r#"insert into dalsegno.tasks
                 (id, campaign_id, job_id, created_at, budget_micros, budget_tokens, session_mode, agent, instance, prompt,
                  added_by)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+         returning id, campaign_id, agent, instance, session_mode as "session_mode: Mode", state as "state: State", prompt, result,
+                   error, budget_micros, budget_tokens, spent_micros, spent_tokens, job_id, session_id, turn, created_at,
+                   started_at, ended_at"#,
         id,
         new.campaign_id,
         job_id,
         now,
         new.budget.micros.or(new.agent.budget.micros),
         new.budget.tokens.or(new.agent.budget.tokens),
-        mode as Mode,
+        mode_of(new) as Mode,
         new.agent.name,
         new.instance,
         new.prompt,
         new.added_by,
     )
-    .execute(conn)
+    .fetch_one(conn)
     .await
-    .map(|_| ())
     .map_err(Failed::to("store a task"))
 }

@@ -10,7 +10,8 @@ use crate::domain::{
     turns::{self, Turn},
 };
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[schema(as = TaskDetail)]
 pub struct Detail {
     #[serde(flatten)]
     pub task: Task,

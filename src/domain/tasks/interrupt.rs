@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::{Cancelled, Error, cancel};
 use crate::domain::{sessions, turns};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Interrupted {
     pub session_id: Uuid,
     pub task_id: Uuid,

@@ -4,13 +4,16 @@
 //! an idempotency key finds the same task for the same question and refuses it for another.
 
 mod add;
+mod bulk;
 mod detail;
 mod erase;
 mod explain;
 mod follow;
 mod interrupt;
+mod line;
 mod list;
 mod lost;
+mod matching;
 mod recurring;
 mod state;
 mod waiting;
@@ -23,13 +26,16 @@ use self::state::end_without_turn;
 pub(super) use self::state::ended;
 pub use self::{
     add::{Added, Config, New, add, lane, set_traceparent},
+    bulk::{BulkError, MAX_TASKS, Placed, add_many},
     detail::{Detail, detail},
     erase::{ERASED, Erased, erase_some, open_of},
     explain::{Explanation, explain},
     follow::{Follow, News, wait},
     interrupt::{Interrupted, interrupt},
+    line::{BadLine, Line},
     list::{Filter, by_job, find, get, has_ended, list},
     lost::{end_lost, gone, live_jobs},
+    matching::{Matching, count_matching, matching},
     recurring::AddTask,
     state::{Cancelled, End, admit, cancel, charge, end, retry, wait_longer},
     waiting::awaited,
@@ -43,7 +49,7 @@ use super::{
 };
 use crate::queue::{self, Backoff, Job, LaneFailure, Policy};
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Task {
     pub id: Uuid,
     pub campaign_id: Uuid,
@@ -66,9 +72,12 @@ pub struct Task {
     pub ended_at: Option<DateTime<Utc>>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
+#[schema(as = TaskState)]
 pub enum State {
     Queued,
     Running,
@@ -119,6 +128,12 @@ pub enum Error {
         "`{0}` is no name of an instance: write lower-case letters, digits, - and _, at most 64"
     )]
     Instance(String),
+    #[error(
+        "the idempotency key has {n_chars} characters: 1 to 195 are fine, and no NUL; use a hash of a longer one"
+    )]
+    Key { n_chars: usize },
+    #[error("the priority is {0}: 0 is the most urgent, 100 is usual, 32767 is the last")]
+    Priority(i32),
     #[error("a budget of {0} allows nothing: leave it out, or give more than 0")]
     EmptyBudget(i64),
     #[error(transparent)]

@@ -10,13 +10,16 @@ use crate::{
 };
 
 /// What is asked each time. Its agent is looked up at the moment itself: an agent's file may have changed since.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AddTask {
     pub campaign_id: Uuid,
+    #[schema(pattern = "^[a-z0-9][a-z0-9_-]{0,63}$")]
     pub agent: String,
     #[serde(default = "main")]
+    #[schema(pattern = "^[a-z0-9][a-z0-9_-]{0,63}$")]
     pub instance: String,
+    #[schema(min_length = 1)]
     pub prompt: String,
     /// Whether the conversation goes on, begins anew, or is nobody else's. Else as the agent's file says.
     #[serde(default)]
@@ -50,6 +53,6 @@ impl AddTask {
     }
 }
 
-fn main() -> String {
+pub(super) fn main() -> String {
     "main".to_owned()
 }

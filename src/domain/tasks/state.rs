@@ -32,8 +32,9 @@ pub enum End<'a> {
     Queued,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = TaskCancelled)]
 pub enum Cancelled {
     AtOnce,
     /// It runs. Its worker has been asked to stop, and will write the end.

@@ -32,7 +32,7 @@ pub use self::{
 };
 use super::{Failed, campaigns, sessions, tasks};
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Turn {
     pub session_id: Uuid,
     pub number: i32,
@@ -53,9 +53,10 @@ pub struct Turn {
     pub error: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
+#[schema(as = TurnState)]
 pub enum State {
     Running,
     Done,

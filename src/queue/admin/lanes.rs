@@ -7,7 +7,8 @@ use sqlx::PgExecutor;
 use crate::queue::error::Error;
 
 /// A lane with its first members.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[schema(as = Lane)]
 pub struct LaneView {
     /// The name.
     pub lane: String,
@@ -22,7 +23,7 @@ pub struct LaneView {
 }
 
 /// A job in a lane.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 pub struct LaneMember {
     /// The job.
     pub id: i64,
@@ -109,7 +110,7 @@ pub async fn release_lane(executor: impl PgExecutor<'_>, lane: &str) -> Result<(
 }
 
 fn unknown(lane: &str) -> Error {
-    Error::NotFound {
+    Error::UnknownLane {
         message: format!("there is no lane `{lane}`"),
         hint: "A lane exists from its first job on; look with `lane ls`".to_owned(),
     }

@@ -18,5 +18,7 @@ pub use jobs::{
     gone_jobs, hold_job, list_jobs, release_job, retry_job, runs_of, wake_snoozed,
 };
 pub use lanes::{LaneMember, LaneView, find_lane, hold_lane, list_lanes, release_lane};
-pub use queues::{Count, PauseScope, QueueView, counts, list_queues, pause, resume};
+pub use queues::{
+    Count, PauseScope, QueueView, counts, find_queue, list_queues, pause, resume, waiting,
+};
 pub use workers::{WorkerView, holder, list_workers};

@@ -7,7 +7,8 @@ use sqlx::PgExecutor;
 use crate::queue::error::Error;
 
 /// One queue, as `queue ls` shows it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[schema(as = Queue)]
 pub struct QueueView {
     /// The name.
     pub queue: String,
@@ -72,6 +73,13 @@ pub async fn list_queues(executor: impl PgExecutor<'_>) -> Result<Vec<QueueView>
         .map_err(Error::of("list the queues"))
 }
 
+/// One of them.
+pub async fn find_queue(executor: impl PgExecutor<'_>, name: &str) -> Result<QueueView, Error> {
+    let queues = list_queues(executor).await?;
+    let found = queues.into_iter().find(|queue| queue.queue == name);
+    found.ok_or_else(|| Error::UnknownQueue(name.to_owned()))
+}
+
 /// How many jobs there are by queue, kind and state.
 pub async fn counts(executor: impl PgExecutor<'_>) -> Result<Vec<Count>, Error> {
     sqlx::query_as!(
@@ -82,6 +90,18 @@ pub async fn counts(executor: impl PgExecutor<'_>) -> Result<Vec<Count>, Error> 
     .fetch_all(executor)
     .await
     .map_err(Error::of("read the counters"))
+}
+
+/// How many jobs of a queue are to run now or later.
+pub async fn waiting(executor: impl PgExecutor<'_>, queue: &str) -> Result<i64, Error> {
+    sqlx::query_scalar!(
+        r#"SELECT coalesce(sum(jobs), 0)::bigint AS "waiting!" FROM dalsegno.job_counts
+            WHERE queue = $1 AND state IN ('ready', 'blocked', 'scheduled', 'held')"#,
+        queue
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Error::of("count what waits"))
 }
 
 /// Claims nothing more from a queue or group until [`resume`]. What runs goes on.

@@ -8,7 +8,8 @@ use uuid::Uuid;
 use crate::queue::error::Error;
 
 /// One incarnation of a worker process.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = Worker)]
 pub struct WorkerView {
     /// Made when it started; never used again.
     pub id: Uuid,

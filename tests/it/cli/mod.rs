@@ -1,5 +1,6 @@
 //! The verbs of the command line about conversations, through the real binary on a real database.
 
+mod add_file;
 mod agents;
 mod audit;
 mod bad_input;

@@ -60,7 +60,7 @@ async fn a_task_over_http_is_answered_and_streamed() {
     assert_eq!(kinds.first().map(String::as_str), Some("task.queued"), "{kinds:?}");
     assert!(kinds.contains(&"turn.done".to_owned()), "{kinds:?}");
     assert_eq!(kinds.last().map(String::as_str), Some("end"), "{kinds:?}");
-    let waited = send(service.address, "GET", &format!("{path}?wait_secs=5"), &[], "").await;
+    let waited = send(service.address, "GET", &format!("{path}?wait=5s"), &[], "").await;
     assert_eq!(waited.expect(200)["state"], "done");
 }
 

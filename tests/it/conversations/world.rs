@@ -115,6 +115,12 @@ impl World {
         self.add_new(&self.ask(prompt)).await.unwrap().task
     }
 
+    /// One that no worker takes meanwhile.
+    pub async fn add_later(&self, prompt: &str) -> Task {
+        let run_at = Some(noon() + TimeDelta::days(3_650));
+        self.add_new(&tasks::New { run_at, ..self.ask(prompt) }).await.unwrap().task
+    }
+
     pub async fn add_mode(&self, prompt: &str, mode: Mode) -> Task {
         self.add_new(&tasks::New { session_mode: Some(mode), ..self.ask(prompt) })
             .await

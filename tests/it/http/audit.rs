@@ -40,6 +40,11 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
     let rest = "insert into dalsegno.resting_logins (provider, login, until, why)
                 values ('claude', 'main', now() + interval '1000 years', 'it is used up')";
     sqlx::query(rest).execute(&world.pool).await.unwrap();
+    let third = dalsegno::domain::tasks::New { instance: "third", ..world.ask("Part five.") };
+    let job_id = world.add_new(&third).await.unwrap().task.job_id;
+    let job = |verb: &str| format!("/v1/jobs/{job_id}/{verb}");
+    let lane = |verb: &str| format!("/v1/lanes/{campaign}%2Fcopywriter%2Fthird/{verb}");
+    let bulk = json!({ "action": "cancel", "filter": { "agent": "nobody" } });
     let new = json!({ "name": "Spring", "brief": "SECRET PROMPT" });
     let limit = json!({ "budget": { "tokens": 9000 } });
     vec![
@@ -79,6 +84,41 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
         ),
         ("POST", "/v1/sessions/{id}/compact", session("compact"), json!({}), "session.compact"),
         ("POST", "/v1/sessions/{id}/reset", session("reset"), json!({}), "session.reset"),
+        ("POST", "/v1/bulk-actions", "/v1/bulk-actions".into(), bulk, "bulk_action.create"),
+        (
+            "POST",
+            "/v1/queues/{name}/pause",
+            "/v1/queues/turns/pause".into(),
+            why.clone(),
+            "queue.pause",
+        ),
+        (
+            "POST",
+            "/v1/queues/{name}/resume",
+            "/v1/queues/turns/resume".into(),
+            json!({}),
+            "queue.resume",
+        ),
+        (
+            "POST",
+            "/v1/groups/{name}/pause",
+            "/v1/groups/some/pause".into(),
+            why.clone(),
+            "group.pause",
+        ),
+        (
+            "POST",
+            "/v1/groups/{name}/resume",
+            "/v1/groups/some/resume".into(),
+            json!({}),
+            "group.resume",
+        ),
+        ("POST", "/v1/lanes/{name}/hold", lane("hold"), why.clone(), "lane.hold"),
+        ("POST", "/v1/lanes/{name}/release", lane("release"), json!({}), "lane.release"),
+        ("POST", "/v1/jobs/{id}/hold", job("hold"), why.clone(), "job.hold"),
+        ("POST", "/v1/jobs/{id}/release", job("release"), json!({}), "job.release"),
+        ("POST", "/v1/jobs/{id}/retry", job("retry"), json!({}), "job.retry"),
+        ("POST", "/v1/jobs/{id}/cancel", job("cancel"), why.clone(), "job.cancel"),
         ("POST", "/v1/tasks/{id}/cancel", task("cancel"), why.clone(), "task.cancel"),
         ("POST", "/v1/tasks/{id}/retry", task("retry"), json!({}), "task.retry"),
         (
@@ -136,6 +176,7 @@ async fn every_route_that_changes_something_writes_its_line() {
     let mut walked = BTreeSet::from([
         // The task itself says who added it.
         ("POST", "/v1/campaigns/{id}/tasks".to_owned()),
+        ("POST", "/v1/campaigns/{id}/tasks/bulk".to_owned()),
     ]);
     for (method, template, path, body, action) in steps {
         let before = lines(ground).await;

@@ -162,13 +162,13 @@ async fn only_so_many_wait_at_once() {
     assert!(detail.contains("http.max_waiting"), "{detail}");
     assert!(refused.head.contains("retry-after: 5"), "{refused:?}");
     assert_eq!(refused.json()["retryable"], true);
-    ground.get(&format!("{path}?wait_secs=1")).await.problem(503, "too_many_waiting");
+    ground.get(&format!("{path}?wait=1s")).await.problem(503, "too_many_waiting");
     // Who does not wait is served.
     ground.get(&path).await.expect(200);
     // A client that goes leaves its place to another.
     drop(second);
     eventually("a place is free", async || {
-        let waited = ground.get(&format!("{path}?wait_secs=1")).await;
+        let waited = ground.get(&format!("{path}?wait=1s")).await;
         (waited.status == 200).then_some(())
     })
     .await;

@@ -115,8 +115,8 @@ async fn waiting_ends_with_the_task_or_with_the_time() {
     let ground = Ground::new().await;
     let task = ground.world.add("Part one.").await;
     let path = format!("/v1/tasks/{}", task.id);
-    assert_eq!(ground.get(&format!("{path}?wait_secs=1")).await.expect(200)["state"], "queued");
-    let long = format!("{path}?wait_secs=3600");
+    assert_eq!(ground.get(&format!("{path}?wait=1s")).await.expect(200)["state"], "queued");
+    let long = format!("{path}?wait=3600s");
     let answered = async {
         let now = Now::default();
         let (_, begun) = ground.world.begin(&task, ground.world.lease(), now).await;
@@ -131,7 +131,7 @@ async fn waiting_ends_with_the_task_or_with_the_time() {
 async fn a_service_that_stops_lets_nobody_wait() {
     let ground = Ground::new().await;
     let task = ground.world.add("Part one.").await;
-    let path = format!("/v1/tasks/{}?wait_secs=3600", task.id);
+    let path = format!("/v1/tasks/{}?wait=3600s", task.id);
     let address = ground.app.address;
     let waiting =
         tokio::spawn(async move { super::client::send(address, "GET", &path, &[], "").await });

@@ -7,9 +7,12 @@ use uuid::Uuid;
 use crate::domain::sessions::{Live, Reason};
 
 /// What a task wants of its session.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, sqlx::Type)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
+#[schema(as = SessionMode)]
 pub enum Mode {
     /// Goes on where the agent stopped.
     #[default]
@@ -22,6 +25,16 @@ pub enum Mode {
     Fresh,
     /// A session of its own, which nobody continues.
     None,
+}
+
+impl Mode {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Continue => "continue",
+            Self::Fresh => "fresh",
+            Self::None => "none",
+        }
+    }
 }
 
 /// The task, and its agent as it is now.

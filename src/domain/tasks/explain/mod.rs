@@ -22,7 +22,8 @@ use crate::{
 };
 
 /// The answer to "why?".
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = TaskExplanation)]
 pub struct Explanation {
     pub task_id: Uuid,
     pub state: State,

@@ -11,7 +11,8 @@ use sqlx::PgExecutor;
 use crate::queue::error::Error;
 
 /// The answer to "why?".
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = JobExplanation)]
 pub struct Explanation {
     /// The job.
     pub job_id: i64,

@@ -1,0 +1,118 @@
+//! Carrying an action out, one task at a time.
+
+use chrono::{DateTime, Utc};
+use sqlx::{PgConnection, PgExecutor};
+use uuid::Uuid;
+
+use super::{Action, BulkAction, Error, State};
+use crate::domain::{Failed, tasks};
+
+/// What became of one task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    Done,
+    /// It has changed since: there is nothing left to do with it.
+    Skipped,
+}
+
+/// Says that a worker is at it. False: it has ended.
+pub async fn start(
+    executor: impl PgExecutor<'_>,
+    id: Uuid,
+    now: DateTime<Utc>,
+) -> Result<bool, Failed> {
+    sqlx::query!(
+        "update dalsegno.bulk_actions set state = 'running', started_at = coalesce(started_at, $2) where id = $1 and ended_at is null",
+        id,
+        now,
+    )
+    .execute(executor)
+    .await
+    .map(|hit| hit.rows_affected() == 1)
+    .map_err(Failed::to("begin a bulk action"))
+}
+
+/// The tasks that come next.
+pub async fn tasks_left(
+    executor: impl PgExecutor<'_>,
+    action: &BulkAction,
+    limit: i64,
+) -> Result<Vec<Uuid>, Failed> {
+    let (filter, states) = (&action.filter.0, action.action.states());
+    tasks::matching(executor, filter, states, action.created_at, action.cursor, limit).await
+}
+
+/// Does it with one task, in the caller's transaction, and moves the cursor there. After an error the caller rolls back.
+pub async fn step(
+    conn: &mut PgConnection,
+    action: &BulkAction,
+    task_id: Uuid,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    match action.action {
+        Action::Cancel => _ = tasks::cancel(&mut *conn, task_id, &action.reason, now).await?,
+        Action::Retry => _ = tasks::retry(&mut *conn, task_id, now).await?,
+    }
+    advance(conn, action, task_id, Step::Done).await
+}
+
+/// Writes down what became of a task. Must hit an action that is exactly so far.
+pub async fn advance(
+    executor: impl PgExecutor<'_>,
+    action: &BulkAction,
+    task_id: Uuid,
+    step: Step,
+) -> Result<(), Error> {
+    let (done, skipped) = match step {
+        Step::Done => (1, 0),
+        Step::Skipped => (0, 1),
+    };
+    let hit = sqlx::query!(
+        "update dalsegno.bulk_actions set cursor = $2, done = done + $3, skipped = skipped + $4
+          where id = $1 and cursor is not distinct from $5 and state = 'running'",
+        action.id,
+        task_id,
+        done,
+        skipped,
+        action.cursor,
+    )
+    .execute(executor)
+    .await
+    .map_err(Failed::to("write down how far a bulk action is"))?;
+    if hit.rows_affected() == 1 { Ok(()) } else { Err(Error::Overtaken(action.id)) }
+}
+
+pub async fn finish(
+    executor: impl PgExecutor<'_>,
+    id: Uuid,
+    now: DateTime<Utc>,
+) -> Result<(), Failed> {
+    end(executor, id, State::Done, now).await
+}
+
+/// Its job was cancelled: what was done stays.
+pub async fn cancel(
+    executor: impl PgExecutor<'_>,
+    id: Uuid,
+    now: DateTime<Utc>,
+) -> Result<(), Failed> {
+    end(executor, id, State::Cancelled, now).await
+}
+
+async fn end(
+    executor: impl PgExecutor<'_>,
+    id: Uuid,
+    state: State,
+    now: DateTime<Utc>,
+) -> Result<(), Failed> {
+    sqlx::query!(
+        "update dalsegno.bulk_actions set state = $2, ended_at = $3 where id = $1 and ended_at is null",
+        id,
+        state as State,
+        now,
+    )
+    .execute(executor)
+    .await
+    .map(|_| ())
+    .map_err(Failed::to("end a bulk action"))
+}

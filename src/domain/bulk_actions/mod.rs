@@ -1,0 +1,118 @@
+//! One action on all tasks that match a filter. A worker carries it out, task by task.
+//!
+//! A task and the progress are one transaction, so whoever goes on after a lost worker does nothing twice and counts each task
+//! once. Race: a run that was declared lost may still be at work. A step that finds the cursor moved on is rolled back.
+
+mod carry_out;
+mod request;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use sqlx::{PgExecutor, types::Json};
+use uuid::Uuid;
+
+pub use self::{
+    carry_out::{Step, advance, cancel, finish, start, step, tasks_left},
+    request::{CarryOut, New, request},
+};
+use super::{
+    Failed,
+    tasks::{self, Matching},
+};
+use crate::queue;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub struct BulkAction {
+    pub id: Uuid,
+    pub action: Action,
+    #[schema(value_type = Matching)]
+    pub filter: Json<Matching>,
+    pub reason: String,
+    pub state: State,
+    /// Tasks that matched when it was asked.
+    pub matched: i64,
+    /// Tasks with which it was done.
+    pub done: i64,
+    /// Tasks that had changed meanwhile.
+    pub skipped: i64,
+    /// What carries it out: `/v1/jobs/{id}` says why it waits, or what went wrong.
+    pub job_id: i64,
+    /// The task that was looked at last.
+    #[serde(skip)]
+    pub cursor: Option<Uuid>,
+    pub created_at: DateTime<Utc>,
+    pub started_at: Option<DateTime<Utc>>,
+    pub ended_at: Option<DateTime<Utc>>,
+}
+
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
+)]
+#[serde(rename_all = "snake_case")]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[schema(as = TaskAction)]
+pub enum Action {
+    Cancel,
+    Retry,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[schema(as = BulkActionState)]
+pub enum State {
+    Queued,
+    Running,
+    Done,
+    /// Its job was cancelled on the way; what was done stays.
+    Cancelled,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("there is no bulk action {0}: the answer to the request that made it has its id")]
+    Unknown(Uuid),
+    #[error(
+        "{found} tasks match and not {expected}: look at them, then ask again with what you find"
+    )]
+    CountDiffers { expected: i64, found: i64 },
+    #[error(
+        "the filter names nothing and so means every task: name a campaign or an agent, or say with expected_count that you mean all"
+    )]
+    EmptyFilter,
+    /// Whoever runs it has another place in mind.
+    #[error("a later run of bulk action {0} has taken over")]
+    Overtaken(Uuid),
+    #[error(transparent)]
+    Text(#[from] super::text::Error),
+    #[error(transparent)]
+    Task(#[from] tasks::Error),
+    #[error(transparent)]
+    Queue(#[from] queue::Error),
+    #[error(transparent)]
+    Database(#[from] Failed),
+}
+
+impl Action {
+    /// The states of a task in which it can be done.
+    fn states(self) -> &'static [tasks::State] {
+        match self {
+            Self::Cancel => &[tasks::State::Queued, tasks::State::Running],
+            Self::Retry => &[tasks::State::Failed, tasks::State::Cancelled],
+        }
+    }
+}
+
+pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<BulkAction, Error> {
+    sqlx::query_as!(
+        BulkAction,
+        r#"select id, action as "action: Action", filter as "filter: Json<Matching>", reason, state as "state: State", matched, done,
+                  skipped, job_id, cursor, created_at, started_at, ended_at
+             from dalsegno.bulk_actions where id = $1"#,
+        id,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(Failed::to("read a bulk action"))?
+    .ok_or(Error::Unknown(id))
+}

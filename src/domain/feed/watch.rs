@@ -1,0 +1,164 @@
+//! Staying with the feed as a whole, or with a part of it.
+//!
+//! Looks at the table in steps instead of listening: it works behind every pooler. Holds one small page at most, whatever the
+//! size of events, so that a reader who does not read costs little.
+
+use std::{collections::VecDeque, time::Duration};
+
+use sqlx::{PgExecutor, PgPool};
+use tokio::time::sleep;
+use uuid::Uuid;
+
+use super::{Event, Horizon, look};
+use crate::domain::Failed;
+
+/// Between two looks, at first and at most. What is only waiting for a commit comes soon; a quiet feed is looked at four times a
+/// second, which a person does not notice.
+const FIRST_PAUSE: Duration = Duration::from_millis(15);
+const MAX_PAUSE: Duration = Duration::from_millis(250);
+/// Events in one look.
+const PAGE: i64 = 100;
+/// Their size in one look, unless the first alone has more. With what lies in the connection it stays below 64 KiB.
+const PAGE_BYTES: i64 = 16 * 1024;
+
+/// Which events are told. Empty fields match everything.
+#[derive(Debug, Clone, Default)]
+pub struct Watched {
+    pub campaign_id: Option<Uuid>,
+    pub kinds: Option<Vec<String>>,
+}
+
+#[derive(Debug)]
+pub enum Told {
+    /// Where the telling begins, if the reader named no place: whoever comes back with this id misses nothing.
+    Begun(i64),
+    Event(Event),
+}
+
+/// One reader. Misses no event and is told none twice; whoever comes back with the last id that it got goes on from there.
+#[derive(Debug)]
+pub struct Watch {
+    pool: PgPool,
+    watched: Watched,
+    horizon: Horizon,
+    /// Up to here everything has been told. `None`: the place is still to be found.
+    told: Option<i64>,
+    /// The newest id when the reader came without a place.
+    newest: i64,
+    coming: VecDeque<Event>,
+    pause: Duration,
+}
+
+impl Watch {
+    /// `after` is the last id that the reader has got before; without one, the telling begins now.
+    pub async fn begin(
+        pool: &PgPool,
+        watched: Watched,
+        after: Option<i64>,
+    ) -> Result<Self, Failed> {
+        let after = after.map(|after| after.max(0));
+        let (horizon, newest) = match after {
+            Some(after) => (Horizon::at(after), after),
+            None => now(pool).await?,
+        };
+        let pool = pool.clone();
+        Ok(Self {
+            pool,
+            watched,
+            horizon,
+            told: after,
+            newest,
+            coming: VecDeque::new(),
+            pause: FIRST_PAUSE,
+        })
+    }
+
+    /// Waits for the next thing to tell.
+    pub async fn next(&mut self) -> Result<Told, Failed> {
+        let mut told = match self.told {
+            Some(told) => told,
+            None => {
+                // Ids that are drawn and not committed yet would come later, and before the place.
+                while self.horizon.settled() < self.newest {
+                    self.horizon.advance(&look(&self.pool, &self.horizon, 0).await?);
+                    if self.horizon.settled() < self.newest {
+                        self.rest().await;
+                    }
+                }
+                self.told = Some(self.newest);
+                return Ok(Told::Begun(self.newest));
+            }
+        };
+        loop {
+            if let Some(event) = self.coming.pop_front() {
+                self.pause = FIRST_PAUSE;
+                self.told = Some(event.id);
+                return Ok(Told::Event(event));
+            }
+            let settled = self.horizon.settled();
+            let sight = look(&self.pool, &self.horizon, PAGE).await?;
+            self.horizon.advance(&sight);
+            let up_to = self.horizon.settled();
+            self.coming = page(&self.pool, &self.watched, told, up_to).await?.into();
+            if self.coming.is_empty() {
+                // Nothing up to there is meant for this reader.
+                told = told.max(up_to);
+                self.told = Some(told);
+                // A horizon that moves has more behind it.
+                if up_to == settled {
+                    self.rest().await;
+                }
+            }
+        }
+    }
+
+    async fn rest(&mut self) {
+        sleep(self.pause).await;
+        self.pause = MAX_PAUSE.min(self.pause * 2);
+    }
+}
+
+/// A horizon that gets to the newest id as soon as all transactions have ended that may still fill a gap below it.
+async fn now(pool: &PgPool) -> Result<(Horizon, i64), Failed> {
+    let newest =
+        sqlx::query_scalar!(r#"select coalesce(max(id), 0) as "newest!" from dalsegno.feed"#)
+            .fetch_one(pool)
+            .await
+            .map_err(Failed::to("find the end of the feed"))?;
+    // Drawn after the look: whoever had an id by then has a smaller number.
+    let mark = sqlx::query_scalar!(r#"select pg_current_xact_id()::text::bigint as "mark!""#)
+        .fetch_one(pool)
+        .await
+        .map_err(Failed::to("mark the end of the feed"))?;
+    Ok((Horizon { settled: 0, waiting: Some((newest, mark)) }, newest))
+}
+
+/// The next events for a reader, in order: few enough to be held for one who does not read.
+async fn page(
+    executor: impl PgExecutor<'_>,
+    watched: &Watched,
+    after: i64,
+    up_to: i64,
+) -> Result<Vec<Event>, Failed> {
+    sqlx::query_as!(
+        Event,
+        r#"select id as "id!", created_at as "created_at!", campaign_id, task_id, session_id, kind as "kind!", data as "data!"
+             from (select f.*, row_number() over (order by f.id) as place,
+                          sum(octet_length(f.data::text)) over (order by f.id) as bytes
+                     from (select id, created_at, campaign_id, task_id, session_id, kind, data from dalsegno.feed
+                            where id > $1 and id <= $2 and ($3::uuid is null or campaign_id = $3)
+                              and ($4::text[] is null or kind = any ($4))
+                            order by id limit $5) as f) as p
+            where place = 1 or bytes <= $6
+            order by id"#,
+        after,
+        up_to,
+        watched.campaign_id,
+        watched.kinds.as_deref(),
+        PAGE,
+        PAGE_BYTES,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("read on in the feed"))
+}

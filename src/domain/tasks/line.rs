@@ -1,0 +1,100 @@
+//! Tasks as they are written in bodies and files of many: one JSON object each.
+
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+use uuid::Uuid;
+
+use super::New;
+use crate::domain::{
+    agents::{self, Catalogue},
+    amount::Limit,
+    objects::{self, Whole},
+    sessions::resolve::Mode,
+};
+
+/// What one of many asks.
+#[derive(Debug, Clone, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = BulkTask, example = json!({ "agent": "copywriter", "prompt": "Write part one.", "idempotency_key": "part-1" }))]
+pub struct Line {
+    #[schema(pattern = "^[a-z0-9][a-z0-9_-]{0,63}$")]
+    pub agent: String,
+    #[serde(default = "super::recurring::main")]
+    #[schema(pattern = "^[a-z0-9][a-z0-9_-]{0,63}$")]
+    pub instance: String,
+    #[schema(min_length = 1)]
+    pub prompt: String,
+    /// Else as the agent's file says.
+    pub session: Option<Mode>,
+    #[serde(default, deserialize_with = "objects::object")]
+    pub budget: Limit,
+    /// 0 is the most urgent.
+    #[schema(minimum = 0, maximum = 32767)]
+    pub priority: Option<i32>,
+    pub run_at: Option<DateTime<Utc>>,
+    /// The same key and question give the same task again.
+    #[schema(max_length = 195, min_length = 1)]
+    pub idempotency_key: Option<String>,
+}
+
+/// Why a text is no such object.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{detail}")]
+pub struct BadLine {
+    /// A JSON Pointer to the part that is wrong; empty for the whole.
+    pub pointer: String,
+    pub detail: String,
+}
+
+impl Line {
+    pub fn read(text: &str) -> Result<Self, BadLine> {
+        let mut deserializer = serde_json::Deserializer::from_str(text);
+        let Whole(read) = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+            let path = error.path().iter().map(|segment| format!("/{segment}")).collect();
+            BadLine { pointer: path, detail: error.into_inner().to_string() }
+        })?;
+        let whole = |error: serde_json::Error| BadLine {
+            pointer: String::new(),
+            detail: error.to_string(),
+        };
+        deserializer.end().map_err(whole)?;
+        Ok(read)
+    }
+
+    pub fn asked_of<'a>(
+        &'a self,
+        campaign_id: Uuid,
+        catalogue: &'a Catalogue,
+        added_by: &'a str,
+    ) -> Result<New<'a>, agents::Unknown> {
+        Ok(New {
+            campaign_id,
+            agent: catalogue.agent(&self.agent)?,
+            instance: &self.instance,
+            prompt: &self.prompt,
+            session_mode: self.session,
+            budget: self.budget,
+            idempotency_key: self.idempotency_key.as_deref(),
+            priority: self.priority,
+            run_at: self.run_at,
+            added_by: Some(added_by),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_part_that_does_not_fit_is_pointed_at() {
+        let bad = |text: &str| Line::read(text).unwrap_err();
+        assert_eq!(
+            bad(r#"{"agent":"a","prompt":"b","budget":{"tokens":"x"}}"#).pointer,
+            "/budget/tokens"
+        );
+        assert!(bad(r#"{"agent":"a"}"#).detail.contains("missing field `prompt`"));
+        assert!(bad(r#"{"agent":"a","prompt":"b"} {}"#).detail.contains("trailing"));
+        assert!(bad("{").pointer.is_empty());
+    }
+}

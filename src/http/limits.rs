@@ -1,0 +1,39 @@
+//! How long an address and the headers of a request may be.
+
+use axum::{
+    extract::{Request, State},
+    http::{HeaderMap, StatusCode},
+    middleware::Next,
+    response::{IntoResponse as _, Response},
+};
+
+use super::Problem;
+
+/// Nothing that this API is asked needs more.
+const MAX_URI_BYTES: usize = 8 * 1024;
+
+pub(super) async fn short_enough(
+    State(max_header_bytes): State<usize>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let uri = request.uri();
+    let n_uri_bytes = uri.path().len() + uri.query().unwrap_or_default().len();
+    if n_uri_bytes > MAX_URI_BYTES {
+        let detail = format!("the address has {n_uri_bytes} bytes, {MAX_URI_BYTES} are allowed");
+        return Problem::new(StatusCode::URI_TOO_LONG, "uri_too_long", detail).into_response();
+    }
+    let n_header_bytes = size(request.headers());
+    if n_header_bytes > max_header_bytes {
+        let detail = format!(
+            "the headers have {n_header_bytes} bytes, http.max_header_bytes allows {max_header_bytes}: send fewer"
+        );
+        let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        return Problem::new(status, "headers_too_large", detail).into_response();
+    }
+    next.run(request).await
+}
+
+fn size(headers: &HeaderMap) -> usize {
+    headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum()
+}

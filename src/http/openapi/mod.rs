@@ -1,0 +1,162 @@
+//! The document of the API (OpenAPI 3.1), generated from the handlers.
+//!
+//! Each handler says what is its own: parameters, bodies, answers, and for a refusal its codes in the description. What is
+//! the same for all of them is added here, so that no handler can forget it.
+
+mod refusals;
+
+use std::{collections::HashSet, sync::LazyLock};
+
+use axum::{
+    Router,
+    http::header::CONTENT_TYPE,
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use serde_json::{Value, json};
+use utoipa::OpenApi;
+
+use super::{
+    Front, Problem, agents, audit, bulk, bulk_actions, campaigns, cleanups, feed, health, jobs,
+    keys, lanes, logins, queues, schedules, sessions, tasks, workers,
+};
+use crate::domain::feed::Event as FeedEvent;
+
+pub(super) fn routes() -> Router<Front> {
+    Router::new().route("/v1/openapi.json", get(openapi))
+}
+
+#[derive(OpenApi)]
+#[openapi(
+    paths(openapi),
+    components(schemas(Problem, FeedEvent)),
+    info(
+        title = "Dalsegno",
+        description = "Durable conversations for LLM agents on a Postgres job queue. Refusals are problem documents (RFC 9457): \
+                       programs decide by `code` and `retryable`.",
+    ),
+    tags(
+        (name = "campaigns", description = "Pieces of work for a client"),
+        (name = "tasks", description = "What agents are asked to do, and what came of it"),
+        (name = "sessions", description = "Conversations"),
+        (name = "agents", description = "Who works"),
+        (name = "feed", description = "What happens"),
+        (name = "queue", description = "Queues, jobs, lanes and workers"),
+        (name = "schedules", description = "What is done again and again"),
+        (name = "cleanup", description = "What the nightly cleanup removes"),
+        (name = "logins", description = "Logins of providers, and their rests"),
+        (name = "keys", description = "Who may do what, and who changed what"),
+        (name = "openapi", description = "This document"),
+        (name = "probes", description = "For those who run the service"),
+    ),
+)]
+struct Described;
+
+/// The whole document. The same text as long as the API is the same.
+pub fn document() -> &'static str {
+    static DOCUMENT: LazyLock<String> = LazyLock::new(generate);
+    &DOCUMENT
+}
+
+/// This document.
+#[utoipa::path(
+    get,
+    path = "/v1/openapi.json",
+    tag = "openapi",
+    responses((status = 200, body = Object)),
+)]
+async fn openapi() -> Response {
+    ([(CONTENT_TYPE, "application/json")], document()).into_response()
+}
+
+fn generate() -> String {
+    let mut api = Described::openapi();
+    for part in [
+        campaigns::Described::openapi(),
+        tasks::Described::openapi(),
+        bulk::Described::openapi(),
+        bulk_actions::Described::openapi(),
+        sessions::Described::openapi(),
+        agents::Described::openapi(),
+        schedules::Described::openapi(),
+        cleanups::Described::openapi(),
+        feed::Described::openapi(),
+        queues::Described::openapi(),
+        jobs::Described::openapi(),
+        lanes::Described::openapi(),
+        workers::Described::openapi(),
+        keys::Described::openapi(),
+        logins::Described::openapi(),
+        audit::Described::openapi(),
+        health::Described::openapi(),
+    ] {
+        api.merge(part);
+    }
+    // Of a value keys are sorted, whatever order the parts came in.
+    let mut document = serde_json::to_value(&api).unwrap_or_default();
+    document["components"]["securitySchemes"] = json!({
+        "key": { "type": "http", "scheme": "bearer", "description": "An API key" },
+    });
+    document["security"] = json!([{ "key": [] }, {}]);
+    for operation in operations(&mut document) {
+        refusals::complete(operation);
+        name_answers(operation);
+        say_absent_and_not_null(operation);
+    }
+    refer_to_items(&mut document);
+    leave_out_empty_bodies(&mut document);
+    format!("{document:#}\n")
+}
+
+fn operations(document: &mut Value) -> impl Iterator<Item = &mut Value> {
+    let paths = document["paths"].as_object_mut().into_iter().flatten();
+    paths.filter_map(|(_, path)| path.as_object_mut()).flatten().map(|(_, operation)| operation)
+}
+
+/// OpenAPI wants a description of every answer; most say all by what they hold.
+fn name_answers(operation: &mut Value) {
+    let summary = operation["summary"].clone();
+    for (_, answer) in operation["responses"].as_object_mut().into_iter().flatten() {
+        if answer["description"].as_str().unwrap_or_default().is_empty() {
+            answer["description"] = summary.clone();
+        }
+    }
+}
+
+/// A parameter that is not needed is left out: there is no null in a header or a query.
+fn say_absent_and_not_null(operation: &mut Value) {
+    let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
+    for parameter in parameters.into_iter().flatten() {
+        let kind = parameter.pointer_mut("/schema/type");
+        if let Some(kind) = kind
+            && let Some(first) = kind.get(0).cloned()
+        {
+            *kind = first;
+        }
+    }
+}
+
+/// What a page holds has a name of its own.
+fn refer_to_items(document: &mut Value) {
+    let Some(schemas) = document["components"]["schemas"].as_object_mut() else { return };
+    let names: HashSet<String> = schemas.keys().cloned().collect();
+    for (name, schema) in schemas {
+        if let Some(item) = name.strip_prefix("Listing_").filter(|item| names.contains(*item)) {
+            let reference = format!("#/components/schemas/{item}");
+            schema["properties"]["items"]["items"] = json!({ "$ref": reference });
+        }
+    }
+}
+
+/// An empty body is an object without fields, so one that needs no field may be left out.
+fn leave_out_empty_bodies(document: &mut Value) {
+    let schemas = document["components"]["schemas"].clone();
+    for operation in operations(document) {
+        let Some(body) = operation.get_mut("requestBody") else { continue };
+        let schema = &body["content"]["application/json"]["schema"]["$ref"];
+        let name = schema.as_str().and_then(|reference| reference.rsplit('/').next());
+        if let Some(name) = name {
+            body["required"] = schemas[name].get("required").is_some().into();
+        }
+    }
+}

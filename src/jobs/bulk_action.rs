@@ -1,0 +1,89 @@
+//! Does something with all tasks that match a filter, one transaction per task: a long one would hold up every turn whose task
+//! it has touched.
+
+use std::sync::Arc;
+
+use super::Services;
+use crate::{
+    domain::{
+        Failed,
+        bulk_actions::{self, BulkAction, CarryOut, Step},
+        class::{Classify as _, Kind},
+        transaction::{begin, commit},
+    },
+    queue::{CommitError, End, HandlerResult, JobError, Run, Stop},
+};
+
+/// How many tasks are looked up at once.
+const PAGE: i64 = 500;
+
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error("it was told to stop between two tasks")]
+    Stopped,
+    #[error(transparent)]
+    Action(#[from] bulk_actions::Error),
+    #[error(transparent)]
+    Database(#[from] Failed),
+    #[error(transparent)]
+    End(#[from] CommitError),
+}
+
+pub(super) async fn run(job: CarryOut, run: Run, services: Arc<Services>) -> HandlerResult {
+    let id = job.bulk_action_id;
+    match carry_out(&run, &services, &job).await {
+        Ok(end) => Ok(end),
+        Err(Error::Stopped) if run.stop_reason() == Some(Stop::Cancelled) => {
+            let now = services.clock.now();
+            bulk_actions::cancel(run.pool(), id, now).await.map_err(JobError::retry)?;
+            Err(JobError::retry(Error::Stopped))
+        }
+        Err(Error::End(error)) => Err(error.into()),
+        Err(error) => Err(JobError::retry(error)),
+    }
+}
+
+async fn carry_out(run: &Run, services: &Services, job: &CarryOut) -> Result<End, Error> {
+    let (pool, id) = (run.pool(), job.bulk_action_id);
+    if bulk_actions::start(pool, id, services.clock.now()).await? {
+        let mut action = bulk_actions::get(pool, id).await?;
+        loop {
+            let task_ids = bulk_actions::tasks_left(pool, &action, PAGE).await?;
+            if task_ids.is_empty() {
+                break;
+            }
+            for task_id in task_ids {
+                if run.cancel().is_cancelled() {
+                    return Err(Error::Stopped);
+                }
+                with_task(run, services, &action, task_id).await?;
+                action.cursor = Some(task_id);
+            }
+        }
+    }
+    let mut tx = begin(pool).await?;
+    bulk_actions::finish(&mut *tx, id, services.clock.now()).await?;
+    let end = run.commit(tx).await?;
+    tracing::info!(bulk_action.id = %id, "a bulk action is done");
+    Ok(end)
+}
+
+async fn with_task(
+    run: &Run,
+    services: &Services,
+    action: &BulkAction,
+    task_id: uuid::Uuid,
+) -> Result<(), Error> {
+    let mut tx = begin(run.pool()).await?;
+    match bulk_actions::step(&mut tx, action, task_id, services.clock.now()).await {
+        Ok(()) => Ok(commit(tx).await?),
+        // Ended, tried again or gone since it was looked up.
+        Err(bulk_actions::Error::Task(error))
+            if matches!(error.class().kind, Kind::Conflict | Kind::NotFound) =>
+        {
+            drop(tx);
+            Ok(bulk_actions::advance(run.pool(), action, task_id, Step::Skipped).await?)
+        }
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,178 @@
+//! `POST /v1/campaigns/{id}/tasks/bulk`: all or none, and every mistake pointed at.
+
+use serde_json::{Value, json};
+
+use super::{
+    Ground,
+    client::{Reply, send},
+};
+
+fn ask(n: usize) -> Value {
+    json!({ "agent": "copywriter", "prompt": format!("Part {n}."), "idempotency_key": format!("part-{n}") })
+}
+
+fn asks(n_tasks: usize) -> Value {
+    (0..n_tasks).map(ask).collect()
+}
+
+fn pointers(reply: &Reply) -> Vec<(String, String)> {
+    let problem = reply.json();
+    let text = |wrong: &Value, key: &str| wrong[key].as_str().unwrap_or_default().to_owned();
+    let wrong = problem["errors"].as_array().unwrap().iter();
+    wrong.map(|wrong| (text(wrong, "pointer"), text(wrong, "code"))).collect()
+}
+
+impl Ground {
+    fn bulk(&self) -> String {
+        format!("{}/bulk", self.tasks())
+    }
+
+    async fn n_tasks(&self) -> i64 {
+        sqlx::query_scalar("select count(*) from dalsegno.tasks")
+            .fetch_one(&self.world.pool)
+            .await
+            .unwrap()
+    }
+
+    async fn post_lines(&self, body: &str) -> Reply {
+        let ndjson = [("Content-Type", "application/x-ndjson")];
+        send(self.app.address, "POST", &self.bulk(), &ndjson, body).await
+    }
+}
+
+#[tokio::test]
+async fn ten_thousand_tasks_go_in_at_once_and_a_second_time_change_nothing() {
+    let ground = Ground::new().await;
+    let body = asks(10_000);
+    let added = ground.post(&ground.bulk(), &body).await.expect(201);
+    assert_eq!(added["created"], 10_000);
+    let again = ground.post(&ground.bulk(), &body).await;
+    let replayed = again.expect(200);
+    assert!(again.head.contains("idempotent-replayed: true"), "{}", again.head);
+    assert_eq!(replayed["created"], 0);
+    let ids = |reply: &Value| -> Vec<Value> {
+        reply["items"].as_array().unwrap().iter().map(|item| item["id"].clone()).collect()
+    };
+    assert_eq!(ids(&added), ids(&replayed));
+    assert_eq!(ground.n_tasks().await, 10_000);
+    // In the lane in the order in which they were given, and what one task is, one of many is too.
+    let lane = format!("{}%2Fcopywriter%2Fmain", ground.world.campaign.id);
+    let lane = ground.get(&format!("/v1/lanes/{lane}")).await.expect(200);
+    for (place, member) in lane["members"].as_array().unwrap().iter().enumerate() {
+        let job = ground.get(&format!("/v1/jobs/{}", member["id"])).await.expect(200);
+        assert_eq!(job["headers"]["task"], added["items"][place]["id"]);
+    }
+    let first = added["items"][0]["id"].as_str().unwrap();
+    let task = ground.get(&format!("/v1/tasks/{first}")).await.expect(200);
+    assert_eq!((&task["prompt"], &task["state"]), (&json!("Part 0."), &json!("queued")));
+    let key = [("Idempotency-Key", "part-0")];
+    let one = json!({ "agent": "copywriter", "prompt": "Part 0." });
+    let single = ground.post_with(&ground.tasks(), &one, &key).await.expect(200);
+    assert_eq!(single["id"], first);
+}
+
+#[tokio::test]
+async fn lines_are_taken_as_an_array_is() {
+    let ground = Ground::new().await;
+    let lines = format!("{}\n\n{}\n", ask(1), ask(2));
+    let added = ground.post_lines(&lines).await.expect(201);
+    assert_eq!((&added["created"], added["items"].as_array().unwrap().len()), (&json!(2), 2));
+    // Of what is partly there, what is missing is added.
+    let more = ground.post(&ground.bulk(), &asks(4)).await.expect(201);
+    let created: Vec<&Value> =
+        more["items"].as_array().unwrap().iter().map(|item| &item["created"]).collect();
+    assert_eq!(created, [true, false, false, true]);
+    assert_eq!(more["items"][1]["id"], added["items"][0]["id"]);
+}
+
+#[tokio::test]
+async fn a_question_that_comes_twice_under_one_key_is_one_task() {
+    let ground = Ground::new().await;
+    let added = ground.post(&ground.bulk(), &json!([ask(1), ask(1)])).await.expect(201);
+    assert_eq!(added["created"], 1);
+    assert_eq!(added["items"][0]["id"], added["items"][1]["id"]);
+    assert_eq!(ground.n_tasks().await, 1);
+}
+
+#[tokio::test]
+async fn every_mistake_is_pointed_at_and_nothing_is_stored() {
+    let ground = Ground::new().await;
+    let with = |field: &str, value: Value| {
+        let mut ask = ask(1);
+        ask[field] = value;
+        ask
+    };
+    let refuse = async |body: &Value, expected: &[(&str, &str)]| {
+        let reply = ground.post(&ground.bulk(), body).await;
+        reply.problem(422, "bad_items");
+        let found = pointers(&reply);
+        let found: Vec<_> = found.iter().map(|(p, c)| (p.as_str(), c.as_str())).collect();
+        assert_eq!(found, expected);
+    };
+    let shapes =
+        json!([ask(0), with("promt", json!("x")), 7, with("budget", json!({ "tokens": "many" }))]);
+    refuse(
+        &shapes,
+        &[("/1/promt", "bad_field"), ("/2", "bad_field"), ("/3/budget/tokens", "bad_field")],
+    )
+    .await;
+    let names = json!([with("agent", json!("nobody")), ask(0)]);
+    refuse(&names, &[("/0/agent", "unknown_agent")]).await;
+    let values = json!([
+        with("prompt", json!(" ")),
+        ask(0),
+        with("prompt", json!("a\0b")),
+        with("instance", json!("Main one")),
+        with("priority", json!(40_000)),
+        with("idempotency_key", json!("")),
+        with("idempotency_key", json!("ü".repeat(196))),
+        with("budget", json!({ "micros": 0 })),
+    ]);
+    let codes = ["empty_text", "nul_in_text", "bad_instance", "bad_argument"];
+    let places = ["/0", "/2", "/3", "/4"];
+    let mut expected: Vec<_> = places.into_iter().zip(codes).collect();
+    expected.extend([
+        ("/5", "bad_idempotency_key"),
+        ("/6", "bad_idempotency_key"),
+        ("/7", "empty_budget"),
+    ]);
+    refuse(&values, &expected).await;
+    // Within the request, and against what is there.
+    let same_key = json!([ask(1), with("prompt", json!("Another."))]);
+    refuse(&same_key, &[("/1", "idempotency_conflict")]).await;
+    ground.post(&ground.bulk(), &asks(3)).await.expect(201);
+    let other = |n: usize| json!({ "agent": "copywriter", "prompt": "Another.", "idempotency_key": format!("part-{n}") });
+    refuse(
+        &json!([ask(7), other(0), ask(1), other(2)]),
+        &[("/1", "idempotency_conflict"), ("/3", "idempotency_conflict")],
+    )
+    .await;
+    assert_eq!(ground.n_tasks().await, 3);
+}
+
+#[tokio::test]
+async fn a_body_that_cannot_be_taken_says_why() {
+    let ground = Ground::with(&[("http.max_bulk_bytes", "2000000")]).await;
+    let path = ground.bulk();
+    ground.post(&path, &json!([])).await.problem(422, "no_tasks");
+    ground.post(&path, &json!({})).await.problem(400, "bad_json");
+    ground.post_lines("\n").await.problem(422, "no_tasks");
+    let many = ground.post(&path, &asks(10_001)).await.problem(413, "too_many_tasks");
+    assert!(many.contains("10000"), "{many}");
+    let long = json!([{ "agent": "copywriter", "prompt": "x".repeat(2_000_000) }]);
+    let detail = ground.post(&path, &long).await.problem(413, "body_too_large");
+    assert!(detail.contains("http.max_bulk_bytes"), "{detail}");
+    let form = [("Content-Type", "text/plain")];
+    ground.post_with(&path, &asks(1), &form).await.problem(415, "not_json");
+    let nil = "/v1/campaigns/00000000-0000-0000-0000-000000000000/tasks/bulk";
+    ground.post(nil, &asks(1)).await.problem(404, "unknown_campaign");
+    ground
+        .patch(
+            &format!("/v1/campaigns/{}", ground.world.campaign.id),
+            &json!({ "status": "closed" }),
+        )
+        .await
+        .expect(200);
+    ground.post(&path, &asks(1)).await.problem(409, "campaign_closed");
+    assert_eq!(ground.n_tasks().await, 0);
+}

@@ -1,0 +1,157 @@
+//! `/v1/bulk-actions`: carried out by a worker, looked at meanwhile, each task once.
+
+use std::net::SocketAddr;
+
+use dalsegno::domain::{
+    bulk_actions::{self, Action, Step},
+    tasks::{self, Matching, State},
+};
+use serde_json::{Value, json};
+
+use super::{
+    Ground,
+    client::{Reply, send},
+};
+use crate::{
+    app::{eventually, noon},
+    conversations::world::World,
+    service::Service,
+};
+
+const PATH: &str = "/v1/bulk-actions";
+
+async fn post(address: SocketAddr, path: &str, body: &Value) -> Reply {
+    send(address, "POST", path, &[], &body.to_string()).await
+}
+
+/// Asks for it, and waits until a worker has done it.
+async fn carried_out(address: SocketAddr, ask: &Value) -> Value {
+    let reply = post(address, PATH, ask).await;
+    let asked = reply.expect(202);
+    let location = format!("location: {PATH}/{}", asked["id"].as_str().unwrap());
+    assert!(reply.head.contains(&location), "{reply:?}");
+    let path = format!("{PATH}/{}", asked["id"].as_str().unwrap());
+    eventually("the bulk action is done", async || {
+        let shown = send(address, "GET", &path, &[], "").await.expect(200);
+        (shown["state"] == "done").then_some(shown)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn all_tasks_of_a_filter_are_cancelled_and_retried() {
+    let world = World::new().await;
+    let folder = tempfile::tempdir().unwrap();
+    let url = world.url();
+    let service = Service::start(folder.path(), &[("DATABASE_URL", &url)]).await;
+    let address = service.address;
+    // Later than any test: nobody runs them meanwhile.
+    let line = |n: usize| {
+        json!({
+            "agent": "copywriter", "instance": format!("copy_{}", n % 7), "prompt": "x", "run_at": "2099-01-01T00:00:00Z",
+        })
+    };
+    let asks: Value = (0..700).map(line).collect();
+    let path = format!("/v1/campaigns/{}/tasks/bulk", world.campaign.id);
+    post(address, &path, &asks).await.expect(201);
+    let filter = json!({ "campaign_id": world.campaign.id, "instance": "copy_3" });
+    let ask = json!({ "action": "cancel", "filter": filter, "expected_count": 100, "reason": "a new brief" });
+    let done = carried_out(address, &ask).await;
+    assert_eq!(
+        (&done["matched"], &done["done"], &done["skipped"]),
+        (&json!(100), &json!(100), &json!(0))
+    );
+    let count = async |state: State| {
+        let filter = Matching { state: Some(state), ..Matching::default() };
+        tasks::count_matching(
+            &world.pool,
+            &filter,
+            &[state],
+            noon() + chrono::TimeDelta::days(9_000),
+        )
+        .await
+        .unwrap()
+    };
+    assert_eq!((count(State::Cancelled).await, count(State::Queued).await), (100, 600));
+    // Nothing is left to cancel there, and that is an end too.
+    let ask = json!({ "action": "cancel", "filter": filter });
+    assert_eq!(carried_out(address, &ask).await["matched"], 0);
+    let ask =
+        json!({ "action": "retry", "filter": { "instance": "copy_3" }, "expected_count": 100 });
+    assert_eq!(carried_out(address, &ask).await["done"], 100);
+    assert_eq!(count(State::Cancelled).await, 0);
+}
+
+#[tokio::test]
+async fn what_is_not_as_expected_is_not_done() {
+    let ground = Ground::new().await;
+    ground.world.add("Part one.").await;
+    let cancel = |filter: Value| json!({ "action": "cancel", "filter": filter });
+    ground.post(PATH, &cancel(json!({}))).await.problem(422, "empty_filter");
+    ground.post(PATH, &cancel(json!({ "agnet": "x" }))).await.problem(422, "bad_field");
+    ground.post(PATH, &cancel(json!({ "agent": "a\0" }))).await.problem(422, "nul_in_text");
+    let mut ask = cancel(json!({ "agent": "copywriter" }));
+    ask["expected_count"] = json!(2);
+    let detail = ground.post(PATH, &ask).await.problem(409, "count_differs");
+    assert!(detail.contains("1 tasks match and not 2"), "{detail}");
+    let nil = format!("{PATH}/00000000-0000-0000-0000-000000000000");
+    ground.get(&nil).await.problem(404, "unknown_bulk_action");
+    let asked: i64 = sqlx::query_scalar("select count(*) from dalsegno.bulk_actions")
+        .fetch_one(&ground.world.pool)
+        .await
+        .unwrap();
+    assert_eq!(asked, 0);
+    // All of them, said as a number.
+    let mut ask = cancel(json!({}));
+    ask["expected_count"] = json!(1);
+    assert_eq!(ground.post(PATH, &ask).await.expect(202)["matched"], 1);
+}
+
+#[tokio::test]
+async fn a_run_that_was_overtaken_changes_nothing_and_a_changed_task_is_skipped() {
+    let ground = Ground::new().await;
+    let pool = &ground.world.pool;
+    let first = ground.world.add("Part one.").await.id;
+    let second = ground.world.add("Part two.").await.id;
+    let filter = Matching { agent: Some("copywriter".to_owned()), ..Matching::default() };
+    let new = bulk_actions::New {
+        action: Action::Cancel,
+        filter: &filter,
+        reason: "",
+        expected_count: None,
+    };
+    let mut conn = pool.acquire().await.unwrap();
+    let stale = bulk_actions::request(&mut conn, &new, noon()).await.unwrap();
+    // What comes later is not meant.
+    let later = tasks::add(
+        &mut conn,
+        &crate::conversations::world::limits(),
+        &ground.world.ask("Part three."),
+        noon() + chrono::TimeDelta::seconds(1),
+    )
+    .await
+    .unwrap();
+    assert!(bulk_actions::start(pool, stale.id, noon()).await.unwrap());
+    let left = bulk_actions::tasks_left(pool, &stale, 10).await.unwrap();
+    assert_eq!(left, [first, second]);
+    bulk_actions::step(&mut conn, &stale, first, noon()).await.unwrap();
+    // The run that was declared lost does it once more.
+    let mut tx = pool.begin().await.unwrap();
+    let overtaken = bulk_actions::step(&mut tx, &stale, second, noon()).await;
+    assert!(matches!(overtaken, Err(bulk_actions::Error::Overtaken(_))), "{overtaken:?}");
+    tx.rollback().await.unwrap();
+    let current = bulk_actions::get(pool, stale.id).await.unwrap();
+    tasks::cancel(&mut conn, second, "", noon()).await.unwrap();
+    let mut tx = pool.begin().await.unwrap();
+    let ended = bulk_actions::step(&mut tx, &current, second, noon()).await;
+    assert!(
+        matches!(ended, Err(bulk_actions::Error::Task(tasks::Error::Ended { .. }))),
+        "{ended:?}"
+    );
+    tx.rollback().await.unwrap();
+    bulk_actions::advance(pool, &current, second, Step::Skipped).await.unwrap();
+    bulk_actions::finish(pool, current.id, noon()).await.unwrap();
+    let done = bulk_actions::get(pool, current.id).await.unwrap();
+    assert_eq!((done.matched, done.done, done.skipped), (2, 1, 1));
+    assert_eq!(ground.world.task(later.task.id).await.state, State::Queued);
+}

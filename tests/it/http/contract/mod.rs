@@ -1,0 +1,343 @@
+//! The service against its own document: for every operation requests that are good and requests that are wrong, and every
+//! answer has to be one that the document promises.
+//!
+//! The seed of a run is printed when it fails; `DALSEGNO_TEST_SEED` runs it again.
+
+mod requests;
+mod schema;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
+use serde_json::{Value, json};
+
+use self::{
+    requests::{Known, Maker, escaped, plain},
+    schema::violations,
+};
+use super::{
+    Ground, Stream,
+    client::{Reply, send},
+};
+
+const REQUESTS: usize = if cfg!(feature = "chaos") { 2_000 } else { 60 };
+
+#[derive(Debug, Clone)]
+struct Operation {
+    method: String,
+    path: String,
+    about: Value,
+}
+
+struct Request {
+    method: String,
+    path: String,
+    headers: Vec<(String, String)>,
+    body: String,
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { method, path, headers, body } = self;
+        write!(f, "{method} {path} {headers:?}\n{body}")
+    }
+}
+
+fn document() -> Value {
+    serde_json::from_str(dalsegno::http::document()).unwrap()
+}
+
+fn operations(document: &Value) -> Vec<Operation> {
+    let mut operations = Vec::new();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, about) in methods.as_object().unwrap() {
+            let (method, path) = (method.to_uppercase(), path.clone());
+            operations.push(Operation { method, path, about: about.clone() });
+        }
+    }
+    operations
+}
+
+impl Operation {
+    /// A request that is good, or wrong somewhere.
+    fn request(&self, make: &mut Maker<'_>) -> Request {
+        let mut path = self.path.clone();
+        let (mut query, mut headers) = (Vec::new(), Vec::new());
+        for parameter in self.about["parameters"].as_array().into_iter().flatten() {
+            let name = parameter["name"].as_str().unwrap();
+            let place = parameter["in"].as_str().unwrap();
+            if place != "path" && !make.chance(35) {
+                continue;
+            }
+            let known = match name {
+                // Nothing would be left to ask about.
+                "id" if self.path.ends_with("/erasure") => "erased",
+                // Of a campaign, a task, a session or a job.
+                "id" | "name" => self.path.split('/').nth(2).unwrap(),
+                name => name,
+            };
+            let mut value = plain(&make.good(&parameter["schema"], known));
+            if make.chance(15) {
+                value = make.odd();
+            }
+            match place {
+                "path" if value.is_empty() => path = path.replace(&format!("{{{name}}}"), "x"),
+                "path" => path = path.replace(&format!("{{{name}}}"), &escaped(&value)),
+                "query" => query.push(format!("{}={}", escaped(name), escaped(&value))),
+                "header" => {
+                    let fits = |c: &char| !c.is_control();
+                    headers.push((name.to_owned(), value.chars().filter(fits).collect()));
+                }
+                other => panic!("nothing here knows parameters in {other}"),
+            }
+        }
+        if make.chance(4) {
+            query.push(format!("{}={}", escaped(&make.odd()), escaped(&make.odd())));
+        }
+        if !query.is_empty() {
+            path = format!("{path}?{}", query.join("&"));
+        }
+        let (body, kind) = self.body(make);
+        headers.push(("Content-Type".to_owned(), kind));
+        Request { method: self.method.clone(), path, headers, body }
+    }
+
+    fn body(&self, make: &mut Maker<'_>) -> (String, String) {
+        let json = "application/json".to_owned();
+        let Some(contents) = self.about["requestBody"]["content"].as_object() else {
+            // Not asked for, and not looked at.
+            let body = if make.chance(10) { make.any().to_string() } else { String::new() };
+            return (body, json);
+        };
+        let schema = &contents["application/json"]["schema"];
+        let example = &schema::resolve(make.document, schema)["example"];
+        let good = match example.is_object() && make.chance(20) {
+            true => example.clone(),
+            false => make.good(schema, "body"),
+        };
+        let value = if make.chance(45) { make.spoilt(good) } else { good };
+        let mut body = value.to_string();
+        if let Some(lines) = value.as_array().filter(|_| contents.len() > 1 && make.chance(40)) {
+            body = lines.iter().map(|line| format!("{line}\n")).collect();
+            return (body, "application/x-ndjson".to_owned());
+        }
+        match make.rng.random_range(0..40) {
+            0 => body.truncate(body.floor_char_boundary(body.len() / 2)),
+            1 => body.push('}'),
+            2 => body.clear(),
+            3 => return (body, "text/plain".to_owned()),
+            4 => return (body, "application/json; charset=utf-8".to_owned()),
+            5 => body = make.odd(),
+            _ => {}
+        }
+        (body, json)
+    }
+
+    fn is_stream(&self) -> bool {
+        !self.about["responses"]["200"]["content"]["text/event-stream"].is_null()
+    }
+
+    /// What is wrong with the answer.
+    fn faults(&self, document: &Value, reply: &Reply) -> Vec<String> {
+        let promised = &self.about["responses"][reply.status.to_string()];
+        if promised.is_null() {
+            return vec![format!("the status {} is promised by nobody", reply.status)];
+        }
+        let mut faults = Vec::new();
+        if reply.status == 500 || reply.status == 504 {
+            faults.push(format!("the service failed with {}", reply.status));
+        }
+        let said = reply.head.lines().find_map(|line| line.strip_prefix("content-type: "));
+        let Some(contents) = promised["content"].as_object() else {
+            return if reply.body.is_empty() {
+                faults
+            } else {
+                vec!["a body that nobody promised".to_owned()]
+            };
+        };
+        let said = said.unwrap_or_default().split(';').next().unwrap_or_default();
+        let Some(content) = contents.get(said) else {
+            faults.push(format!("`{said}` is promised by nobody"));
+            return faults;
+        };
+        if said.ends_with("json") {
+            match serde_json::from_str(&reply.body) {
+                Ok(value) => faults.extend(violations(document, &content["schema"], &value)),
+                Err(error) => faults.push(format!("no JSON: {error}")),
+            }
+        }
+        for (name, _) in promised["headers"].as_object().into_iter().flatten() {
+            let name = name.to_ascii_lowercase();
+            let is_sent = reply.head.lines().any(|line| line.starts_with(&format!("{name}: ")));
+            // Other codes of the same status need not say when.
+            if !is_sent && name != "retry-after" {
+                faults.push(format!("without the header {name}"));
+            }
+        }
+        faults
+    }
+}
+
+impl Ground {
+    async fn reply_to(&self, request: &Request, is_stream: bool) -> Option<Reply> {
+        let address = self.app.address;
+        if is_stream {
+            let last = request.headers.iter().find(|(name, _)| name == "Last-Event-ID");
+            let last = last.map(|(_, value)| value.as_str());
+            // A stream that begins is as promised; `feed` and `events` look into it.
+            return Stream::open(address, &request.path, last).await.err();
+        }
+        let headers: Vec<(&str, &str)> =
+            request.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        Some(send(address, &request.method, &request.path, &headers, &request.body).await)
+    }
+
+    /// Things that requests can be about.
+    async fn known(&self) -> Known {
+        let task = self.world.turn("Part one.", crate::conversations::world::Now::default()).await;
+        let waiting = self.world.add("Part two.").await;
+        let lane = format!("{}/copywriter/main", self.world.campaign.id);
+        let put = json!({
+            "cron": "0 0 7 * * *",
+            "task": { "campaign_id": self.world.campaign.id, "agent": "copywriter", "prompt": "x" },
+        });
+        send(self.app.address, "PUT", "/v1/schedules/weekly", &[], &put.to_string())
+            .await
+            .expect(200);
+        let campaign = json!(self.world.campaign.id);
+        let bulk = json!({ "action": "retry", "filter": { "campaign_id": campaign } });
+        let bulk = self.post("/v1/bulk-actions", &bulk).await.expect(202);
+        Known(vec![
+            ("agent", json!("copywriter")),
+            ("instance", json!("main")),
+            ("prompt", json!("Part three.")),
+            ("cron", json!("0 30 7 * * Mon")),
+            ("time_zone", json!("Europe/Berlin")),
+            ("wait", json!("1ms")),
+            ("wait", json!("0s")),
+            ("kinds", json!("turn.done,task.queued")),
+            ("idempotency_key", json!("one")),
+            ("idempotency_key", json!("two")),
+            ("Idempotency-Key", json!("three")),
+            ("Last-Event-ID", json!("1")),
+            ("campaign_id", campaign.clone()),
+            ("campaigns", campaign),
+            ("tasks", json!(waiting.id)),
+            ("sessions", json!(task.session.id)),
+            ("jobs", json!(waiting.job_id)),
+            ("lanes", json!(lane)),
+            ("lane", json!(lane)),
+            ("queues", json!("turns")),
+            ("queue", json!("turns")),
+            ("groups", json!(self.world.campaign.id)),
+            ("schedules", json!("weekly")),
+            ("schedules", json!("purge")),
+            ("bulk-actions", bulk["id"].clone()),
+            ("limit", json!(5)),
+        ])
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "whoever runs a seed again says which")]
+fn seed() -> u64 {
+    let given = std::env::var("DALSEGNO_TEST_SEED").ok();
+    given.map_or_else(|| rand::rng().random(), |seed| seed.parse().unwrap())
+}
+
+#[tokio::test]
+async fn every_answer_is_one_that_the_document_promises() {
+    let seed = seed();
+    let mut rng = StdRng::seed_from_u64(seed);
+    // A request that waits does not wait longer than a test.
+    let ground = Ground::with(&[("http.request_timeout_secs", "12")]).await;
+    let (document, known) = (document(), ground.known().await);
+    let operations = operations(&document);
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    let mut statuses = BTreeSet::new();
+    for _ in 0..REQUESTS {
+        for _ in 0..operations.len() {
+            let operation = operations.choose(&mut rng).unwrap();
+            let mut make = Maker { document: &document, known: &known, rng: &mut rng };
+            let request = operation.request(&mut make);
+            let Some(reply) = ground.reply_to(&request, operation.is_stream()).await else {
+                continue;
+            };
+            let faults = operation.faults(&document, &reply);
+            assert!(faults.is_empty(), "seed {seed}\n{request}\n{reply:?}\n{faults:#?}");
+            statuses.insert(reply.status);
+            *seen.entry(format!("{} {}", operation.method, operation.path)).or_default() +=
+                usize::from(reply.status < 300);
+        }
+    }
+    // A generator that only makes mistakes would prove little, and so would one that makes none.
+    for status in [200, 201, 202, 204, 400, 404, 409, 415, 422] {
+        assert!(statuses.contains(&status), "seed {seed}: never {status}, only {statuses:?}");
+    }
+    let never: Vec<&String> =
+        seen.iter().filter(|(_, n_good)| **n_good == 0).map(|(name, _)| name).collect();
+    assert!(never.len() <= seen.len() / 4, "seed {seed}: nothing good ever came of {never:?}");
+}
+
+#[tokio::test]
+async fn every_example_of_the_document_is_taken() {
+    let ground = Ground::new().await;
+    let document = document();
+    let mut n_examples = 0;
+    for operation in operations(&document) {
+        let schema = &operation.about["requestBody"]["content"]["application/json"]["schema"];
+        let is_many = schema["type"] == "array";
+        let schema = if is_many { &schema["items"] } else { schema };
+        let example = &schema::resolve(&document, schema)["example"];
+        if example.is_null() {
+            continue;
+        }
+        n_examples += 1;
+        let id = ground.world.campaign.id.to_string();
+        let path = operation.path.replace("{id}", &id).replace("{name}", "weekly");
+        let body = if is_many { json!([example]) } else { example.clone() };
+        let body = body.to_string().replace("00000000-0000-0000-0000-000000000000", &id);
+        let reply = send(ground.app.address, &operation.method, &path, &[], &body).await;
+        assert!(reply.status < 300, "{} {path} {body}\n{reply:?}", operation.method);
+    }
+    assert!(n_examples >= 5, "{n_examples} examples");
+}
+
+/// The test above passes where nothing is found, so it has to be seen to find something.
+#[tokio::test]
+async fn an_answer_that_is_not_promised_is_found() {
+    let ground = Ground::new().await;
+    let ask = json!({ "agent": "copywriter", "prompt": " " });
+    let refused = ground.post(&ground.tasks(), &ask).await;
+    let added =
+        ground.post(&ground.tasks(), &json!({ "agent": "copywriter", "prompt": "x" })).await;
+    let faults = |reply: &Reply, change: &dyn Fn(&mut Value)| {
+        let mut document = document();
+        change(&mut document);
+        let operation =
+            operations(&document).into_iter().find(|one| one.about["operationId"] == "add_task");
+        operation.unwrap().faults(&document, reply)
+    };
+    let at = |pointer: &'static str, value: Value| {
+        move |document: &mut Value| *document.pointer_mut(pointer).unwrap() = value.clone()
+    };
+    assert_eq!(faults(&refused, &|_| {}), [""; 0]);
+    assert_eq!(faults(&added, &|_| {}), [""; 0]);
+    let answers = "/paths/~1v1~1campaigns~1{id}~1tasks/post/responses";
+    let missing = |document: &mut Value| {
+        _ = document.pointer_mut(answers).unwrap().as_object_mut().unwrap().remove("422");
+    };
+    assert_eq!(faults(&refused, &missing).len(), 1);
+    let code = "/paths/~1v1~1campaigns~1{id}~1tasks/post/responses/422/content/application~1problem+json/schema/allOf/1/properties/code/enum";
+    assert_eq!(faults(&refused, &at(code, json!(["other"]))).len(), 1);
+    let kind = "/components/schemas/Task/properties/job_id/type";
+    assert_eq!(faults(&added, &at(kind, json!("string"))).len(), 1);
+    let required = "/components/schemas/Task/required";
+    assert_eq!(faults(&added, &at(required, json!(["colour"]))).len(), 1);
+    let states = "/components/schemas/TaskState/enum";
+    assert_eq!(faults(&added, &at(states, json!(["idle"]))).len(), 1);
+    let content = "/paths/~1v1~1campaigns~1{id}~1tasks/post/responses/201/content";
+    assert_eq!(faults(&added, &at(content, json!({ "text/plain": {} }))).len(), 1);
+}

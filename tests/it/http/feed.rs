@@ -1,0 +1,184 @@
+//! `/v1/feed`: everything, in order, without a gap, without a repetition; for readers that come back, and for slow ones.
+
+use std::time::{Duration, Instant};
+
+use dalsegno::domain::feed::{self, Kind, Told, Watch, Watched};
+use serde_json::{Value, json};
+use sqlx::PgExecutor;
+use uuid::Uuid;
+
+use super::{Ground, Stream, client::Sent};
+use crate::{app::noon, conversations::world::World, service::Service};
+
+fn new(campaign_id: Option<Uuid>, kind: Kind, n: usize, text: &str) -> feed::New {
+    let data = json!({ "n": n, "text": text });
+    feed::New { campaign_id, task_id: None, session_id: None, kind, data }
+}
+
+async fn tell(executor: impl PgExecutor<'_>, n: usize) {
+    feed::append(executor, &[new(None, Kind::TurnStarted, n, "")], noon()).await.unwrap();
+}
+
+fn n(sent: &Sent) -> usize {
+    let data: Value = serde_json::from_str(&sent.data).unwrap();
+    data["data"]["n"].as_u64().unwrap_or_else(|| panic!("{sent:?}")) as usize
+}
+
+impl Ground {
+    async fn feed(&self, query: &str, last: Option<&str>) -> Stream {
+        Stream::open(self.app.address, &format!("/v1/feed{query}"), last).await.ok().unwrap()
+    }
+}
+
+#[tokio::test]
+async fn a_reader_gets_what_it_asks_for() {
+    let ground = Ground::new().await;
+    let campaign = ground.world.campaign.id;
+    let events = [
+        new(None, Kind::TurnStarted, 1, ""),
+        new(Some(campaign), Kind::TurnStarted, 2, ""),
+        new(Some(campaign), Kind::TurnDone, 3, ""),
+        new(Some(Uuid::nil()), Kind::TurnDone, 4, ""),
+    ];
+    feed::append(&ground.world.pool, &events, noon()).await.unwrap();
+    let told = async |query: &str, n_events: usize| {
+        let mut stream = ground.feed(query, None).await;
+        let mut told = Vec::new();
+        for _ in 0..n_events {
+            told.push(n(&stream.next().await.unwrap()));
+        }
+        told
+    };
+    assert_eq!(told("?after=0", 4).await, [1, 2, 3, 4]);
+    assert_eq!(told(&format!("?after=0&campaign_id={campaign}"), 2).await, [2, 3]);
+    assert_eq!(told("?after=0&kinds=turn.done", 2).await, [3, 4]);
+    let both = format!("?after=0&kinds=turn.failed,turn.done&campaign_id={campaign}");
+    assert_eq!(told(&both, 1).await, [3]);
+    // What a filter left out does not come later.
+    let mut stream = ground.feed("?after=0&kinds=turn.failed", None).await;
+    let failed = new(None, Kind::TurnFailed, 5, "");
+    feed::append(&ground.world.pool, &[failed], noon()).await.unwrap();
+    assert_eq!(n(&stream.next().await.unwrap()), 5);
+}
+
+#[tokio::test]
+async fn a_reader_without_a_place_is_told_where_the_stream_begins() {
+    let ground = Ground::new().await;
+    tell(&ground.world.pool, 1).await;
+    let mut slow = ground.world.pool.begin().await.unwrap();
+    tell(&mut *slow, 2).await;
+    tell(&ground.world.pool, 3).await;
+    let mut stream = ground.feed("", None).await;
+    // Its id lies below one that can be seen: the stream does not begin before it is known what becomes of it.
+    slow.commit().await.unwrap();
+    let begin = stream.next().await.unwrap();
+    assert_eq!(begin.event, "begin");
+    tell(&ground.world.pool, 4).await;
+    assert_eq!(n(&stream.next().await.unwrap()), 4);
+    // Whoever went at once and comes back has missed nothing.
+    let mut again = ground.feed("", Some(&begin.id)).await;
+    assert_eq!(n(&again.next().await.unwrap()), 4);
+}
+
+#[tokio::test]
+async fn a_place_that_is_none_is_a_problem() {
+    let ground = Ground::new().await;
+    let refused = async |query: &str, last: Option<&str>| {
+        Stream::open(ground.app.address, &format!("/v1/feed{query}"), last).await.err().unwrap()
+    };
+    refused("", Some("yesterday")).await.problem(400, "bad_last_event_id");
+    refused("?after=yesterday", None).await.problem(400, "bad_query");
+    refused("?kind=turn.done", None).await.problem(400, "bad_query");
+}
+
+/// A thousand readers in a row, each of which goes on where the one before broke off, beside writers that commit out of order.
+#[tokio::test]
+async fn whoever_comes_back_a_thousand_times_misses_nothing_and_gets_nothing_twice() {
+    const ROUNDS: usize = 1_000;
+    let ground = Ground::new().await;
+    let pool = ground.world.pool.clone();
+    let writer = tokio::spawn(async move {
+        for round in 0..ROUNDS {
+            let mut slow = pool.begin().await.unwrap();
+            tell(&mut *slow, round * 3).await;
+            tell(&pool, round * 3 + 1).await;
+            tell(&mut *slow, round * 3 + 2).await;
+            match round % 7 {
+                // A gap for ever.
+                0 => slow.rollback().await.unwrap(),
+                _ => slow.commit().await.unwrap(),
+            }
+        }
+    });
+    let gone = |n: usize| (n / 3).is_multiple_of(7) && n % 3 != 1;
+    let n_expected = (0..ROUNDS * 3).filter(|n| !gone(*n)).count();
+    let (mut seen, mut last, mut n_readers) = (Vec::new(), "0".to_owned(), 0);
+    while seen.len() < n_expected {
+        let mut stream = ground.feed("", Some(&last)).await;
+        n_readers += 1;
+        let wanted = if n_readers < ROUNDS { 1 + n_readers % 3 } else { n_expected };
+        for _ in 0..wanted.min(n_expected - seen.len()) {
+            let sent = stream.next().await.unwrap();
+            seen.push(n(&sent));
+            let id = |text: &str| text.parse::<i64>().unwrap();
+            assert!(id(&sent.id) > id(&last), "{last} and then {sent:?}");
+            last = sent.id;
+        }
+    }
+    writer.await.unwrap();
+    assert!(n_readers >= ROUNDS, "only {n_readers} readers");
+    seen.sort_unstable();
+    let expected: Vec<usize> = (0..ROUNDS * 3).filter(|n| !gone(*n)).collect();
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test]
+async fn a_slow_reader_costs_little_and_gets_everything() {
+    const EVENTS: usize = 4_000;
+    let ground = Ground::new().await;
+    let long = "x".repeat(4_000);
+    let events: Vec<_> = (0..EVENTS).map(|n| new(None, Kind::TurnProgress, n, &long)).collect();
+    feed::append(&ground.world.pool, &events, noon()).await.unwrap();
+    // What is held for a reader between two of its reads, as large as it prints.
+    let mut watch = Watch::begin(&ground.world.pool, Watched::default(), Some(0)).await.unwrap();
+    assert!(matches!(watch.next().await.unwrap(), Told::Event(_)));
+    let held = format!("{watch:?}").len();
+    assert!(held > 8_000, "the test looks at the wrong thing: {held}");
+    assert!(held < 64 * 1024, "{held} bytes are held for a reader");
+    // Sixteen megabytes do not fit between the two: the service waits for the reader, and not the other way round.
+    let mut slow = ground.feed("?after=0", None).await;
+    let mut quick = ground.feed("?after=0", None).await;
+    for expected in 0..EVENTS {
+        assert_eq!(n(&quick.next().await.unwrap()), expected);
+    }
+    for expected in 0..EVENTS {
+        assert_eq!(n(&slow.next().await.unwrap()), expected);
+    }
+}
+
+#[tokio::test]
+async fn fifty_open_streams_do_not_hold_up_the_end_of_a_service() {
+    let world = World::new().await;
+    let folder = tempfile::tempdir().unwrap();
+    let url = world.url();
+    let mut service = Service::start(folder.path(), &[("DATABASE_URL", &url)]).await;
+    let task = world.add_later("Part one.").await;
+    let mut streams = Vec::new();
+    for n_stream in 0..50 {
+        let path = match n_stream % 2 {
+            0 => "/v1/feed".to_owned(),
+            _ => format!("/v1/tasks/{}/events", task.id),
+        };
+        let mut stream = Stream::open(service.address, &path, None).await.ok().unwrap();
+        stream.next().await.unwrap();
+        streams.push(stream);
+    }
+    let asked = Instant::now();
+    service.signal("TERM");
+    assert!(service.ended().await.success());
+    let took = asked.elapsed();
+    assert!(took <= Duration::from_secs(2), "{took:?}");
+    for mut stream in streams {
+        while stream.next().await.is_some() {}
+    }
+}

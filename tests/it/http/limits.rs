@@ -1,0 +1,41 @@
+//! What the service does not take: too long a head, too long a queue.
+
+use serde_json::json;
+
+use super::Ground;
+use crate::{app::eventually, http::client::send};
+
+#[tokio::test]
+async fn a_head_that_is_too_long_is_a_problem() {
+    let ground = Ground::new().await;
+    let long = "x".repeat(20_000);
+    let header = [("X-Long", long.as_str())];
+    let reply = send(ground.app.address, "GET", "/v1/tasks", &header, "").await;
+    let detail = reply.problem(431, "headers_too_large");
+    assert!(detail.contains("http.max_header_bytes"), "{detail}");
+    ground.get(&format!("/v1/tasks?agent={}", &long[..9_000])).await.problem(414, "uri_too_long");
+    ground.get(&format!("/v1/tasks?agent={}", &long[..4_000])).await.expect(200);
+}
+
+#[tokio::test]
+async fn a_queue_that_is_full_takes_no_more_until_it_is_shorter() {
+    let ground = Ground::with(&[("queue.max_waiting", "3")]).await;
+    let ask = json!({ "agent": "copywriter", "prompt": "x" });
+    let bulk = format!("{}/bulk", ground.tasks());
+    ground.post(&bulk, &json!([ask, ask])).await.expect(201);
+    ground.post(&bulk, &json!([ask, ask])).await.problem(503, "queue_full");
+    let third = ground.post(&ground.tasks(), &ask).await.expect(201);
+    let full = ground.post(&ground.tasks(), &ask).await;
+    let detail = full.problem(503, "queue_full");
+    assert!(detail.contains("queue.max_waiting"), "{detail}");
+    assert!(full.head.contains("retry-after: 10"), "{full:?}");
+    assert_eq!(full.json()["retryable"], true);
+    // Whoever only looks is served.
+    assert_eq!(ground.get("/v1/tasks").await.expect(200)["items"].as_array().unwrap().len(), 3);
+    let cancel = format!("/v1/tasks/{}/cancel", third["id"].as_str().unwrap());
+    ground.post(&cancel, &json!({})).await.expect(200);
+    eventually("there is room again", async || {
+        (ground.post(&ground.tasks(), &ask).await.status == 201).then_some(())
+    })
+    .await;
+}

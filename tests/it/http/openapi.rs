@@ -1,0 +1,107 @@
+//! The document of the API: as committed, and with every route in it.
+
+use std::{collections::BTreeSet, path::Path};
+
+use serde_json::Value;
+
+use super::Ground;
+
+/// As `get /v1/tasks`.
+type Operations = BTreeSet<String>;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn described() -> Operations {
+    let document: Value = serde_json::from_str(dalsegno::http::document()).unwrap();
+    let paths = document["paths"].as_object().unwrap();
+    let operations = paths.iter().flat_map(|(path, operations)| {
+        operations.as_object().unwrap().keys().map(move |method| format!("{method} {path}"))
+    });
+    operations.collect()
+}
+
+/// What the files of the router say: `.route("/v1/tasks", get(list).post(add))`.
+fn routed() -> Operations {
+    let mut found = Operations::new();
+    let mut folders = vec![root().join("src/http")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false => found.extend(routes_of(&std::fs::read_to_string(path).unwrap())),
+            }
+        }
+    }
+    found
+}
+
+fn routes_of(code: &str) -> Operations {
+    let mut found = Operations::new();
+    for after in code.split(".route(").skip(1) {
+        let mut depth = 1;
+        let end = after.find(|c| {
+            depth += i32::from(c == '(') - i32::from(c == ')');
+            depth == 0
+        });
+        let route = &after[..end.unwrap()];
+        let path = route.split('"').nth(1).unwrap_or_else(|| panic!("no path in {route}"));
+        for method in ["get", "post", "put", "patch", "delete"] {
+            if route.contains(&format!("{method}(")) {
+                found.insert(format!("{method} {path}"));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn the_committed_document_is_the_generated_one() {
+    let committed = std::fs::read_to_string(root().join("docs/openapi.json")).unwrap();
+    assert!(
+        committed == dalsegno::http::document(),
+        "docs/openapi.json is not what the handlers say: cargo run -- openapi > docs/openapi.json"
+    );
+}
+
+#[test]
+fn every_route_is_described_and_nothing_else() {
+    let (routed, described) = (routed(), described());
+    assert!(routed.len() > 30, "the test looks for routes in the wrong words: {routed:?}");
+    let missing: Vec<_> = routed.difference(&described).collect();
+    assert!(missing.is_empty(), "without #[utoipa::path], or in no list of paths: {missing:?}");
+    let gone: Vec<_> = described.difference(&routed).collect();
+    assert!(gone.is_empty(), "described, and not there: {gone:?}");
+}
+
+#[test]
+fn every_operation_says_what_it_is_about_and_how_it_refuses() {
+    let document: Value = serde_json::from_str(dalsegno::http::document()).unwrap();
+    assert_eq!(document["openapi"], "3.1.0");
+    let mut ids = BTreeSet::new();
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        for (method, operation) in operations.as_object().unwrap() {
+            let words = operation["summary"].as_str().unwrap_or_default();
+            assert!(words.ends_with('.'), "{method} {path} has no sentence about it: {words}");
+            let id = operation["operationId"].as_str().unwrap();
+            assert!(ids.insert(id.to_owned()), "{method} {path} is not the only `{id}`");
+            for (status, answer) in operation["responses"].as_object().unwrap() {
+                let is_refusal = status.parse::<u16>().unwrap() >= 400;
+                let codes = &answer["content"]["application/problem+json"]["schema"]["allOf"][1]["properties"]
+                    ["code"]["enum"];
+                let named = codes.as_array().is_some_and(|codes| !codes.is_empty());
+                assert_eq!(is_refusal, named, "{method} {path} {status}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_service_gives_its_own_document() {
+    let ground = Ground::new().await;
+    let reply = ground.get("/v1/openapi.json").await;
+    assert_eq!(reply.expect(200)["info"]["title"], "Dalsegno");
+    assert!(reply.head.contains("content-type: application/json"), "{reply:?}");
+}

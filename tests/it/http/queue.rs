@@ -1,0 +1,113 @@
+//! `/v1/queues`, `/v1/jobs`, `/v1/lanes` and `/v1/workers`: what the command line does with the queue.
+
+use serde_json::{Value, json};
+
+use super::Ground;
+
+/// The job of a new task, and its lane as it is written in a path.
+async fn job(ground: &Ground, prompt: &str) -> (i64, String) {
+    let task = ground.world.add(prompt).await;
+    let lane = format!("{}/{}/{}", task.campaign_id, task.agent, task.instance);
+    (task.job_id, lane.replace('/', "%2F"))
+}
+
+async fn state(ground: &Ground, job: i64) -> Value {
+    ground.get(&format!("/v1/jobs/{job}")).await.expect(200)["state"].clone()
+}
+
+#[tokio::test]
+async fn a_job_is_found_explained_held_released_cancelled_and_retried() {
+    let ground = Ground::new().await;
+    let (first, _) = job(&ground, "Part one.").await;
+    let (second, _) = job(&ground, "Part two.").await;
+    let page = ground.get("/v1/jobs?queue=turns&limit=1").await.expect(200);
+    assert_eq!(
+        (&page["items"][0]["id"], &page["next"]),
+        (&json!(first), &json!(first.to_string()))
+    );
+    let page = ground.get(&format!("/v1/jobs?limit=1&cursor={first}")).await.expect(200);
+    assert_eq!((&page["items"][0]["id"], &page["next"]), (&json!(second), &json!(null)));
+    let blocked = ground.get("/v1/jobs?state=blocked&kind=run_turn").await.expect(200);
+    assert_eq!(blocked["items"].as_array().unwrap().len(), 1, "{blocked}");
+
+    let path = format!("/v1/jobs/{first}");
+    let explained = ground.get(&format!("{path}/explain")).await.expect(200);
+    assert_eq!((&explained["job_id"], &explained["state"]), (&json!(first), &json!("ready")));
+    let held = ground.post(&format!("{path}/hold"), &json!({ "reason": "later" })).await;
+    assert_eq!(held.expect(200), json!({ "id": first, "state": "held" }));
+    assert_eq!(state(&ground, first).await, "held");
+    ground.post(&format!("{path}/release"), &json!({})).await.expect(200);
+    assert_eq!(state(&ground, first).await, "ready");
+    let cancelled = ground.post(&format!("{path}/cancel"), &json!({})).await.expect(200);
+    assert_eq!(cancelled, json!({ "id": first, "cancel": "at_once" }));
+    assert_eq!(state(&ground, second).await, "ready");
+    ground.get(&path).await.problem(404, "unknown_job");
+    let again = format!("/v1/jobs/{second}/retry");
+    assert_eq!(ground.post(&again, &json!({})).await.expect(200)["id"], second);
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_said_by_name() {
+    let ground = Ground::new().await;
+    for (path, code) in [
+        ("/v1/jobs/7", "unknown_job"),
+        ("/v1/jobs/7/explain", "unknown_job"),
+        ("/v1/lanes/none", "unknown_lane"),
+        ("/v1/queues/none", "unknown_queue"),
+    ] {
+        ground.get(path).await.problem(404, code);
+    }
+    for (path, code) in [
+        ("/v1/jobs/7/retry", "unknown_job"),
+        ("/v1/jobs/7/cancel", "unknown_job"),
+        ("/v1/jobs/7/hold", "unknown_job"),
+        ("/v1/jobs/7/release", "unknown_job"),
+        ("/v1/lanes/none/hold", "unknown_lane"),
+        ("/v1/lanes/none/release", "unknown_lane"),
+    ] {
+        ground.post(path, &json!({})).await.problem(404, code);
+    }
+    ground.get("/v1/jobs/seven").await.problem(400, "bad_id");
+    ground.get("/v1/jobs?state=gone").await.problem(400, "bad_query");
+}
+
+#[tokio::test]
+async fn a_lane_is_held_and_goes_on() {
+    let ground = Ground::new().await;
+    let (first, lane) = job(&ground, "Part one.").await;
+    let (second, _) = job(&ground, "Part two.").await;
+    let path = format!("/v1/lanes/{lane}");
+    let shown = ground.get(&path).await.expect(200);
+    let members: Vec<&Value> =
+        shown["members"].as_array().unwrap().iter().map(|member| &member["id"]).collect();
+    assert_eq!(members, [&json!(first), &json!(second)]);
+    assert_eq!(ground.get("/v1/lanes?held=true").await.expect(200)["items"], json!([]));
+    ground.post(&format!("{path}/hold"), &json!({ "reason": "a look" })).await.expect(200);
+    let held = ground.get("/v1/lanes?held=true").await.expect(200);
+    assert_eq!(held["items"], json!([shown["lane"]]));
+    assert_eq!(ground.get(&path).await.expect(200)["held"], "a look");
+    ground.post(&format!("{path}/release"), &json!({})).await.expect(200);
+    assert_eq!(ground.get(&path).await.expect(200)["held"], json!(null));
+    assert_eq!(ground.get("/v1/lanes").await.expect(200)["items"], json!([shown["lane"]]));
+}
+
+#[tokio::test]
+async fn a_queue_and_a_group_are_paused_and_go_on() {
+    let ground = Ground::new().await;
+    job(&ground, "Part one.").await;
+    let turns = ground.get("/v1/queues/turns").await.expect(200);
+    assert_eq!((&turns["ready"], &turns["paused_at"]), (&json!(1), &json!(null)));
+    ground.post("/v1/queues/turns/pause", &json!({ "reason": "a look" })).await.expect(200);
+    let queues = ground.get("/v1/queues").await.expect(200);
+    assert_eq!(queues["items"][0]["pause_reason"], "a look", "{queues}");
+    let resumed = ground.post("/v1/queues/turns/resume", &json!({})).await.expect(200);
+    assert_eq!(resumed, json!({ "resumed": "turns", "was_paused": true }));
+    let resumed = ground.post("/v1/queues/turns/resume", &json!({})).await.expect(200);
+    assert_eq!(resumed["was_paused"], false);
+
+    let group = format!("/v1/groups/{}", ground.world.campaign.id);
+    ground.post(&format!("{group}/pause"), &json!({})).await.expect(200);
+    let resumed = ground.post(&format!("{group}/resume"), &json!({})).await.expect(200);
+    assert_eq!(resumed["was_paused"], true);
+    assert_eq!(ground.get("/v1/workers").await.expect(200), json!({ "items": [] }));
+}
