@@ -5,7 +5,7 @@ use std::error::Error;
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
-use super::{Finding, cleanup, queue};
+use super::{Finding, cleanup, queue, webhooks};
 use crate::{
     clock::Clock,
     config::Config,
@@ -76,6 +76,7 @@ async fn inside(config: &Config, database: &Database, clock: &dyn Clock) -> Vec<
     ) {
         findings.extend(queue::examine(database).await);
         findings.push(cleanup::examine(pool, clock.now()).await);
+        findings.extend(webhooks::examine(pool).await);
     }
     findings
 }

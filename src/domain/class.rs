@@ -6,7 +6,7 @@ use sqlx::error::DatabaseError;
 use super::{
     Failed, agents,
     amount::{MoneyError, Refusal},
-    campaigns, compactions, erasures, ids, keys, schedules, sessions, tasks, text,
+    campaigns, compactions, erasures, ids, keys, schedules, sessions, tasks, text, webhooks,
 };
 use crate::queue;
 
@@ -157,6 +157,20 @@ impl Classify for keys::Error {
             Self::Revoked(_) => Class::of(Kind::Conflict, "key_revoked"),
             Self::Replaced { .. } => Class::of(Kind::Conflict, "key_replaced"),
             Self::Expired => Class::of(Kind::Invalid, "key_expired"),
+            Self::Database(error) => error.class(),
+        }
+    }
+}
+
+impl Classify for webhooks::Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::Unknown(_) => Class::of(Kind::NotFound, "unknown_webhook"),
+            Self::UnknownDelivery(_) => Class::of(Kind::NotFound, "unknown_delivery"),
+            Self::UnknownCampaign(_) => Class::of(Kind::NotFound, "unknown_campaign"),
+            Self::Refused(_) => Class::of(Kind::Invalid, "bad_webhook_url"),
+            Self::Disabled(_) => Class::of(Kind::Conflict, "webhook_disabled"),
+            Self::Enqueue(error) => error.class(),
             Self::Database(error) => error.class(),
         }
     }

@@ -22,6 +22,7 @@ mod sessions;
 mod tasks;
 mod trace;
 mod waiters;
+mod webhooks;
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -130,6 +131,7 @@ pub fn router(config: &Config, front: Front) -> Router {
         .merge(cleanups::routes())
         .merge(keys::routes())
         .merge(audit::routes())
+        .merge(webhooks::routes())
         .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::method_not_allowed)
         .layer(DefaultBodyLimit::max(config.max_body_bytes))

@@ -34,3 +34,4 @@ mod shared_cluster;
 mod tidy;
 mod traces;
 mod turns;
+mod webhooks;
