@@ -9,6 +9,7 @@
 
 mod app;
 mod cli;
+mod clients;
 mod cluster;
 mod compaction;
 mod config;
