@@ -1,5 +1,7 @@
 //! Other systems: they ask for tasks over HTTP and SQL, and are told by webhooks.
 
+mod examples;
+mod packages;
 mod rust;
 
 use dalsegno::domain::{amount::Limit, campaigns};
