@@ -4,6 +4,7 @@
 
 pub mod app;
 pub mod cli;
+pub mod client;
 pub mod clock;
 pub mod config;
 pub mod context;

@@ -24,6 +24,7 @@ mod serve;
 mod session;
 mod signals;
 mod task;
+mod webhook;
 mod words;
 mod worker;
 
@@ -127,6 +128,9 @@ enum Command {
     /// Shows who changed what.
     #[command(subcommand)]
     Audit(audit::AuditCommand),
+    /// Tells other systems when tasks end; shows what they were told, and sends it again.
+    #[command(subcommand)]
+    Webhook(webhook::WebhookCommand),
     /// Looks for what is wrong with this installation, and says how to mend it.
     Doctor(doctor::Doctor),
     /// Asks a running service whether it is ready. For container probes.
@@ -198,6 +202,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Cleanup(cleanup) => block_on(cleanup::run(&cleanup, context)),
         Command::Key(command) => block_on(key::run(&command, context)),
         Command::Audit(command) => block_on(audit::run(&command, context)),
+        Command::Webhook(command) => block_on(webhook::run(&command, context)),
         Command::Doctor(doctor) => block_on(doctor::run(&doctor, context)),
         Command::Health(health) => block_on(health::run(&health, context)),
     }

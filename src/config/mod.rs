@@ -39,6 +39,7 @@ pub struct Config {
     pub tasks: crate::domain::tasks::Config,
     pub scheduler: crate::domain::schedules::Config,
     pub audit: crate::domain::audit::Config,
+    pub webhooks: crate::domain::webhooks::Config,
     pub ollama: crate::providers::ollama::Config,
     pub claude: crate::providers::claude::Config,
     pub sim: crate::providers::sim::Config,
@@ -99,6 +100,7 @@ impl Config {
         let tasks = layers.section("tasks", problems);
         let scheduler = layers.section("scheduler", problems);
         let audit = layers.section("audit", problems);
+        let webhooks = layers.section("webhooks", problems);
         let ollama = layers.section("ollama", problems);
         let claude = layers.section("claude", problems);
         let sim = layers.section("sim", problems);
@@ -120,6 +122,7 @@ impl Config {
             tasks: tasks?,
             scheduler: scheduler?,
             audit: audit?,
+            webhooks: webhooks?,
             ollama: ollama?,
             claude: claude?,
             sim: sim?,
@@ -146,6 +149,7 @@ impl Config {
         self.tasks.check(checks);
         self.scheduler.check(checks);
         self.audit.check(checks);
+        self.webhooks.check(checks);
         check_provider("ollama", self.ollama.check(), checks);
         check_provider("claude", self.claude.check(), checks);
         check_provider("sim", self.sim.check(), checks);

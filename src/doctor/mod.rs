@@ -8,6 +8,7 @@ mod claude;
 mod cleanup;
 mod database;
 mod queue;
+mod webhooks;
 
 use std::{path::PathBuf, sync::Arc};
 

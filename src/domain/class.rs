@@ -7,7 +7,7 @@ use super::{
     Failed, agents,
     amount::{MoneyError, Refusal},
     bulk_actions, campaigns, compactions, erasures, ids, keys, logins, schedules, sessions, tasks,
-    text,
+    text, webhooks,
 };
 use crate::queue;
 
@@ -189,6 +189,20 @@ impl Classify for logins::Error {
         match self {
             Self::NotResting(_) => Class::of(Kind::NotFound, "login_not_resting"),
             Self::Wake(error) => error.class(),
+            Self::Database(error) => error.class(),
+        }
+    }
+}
+
+impl Classify for webhooks::Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::Unknown(_) => Class::of(Kind::NotFound, "unknown_webhook"),
+            Self::UnknownDelivery(_) => Class::of(Kind::NotFound, "unknown_delivery"),
+            Self::UnknownCampaign(_) => Class::of(Kind::NotFound, "unknown_campaign"),
+            Self::Refused(_) => Class::of(Kind::Invalid, "bad_webhook_url"),
+            Self::Disabled(_) => Class::of(Kind::Conflict, "webhook_disabled"),
+            Self::Enqueue(error) => error.class(),
             Self::Database(error) => error.class(),
         }
     }

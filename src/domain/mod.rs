@@ -35,6 +35,7 @@ pub mod transaction;
 pub mod transcripts;
 pub mod turns;
 pub mod usage;
+pub mod webhooks;
 
 pub use self::{amount::Amount, failed::Failed};
 

@@ -32,6 +32,7 @@ mod sessions;
 mod tasks;
 mod trace;
 mod waiters;
+mod webhooks;
 mod workers;
 
 use std::{net::SocketAddr, time::Duration};
@@ -156,6 +157,7 @@ pub fn router(config: &Config, front: Front) -> Router {
         .merge(openapi::routes())
         .merge(keys::routes())
         .merge(audit::routes())
+        .merge(webhooks::routes())
         .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::method_not_allowed)
         .layer(DefaultBodyLimit::max(config.max_body_bytes))

@@ -88,6 +88,18 @@ pub const NEEDS: &[(&str, &str, Need)] = &[
     ("POST", "/v1/tasks/{id}/cancel", OPERATE),
     ("POST", "/v1/tasks/{id}/retry", OPERATE),
     ("GET", "/v1/workers", READ),
+    ("GET", "/v1/webhook-deliveries", READ),
+    ("GET", "/v1/webhook-deliveries/{id}", READ),
+    ("POST", "/v1/webhook-deliveries/{id}/replay", OPERATE),
+    ("GET", "/v1/webhooks", READ),
+    ("POST", "/v1/webhooks", OPERATE),
+    ("GET", "/v1/webhooks/{id}", READ),
+    ("DELETE", "/v1/webhooks/{id}", OPERATE),
+    ("POST", "/v1/webhooks/{id}/disable", OPERATE),
+    ("POST", "/v1/webhooks/{id}/enable", OPERATE),
+    ("POST", "/v1/webhooks/{id}/replay", OPERATE),
+    ("POST", "/v1/webhooks/{id}/rotate", OPERATE),
+    ("POST", "/v1/webhooks/{id}/test", OPERATE),
 ];
 
 /// What a route needs; `None` for one that has no line.

@@ -1,6 +1,7 @@
 //! One handler per kind of job, and the one list of them.
 
 pub mod compact_session;
+pub mod deliver_webhook;
 pub mod erase_campaign;
 pub mod purge;
 
@@ -44,7 +45,8 @@ pub fn registry(services: Arc<Services>) -> Registry<Arc<Services>> {
         .with(purge::run)
         .with(erase_campaign::run)
         .with(add_task::run)
-        .with(bulk_action::run);
+        .with(bulk_action::run)
+        .with(deliver_webhook::run);
     #[cfg(feature = "test-fakes")]
     let registry = trial::register(registry);
     registry

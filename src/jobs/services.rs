@@ -2,7 +2,10 @@
 
 use std::{io, path::PathBuf, sync::Arc};
 
-use super::{calibrations::Calibrations, compact_session::Cost, histories::Histories, run_turn};
+use super::{
+    calibrations::Calibrations, compact_session::Cost, deliver_webhook, histories::Histories,
+    run_turn,
+};
 use crate::{
     clock::Clock,
     config::{Config, Environment},
@@ -32,6 +35,7 @@ pub struct Services {
     pub audit: audit::Config,
     pub prices: prices::Config,
     pub calibrations: Calibrations,
+    pub(super) webhooks: deliver_webhook::Sender,
     pub(super) histories: Histories,
     pub clock: Arc<dyn Clock>,
     pub traces: Traces,
@@ -78,6 +82,7 @@ impl Services {
             audit: config.audit.clone(),
             prices: config.prices.clone(),
             calibrations: Calibrations::default(),
+            webhooks: deliver_webhook::Sender::new(&config.webhooks),
             histories: Histories::new(config.worker.histories_mb),
             clock,
             traces,

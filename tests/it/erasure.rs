@@ -136,6 +136,10 @@ impl Stage {
 async fn nothing_of_an_erased_campaign_is_found_anywhere() {
     let stage = Stage::new().await;
     let (going, staying) = (stage.campaign(PLANTED).await, stage.campaign(STAYING).await);
+    // Whom nobody is to call here: what it would be told is held.
+    let webhook = stage.post("/v1/webhooks", None, json!({ "url": "https://example.com/" })).await;
+    let disable = format!("/v1/webhooks/{}/disable", webhook["id"].as_str().unwrap());
+    stage.post(&disable, None, json!({})).await;
     for (campaign, word) in [(&going, PLANTED), (&staying, STAYING)] {
         let prompt = format!("Write of {word}. [[sim: say All about {word}.]]");
         let done = json!({ "agent": "copywriter", "prompt": prompt });
@@ -169,6 +173,7 @@ async fn nothing_of_an_erased_campaign_is_found_anywhere() {
 
     let before = found(&stage.pool, PLANTED).await;
     assert!(before.len() >= 5, "{before:?}");
+    assert!(before.iter().any(|(table, _)| table == "webhook_deliveries"), "{before:?}");
     let untouched = found(&stage.pool, STAYING).await;
     let spent = "select count(*), coalesce(sum(input_tokens), 0)::bigint from dalsegno.usage where campaign_id = $1::uuid";
     let ledger =
@@ -191,7 +196,11 @@ async fn nothing_of_an_erased_campaign_is_found_anywhere() {
         sqlx::query_as::<_, (i64, i64)>(spent).bind(&going).fetch_one(&stage.pool).await.unwrap();
     assert!(after.0 >= ledger.0 && after.1 >= ledger.1 && ledger.0 > 0, "{ledger:?} {after:?}");
     let removed = &receipt["removed"];
-    assert_eq!(removed["tasks"], 4, "{receipt}");
+    assert_eq!(
+        (&removed["tasks"], &removed["webhook_deliveries"]),
+        (&json!(4), &json!(4)),
+        "{receipt}"
+    );
     assert!(
         removed["sessions"].as_i64() >= Some(3) && removed["messages"].as_i64() >= Some(4),
         "{receipt}"

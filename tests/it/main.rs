@@ -9,6 +9,7 @@
 
 mod app;
 mod cli;
+mod clients;
 mod cluster;
 mod compaction;
 mod config;
@@ -34,3 +35,4 @@ mod shared_cluster;
 mod tidy;
 mod traces;
 mod turns;
+mod webhooks;

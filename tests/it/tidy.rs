@@ -27,6 +27,8 @@ const EDGES: &[(&str, &[&str])] = &[
             "worker",
         ],
     ),
+    // What other systems use of us: it speaks HTTP and SQL, and runs nothing.
+    ("client", &["domain"]),
     ("clock", &[]),
     // Section structs live beside their component: `config` only puts them together.
     (

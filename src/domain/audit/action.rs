@@ -35,6 +35,13 @@ pub enum Action {
     KeyCreate,
     KeyRotate,
     KeyRevoke,
+    WebhookAdd,
+    WebhookRemove,
+    WebhookRotate,
+    WebhookEnable,
+    WebhookDisable,
+    WebhookTest,
+    WebhookReplay,
 }
 
 impl Action {
@@ -73,6 +80,13 @@ impl Action {
             Self::KeyCreate => "key.create",
             Self::KeyRotate => "key.rotate",
             Self::KeyRevoke => "key.revoke",
+            Self::WebhookAdd => "webhook.add",
+            Self::WebhookRemove => "webhook.remove",
+            Self::WebhookRotate => "webhook.rotate",
+            Self::WebhookEnable => "webhook.enable",
+            Self::WebhookDisable => "webhook.disable",
+            Self::WebhookTest => "webhook.test",
+            Self::WebhookReplay => "webhook.replay",
         }
     }
 

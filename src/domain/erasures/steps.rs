@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::Error;
 use crate::{
-    domain::{Failed, audit, campaigns, cleanups, failovers, feed, sessions, tasks},
+    domain::{Failed, audit, campaigns, cleanups, failovers, feed, sessions, tasks, webhooks},
     queue,
 };
 
@@ -62,7 +62,13 @@ pub async fn next_batch(
             let n_tasks = i64::try_from(erased.ids.len()).unwrap_or(i64::MAX);
             audit::erase_words(&mut *conn, &erased.ids).await?;
             let n_keys = queue::forget_keys(&mut *conn, &erased.job_ids).await?;
-            count(conn, campaign_id, &[("tasks", n_tasks), ("idempotency_keys", n_keys)]).await?;
+            let n_deliveries = webhooks::remove_of_tasks(&mut *conn, &erased.ids).await?;
+            let counts = [
+                ("tasks", n_tasks),
+                ("idempotency_keys", n_keys),
+                ("webhook_deliveries", n_deliveries),
+            ];
+            count(conn, campaign_id, &counts).await?;
             Ok(n_tasks == ROWS)
         }
         Step::Jobs => {

@@ -18,7 +18,8 @@ use utoipa::OpenApi;
 
 use super::{
     Front, Problem, agents, audit, bulk, bulk_actions, campaigns, cleanups, feed, health, jobs,
-    keys, lanes, logins, queues, schedules, sessions, tasks, workers,
+    keys, lanes, logins, queues, schedules, sessions, tasks, webhooks,
+    workers,
 };
 use crate::domain::feed::Event as FeedEvent;
 
@@ -44,6 +45,7 @@ pub(super) fn routes() -> Router<Front> {
         (name = "queue", description = "Queues, jobs, lanes and workers"),
         (name = "schedules", description = "What is done again and again"),
         (name = "cleanup", description = "What the nightly cleanup removes"),
+        (name = "webhooks", description = "Who is told of the ends of tasks"),
         (name = "logins", description = "Logins of providers, and their rests"),
         (name = "keys", description = "Who may do what, and who changed what"),
         (name = "openapi", description = "This document"),
@@ -87,6 +89,7 @@ fn generate() -> String {
         workers::Described::openapi(),
         keys::Described::openapi(),
         logins::Described::openapi(),
+        webhooks::Described::openapi(),
         audit::Described::openapi(),
         health::Described::openapi(),
     ] {

@@ -18,6 +18,7 @@ use crate::{
         cleanups::{self, Page, Recorded, Walk},
         sessions::Due,
         transaction::{begin, commit},
+        webhooks,
     },
     queue::{CommitError, End, HandlerResult, JobError, Run, Stop},
 };
@@ -46,6 +47,7 @@ pub(super) async fn run(_: Purge, run: Run, services: Arc<Services>) -> HandlerR
     let mut recorded = record(&run, &services).await?;
     let removed = async {
         remove_all(&run, &services, &mut recorded).await?;
+        remove_old_deliveries(&run, &services).await?;
         remove_old_audit(&run, &services).await
     };
     let ended = match removed.await {
@@ -115,6 +117,23 @@ async fn old_events(run: &Run, walk: &Walk, recorded: &mut Recorded) -> Result<b
     *recorded = next;
     metrics::removed_events(n_events);
     Ok(n_events == EVENTS)
+}
+
+/// What webhooks were told goes, too, in batches of its own.
+async fn remove_old_deliveries(run: &Run, services: &Services) -> Result<(), Error> {
+    let config = &services.sessions;
+    let pause = Duration::from_millis(config.purge_pause_ms.into());
+    let before = services.clock.now() - services.webhooks.config().keep();
+    let batch = i64::from(config.purge_batch_sessions);
+    while !run.cancel().is_cancelled() {
+        let n_removed = webhooks::remove_old(run.pool(), before, batch).await?;
+        metrics::removed_deliveries(n_removed);
+        if n_removed.cast_signed() < batch {
+            return Ok(());
+        }
+        run.cancel().run_until_cancelled(tokio::time::sleep(pause)).await;
+    }
+    Err(Error::Stopped)
 }
 
 async fn page(run: &Run, walk: &mut Walk, n_sessions: u16) -> Result<Option<Page>, Error> {

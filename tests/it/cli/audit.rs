@@ -66,6 +66,22 @@ async fn every_command_that_changes_something_writes_its_line() {
         (vec!["campaign", "erase", &campaign, "--yes"], "campaign.erase", &campaign),
     ];
     let mut before = newest(&ground).await.0;
+    let mut commands = commands;
+    let hook = ground.json(&["webhook", "add", "https://example.com/"]).await;
+    let hook = text(&hook["id"]);
+    let since = ["webhook", "replay", "--webhook", hook, "--since", "2026-01-01T00:00:00Z"];
+    commands.splice(
+        0..0,
+        [
+            (vec!["webhook", "rotate", hook], "webhook.rotate", hook),
+            (vec!["webhook", "test", hook], "webhook.test", hook),
+            (since.to_vec(), "webhook.replay", hook),
+            (vec!["webhook", "disable", hook], "webhook.disable", hook),
+            (vec!["webhook", "enable", hook], "webhook.enable", hook),
+            (vec!["webhook", "rm", hook], "webhook.remove", hook),
+            (vec!["webhook", "add", "https://example.com/"], "webhook.add", ""),
+        ],
+    );
     for (command, action, subject) in commands {
         let said = ground.run(&command).await;
         assert_eq!(said.code, 0, "{command:?}: {said:?}");

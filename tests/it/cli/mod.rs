@@ -12,6 +12,7 @@ mod service;
 mod sessions;
 mod tasks;
 mod waiting;
+mod webhooks;
 
 use std::{path::Path, process::Stdio};
 

@@ -1,5 +1,6 @@
 //! The domain of conversations on a real Postgres: what the rows say after each thing that can happen to them.
 
+mod add_in_sql;
 mod agents;
 mod append_only;
 mod bad_input;

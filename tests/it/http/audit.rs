@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 
 use chrono::TimeDelta;
-use dalsegno::domain::audit::{self, Action, Actor};
+use dalsegno::domain::{
+    audit::{self, Action, Actor},
+    webhooks,
+};
 use serde_json::{Value, json};
 
 use super::{Ground, keyed::Keyed, routes::registered};
@@ -45,6 +48,11 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
     let job = |verb: &str| format!("/v1/jobs/{job_id}/{verb}");
     let lane = |verb: &str| format!("/v1/lanes/{campaign}%2Fcopywriter%2Fthird/{verb}");
     let bulk = json!({ "action": "cancel", "filter": { "agent": "nobody" } });
+    let webhook = webhook(world).await;
+    let hook = |verb: &str| format!("/v1/webhooks/{}/{verb}", webhook.0);
+    let resend = format!("/v1/webhook-deliveries/{}/replay", webhook.1);
+    let since = json!({ "since": "2026-01-01T00:00:00Z" });
+    let url = json!({ "url": "https://example.com/" });
     let new = json!({ "name": "Spring", "brief": "SECRET PROMPT" });
     let limit = json!({ "budget": { "tokens": 9000 } });
     vec![
@@ -121,6 +129,20 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
         ("POST", "/v1/jobs/{id}/cancel", job("cancel"), why.clone(), "job.cancel"),
         ("POST", "/v1/tasks/{id}/cancel", task("cancel"), why.clone(), "task.cancel"),
         ("POST", "/v1/tasks/{id}/retry", task("retry"), json!({}), "task.retry"),
+        ("POST", "/v1/webhooks", "/v1/webhooks".into(), url, "webhook.add"),
+        ("POST", "/v1/webhooks/{id}/rotate", hook("rotate"), json!({}), "webhook.rotate"),
+        ("POST", "/v1/webhooks/{id}/test", hook("test"), json!({}), "webhook.test"),
+        ("POST", "/v1/webhooks/{id}/replay", hook("replay"), since, "webhook.replay"),
+        ("POST", "/v1/webhook-deliveries/{id}/replay", resend, json!({}), "webhook.replay"),
+        ("POST", "/v1/webhooks/{id}/disable", hook("disable"), why.clone(), "webhook.disable"),
+        ("POST", "/v1/webhooks/{id}/enable", hook("enable"), json!({}), "webhook.enable"),
+        (
+            "DELETE",
+            "/v1/webhooks/{id}",
+            hook("").trim_end_matches('/').into(),
+            json!({}),
+            "webhook.remove",
+        ),
         (
             "POST",
             "/v1/keys",
@@ -159,6 +181,21 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
             "campaign.erase",
         ),
     ]
+}
+
+/// A webhook, and something that it was told.
+async fn webhook(world: &World) -> (uuid::Uuid, uuid::Uuid) {
+    let mut conn = world.pool.acquire().await.unwrap();
+    let config = webhooks::Config {
+        allow_private: false,
+        timeout_secs: 15,
+        disable_after_days: 5,
+        keep_days: 30,
+    };
+    let new = webhooks::New { url: "https://example.com/hooks", kinds: &[], campaign_id: None };
+    let added = webhooks::add(&mut conn, &config, &new, noon()).await.unwrap();
+    let id = added.webhook.id;
+    (id, webhooks::send_test(&mut conn, id, noon()).await.unwrap().id)
 }
 
 async fn lines(ground: &Ground) -> Vec<audit::Entry> {

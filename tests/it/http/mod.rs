@@ -20,6 +20,7 @@ mod routes;
 mod scopes;
 mod sessions;
 mod tasks;
+mod webhooks;
 
 use dalsegno::domain::amount::Limit;
 use serde_json::Value;

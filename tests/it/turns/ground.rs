@@ -194,20 +194,43 @@ impl Ground {
 
     /// The same for one that has worked before, and remembers what it has from then.
     pub async fn work_on(&self, services: Arc<Services>, settings: &[(&str, &str)]) -> Worker {
+        self.work_in(Pool::Turns, services, settings).await
+    }
+
+    /// The same in the pool of short jobs.
+    pub async fn upkeep(&self) -> Worker {
+        self.work_in(Pool::Upkeep, self.services(&[]), &[]).await
+    }
+
+    async fn work_in(
+        &self,
+        pool: Pool,
+        services: Arc<Services>,
+        settings: &[(&str, &str)],
+    ) -> Worker {
         let config = self.config_with(settings);
-        let (shutdown, pool) = (Shutdown::new(), self.database.pool().await);
+        let (shutdown, database) = (Shutdown::new(), self.database.pool().await);
         let stop = shutdown.clone();
         let work =
             tokio::spawn(
-                async move { worker::work(&config, services, &pool, stop, Pool::Turns).await },
+                async move { worker::work(&config, services, &database, stop, pool).await },
             );
         Worker { shutdown, work }
     }
 
     /// Starts a `worker-turns`.
     pub fn process(&self, settings: &[(&str, &str)]) -> Process {
+        self.process_of(env!("CARGO_BIN_EXE_worker-turns"), settings)
+    }
+
+    /// Starts a `worker-upkeep`.
+    pub fn upkeep_process(&self, settings: &[(&str, &str)]) -> Process {
+        self.process_of(env!("CARGO_BIN_EXE_worker-upkeep"), settings)
+    }
+
+    fn process_of(&self, binary: &str, settings: &[(&str, &str)]) -> Process {
         let log = self.folder.path().join(format!("worker-{}", Uuid::new_v4()));
-        let mut command: Command = command(env!("CARGO_BIN_EXE_worker-turns"), self.folder.path());
+        let mut command: Command = command(binary, self.folder.path());
         let own = settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
         for (key, value) in self.settings.clone().into_iter().chain(own) {
             command.env(format!("DALSEGNO_{}", key.to_uppercase().replace('.', "__")), value);

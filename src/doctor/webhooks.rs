@@ -1,0 +1,44 @@
+//! Webhooks: whether everybody who wants to be told is.
+
+use sqlx::PgPool;
+
+use super::Finding;
+use crate::domain::webhooks::{self, Webhook};
+
+const CHECK: &str = "webhooks";
+const WHY: &str = "a system that waits to be told of the end of its tasks does not learn of it";
+
+/// Nothing where there is no webhook. One that somebody has disabled by hand is no news.
+pub(super) async fn examine(pool: &PgPool) -> Vec<Finding> {
+    let webhooks = match webhooks::list(pool).await {
+        Ok(webhooks) => webhooks,
+        Err(error) => {
+            return vec![Finding::warn(CHECK, error.to_string(), WHY, "dalsegno migrate up")];
+        }
+    };
+    let failing: Vec<Finding> = webhooks.iter().filter_map(judge).collect();
+    match (webhooks.is_empty(), failing.is_empty()) {
+        (true, _) => Vec::new(),
+        (false, true) => {
+            vec![Finding::ok(CHECK, format!("none of {} fails", webhooks.len()), WHY)]
+        }
+        (false, false) => failing,
+    }
+}
+
+fn judge(webhook: &Webhook) -> Option<Finding> {
+    let (id, since) = (webhook.id, webhook.failing_since?);
+    let (what, mend) = match &webhook.disabled_because {
+        Some(reason) => (
+            format!("webhook {id} was disabled: {reason}"),
+            format!(
+                "mend the receiver, then dalsegno webhook enable {id}, and replay what was held"
+            ),
+        ),
+        None => (
+            format!("webhook {id} has failed since {} UTC", since.format("%F %T")),
+            format!("dalsegno webhook deliveries --webhook {id} says why"),
+        ),
+    };
+    Some(Finding::warn(CHECK, what, WHY, mend))
+}

@@ -1,0 +1,208 @@
+//! Where a webhook may lead. Whoever may add one could otherwise have the service ask its own network, or the metadata service
+//! of its cloud, on their behalf.
+//!
+//! An address is looked at twice: as it is written, here; and as it is resolved, each time before it is connected to, because
+//! whoever owns a name can change what it stands for.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use reqwest::Url;
+
+/// Why an address is not taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    #[error(
+        "the address of the webhook cannot be read ({0}): write it like https://example.com/hooks"
+    )]
+    NotAUrl(String),
+    #[error("the address of a webhook has at most {limit} characters, this one has {n_chars}")]
+    TooLong { n_chars: usize, limit: usize },
+    #[error(
+        "the address of a webhook begins with https://, not with {0}://; webhooks.allow_private = true in the configuration \
+         allows http:// and addresses of the own network"
+    )]
+    Scheme(String),
+    #[error(
+        "the address of a webhook has no user and no password in it: everybody who lists webhooks would see them, and each delivery \
+         is signed"
+    )]
+    Credentials,
+    #[error(
+        "{0} is an address of a private network, of this machine or of none; webhooks.allow_private = true in the configuration \
+         allows such"
+    )]
+    Private(String),
+}
+
+const MAX_CHARS: usize = 2000;
+
+/// What can be said without resolving the name.
+pub fn check(text: &str, allow_private: bool) -> Result<Url, Refused> {
+    let url = Url::parse(text.trim()).map_err(|error| Refused::NotAUrl(error.to_string()))?;
+    let n_chars = url.as_str().chars().count();
+    if n_chars > MAX_CHARS {
+        return Err(Refused::TooLong { n_chars, limit: MAX_CHARS });
+    }
+    match url.scheme() {
+        "https" => {}
+        "http" if allow_private => {}
+        scheme => return Err(Refused::Scheme(scheme.to_owned())),
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(Refused::Credentials);
+    }
+    let host = url.host_str().unwrap_or_default();
+    match literal(host) {
+        Some(address) if !allow_private && !is_public(address) => {
+            Err(Refused::Private(host.to_owned()))
+        }
+        _ => Ok(url),
+    }
+}
+
+/// Whether an address is one that anybody on the internet could reach. Everything with a purpose of its own is not.
+pub fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => is_public_v4(address),
+        IpAddr::V6(address) => is_public_v6(address),
+    }
+}
+
+/// An address in place of a name. The URL has brought it into its usual form, whatever it was written as.
+fn literal(host: &str) -> Option<IpAddr> {
+    host.trim_start_matches('[').trim_end_matches(']').parse().ok()
+}
+
+fn is_public_v4(address: Ipv4Addr) -> bool {
+    let [a, b, c, _] = address.octets();
+    let special = address.is_private()
+        || address.is_loopback()
+        // The metadata services of most clouds are here.
+        || address.is_link_local()
+        || address.is_broadcast()
+        || address.is_documentation()
+        || address.is_multicast()
+        // "This network", shared address space (CGNAT), protocol assignments, benchmarks, reserved.
+        || a == 0
+        || (a == 100 && (64..128).contains(&b))
+        || (a == 192 && b == 0 && c == 0)
+        || (a == 192 && b == 88 && c == 99)
+        || (a == 198 && (b == 18 || b == 19))
+        || a >= 240
+        // Azure's platform, in the middle of public space.
+        || address == Ipv4Addr::new(168, 63, 129, 16);
+    !special
+}
+
+fn is_public_v6(address: Ipv6Addr) -> bool {
+    let [first, second, ..] = address.segments();
+    // Only 2000::/3 is given out at all; within it, what tunnels to IPv4 or is for documents is not.
+    let is_global_unicast = first & 0xe000 == 0x2000;
+    let special = (first == 0x2001 && (second < 0x0200 || second == 0x0db8))
+        || first == 0x2002
+        || first == 0x3fff && second < 0x1000;
+    is_global_unicast && !special
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_with_a_purpose_of_their_own_are_not_public() {
+        let private = [
+            "0.0.0.0",
+            "10.1.2.3",
+            "100.64.0.1",
+            "100.127.255.255",
+            "127.0.0.1",
+            "127.1.2.3",
+            "168.63.129.16",
+            "169.254.169.254",
+            "172.16.0.1",
+            "172.31.255.255",
+            "192.0.0.192",
+            "192.0.2.1",
+            "192.88.99.1",
+            "192.168.1.1",
+            "198.18.0.1",
+            "198.51.100.1",
+            "203.0.113.1",
+            "224.0.0.1",
+            "240.0.0.1",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "::ffff:127.0.0.1",
+            "::ffff:169.254.169.254",
+            "::127.0.0.1",
+            "64:ff9b::7f00:1",
+            "100::1",
+            "2001::1",
+            "2001:db8::1",
+            "2002:7f00:1::",
+            "3fff::1",
+            "fc00::1",
+            "fd00:ec2::254",
+            "fe80::1",
+            "fec0::1",
+            "ff02::1",
+        ];
+        for address in private {
+            assert!(!is_public(address.parse().unwrap()), "{address}");
+        }
+        let public = [
+            "1.1.1.1",
+            "8.8.8.8",
+            "100.63.255.255",
+            "100.128.0.1",
+            "172.15.0.1",
+            "172.32.0.1",
+            "192.0.1.1",
+            "193.99.144.80",
+            "2606:4700::1111",
+            "2a02:2e0:3fe::1",
+            "2001:4860:4860::8888",
+        ];
+        for address in public {
+            assert!(is_public(address.parse().unwrap()), "{address}");
+        }
+    }
+
+    #[test]
+    fn private_addresses_are_found_however_they_are_written() {
+        let written = [
+            "https://127.0.0.1/",
+            "https://0x7f.1/",
+            "https://2130706433/",
+            "https://0177.0.0.1/",
+            "https://[::1]/",
+            "https://[::ffff:10.0.0.1]:8443/x",
+            "https://169.254.169.254/latest/meta-data/",
+            "https://１２７.0.0.1/",
+        ];
+        for url in written {
+            assert!(
+                matches!(check(url, false), Err(Refused::Private(_))),
+                "{url}: {:?}",
+                check(url, false)
+            );
+            assert!(check(url, true).is_ok(), "{url}");
+        }
+        // A name is looked at when it is resolved.
+        assert!(check("https://localhost/", false).is_ok());
+    }
+
+    #[test]
+    fn what_is_no_address_of_a_webhook_is_refused_in_words() {
+        assert!(matches!(check("example.com/hook", false), Err(Refused::NotAUrl(_))));
+        assert_eq!(check("http://example.com/", false), Err(Refused::Scheme("http".to_owned())));
+        assert!(check("http://example.com/", true).is_ok());
+        assert_eq!(check("file:///etc/passwd", true), Err(Refused::Scheme("file".to_owned())));
+        assert_eq!(check("https://me:pw@example.com/", false), Err(Refused::Credentials));
+        let long = format!("https://example.com/{}", "x".repeat(2000));
+        assert!(matches!(check(&long, false), Err(Refused::TooLong { .. })));
+        let url = check(" https://example.com/hook?team=1 ", false).unwrap();
+        assert_eq!(url.as_str(), "https://example.com/hook?team=1");
+    }
+}

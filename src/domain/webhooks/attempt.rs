@@ -1,0 +1,225 @@
+//! One attempt at a delivery: what is to be sent, and what came of it.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use sqlx::{PgConnection, PgExecutor};
+use uuid::Uuid;
+
+use super::{Config, Headers, Secret, State, Undecodable};
+use crate::domain::Failed;
+
+/// A delivery that a job has to send.
+#[derive(Debug, Clone)]
+pub struct Due {
+    pub id: Uuid,
+    pub webhook_id: Uuid,
+    pub url: String,
+    pub body: String,
+    /// Whether its webhook still is.
+    pub enabled: bool,
+    attempts: i32,
+    failing_since: Option<DateTime<Utc>>,
+    secrets: Vec<Secret>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    Delivered {
+        status: u16,
+    },
+    Missed(Missed),
+    /// Not tried, because the webhook is disabled.
+    Held,
+}
+
+/// Why an attempt was none that counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missed {
+    /// If there was an answer.
+    pub status: Option<u16>,
+    /// In words, without anything that the receiver has written.
+    pub error: String,
+}
+
+/// What becomes of the delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    Ended,
+    /// Tried again after this long.
+    Again(Duration),
+    /// Another job is to send it by now, and will say what came of it.
+    Overtaken,
+}
+
+/// The receiver wants no more of it.
+const GONE: u16 = 410;
+/// The waits after each attempt that failed: three days and some hours in all.
+const WAITS_SECS: [u64; 9] = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
+
+impl Due {
+    /// One signature for each secret that is valid now.
+    pub fn headers(&self, now: DateTime<Utc>) -> Result<Headers, Undecodable> {
+        let headers = Headers::of(self.id, now, &self.body, &self.secrets);
+        headers.ok_or(Undecodable(self.webhook_id))
+    }
+
+    fn next_wait(&self) -> Option<Duration> {
+        let n_waited = usize::try_from(self.attempts).unwrap_or(usize::MAX);
+        WAITS_SECS.get(n_waited).copied().map(Duration::from_secs)
+    }
+
+    /// Why the webhook has to be disabled after this.
+    fn reason_to_disable(
+        &self,
+        config: &Config,
+        missed: &Missed,
+        now: DateTime<Utc>,
+    ) -> Option<String> {
+        if missed.status == Some(GONE) {
+            return Some("it answered 410 Gone".to_owned());
+        }
+        let since = self.failing_since.filter(|since| now - since >= config.disable_after())?;
+        let since = since.format("%F %T");
+        Some(format!(
+            "no delivery has succeeded since {since} UTC; the last error: {}",
+            missed.error
+        ))
+    }
+}
+
+/// What this job has to send. `None`: nothing any more.
+pub async fn due(
+    executor: impl PgExecutor<'_>,
+    delivery_id: Uuid,
+    job_id: i64,
+    now: DateTime<Utc>,
+) -> Result<Option<Due>, Failed> {
+    let row = sqlx::query!(
+        r#"select d.webhook_id, d.body, d.attempts, w.url, w.failing_since, w.disabled_at is null as "enabled!",
+                  array(select s.secret from dalsegno.webhook_secrets as s
+                         where s.webhook_id = w.id and (s.valid_until is null or s.valid_until > $3) order by s.id desc) as "secrets!"
+             from dalsegno.webhook_deliveries as d join dalsegno.webhooks as w on w.id = d.webhook_id
+            where d.id = $1 and d.job_id = $2 and d.state = 'waiting'"#,
+        delivery_id,
+        job_id,
+        now,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(Failed::to("read a delivery"))?;
+    Ok(row.map(|row| Due {
+        id: delivery_id,
+        webhook_id: row.webhook_id,
+        url: row.url,
+        body: row.body,
+        enabled: row.enabled,
+        attempts: row.attempts,
+        failing_since: row.failing_since,
+        secrets: row.secrets.into_iter().map(Secret::stored).collect(),
+    }))
+}
+
+/// Writes the outcome of an attempt down, in the transaction that ends the run of its job.
+pub async fn record(
+    conn: &mut PgConnection,
+    config: &Config,
+    due: &Due,
+    job_id: i64,
+    outcome: &Outcome,
+    now: DateTime<Utc>,
+) -> Result<Next, Failed> {
+    let (state, next) = match outcome {
+        Outcome::Delivered { .. } => (State::Delivered, Next::Ended),
+        Outcome::Held => (State::Held, Next::Ended),
+        Outcome::Missed(missed) => match due.next_wait().filter(|_| missed.status != Some(GONE)) {
+            Some(wait) => (State::Waiting, Next::Again(wait)),
+            None => (State::Failed, Next::Ended),
+        },
+    };
+    // The webhook's row before the delivery's, as a removal locks them.
+    match outcome {
+        Outcome::Delivered { .. } if due.failing_since.is_some() => {
+            recover(&mut *conn, due).await?;
+        }
+        Outcome::Missed(missed) => {
+            let disable = due.reason_to_disable(config, missed, now);
+            suspect(&mut *conn, due, disable.as_deref(), now).await?;
+        }
+        Outcome::Delivered { .. } | Outcome::Held => {}
+    }
+    match write(conn, due, job_id, outcome, (state, next), now).await? {
+        true => Ok(next),
+        false => Ok(Next::Overtaken),
+    }
+}
+
+/// False: another job is to send it by now.
+async fn write(
+    conn: &mut PgConnection,
+    due: &Due,
+    job_id: i64,
+    outcome: &Outcome,
+    (state, next): (State, Next),
+    now: DateTime<Utc>,
+) -> Result<bool, Failed> {
+    let (tried, status, error) = match outcome {
+        Outcome::Delivered { status } => (1, Some(*status), None),
+        Outcome::Missed(missed) => (1, missed.status, Some(missed.error.as_str())),
+        Outcome::Held => (0, None, None),
+    };
+    let next_at = match next {
+        Next::Again(wait) => Some(now + wait),
+        Next::Ended | Next::Overtaken => None,
+    };
+    let ended_at = matches!(state, State::Delivered | State::Failed).then_some(now);
+    let written = sqlx::query!(
+        "update dalsegno.webhook_deliveries
+            set state = $3, attempts = attempts + $4, last_status = case when $4 = 1 then $5 else last_status end,
+                last_error = case when $4 = 1 then $6 else last_error end, next_at = $7, ended_at = $8
+          where id = $1 and job_id = $2 and state = 'waiting'",
+        due.id,
+        job_id,
+        state as State,
+        tried,
+        status.and_then(|status| i16::try_from(status).ok()),
+        error,
+        next_at,
+        ended_at,
+    )
+    .execute(conn)
+    .await
+    .map_err(Failed::to("write the outcome of a delivery down"))?;
+    Ok(written.rows_affected() == 1)
+}
+
+async fn recover(conn: &mut PgConnection, due: &Due) -> Result<(), Failed> {
+    sqlx::query!("update dalsegno.webhooks set failing_since = null where id = $1", due.webhook_id)
+        .execute(conn)
+        .await
+        .map(|_| ())
+        .map_err(Failed::to("note that a webhook answers again"))
+}
+
+/// Notes a failure where it is news: a webhook that has been failing for long is not written again by each delivery.
+async fn suspect(
+    conn: &mut PgConnection,
+    due: &Due,
+    disable_because: Option<&str>,
+    now: DateTime<Utc>,
+) -> Result<(), Failed> {
+    sqlx::query!(
+        "update dalsegno.webhooks
+            set failing_since = coalesce(failing_since, $2),
+                disabled_at = case when $3::text is null then disabled_at else coalesce(disabled_at, $2) end,
+                disabled_because = case when $3::text is null then disabled_because else coalesce(disabled_because, $3) end
+          where id = $1 and (failing_since is null or ($3::text is not null and disabled_at is null))",
+        due.webhook_id,
+        now,
+        disable_because,
+    )
+    .execute(conn)
+    .await
+    .map(|_| ())
+    .map_err(Failed::to("note that a webhook fails"))
+}

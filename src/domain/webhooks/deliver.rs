@@ -1,0 +1,157 @@
+//! Putting deliveries on the queue: a test, and again what was sent before or held back. The first time, the database does it.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{Delivery, Error, get, get_delivery};
+use crate::{
+    domain::{Failed, ids},
+    queue::{self, Job, Options, Policy, admin},
+};
+
+/// The job that sends a delivery. `dalsegno.tell_webhooks` enqueues it, too.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeliverWebhook {
+    pub delivery_id: Uuid,
+}
+
+/// Behind the service's own upkeep, as the database has it.
+const PRIORITY: i32 = 150;
+
+impl Job for DeliverWebhook {
+    const KIND: &'static str = "deliver_webhook";
+
+    fn policy() -> Policy {
+        Policy {
+            queue: "upkeep",
+            // The delivery counts its attempts itself; these are for a database that does not answer.
+            max_attempts: 100,
+            deadline: Some(Duration::from_secs(120)),
+            ..Policy::default()
+        }
+    }
+}
+
+/// Sends a delivery again, or now and not later, under its own id.
+pub async fn replay(
+    conn: &mut PgConnection,
+    id: Uuid,
+    now: DateTime<Utc>,
+) -> Result<Delivery, Error> {
+    let webhook_id = sqlx::query_scalar!(
+        "select webhook_id from dalsegno.webhook_deliveries where id = $1 for update",
+        id
+    )
+    .fetch_optional(&mut *conn)
+    .await
+    .map_err(Failed::to("look for a delivery"))?
+    .ok_or(Error::UnknownDelivery(id))?;
+    require_enabled(&mut *conn, webhook_id).await?;
+    put_on_queue(&mut *conn, webhook_id, &[id], now).await?;
+    get_delivery(conn, id).await
+}
+
+/// The same for everything since then that has not been delivered. Says how many that is.
+pub async fn replay_since(
+    conn: &mut PgConnection,
+    webhook_id: Uuid,
+    since: DateTime<Utc>,
+    now: DateTime<Utc>,
+) -> Result<usize, Error> {
+    require_enabled(&mut *conn, webhook_id).await?;
+    let rows = sqlx::query!(
+        r#"select id, job_id, state in ('failed', 'held') or next_at is not null as "is_idle!"
+             from dalsegno.webhook_deliveries
+            where webhook_id = $1 and created_at >= $2 and state <> 'delivered'
+            order by id for update"#,
+        webhook_id,
+        since,
+    )
+    .fetch_all(&mut *conn)
+    .await
+    .map_err(Failed::to("look for deliveries to replay"))?;
+    // What waits for its first attempt is about to be sent anyway, unless it has lost its job.
+    let first = rows.iter().filter(|row| !row.is_idle).filter_map(|row| row.job_id);
+    let gone = admin::gone_jobs(&mut *conn, &first.collect::<Vec<i64>>()).await?;
+    let is_lost = |job_id| gone.iter().any(|job| Some(job.id) == job_id);
+    let ids = rows.into_iter().filter(|row| row.is_idle || is_lost(row.job_id));
+    let ids: Vec<Uuid> = ids.map(|row| row.id).collect();
+    put_on_queue(conn, webhook_id, &ids, now).await?;
+    Ok(ids.len())
+}
+
+/// Sends something that is about no task, so that the receiver can be tried.
+pub async fn send_test(
+    conn: &mut PgConnection,
+    webhook_id: Uuid,
+    now: DateTime<Utc>,
+) -> Result<Delivery, Error> {
+    require_enabled(&mut *conn, webhook_id).await?;
+    let (id, kind) = (ids::at(now), "webhook.test");
+    let body = json!({ "type": kind, "timestamp": now, "data": { "webhook_id": webhook_id } });
+    let job_id = enqueue(&mut *conn, webhook_id, &[id]).await?.first().copied();
+    sqlx::query!(
+        "insert into dalsegno.webhook_deliveries (id, webhook_id, job_id, created_at, kind, state, body)
+         values ($1, $2, $3, $4, $5, 'waiting', $6)",
+        id,
+        webhook_id,
+        job_id,
+        now,
+        kind,
+        body.to_string(),
+    )
+    .execute(&mut *conn)
+    .await
+    .map_err(Failed::to("write a test delivery down"))?;
+    get_delivery(conn, id).await
+}
+
+async fn require_enabled(conn: &mut PgConnection, webhook_id: Uuid) -> Result<(), Error> {
+    match get(conn, webhook_id).await?.enabled {
+        true => Ok(()),
+        false => Err(Error::Disabled(webhook_id)),
+    }
+}
+
+async fn put_on_queue(
+    conn: &mut PgConnection,
+    webhook_id: Uuid,
+    ids: &[Uuid],
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    let job_ids = enqueue(&mut *conn, webhook_id, ids).await?;
+    sqlx::query!(
+        "update dalsegno.webhook_deliveries as d
+            set state = 'waiting', job_id = n.job_id, attempts = 0, next_at = $3, ended_at = null
+           from unnest($1::uuid[], $2::bigint[]) as n (id, job_id)
+          where d.id = n.id",
+        ids,
+        &job_ids,
+        now,
+    )
+    .execute(conn)
+    .await
+    .map_err(Failed::to("have deliveries sent again"))?;
+    Ok(())
+}
+
+/// The jobs, in the order of the deliveries.
+async fn enqueue(
+    conn: &mut PgConnection,
+    webhook_id: Uuid,
+    ids: &[Uuid],
+) -> Result<Vec<i64>, Error> {
+    let options = Options {
+        group_key: Some(webhook_id.to_string()),
+        priority: Some(PRIORITY),
+        ..Options::default()
+    };
+    let jobs = ids.iter().map(|id| (DeliverWebhook { delivery_id: *id }, options.clone()));
+    let enqueued = queue::enqueue_many(conn, jobs).await?;
+    Ok(enqueued.into_iter().map(|job| job.job_id).collect())
+}

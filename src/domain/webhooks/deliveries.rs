@@ -1,0 +1,135 @@
+//! Deliveries as people and programs see them, and the removal of old ones.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use sqlx::PgExecutor;
+use uuid::Uuid;
+
+use super::Error;
+use crate::domain::{Failed, Page};
+
+/// What one webhook is told about one end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub struct Delivery {
+    /// What the receiver gets as `webhook-id`.
+    pub id: Uuid,
+    pub webhook_id: Uuid,
+    /// `None`: a test.
+    pub task_id: Option<Uuid>,
+    pub kind: String,
+    pub state: State,
+    /// Since it was last put on the queue.
+    pub attempts: i32,
+    pub last_status: Option<i16>,
+    pub last_error: Option<String>,
+    pub job_id: Option<i64>,
+    /// When the task ended.
+    pub created_at: DateTime<Utc>,
+    pub next_at: Option<DateTime<Utc>>,
+    pub ended_at: Option<DateTime<Utc>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[schema(as = DeliveryState)]
+pub enum State {
+    /// For its next attempt.
+    Waiting,
+    Delivered,
+    /// Given up.
+    Failed,
+    /// Its webhook is disabled.
+    Held,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Filter {
+    pub webhook_id: Option<Uuid>,
+    pub task_id: Option<Uuid>,
+    pub state: Option<State>,
+}
+
+impl State {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Delivered => "delivered",
+            Self::Failed => "failed",
+            Self::Held => "held",
+        }
+    }
+}
+
+/// The newest first.
+pub async fn deliveries(
+    executor: impl PgExecutor<'_>,
+    filter: Filter,
+    page: Page,
+) -> Result<Vec<Delivery>, Failed> {
+    read(executor, None, filter, page).await
+}
+
+pub async fn get_delivery(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Delivery, Error> {
+    let page = Page { after: None, limit: 1 };
+    let found = read(executor, Some(id), Filter::default(), page).await?.pop();
+    found.ok_or(Error::UnknownDelivery(id))
+}
+
+/// Removes what was told about these tasks. Says how many deliveries that were.
+pub async fn remove_of_tasks(
+    executor: impl PgExecutor<'_>,
+    task_ids: &[Uuid],
+) -> Result<i64, Failed> {
+    sqlx::query!("delete from dalsegno.webhook_deliveries where task_id = any($1)", task_ids)
+        .execute(executor)
+        .await
+        .map(|removed| i64::try_from(removed.rows_affected()).unwrap_or(i64::MAX))
+        .map_err(Failed::to("remove the deliveries of tasks"))
+}
+
+/// Removes up to `limit` deliveries of ends before this moment, unless they are still to be sent. Says how many.
+pub async fn remove_old(
+    executor: impl PgExecutor<'_>,
+    before: DateTime<Utc>,
+    limit: i64,
+) -> Result<u64, Failed> {
+    // One that waits is sent within days, or its job is gone for good.
+    sqlx::query!(
+        "delete from dalsegno.webhook_deliveries
+          where id in (select id from dalsegno.webhook_deliveries
+                        where created_at < $1 and coalesce(next_at, created_at) < $1 limit $2)",
+        before,
+        limit,
+    )
+    .execute(executor)
+    .await
+    .map(|removed| removed.rows_affected())
+    .map_err(Failed::to("remove old deliveries"))
+}
+
+async fn read(
+    executor: impl PgExecutor<'_>,
+    id: Option<Uuid>,
+    filter: Filter,
+    page: Page,
+) -> Result<Vec<Delivery>, Failed> {
+    sqlx::query_as!(
+        Delivery,
+        r#"select id, webhook_id, task_id, kind, state as "state: State", attempts, last_status, last_error, job_id, created_at,
+                  next_at, ended_at
+             from dalsegno.webhook_deliveries
+            where ($1::uuid is null or id = $1) and ($2::uuid is null or webhook_id = $2) and ($3::uuid is null or task_id = $3)
+              and ($4::text is null or state = $4) and ($5::uuid is null or id < $5)
+            order by id desc limit $6"#,
+        id,
+        filter.webhook_id,
+        filter.task_id,
+        filter.state.map(State::as_str),
+        page.after,
+        page.limit,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("list deliveries"))
+}

@@ -1,0 +1,48 @@
+//! Webhooks as people and programs see them.
+
+use sqlx::PgExecutor;
+use uuid::Uuid;
+
+use super::{Error, Webhook};
+use crate::domain::{
+    Failed,
+    ids::{Given, NotFound},
+};
+
+/// There are a handful: all of them, the oldest first.
+pub async fn list(executor: impl PgExecutor<'_>) -> Result<Vec<Webhook>, Failed> {
+    read(executor, None).await
+}
+
+pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Webhook, Error> {
+    read(executor, Some(id)).await?.pop().ok_or(Error::Unknown(id))
+}
+
+/// The one webhook whose id begins so.
+pub async fn find(executor: impl PgExecutor<'_>, given: &Given) -> Result<Uuid, NotFound> {
+    let found = sqlx::query_scalar!(
+        "select id from dalsegno.webhooks where id between $1 and $2 limit 2",
+        given.least,
+        given.most,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("find a webhook"))?;
+    given.one("webhook", &found)
+}
+
+async fn read(executor: impl PgExecutor<'_>, id: Option<Uuid>) -> Result<Vec<Webhook>, Failed> {
+    sqlx::query_as!(
+        Webhook,
+        r#"select w.id as "id!", w.url as "url!", w.kinds as "kinds!", w.campaign_id, w.disabled_at is null as "enabled!",
+                  w.disabled_because, w.failing_since, w.created_at as "created_at!",
+                  (select max(s.valid_until) from dalsegno.webhook_secrets as s where s.webhook_id = w.id) as rotates_until
+             from dalsegno.webhooks as w
+            where $1::uuid is null or w.id = $1
+            order by w.id"#,
+        id,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("list the webhooks"))
+}

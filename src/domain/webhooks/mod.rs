@@ -1,0 +1,203 @@
+//! Webhooks: who is told when a task ends, and what each of them was told.
+//!
+//! Invariants: each end of a task has one delivery for each webhook that wants to know of it, written by the database in the
+//! transaction of the end; a delivery keeps its id and its body through all attempts and replays, so a receiver that
+//! remembers ids takes each end once. What is sent follows the Standard Webhooks specification.
+//!
+//! Races: a delivery names the one job that may send it, so of a replay and the attempt before only one writes an outcome. A
+//! webhook that is disabled while a job of it waits is looked at again by that job, which then holds the delivery back.
+//!
+//! Secrets are read in two places: where one is made, to be shown once, and where a delivery is signed.
+
+mod address;
+mod attempt;
+mod config;
+mod deliver;
+mod deliveries;
+mod list;
+mod secret;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+pub use self::{
+    address::{Refused, check as check_url, is_public},
+    attempt::{Due, Missed, Next, Outcome, due, record},
+    config::Config,
+    deliver::{DeliverWebhook, replay, replay_since, send_test},
+    deliveries::{Delivery, Filter, State, deliveries, get_delivery, remove_of_tasks, remove_old},
+    list::{find, get, list},
+    secret::{Headers, Secret, Undecodable},
+};
+use super::{Failed, ids};
+use crate::queue;
+
+/// Which ends a webhook is told of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(as = WebhookKind)]
+pub enum Kind {
+    #[serde(rename = "task.done")]
+    Done,
+    #[serde(rename = "task.failed")]
+    Failed,
+    #[serde(rename = "task.cancelled")]
+    Cancelled,
+}
+
+/// As everybody may see it: without its secrets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub struct Webhook {
+    pub id: Uuid,
+    pub url: String,
+    pub kinds: Vec<String>,
+    /// Only the tasks of this campaign. `None`: those of all.
+    pub campaign_id: Option<Uuid>,
+    pub enabled: bool,
+    pub disabled_because: Option<String>,
+    pub failing_since: Option<DateTime<Utc>>,
+    /// Until when two secrets sign side by side.
+    pub rotates_until: Option<DateTime<Utc>>,
+    pub created_at: DateTime<Utc>,
+}
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct New<'a> {
+    pub url: &'a str,
+    /// None means all.
+    pub kinds: &'a [Kind],
+    pub campaign_id: Option<Uuid>,
+}
+
+/// A webhook with the secret that is shown now and never again.
+#[derive(Debug, Clone)]
+pub struct WithSecret {
+    pub webhook: Webhook,
+    pub secret: Secret,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("there is no webhook {0}: `dalsegno webhook ls` lists them")]
+    Unknown(Uuid),
+    #[error("there is no delivery {0}: `dalsegno webhook deliveries` lists them")]
+    UnknownDelivery(Uuid),
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    #[error("there is no campaign {0}: `dalsegno campaign ls` lists them")]
+    UnknownCampaign(Uuid),
+    #[error("webhook {0} is disabled: `dalsegno webhook enable {0}` has it told again")]
+    Disabled(Uuid),
+    #[error("enqueuing a delivery: {0}")]
+    Enqueue(#[from] queue::Error),
+    #[error(transparent)]
+    Database(#[from] Failed),
+}
+
+impl Kind {
+    pub const ALL: [Self; 3] = [Self::Done, Self::Failed, Self::Cancelled];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "task.done",
+            Self::Failed => "task.failed",
+            Self::Cancelled => "task.cancelled",
+        }
+    }
+}
+
+/// Has an address told from now on.
+pub async fn add(
+    conn: &mut PgConnection,
+    config: &Config,
+    new: &New<'_>,
+    now: DateTime<Utc>,
+) -> Result<WithSecret, Error> {
+    let url = address::check(new.url, config.allow_private)?;
+    let kinds = if new.kinds.is_empty() { &Kind::ALL[..] } else { new.kinds };
+    let kinds: Vec<&str> = kinds.iter().map(|kind| kind.as_str()).collect();
+    let id = ids::at(now);
+    let added = sqlx::query!(
+        "insert into dalsegno.webhooks (id, created_at, url, kinds, campaign_id) values ($1, $2, $3, $4, $5)",
+        id,
+        now,
+        url.as_str(),
+        &kinds as &[&str],
+        new.campaign_id,
+    )
+    .execute(&mut *conn)
+    .await;
+    if let Err(error) = added {
+        let campaign = new.campaign_id.filter(|_| is_about(&error, "webhooks_campaign"));
+        return Err(match campaign {
+            Some(campaign) => Error::UnknownCampaign(campaign),
+            None => Failed { action: "add a webhook", source: error }.into(),
+        });
+    }
+    let secret = secret::store(&mut *conn, id, now).await?;
+    Ok(WithSecret { webhook: get(conn, id).await?, secret })
+}
+
+/// Forgets a webhook with all that it was told.
+pub async fn remove(conn: &mut PgConnection, id: Uuid) -> Result<(), Error> {
+    let removed = sqlx::query!("delete from dalsegno.webhooks where id = $1", id)
+        .execute(conn)
+        .await
+        .map_err(Failed::to("remove a webhook"))?;
+    if removed.rows_affected() == 1 { Ok(()) } else { Err(Error::Unknown(id)) }
+}
+
+/// Gives it a new secret. The one before signs beside it for a while, so that the receiver can change over.
+pub async fn rotate(
+    conn: &mut PgConnection,
+    id: Uuid,
+    overlap: TimeDelta,
+    now: DateTime<Utc>,
+) -> Result<WithSecret, Error> {
+    // One rotation at a time; and the webhook is there.
+    sqlx::query!("select id from dalsegno.webhooks where id = $1 for update", id)
+        .fetch_optional(&mut *conn)
+        .await
+        .map_err(Failed::to("rotate the secret of a webhook"))?
+        .ok_or(Error::Unknown(id))?;
+    secret::retire(&mut *conn, id, now + overlap, now).await?;
+    let secret = secret::store(&mut *conn, id, now).await?;
+    Ok(WithSecret { webhook: get(conn, id).await?, secret })
+}
+
+/// Sends it nothing more until it is enabled. What ends meanwhile is held. Whoever disables again gives another reason.
+pub async fn disable(
+    conn: &mut PgConnection,
+    id: Uuid,
+    reason: &str,
+    now: DateTime<Utc>,
+) -> Result<Webhook, Error> {
+    sqlx::query!(
+        "update dalsegno.webhooks set disabled_at = coalesce(disabled_at, $3), disabled_because = $2 where id = $1",
+        id,
+        reason,
+        now,
+    )
+    .execute(&mut *conn)
+    .await
+    .map_err(Failed::to("disable a webhook"))?;
+    get(conn, id).await
+}
+
+/// Has it told again. What was held stays so until it is replayed.
+pub async fn enable(conn: &mut PgConnection, id: Uuid) -> Result<Webhook, Error> {
+    sqlx::query!(
+        "update dalsegno.webhooks set disabled_at = null, disabled_because = null, failing_since = null where id = $1",
+        id,
+    )
+    .execute(&mut *conn)
+    .await
+    .map_err(Failed::to("enable a webhook"))?;
+    get(conn, id).await
+}
+
+fn is_about(error: &sqlx::Error, constraint: &str) -> bool {
+    error.as_database_error().and_then(|error| error.constraint()) == Some(constraint)
+}

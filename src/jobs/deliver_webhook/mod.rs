@@ -1,0 +1,66 @@
+//! Tells one webhook of one end: reads the delivery, sends it, writes down what came of it together with the end of the job.
+//!
+//! Nothing is open in the database while it is sent. Who is killed after sending and before writing has told the receiver once
+//! more than the database knows: the next attempt carries the same id.
+
+mod metrics;
+mod resolve;
+mod send;
+
+use std::sync::Arc;
+
+pub use self::send::Sender;
+use super::Services;
+use crate::{
+    domain::{
+        transaction::begin,
+        webhooks::{self, DeliverWebhook, Due, Missed, Next, Outcome},
+    },
+    queue::{Backoff, End, HandlerResult, JobError, Run},
+};
+
+pub(super) async fn run(job: DeliverWebhook, run: Run, services: Arc<Services>) -> HandlerResult {
+    let now = services.clock.now();
+    let due = webhooks::due(run.pool(), job.delivery_id, run.job_id(), now);
+    let Some(due) = due.await.map_err(JobError::retry)? else {
+        // Removed, or sent by another job.
+        return Ok(End::Done);
+    };
+    let outcome = match due.enabled {
+        true => {
+            // A worker that goes down gives the job back: what was sent is sent again.
+            let sent = run.cancel().run_until_cancelled(attempt(&due, &services)).await;
+            sent.ok_or_else(|| JobError::retry("it was told to stop while it sent"))?
+        }
+        false => Outcome::Held,
+    };
+    end(&run, &services, &due, &outcome).await
+}
+
+async fn attempt(due: &Due, services: &Services) -> Outcome {
+    let headers = match due.headers(services.clock.now()) {
+        Ok(headers) => headers,
+        Err(error) => return Outcome::Missed(Missed { status: None, error: error.to_string() }),
+    };
+    services.webhooks.send(due, &headers).await
+}
+
+async fn end(run: &Run, services: &Services, due: &Due, outcome: &Outcome) -> HandlerResult {
+    let (config, now) = (services.webhooks.config(), services.clock.now());
+    let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
+    let next = webhooks::record(&mut tx, config, due, run.job_id(), outcome, now);
+    let next = next.await.map_err(JobError::retry)?;
+    metrics::count(outcome, next);
+    if let Outcome::Missed(missed) = outcome {
+        let (id, error) = (due.id, &missed.error);
+        tracing::info!(delivery.id = %id, webhook.id = %due.webhook_id, error, "a webhook was not delivered");
+    }
+    match (next, outcome) {
+        (Next::Again(wait), Outcome::Missed(missed)) => {
+            let error = &missed.error;
+            Ok(run.commit_retry(tx, Backoff::default(), Some(wait), error).await?)
+        }
+        // A delivery that is given up says so itself: a dead letter beside it would be retried to no effect.
+        _ => Ok(run.commit(tx).await?),
+    }
+}

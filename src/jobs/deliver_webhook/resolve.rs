@@ -1,0 +1,58 @@
+//! Names to addresses, of which only public ones are handed on: what is connected to is what was looked at.
+
+use std::{io, net::SocketAddr};
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+
+use crate::domain::webhooks::is_public;
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Resolver {
+    pub(super) allow_private: bool,
+}
+
+/// The name stands for nothing that may be told.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error(
+    "its name leads to an address of a private network or of this machine, which webhooks.allow_private forbids"
+)]
+pub(super) struct Private;
+
+impl Resolve for Resolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let allow_private = self.allow_private;
+        Box::pin(async move {
+            // The port is put in by whoever connects.
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let found: Vec<SocketAddr> = found.collect();
+            let allowed: Vec<SocketAddr> = found
+                .iter()
+                .copied()
+                .filter(|address| allow_private || is_public(address.ip()))
+                .collect();
+            match (allowed.is_empty(), found.is_empty()) {
+                (false, _) => Ok(Box::new(allowed.into_iter()) as Addrs),
+                (true, false) => Err(Private.into()),
+                (true, true) => Err(io::Error::from(io::ErrorKind::NotFound).into()),
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn resolve(allow_private: bool) -> Result<usize, String> {
+        let resolver = Resolver { allow_private };
+        let found = resolver.resolve("localhost".parse().unwrap()).await;
+        found.map(Iterator::count).map_err(|error| error.to_string())
+    }
+
+    #[tokio::test]
+    async fn a_name_of_this_machine_leads_nowhere_unless_it_may() {
+        assert!(resolve(true).await.unwrap() > 0);
+        let refused = resolve(false).await.unwrap_err();
+        assert!(refused.contains("webhooks.allow_private"), "{refused}");
+    }
+}

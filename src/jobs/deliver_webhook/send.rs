@@ -1,0 +1,111 @@
+//! The HTTP of it. A receiver is somebody else's machine: every wait has an end, little of what it says is read and none of it
+//! is believed, and it cannot lead us anywhere.
+
+use std::{error::Error, time::Duration};
+
+use reqwest::{Client, Response, StatusCode, header, redirect};
+
+use super::{
+    metrics,
+    resolve::{Private, Resolver},
+};
+use crate::domain::webhooks::{Config, Due, Headers, Missed, Outcome, check_url};
+
+/// Sends deliveries: one per process.
+#[derive(Debug)]
+pub struct Sender {
+    /// Or why there is none, for instance because this machine has no certificates. That is no reason not to start.
+    client: Result<Client, String>,
+    config: Config,
+}
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How much of an answer is read, so that a receiver which writes one is not cut off in the middle.
+const MAX_ANSWER_BYTES: usize = 64 << 10;
+
+impl Sender {
+    pub fn new(config: &Config) -> Self {
+        metrics::describe();
+        Self { client: client(config).map_err(|error| error.to_string()), config: config.clone() }
+    }
+
+    pub(in crate::jobs) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    pub(super) async fn send(&self, due: &Due, headers: &Headers) -> Outcome {
+        match self.post(due, headers).await {
+            Ok(status) if status.is_success() => Outcome::Delivered { status: status.as_u16() },
+            Ok(status) => {
+                Outcome::Missed(Missed { status: Some(status.as_u16()), error: words_of(status) })
+            }
+            Err(error) => Outcome::Missed(Missed { status: None, error }),
+        }
+    }
+
+    async fn post(&self, due: &Due, headers: &Headers) -> Result<StatusCode, String> {
+        let client = self.client.as_ref().map_err(|error| format!("no HTTPS here: {error}"))?;
+        // What was allowed when it was added may not be any more.
+        let url = check_url(&due.url, self.config.allow_private).map_err(|e| e.to_string())?;
+        let request = client
+            .post(url)
+            .header(header::CONTENT_TYPE, "application/json")
+            .header("webhook-id", &headers.id)
+            .header("webhook-timestamp", &headers.timestamp)
+            .header("webhook-signature", &headers.signature)
+            .body(due.body.clone());
+        let response = request.send().await.map_err(|error| self.words(&error))?;
+        let status = response.status();
+        read_some(response).await;
+        Ok(status)
+    }
+
+    /// What went wrong, without the address.
+    fn words(&self, error: &reqwest::Error) -> String {
+        let mut cause: &dyn Error = error;
+        while let Some(deeper) = cause.source() {
+            if deeper.is::<Private>() {
+                return deeper.to_string();
+            }
+            cause = deeper;
+        }
+        match error.is_timeout() {
+            true => format!("it did not answer within {} s", self.config.timeout_secs),
+            false if error.is_connect() => format!("it could not be reached: {cause}"),
+            false => format!("it did not answer: {cause}"),
+        }
+    }
+}
+
+/// Whatever becomes of it, the status has been heard.
+async fn read_some(mut response: Response) {
+    let mut n_read = 0;
+    while n_read < MAX_ANSWER_BYTES
+        && let Ok(Some(chunk)) = response.chunk().await
+    {
+        n_read += chunk.len();
+    }
+}
+
+fn words_of(status: StatusCode) -> String {
+    let answered = format!("it answered {status}");
+    match status.is_redirection() {
+        true => format!("{answered}; redirects are not followed"),
+        false => answered,
+    }
+}
+
+fn client(config: &Config) -> Result<Client, reqwest::Error> {
+    // Fails where the process already has a provider, which is then used.
+    _ = rustls::crypto::ring::default_provider().install_default();
+    Client::builder()
+        .timeout(config.timeout())
+        .connect_timeout(CONNECT_TIMEOUT)
+        .user_agent(concat!("dalsegno/", env!("CARGO_PKG_VERSION")))
+        .dns_resolver(Resolver { allow_private: config.allow_private })
+        .https_only(!config.allow_private)
+        // A proxy would resolve the name itself; a redirect would lead where nobody has looked.
+        .no_proxy()
+        .redirect(redirect::Policy::none())
+        .build()
+}

@@ -1,0 +1,99 @@
+//! The client in Rust.
+
+use dalsegno::{
+    client::{Client, EnqueueError, Error, Mode, NewTask, State, enqueue},
+    domain::tasks,
+};
+use uuid::Uuid;
+
+use super::Outside;
+
+#[tokio::test]
+async fn a_task_is_added_followed_waited_for_and_cancelled_over_http() {
+    let outside = Outside::new().await;
+    let client = Client::new(&outside.url()).unwrap();
+    let new = NewTask {
+        idempotency_key: Some("order-1"),
+        ..NewTask::of("copywriter", "Write part one.")
+    };
+    let task = client.add_task(outside.campaign_id, &new).await.unwrap();
+    assert_eq!(client.add_task(outside.campaign_id, &new).await.unwrap().id, task.id);
+    let mut events = client.events(task.id, None).await.unwrap();
+    let mut kinds = Vec::new();
+    while let Some(event) = events.next().await.unwrap() {
+        kinds.push(event);
+    }
+    assert_eq!(kinds.first().unwrap().kind, "task.queued");
+    let end = kinds.last().unwrap();
+    assert_eq!((end.kind.as_str(), &end.data["state"]), ("end", &"done".into()));
+    let mut rest = client.events(task.id, Some(&kinds[0].id)).await.unwrap();
+    assert_eq!(rest.next().await.unwrap().unwrap().id, kinds[1].id);
+    let done = client.wait(task.id).await.unwrap();
+    assert_eq!(done.state, State::Done);
+    assert_eq!(client.task(task.id).await.unwrap(), done);
+    assert!(!done.result.unwrap().is_empty());
+
+    let later = NewTask {
+        run_at: Some(chrono::Utc::now() + chrono::TimeDelta::days(1)),
+        session: Some(Mode::Fresh),
+        ..NewTask::of("reviewer", "Read it.")
+    };
+    let later = client.add_task(outside.campaign_id, &later).await.unwrap();
+    client.cancel(later.id, "not wanted").await.unwrap();
+    assert_eq!(client.wait(later.id).await.unwrap().state, State::Cancelled);
+}
+
+#[tokio::test]
+async fn a_key_that_may_add_tasks_adds_them_and_waits() {
+    let outside = Outside::with(&[("DALSEGNO_HTTP__REQUIRE_KEY", "true")]).await;
+    let key = outside.operate(&["key", "create", "shop", "--scope", "enqueue"]).await;
+    let client = Client::new(&outside.url()).unwrap();
+    let new = NewTask::of("copywriter", "Write part one.");
+    let refused = client.add_task(outside.campaign_id, &new).await.unwrap_err();
+    assert!(matches!(refused, Error::Refused { status: 401, .. }), "{refused:?}");
+    let client = client.with_key(key["secret"].as_str().unwrap());
+    assert!(!format!("{client:?}").contains(key["secret"].as_str().unwrap()), "{client:?}");
+    let task = client.add_task(outside.campaign_id, &new).await.unwrap();
+    assert_eq!(client.wait(task.id).await.unwrap().state, State::Done);
+    let refused = client.cancel(task.id, "x").await.unwrap_err();
+    assert!(matches!(refused, Error::Refused { status: 403, .. }), "{refused:?}");
+}
+
+#[tokio::test]
+async fn what_the_service_refuses_is_told_in_its_words() {
+    let outside = Outside::new().await;
+    let client = Client::new(&outside.url()).unwrap();
+    let unknown = client.add_task(Uuid::nil(), &NewTask::of("copywriter", "x")).await.unwrap_err();
+    let Error::Refused { status, code, retryable, .. } = &unknown else { panic!("{unknown:?}") };
+    assert_eq!((*status, code.as_str(), *retryable), (404, "unknown_campaign", false));
+    assert!(unknown.to_string().contains("campaign ls"), "{unknown}");
+    for address in ["", "localhost", "ftp://x"] {
+        assert!(matches!(Client::new(address), Err(Error::Address(_))), "{address}");
+    }
+}
+
+#[tokio::test]
+async fn a_task_is_part_of_the_callers_transaction() {
+    let outside = Outside::new().await;
+    let new = NewTask { idempotency_key: Some("order-1"), ..NewTask::of("copywriter", "Write.") };
+    let mut tx = outside.pool.begin().await.unwrap();
+    let lost = enqueue(&mut tx, outside.campaign_id, &new).await.unwrap();
+    tx.rollback().await.unwrap();
+    let missing = tasks::get(&outside.pool, lost.task_id).await;
+    assert!(matches!(missing, Err(tasks::Error::Unknown(_))), "{missing:?}");
+
+    let mut tx = outside.pool.begin().await.unwrap();
+    let made = enqueue(&mut tx, outside.campaign_id, &new).await.unwrap();
+    let found = enqueue(&mut tx, outside.campaign_id, &new).await.unwrap();
+    tx.commit().await.unwrap();
+    assert!(made.created && !found.created);
+    assert_eq!(made.task_id, found.task_id);
+    let client = Client::new(&outside.url()).unwrap();
+    assert_eq!(client.wait(made.task_id).await.unwrap().state, State::Done);
+
+    let mut conn = outside.pool.acquire().await.unwrap();
+    let refused = enqueue(&mut conn, Uuid::nil(), &new).await.unwrap_err();
+    // Another campaign is another question, and the key is looked at first.
+    let EnqueueError::Refused { code, .. } = &refused else { panic!("{refused:?}") };
+    assert_eq!(code, "DS409");
+}

@@ -1,0 +1,207 @@
+//! `dalsegno.add_task`, which other systems call in their own transactions: what it writes, and what it refuses.
+
+use dalsegno::domain::{
+    amount::Limit,
+    campaigns,
+    sessions::resolve::Mode,
+    tasks::{self, New},
+};
+use serde_json::Value;
+use sqlx::{PgConnection, postgres::PgDatabaseError};
+use uuid::Uuid;
+
+use super::{World, limits};
+use crate::{app::noon, turns::ground::Ground};
+
+/// Everything that was written for a task, but ids and moments.
+async fn written(conn: &mut PgConnection, task: Uuid) -> Value {
+    let sql = "select jsonb_build_object(
+                 'task', to_jsonb(t) - '{id,job_id,created_at}'::text[],
+                 'job', to_jsonb(j) - '{id,lane_id,run_at,enqueued_at}'::text[],
+                 'is_late', j.run_at > '2027-01-01',
+                 'payload', p.payload, 'timeout', p.timeout_secs, 'headers', replace(p.headers::text, t.id::text, 'ID'),
+                 'lane', (select to_jsonb(l) - '{id,created_at,used_at}'::text[] from dalsegno.lanes as l where l.id = j.lane_id),
+                 'key', (select to_jsonb(i) - '{job_id,created_at}'::text[] from dalsegno.idempotency_keys as i where i.job_id = j.id),
+                 'feed', (select jsonb_agg(to_jsonb(f) - '{id,created_at,task_id,written_by}'::text[]) from dalsegno.feed as f where f.task_id = t.id))
+               from dalsegno.tasks as t join dalsegno.jobs as j on j.id = t.job_id join dalsegno.job_payloads as p on p.job_id = j.id
+              where t.id = $1";
+    sqlx::query_scalar(sql).bind(task).fetch_one(conn).await.unwrap()
+}
+
+/// The call with arguments as they stand in `sql`, behind the campaign.
+async fn call(
+    conn: &mut PgConnection,
+    campaign: Uuid,
+    sql: &str,
+) -> Result<(Uuid, bool), sqlx::Error> {
+    let sql = format!("select task_id, created from dalsegno.add_task($1, {sql})");
+    sqlx::query_as(sqlx::AssertSqlSafe(sql)).bind(campaign).fetch_one(conn).await
+}
+
+/// Its code, and its words with the hint.
+fn refused(result: Result<(Uuid, bool), sqlx::Error>) -> (String, String) {
+    let error = result.unwrap_err();
+    let error = error.as_database_error().unwrap().downcast_ref::<PgDatabaseError>();
+    let words = format!("{}. {}", error.message(), error.hint().unwrap());
+    (error.code().to_owned(), words)
+}
+
+#[tokio::test]
+async fn both_ways_to_add_a_task_write_the_same() {
+    let world = World::new().await;
+    let plain = world.ask("Part one.\nÄ \"quoted\" 'part'.");
+    let full = New {
+        instance: "second",
+        session_mode: Some(Mode::Fresh),
+        budget: Limit { micros: Some(5), tokens: Some(7) },
+        idempotency_key: Some("order-1"),
+        priority: Some(3),
+        run_at: Some(noon() + chrono::TimeDelta::days(365)),
+        ..plain
+    };
+    let money = New {
+        budget: Limit { micros: None, tokens: Some(9) },
+        session_mode: Some(Mode::None),
+        ..plain
+    };
+    let in_sql = [
+        (plain, "'copywriter', E'Part one.\\nÄ \"quoted\" ''part''.'"),
+        (
+            full,
+            "'copywriter', E'Part one.\\nÄ \"quoted\" ''part''.', 'second', 'fresh', 5, 7, 'order-1', 3, '2027-11-20 12:00+00'",
+        ),
+        (
+            money,
+            "'copywriter', E'Part one.\\nÄ \"quoted\" ''part''.', session_mode => 'none', budget_tokens => 9",
+        ),
+    ];
+    for (new, arguments) in in_sql {
+        let mut tx = world.pool.begin().await.unwrap();
+        let added = tasks::add(&mut tx, &limits(), &new, noon()).await.unwrap();
+        let ours = written(&mut tx, added.task.id).await;
+        tx.rollback().await.unwrap();
+        let mut tx = world.pool.begin().await.unwrap();
+        let (id, created) = call(&mut tx, world.campaign.id, arguments).await.unwrap();
+        assert!(created);
+        assert_eq!(id.get_version_num(), 7);
+        assert_eq!(written(&mut tx, id).await, ours, "{arguments}");
+        tx.rollback().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_key_means_the_same_question_in_both_ways() {
+    let world = World::new().await;
+    let ask = New { idempotency_key: Some("order-1"), ..world.ask("Part one.") };
+    let first = world.add_new(&ask).await.unwrap().task;
+    let mut conn = world.pool.acquire().await.unwrap();
+    let again = "'copywriter', 'Part one.', idempotency_key => 'order-1'";
+    assert_eq!(call(&mut conn, world.campaign.id, again).await.unwrap(), (first.id, false));
+    let other = "'copywriter', 'Part two.', idempotency_key => 'order-1'";
+    assert_eq!(refused(call(&mut conn, world.campaign.id, other).await).0, "DS409");
+    let second = "'copywriter', 'Part two.', idempotency_key => 'order-2'";
+    let (second, created) = call(&mut conn, world.campaign.id, second).await.unwrap();
+    assert!(created);
+    let ask = New { idempotency_key: Some("order-2"), ..world.ask("Part two.") };
+    let found = world.add_new(&ask).await.unwrap();
+    assert_eq!((found.task.id, found.created), (second, false));
+    // Also when a retry has given it another job, and when its campaign takes no more tasks.
+    tasks::cancel(&mut conn, first.id, "x", noon()).await.unwrap();
+    tasks::retry(&mut conn, first.id, noon()).await.unwrap();
+    campaigns::close(&mut conn, world.campaign.id, noon()).await.unwrap();
+    assert_eq!(call(&mut conn, world.campaign.id, again).await.unwrap(), (first.id, false));
+}
+
+#[tokio::test]
+async fn a_task_that_is_rolled_back_was_never_asked_for() {
+    let world = World::new().await;
+    let mut tx = world.pool.begin().await.unwrap();
+    let (id, _) = call(&mut tx, world.campaign.id, "'copywriter', 'Part one.'").await.unwrap();
+    tx.rollback().await.unwrap();
+    let mut conn = world.pool.acquire().await.unwrap();
+    assert!(matches!(tasks::get(&mut *conn, id).await, Err(tasks::Error::Unknown(_))));
+    let sql = "select count(*) from dalsegno.jobs";
+    assert_eq!(sqlx::query_scalar::<_, i64>(sql).fetch_one(&mut *conn).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn what_cannot_be_a_task_is_refused_with_a_hint() {
+    let world = World::with_limit(Limit { micros: None, tokens: Some(10) }).await;
+    let mut conn = world.pool.acquire().await.unwrap();
+    let campaign = world.campaign.id;
+    let cases = [
+        ("'copywriter', ''", "DS400", "prompt is empty"),
+        ("'copywriter', E' \\n\\t'", "DS400", "prompt is empty"),
+        ("'copywriter', null", "DS400", "prompt is empty"),
+        ("'copywriter', repeat('ä', 131073)", "DS413", "262146 bytes"),
+        ("'Copy Writer', 'x'", "DS400", "no name of an agent"),
+        ("null, 'x'", "DS400", "no name of an agent"),
+        ("'copywriter', 'x', 'A/b'", "DS400", "no name of an instance"),
+        ("'copywriter', 'x', session_mode => 'new'", "DS400", "continue, fresh or none"),
+        ("'copywriter', 'x', budget_tokens => 0", "DS400", "budget allows nothing"),
+        ("'copywriter', 'x', idempotency_key => ''", "DS400", "idempotency_key"),
+        ("'copywriter', 'x', priority => -1", "DS400", "priority"),
+    ];
+    for (arguments, code, words) in cases {
+        let (got, said) = refused(call(&mut conn, campaign, arguments).await);
+        assert_eq!(got, code, "{arguments}: {said}");
+        assert!(said.contains(words), "{arguments}: {said}");
+    }
+    let longest = "'copywriter', repeat('ä', 131072)";
+    let mut tx = world.pool.begin().await.unwrap();
+    call(&mut tx, campaign, longest).await.unwrap();
+    tx.rollback().await.unwrap();
+    let (code, said) = refused(call(&mut conn, Uuid::nil(), "'copywriter', 'x'").await);
+    assert_eq!(code, "DS404", "{said}");
+    sqlx::query("update dalsegno.campaign_budgets set spent_tokens = 10")
+        .execute(&mut *conn)
+        .await
+        .unwrap();
+    let (code, said) = refused(call(&mut conn, campaign, "'copywriter', 'x'").await);
+    assert!(code == "DS409" && said.contains("campaign budget"), "{said}");
+    campaigns::close(&mut conn, campaign, noon()).await.unwrap();
+    let (code, said) = refused(call(&mut conn, campaign, "'copywriter', 'x'").await);
+    assert!(code == "DS409" && said.contains("closed"), "{said}");
+}
+
+/// As `docs/ENQUEUE.md` shows it.
+#[tokio::test]
+async fn a_role_without_rights_asks_through_a_function_of_the_owner() {
+    let world = World::new().await;
+    let page = include_str!("../../../docs/ENQUEUE.md");
+    let shown = page.split("create function public.ask_copywriter").nth(1).unwrap();
+    let shown = shown.split("```").next().unwrap();
+    let role = format!("orders_{}", Uuid::new_v4().simple());
+    let mut tx = world.pool.begin().await.unwrap();
+    // All of it goes with the transaction, the role too.
+    let set_up = format!(
+        "create role {role}; create function public.ask_copywriter{shown}; set local role {role}"
+    );
+    let set_up = set_up.replace("to orders;", &format!("to {role};"));
+    sqlx::raw_sql(sqlx::AssertSqlSafe(set_up)).execute(&mut *tx).await.unwrap();
+    sqlx::raw_sql("savepoint before").execute(&mut *tx).await.unwrap();
+    let refused = call(&mut tx, world.campaign.id, "'copywriter', 'x'").await.unwrap_err();
+    assert!(refused.to_string().contains("permission denied"), "{refused}");
+    sqlx::raw_sql("rollback to before").execute(&mut *tx).await.unwrap();
+    let ask = "select public.ask_copywriter($1, 'Part one.', 'order-1')";
+    let id: Uuid =
+        sqlx::query_scalar(ask).bind(world.campaign.id).fetch_one(&mut *tx).await.unwrap();
+    sqlx::raw_sql("reset role").execute(&mut *tx).await.unwrap();
+    assert_eq!(tasks::get(&mut *tx, id).await.unwrap().prompt, "Part one.");
+    tx.rollback().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_worker_takes_what_sql_has_added_and_says_so_if_there_is_no_such_agent() {
+    let ground = Ground::new(&[]).await;
+    let mut conn = ground.pool.acquire().await.unwrap();
+    let campaign = ground.campaign.id;
+    let (fine, _) = call(&mut conn, campaign, "'writer', 'Write.'").await.unwrap();
+    let (nobody, _) = call(&mut conn, campaign, "'nobody', 'Write.'").await.unwrap();
+    let worker = ground.work().await;
+    ground.done(&tasks::get(&mut *conn, fine).await.unwrap()).await;
+    let failed = ground.ended(&tasks::get(&mut *conn, nobody).await.unwrap()).await;
+    let words = failed.error.unwrap();
+    assert!(words.contains("nobody"), "{words}");
+    worker.stop().await;
+}

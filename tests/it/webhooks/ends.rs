@@ -1,0 +1,159 @@
+//! Whatever ends a task, each webhook that wants to know is told once.
+
+use std::collections::BTreeSet;
+
+use dalsegno::{
+    domain::{
+        campaigns,
+        tasks::{self, State as TaskState},
+        webhooks::{self, Kind, New, State},
+    },
+    queue::admin,
+};
+use uuid::Uuid;
+
+use super::{Post, add_new, deliveries};
+use crate::{app::eventually, turns::ground::WRITER};
+
+#[tokio::test]
+async fn every_way_to_end_is_delivered_once_and_signed() {
+    let post = Post::new().await;
+    let ground = &post.ground;
+    ground.write_agent("editor", &WRITER.replace("writer", "editor"));
+    let cancelled = ground.add_for("writer", "one", "Write.").await;
+    let lost = ground.add_for("writer", "two", "Write.").await;
+    let refused = ground.add_for("editor", "main", "Write.").await;
+    let done = ground.add_for("writer", "three", "Write. [[sim: say The harbour.]]").await;
+    let failed = ground.add_for("writer", "four", "Write. [[sim: error 400]]").await;
+    ground.cancel(&cancelled).await;
+    // Its job goes without it; somebody who looks for such tasks ends it.
+    admin::cancel_job(&ground.pool, lost.job_id, "not wanted").await.unwrap();
+    ground.remove_agent("editor");
+    let (turns, upkeep) = (ground.work().await, ground.upkeep().await);
+    let ends = [
+        (&cancelled, TaskState::Cancelled),
+        (&lost, TaskState::Cancelled),
+        (&refused, TaskState::Failed),
+        (&done, TaskState::Done),
+        (&failed, TaskState::Failed),
+    ];
+    for (task, state) in ends {
+        assert_eq!(ground.ended(task).await.state, state);
+    }
+    eventually("everything is delivered", async || {
+        let all = deliveries(ground, None).await;
+        all.iter().all(|delivery| delivery.state == State::Delivered).then_some(())
+    })
+    .await;
+    let received = post.receiver.received();
+    let ids: BTreeSet<&str> = received.iter().map(|one| one.header("webhook-id")).collect();
+    assert_eq!((received.len(), ids.len()), (5, 5), "{received:?}");
+    for (task, state) in ends {
+        let task = ground.task(task).await;
+        let made = deliveries(ground, Some(&task)).await;
+        assert_eq!(made.len(), 1, "{made:?}");
+        let id = made[0].id.to_string();
+        let one = received.iter().find(|one| one.header("webhook-id") == id).unwrap();
+        assert!(one.is_signed_with(&post.secret), "{one:?}");
+        assert!(!one.is_signed_with("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"));
+        assert_eq!(one.header("content-type"), "application/json");
+        let body = one.json();
+        assert_eq!(body["type"], format!("task.{}", state.as_str()));
+        assert_eq!(body["data"]["task_id"], task.id.to_string());
+        assert_eq!(body["data"]["campaign_id"], task.campaign_id.to_string());
+        assert_eq!(body["data"]["result"].as_str(), task.result.as_deref());
+        assert_eq!(body["data"]["error"].as_str(), task.error.as_deref());
+        let at: chrono::DateTime<chrono::Utc> =
+            body["timestamp"].as_str().unwrap().parse().unwrap();
+        assert_eq!(Some(at), task.ended_at);
+    }
+    // A task that is tried again ends again.
+    let mut tx = ground.pool.begin().await.unwrap();
+    tasks::retry(&mut tx, cancelled.id, ground.advance(chrono::TimeDelta::zero())).await.unwrap();
+    tx.commit().await.unwrap();
+    ground.done(&cancelled).await;
+    post.receiver.has_received(6).await;
+    let kinds = deliveries(ground, Some(&cancelled)).await.into_iter().map(|one| one.kind);
+    assert_eq!(
+        kinds.collect::<BTreeSet<_>>(),
+        ["task.cancelled", "task.done"].map(str::to_owned).into()
+    );
+    turns.stop().await;
+    upkeep.stop().await;
+}
+
+#[tokio::test]
+async fn a_webhook_is_told_of_its_kinds_and_its_campaign_only() {
+    let post = Post::new().await;
+    let ground = &post.ground;
+    let other = campaigns::New {
+        name: "Other",
+        brief: "",
+        client_context: None,
+        limit: dalsegno::domain::amount::Limit::default(),
+    };
+    let mut conn = ground.pool.acquire().await.unwrap();
+    let other = campaigns::create(&mut conn, &other, crate::app::noon()).await.unwrap();
+    let url = post.receiver.url();
+    let done_only = New { url: &url, kinds: &[Kind::Done], campaign_id: None };
+    let other_only = New { url: &url, kinds: &[], campaign_id: Some(other.id) };
+    let own = New { url: &url, kinds: &[Kind::Cancelled], campaign_id: Some(ground.campaign.id) };
+    add_new(ground, &done_only).await;
+    add_new(ground, &other_only).await;
+    let (own, _) = add_new(ground, &own).await;
+    let task = ground.add("Write.").await;
+    ground.cancel(&task).await;
+    let told: Vec<Uuid> =
+        deliveries(ground, Some(&task)).await.into_iter().map(|one| one.webhook_id).collect();
+    assert_eq!(BTreeSet::from_iter(told), BTreeSet::from([post.webhook.id, own.id]));
+    let nowhere = New { url: &url, kinds: &[], campaign_id: Some(Uuid::nil()) };
+    let config = ground.config().webhooks;
+    let refused = webhooks::add(&mut conn, &config, &nowhere, crate::app::noon()).await;
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("there is no campaign"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_long_result_is_cut_and_says_so() {
+    let post = Post::new().await;
+    let ground = &post.ground;
+    let task = ground.add("Write.").await;
+    // As a turn would end it, without the turn.
+    sqlx::query(
+        "update dalsegno.tasks set state = 'done', started_at = now(), ended_at = now(), result = repeat('ä', 70000) where id = $1",
+    )
+    .bind(task.id)
+    .execute(&ground.pool)
+    .await
+    .unwrap();
+    let upkeep = ground.upkeep().await;
+    let body = post.receiver.has_received(1).await[0].json();
+    assert_eq!(body["data"]["result"].as_str().unwrap().chars().count(), 65_536);
+    assert_eq!(body["data"]["truncated"], true);
+    upkeep.stop().await;
+}
+
+/// Whoever removes it has it locked; the end waits, and then there is nobody to tell.
+#[tokio::test]
+async fn a_webhook_that_goes_while_a_task_ends_is_no_obstacle() {
+    let post = Post::new().await;
+    let ground = &post.ground;
+    let task = ground.add("Write.").await;
+    let mut removal = ground.pool.begin().await.unwrap();
+    webhooks::remove(&mut removal, post.webhook.id).await.unwrap();
+    let ended = async {
+        ground.cancel(&task).await;
+    };
+    let removed = async {
+        let waits = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+        eventually("the end waits for the removal", async || {
+            (ground.count(waits).await == 1).then_some(())
+        })
+        .await;
+        removal.commit().await.unwrap();
+    };
+    tokio::join!(ended, removed);
+    assert_eq!(ground.task(&task).await.state, TaskState::Cancelled);
+    assert_eq!(deliveries(ground, None).await, []);
+    assert_eq!(ground.count("select count(*) from dalsegno.jobs").await, 0);
+}

@@ -1,0 +1,99 @@
+//! Webhooks from the end of a task to a receiver on loopback.
+
+mod ends;
+mod faults;
+mod old;
+mod people;
+mod private;
+mod receiver;
+mod rotation;
+
+use chrono::Utc;
+use dalsegno::domain::{
+    tasks::Task,
+    webhooks::{self, Delivery, Filter, New, State, Webhook, WithSecret},
+};
+use uuid::Uuid;
+
+use self::receiver::Receiver;
+use crate::{
+    app::{eventually, noon},
+    turns::ground::Ground,
+};
+
+/// A campaign whose ends a receiver is told of.
+struct Post {
+    ground: Ground,
+    receiver: Receiver,
+    webhook: Webhook,
+    secret: String,
+}
+
+impl Post {
+    async fn new() -> Self {
+        Self::with(&[]).await
+    }
+
+    async fn with(settings: &[(&str, &str)]) -> Self {
+        let usual = [("webhooks.allow_private", "true"), ("scheduler.enabled", "false")];
+        let ground = Ground::new(&[&usual, settings].concat()).await;
+        // Whoever verifies a signature looks at the clock.
+        ground.advance(Utc::now() - noon());
+        let receiver = Receiver::start().await;
+        let (webhook, secret) = add(&ground, &receiver.url()).await;
+        Self { ground, receiver, webhook, secret }
+    }
+
+    /// Ends a task at once, and says which delivery that made.
+    async fn end_a_task(&self) -> (Task, Delivery) {
+        let task = self.ground.add("Write.").await;
+        self.ground.cancel(&task).await;
+        let mut made = deliveries(&self.ground, Some(&task)).await;
+        assert_eq!(made.len(), 1, "{made:?}");
+        (task, made.remove(0))
+    }
+
+    async fn delivery(&self, id: Uuid) -> Delivery {
+        webhooks::get_delivery(&self.ground.pool, id).await.unwrap()
+    }
+
+    /// Waits until a delivery is so.
+    async fn until(&self, id: Uuid, what: &str, is_so: impl Fn(&Delivery) -> bool) -> Delivery {
+        eventually(what, async || Some(self.delivery(id).await).filter(|found| is_so(found))).await
+    }
+
+    async fn delivered(&self, id: Uuid) -> Delivery {
+        self.until(id, "it is delivered", |found| found.state == State::Delivered).await
+    }
+
+    /// The webhook as it is now.
+    async fn now(&self) -> Webhook {
+        webhooks::get(&self.ground.pool, self.webhook.id).await.unwrap()
+    }
+
+    /// Nobody waits minutes here.
+    async fn make_due(&self) {
+        let due = "update dalsegno.jobs set run_at = now() where kind = 'deliver_webhook' and state = 'scheduled'";
+        sqlx::query(due).execute(&self.ground.pool).await.unwrap();
+    }
+}
+
+/// A webhook for all ends of all campaigns, with its secret.
+async fn add(ground: &Ground, url: &str) -> (Webhook, String) {
+    add_new(ground, &New { url, kinds: &[], campaign_id: None }).await
+}
+
+async fn add_new(ground: &Ground, new: &New<'_>) -> (Webhook, String) {
+    let mut conn = ground.pool.acquire().await.unwrap();
+    let config = &ground.config().webhooks;
+    let added = webhooks::add(&mut conn, config, new, Utc::now()).await.unwrap();
+    let WithSecret { webhook, secret } = added;
+    (webhook, secret.expose().to_owned())
+}
+
+/// What was written down about a task, or about all.
+async fn deliveries(ground: &Ground, task: Option<&Task>) -> Vec<Delivery> {
+    let filter = Filter { task_id: task.map(|task| task.id), ..Filter::default() };
+    let page = dalsegno::domain::Page { after: None, limit: 1000 };
+    webhooks::deliveries(&ground.pool, filter, page).await.unwrap()
+}

@@ -1,0 +1,35 @@
+//! What webhooks were told goes when its time is over.
+
+use chrono::{TimeDelta, Utc};
+use dalsegno::domain::{cleanups, webhooks};
+
+use super::{Post, deliveries};
+use crate::app::eventually;
+
+#[tokio::test]
+async fn the_cleanup_removes_old_deliveries_and_none_that_is_still_to_be_sent() {
+    let post = Post::with(&[("webhooks.keep_days", "30")]).await;
+    let (_, old) = post.end_a_task().await;
+    let (_, replayed) = post.end_a_task().await;
+    post.ground.advance(TimeDelta::days(31));
+    let (_, new) = post.end_a_task().await;
+    let now = Utc::now() + TimeDelta::days(31);
+    let mut tx = post.ground.pool.begin().await.unwrap();
+    webhooks::replay(&mut tx, replayed.id, now).await.unwrap();
+    // Nobody sends anything here: the jobs of deliveries wait.
+    sqlx::query("update dalsegno.jobs set run_at = now() + interval '1 day', state = 'scheduled', wait_reason = 'later'")
+        .execute(&mut *tx)
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    cleanups::request(&post.ground.pool).await.unwrap();
+    let upkeep = post.ground.upkeep().await;
+    let left = eventually("old ones are gone", async || {
+        let left = deliveries(&post.ground, None).await;
+        (left.len() < 3).then_some(left)
+    })
+    .await;
+    let left: Vec<_> = left.into_iter().map(|one| one.id).collect();
+    assert_eq!(left, [new.id, replayed.id], "{old:?}");
+    upkeep.stop().await;
+}
