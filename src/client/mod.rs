@@ -183,7 +183,7 @@ impl Client {
     /// Waits for the end of a task, whatever that is.
     pub async fn wait(&self, id: Uuid) -> Result<Task, Error> {
         loop {
-            let path = format!("v1/tasks/{id}?wait_secs={WAIT_SECS}");
+            let path = format!("v1/tasks/{id}?wait={WAIT_SECS}s");
             let task: Task = self.json("wait for a task", self.http.get(self.url(&path))).await?;
             if task.ended_at.is_some() {
                 return Ok(task);

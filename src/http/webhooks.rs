@@ -41,7 +41,18 @@ pub(super) fn routes() -> Router<Front> {
 
 #[derive(utoipa::OpenApi)]
 #[openapi(paths(
-    list, show, add, remove, rotate, enable, disable, test, replay_since, deliveries, delivery, replay
+    list,
+    show,
+    add,
+    remove,
+    rotate,
+    enable,
+    disable,
+    test,
+    replay_since,
+    deliveries,
+    delivery,
+    replay
 ))]
 pub(super) struct Described;
 
@@ -103,7 +114,7 @@ struct Listed {
 #[derive(Serialize, utoipa::ToSchema)]
 struct ReplayedMany {
     webhook_id: Uuid,
-    replayed: i64,
+    replayed: usize,
 }
 
 const MAX_OVERLAP_HOURS: u16 = 30 * 24;

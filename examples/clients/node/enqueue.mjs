@@ -44,7 +44,7 @@ async function byHttp(db, prompt) {
     body: JSON.stringify({ agent, prompt }),
   });
   await db.query('update orders set task_id = $1 where id = $2', [task.id, order.id]);
-  while (!task.ended_at) task = await request(`/v1/tasks/${task.id}?wait_secs=25`);
+  while (!task.ended_at) task = await request(`/v1/tasks/${task.id}?wait=25s`);
   return task;
 }
 

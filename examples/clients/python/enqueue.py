@@ -57,7 +57,7 @@ def by_http(prompt):
     with orders:
         orders.execute("update orders set task_id = ? where id = ?", [task["id"], order_id])
     while task["ended_at"] is None:
-        task = request(f"/v1/tasks/{task['id']}?wait_secs=25")
+        task = request(f"/v1/tasks/{task['id']}?wait=25s")
     return task["id"], task["state"], task["result"] or task["error"]
 
 

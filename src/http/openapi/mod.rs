@@ -18,8 +18,7 @@ use utoipa::OpenApi;
 
 use super::{
     Front, Problem, agents, audit, bulk, bulk_actions, campaigns, cleanups, feed, health, jobs,
-    keys, lanes, logins, queues, schedules, sessions, tasks, webhooks,
-    workers,
+    keys, lanes, logins, queues, schedules, sessions, tasks, webhooks, workers,
 };
 use crate::domain::feed::Event as FeedEvent;
 
