@@ -161,11 +161,13 @@ pub async fn work(
         match pool {
             Pool::Turns => {
                 let host = identity().host;
+                // Two that share a host may have folders of their own.
+                let place = format!("{host} {}", config.service.data_dir.display());
                 tokio::join!(
                     jobs::end_lost_tasks(&services, database, &stop),
                     // Where turns run are their files.
                     jobs::remove_old_folders(&services, database, &host, &stop),
-                    jobs::remove_erased_files(&services, database, &host, &stop),
+                    jobs::remove_erased_files(&services, database, &place, &stop),
                 );
             }
             Pool::Upkeep => {

@@ -50,7 +50,7 @@ pub(super) enum WebhookCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct Add {
-    /// Where to, as https://example.com/hooks.
+    /// Where to: an address of https.
     url: String,
     /// Which ends it is told of; all, if none is given. Can be given several times.
     #[arg(long, value_enum)]

@@ -2,6 +2,8 @@
 //!
 //! A mistake in one of them is pointed at, so that a client can mend them all before it asks again.
 
+use std::fmt;
+
 use axum::{
     Extension, Json, Router,
     body::Bytes,
@@ -10,7 +12,10 @@ use axum::{
     response::{IntoResponse, Response},
     routing::post,
 };
-use serde::Serialize;
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{IgnoredAny, SeqAccess, Visitor},
+};
 use serde_json::value::RawValue;
 
 use super::{
@@ -121,7 +126,7 @@ impl FromRequest<Front> for Lines {
         let lines = match kind.as_str() {
             NDJSON => read_all(lines_of(&body)?.into_iter()),
             "application/json" => {
-                let items: Vec<&RawValue> = serde_json::from_slice(&body).map_err(|error| {
+                let Items(items) = serde_json::from_slice(&body).map_err(|error| {
                     let detail = format!("the body is no JSON array: {error}");
                     Problem::new(StatusCode::BAD_REQUEST, "bad_json", detail)
                 })?;
@@ -138,12 +143,44 @@ impl FromRequest<Front> for Lines {
     }
 }
 
+/// The items of an array, one more than there may be at most: the rest is read over.
+struct Items<'a>(Vec<&'a RawValue>);
+
+impl<'de> Deserialize<'de> for Items<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(Collect)
+    }
+}
+
+struct Collect;
+
+impl<'de> Visitor<'de> for Collect {
+    type Value = Items<'de>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an array of tasks")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Items<'de>, A::Error> {
+        let mut items = Vec::new();
+        while items.len() <= MAX_TASKS {
+            match seq.next_element()? {
+                Some(item) => items.push(item),
+                None => return Ok(Items(items)),
+            }
+        }
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Items(items))
+    }
+}
+
 fn lines_of(body: &[u8]) -> Result<Vec<&str>, Problem> {
     let text = std::str::from_utf8(body).map_err(|error| {
         let detail = format!("the body is no UTF-8: {error}");
         Problem::new(StatusCode::BAD_REQUEST, "bad_json", detail)
     })?;
-    Ok(text.lines().filter(|line| !line.trim().is_empty()).collect())
+    // One more than there may be is enough to say no; a body of nothing but ends of lines has millions.
+    Ok(text.lines().filter(|line| !line.trim().is_empty()).take(MAX_TASKS + 1).collect())
 }
 
 fn read_all<'a>(texts: impl ExactSizeIterator<Item = &'a str>) -> Result<Vec<Line>, Problem> {
@@ -153,8 +190,9 @@ fn read_all<'a>(texts: impl ExactSizeIterator<Item = &'a str>) -> Result<Vec<Lin
             Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "no_tasks", detail))
         }
         n_tasks if n_tasks > MAX_TASKS => {
-            let detail =
-                format!("{n_tasks} tasks are too many for one request: send {MAX_TASKS} at a time");
+            let detail = format!(
+                "more than {MAX_TASKS} tasks are too many for one request: send so many at a time"
+            );
             Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_many_tasks", detail))
         }
         _ => all(texts.map(Line::read), |bad| Wrong {

@@ -24,6 +24,15 @@ pub(super) async fn run(
     run: Run,
     services: Arc<Services>,
 ) -> HandlerResult {
+    loop {
+        let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
+        let more = erasures::cancel_open(&mut tx, campaign_id, services.clock.now()).await;
+        let more = more.map_err(JobError::retry)?;
+        commit(tx).await.map_err(JobError::retry)?;
+        if !more {
+            break;
+        }
+    }
     let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
     if !erasures::is_quiet(&mut tx, campaign_id).await.map_err(JobError::retry)? {
         let why = "a turn of the campaign has not ended yet";
@@ -48,6 +57,11 @@ pub(super) async fn run(
 
 async fn end(campaign_id: uuid::Uuid, run: &Run, services: &Services) -> Result<End, JobError> {
     let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
+    let is_quiet = erasures::is_quiet(&mut tx, campaign_id).await.map_err(JobError::retry)?;
+    if !is_quiet || !erasures::is_rid(&mut tx, campaign_id).await.map_err(JobError::retry)? {
+        let why = "something came in, or was held by somebody, while the campaign was erased";
+        return Ok(run.commit_snooze(tx, Until::After(WAIT), why).await?);
+    }
     let finished = erasures::finish(&mut tx, campaign_id, services.clock.now()).await;
     finished.map_err(JobError::retry)?;
     let end = run.commit(tx).await?;

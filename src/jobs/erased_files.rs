@@ -33,8 +33,17 @@ pub async fn sweep_erased(
     host: &str,
 ) -> Result<usize, FolderError> {
     let left = erasures::left_on(pool, host, services.clock.now()).await?;
+    let mut n_rid = 0;
     for erasure in &left {
-        let removed = sweep(services, erasure).await?;
+        let removed = match sweep(services, erasure).await {
+            Ok(removed) => removed,
+            // The others are not to wait for this one; it comes again in the next round.
+            Err(error) => {
+                tracing::warn!(%error, campaign.id = %erasure.campaign_id, "a folder of an erased campaign stays");
+                continue;
+            }
+        };
+        n_rid += 1;
         let now = services.clock.now();
         erasures::swept(pool, erasure.erasure_id, host, removed, now).await?;
         tracing::info!(
@@ -44,7 +53,7 @@ pub async fn sweep_erased(
             "this host is rid of an erased campaign"
         );
     }
-    Ok(left.len())
+    Ok(n_rid)
 }
 
 /// How many folders, with how many bytes.

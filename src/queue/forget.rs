@@ -24,14 +24,14 @@ pub async fn forget_keys(executor: impl PgExecutor<'_>, job_ids: &[i64]) -> Resu
     .map_err(Error::of("forget idempotency keys"))
 }
 
-/// The dead letters of a group, and the errors of its runs. Looks at all of both tables: they hold some days.
+/// The dead letters of a group, those that name it as their campaign, and the errors of its runs. Looks at all of both tables: they hold some days.
 pub async fn forget_group(
     executor: impl PgExecutor<'_>,
     group_key: &str,
 ) -> Result<Forgotten, Error> {
     sqlx::query_as!(
         Forgotten,
-        r#"WITH dead AS (DELETE FROM dalsegno.dead_jobs WHERE group_key = $1 RETURNING queue, kind),
+        r#"WITH dead AS (DELETE FROM dalsegno.dead_jobs WHERE group_key = $1 OR payload ->> 'campaign_id' = $1 RETURNING queue, kind),
                 counted AS (
                     INSERT INTO dalsegno.transition_deltas (queue, kind, event, from_state, to_state, n)
                     SELECT d.queue, d.kind, 'purge', 'dead', 'purged', count(*) FROM dead AS d GROUP BY d.queue, d.kind),

@@ -85,7 +85,7 @@ impl Traces {
         }
     }
 
-    /// Sends what waits, for as long as [`send::FLUSH_LIMIT`] at most: the last thing that a process does.
+    /// Sends what waits, for some seconds at most: the last thing that a process does.
     pub async fn flush(&self) {
         let Some(orders) = &self.orders else { return };
         let (done, is_done) = tokio::sync::oneshot::channel();

@@ -116,3 +116,17 @@ pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<BulkAction, 
     .map_err(Failed::to("read a bulk action"))?
     .ok_or(Error::Unknown(id))
 }
+
+/// Takes the reasons out of those that were about one campaign, and names them.
+pub async fn erase_words(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+) -> Result<Vec<Uuid>, Failed> {
+    sqlx::query_scalar!(
+        "update dalsegno.bulk_actions set reason = '(erased)' where filter ->> 'campaign_id' = $1 returning id",
+        campaign_id.to_string(),
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("erase the reasons of bulk actions"))
+}

@@ -192,6 +192,15 @@ pub async fn close(
     Ok(campaign)
 }
 
+/// Waits for whoever is adding a task, and keeps others from it until the end of the transaction.
+pub async fn lock(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(), Failed> {
+    sqlx::query!("select from dalsegno.campaigns where id = $1 for update", id)
+        .execute(executor)
+        .await
+        .map(drop)
+        .map_err(Failed::to("lock a campaign"))
+}
+
 /// Takes its name, brief and client context out. What it may cost and has cost stays.
 pub async fn erase_words(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(), Failed> {
     sqlx::query!(

@@ -1,6 +1,6 @@
 //! Erasure: what was said in a campaign goes, what it has cost stays, and a receipt says how much went.
 //!
-//! In order: the campaign is closed and its open tasks are cancelled, in the transaction that asks for the job; once nothing of it
+//! In order: the campaign is closed, in the transaction that asks for the job, which cancels its open tasks; once nothing of it
 //! runs any more, sessions go with their messages, summaries, manifests and stored transcripts, then the feed, then the texts of
 //! tasks, and of the campaign itself last. Each step is made of short transactions that find what is left, so a job that was cut
 //! off goes on wherever it comes again. Hosts look through their own folders afterwards.
@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 pub use self::{
     hosts::{Left, left_on, swept},
-    steps::{Step, finish, is_quiet, next_batch},
+    steps::{Step, cancel_open, finish, is_quiet, is_rid, next_batch},
 };
 use super::{Failed, campaigns, ids, schedules, tasks, text};
 use crate::queue::{self, Job, Options, Policy};
@@ -69,7 +69,8 @@ impl Job for EraseCampaign {
     }
 }
 
-/// Closes the campaign, cancels what is open, and has a worker erase the rest. Asking again gives the same receipt.
+/// Closes the campaign, and has a worker cancel what is open and erase the rest. Asking again gives the same receipt, and has a
+/// worker look again.
 pub async fn request(
     conn: &mut PgConnection,
     campaign_id: Uuid,
@@ -79,13 +80,14 @@ pub async fn request(
     text::check("reason", reason, 500)?;
     match get(conn, campaign_id).await {
         Err(Error::NotAsked(_)) => {}
-        asked => return asked,
+        asked => {
+            // Whatever came in beside the first time goes now.
+            enqueue(conn, campaign_id).await?;
+            return asked;
+        }
     }
     if campaigns::get(&mut *conn, campaign_id).await?.status != campaigns::Status::Closed {
         campaigns::close(conn, campaign_id, now).await?;
-    }
-    for id in tasks::open_of(&mut *conn, campaign_id).await? {
-        tasks::cancel(conn, id, "the campaign is erased", now).await?;
     }
     schedules::remove_of_campaign(&mut *conn, campaign_id).await?;
     sqlx::query!(
@@ -98,10 +100,13 @@ pub async fn request(
     .execute(&mut *conn)
     .await
     .map_err(Failed::to("ask for an erasure"))?;
-    // One lane for all: each of them is work for the database.
-    let options = Options { lane: Some("erasures".to_owned()), ..Options::default() };
-    queue::enqueue(&mut *conn, &EraseCampaign { campaign_id }, &options).await?;
+    enqueue(conn, campaign_id).await?;
     get(conn, campaign_id).await
+}
+
+async fn enqueue(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(), queue::Error> {
+    let options = Options { lane: Some(format!("erasure/{campaign_id}")), ..Options::default() };
+    queue::enqueue(conn, &EraseCampaign { campaign_id }, &options).await.map(drop)
 }
 
 pub async fn get(conn: &mut PgConnection, campaign_id: Uuid) -> Result<Erasure, Error> {

@@ -7,7 +7,10 @@ use uuid::Uuid;
 
 use super::Error;
 use crate::{
-    domain::{Failed, audit, campaigns, cleanups, failovers, feed, sessions, tasks, webhooks},
+    domain::{
+        Failed, audit, bulk_actions, campaigns, cleanups, failovers, feed, sessions, tasks,
+        webhooks,
+    },
     queue,
 };
 
@@ -23,6 +26,8 @@ pub enum Step {
 /// Sessions that one transaction looks at; how many go depends on how much was said in them.
 const SESSIONS: i64 = 50;
 const ROWS: i64 = 2_000;
+/// Tasks that are cancelled in one transaction.
+const CANCELS: usize = 200;
 
 impl Step {
     pub const FIRST: Self = Self::Sessions;
@@ -37,8 +42,31 @@ impl Step {
     }
 }
 
-/// Whether nothing of the campaign runs or waits any more. A task that was cancelled in its turn ends a moment later.
+/// Cancels some of what is open, and says whether there may be more. One that ends by itself meanwhile is fine.
+pub async fn cancel_open(
+    conn: &mut PgConnection,
+    campaign_id: Uuid,
+    now: DateTime<Utc>,
+) -> Result<bool, Error> {
+    let open = tasks::open_of(&mut *conn, campaign_id).await?;
+    for id in open.iter().take(CANCELS) {
+        match tasks::cancel(&mut *conn, *id, "the campaign is erased", now).await {
+            Ok(_) | Err(tasks::Error::Ended { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(open.len() > CANCELS)
+}
+
+/// Whether nothing is left to be taken out: what somebody else held for a moment was passed over.
+pub async fn is_rid(conn: &mut PgConnection, campaign_id: Uuid) -> Result<bool, Failed> {
+    Ok(!sessions::is_any_left(conn, campaign_id).await?)
+}
+
+/// Whether nothing of the campaign runs or waits any more. A task that was cancelled in its turn ends a moment later, and one that
+/// is being added, by whoever looked before the campaign was closed, is waited for at the campaign's row.
 pub async fn is_quiet(conn: &mut PgConnection, campaign_id: Uuid) -> Result<bool, Failed> {
+    campaigns::lock(&mut *conn, campaign_id).await?;
     let open = tasks::open_of(&mut *conn, campaign_id).await?;
     Ok(open.is_empty() && !sessions::is_any_running(conn, campaign_id).await?)
 }
@@ -60,7 +88,9 @@ pub async fn next_batch(
         Step::Tasks => {
             let erased = tasks::erase_some(&mut *conn, campaign_id, ROWS).await?;
             let n_tasks = i64::try_from(erased.ids.len()).unwrap_or(i64::MAX);
-            audit::erase_words(&mut *conn, &erased.ids).await?;
+            let ids = erased.ids.iter().map(Uuid::to_string);
+            let jobs = erased.job_ids.iter().map(i64::to_string);
+            audit::erase_words(&mut *conn, &ids.chain(jobs).collect::<Vec<_>>()).await?;
             let n_keys = queue::forget_keys(&mut *conn, &erased.job_ids).await?;
             let n_deliveries = webhooks::remove_of_tasks(&mut *conn, &erased.ids).await?;
             let counts = [
@@ -87,7 +117,9 @@ pub async fn finish(
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
     cleanups::announce(&mut *conn).await?;
-    audit::erase_words(&mut *conn, &[campaign_id]).await?;
+    let actions = bulk_actions::erase_words(&mut *conn, campaign_id).await?;
+    let subjects = actions.iter().chain([&campaign_id]).map(Uuid::to_string).collect::<Vec<_>>();
+    audit::erase_words(&mut *conn, &subjects).await?;
     failovers::remove_of_campaign(&mut *conn, campaign_id).await?;
     campaigns::erase_words(&mut *conn, campaign_id).await?;
     sqlx::query!(
@@ -122,7 +154,8 @@ async fn some_sessions(conn: &mut PgConnection, campaign_id: Uuid) -> Result<boo
     .execute(&mut *conn)
     .await
     .map_err(Failed::to("keep the names of erased sessions"))?;
-    audit::erase_words(&mut *conn, &ids).await?;
+    let subjects: Vec<String> = ids.iter().map(Uuid::to_string).collect();
+    audit::erase_words(&mut *conn, &subjects).await?;
     let size = cleanups::take_out(&mut *conn, &ids).await?;
     let n_sessions = i64::try_from(ids.len()).unwrap_or(i64::MAX);
     let counts = [("sessions", n_sessions), ("messages", size.messages), ("bytes", size.bytes)];

@@ -34,7 +34,7 @@ pub use self::{
     generations::{add_tokens, lock_breaker, next_generation, show_generation, store_breaker},
     list::{Filter, Session, find, get, history, list, of_conversation},
     logins::{OnLogin, by_login},
-    of_campaign::{is_any_running, lock_of_campaign},
+    of_campaign::{is_any_left, is_any_running, lock_of_campaign},
     open::ask_rebuild,
     people::{expire, reset, uncompact},
     running::{Kept, Left, Minted},

@@ -39,3 +39,14 @@ pub async fn is_any_running(
     .await
     .map_err(Failed::to("look for turns of a campaign"))
 }
+
+/// Whether there is one at all.
+pub async fn is_any_left(executor: impl PgExecutor<'_>, campaign_id: Uuid) -> Result<bool, Failed> {
+    sqlx::query_scalar!(
+        r#"select exists (select from dalsegno.sessions where campaign_id = $1) as "is_left!""#,
+        campaign_id,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Failed::to("look for sessions of a campaign"))
+}

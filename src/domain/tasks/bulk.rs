@@ -44,7 +44,7 @@ struct Draft<'a> {
     options: queue::Options,
 }
 
-/// As [`super::add`], of many in one campaign. After an error the caller rolls back.
+/// As [`add()`](super::add()), of many in one campaign. After an error the caller rolls back.
 pub async fn add_many(
     conn: &mut PgConnection,
     config: &Config,

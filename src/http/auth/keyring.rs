@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use chrono::{DateTime, Utc};
 use hashlink::LruCache;
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::time::Instant;
@@ -54,6 +55,12 @@ impl Keyring {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let found = known.get(&keys::digest(text))?;
         (found.since.elapsed() < FRESH).then(|| Arc::clone(&found.key))
+    }
+
+    /// Whether it was a good key when it was last looked up, however long ago: whoever has it does not try keys out.
+    pub(super) fn has_met(&self, text: &str, now: DateTime<Utc>) -> bool {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(&keys::digest(text)).is_some_and(|known| known.key.is_usable(now))
     }
 
     /// The key as the database has it, usable or not. Once a minute its use is written down.

@@ -165,8 +165,9 @@ impl Shared {
         if let Some(key) = self.keyring.known(text) {
             return if key.is_usable(now) { Ok(Caller::Key(key)) } else { Err(bad_key()) };
         }
-        // Whoever tries keys out is held up before the database is asked.
-        if let Some(quota) = self.bad_keys.look(asked.peer.counted()).filter(Quota::is_used_up) {
+        // Whoever tries keys out is held up before the database is asked; not those behind the same address who have one.
+        let used_up = self.bad_keys.look(asked.peer.counted()).filter(Quota::is_used_up);
+        if let Some(quota) = used_up.filter(|_| !self.keyring.has_met(text, now)) {
             return Err(too_many_bad_keys(quota));
         }
         match self.keyring.look_up(&app, text).await? {

@@ -116,7 +116,8 @@ async fn old_events(run: &Run, walk: &Walk, recorded: &mut Recorded) -> Result<b
     commit(tx).await?;
     *recorded = next;
     metrics::removed_events(n_events);
-    Ok(n_events == EVENTS)
+    // One row from a clock that was ahead must not keep the others.
+    Ok(n_events > 0)
 }
 
 /// What webhooks were told goes, too, in batches of its own.

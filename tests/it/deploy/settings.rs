@@ -71,13 +71,10 @@ fn whoever_stops_a_worker_waits_longer_than_it_drains() {
     for name in ["service", "worker"] {
         let service = &compose["services"][name];
         let grace = seconds(service["stop_grace_period"].as_str().unwrap());
-        // A service without turns has nothing to drain that takes long: its grace is for what it has.
-        if name == "worker" {
-            let environment = service["environment"].to_string();
-            let needs = setting("drain_timeout_secs", &environment)
-                + setting("stop_timeout_secs", &environment);
-            assert!(grace > needs, "{name}: {grace} s for {needs} s");
-        }
+        let environment = service["environment"].to_string();
+        let needs = setting("drain_timeout_secs", &environment)
+            + setting("stop_timeout_secs", &environment);
+        assert!(grace > needs, "{name}: {grace} s for {needs} s");
     }
     for path in files("deploy/kubernetes/base") {
         for document in documents(&path).iter().filter(|one| one["kind"] == "Deployment") {

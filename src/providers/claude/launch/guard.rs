@@ -10,7 +10,7 @@
 //! error any more: the worker closed it, or is gone, however it went. No signal, no pid and no message is needed for that,
 //! so there is no race with a worker that dies early, and none with pids that are used again.
 //!
-//! SIGTERM is passed on to the CLI, and SIGQUIT ends everything at once: see [`lock`](super::lock). The guard's own exit code is the CLI's, 128 and the signal if one ended it.
+//! SIGTERM is passed on to the CLI, and SIGQUIT ends everything at once: see `super::lock`. The guard's own exit code is the CLI's, 128 and the signal if one ended it.
 
 use std::{
     ffi::OsString,
