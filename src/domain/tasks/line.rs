@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
+use serde_path_to_error::Segment;
 use uuid::Uuid;
 
 use super::New;
@@ -50,7 +51,10 @@ impl Line {
     pub fn read(text: &str) -> Result<Self, BadLine> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
         let Whole(read) = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
-            let path = error.path().iter().map(|segment| format!("/{segment}")).collect();
+            // An object that ends too early has no part that could be named.
+            let named = |segment: &&Segment| !matches!(segment, Segment::Unknown);
+            let path = error.path().iter().filter(named);
+            let path = path.map(|segment| format!("/{segment}")).collect();
             BadLine { pointer: path, detail: error.into_inner().to_string() }
         })?;
         let whole = |error: serde_json::Error| BadLine {
