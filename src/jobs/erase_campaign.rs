@@ -24,12 +24,15 @@ pub(super) async fn run(
     run: Run,
     services: Arc<Services>,
 ) -> HandlerResult {
+    let mut after = None;
     loop {
+        stop_if_told(&run)?;
         let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
-        let more = erasures::cancel_open(&mut tx, campaign_id, services.clock.now()).await;
-        let more = more.map_err(JobError::retry)?;
+        let now = services.clock.now();
+        let place = erasures::cancel_open(&mut tx, campaign_id, after, now).await;
+        after = place.map_err(JobError::retry)?;
         commit(tx).await.map_err(JobError::retry)?;
-        if !more {
+        if after.is_none() {
             break;
         }
     }
@@ -41,10 +44,7 @@ pub(super) async fn run(
     commit(tx).await.map_err(JobError::retry)?;
     let mut next = Some(Step::FIRST);
     while let Some(step) = next {
-        if run.cancel().is_cancelled() {
-            // A worker that goes down gives the job back, and burns no attempt.
-            return Err(JobError::retry("it was told to stop between two transactions"));
-        }
+        stop_if_told(&run)?;
         let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
         let more = erasures::next_batch(&mut tx, campaign_id, step).await;
         let more = more.map_err(JobError::retry)?;
@@ -67,4 +67,12 @@ async fn end(campaign_id: uuid::Uuid, run: &Run, services: &Services) -> Result<
     let end = run.commit(tx).await?;
     tracing::info!(campaign.id = %campaign_id, "a campaign was erased");
     Ok(end)
+}
+
+/// A worker that goes down gives the job back, and burns no attempt.
+fn stop_if_told(run: &Run) -> Result<(), JobError> {
+    match run.cancel().is_cancelled() {
+        true => Err(JobError::retry("it was told to stop between two transactions")),
+        false => Ok(()),
+    }
 }

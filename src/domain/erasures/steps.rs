@@ -27,7 +27,7 @@ pub enum Step {
 const SESSIONS: i64 = 50;
 const ROWS: i64 = 2_000;
 /// Tasks that are cancelled in one transaction.
-const CANCELS: usize = 200;
+const CANCELS: i64 = 200;
 
 impl Step {
     pub const FIRST: Self = Self::Sessions;
@@ -42,20 +42,22 @@ impl Step {
     }
 }
 
-/// Cancels some of what is open, and says whether there may be more. One that ends by itself meanwhile is fine.
+/// Cancels some of what is open behind `after`, and says how far it has come; `None` at the end. One that ends by itself meanwhile is
+/// fine, and so is one that runs: it is asked to stop once, and stays open until its worker has written its end.
 pub async fn cancel_open(
     conn: &mut PgConnection,
     campaign_id: Uuid,
+    after: Option<Uuid>,
     now: DateTime<Utc>,
-) -> Result<bool, Error> {
-    let open = tasks::open_of(&mut *conn, campaign_id).await?;
-    for id in open.iter().take(CANCELS) {
+) -> Result<Option<Uuid>, Error> {
+    let open = tasks::open_of(&mut *conn, campaign_id, after, CANCELS).await?;
+    for id in &open {
         match tasks::cancel(&mut *conn, *id, "the campaign is erased", now).await {
             Ok(_) | Err(tasks::Error::Ended { .. }) => {}
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(open.len() > CANCELS)
+    Ok(open.last().copied())
 }
 
 /// Whether nothing is left to be taken out: what somebody else held for a moment was passed over.
@@ -67,7 +69,7 @@ pub async fn is_rid(conn: &mut PgConnection, campaign_id: Uuid) -> Result<bool, 
 /// is being added, by whoever looked before the campaign was closed, is waited for at the campaign's row.
 pub async fn is_quiet(conn: &mut PgConnection, campaign_id: Uuid) -> Result<bool, Failed> {
     campaigns::lock(&mut *conn, campaign_id).await?;
-    let open = tasks::open_of(&mut *conn, campaign_id).await?;
+    let open = tasks::open_of(&mut *conn, campaign_id, None, 1).await?;
     Ok(open.is_empty() && !sessions::is_any_running(conn, campaign_id).await?)
 }
 

@@ -15,14 +15,20 @@ pub struct Erased {
     pub job_ids: Vec<i64>,
 }
 
-/// The tasks of a campaign that have not ended.
+/// Tasks of a campaign that have not ended, in the order of their ids, behind `after`.
 pub async fn open_of(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
+    after: Option<Uuid>,
+    limit: i64,
 ) -> Result<Vec<Uuid>, Failed> {
     sqlx::query_scalar!(
-        "select id from dalsegno.tasks where campaign_id = $1 and ended_at is null order by id",
+        "select id from dalsegno.tasks
+          where campaign_id = $1 and ended_at is null and id > coalesce($2, '00000000-0000-0000-0000-000000000000'::uuid)
+          order by id limit $3",
         campaign_id,
+        after,
+        limit,
     )
     .fetch_all(executor)
     .await
