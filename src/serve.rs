@@ -3,7 +3,7 @@
 //! Order matters. Start: address and probes, database, schema, then the announcement. End: requests and work drain
 //! while the database is still there; the private Postgres stops last.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -11,7 +11,7 @@ use crate::{
     app::App,
     clock::SystemClock,
     config::Config,
-    db::{self, Database, MigrationState, Use},
+    db::{self, Database, Use},
     http::{self, Front},
     jobs::{self, Services},
     shutdown::Shutdown,
@@ -19,9 +19,6 @@ use crate::{
     traces::{self, Traces},
     worker::{self, Pool},
 };
-
-/// How often a service that does not migrate looks whether somebody else has.
-const SCHEMA_PAUSE: Duration = Duration::from_secs(1);
 
 /// What is told to the person who started the service, once it can be used.
 #[derive(Debug, Clone, Serialize)]
@@ -152,14 +149,7 @@ async fn prepare_schema(config: &Config, database: &Database) -> Result<(), Erro
     if config.database.migrate_on_start {
         return Ok(db::migrate(&database.pool).await?);
     }
-    db::require_supported_version(&database.pool).await?;
-    if let MigrationState::Pending { n_pending } = db::migration_state(&database.pool).await? {
-        tracing::warn!(n_pending, "waiting for the schema: run `dalsegno migrate up`");
-    }
-    while let MigrationState::Pending { .. } = db::migration_state(&database.pool).await? {
-        tokio::time::sleep(SCHEMA_PAUSE).await;
-    }
-    Ok(())
+    Ok(db::await_schema(&database.pool).await?)
 }
 
 fn ready(config: &Config, address: String, database: &Database) -> Ready {

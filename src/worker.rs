@@ -191,7 +191,9 @@ async fn work_on(
     shutdown: Shutdown,
     pool: Pool,
 ) -> Result<(), Error> {
-    db::require_supported_version(&database.pool).await?;
+    let waited = shutdown.soft.run_until_cancelled(db::await_schema(&database.pool)).await;
+    let Some(schema) = waited else { return Ok(()) };
+    schema?;
     tracing::info!(pool = pool.name(), database = database.describe(), "worker ready");
     let (stop, stop_timeout) = (shutdown.clone(), config.shutdown.stop_timeout());
     let worked = work(config, services, &database.pool, shutdown, pool);

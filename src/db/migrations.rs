@@ -3,7 +3,7 @@
 //! An older binary runs on a newer schema (deploys overlap), so versions that this binary does not know are
 //! not an error; versions that it knows and the database lacks are.
 
-use std::{collections::BTreeSet, sync::LazyLock};
+use std::{collections::BTreeSet, sync::LazyLock, time::Duration};
 
 use serde::Serialize;
 use sqlx::{
@@ -15,6 +15,9 @@ use super::Error;
 
 /// Keeps the history out of `public._sqlx_migrations`, which belongs to the user's own project.
 const TABLE: &str = "dalsegno.migrations";
+
+/// How often a process that does not migrate looks whether somebody else has.
+const SCHEMA_PAUSE: Duration = Duration::from_secs(1);
 
 static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
     let mut migrator = sqlx::migrate!();
@@ -74,6 +77,19 @@ pub async fn migration_state(pool: &PgPool) -> Result<MigrationState, Error> {
         0 => MigrationState::Current,
         n_pending => MigrationState::Pending { n_pending },
     })
+}
+
+/// Comes back when everything this binary needs is there. A service brings it, or `dalsegno migrate up`; in a deploy, a worker of the
+/// new version may be there before either.
+pub async fn await_schema(pool: &PgPool) -> Result<(), Error> {
+    super::require_supported_version(pool).await?;
+    if let MigrationState::Pending { n_pending } = migration_state(pool).await? {
+        tracing::warn!(n_pending, "waiting for the schema: run `dalsegno migrate up`");
+    }
+    while let MigrationState::Pending { .. } = migration_state(pool).await? {
+        tokio::time::sleep(SCHEMA_PAUSE).await;
+    }
+    Ok(())
 }
 
 async fn applied(pool: &PgPool) -> Result<BTreeSet<i64>, Error> {

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use self::embedded::{Attached, Embedded};
 pub use self::{
     constraint::user_mistake,
-    migrations::{MigrationState, Step, migrate, migration_state, status},
+    migrations::{MigrationState, Step, await_schema, migrate, migration_state, status},
 };
 use crate::config::{Checks, empty_as_none};
 

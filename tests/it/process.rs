@@ -438,6 +438,23 @@ async fn a_worker_joins_the_running_service_and_stops() {
 }
 
 #[tokio::test]
+async fn a_worker_that_is_there_before_its_schema_waits_for_it() {
+    let folder = scratch_folder();
+    let database = TestDatabase::empty().await;
+    let url = database.url();
+    let environment = [("DATABASE_URL", url.as_str())];
+    let mut worker = Service::begin(folder.path(), &["worker", "turns"], &environment);
+    let waiting = async || worker.log().contains("waiting for the schema").then_some(());
+    eventually("the worker says what it waits for", waiting).await;
+    assert!(!worker.log().contains("worker ready"), "{}", worker.log());
+    assert_eq!(run(folder.path(), &["migrate", "up"], &environment).await.status.code(), Some(0));
+    let ready = async || worker.log().contains("worker ready").then_some(());
+    eventually("the worker is ready", ready).await;
+    worker.signal("TERM");
+    assert_eq!(worker.exit_code().await, 0);
+}
+
+#[tokio::test]
 async fn usage_errors_exit_2_and_completions_print() {
     let folder = scratch_folder();
     assert_eq!(run(folder.path(), &["no-such-verb"], &[]).await.status.code(), Some(2));

@@ -15,5 +15,5 @@ mod plan_data;
 mod plans;
 mod random;
 mod refusal;
-mod statements;
+pub mod statements;
 mod steps;

@@ -28,10 +28,14 @@ pub const WORKER_STOP: &str = include_str!("../../../src/queue/sql/worker_stop.s
 /// A connection on which statements are planned as on the worker's own.
 pub async fn worker_session(database: &TestDatabase) -> PgConnection {
     let mut conn = PgConnection::connect_with(&database.options).await.unwrap();
+    set_like_a_worker(&mut conn).await;
+    conn
+}
+
+pub async fn set_like_a_worker(conn: &mut PgConnection) {
     let settings =
         "SET statement_timeout = '20 s'; SET plan_cache_mode = force_generic_plan; SET jit = off";
     conn.execute(settings).await.unwrap();
-    conn
 }
 
 /// A worker of the queue `default` with handlers for these kinds.
