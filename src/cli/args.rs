@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, ValueEnum};
 
 use super::{Failure, words::given};
-use crate::domain::{ids::Given, sessions::resolve::Mode};
+use crate::domain::{agents::MAIN, ids::Given, sessions::resolve::Mode};
 
 #[derive(Debug, Args)]
 pub(super) struct Id {
@@ -29,11 +29,11 @@ pub(super) struct Paging {
 pub(super) struct Question {
     #[arg(long, value_name = "ID")]
     pub(super) campaign: Given,
-    /// Who is asked: `dalsegno agent ls` lists them.
+    /// Who is asked: `dalsegno agent ls` lists them. curator_2 is instance 2 of curator.
     #[arg(long, required = true)]
     agent: Option<String>,
     /// Which one of several copies of the agent; each has a conversation of its own.
-    #[arg(long, default_value = "main")]
+    #[arg(long, default_value = MAIN)]
     pub(super) instance: String,
     /// What is asked; `-` reads it from the standard input.
     prompt: Option<String>,

@@ -37,7 +37,7 @@ pub use self::exit::{Exit, Failure};
 use self::output::Output;
 use crate::{
     config::{Config, Environment, Flags},
-    domain::audit::Actor,
+    domain::{agents::Catalogue, audit::Actor},
     providers::claude::guard,
     worker::Pool,
 };
@@ -249,6 +249,12 @@ fn block_on(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit
 impl Context {
     fn load(&self) -> Result<Config, Failure> {
         Ok(Config::load(&self.environment, &self.flags)?)
+    }
+
+    /// For names: with files that have problems, there are none.
+    fn catalogue(&self) -> Catalogue {
+        let config = self.load().ok();
+        config.and_then(|config| Catalogue::load(&config.agents).ok()).unwrap_or_default()
     }
 
     /// Who gives this command, for the audit log.

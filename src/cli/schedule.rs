@@ -15,7 +15,7 @@ use crate::{
     clock::{Clock as _, SystemClock},
     db::{Database, Use},
     domain::{
-        agents::Catalogue,
+        agents::{Addressed, Catalogue},
         audit::{self, Action},
         campaigns,
         schedules::{self, Schedule, When},
@@ -133,11 +133,12 @@ async fn put(add: &Add, context: &Context, conn: &mut PgConnection) -> Result<Sc
     let config = context.load()?;
     let catalogue = Catalogue::load(&config.agents)?;
     let question = &add.question;
-    let agent = catalogue.agent(question.agent())?;
+    let Addressed { agent, instance } =
+        catalogue.addressed(question.agent(), &question.instance)?;
     let task = AddTask {
         campaign_id: campaigns::find(&mut *conn, &question.campaign).await?,
-        agent: question.agent().to_owned(),
-        instance: question.instance.clone(),
+        agent: agent.name.clone(),
+        instance: instance.to_owned(),
         prompt: question.prompt()?,
         session: question.session_mode(),
     };

@@ -35,7 +35,7 @@ pub use self::{
     events::{Event, Events},
     sql::{EnqueueError, Enqueued, enqueue},
 };
-pub use crate::domain::{amount::Limit, sessions::resolve::Mode, tasks::State};
+use crate::domain::{agents::MAIN, amount::Limit, sessions::resolve::Mode, tasks::State};
 
 /// A service, as another system sees it. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -129,7 +129,7 @@ impl<'a> NewTask<'a> {
     pub fn of(agent: &'a str, prompt: &'a str) -> Self {
         Self {
             agent,
-            instance: "main",
+            instance: MAIN,
             prompt,
             session: None,
             budget: Limit::default(),

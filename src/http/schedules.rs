@@ -16,6 +16,7 @@ use super::{
 use crate::{
     app::App,
     domain::{
+        agents::Addressed,
         audit::{self, Action, Actor},
         objects,
         schedules::{self, Schedule, When},
@@ -118,15 +119,18 @@ async fn put(
     Body(asked): Body<Recurring>,
 ) -> Result<Json<Schedule>, Problem> {
     let catalogue = app.agents.current();
-    let agent = catalogue.agent(&asked.task.agent)?;
+    let Addressed { agent, instance } =
+        catalogue.addressed(&asked.task.agent, &asked.task.instance)?;
+    // Written down as what it means now: a file may get that very name later.
+    let task =
+        AddTask { agent: agent.name.clone(), instance: instance.to_owned(), ..asked.task.clone() };
     let when =
         When { cron: &asked.cron, time_zone: &asked.time_zone, catch_up_secs: asked.catch_up_secs };
     let (config, now) = (&app.config.tasks, app.clock.now());
     let mut tx = begin(&app.pool).await?;
-    let schedule =
-        schedules::put_task(&mut tx, config, &name, when, (&asked.task, agent), now).await?;
-    let data = json!({ "cron": asked.cron, "time_zone": asked.time_zone, "agent": asked.task.agent,
-                       "campaign_id": asked.task.campaign_id });
+    let schedule = schedules::put_task(&mut tx, config, &name, when, (&task, agent), now).await?;
+    let data = json!({ "cron": asked.cron, "time_zone": asked.time_zone, "agent": task.agent,
+                       "campaign_id": task.campaign_id });
     audit::write(&mut *tx, &who, Action::SchedulePut, &name, data, now).await?;
     commit(tx).await?;
     Ok(Json(schedule))

@@ -25,6 +25,7 @@ use super::{
 use crate::{
     app::App,
     domain::{
+        agents::{Addressed, MAIN},
         amount::Limit,
         audit::{self, Action, Actor},
         objects,
@@ -60,7 +61,8 @@ pub(super) struct Described;
 #[serde(deny_unknown_fields)]
 #[schema(as = NewTask, example = json!({ "agent": "copywriter", "prompt": "Write part one." }))]
 struct New {
-    #[schema(pattern = "^[a-z0-9][a-z0-9_-]{0,63}$")]
+    /// The name of its file. `curator_2` and `curator/2` mean instance 2 of `curator`.
+    #[schema(pattern = "^[a-z0-9][a-z0-9_-]{0,63}(/[a-z0-9][a-z0-9_-]{0,63})?$")]
     agent: String,
     #[serde(default = "main")]
     #[schema(pattern = "^[a-z0-9][a-z0-9_-]{0,63}$")]
@@ -156,10 +158,11 @@ async fn add(
     Body(asked): Body<New>,
 ) -> Result<Response, Problem> {
     let (catalogue, added_by) = (app.agents.current(), who.label());
+    let Addressed { agent, instance } = catalogue.addressed(&asked.agent, &asked.instance)?;
     let new = tasks::New {
         campaign_id,
-        agent: catalogue.agent(&asked.agent)?,
-        instance: &asked.instance,
+        agent,
+        instance,
         prompt: &asked.prompt,
         session_mode: asked.session,
         budget: asked.budget,
@@ -332,7 +335,7 @@ fn key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
 }
 
 fn main() -> String {
-    "main".to_owned()
+    MAIN.to_owned()
 }
 
 pub(super) fn by_request() -> String {

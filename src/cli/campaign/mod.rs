@@ -139,7 +139,7 @@ async fn on(
             let mut tx = begin(pool).await?;
             let id = campaigns::find(&mut *tx, id).await?;
             let overview = campaigns::overview(&mut tx, id).await?;
-            output.data(&overview, || show::words(&overview));
+            output.data(&overview, || show::words(&overview, &context.catalogue()));
         }
         CampaignCommand::Budget(budget) => {
             let budget = change_limit(budget, context, pool).await?;

@@ -7,6 +7,7 @@ use crate::{
         words::{first_line, time},
     },
     domain::{
+        agents::Catalogue,
         amount::words_of_money,
         campaigns::{Budget, Campaign, Overview},
         erasures::Erasure,
@@ -26,7 +27,7 @@ pub(super) fn lines(campaigns: &[Campaign]) -> String {
     table(&["ID", "STATUS", "CREATED", "NAME"], campaigns.iter().map(row))
 }
 
-pub(super) fn words(overview: &Overview) -> String {
+pub(super) fn words(overview: &Overview, catalogue: &Catalogue) -> String {
     let Overview { campaign, budget, sessions, usage } = overview;
     let mut text = fields(&[
         ("campaign", campaign.id.to_string()),
@@ -39,7 +40,7 @@ pub(super) fn words(overview: &Overview) -> String {
         text.push_str(&format!("\n{}", budget_words(budget)));
     }
     if !sessions.is_empty() {
-        text.push_str(&format!("\nopen sessions\n{}", session::lines(sessions)));
+        text.push_str(&format!("\nopen sessions\n{}", session::lines(sessions, catalogue)));
     }
     if !usage.is_empty() {
         text.push_str(&format!("\ncost\n{}", totals(usage)));

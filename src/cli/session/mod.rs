@@ -106,12 +106,12 @@ async fn on(
     match command {
         SessionCommand::Ls(list) => {
             let sessions = self::list(list, &mut tx).await?;
-            output.data(&sessions, || lines(&sessions));
+            output.data(&sessions, || lines(&sessions, &context.catalogue()));
         }
         SessionCommand::Show(Id { id }) => {
             let id = sessions::find(&mut *tx, id).await?;
             let detail = sessions::detail(&mut tx, id).await?;
-            output.data(&detail, || show::words(&detail));
+            output.data(&detail, || show::words(&detail, &context.catalogue()));
         }
         SessionCommand::Transcript(transcript) => read(transcript, &mut tx, output).await?,
         SessionCommand::Reset(Reset { id, fresh }) => {

@@ -9,18 +9,19 @@ use crate::{
         words::time,
     },
     domain::{
+        agents::Catalogue,
         messages::Stored,
         sessions::{Detail, Session},
         tasks::{Cancelled, Interrupted},
     },
 };
 
-pub(in crate::cli) fn lines(sessions: &[Session]) -> String {
+pub(in crate::cli) fn lines(sessions: &[Session], catalogue: &Catalogue) -> String {
     let row = |session: &Session| {
         [
             session.id.to_string(),
             name(session.state),
-            format!("{}/{}", session.agent, session.instance),
+            catalogue.written(&session.agent, &session.instance),
             session.provider.clone(),
             session.model.clone(),
             session.turns.to_string(),
@@ -32,12 +33,12 @@ pub(in crate::cli) fn lines(sessions: &[Session]) -> String {
     table(&head, sessions.iter().map(row))
 }
 
-pub(super) fn words(detail: &Detail) -> String {
+pub(super) fn words(detail: &Detail, catalogue: &Catalogue) -> String {
     let Detail { session, compactions, last_turns } = detail;
     let mut list = vec![
         ("session", session.id.to_string()),
         ("campaign", session.campaign_id.to_string()),
-        ("agent", format!("{}/{}", session.agent, session.instance)),
+        ("agent", catalogue.written(&session.agent, &session.instance)),
         ("model", format!("{} on {}", session.model, session.provider)),
         ("state", name(session.state)),
         ("turns", session.turns.to_string()),

@@ -13,7 +13,7 @@ use crate::{
     cli::{Context, Exit, Failure, args::Question, words::BudgetFlags},
     clock::{Clock as _, SystemClock},
     domain::{
-        agents::Catalogue,
+        agents::{Addressed, Catalogue},
         campaigns,
         tasks::{self, Added, Follow, New, News, State, Task},
         transaction::{begin, commit},
@@ -91,13 +91,14 @@ async fn enqueue(add: &Add, context: &Context, pool: &PgPool) -> Result<Added, F
     let config = context.load()?;
     let catalogue = Catalogue::load(&config.agents)?;
     let question = &add.question;
-    let agent = catalogue.agent(question.agent())?;
+    let Addressed { agent, instance } =
+        catalogue.addressed(question.agent(), &question.instance)?;
     let prompt = question.prompt()?;
     let (mut tx, added_by) = (begin(pool).await?, context.who().label());
     let new = New {
         campaign_id: campaigns::find(&mut *tx, &question.campaign).await?,
         agent,
-        instance: &question.instance,
+        instance,
         prompt: &prompt,
         session_mode: question.session_mode(),
         budget: add.budget.limit(),

@@ -101,12 +101,12 @@ async fn on(
             let (agent, state) = (list.agent.as_deref(), list.state.map(State::from));
             let page = Page { after, limit: list.paging.limit };
             let tasks = tasks::list(&mut *tx, Filter { campaign_id, agent, state }, page).await?;
-            output.data(&tasks, || show::lines(&tasks));
+            output.data(&tasks, || show::lines(&tasks, &context.catalogue()));
         }
         TaskCommand::Show(Id { id }) => {
             let id = tasks::find(&mut *tx, id).await?;
             let detail = tasks::detail(&mut tx, id).await?;
-            output.data(&detail, || show::words(&detail));
+            output.data(&detail, || show::words(&detail, &context.catalogue()));
         }
         TaskCommand::Cancel(Cancel { id, reason }) => {
             let id = tasks::find(&mut *tx, &id.id).await?;

@@ -7,18 +7,19 @@ use crate::{
         words::{first_line, time, time_or_dash},
     },
     domain::{
+        agents::Catalogue,
         amount::words_of_money,
         tasks::{Detail, Task},
         turns::Turn,
     },
 };
 
-pub(super) fn lines(tasks: &[Task]) -> String {
+pub(super) fn lines(tasks: &[Task], catalogue: &Catalogue) -> String {
     let row = |task: &Task| {
         [
             task.id.to_string(),
             task.state.as_str().to_owned(),
-            format!("{}/{}", task.agent, task.instance),
+            catalogue.written(&task.agent, &task.instance),
             time(task.created_at),
             time_or_dash(task.ended_at),
             first_line(&task.prompt, 50),
@@ -27,13 +28,13 @@ pub(super) fn lines(tasks: &[Task]) -> String {
     table(&["ID", "STATE", "AGENT", "CREATED", "ENDED", "PROMPT"], tasks.iter().map(row))
 }
 
-pub(super) fn words(detail: &Detail) -> String {
+pub(super) fn words(detail: &Detail, catalogue: &Catalogue) -> String {
     let Detail { task, added_by, turns } = detail;
     let mut list = vec![
         ("task", task.id.to_string()),
         ("state", task.state.as_str().to_owned()),
         ("campaign", task.campaign_id.to_string()),
-        ("agent", format!("{}/{}", task.agent, task.instance)),
+        ("agent", catalogue.written(&task.agent, &task.instance)),
         ("job", task.job_id.to_string()),
         ("created", time(task.created_at)),
         ("started", time_or_dash(task.started_at)),

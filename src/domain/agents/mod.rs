@@ -4,6 +4,7 @@
 //! a whole or not at all, and every problem of every file is reported at once, with file and line. While the service
 //! runs, changed files are read again; files with problems leave what was read before in place.
 
+mod addressed;
 mod agent;
 mod catalogue;
 mod fields;
@@ -18,6 +19,7 @@ mod skill;
 use serde::Deserialize;
 
 pub use self::{
+    addressed::{Addressed, MAIN},
     agent::{Agent, Fallback, Options, Provider, Think},
     catalogue::{Catalogue, Unknown},
     grants::{Grants, PermissionMode},

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::New;
 use crate::domain::{
-    agents::{self, Catalogue},
+    agents::{self, Addressed, Catalogue},
     amount::Limit,
     objects::{self, Whole},
     sessions::resolve::Mode,
@@ -18,7 +18,8 @@ use crate::domain::{
 #[serde(deny_unknown_fields)]
 #[schema(as = BulkTask, example = json!({ "agent": "copywriter", "prompt": "Write part one.", "idempotency_key": "part-1" }))]
 pub struct Line {
-    #[schema(pattern = "^[a-z0-9][a-z0-9_-]{0,63}$")]
+    /// The name of its file. `curator_2` and `curator/2` mean instance 2 of `curator`.
+    #[schema(pattern = "^[a-z0-9][a-z0-9_-]{0,63}(/[a-z0-9][a-z0-9_-]{0,63})?$")]
     pub agent: String,
     #[serde(default = "super::recurring::main")]
     #[schema(pattern = "^[a-z0-9][a-z0-9_-]{0,63}$")]
@@ -71,10 +72,11 @@ impl Line {
         catalogue: &'a Catalogue,
         added_by: &'a str,
     ) -> Result<New<'a>, agents::Unknown> {
+        let Addressed { agent, instance } = catalogue.addressed(&self.agent, &self.instance)?;
         Ok(New {
             campaign_id,
-            agent: catalogue.agent(&self.agent)?,
-            instance: &self.instance,
+            agent,
+            instance,
             prompt: &self.prompt,
             session_mode: self.session,
             budget: self.budget,

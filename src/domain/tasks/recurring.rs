@@ -5,7 +5,11 @@ use uuid::Uuid;
 
 use super::New;
 use crate::{
-    domain::{agents::Agent, amount::Limit, sessions::resolve::Mode},
+    domain::{
+        agents::{Agent, MAIN},
+        amount::Limit,
+        sessions::resolve::Mode,
+    },
     queue::{Job, Policy},
 };
 
@@ -14,7 +18,8 @@ use crate::{
 #[serde(deny_unknown_fields)]
 pub struct AddTask {
     pub campaign_id: Uuid,
-    #[schema(pattern = "^[a-z0-9][a-z0-9_-]{0,63}$")]
+    /// The name of its file. `curator_2` and `curator/2` mean instance 2 of `curator`.
+    #[schema(pattern = "^[a-z0-9][a-z0-9_-]{0,63}(/[a-z0-9][a-z0-9_-]{0,63})?$")]
     pub agent: String,
     #[serde(default = "main")]
     #[schema(pattern = "^[a-z0-9][a-z0-9_-]{0,63}$")]
@@ -54,5 +59,5 @@ impl AddTask {
 }
 
 pub(super) fn main() -> String {
-    "main".to_owned()
+    MAIN.to_owned()
 }

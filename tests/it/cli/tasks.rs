@@ -109,3 +109,19 @@ async fn tasks_are_listed_page_by_page() {
     let second = ids(&ground.json(&["task", "ls", "--limit", "2", "--after", &first[1]]).await);
     assert_eq!([first, second].concat(), added);
 }
+
+#[tokio::test]
+async fn a_name_with_a_number_asks_that_copy_of_the_agent() {
+    let ground = Ground::new().await;
+    let campaign = ground.campaign();
+    let add = ["task", "add", "--campaign", &campaign, "--json", "Part one.", "--agent"];
+    let asked = async |more: &[&str]| ground.run(&[&add[..], more].concat()).await;
+    let task = asked(&["copywriter_2"]).await.json();
+    assert_eq!((&task["agent"], &task["instance"]), (&json!("copywriter"), &json!("2")));
+    let same = asked(&["copywriter", "--instance", "2"]).await.json();
+    assert_eq!((&same["agent"], &same["instance"]), (&json!("copywriter"), &json!("2")));
+    let two = asked(&["copywriter_2", "--instance", "3"]).await;
+    assert!(two.code != 0 && two.has("say one of them"), "{two:?}");
+    let listed = ground.run(&["task", "ls"]).await;
+    assert!(listed.has("copywriter_2"), "{listed:?}");
+}

@@ -245,3 +245,56 @@ fn changed_files_are_read_again_and_broken_ones_are_not_used() {
     folder.write("agents/second.md", &agent("").replace("curator", "second"));
     assert!(library.current().agent("second").is_ok());
 }
+
+fn named(names: &[&str]) -> Catalogue {
+    let folder = Folder::new();
+    for name in names {
+        let file = agent("").replace("name: curator", &format!("name: {name}"));
+        folder.write(&format!("agents/{name}.md"), &file);
+    }
+    Catalogue::load(&folder.config()).unwrap()
+}
+
+#[test]
+fn a_name_with_a_number_is_a_copy_unless_a_file_has_that_name() {
+    let catalogue = named(&["curator", "curator_3", "art_2"]);
+    let means = |written: &str, instance: &str| {
+        let addressed =
+            catalogue.addressed(written, instance).map_err(|error| error.to_string())?;
+        Ok::<_, String>((addressed.agent.name.clone(), addressed.instance.to_owned()))
+    };
+    let of = |agent: &str, instance: &str| Ok((agent.to_owned(), instance.to_owned()));
+    assert_eq!(means("curator", "main"), of("curator", "main"));
+    assert_eq!(means("curator_2", "main"), of("curator", "2"));
+    assert_eq!(means("curator_2", "2"), of("curator", "2"));
+    assert_eq!(means("curator", "2"), of("curator", "2"));
+    assert_eq!(means("curator_3", "main"), of("curator_3", "main"));
+    assert_eq!(means("curator_3_4", "main"), of("curator_3", "4"));
+    assert_eq!(means("curator/3", "main"), of("curator", "3"));
+    assert_eq!(means("curator/eu", "main"), of("curator", "eu"));
+    assert_eq!(means("art_2", "eu"), of("art_2", "eu"));
+    assert!(means("curator_2", "5").unwrap_err().contains("say one of them"));
+    assert!(means("curator/", "main").unwrap_err().contains("curator/2"));
+    for unknown in ["curator_02", "curator_two", "curater_2", "art", ""] {
+        assert!(means(unknown, "main").unwrap_err().contains(&format!("`{unknown}`")), "{unknown}");
+    }
+}
+
+proptest::proptest! {
+    /// Whatever files there are: what is written is read as the same, and two copies are never written alike.
+    #[test]
+    fn what_is_written_is_read_as_the_same(
+        files in proptest::collection::btree_set("[ab](_[1-3])?(_[1-3])?", 1..6),
+        instances in proptest::collection::btree_set("main|[1-9]|[1-3]_[1-3]|0[1-2]|[ab]", 1..6),
+    ) {
+        let names: Vec<&str> = files.iter().map(String::as_str).collect();
+        let catalogue = named(&names);
+        let mut seen = std::collections::BTreeSet::new();
+        for (agent, instance) in names.iter().flat_map(|a| instances.iter().map(move |i| (*a, i.as_str()))) {
+            let written = catalogue.written(agent, instance);
+            let addressed = catalogue.addressed(&written, "main").unwrap();
+            proptest::prop_assert_eq!((addressed.agent.name.as_str(), addressed.instance), (agent, instance));
+            proptest::prop_assert!(seen.insert(written));
+        }
+    }
+}

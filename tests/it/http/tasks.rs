@@ -146,3 +146,17 @@ async fn a_service_that_stops_lets_nobody_wait() {
     app.stop().await;
     assert_eq!(waiting.await.unwrap().expect(200)["state"], "queued");
 }
+
+#[tokio::test]
+async fn a_name_with_a_number_asks_that_copy_of_the_agent() {
+    let ground = Ground::new().await;
+    let asked = async |body: Value| ground.post(&ground.tasks(), &body).await;
+    let task = asked(json!({ "agent": "copywriter_2", "prompt": "Part one." })).await.expect(201);
+    assert_eq!((&task["agent"], &task["instance"]), (&json!("copywriter"), &json!("2")));
+    let both = json!({ "agent": "copywriter_2", "instance": "3", "prompt": "Part one." });
+    asked(both).await.problem(404, "unknown_agent");
+    let many = json!([{ "agent": "copywriter/2", "prompt": "Part two." }]);
+    let placed = ground.post(&format!("{}/bulk", ground.tasks()), &many).await.expect(201);
+    let placed = ground.get(&format!("/v1/tasks/{}", id(&placed["items"][0]))).await.expect(200);
+    assert_eq!((&placed["agent"], &placed["instance"]), (&json!("copywriter"), &json!("2")));
+}

@@ -1,0 +1,39 @@
+//! Several copies of one agent in a campaign.
+
+use dalsegno::domain::agents::{Addressed, Library};
+
+use super::Ground;
+
+/// Asks whoever this name means.
+async fn ask(ground: &Ground, written: &str, prompt: &str) -> dalsegno::domain::tasks::Task {
+    let catalogue = Library::open(&ground.config().agents).unwrap().current();
+    let Addressed { agent, instance } = catalogue.addressed(written, "main").unwrap();
+    ground.add_for(&agent.name, instance, prompt).await
+}
+
+#[tokio::test]
+async fn each_copy_of_an_agent_has_a_session_of_its_own() {
+    let ground = Ground::new(&[]).await;
+    let worker = ground.work().await;
+    let mut sessions = Vec::new();
+    for (written, prompt) in
+        [("writer", "One."), ("writer_2", "Two."), ("writer_3", "Three."), ("writer_2", "Four.")]
+    {
+        let task = ask(&ground, written, prompt).await;
+        ground.done(&task).await;
+        sessions.push(ground.session(&task).await);
+    }
+    worker.stop().await;
+    let named: Vec<_> =
+        sessions.iter().map(|it| (it.agent.as_str(), it.instance.as_str())).collect();
+    assert_eq!(named, [("writer", "main"), ("writer", "2"), ("writer", "3"), ("writer", "2")]);
+    assert_eq!(sessions[1].id, sessions[3].id);
+    assert_eq!(ground.sessions().await.len(), 3);
+    // Nobody has heard what the others were asked.
+    let asked = async |id| -> Vec<String> {
+        let said = ground.transcript(id).await.into_iter();
+        said.filter(|line| line.starts_with("User")).collect()
+    };
+    assert_eq!(asked(sessions[0].id).await, ["User: One."]);
+    assert_eq!(asked(sessions[1].id).await, ["User: Two.", "User: Four."]);
+}
