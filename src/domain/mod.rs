@@ -30,6 +30,7 @@ pub mod posts;
 pub mod prices;
 pub mod schedules;
 pub mod sessions;
+pub mod statuses;
 pub mod tasks;
 pub mod text;
 pub mod transaction;

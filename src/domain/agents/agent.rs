@@ -49,7 +49,7 @@ pub struct Agent {
     /// The system prompt.
     #[serde(skip)]
     pub prompt: String,
-    /// SHA-256 of the prompt, in hex. A session made with another one is rebuilt.
+    /// SHA-256 of the prompt, in hex. A session made with another one is rebuilt; that of the lead also when the roster changes.
     pub prompt_hash: String,
 }
 
@@ -170,7 +170,7 @@ fn read(fields: &mut Fields<'_>, stem: &str, prompt: String, around: &Surroundin
                 .map(|units| (units * 1_000_000.0).round() as i64),
             tokens: fields.number("task_budget_tokens", 1..=i64::MAX),
         },
-        prompt_hash: hash(&prompt),
+        prompt_hash: hash(prompt.as_bytes()),
         prompt,
     }
 }
@@ -217,6 +217,7 @@ fn check(fields: &mut Fields<'_>, agent: &Agent) {
     }
 }
 
-fn hash(prompt: &str) -> String {
-    Sha256::digest(prompt.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+/// SHA-256 in hex.
+pub(super) fn hash(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -7,6 +7,7 @@ mod faults;
 pub mod ground;
 mod handovers;
 mod happy;
+mod lead;
 mod lost;
 mod ollama;
 mod pressure;
