@@ -6,8 +6,8 @@ use sqlx::error::DatabaseError;
 use super::{
     Failed, agents,
     amount::{MoneyError, Refusal},
-    bulk_actions, campaigns, compactions, erasures, ids, keys, logins, schedules, sessions, tasks,
-    text, webhooks,
+    bulk_actions, campaigns, compactions, erasures, ids, keys, logins, posts, schedules, sessions,
+    tasks, text, webhooks,
 };
 use crate::queue;
 
@@ -203,6 +203,21 @@ impl Classify for webhooks::Error {
             Self::Refused(_) => Class::of(Kind::Invalid, "bad_webhook_url"),
             Self::Disabled(_) => Class::of(Kind::Conflict, "webhook_disabled"),
             Self::Enqueue(error) => error.class(),
+            Self::Database(error) => error.class(),
+        }
+    }
+}
+
+impl Classify for posts::Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::UnknownCampaign(_) => Class::of(Kind::NotFound, "unknown_campaign"),
+            Self::Closed(_) => Class::of(Kind::Conflict, "campaign_closed"),
+            Self::UnknownPost(_) => Class::of(Kind::NotFound, "unknown_post"),
+            Self::UnknownNames(_) => Class::of(Kind::Invalid, "unknown_names"),
+            Self::NoAudience => Class::of(Kind::Invalid, "no_audience"),
+            Self::TooManyNames(_) => Class::of(Kind::TooLarge, "too_many_names"),
+            Self::Text(error) => error.class(),
             Self::Database(error) => error.class(),
         }
     }

@@ -4,8 +4,8 @@
 //! follows from it are one commit. A write that has to hit one row says so when it does not.
 //!
 //! Locks of one turn are always taken in this order, so that no two turns wait for each other in a circle:
-//! session, its messages and turns, task, budget of the campaign, job. The budget is the row that turns of one
-//! campaign share, and is therefore held for the shortest time.
+//! session, its messages and turns, task, budget of the campaign, board, job. Budget and board are rows that turns of
+//! one campaign share, and are therefore held for the shortest time.
 
 pub mod agents;
 pub mod amount;
@@ -26,9 +26,11 @@ pub mod logins;
 pub mod manifests;
 pub mod messages;
 pub mod objects;
+pub mod posts;
 pub mod prices;
 pub mod schedules;
 pub mod sessions;
+pub mod statuses;
 pub mod tasks;
 pub mod text;
 pub mod transaction;

@@ -8,6 +8,7 @@
 )]
 
 mod app;
+mod board;
 mod cli;
 mod clients;
 mod cluster;

@@ -4,10 +4,13 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::{Grants, Problem, fields::Fields, front_matter, grants, servers::Surroundings};
-use crate::domain::{amount::Limit, sessions::resolve::Mode, text};
+use crate::domain::{amount::Limit, posts, sessions::resolve::Mode, text};
 
 /// The longest system prompt, in bytes.
 const PROMPT_MAX_BYTES: usize = 256 * 1024;
+
+/// Of agents whose file says nothing about it.
+const HISTORY_WINDOW: u32 = 50;
 
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct Agent {
@@ -33,6 +36,8 @@ pub struct Agent {
     pub lead: bool,
     /// What its tasks do with the session unless they say otherwise.
     pub session: Mode,
+    /// The most posts of the campaign's board that a turn shows at once; 0 for none.
+    pub history_window: u32,
     /// On Claude: the CLI is started again behind each turn, and waits for the next one.
     pub warm: bool,
     pub skills: Vec<String>,
@@ -44,7 +49,7 @@ pub struct Agent {
     /// The system prompt.
     #[serde(skip)]
     pub prompt: String,
-    /// SHA-256 of the prompt, in hex. A session made with another one is rebuilt.
+    /// SHA-256 of the prompt, in hex. A session made with another one is rebuilt; that of the lead also when the roster changes.
     pub prompt_hash: String,
 }
 
@@ -146,6 +151,10 @@ fn read(fields: &mut Fields<'_>, stem: &str, prompt: String, around: &Surroundin
         ttl_days: fields.number("ttl_days", 1..=3650).and_then(|days| u32::try_from(days).ok()),
         lead: fields.flag("lead"),
         session: fields.one_of("session", &MODES).unwrap_or_default(),
+        history_window: fields
+            .number("history_window", 0..=1000)
+            .and_then(|posts| u32::try_from(posts).ok())
+            .unwrap_or(HISTORY_WINDOW),
         warm: fields.flag("warm"),
         skills: fields.names("skills"),
         grants: grants::read(fields, around),
@@ -161,7 +170,7 @@ fn read(fields: &mut Fields<'_>, stem: &str, prompt: String, around: &Surroundin
                 .map(|units| (units * 1_000_000.0).round() as i64),
             tokens: fields.number("task_budget_tokens", 1..=i64::MAX),
         },
-        prompt_hash: hash(&prompt),
+        prompt_hash: hash(prompt.as_bytes()),
         prompt,
     }
 }
@@ -182,6 +191,10 @@ fn fallback(fields: &mut Fields<'_>) -> Option<Fallback> {
 }
 
 fn check(fields: &mut Fields<'_>, agent: &Agent) {
+    if posts::is_reserved(&agent.name) {
+        let message = format!("`{}` means something else on the board of a campaign", agent.name);
+        fields.fail("name", message, "another name, and the file called after it");
+    }
     // The thresholds of the context: 75 and 85 where the file does not say.
     let prepare = agent.prepare_percent.unwrap_or(75);
     let apply = agent.apply_percent.unwrap_or(85);
@@ -204,6 +217,7 @@ fn check(fields: &mut Fields<'_>, agent: &Agent) {
     }
 }
 
-fn hash(prompt: &str) -> String {
-    Sha256::digest(prompt.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+/// SHA-256 in hex.
+pub(super) fn hash(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }

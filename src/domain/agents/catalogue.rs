@@ -73,6 +73,20 @@ impl Catalogue {
         })
     }
 
+    /// SHA-256 of what an agent's sessions are made with, in hex: of its prompt, and for the lead of the roster too.
+    pub fn prompt_hash(&self, agent: &Agent) -> String {
+        if !agent.lead {
+            return agent.prompt_hash.clone();
+        }
+        let mut bytes = agent.prompt_hash.clone().into_bytes();
+        for text in self.agents().flat_map(|agent| [&agent.name, &agent.description]) {
+            // With its length in front, so that no two rosters share their bytes.
+            bytes.extend((text.len() as u64).to_be_bytes());
+            bytes.extend(text.as_bytes());
+        }
+        agent::hash(&bytes)
+    }
+
     pub fn agents(&self) -> impl Iterator<Item = &Arc<Agent>> {
         self.agents.values()
     }

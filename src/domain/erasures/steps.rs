@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::Error;
 use crate::{
     domain::{
-        Failed, audit, bulk_actions, campaigns, cleanups, failovers, feed, sessions, tasks,
+        Failed, audit, bulk_actions, campaigns, cleanups, failovers, feed, posts, sessions, tasks,
         webhooks,
     },
     queue,
@@ -18,6 +18,7 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     Sessions,
+    Posts,
     Feed,
     Tasks,
     Jobs,
@@ -34,7 +35,8 @@ impl Step {
 
     pub fn next(self) -> Option<Self> {
         match self {
-            Self::Sessions => Some(Self::Feed),
+            Self::Sessions => Some(Self::Posts),
+            Self::Posts => Some(Self::Feed),
             Self::Feed => Some(Self::Tasks),
             Self::Tasks => Some(Self::Jobs),
             Self::Jobs => None,
@@ -82,6 +84,11 @@ pub async fn next_batch(
     cleanups::announce(conn).await?;
     match step {
         Step::Sessions => some_sessions(conn, campaign_id).await,
+        Step::Posts => {
+            let n_posts = posts::remove_some(&mut *conn, campaign_id, ROWS).await?;
+            count(conn, campaign_id, &[("posts", n_posts)]).await?;
+            Ok(n_posts == ROWS)
+        }
         Step::Feed => {
             let n_rows = feed::remove_of_campaign(&mut *conn, campaign_id, ROWS).await?;
             count(conn, campaign_id, &[("feed", n_rows)]).await?;

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     domain::{
-        agents::{Agent, Skill},
+        agents::{Agent, Catalogue, Skill},
         campaigns::Campaign,
         failovers::{Side, Standing},
         tasks::Task,
@@ -23,6 +23,10 @@ use crate::{
 pub(super) struct Assignment<'a> {
     pub(super) task: Task,
     pub(super) agent: Arc<Agent>,
+    /// As it is throughout this run, whatever becomes of the files meanwhile.
+    pub(super) catalogue: Arc<Catalogue>,
+    /// Of the agent's prompt, and for the lead of the roster too.
+    pub(super) prompt_hash: String,
     pub(super) skills: Vec<Arc<Skill>>,
     pub(super) campaign: Campaign,
     /// Whether anything limits what the turn may cost.
@@ -74,9 +78,11 @@ impl<'a> Assignment<'a> {
         Ok(Self {
             failover: agent.fallback.is_some().then_some(failover),
             skills: catalogue.skills_of(&agent),
+            prompt_hash: catalogue.prompt_hash(&agent),
             is_limited: limits.iter().any(Option::is_some),
             task,
             agent,
+            catalogue,
             campaign,
             route,
             traceparent,

@@ -12,6 +12,7 @@ use super::{
     assignment::Assignment,
     kept, notices,
     outlook::{Outlook, look_ahead},
+    team,
 };
 use crate::{
     context::{Budget, Calibration, Manifest, Pressure, Weight},
@@ -83,6 +84,14 @@ pub(super) struct Before {
     pub(super) was_refused: bool,
 }
 
+/// What is sent beside the conversation as it is stored.
+pub(super) struct Given<'a> {
+    pub(super) calibration: &'a Calibration,
+    /// What this turn adds to the transcript before its call.
+    pub(super) new: &'a [messages::New],
+    pub(super) team: &'a [team::Seen],
+}
+
 /// Half of what a window holds beside its reserve: a successor must not begin under pressure.
 const INHERIT_DIVISOR: u64 = 2;
 
@@ -119,7 +128,9 @@ async fn write(
     say_what_was_left_out(&mut *conn, &resolved, now).await?;
     let calibration = calibration(services, &resolved.session);
     let new = messages_before_call(&mut *conn, &resolved, assignment, before, now).await?;
-    let mut outlook = look(&mut *conn, services, assignment, &resolved, &calibration, &new).await?;
+    let team = team::look(&mut *conn, assignment, now).await?;
+    let given = Given { calibration: &calibration, new: &new, team: &team };
+    let mut outlook = look(&mut *conn, services, assignment, &resolved, &given).await?;
     if outlook.pressure >= Pressure::Apply || before.was_refused {
         // What was prepared ahead costs this turn no call.
         let shown = compact_session::apply(&mut *conn, &*services.clock, resolved.session.id).await;
@@ -131,7 +142,7 @@ async fn write(
                     go_on_anew(&mut *conn, services, assignment, run.lease(), &resolved).await?;
                 say_what_was_left_out(&mut *conn, &resolved, now).await?;
             }
-            outlook = look(&mut *conn, services, assignment, &resolved, &calibration, &new).await?;
+            outlook = look(&mut *conn, services, assignment, &resolved, &given).await?;
         }
     }
     if outlook.pressure >= Pressure::Apply && !before.made_room {
@@ -147,7 +158,7 @@ async fn write(
         // No summary could be made: what the successor takes along is less all the same, and it is told so.
         resolved = go_on_anew(&mut *conn, services, assignment, run.lease(), &resolved).await?;
         say_what_was_left_out(&mut *conn, &resolved, now).await?;
-        outlook = look(&mut *conn, services, assignment, &resolved, &calibration, &new).await?;
+        outlook = look(&mut *conn, services, assignment, &resolved, &given).await?;
     }
     check_room(assignment, &outlook, &calibration)?;
     open(&mut *conn, run, services, assignment, (resolved, calibration, outlook, &new)).await
@@ -184,8 +195,7 @@ async fn look(
     services: &Services,
     assignment: &Assignment<'_>,
     resolved: &Resolved,
-    calibration: &Calibration,
-    new: &[messages::New],
+    given: &Given<'_>,
 ) -> Result<Outlook, Error> {
     let session = &resolved.session;
     let mut loaded = match services.histories.take(session.id, session.generation) {
@@ -196,12 +206,12 @@ async fn look(
     };
     loaded.catch_up(conn, session.last_seq).await.map_err(Error::undone)?;
     // The prompt is sent as the task, whatever the transcript holds of it; notices are sent from there.
-    if let [notices @ .., _prompt] = new {
+    if let [notices @ .., _prompt] = given.new {
         for (notice, seq) in notices.iter().zip(session.last_seq + 1..) {
             loaded.add(measure::coming(notice, seq));
         }
     }
-    let outlook = look_ahead(assignment, session, &loaded, calibration);
+    let outlook = look_ahead(assignment, session, &loaded, given);
     services.histories.keep(loaded.stored());
     outlook
 }
@@ -269,7 +279,7 @@ async fn find_session(
         mode: task.session_mode,
         provider: &route.provider_name,
         model: &route.model,
-        prompt_hash: &agent.prompt_hash,
+        prompt_hash: &assignment.prompt_hash,
         // A provider that keeps the conversation is planned with a window that is full there.
         rotate_at_tokens: agent.rotate_at_tokens.filter(|_| !route.keeps_conversation),
         now: opening.now,
@@ -287,7 +297,7 @@ fn opening<'a>(services: &Services, assignment: &'a Assignment<'_>) -> Opening<'
         instance: &task.instance,
         provider: &route.provider_name,
         model: &route.model,
-        prompt_hash: &agent.prompt_hash,
+        prompt_hash: &assignment.prompt_hash,
         task_id: task.id,
         fence_seed: rand::random(),
         expires_at: services.sessions.expires_at(&route.provider_name, agent.ttl_days, now),

@@ -33,6 +33,7 @@ mod outlook;
 mod refuse;
 mod room;
 mod settle;
+mod team;
 mod told;
 mod witness;
 

@@ -1,9 +1,9 @@
 //! What the model would see now, and whether it fits.
 
-use super::{Error, Refused, assignment::Assignment, kept, notices};
+use super::{Error, Refused, assignment::Assignment, begin::Given, kept, notices, team};
 use crate::{
     context::{
-        Assembled, Budget, Calibration, Checkpoint, Parts, Pressure, Weight, assemble,
+        Assembled, Budget, Checkpoint, Parts, Pressure, Weight, assemble,
         compaction::View,
         parts::{Campaign, Skill, Task},
         xml::FenceSeed,
@@ -25,12 +25,13 @@ pub(super) fn look_ahead(
     assignment: &Assignment<'_>,
     session: &Live,
     loaded: &Loaded,
-    calibration: &Calibration,
+    given: &Given<'_>,
 ) -> Result<Outlook, Error> {
     let Assignment { task, route, .. } = assignment;
+    let calibration = given.calibration;
     let view = loaded.view().map_err(Error::undone)?;
     let has_history = notices::has_history(&view, task.id);
-    let assembled = assemble_call(assignment, session, view, calibration)?;
+    let assembled = assemble_call(assignment, session, view, given)?;
     let system_tokens = calibration.tokens(assembled.system_weight);
     let budget = Budget::new(route.window_tokens, route.reserve_tokens, system_tokens)
         .map_err(|error| Error::Refused(Refused::for_good(error.to_string())))?;
@@ -52,9 +53,9 @@ fn assemble_call(
     assignment: &Assignment<'_>,
     session: &Live,
     view: View<'_>,
-    calibration: &Calibration,
+    given: &Given<'_>,
 ) -> Result<Assembled, Error> {
-    let Assignment { task, agent, campaign, skills, route, .. } = assignment;
+    let Assignment { task, agent, catalogue, campaign, skills, route, .. } = assignment;
     let skills: Vec<Skill<'_>> =
         skills.iter().map(|skill| Skill { name: &skill.name, text: &skill.text }).collect();
     let notice = notices::restored(session, &view, task.id);
@@ -68,17 +69,17 @@ fn assemble_call(
             client_context: campaign.client_context.as_deref(),
         },
         edicts: &[],
-        roster: &[],
+        roster: &team::roster(catalogue, agent),
         view,
         heard_to_seq: route.keeps_conversation.then(|| kept::heard_to_seq(session)).flatten(),
         notice: notice.as_deref(),
         posts: &[],
-        statuses: &[],
+        statuses: &team::statuses(given.team),
         task: Task { entry_id: task.id, prompt: &task.prompt },
     };
     let seed = session.fence_seed.as_slice().try_into();
     let seed = seed.map_err(|_| Error::undone("the fence seed of the session has not 32 bytes"))?;
-    Ok(assemble(&parts, &FenceSeed::from_bytes(seed), calibration))
+    Ok(assemble(&parts, &FenceSeed::from_bytes(seed), given.calibration))
 }
 
 fn checkpoint(session: &Live) -> Option<Checkpoint> {

@@ -8,6 +8,7 @@ pub mod ground;
 mod handovers;
 mod happy;
 mod instances;
+mod lead;
 mod lost;
 mod ollama;
 mod pressure;

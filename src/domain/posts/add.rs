@@ -1,0 +1,76 @@
+//! Posting.
+
+use chrono::{DateTime, Utc};
+use sqlx::{PgExecutor, error::DatabaseError};
+use uuid::Uuid;
+
+use super::{Error, New, OPERATOR, Origin, Post, SYSTEM, Said, Sender, TEXT_MAX_BYTES, reader};
+use crate::domain::{Failed, ids, text};
+
+/// Writes a post, who may see it, and its event in the feed, in one statement. The board is held until the transaction ends.
+pub async fn add(
+    executor: impl PgExecutor<'_>,
+    new: &New<'_>,
+    now: DateTime<Utc>,
+) -> Result<Post, Error> {
+    text::check("post", new.text, TEXT_MAX_BYTES)?;
+    let id = ids::at(now);
+    let (origin, sender, task_id, said) = new.sender.columns();
+    let seq = sqlx::query_scalar!(
+        r#"select dalsegno.add_post($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) as "seq!""#,
+        new.campaign_id,
+        id,
+        now,
+        origin as Origin,
+        sender,
+        new.audience.names(),
+        new.text,
+        new.reply_to,
+        task_id,
+        said.map(|said| said.session_id),
+        said.map(|said| said.turn),
+        said.map(|said| said.message_id),
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(|error| refused(error, new))?;
+    Ok(Post {
+        id,
+        seq,
+        sender,
+        origin,
+        audience: new.audience.names().to_vec(),
+        reply_to: new.reply_to,
+        posted_at: now,
+        task_id,
+        session_id: said.map(|said| said.session_id),
+        turn: said.map(|said| said.turn),
+        text: new.text.to_owned(),
+    })
+}
+
+impl Sender<'_> {
+    fn columns(&self) -> (Origin, String, Option<Uuid>, Option<Said>) {
+        match *self {
+            Self::Operator => (Origin::Operator, OPERATOR.to_owned(), None, None),
+            Self::System { task_id } => (Origin::System, SYSTEM.to_owned(), task_id, None),
+            Self::Agent { agent, instance, said } => {
+                let name = reader(agent, instance).into_owned();
+                (Origin::Agent, name, Some(said.task_id), Some(said))
+            }
+        }
+    }
+}
+
+/// What the function of the schema says no to.
+fn refused(source: sqlx::Error, new: &New<'_>) -> Error {
+    let said = source.as_database_error();
+    let code = said.and_then(DatabaseError::code).unwrap_or_default().into_owned();
+    let constraint = said.and_then(DatabaseError::constraint).unwrap_or_default();
+    match (code.as_str(), constraint, new.reply_to) {
+        ("DS404", "posts_reply_to", Some(reply_to)) => Error::UnknownPost(reply_to),
+        ("DS404", _, _) => Error::UnknownCampaign(new.campaign_id),
+        ("DS409", _, _) => Error::Closed(new.campaign_id),
+        _ => Failed { action: "add a post", source }.into(),
+    }
+}

@@ -1,0 +1,95 @@
+//! Whom a post is addressed to.
+
+use super::Error;
+use crate::domain::agents;
+
+pub const OPERATOR: &str = "operator";
+pub const SYSTEM: &str = "system";
+const ALL: &str = "all";
+const MAX_NAMES: usize = 200;
+
+/// Names that exist, each once and in the order given; or everybody.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Audience(Vec<String>);
+
+impl Audience {
+    pub fn all() -> Self {
+        Self(vec![ALL.to_owned()])
+    }
+
+    pub fn operator() -> Self {
+        Self(vec![OPERATOR.to_owned()])
+    }
+
+    /// Of reader names, `operator` and `all`. `is_agent` says which agents there are; any instance of one may be addressed.
+    /// All names that are wrong are reported together. With `all` among them, the others add nothing.
+    pub fn of<'a>(
+        names: impl IntoIterator<Item = &'a str>,
+        is_agent: impl Fn(&str) -> bool,
+    ) -> Result<Self, Error> {
+        let (mut known, mut unknown) = (Vec::<String>::new(), Vec::<String>::new());
+        for name in names {
+            let list = if is_known(name, &is_agent) { &mut known } else { &mut unknown };
+            if !list.iter().any(|listed| listed == name) {
+                list.push(name.to_owned());
+            }
+        }
+        if !unknown.is_empty() {
+            return Err(Error::UnknownNames(unknown));
+        }
+        if known.iter().any(|name| name == ALL) {
+            return Ok(Self::all());
+        }
+        match known.len() {
+            0 => Err(Error::NoAudience),
+            n_names if n_names > MAX_NAMES => Err(Error::TooManyNames(n_names)),
+            _ => Ok(Self(known)),
+        }
+    }
+
+    pub fn names(&self) -> &[String] {
+        &self.0
+    }
+}
+
+/// Names that no agent may have, because they mean something else on the board.
+pub fn is_reserved(name: &str) -> bool {
+    [ALL, OPERATOR, SYSTEM].contains(&name)
+}
+
+fn is_known(name: &str, is_agent: impl Fn(&str) -> bool) -> bool {
+    if name == ALL || name == OPERATOR {
+        return true;
+    }
+    match name.split_once('/') {
+        // `main` has no name of its own: it would be a second one for the same reader.
+        Some((agent, instance)) => {
+            is_agent(agent) && agents::is_name(instance) && instance != "main"
+        }
+        None => is_agent(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(names: &[&str]) -> Result<Vec<String>, String> {
+        let audience = Audience::of(names.iter().copied(), |name| ["ann", "anna"].contains(&name));
+        audience.map(|audience| audience.0).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn each_name_counts_once_and_all_stands_for_everybody() {
+        assert_eq!(of(&["anna", "ann", "anna"]).unwrap(), ["anna", "ann"]);
+        assert_eq!(of(&["ann", "all"]).unwrap(), ["all"]);
+        assert_eq!(of(&["operator", "ann/2"]).unwrap(), ["operator", "ann/2"]);
+    }
+
+    #[test]
+    fn every_name_that_is_nobodys_is_reported_and_nobody_is_not_everybody() {
+        let error = of(&["an", "ann", "", "ann/main", "bea/2", "system", "an"]).unwrap_err();
+        assert!(error.contains("`an`, ``, `ann/main`, `bea/2`, `system`"), "{error}");
+        assert!(of(&[]).unwrap_err().contains("nobody"));
+    }
+}

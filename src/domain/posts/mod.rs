@@ -1,0 +1,157 @@
+//! The board of a campaign: posts, and who may see which.
+//!
+//! Invariants:
+//! - `seq` is dense within a campaign and grows in the order of commits: whoever has seen everything up to one place never
+//!   finds a post in front of it later.
+//! - Who may see a post is decided when it is written, by whole names, and looked up in the database
+//!   (`dalsegno.visible_posts`). The operator and the lead see all; others see what is addressed to them or to all, and their
+//!   own.
+//! - The sender is a column. Nothing that a text says of its sender counts.
+//!
+//! A reader's name ([`reader`]) is that of its agent for the instance `main`, and `<agent>/<instance>` for any other. A post to
+//! `curator` therefore reaches the instance `main` alone; `curator/2` is somebody else.
+//!
+//! Race: adding holds the board's row until the transaction ends, so posts of one campaign are committed one after the other.
+//! In a turn's end it is the last lock but the job's.
+
+mod add;
+mod audience;
+mod read;
+mod remove;
+
+use std::borrow::Cow;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use uuid::Uuid;
+
+pub use self::{
+    add::add,
+    audience::{Audience, OPERATOR, SYSTEM, is_reserved},
+    read::{Along, Window, along, last_seq, window},
+    remove::remove_some,
+};
+use super::{Failed, text};
+
+/// The longest text of a post.
+pub const TEXT_MAX_BYTES: usize = 1024 * 1024;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub struct Post {
+    pub id: Uuid,
+    /// Its place on the board: 1, 2, 3 in the order in which posts were committed.
+    pub seq: i64,
+    /// `operator`, `system`, or the name of the agent that said it; `<agent>/<instance>` for another instance than `main`.
+    pub sender: String,
+    pub origin: Origin,
+    /// Whom it is addressed to: names as of senders, or `all`.
+    pub audience: Vec<String>,
+    /// The post that it answers.
+    pub reply_to: Option<Uuid>,
+    pub posted_at: DateTime<Utc>,
+    /// The task whose turn said it, or that it is about.
+    pub task_id: Option<Uuid>,
+    pub session_id: Option<Uuid>,
+    pub turn: Option<i32>,
+    pub text: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[schema(as = PostOrigin)]
+pub enum Origin {
+    /// A person.
+    Operator,
+    /// A turn of an agent.
+    Agent,
+    /// The service itself.
+    System,
+}
+
+/// What is to be posted.
+#[derive(Debug, Clone, Copy)]
+pub struct New<'a> {
+    pub campaign_id: Uuid,
+    pub sender: Sender<'a>,
+    pub audience: &'a Audience,
+    pub reply_to: Option<Uuid>,
+    pub text: &'a str,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub enum Sender<'a> {
+    Operator,
+    /// The service, about a task if there is one.
+    System {
+        task_id: Option<Uuid>,
+    },
+    Agent {
+        agent: &'a str,
+        instance: &'a str,
+        said: Said,
+    },
+}
+
+/// Where in a conversation an agent said it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Said {
+    pub task_id: Uuid,
+    pub session_id: Uuid,
+    pub turn: i32,
+    /// The answer in the transcript that is posted. A session that holds it is not shown the post.
+    pub message_id: Uuid,
+}
+
+/// For whom posts are looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Viewer<'a> {
+    /// The operator, and the campaign's lead.
+    All,
+    /// A reader's name; see [`reader`].
+    Reader(&'a str),
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("there is no campaign {0}: `dalsegno campaign ls` lists them")]
+    UnknownCampaign(Uuid),
+    #[error("campaign {0} is closed: create a new one")]
+    Closed(Uuid),
+    #[error(
+        "there is no post {0} in this campaign that could be answered: `dalsegno board history` lists them"
+    )]
+    UnknownPost(Uuid),
+    #[error("nobody is called {}: a post is addressed to `all`, `operator`, or agents that `dalsegno agent ls` lists", list(.0))]
+    UnknownNames(Vec<String>),
+    #[error("the post is addressed to nobody: name agents, `operator` or `all`")]
+    NoAudience,
+    #[error("the post is addressed to {0} names: 200 are allowed, and `all` reaches everybody")]
+    TooManyNames(usize),
+    #[error(transparent)]
+    Text(#[from] text::Error),
+    #[error(transparent)]
+    Database(#[from] Failed),
+}
+
+impl Viewer<'_> {
+    /// As the functions of the schema take it.
+    fn column(&self) -> Option<&str> {
+        match self {
+            Self::All => None,
+            Self::Reader(name) => Some(name),
+        }
+    }
+}
+
+/// What an instance of an agent is called on the board. No name of an agent has a slash in it.
+pub fn reader<'a>(agent: &'a str, instance: &str) -> Cow<'a, str> {
+    match instance {
+        "main" => Cow::Borrowed(agent),
+        other => Cow::Owned(format!("{agent}/{other}")),
+    }
+}
+
+fn list(names: &[String]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,111 @@
+//! What each agent of a campaign does at this moment.
+//!
+//! The definition is the SQL function `dalsegno.agent_statuses`, over the rows of tasks, jobs, sessions and resting logins. No
+//! process remembers any of it, so whoever dies leaves no agent working.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sqlx::PgExecutor;
+use uuid::Uuid;
+
+use super::{Failed, agents::Catalogue};
+
+/// The instance that an agent has unless somebody names another one.
+const MAIN: &str = "main";
+
+/// An agent, or one of its instances.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = AgentStatus)]
+pub struct Status {
+    pub agent: String,
+    pub instance: String,
+    pub state: State,
+    /// The task that runs.
+    pub task_id: Option<Uuid>,
+    /// The open session of its conversation.
+    pub session_id: Option<Uuid>,
+    /// Tasks that wait, not counting those that are to begin later.
+    pub waiting: i64,
+    /// While it is limited, as far as that is known.
+    pub until: Option<DateTime<Utc>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[schema(as = AgentState)]
+pub enum State {
+    Idle,
+    Working,
+    /// Its last turn failed, and nothing is left for it to do.
+    Error,
+    /// It has tasks, none of which runs.
+    Waiting,
+    /// Its login rests, or its next task was put off because a limit is used up.
+    Limited,
+}
+
+impl Status {
+    /// What others call it: `curator`, and `curator_2` for the instance `2`.
+    pub fn name(&self) -> String {
+        match self.instance.as_str() {
+            MAIN => self.agent.clone(),
+            instance => format!("{}_{instance}", self.agent),
+        }
+    }
+
+    fn idle(agent: &str) -> Self {
+        Self {
+            agent: agent.to_owned(),
+            instance: MAIN.to_owned(),
+            state: State::Idle,
+            task_id: None,
+            session_id: None,
+            waiting: 0,
+            until: None,
+        }
+    }
+}
+
+impl State {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Working => "working",
+            Self::Error => "error",
+            Self::Waiting => "waiting",
+            Self::Limited => "limited",
+        }
+    }
+}
+
+/// Every agent of the catalogue in a campaign, and every instance that has a conversation or a task there; by name. Agents whose
+/// files are gone are not in it.
+pub async fn of_campaign(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+    catalogue: &Catalogue,
+    now: DateTime<Utc>,
+) -> Result<Vec<Status>, Failed> {
+    let found = sqlx::query_as!(
+        Status,
+        r#"select agent as "agent!", instance as "instance!", state as "state!: State", task_id as "task_id?", session_id as "session_id?",
+                  waiting as "waiting!", until as "until?"
+             from dalsegno.agent_statuses($1, $2)"#,
+        campaign_id,
+        now,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("look at what the agents of a campaign do"))?;
+    let key =
+        |status: &Status| (status.agent.clone(), status.instance != MAIN, status.instance.clone());
+    let idle = catalogue.agents().map(|agent| Status::idle(&agent.name));
+    let known = found.into_iter().filter(|status| catalogue.agent(&status.agent).is_ok());
+    // What was found replaces what is taken for granted.
+    let by_key: BTreeMap<_, Status> =
+        idle.chain(known).map(|status| (key(&status), status)).collect();
+    Ok(by_key.into_values().collect())
+}

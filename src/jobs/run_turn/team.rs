@@ -1,0 +1,47 @@
+//! What the lead is told of its colleagues: who there is, as part of what it is, and what each of them does, anew in each call.
+//! Nobody else pays for it.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use sqlx::PgExecutor;
+
+use super::{Error, assignment::Assignment};
+use crate::{
+    context::parts::{Colleague, Status},
+    domain::{
+        agents::{Agent, Catalogue},
+        statuses,
+    },
+};
+
+/// A colleague at this moment.
+pub(super) struct Seen {
+    name: String,
+    state: statuses::State,
+}
+
+/// What each agent does now, if this turn is the lead's.
+pub(super) async fn look(
+    executor: impl PgExecutor<'_>,
+    assignment: &Assignment<'_>,
+    now: DateTime<Utc>,
+) -> Result<Vec<Seen>, Error> {
+    let Assignment { task, agent, catalogue, .. } = assignment;
+    if !agent.lead {
+        return Ok(Vec::new());
+    }
+    let statuses = statuses::of_campaign(executor, task.campaign_id, catalogue, now);
+    let statuses = statuses.await.map_err(Error::undone)?;
+    Ok(statuses.iter().map(|status| Seen { name: status.name(), state: status.state }).collect())
+}
+
+pub(super) fn roster<'a>(catalogue: &'a Catalogue, agent: &Agent) -> Vec<Colleague<'a>> {
+    let all = catalogue.agents().map(Arc::as_ref).filter(|_| agent.lead);
+    all.map(|colleague| Colleague { name: &colleague.name, description: &colleague.description })
+        .collect()
+}
+
+pub(super) fn statuses(seen: &[Seen]) -> Vec<Status<'_>> {
+    seen.iter().map(|seen| Status { agent: &seen.name, state: seen.state.as_str() }).collect()
+}

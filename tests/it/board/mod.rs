@@ -1,0 +1,31 @@
+//! The board of a campaign: who sees what, and what of it a model is shown.
+
+mod posting;
+mod visibility;
+
+use chrono::{DateTime, Utc};
+use dalsegno::domain::posts::{self, Audience, New, Post, Sender};
+use uuid::Uuid;
+
+use crate::{app::noon, conversations::world::World};
+
+/// Whoever is named exists.
+pub fn to(names: &[&str]) -> Audience {
+    Audience::of(names.iter().copied(), |_| true).unwrap()
+}
+
+pub fn by_operator<'a>(campaign_id: Uuid, audience: &'a Audience, text: &'a str) -> New<'a> {
+    New { campaign_id, sender: Sender::Operator, audience, reply_to: None, text }
+}
+
+pub async fn post(world: &World, new: &New<'_>) -> Post {
+    posts::add(&world.pool, new, at()).await.unwrap()
+}
+
+pub fn at() -> DateTime<Utc> {
+    noon()
+}
+
+pub fn texts(posts: &[Post]) -> Vec<&str> {
+    posts.iter().map(|post| post.text.as_str()).collect()
+}

@@ -1,0 +1,134 @@
+//! Who sees what, beside very many posts, and for names that are parts of each other.
+
+use std::time::{Duration, Instant};
+
+use dalsegno::domain::posts::{New, Said, Sender, Viewer, reader, window};
+use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{by_operator, post, to};
+use crate::conversations::world::World;
+
+/// Parts of each other, and the same agent's instances.
+const READERS: [(&str, &str); 7] = [
+    ("an", "main"),
+    ("ann", "main"),
+    ("anna", "main"),
+    ("ann", "a"),
+    ("ann", "an"),
+    ("al", "main"),
+    ("all_", "main"),
+];
+
+#[tokio::test]
+async fn nobody_sees_what_is_addressed_to_a_name_that_is_like_theirs() {
+    let world = World::new().await;
+    let id = world.campaign.id;
+    let seed = rand::random::<u64>();
+    println!("seed {seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    let readers: Vec<String> =
+        READERS.iter().map(|(agent, instance)| reader(agent, instance).into_owned()).collect();
+    let mut expected: Vec<Vec<String>> = vec![Vec::new(); readers.len()];
+    let mut everything = Vec::new();
+    for number in 0..400 {
+        let mut names: Vec<&str> = readers.iter().map(String::as_str).collect();
+        names.extend(["operator", "all"]);
+        let n_names = random.random_range(1..=3);
+        let names: Vec<&str> = names.sample(&mut random, n_names).copied().collect();
+        let (sender, by) = match random.random_range(0..=readers.len()) {
+            who if who < readers.len() => {
+                let (agent, instance) = READERS[who];
+                let (task_id, session_id) = (Uuid::new_v4(), Uuid::new_v4());
+                let said = Said { task_id, session_id, turn: 1, message_id: Uuid::new_v4() };
+                (Sender::Agent { agent, instance, said }, Some(who))
+            }
+            _ => (Sender::Operator, None),
+        };
+        let (audience, text) = (to(&names), format!("{number} to {names:?}"));
+        post(&world, &New { sender, ..by_operator(id, &audience, &text) }).await;
+        for (who, name) in readers.iter().enumerate() {
+            if names.contains(&"all") || names.contains(&name.as_str()) || by == Some(who) {
+                expected[who].push(text.clone());
+            }
+        }
+        everything.push(text);
+    }
+    let seen = async |viewer| {
+        let window = window(&world.pool, id, viewer, 0, 1000).await.unwrap();
+        window.posts.into_iter().map(|post| post.text).collect::<Vec<_>>()
+    };
+    for (name, expected) in readers.iter().zip(&expected) {
+        assert_eq!(&seen(Viewer::Reader(name)).await, expected, "{name}");
+    }
+    assert_eq!(seen(Viewer::All).await, everything);
+    for nobody in ["", "a", "ann/", "ann/main", "ANN", "operator", "%", "system"] {
+        let all = seen(Viewer::Reader(nobody)).await;
+        assert!(all.iter().all(|text| text.contains("\"all\"")), "{nobody}: {all:?}");
+    }
+}
+
+const POSTS: i64 = 200_000;
+/// One in a thousand is for her.
+const SPARSE: &str = "ann";
+const MOST: Duration = Duration::from_millis(5);
+
+/// The same rows as [`post`] writes, at once.
+async fn fill(world: &World) {
+    let id = world.campaign.id;
+    for sql in [
+        "insert into dalsegno.boards values ($1, 200000)",
+        "insert into dalsegno.posts (campaign_id, seq, id, posted_at, origin, sender, audience, text)
+         select $1, n, gen_random_uuid(), now(), 'operator', 'operator', array[case when n % 1000 = 7 then 'ann' else 'anna' end],
+                'Post ' || n || repeat(' and some words', 20)
+           from generate_series(1, 200000) as n",
+        "insert into dalsegno.post_viewers (campaign_id, viewer, seq)
+         select $1, case when n % 1000 = 7 then 'ann' else 'anna' end, n from generate_series(1, 200000) as n",
+    ] {
+        sqlx::query(sql).bind(id).execute(&world.pool).await.unwrap();
+    }
+}
+
+/// What a look takes, without what else the machine does meanwhile: of many, the one that a quarter undercuts.
+async fn took(conn: &mut PgConnection, world: &World, viewer: Viewer<'_>, after: i64) -> Duration {
+    let mut took = Vec::new();
+    for _ in 0..40 {
+        let began = Instant::now();
+        let seen = window(&mut *conn, world.campaign.id, viewer, after, 50).await.unwrap();
+        took.push(began.elapsed());
+        assert_eq!(seen.posts.len(), 50);
+        if viewer == Viewer::Reader(SPARSE) {
+            let seqs: Vec<i64> = seen.posts.iter().map(|post| post.seq).collect();
+            let hers: Vec<i64> = (after + 1..=POSTS).filter(|seq| seq % 1000 == 7).collect();
+            assert_eq!(seqs, hers[hers.len() - 50..]);
+            assert_eq!(seen.left_out, i64::try_from(hers.len() - 50).unwrap());
+        }
+    }
+    took.sort_unstable();
+    println!("{viewer:?} after {after}: quartile {:?}, median {:?}", took[10], took[20]);
+    took[10]
+}
+
+#[tokio::test]
+async fn a_window_of_one_in_a_thousand_of_very_many_posts_is_filled_in_milliseconds() {
+    let world = World::new().await;
+    fill(&world).await;
+    let mut conn = world.pool.acquire().await.unwrap();
+    // As a table is that grew just now, and as it is later.
+    for analyse in [false, true] {
+        if analyse {
+            let sql = "analyze dalsegno.posts, dalsegno.post_viewers";
+            sqlx::query(sql).execute(&mut *conn).await.unwrap();
+        }
+        for (viewer, after) in [
+            (Viewer::Reader(SPARSE), 0),
+            (Viewer::Reader(SPARSE), 150_000),
+            (Viewer::Reader("anna"), 0),
+            (Viewer::All, 0),
+        ] {
+            let took = took(&mut conn, &world, viewer, after).await;
+            assert!(took <= MOST, "{viewer:?} after {after}: {took:?}");
+        }
+    }
+}

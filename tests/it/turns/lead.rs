@@ -1,0 +1,153 @@
+//! What the lead knows of the others, and nobody else.
+
+use dalsegno::{
+    clock::Clock as _,
+    context::xml::{FenceSeed, Scope, parse},
+    domain::{agents::Library, sessions::Reason, statuses, tasks::Task},
+    queue::admin,
+};
+use serde_json::json;
+use sqlx::PgPool;
+
+use super::{Ground, ground::WRITER};
+use crate::{app::eventually, providers::fake_ollama::FakeOllama};
+
+const LEAD: &str = "---\nname: planner\ndescription: Plans & leads\nlead: true\n---\nYou lead.\n";
+
+fn sim(name: &str) -> String {
+    format!("---\nname: {name}\ndescription: Is the {name}\n---\nYou work.\n")
+}
+
+async fn states(ground: &Ground) -> Vec<(String, &'static str)> {
+    let catalogue = Library::open(&ground.config().agents).unwrap().current();
+    let at = ground.clock.now();
+    let statuses = statuses::of_campaign(&ground.pool, ground.campaign.id, &catalogue, at).await;
+    statuses.unwrap().iter().map(|status| (status.name(), status.state.as_str())).collect()
+}
+
+async fn hold(pool: &PgPool, task: &Task) {
+    admin::hold_job(pool, task.job_id, "a person looks at it").await.unwrap();
+}
+
+/// Puts the job of a task that a limit has put off far away, so that it stays where it is.
+async fn stay_put_off(ground: &Ground, task: &Task) {
+    eventually("the task is put off", async || {
+        let stays = "update dalsegno.jobs set run_at = now() + interval '1 day' where id = $1 and wait_reason = 'snooze'";
+        let hit = sqlx::query(stays).bind(task.job_id).execute(&ground.pool).await.unwrap();
+        (hit.rows_affected() == 1).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_lead_is_told_who_there_is_and_what_each_of_them_does() {
+    let fake = FakeOllama::start().await;
+    let url = format!("http://{}", fake.addr);
+    let ground =
+        Ground::new(&[("ollama.base_url", url.as_str()), ("ollama.num_ctx", "32768")]).await;
+    let own = "lead: true\nprovider: ollama\nmodel: qwen3:8b";
+    ground.write_agent("planner", &LEAD.replace("lead: true", own));
+    for name in ["busy", "failed", "held", "idle", "limited"] {
+        ground.write_agent(name, &sim(name));
+    }
+    for (agent, instance) in [("held", "main"), ("held", "2")] {
+        hold(&ground.pool, &ground.add_for(agent, instance, "Wait.").await).await;
+    }
+    let worker = ground.work().await;
+    ground.add_for("busy", "main", "Work. [[sim: slow 60000]]").await;
+    ground.add_for("failed", "main", "Fail. [[sim: error 404]]").await;
+    stay_put_off(&ground, &ground.add_for("limited", "main", "Hurry. [[sim: error 503]]").await)
+        .await;
+    let expected = [
+        ("busy", "working"),
+        ("failed", "error"),
+        ("held", "waiting"),
+        ("held_2", "waiting"),
+        ("idle", "idle"),
+        ("limited", "limited"),
+        ("planner", "idle"),
+        ("writer", "idle"),
+    ];
+    let mut expected = expected.map(|(name, state)| (name.to_owned(), state));
+    eventually("each does what it was given", async || {
+        (states(&ground).await == expected).then_some(())
+    })
+    .await;
+    let task = ground.done(&ground.add_for("planner", "main", "How is it going?").await).await;
+    worker.stop().await;
+
+    let seed: Vec<u8> =
+        sqlx::query_scalar("select fence_seed from dalsegno.sessions where id = $1")
+            .bind(task.session_id)
+            .fetch_one(&ground.pool)
+            .await
+            .unwrap();
+    let seed = FenceSeed::from_bytes(seed.try_into().unwrap());
+    let chat = fake.chats().pop().unwrap();
+    let of = |role: &str, name: &str, scope: Scope| -> Vec<(String, String)> {
+        let message = chat["messages"].as_array().unwrap().iter().find(|m| m["role"] == role);
+        let text = message.unwrap()["content"].as_str().unwrap();
+        let pieces = parse::parse(text, &[seed.fence(scope)]).unwrap().into_iter();
+        let nodes = pieces.filter_map(|piece| match piece {
+            parse::Piece::Fenced(node) => Some(node),
+            parse::Piece::Outside(_) => None,
+        });
+        let children = nodes.filter(|node| node.name == name).flat_map(|node| node.children);
+        let named = |node: &parse::Node| {
+            node.attribute("name").or(node.attribute("agent")).map(str::to_owned)
+        };
+        children.map(|node| (named(&node).unwrap(), node.text)).collect()
+    };
+    let roster = of("system", "roster", Scope::System);
+    let names: Vec<_> = roster.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["busy", "failed", "held", "idle", "limited", "planner", "writer"]);
+    assert_eq!(roster[5].1, "Plans & leads");
+    assert_eq!(roster[0].1, "Is the busy");
+    // It is at work while it is told.
+    expected[6].1 = "working";
+    let told = of("user", "statuses", Scope::Turn(task.id));
+    assert_eq!(told, expected.map(|(name, state)| (name, state.to_owned())));
+    let manifest = ground.manifests(task.session_id.unwrap()).await.pop().unwrap().manifest;
+    let kinds: Vec<_> =
+        manifest["parts"].as_array().unwrap().iter().map(|part| &part["kind"]).collect();
+    assert!(kinds.contains(&&json!("roster")) && kinds.contains(&&json!("statuses")), "{kinds:?}");
+}
+
+#[tokio::test]
+async fn a_changed_roster_rebuilds_the_session_of_the_lead_and_of_nobody_else() {
+    let ground = Ground::new(&[]).await;
+    ground.write_agent("planner", LEAD);
+    let worker = ground.work().await;
+    let turn = async |agent: &str| {
+        let task = ground.done(&ground.add_for(agent, "main", "Go on.").await).await;
+        let session = ground.session(&task).await;
+        (session.id, session.opened_because, task)
+    };
+    let (planner, _, _) = turn("planner").await;
+    let (writer, _, task) = turn("writer").await;
+    let manifest = ground.manifests(task.session_id.unwrap()).await.pop().unwrap().manifest;
+    let kinds: Vec<_> =
+        manifest["parts"].as_array().unwrap().iter().map(|part| part["kind"].clone()).collect();
+    assert!(!kinds.contains(&json!("roster")) && !kinds.contains(&json!("statuses")), "{kinds:?}");
+
+    // How an agent works is no part of the roster: what it is for is.
+    ground.write_agent("writer", &WRITER.replace("You write.", "You write well."));
+    assert_eq!(turn("planner").await.0, planner);
+    ground.write_agent("editor", &sim("editor"));
+    let (after_new, because, _) = turn("planner").await;
+    assert_ne!(after_new, planner);
+    assert_eq!(because, Reason::PromptChanged);
+    ground.write_agent("editor", &sim("editor").replace("Is the", "Was the"));
+    let (after_change, because, _) = turn("planner").await;
+    assert_ne!(after_change, after_new);
+    assert_eq!(because, Reason::PromptChanged);
+    assert_eq!(turn("planner").await.0, after_change);
+    ground.remove_agent("editor");
+    assert_ne!(turn("planner").await.0, after_change);
+    let (own_prompt, because, _) = turn("writer").await;
+    assert_ne!(own_prompt, writer);
+    assert_eq!(because, Reason::PromptChanged);
+    ground.write_agent("editor", &sim("editor"));
+    assert_eq!(turn("writer").await.0, own_prompt);
+    worker.stop().await;
+}
