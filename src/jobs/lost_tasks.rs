@@ -8,7 +8,7 @@ use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
 use super::Services;
-use crate::domain::tasks;
+use crate::{causes::causes, domain::tasks};
 
 const EVERY: Duration = Duration::from_secs(5);
 const STRETCH: i64 = 2000;
@@ -19,7 +19,10 @@ pub async fn end_lost_tasks(services: &Services, pool: &PgPool, stop: &Cancellat
     while stop.run_until_cancelled(tokio::time::sleep(EVERY)).await.is_some() {
         match end_stretch(services, pool, after_job_id).await {
             Ok(next) => after_job_id = next,
-            Err(error) => tracing::warn!(%error, "looking for tasks that have lost their jobs"),
+            Err(error) => tracing::warn!(
+                error = causes(&error),
+                "looking for tasks that have lost their jobs"
+            ),
         }
     }
 }

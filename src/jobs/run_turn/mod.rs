@@ -56,6 +56,7 @@ use self::{
 pub(super) use self::{error::Error, told::describe};
 use super::Services;
 use crate::{
+    causes::causes,
     context::Pressure,
     domain::tasks::RunTurn,
     providers::Request,
@@ -151,6 +152,12 @@ fn facts(run: &Run, opened: &Opened) -> Facts {
 
 fn log(run: &Run, called: &Called, fate: &Fate) {
     if let Err(error) = &called.result {
-        tracing::info!(job.id = run.job_id(), code = error.code, %error, ?fate, "a call gave no answer");
+        tracing::info!(
+            job.id = run.job_id(),
+            code = error.code,
+            error = causes(&error),
+            ?fate,
+            "a call gave no answer"
+        );
     }
 }
