@@ -61,6 +61,7 @@ pub enum Kind {
     Notice,
     Posts,
     Statuses,
+    Results,
     Task,
 }
 
@@ -78,6 +79,8 @@ pub enum Why {
     SessionRestored,
     SinceCursor,
     ThisTurn,
+    /// The task has waited for what it tells.
+    WaitedFor,
     /// Covered by the summary.
     Folded,
     /// A tool result whose call is not in the view, or was answered before.

@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use crate::context::compaction::generations::View;
+use crate::{context::compaction::generations::View, transcript::Message};
 
 #[derive(Debug, Clone)]
 pub struct Parts<'a> {
@@ -22,6 +22,8 @@ pub struct Parts<'a> {
     /// Posts after the session's cursor, in order of `seq`.
     pub posts: &'a [Post<'a>],
     pub statuses: &'a [Status<'a>],
+    /// What the tasks came to that this one has waited for.
+    pub results: Option<Told<'a>>,
     pub task: Task<'a>,
 }
 
@@ -67,6 +69,13 @@ pub struct Post<'a> {
 pub struct Status<'a> {
     pub agent: &'a str,
     pub state: &'a str,
+}
+
+/// As it stands in the transcript, or is about to: in front of the task, in this call as in later ones.
+#[derive(Debug, Clone, Copy)]
+pub struct Told<'a> {
+    pub entry_id: Uuid,
+    pub message: &'a Message,
 }
 
 #[derive(Debug, Clone, Copy)]

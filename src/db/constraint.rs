@@ -114,6 +114,16 @@ pub const WORDS: &[UserMistake] = &[
 
 /// Constraints that only our own code can violate; a violation is a bug, not a mistake of the user.
 pub const INTERNAL: &[&str] = &[
+    "task_dependencies_not_itself",
+    "task_dependencies_on_task",
+    "task_dependencies_pkey",
+    "task_dependencies_task",
+    "task_dependencies_unique",
+    "task_waits_on_failure_known",
+    "task_waits_pkey",
+    "task_waits_task",
+    "tasks_continues",
+    "tasks_parent",
     "bulk_actions_action_known",
     "bulk_actions_end_complete",
     "bulk_actions_not_negative",

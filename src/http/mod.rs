@@ -10,6 +10,7 @@ mod auth;
 mod bulk;
 mod bulk_actions;
 mod campaigns;
+mod children;
 mod cleanups;
 mod events;
 mod feed;
@@ -142,6 +143,7 @@ pub fn router(config: &Config, front: Front) -> Router {
     probes()
         .merge(campaigns::routes())
         .merge(tasks::routes(waiters.clone(), admission.clone()))
+        .merge(children::routes(admission.clone()))
         .merge(feed::routes(waiters))
         .merge(bulk::routes(config, admission))
         .merge(sessions::routes())

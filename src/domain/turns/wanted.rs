@@ -17,6 +17,8 @@ pub struct Wanted {
     pub limit: Limit,
     /// Who asked for the task, in the words of traces.
     pub traceparent: Option<String>,
+    /// It was added to wait for others, and is told what they came to.
+    pub has_waited: bool,
 }
 
 pub async fn wanted(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Wanted, tasks::Error> {
@@ -56,5 +58,5 @@ pub async fn wanted(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Wanted
         started_at: row.started_at,
         ended_at: row.ended_at,
     };
-    Ok(Wanted { task, campaign, limit, traceparent: row.traceparent })
+    Ok(Wanted { task, campaign, limit, traceparent: row.traceparent, has_waited: row.has_waited })
 }

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use utoipa::OpenApi;
 
 use super::{
-    Front, Problem, agents, audit, bulk, bulk_actions, campaigns, cleanups, feed, health, jobs,
+    Front, Problem, agents, audit, bulk, bulk_actions, campaigns, children, cleanups, feed, health, jobs,
     keys, lanes, logins, queues, schedules, sessions, tasks, webhooks, workers,
 };
 use crate::domain::feed::Event as FeedEvent;
@@ -76,6 +76,7 @@ fn generate() -> String {
         campaigns::Described::openapi(),
         tasks::Described::openapi(),
         bulk::Described::openapi(),
+        children::Described::openapi(),
         bulk_actions::Described::openapi(),
         sessions::Described::openapi(),
         agents::Described::openapi(),

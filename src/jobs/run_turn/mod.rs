@@ -26,6 +26,7 @@ mod crash_points;
 mod ending;
 mod error;
 mod failover;
+mod joined;
 mod kept;
 mod ledger;
 mod notices;
@@ -58,7 +59,7 @@ use super::Services;
 use crate::{
     causes::causes,
     context::Pressure,
-    domain::tasks::RunTurn,
+    domain::tasks::{RunJoinedTurn, RunTurn},
     providers::Request,
     queue::{End, HandlerResult, Run, Stop},
 };
@@ -68,6 +69,15 @@ pub(super) async fn run(_: RunTurn, run: Run, services: Arc<Services>) -> Handle
         Err(Error::Ended) => Ok(End::Done),
         ended => ended.map_err(|error| error.into_job_error(&run)),
     }
+}
+
+/// The same for a task that has waited for others: what they came to stands in front of its prompt.
+pub(super) async fn run_joined(
+    job: RunJoinedTurn,
+    run_of_job: Run,
+    services: Arc<Services>,
+) -> HandlerResult {
+    run(RunTurn { asked: job.asked }, run_of_job, services).await
 }
 
 async fn take_turn(run: &Run, services: &Services) -> Result<End, Error> {

@@ -5,7 +5,7 @@ use crate::{
     context::{
         Assembled, Budget, Checkpoint, Parts, Pressure, Weight, assemble,
         compaction::View,
-        parts::{Campaign, Skill, Task},
+        parts::{Campaign, Skill, Task, Told},
         xml::FenceSeed,
     },
     domain::sessions::Live,
@@ -39,7 +39,8 @@ pub(super) fn look_ahead(
     Ok(Outlook {
         around: Around {
             system: assembled.system_weight,
-            upcoming: Weight::of_user_text(&task.prompt),
+            upcoming: Weight::of_user_text(&task.prompt)
+                + given.results.map_or(Weight::ZERO, |told| Weight::of_message(&told.message)),
         },
         pressure: budget.pressure(estimated_tokens, &route.thresholds),
         assembled,
@@ -75,6 +76,7 @@ fn assemble_call(
         notice: notice.as_deref(),
         posts: &[],
         statuses: &team::statuses(given.team),
+        results: given.results.map(|told| Told { entry_id: told.id, message: &told.message }),
         task: Task { entry_id: task.id, prompt: &task.prompt },
     };
     let seed = session.fence_seed.as_slice().try_into();

@@ -6,6 +6,7 @@ mod bad_input;
 mod bulk;
 mod bulk_actions;
 mod campaigns;
+mod children;
 pub mod client;
 mod contract;
 mod events;
