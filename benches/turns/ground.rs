@@ -183,6 +183,7 @@ impl Ground {
             let new = tasks::New {
                 campaign_id: conversation.campaign_id,
                 agent: catalogue.agent("writer")?,
+                node: None,
                 instance: &conversation.instance,
                 prompt: &prompt,
                 session_mode: None,

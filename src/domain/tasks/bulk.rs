@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::{
     Config, Error, New,
     add::{admit, check, event, job, mode_of},
+    node::place,
 };
 use crate::domain::{Failed, feed, ids};
 use crate::queue;
@@ -66,6 +67,8 @@ pub async fn add_many(
         // Only what is new: whoever asks again is told of the tasks that are there, whatever became of the campaign.
         admit(&mut *conn, campaign_id).await?;
         insert(&mut *conn, campaign_id, &created, now).await.map_err(Error::from)?;
+        let added: Vec<_> = created.iter().map(|(draft, _)| (draft.new, draft.id)).collect();
+        place(&mut *conn, &added).await.map_err(Error::from)?;
         let events: Vec<feed::New> =
             created.iter().map(|(draft, _)| event(draft.new, draft.id)).collect();
         feed::append(&mut *conn, &events, now).await.map_err(Error::from)?;

@@ -4,7 +4,7 @@ use serde::Serialize;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Error, Task, get};
+use super::{Error, Task, get, node::node_of};
 use crate::domain::{
     Failed, feed,
     turns::{self, Turn},
@@ -15,6 +15,8 @@ use crate::domain::{
 pub struct Detail {
     #[serde(flatten)]
     pub task: Task,
+    /// Where in the work it belongs; nothing: wherever the session stands.
+    pub node: Option<String>,
     /// As the audit log names them; nobody, if it came another way than through the API or the command line.
     pub added_by: Option<String>,
     /// Its attempts that reached a session, in order.
@@ -24,7 +26,8 @@ pub struct Detail {
 pub async fn detail(conn: &mut PgConnection, id: Uuid) -> Result<Detail, Error> {
     let task = get(&mut *conn, id).await?;
     let added_by = added_by(&mut *conn, id).await?;
-    Ok(Detail { task, added_by, turns: turns::of_task(conn, id).await? })
+    let node = node_of(&mut *conn, id).await?;
+    Ok(Detail { task, node, added_by, turns: turns::of_task(conn, id).await? })
 }
 
 async fn added_by(conn: &mut PgConnection, id: Uuid) -> Result<Option<String>, Failed> {

@@ -14,6 +14,7 @@ mod line;
 mod list;
 mod lost;
 mod matching;
+mod node;
 mod recurring;
 mod state;
 mod waiting;

@@ -15,6 +15,8 @@ pub struct Wanted {
     pub task: Task,
     pub campaign: Campaign,
     pub limit: Limit,
+    /// Where in the work the task belongs.
+    pub node: Option<String>,
     /// Who asked for the task, in the words of traces.
     pub traceparent: Option<String>,
 }
@@ -56,5 +58,5 @@ pub async fn wanted(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Wanted
         started_at: row.started_at,
         ended_at: row.ended_at,
     };
-    Ok(Wanted { task, campaign, limit, traceparent: row.traceparent })
+    Ok(Wanted { task, campaign, limit, node: row.node, traceparent: row.traceparent })
 }

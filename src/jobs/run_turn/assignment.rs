@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     domain::{
-        agents::{Agent, Catalogue, Skill},
+        agents::{Agent, Catalogue, Node, Skill},
         campaigns::Campaign,
         failovers::{Side, Standing},
         tasks::Task,
@@ -28,6 +28,8 @@ pub(super) struct Assignment<'a> {
     /// Of the agent's prompt, and for the lead of the roster too.
     pub(super) prompt_hash: String,
     pub(super) skills: Vec<Arc<Skill>>,
+    /// Where in the work the task belongs.
+    pub(super) node: Option<Arc<Node>>,
     pub(super) campaign: Campaign,
     /// Whether anything limits what the turn may cost.
     pub(super) is_limited: bool,
@@ -57,7 +59,7 @@ impl<'a> Assignment<'a> {
     /// Asks the provider for the model's window where nobody knows it yet.
     pub(super) async fn of(
         services: &'a Services,
-        Read { wanted: Wanted { task, campaign, limit, traceparent }, standing }: Read,
+        Read { wanted: Wanted { task, campaign, limit, node, traceparent }, standing }: Read,
         cancel: &CancellationToken,
     ) -> Result<Self, (Task, Refused)> {
         let failover = Failover::of(&services.agents, standing, services.clock.now());
@@ -70,6 +72,11 @@ impl<'a> Assignment<'a> {
             }
             Err(unknown) => Err(unknown.to_string()),
         };
+        let node = node.as_deref().map(|node| catalogue.node(node)).transpose();
+        let node = match node {
+            Ok(node) => node.map(Arc::clone),
+            Err(unknown) => return Err((task, Refused::for_good(unknown.to_string()))),
+        };
         let (agent, route) = match routed {
             Ok(routed) => routed,
             Err(why) => return Err((task, Refused::for_good(why))),
@@ -79,6 +86,7 @@ impl<'a> Assignment<'a> {
             failover: agent.fallback.is_some().then_some(failover),
             skills: catalogue.skills_of(&agent),
             prompt_hash: catalogue.prompt_hash(&agent),
+            node,
             is_limited: limits.iter().any(Option::is_some),
             task,
             agent,

@@ -102,6 +102,7 @@ impl Ground {
         let folders = [
             ("agents.folder", path("agents")),
             ("agents.skills_folder", path("skills")),
+            ("agents.nodes_folder", path("nodes")),
             ("service.data_dir", path("data")),
         ];
         let own = settings.iter().map(|(key, value)| (*key, (*value).to_owned()));
@@ -144,6 +145,11 @@ impl Ground {
 
     pub fn write_agent(&self, name: &str, content: &str) {
         let path = self.folder.path().join("agents").join(format!("{name}.md"));
+        std::fs::write(path, content).unwrap();
+    }
+
+    pub fn write_node(&self, name: &str, content: &str) {
+        let path = self.folder.path().join("nodes").join(format!("{name}.md"));
         std::fs::write(path, content).unwrap();
     }
 
@@ -257,12 +263,25 @@ impl Ground {
         session_mode: Option<Mode>,
         budget: Limit,
     ) -> Task {
+        self.add_at((agent, instance), None, prompt, session_mode, budget).await
+    }
+
+    /// A task that belongs to a node.
+    pub async fn add_at(
+        &self,
+        (agent, instance): (&str, &str),
+        node: Option<&str>,
+        prompt: &str,
+        session_mode: Option<Mode>,
+        budget: Limit,
+    ) -> Task {
         let config = self.config();
         let catalogue: Arc<Catalogue> = Library::open(&config.agents).unwrap().current();
         let new = tasks::New {
             campaign_id: self.campaign.id,
             agent: catalogue.agent(agent).unwrap(),
             instance,
+            node: node.map(|node| &**catalogue.node(node).unwrap()),
             prompt,
             session_mode,
             budget,
