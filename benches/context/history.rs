@@ -18,6 +18,7 @@ pub fn entries(n_messages: usize) -> Vec<Entry> {
 
 pub fn scene<'a>(entries: &'a [Entry], calibration: &'a Calibration) -> anyhow::Result<Scene<'a>> {
     Ok(Scene {
+        node: None,
         view: View::of(entries, &[], 0)?,
         budget: Budget::new(32_768, 8_192, 500)?,
         calibration,

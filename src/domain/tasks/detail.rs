@@ -4,7 +4,7 @@ use serde::Serialize;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Error, State, Task, Waiting, get, waits_of};
+use super::{Error, State, Task, Waiting, get, node::node_of, waits_of};
 use crate::domain::{
     Failed, feed,
     turns::{self, Turn},
@@ -15,6 +15,8 @@ use crate::domain::{
 pub struct Detail {
     #[serde(flatten)]
     pub task: Task,
+    /// Where in the work it belongs; nothing: wherever the session stands.
+    pub node: Option<String>,
     /// As the audit log names them; nobody, if it came another way than through the API or the command line.
     pub added_by: Option<String>,
     /// The task that handed it out.
@@ -32,10 +34,12 @@ pub struct Detail {
 pub async fn detail(conn: &mut PgConnection, id: Uuid) -> Result<Detail, Error> {
     let task = get(&mut *conn, id).await?;
     let beside = beside(&mut *conn, id).await?;
+    let node = node_of(&mut *conn, id).await?;
     let mut waits = waits_of(&mut *conn, &[id]).await?;
     let is_cancelled = task.state == State::Cancelled;
     Ok(Detail {
         task,
+        node,
         added_by: beside.added_by,
         parent_id: beside.parent_id,
         continues_id: beside.continues_id,

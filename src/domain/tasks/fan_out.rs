@@ -53,6 +53,8 @@ pub async fn fan_out(
         campaign_id: parent.campaign_id,
         agent: what.agent,
         instance: &parent.instance,
+        // Wherever the conversation stands.
+        node: None,
         prompt: what.continuation,
         // In the parent's own conversation.
         session_mode: Some(super::Mode::Continue),

@@ -10,9 +10,9 @@ use uuid::Uuid;
 use super::{
     CrashPoint, Error, Refused,
     assignment::Assignment,
-    joined::{self, Joined},
     kept, notices,
     outlook::{Outlook, look_ahead},
+    said::Said,
     team,
 };
 use crate::{
@@ -36,7 +36,7 @@ use crate::{
     },
     providers::{Purpose, Request, Timeouts},
     queue::Run,
-    transcript::{Message, Role},
+    transcript::Message,
 };
 
 /// A turn that has begun.
@@ -88,10 +88,7 @@ pub(super) struct Before {
 /// What is sent beside the conversation as it is stored.
 pub(super) struct Given<'a> {
     pub(super) calibration: &'a Calibration,
-    /// What this turn adds to the transcript before its call.
-    pub(super) new: &'a [messages::New],
-    /// What the task has waited for, whether it is new or an earlier attempt has added it.
-    pub(super) results: Option<&'a messages::New>,
+    pub(super) said: &'a Said<'a>,
     pub(super) team: &'a [team::Seen],
 }
 
@@ -130,12 +127,9 @@ async fn write(
     services.crash_points.pass(CrashPoint::AfterResolve).map_err(Error::undone)?;
     say_what_was_left_out(&mut *conn, &resolved, now).await?;
     let calibration = calibration(services, &resolved.session);
-    let joined = joined::read(&mut *conn, assignment, resolved.session.id).await?;
-    let joined = joined.as_ref();
-    let new = messages_before_call(&mut *conn, &resolved, assignment, joined, before, now).await?;
+    let mut said = Said::before_call(&mut *conn, &resolved, assignment, before, now).await?;
     let team = team::look(&mut *conn, assignment, now).await?;
-    let results = joined.map(|joined| &joined.entry);
-    let given = Given { calibration: &calibration, new: &new, results, team: &team };
+    let given = Given { calibration: &calibration, said: &said, team: &team };
     let mut outlook = look(&mut *conn, services, assignment, &resolved, &given).await?;
     if outlook.pressure >= Pressure::Apply || before.was_refused {
         // What was prepared ahead costs this turn no call.
@@ -147,7 +141,9 @@ async fn write(
                 resolved =
                     go_on_anew(&mut *conn, services, assignment, run.lease(), &resolved).await?;
                 say_what_was_left_out(&mut *conn, &resolved, now).await?;
+                said = Said::before_call(&mut *conn, &resolved, assignment, before, now).await?;
             }
+            let given = Given { calibration: &calibration, said: &said, team: &team };
             outlook = look(&mut *conn, services, assignment, &resolved, &given).await?;
         }
     }
@@ -164,10 +160,12 @@ async fn write(
         // No summary could be made: what the successor takes along is less all the same, and it is told so.
         resolved = go_on_anew(&mut *conn, services, assignment, run.lease(), &resolved).await?;
         say_what_was_left_out(&mut *conn, &resolved, now).await?;
+        said = Said::before_call(&mut *conn, &resolved, assignment, before, now).await?;
+        let given = Given { calibration: &calibration, said: &said, team: &team };
         outlook = look(&mut *conn, services, assignment, &resolved, &given).await?;
     }
     check_room(assignment, &outlook, &calibration)?;
-    open(&mut *conn, run, services, assignment, (resolved, calibration, outlook, &new)).await
+    open(&mut *conn, run, services, assignment, (resolved, calibration, outlook, &said)).await
 }
 
 /// In front of what a successor took over, where what it lacks once stood.
@@ -212,7 +210,7 @@ async fn look(
     };
     loaded.catch_up(conn, session.last_seq).await.map_err(Error::undone)?;
     // The prompt is sent as the task, whatever the transcript holds of it; notices are sent from there.
-    if let [notices @ .., _prompt] = given.new {
+    if let [notices @ .., _prompt] = given.said.new.as_slice() {
         for (notice, seq) in notices.iter().zip(session.last_seq + 1..) {
             loaded.add(measure::coming(notice, seq));
         }
@@ -228,7 +226,7 @@ async fn open(
     run: &Run,
     services: &Services,
     assignment: &Assignment<'_>,
-    (resolved, calibration, outlook, new): (Resolved, Calibration, Outlook, &[messages::New]),
+    (resolved, calibration, outlook, said): (Resolved, Calibration, Outlook, &Said<'_>),
 ) -> Result<Beginning, Error> {
     let now = services.clock.now();
     let bound = kept::bind(&mut *conn, services, assignment, &resolved.session).await?;
@@ -238,6 +236,8 @@ async fn open(
         .zip(external_id.as_deref())
         .map(|(bound, external_session_id)| Minted { external_session_id, login: &bound.login });
     let mut events = session_events(&resolved, assignment);
+    let arrival = said.arrival.as_ref();
+    events.extend(arrival.map(|arrival| arrival.event(&resolved.session, assignment)));
     events.push(started(&resolved.session, assignment));
     let begin = Begin {
         session: &resolved.session,
@@ -247,11 +247,14 @@ async fn open(
         attempt: run.attempt(),
         reserve: reserve(services, assignment, outlook.estimated_tokens),
         minted,
-        messages: new,
+        messages: &said.new,
         events: &events,
         now,
     };
     let begun = turns::begin(&mut *conn, &begin).await?;
+    if let Some(arrival) = arrival {
+        arrival.write(&mut *conn, &resolved.session, assignment.task.id, now).await?;
+    }
     services.crash_points.pass(CrashPoint::BeforeBeginCommit).map_err(Error::undone)?;
     let Outlook { assembled, around, budget, estimated_tokens, has_history, .. } = outlook;
     let opened = Opened {
@@ -317,31 +320,6 @@ fn inherit_max_weight(services: &Services, assignment: &Assignment<'_>) -> i64 {
     let known = services.calibrations.of(&route.provider_name, &route.model);
     let max_weight = known.weight_within(room_tokens).millitokens();
     i64::try_from(max_weight).unwrap_or(i64::MAX)
-}
-
-/// The prompt, and in front of it the notices of an interrupted turn and of a question that stands further up, and the results that
-/// the task has waited for.
-async fn messages_before_call(
-    conn: &mut PgConnection,
-    resolved: &Resolved,
-    assignment: &Assignment<'_>,
-    joined: Option<&Joined>,
-    before: Before,
-    now: DateTime<Utc>,
-) -> Result<Vec<messages::New>, Error> {
-    let (task, session) = (&assignment.task, &resolved.session);
-    let mut new = Vec::with_capacity(1);
-    if resolved.interrupted() {
-        new.push(notices::interrupted(ids::at(now)));
-    }
-    // Its own turn is the latest one where this run has called before.
-    let is_latest = before.was_refused || task.turn.is_none_or(|turn| turn == session.turn_count);
-    if !is_latest && messages::others_asked_since(conn, session.id, task.id).await? {
-        new.push(notices::again(ids::at(now), &task.prompt));
-    }
-    new.extend(joined.filter(|joined| !joined.is_stored).map(|joined| joined.entry.clone()));
-    new.push(notices::message(task.id, Role::User, task.prompt.clone()));
-    Ok(new)
 }
 
 /// A cold estimate is too high: then the provider has the word.

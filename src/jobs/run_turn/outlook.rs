@@ -40,7 +40,11 @@ pub(super) fn look_ahead(
         around: Around {
             system: assembled.system_weight,
             upcoming: Weight::of_user_text(&task.prompt)
-                + given.results.map_or(Weight::ZERO, |told| Weight::of_message(&told.message)),
+                + given
+                    .said
+                    .results
+                    .as_ref()
+                    .map_or(Weight::ZERO, |told| Weight::of_message(&told.message)),
         },
         pressure: budget.pressure(estimated_tokens, &route.thresholds),
         assembled,
@@ -76,7 +80,11 @@ fn assemble_call(
         notice: notice.as_deref(),
         posts: &[],
         statuses: &team::statuses(given.team),
-        results: given.results.map(|told| Told { entry_id: told.id, message: &told.message }),
+        results: given
+            .said
+            .results
+            .as_ref()
+            .map(|told| Told { entry_id: told.id, message: &told.message }),
         task: Task { entry_id: task.id, prompt: &task.prompt },
     };
     let seed = session.fence_seed.as_slice().try_into();

@@ -102,6 +102,7 @@ impl Ground {
         let folders = [
             ("agents.folder", path("agents")),
             ("agents.skills_folder", path("skills")),
+            ("agents.nodes_folder", path("nodes")),
             ("service.data_dir", path("data")),
         ];
         let own = settings.iter().map(|(key, value)| (*key, (*value).to_owned()));
@@ -144,6 +145,11 @@ impl Ground {
 
     pub fn write_agent(&self, name: &str, content: &str) {
         let path = self.folder.path().join("agents").join(format!("{name}.md"));
+        std::fs::write(path, content).unwrap();
+    }
+
+    pub fn write_node(&self, name: &str, content: &str) {
+        let path = self.folder.path().join("nodes").join(format!("{name}.md"));
         std::fs::write(path, content).unwrap();
     }
 
@@ -257,9 +263,7 @@ impl Ground {
         session_mode: Option<Mode>,
         budget: Limit,
     ) -> Task {
-        self.add_linked(agent, instance, prompt, session_mode, budget, Links::default())
-            .await
-            .unwrap()
+        self.add_at_node((agent, instance), None, prompt, session_mode, budget).await
     }
 
     /// A task of the writer that waits for these.
@@ -285,6 +289,7 @@ impl Ground {
             campaign_id: self.campaign.id,
             agent: catalogue.agent("writer").unwrap(),
             instance,
+            node: None,
             prompt: "Join.",
             session_mode: None,
             budget: Limit::default(),
@@ -310,6 +315,7 @@ impl Ground {
             campaign_id: self.campaign.id,
             agent: catalogue.agent("writer").unwrap(),
             instance: "main",
+            node: None,
             prompt,
             session_mode: None,
             budget: Limit::default(),
@@ -333,6 +339,7 @@ impl Ground {
             campaign_id: self.campaign.id,
             agent: catalogue.agent("writer").unwrap(),
             instance: "main",
+            node: None,
             prompt: "Join.",
             session_mode: None,
             budget: Limit::default(),
@@ -372,12 +379,38 @@ impl Ground {
         budget: Limit,
         links: Links<'_>,
     ) -> Result<Task, tasks::Error> {
+        self.add_placed((agent, instance), None, prompt, session_mode, budget, links).await
+    }
+
+    /// A task that belongs to a node.
+    pub async fn add_at_node(
+        &self,
+        role: (&str, &str),
+        node: Option<&str>,
+        prompt: &str,
+        session_mode: Option<Mode>,
+        budget: Limit,
+    ) -> Task {
+        let added = self.add_placed(role, node, prompt, session_mode, budget, Links::default());
+        added.await.unwrap()
+    }
+
+    async fn add_placed(
+        &self,
+        (agent, instance): (&str, &str),
+        node: Option<&str>,
+        prompt: &str,
+        session_mode: Option<Mode>,
+        budget: Limit,
+        links: Links<'_>,
+    ) -> Result<Task, tasks::Error> {
         let config = self.config();
         let catalogue: Arc<Catalogue> = Library::open(&config.agents).unwrap().current();
         let new = tasks::New {
             campaign_id: self.campaign.id,
             agent: catalogue.agent(agent).unwrap(),
             instance,
+            node: node.map(|node| &**catalogue.node(node).unwrap()),
             prompt,
             session_mode,
             budget,

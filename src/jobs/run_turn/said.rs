@@ -1,0 +1,56 @@
+//! What a turn adds to the transcript before its call.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+
+use super::{
+    Error,
+    arrival::{self, Arrival},
+    assignment::Assignment,
+    begin::Before,
+    joined, notices,
+};
+use crate::{
+    domain::{ids, messages, sessions::resolve::Resolved},
+    transcript::Role,
+};
+
+pub(super) struct Said<'a> {
+    /// In this order; the prompt is the last one.
+    pub(super) new: Vec<messages::New>,
+    /// Is among them.
+    pub(super) arrival: Option<Arrival<'a>>,
+    /// What the task has waited for. Among them unless an earlier attempt has added it.
+    pub(super) results: Option<messages::New>,
+}
+
+impl<'a> Said<'a> {
+    /// The prompt, and in front of it the notices of an interrupted turn and of a question that stands further up, what the
+    /// task's node asks for, and the results that the task has waited for.
+    pub(super) async fn before_call(
+        conn: &mut PgConnection,
+        resolved: &Resolved,
+        assignment: &'a Assignment<'_>,
+        before: Before,
+        now: DateTime<Utc>,
+    ) -> Result<Self, Error> {
+        let (task, session) = (&assignment.task, &resolved.session);
+        let joined = joined::read(&mut *conn, assignment, session.id).await?;
+        let mut new = Vec::with_capacity(1);
+        if resolved.interrupted() {
+            new.push(notices::interrupted(ids::at(now)));
+        }
+        // Its own turn is the latest one where this run has called before.
+        let is_latest =
+            before.was_refused || task.turn.is_none_or(|turn| turn == session.turn_count);
+        if !is_latest && messages::others_asked_since(&mut *conn, session.id, task.id).await? {
+            new.push(notices::again(ids::at(now), &task.prompt));
+        }
+        let arrival = arrival::look(&mut *conn, assignment, session, now).await?;
+        new.extend(arrival.as_ref().map(Arrival::entry));
+        let untold = joined.as_ref().filter(|joined| !joined.is_stored);
+        new.extend(untold.map(|joined| joined.entry.clone()));
+        new.push(notices::message(task.id, Role::User, task.prompt.clone()));
+        Ok(Self { new, arrival, results: joined.map(|joined| joined.entry) })
+    }
+}
