@@ -17,6 +17,8 @@ pub struct Wanted {
     pub limit: Limit,
     /// Who asked for the task, in the words of traces.
     pub traceparent: Option<String>,
+    /// The last place on the campaign's board; 0 while nobody has posted.
+    pub last_post: i64,
 }
 
 pub async fn wanted(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Wanted, tasks::Error> {
@@ -56,5 +58,6 @@ pub async fn wanted(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Wanted
         started_at: row.started_at,
         ended_at: row.ended_at,
     };
-    Ok(Wanted { task, campaign, limit, traceparent: row.traceparent })
+    let last_post = row.last_post;
+    Ok(Wanted { task, campaign, limit, traceparent: row.traceparent, last_post })
 }

@@ -30,6 +30,8 @@ pub(super) struct Assignment<'a> {
     pub(super) route: Route<'a>,
     pub(super) failover: Option<Failover>,
     pub(super) traceparent: Option<String>,
+    /// The last place of the campaign's board when the task was read; 0 while nobody has posted.
+    pub(super) last_post: i64,
 }
 
 /// What is stored of it.
@@ -53,7 +55,7 @@ impl<'a> Assignment<'a> {
     /// Asks the provider for the model's window where nobody knows it yet.
     pub(super) async fn of(
         services: &'a Services,
-        Read { wanted: Wanted { task, campaign, limit, traceparent }, standing }: Read,
+        Read { wanted: Wanted { task, campaign, limit, traceparent, last_post }, standing }: Read,
         cancel: &CancellationToken,
     ) -> Result<Self, (Task, Refused)> {
         let failover = Failover::of(&services.agents, standing, services.clock.now());
@@ -80,6 +82,7 @@ impl<'a> Assignment<'a> {
             campaign,
             route,
             traceparent,
+            last_post,
         })
     }
 }

@@ -1,6 +1,6 @@
 //! What the model would see now, and whether it fits.
 
-use super::{Error, Refused, assignment::Assignment, kept, notices};
+use super::{Error, Refused, assignment::Assignment, board::Board, kept, notices};
 use crate::{
     context::{
         Assembled, Budget, Calibration, Checkpoint, Parts, Pressure, Weight, assemble,
@@ -25,12 +25,13 @@ pub(super) fn look_ahead(
     assignment: &Assignment<'_>,
     session: &Live,
     loaded: &Loaded,
+    board: Option<&Board>,
     calibration: &Calibration,
 ) -> Result<Outlook, Error> {
     let Assignment { task, route, .. } = assignment;
     let view = loaded.view().map_err(Error::undone)?;
     let has_history = notices::has_history(&view, task.id);
-    let assembled = assemble_call(assignment, session, view, calibration)?;
+    let assembled = assemble_call(assignment, session, view, board, calibration)?;
     let system_tokens = calibration.tokens(assembled.system_weight);
     let budget = Budget::new(route.window_tokens, route.reserve_tokens, system_tokens)
         .map_err(|error| Error::Refused(Refused::for_good(error.to_string())))?;
@@ -38,7 +39,8 @@ pub(super) fn look_ahead(
     Ok(Outlook {
         around: Around {
             system: assembled.system_weight,
-            upcoming: Weight::of_user_text(&task.prompt),
+            upcoming: Weight::of_user_text(&task.prompt)
+                + board.map_or(Weight::ZERO, |board| board.weight),
         },
         pressure: budget.pressure(estimated_tokens, &route.thresholds),
         assembled,
@@ -52,12 +54,14 @@ fn assemble_call(
     assignment: &Assignment<'_>,
     session: &Live,
     view: View<'_>,
+    board: Option<&Board>,
     calibration: &Calibration,
 ) -> Result<Assembled, Error> {
     let Assignment { task, agent, campaign, skills, route, .. } = assignment;
     let skills: Vec<Skill<'_>> =
         skills.iter().map(|skill| Skill { name: &skill.name, text: &skill.text }).collect();
-    let notice = notices::restored(session, &view, task.id);
+    let shows_posts = board.is_some_and(Board::shows_posts);
+    let notice = notices::restored(session, &view, task.id, shows_posts);
     let parts = Parts {
         agent_prompt: &agent.prompt,
         skills: &skills,
@@ -72,7 +76,7 @@ fn assemble_call(
         view,
         heard_to_seq: route.keeps_conversation.then(|| kept::heard_to_seq(session)).flatten(),
         notice: notice.as_deref(),
-        posts: &[],
+        board: board.map(Board::part),
         statuses: &[],
         task: Task { entry_id: task.id, prompt: &task.prompt },
     };
