@@ -153,13 +153,13 @@ fn node_start(scene: &Scene<'_>) -> usize {
     scene.node.map_or(0, |node| entries.partition_point(|entry| entry.seq < node.first_seq))
 }
 
-/// Of the turns from here on. A turn begins with the user's message, or with the notices directly in front of it.
+/// Of the turns from here on. A turn begins with the user's message, or with the notices and posts directly in front of it.
 fn turn_starts(entries: &[Entry], from: usize) -> Vec<usize> {
     let role = |index: usize| entries[index].message.role;
     (from..entries.len())
         .filter(|index| role(*index) == Role::User)
         .map(|mut start| {
-            while start > from && role(start - 1) == Role::Notice {
+            while start > from && matches!(role(start - 1), Role::Notice | Role::Posts) {
                 start -= 1;
             }
             start

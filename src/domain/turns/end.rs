@@ -45,14 +45,32 @@ pub struct Done<'a> {
     pub context_tokens: Option<i64>,
     /// Where a provider that keeps the conversation itself goes on, and what its transcript grew by.
     pub kept: Option<Continued<'a>>,
-    /// The last post that the agent has seen.
-    pub board_cursor: Option<i64>,
+    /// `None`: nobody has looked at the board.
+    pub board: Option<Seen<'a>>,
     /// When the session expires if nobody uses it again.
     pub expires_at: DateTime<Utc>,
     pub calibration: Option<&'a Value>,
     pub checkpoint: Option<&'a Value>,
     /// What a person should know of this turn.
     pub flags: &'a [String],
+}
+
+/// What the turn has seen of the board.
+#[derive(Debug, Clone, Copy)]
+pub struct Seen<'a> {
+    /// Everything up to this place was shown, or left out for good.
+    pub cursor: i64,
+    pub shown: Option<Shown<'a>>,
+}
+
+/// Posts that were in front of the prompt.
+#[derive(Debug, Clone, Copy)]
+pub struct Shown<'a> {
+    /// Their places on the board.
+    pub posts: &'a [i64],
+    pub entry: &'a New,
+    /// The place in the transcript that the begin of the turn has kept for them.
+    pub seq: i64,
 }
 
 /// How such a provider's conversation stands.
@@ -94,13 +112,14 @@ pub async fn commit(
             generation: kept.generation,
             meter: kept.meter,
         }),
-        board_cursor: done.board_cursor,
+        board_cursor: done.board.map(|board| board.cursor),
         expires_at: Some(done.expires_at),
         calibration: done.calibration,
         checkpoint: done.checkpoint,
         ..left(sessions::State::Idle, ending)
     };
-    let turn = Outcome { state: State::Done, error: None, flags: done.flags };
+    let shown = done.board.and_then(|board| board.shown);
+    let turn = Outcome { state: State::Done, error: None, flags: done.flags, shown };
     write(&mut *conn, ending, &left, turn, tasks::End::Done { result: done.result }).await?;
     match &done.kept {
         Some(kept) => Ok(keep(conn, ending.turn.session_id, kept).await?),
@@ -115,14 +134,14 @@ pub async fn interrupt(
     why: &str,
 ) -> Result<(), Error> {
     let left = left(sessions::State::Interrupted, ending);
-    let turn = Outcome { state: State::Interrupted, error: Some(why), flags: &[] };
+    let turn = Outcome { state: State::Interrupted, error: Some(why), flags: &[], shown: None };
     write(conn, ending, &left, turn, tasks::End::Queued).await
 }
 
 /// Ends a turn that was stopped because somebody cancelled its task: what had arrived stays.
 pub async fn cancel(conn: &mut PgConnection, ending: &Ending<'_>, why: &str) -> Result<(), Error> {
     let left = left(sessions::State::Interrupted, ending);
-    let turn = Outcome { state: State::Interrupted, error: Some(why), flags: &[] };
+    let turn = Outcome { state: State::Interrupted, error: Some(why), flags: &[], shown: None };
     write(conn, ending, &left, turn, tasks::End::Cancelled).await
 }
 
@@ -138,7 +157,8 @@ pub async fn fail(
         false => sessions::State::Error,
     };
     let left = Left { rebuild_because: failure.rebuild, kept, ..left(state, ending) };
-    let turn = Outcome { state: State::Failed, error: Some(failure.error), flags: &[] };
+    let turn =
+        Outcome { state: State::Failed, error: Some(failure.error), flags: &[], shown: None };
     let task = match failure.ends_task {
         true => tasks::End::Failed { error: failure.error },
         false => tasks::End::Queued,
@@ -152,6 +172,7 @@ struct Outcome<'a> {
     state: State,
     error: Option<&'a str>,
     flags: &'a [String],
+    shown: Option<Shown<'a>>,
 }
 
 fn left<'a>(state: sessions::State, ending: &Ending<'_>) -> Left<'a> {
@@ -221,7 +242,7 @@ async fn leave(
     let said = messages::Columns::of(ending.messages);
     let told = feed::Columns::of(record.events);
     let (task_state, result, error) = task.columns();
-    let manifest = record.manifest;
+    let (manifest, shown) = (record.manifest, outcome.shown);
     let (moves, head, generation, meter) = match left.kept {
         Kept::AsBefore => (false, None, None, None),
         Kept::Head { head, generation, meter } => (true, Some(head), Some(generation), Some(meter)),
@@ -275,6 +296,12 @@ async fn leave(
         head,
         meter,
         generation,
+        shown.map(|shown| shown.posts),
+        shown.map(|shown| shown.seq),
+        shown.map(|shown| shown.entry.id),
+        shown.map(|shown| shown.entry.message.text.as_str()),
+        shown.map(|shown| shown.entry.weight),
+        shown.map(|shown| shown.entry.digest.as_slice()),
     )
     .fetch_one(&mut *conn)
     .await

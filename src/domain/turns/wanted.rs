@@ -21,6 +21,8 @@ pub struct Wanted {
     pub traceparent: Option<String>,
     /// It was added to wait for others, and is told what they came to.
     pub has_waited: bool,
+    /// The last place on the campaign's board; 0 while nobody has posted.
+    pub last_post: i64,
 }
 
 pub async fn wanted(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Wanted, tasks::Error> {
@@ -60,6 +62,7 @@ pub async fn wanted(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Wanted
         started_at: row.started_at,
         ended_at: row.ended_at,
     };
-    let (node, traceparent) = (row.node, row.traceparent);
-    Ok(Wanted { task, campaign, limit, node, traceparent, has_waited: row.has_waited })
+    let (node, traceparent, last_post) = (row.node, row.traceparent, row.last_post);
+    let has_waited = row.has_waited;
+    Ok(Wanted { task, campaign, limit, node, traceparent, has_waited, last_post })
 }

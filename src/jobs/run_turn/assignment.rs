@@ -39,6 +39,8 @@ pub(super) struct Assignment<'a> {
     pub(super) traceparent: Option<String>,
     /// What the tasks came to that this one has waited for.
     pub(super) predecessors: Vec<Predecessor>,
+    /// The last place of the campaign's board when the task was read; 0 while nobody has posted.
+    pub(super) last_post: i64,
 }
 
 /// What is stored of it.
@@ -73,7 +75,7 @@ impl<'a> Assignment<'a> {
         Read { wanted, predecessors, standing }: Read,
         cancel: &CancellationToken,
     ) -> Result<Self, (Task, Refused)> {
-        let Wanted { task, campaign, limit, node, traceparent, has_waited: _ } = wanted;
+        let Wanted { task, campaign, limit, node, traceparent, has_waited: _, last_post } = wanted;
         let failover = Failover::of(&services.agents, standing, services.clock.now());
         let catalogue = services.library.current();
         let found = catalogue.agent(&task.agent).map(Arc::clone);
@@ -107,6 +109,7 @@ impl<'a> Assignment<'a> {
             route,
             traceparent,
             predecessors,
+            last_post,
         })
     }
 }

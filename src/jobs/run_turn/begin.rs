@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::{
     CrashPoint, Error, Refused,
     assignment::Assignment,
+    board::Board,
     kept, notices,
     outlook::{Outlook, look_ahead},
     said::Said,
@@ -55,6 +56,9 @@ pub(super) struct Opened {
     /// For a provider that keeps the conversation itself.
     pub(super) bound: Option<Bound>,
     pub(super) unheard: Option<String>,
+    pub(super) board: Option<Board>,
+    /// The place in the transcript that is kept for the posts that it shows.
+    pub(super) posts_seq: i64,
 }
 
 /// What such a provider calls the conversation, and the login that it runs on.
@@ -127,7 +131,8 @@ async fn write(
     services.crash_points.pass(CrashPoint::AfterResolve).map_err(Error::undone)?;
     say_what_was_left_out(&mut *conn, &resolved, now).await?;
     let calibration = calibration(services, &resolved.session);
-    let mut said = Said::before_call(&mut *conn, &resolved, assignment, before, now).await?;
+    let mut said =
+        Said::before_call(&mut *conn, &resolved, assignment, &calibration, before, now).await?;
     let team = team::look(&mut *conn, assignment, now).await?;
     let given = Given { calibration: &calibration, said: &said, team: &team };
     let mut outlook = look(&mut *conn, services, assignment, &resolved, &given).await?;
@@ -141,7 +146,9 @@ async fn write(
                 resolved =
                     go_on_anew(&mut *conn, services, assignment, run.lease(), &resolved).await?;
                 say_what_was_left_out(&mut *conn, &resolved, now).await?;
-                said = Said::before_call(&mut *conn, &resolved, assignment, before, now).await?;
+                said =
+                    Said::before_call(&mut *conn, &resolved, assignment, &calibration, before, now)
+                        .await?;
             }
             let given = Given { calibration: &calibration, said: &said, team: &team };
             outlook = look(&mut *conn, services, assignment, &resolved, &given).await?;
@@ -160,12 +167,13 @@ async fn write(
         // No summary could be made: what the successor takes along is less all the same, and it is told so.
         resolved = go_on_anew(&mut *conn, services, assignment, run.lease(), &resolved).await?;
         say_what_was_left_out(&mut *conn, &resolved, now).await?;
-        said = Said::before_call(&mut *conn, &resolved, assignment, before, now).await?;
+        said =
+            Said::before_call(&mut *conn, &resolved, assignment, &calibration, before, now).await?;
         let given = Given { calibration: &calibration, said: &said, team: &team };
         outlook = look(&mut *conn, services, assignment, &resolved, &given).await?;
     }
     check_room(assignment, &outlook, &calibration)?;
-    open(&mut *conn, run, services, assignment, (resolved, calibration, outlook, &said)).await
+    open(&mut *conn, run, services, assignment, (resolved, calibration, outlook, said)).await
 }
 
 /// In front of what a successor took over, where what it lacks once stood.
@@ -226,7 +234,7 @@ async fn open(
     run: &Run,
     services: &Services,
     assignment: &Assignment<'_>,
-    (resolved, calibration, outlook, said): (Resolved, Calibration, Outlook, &Said<'_>),
+    (resolved, calibration, outlook, said): (Resolved, Calibration, Outlook, Said<'_>),
 ) -> Result<Beginning, Error> {
     let now = services.clock.now();
     let bound = kept::bind(&mut *conn, services, assignment, &resolved.session).await?;
@@ -248,6 +256,7 @@ async fn open(
         reserve: reserve(services, assignment, outlook.estimated_tokens),
         minted,
         messages: &said.new,
+        shows_posts: said.board.as_ref().is_some_and(Board::shows_posts),
         events: &events,
         now,
     };
@@ -258,6 +267,8 @@ async fn open(
     services.crash_points.pass(CrashPoint::BeforeBeginCommit).map_err(Error::undone)?;
     let Outlook { assembled, around, budget, estimated_tokens, has_history, .. } = outlook;
     let opened = Opened {
+        // Behind the notices, in front of the prompt.
+        posts_seq: resolved.session.last_seq + i64::try_from(said.new.len()).unwrap_or(i64::MAX),
         begun,
         session: resolved.session,
         manifest: assembled.manifest,
@@ -269,6 +280,7 @@ async fn open(
         has_history,
         bound,
         unheard: assembled.unheard,
+        board: said.board,
     };
     let request =
         request(assignment, assembled.system, assembled.messages, expected_tokens(&opened));

@@ -1,6 +1,8 @@
 //! What the model would see now, and whether it fits.
 
-use super::{Error, Refused, assignment::Assignment, begin::Given, kept, notices, team};
+use super::{
+    Error, Refused, assignment::Assignment, begin::Given, board::Board, kept, notices, team,
+};
 use crate::{
     context::{
         Assembled, Budget, Checkpoint, Parts, Pressure, Weight, assemble,
@@ -39,12 +41,7 @@ pub(super) fn look_ahead(
     Ok(Outlook {
         around: Around {
             system: assembled.system_weight,
-            upcoming: Weight::of_user_text(&task.prompt)
-                + given
-                    .said
-                    .results
-                    .as_ref()
-                    .map_or(Weight::ZERO, |told| Weight::of_message(&told.message)),
+            upcoming: Weight::of_user_text(&task.prompt) + given.said.upcoming(),
         },
         pressure: budget.pressure(estimated_tokens, &route.thresholds),
         assembled,
@@ -63,7 +60,8 @@ fn assemble_call(
     let Assignment { task, agent, catalogue, campaign, skills, route, .. } = assignment;
     let skills: Vec<Skill<'_>> =
         skills.iter().map(|skill| Skill { name: &skill.name, text: &skill.text }).collect();
-    let notice = notices::restored(session, &view, task.id);
+    let shows_posts = given.said.board.as_ref().is_some_and(Board::shows_posts);
+    let notice = notices::restored(session, &view, task.id, shows_posts);
     let parts = Parts {
         agent_prompt: &agent.prompt,
         skills: &skills,
@@ -78,7 +76,7 @@ fn assemble_call(
         view,
         heard_to_seq: route.keeps_conversation.then(|| kept::heard_to_seq(session)).flatten(),
         notice: notice.as_deref(),
-        posts: &[],
+        board: given.said.board.as_ref().map(Board::part),
         statuses: &team::statuses(given.team),
         results: given
             .said

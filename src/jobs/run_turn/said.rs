@@ -8,9 +8,11 @@ use super::{
     arrival::{self, Arrival},
     assignment::Assignment,
     begin::Before,
+    board::{self, Board},
     joined, notices,
 };
 use crate::{
+    context::{Calibration, Weight},
     domain::{ids, messages, sessions::resolve::Resolved},
     transcript::Role,
 };
@@ -22,6 +24,8 @@ pub(super) struct Said<'a> {
     pub(super) arrival: Option<Arrival<'a>>,
     /// What the task has waited for. Among them unless an earlier attempt has added it.
     pub(super) results: Option<messages::New>,
+    /// What it shows of the board, which its commit adds.
+    pub(super) board: Option<Board>,
 }
 
 impl<'a> Said<'a> {
@@ -31,6 +35,7 @@ impl<'a> Said<'a> {
         conn: &mut PgConnection,
         resolved: &Resolved,
         assignment: &'a Assignment<'_>,
+        calibration: &Calibration,
         before: Before,
         now: DateTime<Utc>,
     ) -> Result<Self, Error> {
@@ -51,6 +56,14 @@ impl<'a> Said<'a> {
         let untold = joined.as_ref().filter(|joined| !joined.is_stored);
         new.extend(untold.map(|joined| joined.entry.clone()));
         new.push(notices::message(task.id, Role::User, task.prompt.clone()));
-        Ok(Self { new, arrival, results: joined.map(|joined| joined.entry) })
+        let board = board::look(&mut *conn, assignment, session, calibration, now).await?;
+        Ok(Self { new, arrival, results: joined.map(|joined| joined.entry), board })
+    }
+
+    /// The weight of what the prompt stands behind.
+    pub(super) fn upcoming(&self) -> Weight {
+        let results = self.results.as_ref().map(|told| Weight::of_message(&told.message));
+        let posts = self.board.as_ref().map(|board| board.weight);
+        results.into_iter().chain(posts).sum()
     }
 }

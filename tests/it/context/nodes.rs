@@ -208,7 +208,7 @@ proptest! {
         prop_assert!(matches!(entries[plan.fold].message.role, Role::User | Role::Notice));
         let users = |entries: &[Entry]| entries.iter().filter(|it| it.message.role == Role::User).count();
         prop_assert!(users(&entries[plan.fold..]) >= users(&entries[node_start..]).min(2));
-        for group in groups::group(&entries, None).groups {
+        for group in groups::group(&entries, &[]).groups {
             prop_assert!(group.last() < plan.fold || group.head >= plan.fold);
         }
         let mut at = (node_start, 0);

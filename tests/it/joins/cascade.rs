@@ -35,6 +35,7 @@ pub async fn fan_out(
             campaign_id: ground.campaign.id,
             agent,
             instance,
+            node: None,
             prompt,
             session_mode: None,
             budget: Default::default(),
