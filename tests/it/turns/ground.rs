@@ -102,6 +102,7 @@ impl Ground {
         let folders = [
             ("agents.folder", path("agents")),
             ("agents.skills_folder", path("skills")),
+            ("flows.folder", path("workflows")),
             ("service.data_dir", path("data")),
         ];
         let own = settings.iter().map(|(key, value)| (*key, (*value).to_owned()));
@@ -144,6 +145,11 @@ impl Ground {
 
     pub fn write_agent(&self, name: &str, content: &str) {
         let path = self.folder.path().join("agents").join(format!("{name}.md"));
+        std::fs::write(path, content).unwrap();
+    }
+
+    pub fn write_template(&self, name: &str, content: &str) {
+        let path = self.folder.path().join("workflows").join(format!("{name}.md"));
         std::fs::write(path, content).unwrap();
     }
 
