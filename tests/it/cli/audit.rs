@@ -65,7 +65,6 @@ async fn every_command_that_changes_something_writes_its_line() {
         (vec!["campaign", "close", &campaign], "campaign.close", &campaign),
         (vec!["campaign", "erase", &campaign, "--yes"], "campaign.erase", &campaign),
     ];
-    let mut before = newest(&ground).await.0;
     let mut commands = commands;
     let hook = ground.json(&["webhook", "add", "https://example.com/"]).await;
     let hook = text(&hook["id"]);
@@ -73,7 +72,7 @@ async fn every_command_that_changes_something_writes_its_line() {
     let start = [&start[..], &["--input", "task=SECRET PROMPT"]].concat();
     let flow = ground.json(&start).await;
     let flow = text(&flow["id"]);
-    before = newest(&ground).await.0;
+    let mut before = newest(&ground).await.0;
     let since = ["webhook", "replay", "--webhook", hook, "--since", "2026-01-01T00:00:00Z"];
     commands.splice(
         0..0,

@@ -93,6 +93,7 @@ fn send(text: &str) -> Sent {
             text,
         }],
         statuses: &[Status { agent: text, state: text }],
+        results: None,
         task: Task { entry_id: task_id(), prompt: text },
     };
     let assembled = assemble(&parts, &seed(), &Calibration::cold());
