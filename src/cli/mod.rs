@@ -10,6 +10,7 @@ mod database;
 mod demo;
 mod doctor;
 mod exit;
+mod flow;
 mod health;
 mod job;
 mod key;
@@ -117,6 +118,9 @@ enum Command {
     /// Looks at what is done again and again; does it now, pauses and resumes it.
     #[command(subcommand)]
     Schedule(schedule::ScheduleCommand),
+    /// Tasks that are made together from a template.
+    #[command(subcommand)]
+    Flow(flow::FlowCommand),
     /// Looks at the logins of Claude; ends the rest of one whose limit was used up.
     #[command(subcommand)]
     Login(login::LoginCommand),
@@ -198,6 +202,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Job(command) => block_on(job::run(&command, context)),
         Command::Lane(command) => block_on(lane::run(&command, context)),
         Command::Schedule(command) => block_on(schedule::run(&command, context)),
+        Command::Flow(command) => block_on(flow::run(&command, context)),
         Command::Login(command) => block_on(login::run(&command, context)),
         Command::Cleanup(cleanup) => block_on(cleanup::run(&cleanup, context)),
         Command::Key(command) => block_on(key::run(&command, context)),

@@ -35,6 +35,7 @@ pub struct Config {
     pub worker: crate::worker::Config,
     pub queue: crate::queue::Config,
     pub agents: crate::domain::agents::Config,
+    pub flows: crate::domain::flows::Config,
     pub sessions: crate::domain::sessions::Config,
     pub tasks: crate::domain::tasks::Config,
     pub scheduler: crate::domain::schedules::Config,
@@ -96,6 +97,7 @@ impl Config {
         let worker = layers.section("worker", problems);
         let queue: Option<crate::queue::Config> = layers.section("queue", problems);
         let agents = layers.section("agents", problems);
+        let flows = layers.section("flows", problems);
         let sessions = layers.section("sessions", problems);
         let tasks = layers.section("tasks", problems);
         let scheduler = layers.section("scheduler", problems);
@@ -118,6 +120,7 @@ impl Config {
             worker: worker?,
             queue: queue?,
             agents: agents?,
+            flows: flows?,
             sessions: sessions?,
             tasks: tasks?,
             scheduler: scheduler?,
@@ -145,6 +148,7 @@ impl Config {
         self.worker.check(checks);
         self.queue.check(checks);
         self.agents.check(checks);
+        self.flows.check(checks);
         self.sessions.check(checks);
         self.tasks.check(checks);
         self.scheduler.check(checks);

@@ -114,6 +114,10 @@ pub const WORDS: &[UserMistake] = &[
 
 /// Constraints that only our own code can violate; a violation is a bug, not a mistake of the user.
 pub const INTERNAL: &[&str] = &[
+    "flows_campaign",
+    "flows_inputs_object",
+    "flows_pkey",
+    "flows_template_form",
     "task_dependencies_not_itself",
     "task_dependencies_on_task",
     "task_dependencies_pkey",
@@ -123,6 +127,7 @@ pub const INTERNAL: &[&str] = &[
     "task_waits_pkey",
     "task_waits_task",
     "tasks_continues",
+    "tasks_flow",
     "tasks_parent",
     "bulk_actions_action_known",
     "bulk_actions_end_complete",

@@ -6,7 +6,7 @@ use sqlx::error::DatabaseError;
 use super::{
     Failed, agents,
     amount::{MoneyError, Refusal},
-    bulk_actions, campaigns, compactions, erasures, ids, keys, logins, posts, schedules, sessions,
+    bulk_actions, campaigns, compactions, erasures, flows, ids, keys, logins, posts, schedules, sessions,
     tasks, text, webhooks,
 };
 use crate::queue;
@@ -112,6 +112,26 @@ impl Classify for tasks::Error {
             Self::Session(error) => error.class(),
             Self::Budget(error) => error.class(),
             Self::Queue(error) => error.class(),
+            Self::Database(error) => error.class(),
+        }
+    }
+}
+
+impl Classify for flows::Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::Unknown(_) => Class::of(Kind::NotFound, "unknown_flow"),
+            Self::NoTemplate { .. } => Class::of(Kind::NotFound, "unknown_template"),
+            Self::NoStep { .. } => Class::of(Kind::NotFound, "unknown_step"),
+            Self::Inputs(_) => Class::of(Kind::Invalid, "bad_inputs"),
+            Self::TooMany(_) => Class::of(Kind::Invalid, "too_many_tasks_in_flow"),
+            Self::Ended(_) => Class::of(Kind::Conflict, "flow_ended"),
+            Self::Paused(_) => Class::of(Kind::Conflict, "flow_paused"),
+            Self::NotPaused(_) => Class::of(Kind::Conflict, "flow_not_paused"),
+            Self::Problems(_) => Class::of(Kind::Conflict, "bad_templates"),
+            Self::Agent(error) => error.class(),
+            Self::Task(error) | Self::Step { error, .. } => error.class(),
+            Self::Campaign(error) => error.class(),
             Self::Database(error) => error.class(),
         }
     }

@@ -19,6 +19,7 @@ pub mod erasures;
 pub mod failed;
 pub mod failovers;
 pub mod feed;
+pub mod flows;
 pub mod ids;
 pub mod installation;
 pub mod keys;

@@ -14,6 +14,7 @@ mod children;
 mod cleanups;
 mod events;
 mod feed;
+mod flows;
 mod front;
 mod guard;
 mod health;
@@ -144,6 +145,7 @@ pub fn router(config: &Config, front: Front) -> Router {
         .merge(campaigns::routes())
         .merge(tasks::routes(waiters.clone(), admission.clone()))
         .merge(children::routes(admission.clone()))
+        .merge(flows::routes(admission.clone()))
         .merge(feed::routes(waiters))
         .merge(bulk::routes(config, admission))
         .merge(sessions::routes())

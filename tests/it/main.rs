@@ -21,6 +21,7 @@ mod deploy;
 mod doctor;
 mod embedded;
 mod erasure;
+mod flows;
 mod health;
 mod http;
 mod joins;

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Problem, front_matter::Found, is_name, nearest};
 
 /// The keys of a file. Each is asked for once; [`Fields::reject_unknown`] finds those that nobody asked for.
-pub(super) struct Fields<'a> {
+pub(in crate::domain) struct Fields<'a> {
     file: &'a str,
     values: BTreeMap<String, Found>,
     known: Vec<&'static str>,

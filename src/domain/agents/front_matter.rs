@@ -9,20 +9,22 @@ use super::Problem;
 
 /// A file taken apart.
 #[derive(Debug)]
-pub(super) struct Document {
+pub(in crate::domain) struct Document {
     pub values: BTreeMap<String, Found>,
     /// Without the blank lines around it.
     pub text: String,
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Found {
+pub(in crate::domain) struct Found {
     /// In the file, from 1.
     pub line: usize,
+    /// Those of its items, if it is a list.
+    pub item_lines: Vec<usize>,
     pub value: Value,
 }
 
-pub(super) fn parse(file: &str, content: &str) -> Result<Document, Problem> {
+pub(in crate::domain) fn parse(file: &str, content: &str) -> Result<Document, Problem> {
     let content = content.strip_prefix('\u{feff}').unwrap_or(content);
     let (yaml, text) = split(content).ok_or_else(|| Problem {
         line: Some(1),
@@ -47,7 +49,7 @@ pub(super) fn parse(file: &str, content: &str) -> Result<Document, Problem> {
             .iter()
             .map(|(key, value)| {
                 let line = key.span.start.line() + 1;
-                (plain(key), Found { line, value: json(value) })
+                (plain(key), Found { line, item_lines: item_lines(value), value: json(value) })
             })
             .collect(),
         Some(_) => {
@@ -72,6 +74,13 @@ fn split(content: &str) -> Option<(&str, &str)> {
         at += line.len();
     }
     None
+}
+
+fn item_lines(node: &MarkedYaml<'_>) -> Vec<usize> {
+    match &node.data {
+        YamlData::Sequence(items) => items.iter().map(|item| item.span.start.line() + 1).collect(),
+        _ => Vec::new(),
+    }
 }
 
 fn plain(key: &MarkedYaml<'_>) -> String {

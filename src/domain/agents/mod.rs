@@ -7,8 +7,8 @@
 mod addressed;
 mod agent;
 mod catalogue;
-mod fields;
-mod front_matter;
+pub(super) mod fields;
+pub(super) mod front_matter;
 mod grants;
 mod library;
 mod node;
@@ -92,7 +92,7 @@ pub fn is_name(text: &str) -> bool {
 }
 
 /// What somebody probably meant.
-fn nearest<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub(super) fn nearest<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     known
         .map(|name| (strsim::jaro_winkler(text, name), name))
         .filter(|(score, _)| *score > 0.8)

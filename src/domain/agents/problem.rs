@@ -23,7 +23,7 @@ pub struct Problem {
 pub struct Problems(pub Vec<Problem>);
 
 impl Problem {
-    pub(super) fn whole(file: &str, message: impl Into<String>, fix: impl Into<String>) -> Self {
+    pub(in crate::domain) fn whole(file: &str, message: impl Into<String>, fix: impl Into<String>) -> Self {
         Self {
             file: file.to_owned(),
             line: None,

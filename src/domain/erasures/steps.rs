@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::Error;
 use crate::{
     domain::{
-        Failed, audit, bulk_actions, campaigns, cleanups, failovers, feed, posts, sessions, tasks,
+        Failed, audit, bulk_actions, campaigns, cleanups, failovers, feed, flows, posts, sessions, tasks,
         webhooks,
     },
     queue,
@@ -130,6 +130,7 @@ pub async fn finish(
     let subjects = actions.iter().chain([&campaign_id]).map(Uuid::to_string).collect::<Vec<_>>();
     audit::erase_words(&mut *conn, &subjects).await?;
     failovers::remove_of_campaign(&mut *conn, campaign_id).await?;
+    flows::erase_words(&mut *conn, campaign_id).await?;
     campaigns::erase_words(&mut *conn, campaign_id).await?;
     sqlx::query!(
         "update dalsegno.erasures set ended_at = coalesce(ended_at, $2) where campaign_id = $1",

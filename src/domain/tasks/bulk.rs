@@ -312,17 +312,21 @@ async fn insert(
     let prompts: Vec<&str> = created.iter().map(|(draft, _)| draft.new.prompt).collect();
     let links = created.iter().map(|(draft, _)| &draft.new.links);
     let parents: Vec<Option<Uuid>> = links.clone().map(|links| links.parent_id).collect();
-    let continued: Vec<Option<Uuid>> = links.map(|links| links.continues_id).collect();
+    let continued: Vec<Option<Uuid>> = links.clone().map(|links| links.continues_id).collect();
+    let steps = links.map(|links| links.flow.as_ref());
+    let flows: Vec<Option<Uuid>> = steps.clone().map(|flow| flow.map(|it| it.flow_id)).collect();
+    let places: Vec<Option<i32>> = steps.clone().map(|flow| flow.map(|it| it.place)).collect();
+    let steps: Vec<Option<&str>> = steps.map(|flow| flow.map(|it| it.step)).collect();
     let added_by: Vec<Option<&str>> = created.iter().map(|(draft, _)| draft.new.added_by).collect();
     sqlx::query!(
         "insert into dalsegno.tasks
                 (id, campaign_id, job_id, created_at, budget_micros, budget_tokens, session_mode, agent, instance, prompt,
-                 added_by, parent_id, continues_id)
+                 added_by, parent_id, continues_id, flow_id, step, step_place)
          select t.id, $1, t.job_id, $2, t.micros, t.tokens, t.mode, t.agent, t.instance, t.prompt,
-                t.added_by, t.parent, t.continues
+                t.added_by, t.parent, t.continues, t.flow, t.step, t.place
            from unnest($3::uuid[], $4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[],
-                       $12::uuid[], $13::uuid[])
-                as t (id, job_id, micros, tokens, mode, agent, instance, prompt, added_by, parent, continues)",
+                       $12::uuid[], $13::uuid[], $14::uuid[], $15::text[], $16::integer[])
+                as t (id, job_id, micros, tokens, mode, agent, instance, prompt, added_by, parent, continues, flow, step, place)",
         campaign_id,
         now,
         &ids,
@@ -336,6 +340,9 @@ async fn insert(
         &added_by as &[Option<&str>],
         &parents as &[Option<Uuid>],
         &continued as &[Option<Uuid>],
+        &flows as &[Option<Uuid>],
+        &steps as &[Option<&str>],
+        &places as &[Option<i32>],
     )
     .execute(conn)
     .await

@@ -68,6 +68,7 @@ pub async fn fan_out(
             on_failure: OnFailure::Run,
             parent_id: None,
             continues_id: Some(parent.id),
+            flow: None,
         },
     });
     let mut placed = add_many(conn, config, parent.campaign_id, &news, now).await?;

@@ -49,11 +49,25 @@ pub struct Links<'a> {
     pub parent_id: Option<Uuid>,
     /// The task whose work it takes up again.
     pub continues_id: Option<Uuid>,
+    /// The flow that it is a part of.
+    pub flow: Option<FlowStep<'a>>,
+}
+
+/// The place of a task in a flow.
+#[derive(Debug, Clone, Copy)]
+pub struct FlowStep<'a> {
+    pub flow_id: Uuid,
+    pub step: &'a str,
+    /// Among all tasks of the flow, from 0. One that is tried again takes the place of the one before.
+    pub place: i32,
 }
 
 impl Links<'_> {
     pub(super) fn is_none(&self) -> bool {
-        !self.waits() && self.parent_id.is_none() && self.continues_id.is_none()
+        !self.waits()
+            && self.parent_id.is_none()
+            && self.continues_id.is_none()
+            && self.flow.is_none()
     }
 
     pub(super) fn waits(&self) -> bool {
@@ -70,7 +84,7 @@ impl Links<'_> {
     /// Part of the question that an idempotency key stands for; as `dalsegno.add_task` says it. `None` for a task that stands
     /// alone, whose question stays what it was.
     pub(super) fn words(&self) -> Option<String> {
-        if self.is_none() {
+        if !self.waits() && self.parent_id.is_none() && self.continues_id.is_none() {
             return None;
         }
         let after: Vec<String> = self.depends_on.iter().map(After::words).collect();

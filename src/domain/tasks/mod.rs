@@ -10,6 +10,7 @@ mod detail;
 mod erase;
 mod explain;
 mod fan_out;
+mod flow;
 mod follow;
 mod interrupt;
 mod line;
@@ -36,10 +37,11 @@ pub use self::{
     erase::{ERASED, Erased, erase_some, open_of},
     explain::{Explanation, explain},
     fan_out::{Children, FannedOut, MAX_CHILDREN, child_key, fan_out},
+    flow::{FlowTask, flow_id_of, of_flow},
     follow::{Follow, News, wait},
     interrupt::{Interrupted, interrupt},
     line::{BadLine, Line},
-    links::{After, Links, MAX_PREDECESSORS, OnFailure},
+    links::{After, FlowStep, Links, MAX_PREDECESSORS, OnFailure},
     list::{Filter, by_job, find, get, has_ended, list},
     lost::{end_lost, gone, live_jobs},
     matching::{Matching, count_matching, matching},

@@ -190,22 +190,23 @@ async fn cancel_one(
     if task.ended_at.is_some() {
         return Err(Error::Ended { id, state: task.state });
     }
-    let cancelled = admin::cancel_job(&mut *conn, task.job_id, reason).await;
+    // A job that is gone or dead will not end its task any more; nor will one that has left no trace, because its runs are kept
+    // for a shorter time than its task.
+    let runs = match admin::cancel_job(&mut *conn, task.job_id, reason).await {
+        Ok(cancelled) => cancelled == admin::Cancelled::Requested,
+        Err(queue::Error::NotFound { .. }) => false,
+        Err(error) => return Err(error.into()),
+    };
     keep_reason(&mut *conn, id, reason).await?;
-    match cancelled {
-        Ok(admin::Cancelled::Requested) => Ok(Cancelled::Requested),
-        // A job that is gone or dead will not end its task any more; nor will one that has left no trace, because its runs
-        // are kept for a shorter time than its task.
-        Ok(_) | Err(queue::Error::NotFound { .. }) => {
-            // A worker that was lost may have left its turn running, with a part of the budget.
-            turns::clear_up(&mut *conn, &task, now).await?;
-            end_without_turn(&mut *conn, &task, End::Cancelled, now).await?;
-            let event = task.event(Kind::TaskCancelled, json!({ "reason": reason }));
-            feed::append(conn, &[event], now).await?;
-            Ok(Cancelled::AtOnce)
-        }
-        Err(error) => Err(error.into()),
+    if runs {
+        return Ok(Cancelled::Requested);
     }
+    // A worker that was lost may have left its turn running, with a part of the budget.
+    turns::clear_up(&mut *conn, &task, now).await?;
+    end_without_turn(&mut *conn, &task, End::Cancelled, now).await?;
+    let event = task.event(Kind::TaskCancelled, json!({ "reason": reason }));
+    feed::append(conn, &[event], now).await?;
+    Ok(Cancelled::AtOnce)
 }
 
 /// In the words of who asked. A task that runs may end before it is stopped; then they do not count.

@@ -65,14 +65,23 @@ async fn every_command_that_changes_something_writes_its_line() {
         (vec!["campaign", "close", &campaign], "campaign.close", &campaign),
         (vec!["campaign", "erase", &campaign, "--yes"], "campaign.erase", &campaign),
     ];
-    let mut before = newest(&ground).await.0;
     let mut commands = commands;
     let hook = ground.json(&["webhook", "add", "https://example.com/"]).await;
     let hook = text(&hook["id"]);
+    let start = ["flow", "start", "reviewed-text", "--campaign", &campaign];
+    let start = [&start[..], &["--input", "task=SECRET PROMPT"]].concat();
+    let flow = ground.json(&start).await;
+    let flow = text(&flow["id"]);
+    let mut before = newest(&ground).await.0;
     let since = ["webhook", "replay", "--webhook", hook, "--since", "2026-01-01T00:00:00Z"];
     commands.splice(
         0..0,
         [
+            (start, "flow.start", ""),
+            (vec!["flow", "pause", flow], "flow.pause", flow),
+            (vec!["flow", "resume", flow], "flow.resume", flow),
+            (vec!["flow", "retry", flow, "--from", "write"], "flow.retry", flow),
+            (vec!["flow", "cancel", flow], "flow.cancel", flow),
             (vec!["webhook", "rotate", hook], "webhook.rotate", hook),
             (vec!["webhook", "test", hook], "webhook.test", hook),
             (since.to_vec(), "webhook.replay", hook),

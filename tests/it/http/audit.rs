@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use chrono::TimeDelta;
 use dalsegno::domain::{
+    agents::Catalogue,
     audit::{self, Action, Actor},
+    flows,
     webhooks,
 };
 use serde_json::{Value, json};
@@ -13,12 +15,29 @@ use super::{Ground, keyed::Keyed, routes::registered};
 use crate::{
     app::noon,
     cli::compact,
-    conversations::world::{Now, World},
+    conversations::world::{Now, World, limits, shipped},
     schedules::put_nightly,
 };
 
 /// Method, path as the router has it, path, body, what the line says.
 type Step = (&'static str, &'static str, String, Value, &'static str);
+
+/// One of the templates that come with the service.
+async fn flow(world: &World) -> uuid::Uuid {
+    let config = flows::Config { folder: "nowhere".into() };
+    let catalogue = Catalogue::load(&shipped()).unwrap();
+    let templates = flows::Templates::load(&config, &catalogue).unwrap();
+    let new = flows::New {
+        campaign_id: world.campaign.id,
+        template: templates.get("reviewed-text").unwrap(),
+        inputs: &[("task".to_owned(), flows::Given::Text("Write.".to_owned()))].into(),
+        added_by: None,
+    };
+    let mut tx = world.pool.begin().await.unwrap();
+    let flow = flows::start(&mut tx, &limits(), &catalogue, &new, noon()).await.unwrap();
+    tx.commit().await.unwrap();
+    flow.id
+}
 
 /// Each changing route once, in an order in which each has something to do.
 async fn steps(world: &World, key: &str) -> Vec<Step> {
@@ -55,7 +74,16 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
     let url = json!({ "url": "https://example.com/" });
     let new = json!({ "name": "Spring", "brief": "SECRET PROMPT" });
     let limit = json!({ "budget": { "tokens": 9000 } });
+    let started =
+        json!({ "template": "reviewed-text", "inputs": { "task": "SECRET PROMPT" } });
+    let flow_id = flow(world).await;
+    let flow = |verb: &str| format!("/v1/flows/{flow_id}/{verb}");
     vec![
+        ("POST", "/v1/campaigns/{id}/flows", format!("{change}/flows"), started, "flow.start"),
+        ("POST", "/v1/flows/{id}/pause", flow("pause"), json!({}), "flow.pause"),
+        ("POST", "/v1/flows/{id}/resume", flow("resume"), json!({}), "flow.resume"),
+        ("POST", "/v1/flows/{id}/retry", flow("retry"), json!({ "from": "write" }), "flow.retry"),
+        ("POST", "/v1/flows/{id}/cancel", flow("cancel"), why.clone(), "flow.cancel"),
         ("POST", "/v1/campaigns", "/v1/campaigns".into(), new, "campaign.create"),
         ("PATCH", "/v1/campaigns/{id}", change.clone(), limit, "campaign.limit"),
         ("PUT", "/v1/schedules/{name}", "/v1/schedules/news".into(), recurring, "schedule.put"),

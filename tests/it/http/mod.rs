@@ -11,6 +11,7 @@ pub mod client;
 mod contract;
 mod events;
 mod feed;
+mod flows;
 mod keyed;
 mod keys;
 mod limits;

@@ -19,6 +19,7 @@ fn who_may(method: &str, path: &str) -> &'static [&'static str] {
         "POST"
             if path.ends_with("/tasks")
                 || path.ends_with("/tasks/bulk")
+                || path.ends_with("/flows")
                 || path.ends_with("/children") =>
         {
             &["enqueue", "operate", "admin"]

@@ -154,7 +154,7 @@ async fn a_moment_beside_the_others_counts_too() {
     let first = ground.done(&ground.add("One.").await).await;
     let after = [After::Task(first.id)];
     let links = Links { depends_on: &after, ..Links::default() };
-    let run_at = chrono::Utc::now() + chrono::TimeDelta::days(1);
+    let run_at = noon() + chrono::TimeDelta::days(36_500);
     let waiting = ground.add_at(run_at, links).await;
     assert_eq!(job_state(&ground, &waiting).await, "scheduled");
     let sql = "select wait_reason || ' ' || (run_at = $2)::text from dalsegno.jobs where id = $1";

@@ -103,6 +103,7 @@ impl Ground {
             ("agents.folder", path("agents")),
             ("agents.skills_folder", path("skills")),
             ("agents.nodes_folder", path("nodes")),
+            ("flows.folder", path("workflows")),
             ("service.data_dir", path("data")),
         ];
         let own = settings.iter().map(|(key, value)| (*key, (*value).to_owned()));
@@ -150,6 +151,11 @@ impl Ground {
 
     pub fn write_node(&self, name: &str, content: &str) {
         let path = self.folder.path().join("nodes").join(format!("{name}.md"));
+        std::fs::write(path, content).unwrap();
+    }
+
+    pub fn write_template(&self, name: &str, content: &str) {
+        let path = self.folder.path().join("workflows").join(format!("{name}.md"));
         std::fs::write(path, content).unwrap();
     }
 

@@ -9,12 +9,13 @@ use serde::Serialize;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Error, State, Task, Waiting, detail, get, waits_of};
+use super::{Error, State, Task, Waiting, detail, flow_id_of, get, waits_of};
 use crate::{
     domain::{
         Amount,
         amount::{Limit, Owner, Refusal},
         campaigns::{self, Campaign},
+        flows,
         sessions::{self, Session},
         turns::{self, Turn},
     },
@@ -45,6 +46,8 @@ struct Facts {
     last_turn: Option<Turn>,
     /// What it waits for, while it does.
     waiting: Option<Waiting>,
+    /// Its flow, if that is paused.
+    paused_flow: Option<Uuid>,
     cancelled_because: Option<String>,
     job: admin::Explanation,
 }
@@ -53,7 +56,13 @@ pub async fn explain(conn: &mut PgConnection, id: Uuid) -> Result<Explanation, E
     let task = get(&mut *conn, id).await?;
     let campaign = campaigns::get(&mut *conn, task.campaign_id).await?;
     let session = session(&mut *conn, &task).await?;
+    let flow = flow_id_of(&mut *conn, id).await?;
+    let paused_flow = match flow {
+        Some(flow) => flows::is_paused(&mut *conn, flow).await?.then_some(flow),
+        None => None,
+    };
     let facts = Facts {
+        paused_flow,
         spent: spent(&mut *conn, &task, session.as_ref()).await?,
         session,
         waiting: waits_of(&mut *conn, &[id]).await?.remove(&id).filter(|waiting| waiting.waits),

@@ -22,7 +22,7 @@ impl Facts {
             State::Cancelled => self.cancelled(),
             State::Queued | State::Running => match &self.waiting {
                 Some(waiting) if waiting.n_open() > 0 => self.waits(waiting),
-                _ => self.live(),
+                _ => self.go_on(),
             },
         };
         Explanation { task_id: self.task.id, state: self.task.state, because, next }
@@ -93,6 +93,16 @@ impl Facts {
                 "They have to end. Then it {otherwise}. `dalsegno task explain` says of each of them what it waits for."
             ),
         )
+    }
+
+    fn go_on(&self) -> Reason {
+        match self.paused_flow {
+            Some(flow) if self.task.started_at.is_none() => (
+                format!("Its flow {flow} is paused, so nothing of that begins."),
+                format!("Somebody has to let it go on: `dalsegno flow resume {flow}`."),
+            ),
+            _ => self.live(),
+        }
     }
 
     fn live(&self) -> Reason {
@@ -231,6 +241,7 @@ mod tests {
             session: None,
             last_turn: None,
             waiting: None,
+            paused_flow: None,
             cancelled_because: None,
             job: admin::Explanation {
                 job_id: 7,

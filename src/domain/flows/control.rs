@@ -1,0 +1,78 @@
+//! What people do with a flow.
+
+use chrono::{DateTime, Utc};
+use sqlx::{PgConnection, PgExecutor};
+use uuid::Uuid;
+
+use super::{Error, Flow, get};
+use crate::domain::{Failed, tasks};
+
+/// Lets nothing of it begin any more; what has begun goes on.
+pub async fn pause(conn: &mut PgConnection, id: Uuid, now: DateTime<Utc>) -> Result<Flow, Error> {
+    let flow = get(&mut *conn, id).await?;
+    if flow.open == 0 {
+        return Err(Error::Ended(id));
+    }
+    let is_new = sqlx::query_scalar!(r#"select dalsegno.pause_flow($1, $2) as "is_new!""#, id, now)
+        .fetch_one(&mut *conn)
+        .await
+        .map_err(Failed::to("pause a flow"))?;
+    if is_new { get(conn, id).await } else { Err(Error::Paused(id)) }
+}
+
+pub async fn resume(conn: &mut PgConnection, id: Uuid) -> Result<Flow, Error> {
+    get(&mut *conn, id).await?;
+    let was_paused = sqlx::query_scalar!(r#"select dalsegno.resume_flow($1) as "was_paused!""#, id)
+        .fetch_one(&mut *conn)
+        .await
+        .map_err(Failed::to("let a flow go on"))?;
+    if was_paused { get(conn, id).await } else { Err(Error::NotPaused(id)) }
+}
+
+/// Cancels all of it that has not ended; those that wait come first, so that no end wakes one up.
+pub async fn cancel(
+    conn: &mut PgConnection,
+    id: Uuid,
+    reason: &str,
+    now: DateTime<Utc>,
+) -> Result<Flow, Error> {
+    if get(&mut *conn, id).await?.open == 0 {
+        return Err(Error::Ended(id));
+    }
+    let why = format!("{reason} (with its flow {id})");
+    for task in tasks::of_flow(&mut *conn, id).await?.iter().rev() {
+        cancel_task(&mut *conn, task.id, &why, now).await?;
+    }
+    get(conn, id).await
+}
+
+/// One that has ended stays as it is.
+pub(super) async fn cancel_task(
+    conn: &mut PgConnection,
+    id: Uuid,
+    why: &str,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    match tasks::cancel(conn, id, why, now).await {
+        Ok(_) | Err(tasks::Error::Ended { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Holds a flow against others who would change it.
+pub(super) async fn lock(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(), Failed> {
+    sqlx::query!("select id from dalsegno.flows where id = $1 for no key update", id)
+        .fetch_optional(executor)
+        .await
+        .map(drop)
+        .map_err(Failed::to("lock a flow"))
+}
+
+/// What its inputs said goes; how its tasks ended stays.
+pub async fn erase_words(executor: impl PgExecutor<'_>, campaign_id: Uuid) -> Result<i64, Failed> {
+    sqlx::query!("update dalsegno.flows set inputs = '{}' where campaign_id = $1", campaign_id)
+        .execute(executor)
+        .await
+        .map(|done| i64::try_from(done.rows_affected()).unwrap_or(i64::MAX))
+        .map_err(Failed::to("erase the inputs of flows"))
+}

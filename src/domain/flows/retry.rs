@@ -1,0 +1,96 @@
+//! A flow that goes on again from one of its steps.
+
+use std::collections::{HashMap, HashSet};
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{Error, Flow, control, get, is_paused, start::refused};
+use crate::domain::{
+    agents::{Catalogue, nearest},
+    amount::Limit,
+    tasks::{self, After, FlowStep, FlowTask, Links},
+};
+
+/// Asks again for the tasks of a step and for all that wait for them, whatever became of them. What of that has not ended is
+/// cancelled.
+pub async fn retry(
+    conn: &mut PgConnection,
+    config: &tasks::Config,
+    catalogue: &Catalogue,
+    (id, step): (Uuid, &str),
+    added_by: Option<&str>,
+    now: DateTime<Utc>,
+) -> Result<Flow, Error> {
+    let campaign_id = get(&mut *conn, id).await?.campaign_id;
+    control::lock(&mut *conn, id).await?;
+    if is_paused(&mut *conn, id).await? {
+        return Err(Error::Paused(id));
+    }
+    let tasks = tasks::of_flow(&mut *conn, id).await?;
+    let again = affected(&tasks, step)?;
+    let why = format!("its flow {id} goes on again from the step `{step}`");
+    for task in again.iter().rev() {
+        control::cancel_task(&mut *conn, task.id, &why, now).await?;
+    }
+    let items: HashMap<Uuid, usize> =
+        again.iter().enumerate().map(|(item, task)| (task.id, item)).collect();
+    let after: Vec<Vec<After>> = again.iter().map(|task| after(task, &items)).collect();
+    let mut news = Vec::with_capacity(again.len());
+    for (task, after) in again.iter().zip(&after) {
+        news.push(tasks::New {
+            campaign_id,
+            agent: catalogue.agent(&task.agent)?,
+            instance: &task.instance,
+            prompt: &task.prompt,
+            session_mode: Some(task.session_mode),
+            budget: Limit::default(),
+            idempotency_key: None,
+            priority: None,
+            run_at: None,
+            added_by,
+            links: Links {
+                depends_on: after,
+                on_failure: task.on_failure,
+                flow: Some(FlowStep { flow_id: id, step: &task.step, place: task.place }),
+                ..Links::default()
+            },
+        });
+    }
+    let added = tasks::add_many(&mut *conn, config, campaign_id, &news, now).await;
+    added
+        .map_err(|error| refused(error, |place| again.get(place).map(|task| task.step.clone())))?;
+    get(conn, id).await
+}
+
+/// The tasks of the step, and all that wait for one of these, in the order of their places.
+fn affected<'a>(all: &'a [FlowTask], step: &str) -> Result<Vec<&'a FlowTask>, Error> {
+    let steps = || all.iter().map(|task| task.step.as_str());
+    if !steps().any(|known| known == step) {
+        let advice = match nearest(step, steps()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "`dalsegno flow show` lists them".to_owned(),
+        };
+        return Err(Error::NoStep { step: step.to_owned(), advice });
+    }
+    let mut ids: HashSet<Uuid> = HashSet::new();
+    let mut affected = Vec::new();
+    // A task waits for places before its own only, so one pass finds them all.
+    for task in all {
+        if task.step == step || task.after.iter().any(|other| ids.contains(other)) {
+            ids.insert(task.id);
+            affected.push(task);
+        }
+    }
+    Ok(affected)
+}
+
+/// Names the new task where there is one.
+fn after(task: &FlowTask, items: &HashMap<Uuid, usize>) -> Vec<After> {
+    let name = |other: &Uuid| match items.get(other) {
+        Some(item) => After::Item { item: *item },
+        None => After::Task(*other),
+    };
+    task.after.iter().map(name).collect()
+}

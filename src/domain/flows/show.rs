@@ -1,0 +1,121 @@
+//! Looking flows up.
+
+use serde::Serialize;
+use sqlx::{PgConnection, PgExecutor};
+use uuid::Uuid;
+
+use super::{Error, Flow, State};
+use crate::domain::{
+    Failed, Page,
+    ids::{self, Given},
+    tasks,
+};
+
+/// Which flows to list. Unset fields match everything.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Filter {
+    pub campaign_id: Option<Uuid>,
+    pub state: Option<State>,
+}
+
+/// A flow with its tasks.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = FlowDetail)]
+pub struct Shown {
+    #[serde(flatten)]
+    pub flow: Flow,
+    /// The task that counts at each place, in order.
+    pub steps: Vec<StepTask>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = FlowStepTask)]
+pub struct StepTask {
+    pub step: String,
+    pub task_id: Uuid,
+    pub agent: String,
+    pub instance: String,
+    pub state: tasks::State,
+    /// The tasks that it waits for, or has waited for.
+    pub after: Vec<Uuid>,
+}
+
+pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Flow, Error> {
+    sqlx::query_as!(
+        Flow,
+        r#"select id as "id!", campaign_id as "campaign_id!", template as "template!", state as "state!: State", inputs as "inputs!",
+                  tasks as "tasks!", done as "done!", failed as "failed!", cancelled as "cancelled!", open as "open!", added_by,
+                  created_at as "created_at!", paused_at, ended_at
+             from dalsegno.flow_states where id = $1"#,
+        id,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(Failed::to("read a flow"))?
+    .ok_or(Error::Unknown(id))
+}
+
+pub async fn show(conn: &mut PgConnection, id: Uuid) -> Result<Shown, Error> {
+    let flow = get(&mut *conn, id).await?;
+    let step = |task: tasks::FlowTask| StepTask {
+        step: task.step,
+        task_id: task.id,
+        agent: task.agent,
+        instance: task.instance,
+        state: task.state,
+        after: task.after,
+    };
+    let steps = tasks::of_flow(conn, id).await?.into_iter().map(step).collect();
+    Ok(Shown { flow, steps })
+}
+
+/// The newest first.
+pub async fn list(
+    executor: impl PgExecutor<'_>,
+    filter: Filter,
+    page: Page,
+) -> Result<Vec<Flow>, Failed> {
+    sqlx::query_as!(
+        Flow,
+        r#"select id as "id!", campaign_id as "campaign_id!", template as "template!", state as "state!: State", inputs as "inputs!",
+                  tasks as "tasks!", done as "done!", failed as "failed!", cancelled as "cancelled!", open as "open!", added_by,
+                  created_at as "created_at!", paused_at, ended_at
+             from dalsegno.flow_states
+            where ($1::uuid is null or campaign_id = $1) and ($2::text is null or state = $2)
+              and id < coalesce($3, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
+            order by id desc limit $4"#,
+        filter.campaign_id,
+        filter.state as Option<State>,
+        page.after,
+        page.limit,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("list the flows"))
+}
+
+/// The flow that a person means.
+pub async fn find(executor: impl PgExecutor<'_>, given: &Given) -> Result<Uuid, ids::NotFound> {
+    if let Some(id) = given.whole() {
+        return Ok(id);
+    }
+    let found = sqlx::query_scalar!(
+        "select id from dalsegno.flows where id between $1 and $2 limit 2",
+        given.least,
+        given.most,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("look up an id"))?;
+    given.one("flow", &found)
+}
+
+pub async fn is_paused(executor: impl PgExecutor<'_>, id: Uuid) -> Result<bool, Failed> {
+    sqlx::query_scalar!(
+        r#"select exists (select from dalsegno.flows where id = $1 and paused_at is not null) as "is_paused!""#,
+        id,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Failed::to("see whether a flow is paused"))
+}

@@ -1,0 +1,245 @@
+//! From a template to tasks.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{Error, Flow, MAX_TASKS, Step, Template, get, template::placeholders};
+use crate::domain::{
+    Failed,
+    agents::Catalogue,
+    amount::Limit,
+    ids,
+    tasks::{self, After, BulkError, FlowStep, Links},
+};
+
+/// What a flow is started with, by name.
+pub type Inputs = BTreeMap<String, Given>;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(untagged)]
+#[schema(as = FlowInputValue)]
+pub enum Given {
+    Text(String),
+    List(Vec<String>),
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct New<'a> {
+    pub campaign_id: Uuid,
+    pub template: &'a Template,
+    pub inputs: &'a Inputs,
+    pub added_by: Option<&'a str>,
+}
+
+/// A task that is about to be asked for.
+struct Draft<'a> {
+    step: &'a Step,
+    instance: String,
+    prompt: String,
+    after: Vec<After>,
+}
+
+/// Makes all tasks of a flow, each waiting for those of the steps before it. After an error the caller rolls back.
+pub async fn start(
+    conn: &mut PgConnection,
+    config: &tasks::Config,
+    catalogue: &Catalogue,
+    new: &New<'_>,
+    now: DateTime<Utc>,
+) -> Result<Flow, Error> {
+    check(new.template, new.inputs)?;
+    let drafts = drafts(new.template, new.inputs);
+    if drafts.len() > MAX_TASKS {
+        return Err(Error::TooMany(drafts.len()));
+    }
+    let id = ids::at(now);
+    let mut news = Vec::with_capacity(drafts.len());
+    for (place, draft) in (0..).zip(&drafts) {
+        news.push(tasks::New {
+            campaign_id: new.campaign_id,
+            agent: catalogue.agent(&draft.step.agent)?,
+            instance: &draft.instance,
+            prompt: &draft.prompt,
+            session_mode: draft.step.session,
+            budget: Limit::default(),
+            idempotency_key: None,
+            priority: None,
+            run_at: None,
+            added_by: new.added_by,
+            links: Links {
+                depends_on: &draft.after,
+                on_failure: draft.step.on_failure,
+                flow: Some(FlowStep { flow_id: id, step: &draft.step.name, place }),
+                ..Links::default()
+            },
+        });
+    }
+    crate::domain::campaigns::get(&mut *conn, new.campaign_id).await?;
+    insert(&mut *conn, id, new, now).await?;
+    let added = tasks::add_many(&mut *conn, config, new.campaign_id, &news, now).await;
+    added.map_err(|error| {
+        refused(error, |place| drafts.get(place).map(|draft| draft.step.name.clone()))
+    })?;
+    get(conn, id).await
+}
+
+/// The first of what cannot be taken in, with its step.
+pub(super) fn refused(error: BulkError, step: impl Fn(usize) -> Option<String>) -> Error {
+    match error {
+        BulkError::All(error) => error.into(),
+        BulkError::Items(wrong) => match wrong.into_iter().next() {
+            Some((place, error)) => Error::Step { step: step(place).unwrap_or_default(), error },
+            None => Error::TooMany(0),
+        },
+    }
+}
+
+async fn insert(
+    conn: &mut PgConnection,
+    id: Uuid,
+    new: &New<'_>,
+    now: DateTime<Utc>,
+) -> Result<(), Failed> {
+    sqlx::query!(
+        "insert into dalsegno.flows (id, campaign_id, created_at, template, added_by, inputs) values ($1, $2, $3, $4, $5, $6)",
+        id,
+        new.campaign_id,
+        now,
+        new.template.name,
+        new.added_by,
+        serde_json::json!(new.inputs),
+    )
+    .execute(conn)
+    .await
+    .map(drop)
+    .map_err(Failed::to("store a flow"))
+}
+
+/// Everything that does not fit, at once.
+fn check(template: &Template, inputs: &Inputs) -> Result<(), Error> {
+    let mut wrong = Vec::new();
+    for input in &template.inputs {
+        let about = &input.about;
+        match inputs.get(&input.name) {
+            None => wrong.push(format!("`{}` is missing ({about})", input.name)),
+            Some(Given::Text(_)) if input.is_list => {
+                wrong.push(format!("`{}` has to be a list ({about})", input.name));
+            }
+            Some(Given::List(items)) if items.is_empty() => {
+                wrong.push(format!("`{}` is an empty list ({about})", input.name));
+            }
+            Some(given) if given.has_nul() => {
+                wrong.push(format!("`{}` holds the character U+0000", input.name));
+            }
+            Some(_) => {}
+        }
+    }
+    let known: Vec<&str> = template.inputs.iter().map(|input| input.name.as_str()).collect();
+    for name in inputs.keys().filter(|name| !known.contains(&name.as_str())) {
+        wrong.push(format!("`{name}` is none: there are {}", known.join(", ")));
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(Error::Inputs(wrong)) }
+}
+
+fn drafts<'a>(template: &'a Template, inputs: &Inputs) -> Vec<Draft<'a>> {
+    let mut drafts: Vec<Draft<'a>> = Vec::new();
+    let mut places: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for step in &template.steps {
+        let after: Vec<After> = step
+            .after
+            .iter()
+            .filter_map(|other| places.get(other.as_str()))
+            .flatten()
+            .map(|item| After::Item { item: *item })
+            .collect();
+        let items = step.each.as_ref().and_then(|each| inputs.get(each)).map(Given::items);
+        let n_before = drafts.len();
+        match items {
+            None => drafts.push(Draft {
+                step,
+                instance: step.instance.clone(),
+                prompt: fill(&step.prompt, inputs, None),
+                after,
+            }),
+            Some(items) => drafts.extend((1..).zip(items).map(|(number, item)| Draft {
+                step,
+                instance: format!("{}_{number}", step.instance),
+                prompt: fill(&step.prompt, inputs, Some((number, item))),
+                after: after.clone(),
+            })),
+        }
+        places.insert(&step.name, (n_before..drafts.len()).collect());
+    }
+    drafts
+}
+
+/// Puts the inputs in their places. What an input says is not looked through again.
+fn fill(prompt: &str, inputs: &Inputs, item: Option<(usize, &str)>) -> String {
+    let mut filled = String::with_capacity(prompt.len());
+    let mut copied_to = 0;
+    for (at, name) in placeholders(prompt) {
+        let Some(length) = prompt[at..].find("}}").map(|end| end + 2) else { continue };
+        let value = match (name, item) {
+            ("item", Some((_, item))) => Some(item.to_owned()),
+            ("number", Some((number, _))) => Some(number.to_string()),
+            _ => inputs.get(name).map(Given::words),
+        };
+        filled.push_str(&prompt[copied_to..at]);
+        filled.push_str(&value.unwrap_or_default());
+        copied_to = at + length;
+    }
+    filled.push_str(&prompt[copied_to..]);
+    filled
+}
+
+impl Given {
+    /// A list with one item more.
+    pub fn and(self, item: &str) -> Vec<String> {
+        let mut items = match self {
+            Self::Text(text) => vec![text],
+            Self::List(items) => items,
+        };
+        items.push(item.to_owned());
+        items
+    }
+
+    fn items(&self) -> Vec<&str> {
+        match self {
+            Self::Text(text) => vec![text],
+            Self::List(items) => items.iter().map(String::as_str).collect(),
+        }
+    }
+
+    fn words(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::List(items) => {
+                items.iter().map(|item| format!("- {item}")).collect::<Vec<_>>().join("\n")
+            }
+        }
+    }
+
+    fn has_nul(&self) -> bool {
+        self.items().iter().any(|text| text.contains('\0'))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inputs_are_filled_in_once() {
+        let inputs = Inputs::from([
+            ("topic".to_owned(), Given::Text("{{item}} & Sea".to_owned())),
+            ("parts".to_owned(), Given::List(vec!["a".to_owned(), "b".to_owned()])),
+        ]);
+        let filled =
+            fill("{{ number }}: {{item}} of {{topic}}\n{{parts}}.", &inputs, Some((2, "b")));
+        assert_eq!(filled, "2: b of {{item}} & Sea\n- a\n- b.");
+    }
+}

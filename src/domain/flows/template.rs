@@ -1,0 +1,312 @@
+//! One file: what a flow needs, and what its steps ask.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::domain::{
+    agents::{
+        Catalogue, Problem,
+        fields::Fields,
+        front_matter::{self, Found},
+        is_name, nearest,
+    },
+    sessions::resolve::Mode,
+    tasks::OnFailure,
+};
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub struct Template {
+    pub name: String,
+    pub description: String,
+    pub inputs: Vec<Input>,
+    /// In the order in which they may wait for each other.
+    pub steps: Vec<Step>,
+}
+
+/// What has to be given when a flow is started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = FlowInput)]
+pub struct Input {
+    pub name: String,
+    /// What it is, for whoever has to give it.
+    pub about: String,
+    /// Some step is repeated for each of its items.
+    pub is_list: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = FlowStep)]
+pub struct Step {
+    pub name: String,
+    pub agent: String,
+    /// Of a step that is repeated: the beginning of the name, before the number.
+    pub instance: String,
+    /// The steps that it waits for.
+    pub after: Vec<String>,
+    pub on_failure: OnFailure,
+    /// Else as the agent's file says.
+    pub session: Option<Mode>,
+    /// The list for whose items it is repeated.
+    pub each: Option<String>,
+    /// With `{{input}}`, and in a repeated step `{{item}}` and `{{number}}`.
+    pub prompt: String,
+}
+
+/// As it stands in the front matter.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    step: String,
+    agent: String,
+    instance: Option<String>,
+    #[serde(default)]
+    after: Vec<String>,
+    #[serde(default)]
+    on_failure: OnFailure,
+    session: Option<Mode>,
+    each: Option<String>,
+}
+
+/// A prompt below its heading.
+struct Section {
+    /// That of the heading.
+    heading_line: usize,
+    /// That where the text begins.
+    line: usize,
+    name: String,
+    text: String,
+}
+
+/// What only a repeated step has.
+const OF_ITEM: [&str; 2] = ["item", "number"];
+
+/// Everything that is wrong with it, or the template.
+pub(super) fn parse(
+    file: &str,
+    expected_name: &str,
+    content: &str,
+    agents: &Catalogue,
+) -> Result<Template, Vec<Problem>> {
+    let document = front_matter::parse(file, content).map_err(|problem| vec![problem])?;
+    let steps_found = document.values.get("steps").cloned();
+    let mut fields = Fields::new(file, document.values);
+    let name = fields.name(expected_name);
+    let description = fields.required("description", "What it is good for");
+    let inputs =
+        fields.value("inputs", "names with what they are: `topic: What it is about`", |value| {
+            value.as_object().is_some_and(|inputs| inputs.values().all(Value::is_string))
+        });
+    _ = fields.value("steps", "a list: `- step: plan`, then `agent: planner`", Value::is_array);
+    fields.reject_unknown();
+    let mut reader = Reader { file, agents, problems: std::mem::take(&mut fields.problems) };
+    let mut inputs = inputs_of(inputs);
+    let sections = sections(content);
+    let mut steps: Vec<Step> = Vec::new();
+    for (line, item) in items(steps_found.as_ref()) {
+        if let Some(step) = reader.step(line, item, &steps, &inputs, &sections) {
+            steps.push(step);
+        }
+    }
+    reader.unused(&sections, &steps);
+    if steps.is_empty() && reader.problems.is_empty() {
+        reader.fail(1, "steps", "has none".to_owned(), "steps: and a list below it".to_owned());
+    }
+    for input in &mut inputs {
+        input.is_list = steps.iter().any(|step| step.each.as_ref() == Some(&input.name));
+    }
+    reader.problems.sort_by_key(|problem| problem.line);
+    match reader.problems.is_empty() {
+        true => Ok(Template { name, description, inputs, steps }),
+        false => Err(reader.problems),
+    }
+}
+
+/// The names between `{{` and `}}`, each with its place in the text.
+pub(super) fn placeholders(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut at = 0;
+    text.split("{{").enumerate().filter_map(move |(n, part)| {
+        // The braces stand before the part.
+        let begins = usize::saturating_sub(at, 2);
+        at += part.len() + 2;
+        (n > 0).then(|| part.split_once("}}").map(|(name, _)| (begins, name.trim())))?
+    })
+}
+
+struct Reader<'a> {
+    file: &'a str,
+    agents: &'a Catalogue,
+    problems: Vec<Problem>,
+}
+
+impl Reader<'_> {
+    fn step(
+        &mut self,
+        line: usize,
+        item: &Value,
+        before: &[Step],
+        inputs: &[Input],
+        sections: &[Section],
+    ) -> Option<Step> {
+        let written: Written = match serde_json::from_value(item.clone()) {
+            Ok(written) => written,
+            Err(error) => {
+                let fix =
+                    "step, agent, and where needed instance, after, on_failure, session, each";
+                self.fail(
+                    line,
+                    "steps",
+                    format!("has a step that cannot be read: {error}"),
+                    fix.to_owned(),
+                );
+                return None;
+            }
+        };
+        let names = || before.iter().map(|step| step.name.as_str());
+        let name = written.step;
+        if !is_name(&name) || names().any(|known| known == name) {
+            let fix = "a name of its own: lower-case letters, digits, - and _, at most 64";
+            self.fail(line, "step", format!("`{name}` cannot be its name"), fix.to_owned());
+        }
+        if let Err(unknown) = self.agents.agent(&written.agent) {
+            self.fail(line, "agent", format!("`{}` is none", written.agent), unknown.advice);
+        }
+        let instance = written.instance.unwrap_or_else(|| "main".to_owned());
+        if !is_name(&instance) || instance.len() > 56 {
+            let fix = "lower-case letters, digits, - and _, at most 56";
+            self.fail(line, "instance", format!("`{instance}` is no name"), fix.to_owned());
+        }
+        for other in written.after.iter().filter(|other| !names().any(|known| known == *other)) {
+            let fix = match nearest(other, names()) {
+                Some(near) => format!("{near} (did you mean that one?)"),
+                None => "steps that come before it in the list".to_owned(),
+            };
+            self.fail(line, "after", format!("`{other}` is no step before it"), fix);
+        }
+        if let Some(each) =
+            written.each.as_ref().filter(|each| !inputs.iter().any(|it| it.name == **each))
+        {
+            let fix = "the name of an input, which is then a list".to_owned();
+            self.fail(line, "each", format!("`{each}` is no input"), fix);
+        }
+        let section = sections.iter().find(|section| section.name == name);
+        let Some(section) = section.filter(|section| !section.text.is_empty()) else {
+            let fix = format!("below the front matter: `## {name}`, and what is asked below that");
+            self.fail(line, "step", format!("`{name}` has no prompt"), fix);
+            return None;
+        };
+        self.check_prompt(section, inputs, written.each.is_some());
+        Some(Step {
+            name,
+            agent: written.agent,
+            instance,
+            after: written.after,
+            on_failure: written.on_failure,
+            session: written.session,
+            each: written.each,
+            prompt: section.text.clone(),
+        })
+    }
+
+    fn check_prompt(&mut self, section: &Section, inputs: &[Input], is_repeated: bool) {
+        for (at, name) in placeholders(&section.text) {
+            let is_known = inputs.iter().any(|input| input.name == name)
+                || (is_repeated && OF_ITEM.contains(&name));
+            if is_known {
+                continue;
+            }
+            let line = section.line + section.text[..at].matches('\n').count();
+            let fix = match nearest(name, inputs.iter().map(|input| input.name.as_str())) {
+                Some(near) => format!("{{{{{near}}}}} (did you mean that one?)"),
+                None => "an input by its name; in a step with `each` also {{item}} and {{number}}"
+                    .to_owned(),
+            };
+            self.fail(line, &section.name, format!("`{{{{{name}}}}}` is no input"), fix);
+        }
+    }
+
+    fn unused(&mut self, sections: &[Section], steps: &[Step]) {
+        for section in sections {
+            if !steps.iter().any(|step| step.name == section.name) {
+                let fix = "a step of this name in the front matter, or another kind of heading"
+                    .to_owned();
+                let message = "is a prompt without a step".to_owned();
+                self.fail(section.heading_line, &format!("## {}", section.name), message, fix);
+            }
+        }
+    }
+
+    fn fail(&mut self, line: usize, key: &str, message: String, fix: String) {
+        let problem = Problem::whole(self.file, message, fix);
+        self.problems.push(Problem { line: Some(line), key: Some(key.to_owned()), ..problem });
+    }
+}
+
+fn inputs_of(value: Option<Value>) -> Vec<Input> {
+    let inputs: BTreeMap<String, Value> =
+        value.and_then(|value| serde_json::from_value(value).ok()).unwrap_or_default();
+    let input = |(name, about): (String, Value)| {
+        let about = about.as_str().unwrap_or_default().to_owned();
+        Input { name, about, is_list: false }
+    };
+    inputs.into_iter().map(input).collect()
+}
+
+fn items(steps: Option<&Found>) -> impl Iterator<Item = (usize, &Value)> {
+    steps.into_iter().flat_map(|found| {
+        let values = found.value.as_array().map(Vec::as_slice).unwrap_or_default();
+        let lines = found.item_lines.iter().copied().chain(std::iter::repeat(found.line));
+        lines.zip(values)
+    })
+}
+
+/// The headings of the second level below the front matter, with what stands below them.
+fn sections(content: &str) -> Vec<Section> {
+    let mut sections: Vec<Section> = Vec::new();
+    let mut n_fences = 0;
+    for (line, text) in (1..).zip(content.lines()) {
+        if n_fences < 2 {
+            n_fences += usize::from(text.trim_end() == "---");
+        } else if let Some(name) = text.strip_prefix("## ") {
+            let name = name.trim().to_owned();
+            sections.push(Section {
+                heading_line: line,
+                line: line + 1,
+                name,
+                text: String::new(),
+            });
+        } else if let Some(section) = sections.last_mut() {
+            section.text.push_str(text);
+            section.text.push('\n');
+        }
+    }
+    for section in &mut sections {
+        let blank = section.text.len() - section.text.trim_start_matches('\n').len();
+        section.line += blank;
+        section.text = section.text.trim().to_owned();
+    }
+    sections
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_between_braces_are_found_with_their_places() {
+        let text = "Write {{ topic }} for {{who}}, {{ open";
+        let found: Vec<_> = placeholders(text).collect();
+        assert_eq!(found, [(6, "topic"), (22, "who")]);
+    }
+
+    #[test]
+    fn headings_of_the_second_level_begin_prompts() {
+        let found = sections(
+            "---\nname: x\n---\nFor people.\n\n## plan\n\nOne.\n\n### Part\n\n## draft\nTwo.\n",
+        );
+        let found: Vec<_> =
+            found.iter().map(|s| (s.line, s.name.as_str(), s.text.as_str())).collect();
+        assert_eq!(found, [(8, "plan", "One.\n\n### Part"), (13, "draft", "Two.")]);
+    }
+}

@@ -1,0 +1,57 @@
+//! The tasks of a flow.
+
+use sqlx::PgExecutor;
+use uuid::Uuid;
+
+use super::{Mode, OnFailure, State};
+use crate::domain::Failed;
+
+/// The latest task at its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FlowTask {
+    pub id: Uuid,
+    pub step: String,
+    pub place: i32,
+    pub agent: String,
+    pub instance: String,
+    pub state: State,
+    pub prompt: String,
+    pub session_mode: Mode,
+    pub on_failure: OnFailure,
+    /// The tasks that it waits for, or has waited for, in order.
+    pub after: Vec<Uuid>,
+}
+
+/// In the order of their places.
+pub async fn of_flow(
+    executor: impl PgExecutor<'_>,
+    flow_id: Uuid,
+) -> Result<Vec<FlowTask>, Failed> {
+    sqlx::query_as!(
+        FlowTask,
+        r#"select s.task_id as "id!", s.step as "step!", s.place as "place!", s.agent as "agent!", s.instance as "instance!",
+                  s.state as "state!: State", t.prompt, t.session_mode as "session_mode: Mode",
+                  coalesce(w.on_failure, 'run') as "on_failure!: OnFailure",
+                  array(select d.on_task_id from dalsegno.task_dependencies as d where d.task_id = s.task_id order by d.place) as "after!"
+             from dalsegno.flow_steps as s
+             join dalsegno.tasks as t on t.id = s.task_id
+             left join dalsegno.task_waits as w on w.task_id = s.task_id
+            where s.flow_id = $1 order by s.place"#,
+        flow_id,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("read the tasks of a flow"))
+}
+
+/// The flow that a task is a part of.
+pub async fn flow_id_of(
+    executor: impl PgExecutor<'_>,
+    task_id: Uuid,
+) -> Result<Option<Uuid>, Failed> {
+    sqlx::query_scalar!("select flow_id from dalsegno.tasks where id = $1", task_id)
+        .fetch_optional(executor)
+        .await
+        .map(Option::flatten)
+        .map_err(Failed::to("see which flow a task is a part of"))
+}

@@ -1,0 +1,110 @@
+//! Pausing, resuming and cancelling; and what an erasure leaves.
+
+use dalsegno::domain::{
+    erasures,
+    flows::{self, State},
+    tasks::{self, State as TaskState},
+    transaction::{begin, commit},
+};
+
+use super::{ended, ground, inputs, retry, show, start, states, task};
+use crate::{app::noon, turns::ground::Ground};
+
+async fn pause(ground: &Ground, id: uuid::Uuid) -> Result<flows::Flow, flows::Error> {
+    let mut tx = begin(&ground.pool).await.unwrap();
+    let flow = flows::pause(&mut tx, id, noon()).await?;
+    commit(tx).await.unwrap();
+    Ok(flow)
+}
+
+async fn resume(ground: &Ground, id: uuid::Uuid) -> Result<flows::Flow, flows::Error> {
+    let mut tx = begin(&ground.pool).await.unwrap();
+    let flow = flows::resume(&mut tx, id).await?;
+    commit(tx).await.unwrap();
+    Ok(flow)
+}
+
+#[tokio::test]
+async fn nothing_of_a_paused_flow_begins_and_others_go_on() {
+    let ground = ground().await;
+    let flow = start(&ground, "series", &inputs("x", &["a", "b"])).await.unwrap();
+    assert_eq!(pause(&ground, flow.id).await.unwrap().state, State::Paused);
+    assert!(matches!(pause(&ground, flow.id).await, Err(flows::Error::Paused(_))));
+    assert!(matches!(retry(&ground, flow.id, "plan").await, Err(flows::Error::Paused(_))));
+    let other = ground.add_for("planner", "main", "Meanwhile.").await;
+    let worker = ground.work().await;
+    // In the same lane as the step that would begin.
+    ground.done(&other).await;
+    let plan = task(&ground, flow.id, 0).await;
+    assert_eq!(plan.state, TaskState::Queued);
+    let mut conn = ground.pool.acquire().await.unwrap();
+    let told = tasks::explain(&mut conn, plan.id).await.unwrap();
+    assert!(told.because.contains("is paused") && told.next.contains("flow resume"), "{told:?}");
+    resume(&ground, flow.id).await.unwrap();
+    assert!(matches!(resume(&ground, flow.id).await, Err(flows::Error::NotPaused(_))));
+    let shown = ended(&ground, flow.id).await;
+    worker.stop().await;
+    assert_eq!(shown.flow.state, State::Done, "{:?}", states(&shown));
+    assert!(matches!(pause(&ground, flow.id).await, Err(flows::Error::Ended(_))));
+}
+
+#[tokio::test]
+async fn what_runs_while_a_flow_is_paused_ends_and_wakes_nobody_up() {
+    let ground = ground().await;
+    let flow = start(&ground, "series", &inputs("x", &["a", "b"])).await.unwrap();
+    let plan = task(&ground, flow.id, 0).await;
+    let mut ending = ground.pool.begin().await.unwrap();
+    let done = tasks::End::Done { result: "A plan." };
+    tasks::end(&mut ending, plan.id, done, dalsegno::domain::Amount::ZERO, noon()).await.unwrap();
+    // Both at once: whichever commits first, nothing begins.
+    let (paused, ended_) = tokio::join!(pause(&ground, flow.id), ending.commit());
+    paused.unwrap();
+    ended_.unwrap();
+    let waiting = "select count(*) from dalsegno.jobs where kind = 'run_joined_turn' and wait_reason = 'signal'";
+    assert_eq!(ground.count(waiting).await, 4);
+    resume(&ground, flow.id).await.unwrap();
+    assert_eq!(ground.count(waiting).await, 2, "the two parts");
+}
+
+#[tokio::test]
+async fn a_cancelled_flow_is_cancelled_as_a_whole_and_says_why() {
+    let ground = ground().await;
+    let flow = start(&ground, "series", &inputs("x", &["a"])).await.unwrap();
+    let mut tx = begin(&ground.pool).await.unwrap();
+    let cancelled = flows::cancel(&mut tx, flow.id, "too late", noon()).await.unwrap();
+    commit(tx).await.unwrap();
+    assert_eq!((cancelled.state, cancelled.cancelled), (State::Cancelled, 4));
+    let mut conn = ground.pool.acquire().await.unwrap();
+    for step in show(&ground, flow.id).await.steps {
+        let why = tasks::detail(&mut conn, step.task_id).await.unwrap().cancelled_because.unwrap();
+        assert_eq!(why, format!("too late (with its flow {})", flow.id), "{}", step.step);
+    }
+    let again = flows::cancel(&mut conn, flow.id, "x", noon()).await.unwrap_err();
+    assert!(matches!(again, flows::Error::Ended(_)), "{again}");
+    // From its beginning it goes on anew.
+    assert_eq!(retry(&ground, flow.id, "plan").await.unwrap().state, State::Running);
+}
+
+#[tokio::test]
+async fn an_erasure_takes_what_a_flow_was_started_with_and_why_tasks_were_cancelled() {
+    let ground = ground().await;
+    let flow = start(&ground, "series", &inputs("xylograph", &["xylograph"])).await.unwrap();
+    let mut tx = begin(&ground.pool).await.unwrap();
+    flows::cancel(&mut tx, flow.id, "xylograph", noon()).await.unwrap();
+    erasures::request(&mut tx, ground.campaign.id, "by request", noon()).await.unwrap();
+    let mut step = Some(erasures::Step::FIRST);
+    while let Some(now) = step {
+        let more = erasures::next_batch(&mut tx, ground.campaign.id, now).await.unwrap();
+        step = if more { Some(now) } else { now.next() };
+    }
+    erasures::finish(&mut tx, ground.campaign.id, noon()).await.unwrap();
+    commit(tx).await.unwrap();
+    for sql in [
+        "select count(*) from dalsegno.tasks as t where t::text like '%xylograph%'",
+        "select count(*) from dalsegno.flows as f where f::text like '%xylograph%'",
+        "select count(*) from dalsegno.feed as f where f::text like '%xylograph%'",
+        "select count(*) from dalsegno.runs as r where r::text like '%xylograph%'",
+    ] {
+        assert_eq!(ground.count(sql).await, 0, "{sql}");
+    }
+}

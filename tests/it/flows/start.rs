@@ -1,0 +1,94 @@
+//! A flow from its start to its end.
+
+use dalsegno::domain::{
+    flows::State,
+    tasks::{self, State as TaskState},
+};
+
+use super::{SERIES, ended, ground, inputs, retry, show, start, states};
+
+#[tokio::test]
+async fn a_flow_runs_its_steps_in_their_order_and_each_is_told_what_came_before() {
+    let ground = ground().await;
+    let given = inputs("a harbour", &["History [[sim: say old]]", "Boats [[sim: say wet]]"]);
+    let flow = start(&ground, "series", &given).await.unwrap();
+    assert_eq!((flow.state, flow.tasks, flow.open), (State::Running, 5, 5));
+    let shown = show(&ground, flow.id).await;
+    let steps: Vec<_> = shown
+        .steps
+        .iter()
+        .map(|step| (step.step.as_str(), step.instance.as_str(), step.after.len()))
+        .collect();
+    let expected = [
+        ("plan", "main", 0),
+        ("draft", "part_1", 1),
+        ("draft", "part_2", 1),
+        ("review", "main", 2),
+        ("finish", "main", 3),
+    ];
+    assert_eq!(steps, expected);
+    let worker = ground.work().await;
+    let shown = ended(&ground, flow.id).await;
+    worker.stop().await;
+    assert_eq!((shown.flow.state, shown.flow.done), (State::Done, 5));
+    assert!(shown.flow.ended_at.is_some());
+    let get =
+        async |place: usize| tasks::get(&ground.pool, shown.steps[place].task_id).await.unwrap();
+    let (plan, draft, finish) = (get(0).await, get(2).await, get(4).await);
+    assert_eq!(plan.prompt, "Plan a harbour: - History [[sim: say old]]\n- Boats [[sim: say wet]]");
+    assert_eq!(draft.prompt, "Write 2: Boats [[sim: say wet]]");
+    assert_eq!(finish.session_id, plan.session_id, "in the planner's own conversation");
+    let told = tasks::predecessors(&ground.pool, finish.id, 100).await.unwrap();
+    let told: Vec<_> = told.iter().map(|one| one.text.as_deref().unwrap()).collect();
+    assert_eq!(told, ["old", "wet", "fine"]);
+    let detail = tasks::detail(&mut ground.pool.acquire().await.unwrap(), finish.id).await.unwrap();
+    assert_eq!(detail.added_by.as_deref(), Some("key boss"));
+}
+
+#[tokio::test]
+async fn a_step_that_fails_cancels_what_asked_for_that_and_is_told_to_the_rest() {
+    let ground = ground().await;
+    // The planner is not told of the direction that is meant for a part.
+    ground
+        .write_template("series", &SERIES.replace("Plan {{topic}}: {{parts}}", "Plan {{topic}}."));
+    let given = inputs("x", &["fine", "[[sim: error 400]]"]);
+    let flow = start(&ground, "series", &given).await.unwrap();
+    let worker = ground.work().await;
+    let shown = ended(&ground, flow.id).await;
+    let expected = ["plan done", "draft done", "draft failed", "review cancelled", "finish done"];
+    assert_eq!(
+        (shown.flow.state, states(&shown)),
+        (State::Failed, expected.map(str::to_owned).to_vec())
+    );
+
+    // From the review on: the parts stay as they are, and what waits for the review is asked again.
+    let before = shown;
+    let unknown = retry(&ground, flow.id, "revue").await.unwrap_err().to_string();
+    assert!(unknown.contains("did you mean `review`?"), "{unknown}");
+    retry(&ground, flow.id, "draft").await.unwrap();
+    let shown = ended(&ground, flow.id).await;
+    worker.stop().await;
+    let same: Vec<bool> = before
+        .steps
+        .iter()
+        .zip(&shown.steps)
+        .map(|(before, after)| before.task_id == after.task_id)
+        .collect();
+    assert_eq!(same, [true, false, false, false, false]);
+    assert_eq!(states(&shown), states(&before), "it fails again");
+    assert_eq!(shown.steps[4].after, [1, 2, 3].map(|place: usize| shown.steps[place].task_id));
+    let old = tasks::get(&ground.pool, before.steps[2].task_id).await.unwrap();
+    assert_eq!(old.state, TaskState::Failed, "what was stays");
+    assert_eq!(shown.flow.tasks, 5);
+}
+
+#[tokio::test]
+async fn a_flow_that_cannot_be_started_leaves_nothing() {
+    let ground = ground().await;
+    let long = "x".repeat(300_000);
+    let error = start(&ground, "series", &inputs(&long, &["a"])).await.unwrap_err().to_string();
+    assert!(error.starts_with("step `plan`: "), "{error}");
+    let left =
+        "select (select count(*) from dalsegno.flows) + (select count(*) from dalsegno.tasks)";
+    assert_eq!(ground.count(left).await, 0);
+}

@@ -1,0 +1,124 @@
+//! What a file of a template has to say, and what is wrong with one.
+
+use dalsegno::domain::{
+    agents::Catalogue,
+    flows::{Config, Templates},
+};
+
+use super::{AGENTS, SERIES, ground, inputs, start};
+
+fn load(files: &[(&str, &str)]) -> Result<Templates, String> {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, content) in files {
+        std::fs::write(folder.path().join(name), content).unwrap();
+    }
+    let agents = folder.path().join("agents");
+    std::fs::create_dir(&agents).unwrap();
+    for name in AGENTS {
+        let file = format!("---\nname: {name}\ndescription: Works\n---\nYou work.\n");
+        std::fs::write(agents.join(format!("{name}.md")), file).unwrap();
+    }
+    let set = [("agents.folder".to_owned(), agents.display().to_string())].into();
+    let flags = dalsegno::config::Flags { file: None, set };
+    let config = dalsegno::config::Config::load(&Default::default(), &flags).unwrap();
+    let catalogue = Catalogue::load(&config.agents).unwrap();
+    let config = Config { folder: folder.path().to_owned() };
+    let place = format!("{}/", folder.path().display());
+    Templates::load(&config, &catalogue)
+        .map_err(|problems| problems.to_string().replace(&place, ""))
+}
+
+#[test]
+fn a_template_says_its_inputs_and_steps() {
+    let templates = load(&[("series.md", SERIES)]).unwrap();
+    let series = templates.get("series").unwrap();
+    let inputs: Vec<_> =
+        series.inputs.iter().map(|input| (input.name.as_str(), input.is_list)).collect();
+    assert_eq!(inputs, [("parts", true), ("topic", false)]);
+    let steps: Vec<_> = series.steps.iter().map(|step| step.name.as_str()).collect();
+    assert_eq!(steps, ["plan", "draft", "review", "finish"]);
+    assert_eq!(series.steps[1].prompt, "Write {{number}}: {{item}}");
+    let missing = templates.get("serie").unwrap_err().to_string();
+    assert!(missing.contains("did you mean `series`?"), "{missing}");
+}
+
+#[test]
+fn the_templates_that_come_with_the_service_are_without_problems() {
+    let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("config/workflows");
+    let names: Vec<_> = std::fs::read_dir(&here)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    let files: Vec<(String, String)> = names
+        .iter()
+        .map(|name| (name.clone(), std::fs::read_to_string(here.join(name)).unwrap()))
+        .collect();
+    let files: Vec<(&str, &str)> =
+        files.iter().map(|(name, content)| (name.as_str(), content.as_str())).collect();
+    let found = load(&files).unwrap_or_else(|problems| panic!("{problems}"));
+    assert_eq!(found.all().count(), 2);
+}
+
+#[test]
+fn every_problem_of_every_file_is_told_at_once_with_its_line() {
+    let bad = "---
+name: other
+description: Bad
+inputs:
+  topic: What it is about
+steps:
+  - step: plan
+    agent: planer
+    after: [draft]
+  - step: Plan It
+    agent: planner
+    color: red
+  - step: draft
+    agent: copywriter
+    each: parts
+    after: [plan, plna]
+---
+## plan
+
+Plan {{topik}}.
+
+## forgotten
+
+Nobody asks this.
+";
+    let words = load(&[("bad.md", bad), ("empty.md", "no front matter"), ("series.md", SERIES)]);
+    let words = words.unwrap_err();
+    for expected in [
+        "bad.md:2: name: is `other`, but the file says `bad`",
+        "bad.md:7: agent: `planer` is none\n  write: did you mean `planner`?",
+        "bad.md:7: after: `draft` is no step before it",
+        "bad.md:10: steps: has a step that cannot be read: unknown field `color`",
+        "bad.md:13: after: `plna` is no step before it\n  write: plan (did you mean that one?)",
+        "bad.md:13: each: `parts` is no input",
+        "bad.md:13: step: `draft` has no prompt",
+        "bad.md:20: plan: `{{topik}}` is no input\n  write: {{topic}} (did you mean that one?)",
+        "bad.md:22: ## forgotten: is a prompt without a step",
+        "empty.md:1: does not begin with front matter",
+    ] {
+        assert!(words.contains(expected), "{expected}\n in:\n{words}");
+    }
+    assert!(words.starts_with("the templates of flows have 10 problems"), "{words}");
+}
+
+#[tokio::test]
+async fn inputs_that_do_not_fit_are_told_at_once() {
+    let ground = ground().await;
+    let mut wrong = inputs("Harbour", &[]);
+    wrong.remove("topic");
+    wrong.insert("colour".to_owned(), dalsegno::domain::flows::Given::Text("red".to_owned()));
+    let words = start(&ground, "series", &wrong).await.unwrap_err().to_string();
+    for expected in
+        ["`topic` is missing (What it is about)", "`parts` is an empty list", "`colour` is none"]
+    {
+        assert!(words.contains(expected), "{expected} in {words}");
+    }
+    let parts: Vec<&str> = vec!["x"; 1_000];
+    let words = start(&ground, "series", &inputs("Harbour", &parts)).await.unwrap_err().to_string();
+    assert!(words.contains("1003 tasks"), "{words}");
+    assert_eq!(ground.count("select count(*) from dalsegno.flows").await, 0);
+}

@@ -1,0 +1,65 @@
+//! `/v1/workflows` and `/v1/flows`.
+
+use serde_json::json;
+
+use super::Ground;
+
+#[tokio::test]
+async fn a_flow_is_started_shown_paused_resumed_retried_and_cancelled() {
+    let ground = Ground::new().await;
+    let templates = ground.get("/v1/workflows").await.expect(200);
+    let names: Vec<_> =
+        templates["items"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
+    assert_eq!(names, [&json!("article-series"), &json!("reviewed-text")]);
+    let path = format!("/v1/campaigns/{}/flows", ground.world.campaign.id);
+    let body = json!({ "template": "reviewed-text", "inputs": { "task": "Write." } });
+    let started = ground.post(&path, &body).await;
+    let flow = started.expect(201);
+    let at = format!("/v1/flows/{}", flow["id"].as_str().unwrap());
+    assert!(started.head.contains(&format!("location: {at}")), "{started:?}");
+    let shown = ground.get(&at).await.expect(200);
+    let steps: Vec<_> = shown["steps"].as_array().unwrap().iter().map(|it| &it["step"]).collect();
+    assert_eq!(steps, [&json!("write"), &json!("review"), &json!("revise")]);
+    assert_eq!((&shown["state"], &shown["open"]), (&json!("running"), &json!(3)));
+    let paused = ground.post(&format!("{at}/pause"), &json!({})).await.expect(200);
+    assert_eq!(paused["state"], "paused");
+    ground.post(&format!("{at}/pause"), &json!({})).await.problem(409, "flow_paused");
+    assert_eq!(
+        ground.post(&format!("{at}/resume"), &json!({})).await.expect(200)["state"],
+        "running"
+    );
+    ground.post(&format!("{at}/resume"), &json!({})).await.problem(409, "flow_not_paused");
+    let again = ground.post(&format!("{at}/retry"), &json!({ "from": "write" })).await.expect(200);
+    assert_eq!(again["state"], "running");
+    let after = ground.get(&at).await.expect(200);
+    assert_ne!(after["steps"][0]["task_id"], shown["steps"][0]["task_id"]);
+    let listed = ground.get("/v1/flows?state=running").await.expect(200);
+    assert_eq!(listed["items"].as_array().unwrap().len(), 1);
+    let cancelled =
+        ground.post(&format!("{at}/cancel"), &json!({ "reason": "no" })).await.expect(200);
+    assert_eq!((&cancelled["state"], &cancelled["cancelled"]), (&json!("cancelled"), &json!(3)));
+    ground
+        .post(&format!("{at}/cancel"), &json!({ "reason": "no" }))
+        .await
+        .problem(409, "flow_ended");
+    ground
+        .post(&format!("{at}/retry"), &json!({ "from": "revew" }))
+        .await
+        .problem(404, "unknown_step");
+}
+
+#[tokio::test]
+async fn what_does_not_fit_a_template_is_refused() {
+    let ground = Ground::new().await;
+    let path = format!("/v1/campaigns/{}/flows", ground.world.campaign.id);
+    let ask = |template: &str, inputs| json!({ "template": template, "inputs": inputs });
+    ground.post(&path, &ask("nothing", json!({}))).await.problem(404, "unknown_template");
+    let words =
+        ground.post(&path, &ask("article-series", json!({ "topic": "x", "parts": "y" }))).await;
+    assert!(words.problem(422, "bad_inputs").contains("`parts` has to be a list"));
+    let nil = "/v1/flows/00000000-0000-0000-0000-000000000000";
+    ground.get(nil).await.problem(404, "unknown_flow");
+    for verb in ["pause", "resume", "cancel"] {
+        ground.post(&format!("{nil}/{verb}"), &json!({})).await.problem(404, "unknown_flow");
+    }
+}
