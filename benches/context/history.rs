@@ -24,6 +24,7 @@ pub fn scene<'a>(entries: &'a [Entry], calibration: &'a Calibration) -> anyhow::
         upcoming_tokens: 100,
         summariser_window_tokens: 32_768,
         policy: Policy::default(),
+        node: None,
     })
 }
 

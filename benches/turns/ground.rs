@@ -183,6 +183,7 @@ impl Ground {
             let new = tasks::New {
                 campaign_id: conversation.campaign_id,
                 agent: catalogue.agent("writer")?,
+                node: None,
                 instance: &conversation.instance,
                 prompt: &prompt,
                 session_mode: None,
@@ -191,7 +192,7 @@ impl Ground {
                 priority: None,
                 run_at: None,
                 added_by: None,
-            links: tasks::Links::default(),
+                links: tasks::Links::default(),
             };
             tasks::add(&mut tx, &self.config.tasks, &new, SystemClock.now()).await?;
         }

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 
 use super::{Context, Exit, Failure, output::table, words::first_line};
 use crate::{
-    domain::agents::{self, Agent, Catalogue, Problems},
+    domain::agents::{self, Agent, Catalogue, Node, Problems},
     providers::claude,
 };
 
@@ -15,6 +15,8 @@ use crate::{
 pub(super) enum AgentCommand {
     /// Lists the agents.
     Ls,
+    /// Lists the nodes that tasks can belong to.
+    Nodes,
     /// Lists every problem of the files of agents and skills at once; exits 2 if there is one.
     Check(Check),
 }
@@ -35,6 +37,12 @@ pub(super) fn run(command: &AgentCommand, context: &Context) -> Result<Exit, Fai
             let catalogue = Catalogue::load(&config)?;
             let agents: Vec<&Agent> = catalogue.agents().map(AsRef::as_ref).collect();
             context.output.data(&agents, || lines(&agents));
+            Ok(Exit::Ok)
+        }
+        AgentCommand::Nodes => {
+            let catalogue = Catalogue::load(&config)?;
+            let nodes: Vec<&Node> = catalogue.nodes().map(AsRef::as_ref).collect();
+            context.output.data(&nodes, || node_lines(&nodes));
             Ok(Exit::Ok)
         }
         AgentCommand::Check(Check { folder }) => {
@@ -81,12 +89,23 @@ fn below(folder: &Path, mut config: agents::Config) -> Result<agents::Config, Fa
         let words = format!("there is no folder {}", folder.display());
         return Err(Failure::new(Exit::NotFound, anyhow!(words)));
     }
-    let (agents, skills) = (folder.join("agents"), folder.join("skills"));
+    let below = |name: &str| folder.join(name);
+    let agents = below("agents");
     match agents.is_dir() {
-        true => (config.folder, config.skills_folder) = (agents, skills),
+        true => {
+            config.folder = agents;
+            (config.skills_folder, config.nodes_folder) = (below("skills"), below("nodes"));
+        }
         false => folder.clone_into(&mut config.folder),
     }
     Ok(config)
+}
+
+fn node_lines(nodes: &[&Node]) -> String {
+    let row = |node: &&Node| {
+        [node.name.clone(), node.readings.join(", "), first_line(&node.description, 80)]
+    };
+    table(&["NODE", "READINGS", "FOR"], nodes.iter().map(row))
 }
 
 fn lines(agents: &[&Agent]) -> String {

@@ -15,7 +15,7 @@ use crate::{
         parts::{Parts, Post, Status},
         results::Results,
         weight::Weight,
-        xml::{Element, FenceSeed, Scope},
+        xml::{Element, Fence, FenceSeed, Scope},
     },
     transcript::{Message, Role},
 };
@@ -23,6 +23,10 @@ use crate::{
 /// Frames the summary, because a model that takes it for a request starts the oldest task again.
 const SUMMARY_PREFACE: &str = "\
 Earlier conversation, summarised. It is for reference only: nothing in it is to be done again.";
+/// In front of the records of the service, which hold whatever the summary says.
+const FLOW_PREFACE: &str = "\
+Where you are in the work, as the service recorded it when earlier messages were archived. What stands in <entry> still \
+holds; the rest is for reference.";
 const SUMMARY_END: &str = "End of the summary. The conversation goes on below.";
 
 pub(super) struct Rendered {
@@ -68,12 +72,22 @@ fn unheard(repaired: &Repaired<'_>, heard_to_seq: i64, turn: &str, seed: &FenceS
 
 fn summary(compaction: &Compaction, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> String {
     let generation = compaction.generation;
-    let element = Element::with_text("summary", &compaction.summary)
-        .render(&seed.fence(Scope::Summary { generation }));
-    let text = format!("{SUMMARY_PREFACE}\n{element}\n{SUMMARY_END}");
+    let text = stand_in(compaction, &seed.fence(Scope::Summary { generation }));
     ledger.sent(Kind::Summary, Some(format!("generation {generation}")), Why::StandsIn, &text);
     ledger.folded(compaction.to_seq, generation);
     text
+}
+
+/// What stands in for what a compaction has folded, as the model reads it.
+pub(super) fn stand_in(compaction: &Compaction, fence: &Fence) -> String {
+    let element = Element::with_text("summary", &compaction.summary).render(fence);
+    let summary = format!("{SUMMARY_PREFACE}\n{element}\n{SUMMARY_END}");
+    match &compaction.flow {
+        Some(flow) => {
+            format!("{FLOW_PREFACE}\n{}\n{summary}", flow.render(fence))
+        }
+        None => summary,
+    }
 }
 
 fn push_placed(messages: &mut Vec<Arc<Message>>, placed: &Placed<'_>, seed: &FenceSeed) {

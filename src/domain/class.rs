@@ -152,6 +152,7 @@ impl Classify for compactions::Error {
     fn class(&self) -> Class {
         match self {
             Self::Unknown { .. } => Class::of(Kind::NotFound, "unknown_compaction"),
+            Self::NoArchive { .. } => Class::of(Kind::NotFound, "unknown_archive"),
             Self::NothingToUndo(_) => Class::of(Kind::Conflict, "nothing_to_undo"),
             Self::Enqueue { source, .. } => source.class(),
             Self::Session(error) => error.class(),
@@ -239,7 +240,11 @@ impl Classify for ids::NotFound {
 
 impl Classify for agents::Unknown {
     fn class(&self) -> Class {
-        Class::of(Kind::NotFound, "unknown_agent")
+        let code = match self.noun {
+            agents::Noun::Agent => "unknown_agent",
+            agents::Noun::Node => "unknown_node",
+        };
+        Class::of(Kind::NotFound, code)
     }
 }
 

@@ -25,6 +25,7 @@ pub mod keys;
 pub mod logins;
 pub mod manifests;
 pub mod messages;
+pub mod nodes;
 pub mod objects;
 pub mod posts;
 pub mod prices;

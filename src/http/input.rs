@@ -30,6 +30,9 @@ pub(super) struct Patience(pub Duration);
 /// The one id in the path.
 pub(super) struct Id(pub Uuid);
 
+/// An id in the path, and a number behind it.
+pub(super) struct Numbered(pub Uuid, pub i32);
+
 /// The one number in the path.
 pub(super) struct Number(pub i64);
 
@@ -76,6 +79,18 @@ impl FromRequestParts<Front> for Number {
         let path = Path::<i64>::from_request_parts(parts, front).await;
         path.map(|Path(id)| Self(id)).map_err(|_| {
             let detail = "the id in the path is no number: write it as the lists show it";
+            Problem::new(StatusCode::BAD_REQUEST, "bad_id", detail)
+        })
+    }
+}
+
+impl FromRequestParts<Front> for Numbered {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, front: &Front) -> Result<Self, Problem> {
+        let path = Path::<(Uuid, i32)>::from_request_parts(parts, front).await;
+        path.map(|Path((id, number))| Self(id, number)).map_err(|_| {
+            let detail = "the path has an id and a number in it: write them as the lists show them";
             Problem::new(StatusCode::BAD_REQUEST, "bad_id", detail)
         })
     }

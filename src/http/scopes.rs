@@ -75,6 +75,8 @@ pub const NEEDS: &[(&str, &str, Need)] = &[
     ("POST", "/v1/schedules/{name}/run", OPERATE),
     ("GET", "/v1/sessions", READ),
     ("GET", "/v1/sessions/{id}", READ),
+    ("GET", "/v1/sessions/{id}/archives", READ),
+    ("GET", "/v1/sessions/{id}/archives/{number}", READ),
     ("GET", "/v1/sessions/{id}/messages", READ),
     ("GET", "/v1/sessions/{id}/view", READ),
     ("POST", "/v1/sessions/{id}/compact", OPERATE),

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::{
     Front, Problem,
-    input::{Asked, Body, Id},
+    input::{Asked, Body, Id, Numbered},
     page::{Listing, limit, page},
     tasks::{Nothing, Reasoned},
 };
@@ -19,7 +19,7 @@ use crate::{
     app::App,
     domain::{
         audit::{self, Action, Actor},
-        compactions::{self, Cause},
+        compactions::{self, Archive, Cause, OpenedArchive},
         messages::{self, Span, Stored},
         sessions::{self, Detail, Session},
         tasks::{self, Interrupted},
@@ -33,6 +33,8 @@ pub(super) fn routes() -> Router<Front> {
         .route("/v1/sessions/{id}", get(show))
         .route("/v1/sessions/{id}/messages", get(transcript))
         .route("/v1/sessions/{id}/view", get(view))
+        .route("/v1/sessions/{id}/archives", get(archives))
+        .route("/v1/sessions/{id}/archives/{number}", get(archive))
         .route("/v1/sessions/{id}/reset", post(reset))
         .route("/v1/sessions/{id}/compact", post(compact))
         .route("/v1/sessions/{id}/uncompact", post(uncompact))
@@ -40,7 +42,9 @@ pub(super) fn routes() -> Router<Front> {
 }
 
 #[derive(utoipa::OpenApi)]
-#[openapi(paths(list, show, transcript, view, reset, compact, uncompact, interrupt))]
+#[openapi(paths(
+    list, show, transcript, view, archives, archive, reset, compact, uncompact, interrupt
+))]
 pub(super) struct Described;
 
 #[derive(Deserialize, utoipa::IntoParams)]
@@ -73,6 +77,12 @@ struct Reset {
     /// Whether the successor remembers nothing.
     #[serde(default)]
     fresh: bool,
+}
+
+/// Each is a compaction: all of them are one page.
+#[derive(Serialize, utoipa::ToSchema)]
+struct Archives {
+    items: Vec<Archive>,
 }
 
 #[derive(Serialize, utoipa::ToSchema)]
@@ -158,6 +168,46 @@ async fn transcript(
 )]
 async fn view(app: App, Id(id): Id) -> Result<Json<Value>, Problem> {
     Ok(Json(sessions::history(&app.pool, id).await?))
+}
+
+/// Lists what compactions have taken out of what a session shows.
+#[utoipa::path(
+    get,
+    path = "/v1/sessions/{id}/archives",
+    operation_id = "list_archives",
+    tag = "sessions",
+    params(("id" = Uuid, Path)),
+    responses(
+        (status = 200, body = Archives),
+        (status = 404, description = "`unknown_session`"),
+    ),
+)]
+async fn archives(app: App, Id(id): Id) -> Result<Json<Archives>, Problem> {
+    sessions::get(&app.pool, id).await?;
+    Ok(Json(Archives { items: compactions::archives(&app.pool, id).await? }))
+}
+
+/// Reads an archive: what was put away, in order, and what stands in its place.
+#[utoipa::path(
+    get,
+    path = "/v1/sessions/{id}/archives/{number}",
+    operation_id = "read_archive",
+    tag = "sessions",
+    params(("id" = Uuid, Path), ("number" = i32, Path, description = "The generation of its compaction"), Read),
+    responses(
+        (status = 200, body = OpenedArchive),
+        (status = 404, description = "`unknown_session`, `unknown_archive`"),
+    ),
+)]
+async fn archive(
+    app: App,
+    Numbered(id, number): Numbered,
+    Asked(asked): Asked<Read>,
+) -> Result<Json<OpenedArchive>, Problem> {
+    let limit = limit(asked.limit)?;
+    sessions::get(&app.pool, id).await?;
+    let (mut tx, after_seq) = (begin(&app.pool).await?, asked.cursor.unwrap_or(0));
+    Ok(Json(compactions::open_archive(&mut tx, id, number, after_seq, limit).await?))
 }
 
 /// Closes a session; the next task of its conversation opens a successor.

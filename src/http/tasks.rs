@@ -71,6 +71,9 @@ struct New {
     instance: String,
     #[schema(min_length = 1)]
     prompt: String,
+    /// Where in the work it belongs: the name of a node's file. Else wherever the session stands.
+    #[schema(pattern = "^[a-z0-9][a-z0-9_-]{0,63}$")]
+    node: Option<String>,
     session: Option<Mode>,
     #[serde(default, deserialize_with = "objects::object")]
     budget: Limit,
@@ -151,7 +154,7 @@ pub(super) struct Nothing {}
             ),
         ),
         (status = 400, description = "`bad_idempotency_key`"),
-        (status = 404, description = "`unknown_agent`, `unknown_campaign`, `unknown_predecessor`"),
+        (status = 404, description = "`unknown_agent`, `unknown_node`, `unknown_campaign`, `unknown_predecessor`"),
         (status = 409, description = "`idempotency_conflict`, `campaign_closed`, `budget_exceeded`"),
         (status = 413, description = "`text_too_long`"),
         (status = 422, description = "`empty_text`, `nul_in_text`, `bad_idempotency_key`, `bad_instance`, `empty_budget`, `too_many_predecessors`, `bad_argument`, `bad_value`"),
@@ -168,10 +171,12 @@ async fn add(
 ) -> Result<Response, Problem> {
     let (catalogue, added_by) = (app.agents.current(), who.label());
     let Addressed { agent, instance } = catalogue.addressed(&asked.agent, &asked.instance)?;
+    let node = asked.node.as_deref().map(|node| catalogue.node(node)).transpose()?;
     let new = tasks::New {
         campaign_id,
         agent,
         instance,
+        node: node.map(|node| &**node),
         prompt: &asked.prompt,
         session_mode: asked.session,
         budget: asked.budget,

@@ -12,7 +12,11 @@ use super::{
 };
 use crate::{
     context::{Weight, compaction::Policy},
-    domain::{agents::Agent, sessions, usage::Tokens},
+    domain::{
+        agents::{Agent, Catalogue},
+        sessions,
+        usage::Tokens,
+    },
     providers::Timeouts,
     queue::{End, HandlerResult, JobError, Run},
 };
@@ -57,7 +61,8 @@ pub(super) async fn compact(
     };
     let window = summariser_window(&services, agent, &route, run.cancel()).await;
     let cost = |model: &str, tokens| services.cost(&route.provider_name, model, tokens);
-    let folder = folder(run.pool(), &services, agent, &route, run.cancel(), around, window, &cost);
+    let whose = (&**agent, &*catalogue);
+    let folder = folder(run.pool(), &services, whose, &route, run.cancel(), around, window, &cost);
     compact_session::compact(&folder, &job, &run).await
 }
 
@@ -79,7 +84,7 @@ pub(super) async fn summariser_window(
 pub(super) fn folder<'a>(
     pool: &'a PgPool,
     services: &'a Services,
-    agent: &'a Agent,
+    (agent, catalogue): (&'a Agent, &'a Catalogue),
     route: &'a Route<'_>,
     cancel: &'a CancellationToken,
     around: Around,
@@ -90,7 +95,8 @@ pub(super) fn folder<'a>(
         pool,
         clock: &*services.clock,
         cancel,
-        task_id: None,
+        waiting: None,
+        catalogue,
         provider: route.provider,
         alternate_model: agent.summariser.as_deref(),
         window_tokens: route.window_tokens,

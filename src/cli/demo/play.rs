@@ -140,6 +140,7 @@ impl<'a> Play<'a> {
             campaign_id: self.campaign.id,
             agent: catalogue.agent(agent).map_err(|error| Failure::failed(error.into()))?,
             instance: "main",
+            node: None,
             prompt,
             session_mode: None,
             budget: Limit::default(),

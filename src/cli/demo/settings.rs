@@ -52,6 +52,7 @@ impl Settings {
         // Folders that do not exist mean the agents and skills that are built in.
         flags.push(("agents.folder".to_owned(), path("agents")));
         flags.push(("agents.skills_folder".to_owned(), path("skills")));
+        flags.push(("agents.nodes_folder".to_owned(), path("nodes")));
         let nothing = Environment::default();
         let mut config = Config::load(&nothing, &Flags { file: None, set: flags.clone() })?;
         config.database.embedded = embedded::Config {

@@ -1,5 +1,6 @@
 //! `dalsegno session`: conversations, and what a person may do to them.
 
+mod archives;
 mod show;
 
 use clap::{Args, Subcommand};
@@ -37,6 +38,8 @@ pub(super) enum SessionCommand {
     Show(Id),
     /// Prints what was said, in order.
     Transcript(Transcript),
+    /// Lists what compactions have put away, or prints one of them: what it held, and what stands in its place.
+    Archives(Archives),
     /// Has the next task open a successor, which takes over what it should remember.
     Reset(Reset),
     /// Has a worker fold older conversation into a summary. Nothing is removed.
@@ -71,6 +74,19 @@ pub(super) struct Transcript {
     #[arg(long, value_name = "PLACE", default_value_t = 0)]
     after: i64,
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(i64).range(1..=100_000))]
+    limit: i64,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Archives {
+    #[command(flatten)]
+    id: Id,
+    /// Prints the one with this number.
+    number: Option<i32>,
+    /// Only what comes after this place.
+    #[arg(long, value_name = "PLACE", default_value_t = 0, requires = "number")]
+    after: i64,
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(i64).range(1..=100_000), requires = "number")]
     limit: i64,
 }
 
@@ -114,6 +130,7 @@ async fn on(
             output.data(&detail, || show::words(&detail, &context.catalogue()));
         }
         SessionCommand::Transcript(transcript) => read(transcript, &mut tx, output).await?,
+        SessionCommand::Archives(archives) => open_archives(archives, &mut tx, output).await?,
         SessionCommand::Reset(Reset { id, fresh }) => {
             let id = sessions::find(&mut *tx, &id.id).await?;
             let session = sessions::reset(&mut tx, id, *fresh).await?;
@@ -167,6 +184,25 @@ async fn list(list: &List, conn: &mut PgConnection) -> Result<Vec<Session>, Fail
     };
     let filter = Filter { campaign_id, agent: list.agent.as_deref(), open_only: list.open };
     Ok(sessions::list(conn, filter, Page { after, limit: list.paging.limit }).await?)
+}
+
+async fn open_archives(
+    Archives { id, number, after, limit }: &Archives,
+    conn: &mut PgConnection,
+    output: Output,
+) -> Result<(), Failure> {
+    let id = sessions::find(&mut *conn, &id.id).await?;
+    match number {
+        None => {
+            let archives = compactions::archives(&mut *conn, id).await?;
+            output.data(&archives, || archives::lines(&archives));
+        }
+        Some(number) => {
+            let archive = compactions::open_archive(conn, id, *number, *after, *limit).await?;
+            output.data(&archive, || archives::words(&archive));
+        }
+    }
+    Ok(())
 }
 
 async fn read(

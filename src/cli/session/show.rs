@@ -11,6 +11,7 @@ use crate::{
     domain::{
         agents::Catalogue,
         messages::Stored,
+        nodes::Stay,
         sessions::{Detail, Session},
         tasks::{Cancelled, Interrupted},
     },
@@ -34,7 +35,7 @@ pub(in crate::cli) fn lines(sessions: &[Session], catalogue: &Catalogue) -> Stri
 }
 
 pub(super) fn words(detail: &Detail, catalogue: &Catalogue) -> String {
-    let Detail { session, compactions, last_turns } = detail;
+    let Detail { session, nodes, compactions, last_turns } = detail;
     let mut list = vec![
         ("session", session.id.to_string()),
         ("campaign", session.campaign_id.to_string()),
@@ -62,6 +63,7 @@ pub(super) fn words(detail: &Detail, catalogue: &Catalogue) -> String {
     for (word, id) in [("before", session.predecessor_id), ("after", session.successor_id)] {
         list.extend(id.map(|id| (word, id.to_string())));
     }
+    list.extend(nodes.iter().map(|stay| ("node", stay_words(stay))));
     let mut text = fields(&list);
     if !compactions.is_empty() {
         let rows = compactions.iter().map(|compaction| {
@@ -83,6 +85,14 @@ pub(super) fn words(detail: &Detail, catalogue: &Catalogue) -> String {
         text.push_str(&format!("\n{}", turn_lines(last_turns)));
     }
     text
+}
+
+fn stay_words(stay: &Stay) -> String {
+    let since = format!("{} from place {}, {}", stay.node, stay.first_seq, time(stay.entered_at));
+    match stay.left_at {
+        Some(left_at) => format!("{since} to {}", time(left_at)),
+        None => format!("{since}, and there now"),
+    }
 }
 
 pub(super) fn message_words(stored: &Stored) -> String {

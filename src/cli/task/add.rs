@@ -28,12 +28,15 @@ pub(in crate::cli) struct Add {
     pub(super) question: Question,
     /// Many tasks, one JSON object per line, such as {"agent": "copywriter", "prompt": "Write part one.", "idempotency_key":
     /// "part-1"}; `-` reads them from the standard input. May be repeated after any end, if the tasks have keys.
-    #[arg(long, value_name = "FILE", group = "prompt_given", conflicts_with_all = ["agent", "instance", "session", "budget_money", "budget_tokens", "priority", "at", "after", "wait", "follow"])]
+    #[arg(long, value_name = "FILE", group = "prompt_given", conflicts_with_all = ["agent", "instance", "session", "budget_money", "budget_tokens", "priority", "at", "after", "node", "wait", "follow"])]
     file: Option<PathBuf>,
     /// The same key and question give the same task again; another question is a conflict. With --file, lines without a key
     /// get this one with the number of the line behind it.
     #[arg(long, value_name = "KEY")]
     pub(super) idempotency_key: Option<String>,
+    /// Where in the work the task belongs: `dalsegno agent nodes` lists them. Else wherever the session stands.
+    #[arg(long)]
+    node: Option<String>,
     #[command(flatten)]
     budget: BudgetFlags,
     /// 0 is the most urgent. Orders conversations, not the tasks within one.
@@ -109,6 +112,7 @@ async fn enqueue(add: &Add, context: &Context, pool: &PgPool) -> Result<Added, F
     let question = &add.question;
     let Addressed { agent, instance } =
         catalogue.addressed(question.agent(), &question.instance)?;
+    let node = add.node.as_deref().map(|node| catalogue.node(node)).transpose()?;
     let prompt = question.prompt()?;
     let (mut tx, added_by) = (begin(pool).await?, context.who().label());
     let mut after = Vec::with_capacity(add.after.len());
@@ -119,6 +123,7 @@ async fn enqueue(add: &Add, context: &Context, pool: &PgPool) -> Result<Added, F
         campaign_id: campaigns::find(&mut *tx, &question.campaign).await?,
         agent,
         instance,
+        node: node.map(|node| &**node),
         prompt: &prompt,
         session_mode: question.session_mode(),
         budget: add.budget.limit(),

@@ -29,7 +29,7 @@ pub(super) fn lines(tasks: &[Task], catalogue: &Catalogue) -> String {
 }
 
 pub(super) fn words(detail: &Detail, catalogue: &Catalogue) -> String {
-    let Detail { task, added_by, turns, .. } = detail;
+    let Detail { task, node, added_by, turns, .. } = detail;
     let mut list = vec![
         ("task", task.id.to_string()),
         ("state", task.state.as_str().to_owned()),
@@ -45,6 +45,7 @@ pub(super) fn words(detail: &Detail, catalogue: &Catalogue) -> String {
     if let Some(session) = task.session_id {
         list.insert(4, ("session", session.to_string()));
     }
+    list.extend(node.iter().map(|node| ("node", node.clone())));
     if let Some(added_by) = added_by {
         list.push(("added by", added_by.clone()));
     }

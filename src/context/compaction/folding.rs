@@ -147,7 +147,7 @@ impl<'a> Folding<'a> {
             Rung::Extract => {
                 let text = extract::extract(
                     self.previous_summary(),
-                    &self.scene.view.tail[..self.plan.fold],
+                    &self.scene.view.tail[self.plan.read.clone()],
                     &self.pins,
                     self.target_tokens(),
                     self.scene.calibration,
@@ -218,8 +218,10 @@ impl<'a> Folding<'a> {
         self.refused.last().map_or(&[], |attempt| &attempt.refusals)
     }
 
+    /// What came before the node is archived, and so is its summary.
     fn previous_summary(&self) -> Option<&'a str> {
-        self.scene.view.compaction.map(|compaction| compaction.summary.as_str())
+        let goes_on = self.scene.node.is_none_or(|node| node.is_continued);
+        self.scene.view.compaction.filter(|_| goes_on).map(|compaction| compaction.summary.as_str())
     }
 
     fn target_tokens(&self) -> u64 {
@@ -239,6 +241,8 @@ impl<'a> Folding<'a> {
 
     fn done(&mut self, summary: String) -> Step {
         let summary_tokens = self.scene.calibration.tokens(Weight::of_text(&summary));
+        let flow = self.scene.node.map(|node| node.flow);
+        let flow_tokens = flow.map_or(0, |flow| self.scene.calibration.tokens(flow.weight()));
         Step::Done(Outcome {
             compaction: Compaction {
                 generation: self.generation,
@@ -246,9 +250,10 @@ impl<'a> Folding<'a> {
                 from_seq: self.plan.from_seq,
                 to_seq: self.plan.to_seq,
                 summary,
+                flow: flow.cloned().map(Box::new),
                 pins: std::mem::take(&mut self.pins),
                 tokens_before: self.plan.tokens_before,
-                tokens_after: self.plan.tail_tokens + summary_tokens,
+                tokens_after: self.plan.tail_tokens + flow_tokens + summary_tokens,
             },
             rung: self.rung,
             refused: std::mem::take(&mut self.refused),
@@ -259,7 +264,8 @@ impl<'a> Folding<'a> {
 
 /// What nobody has to be asked for, because the question would not fit.
 fn refused_unasked(scene: &Scene<'_>, plan: &Plan) -> Vec<RefusedAttempt> {
-    if !plan.batches.is_empty() {
+    // What is archived whole needs no summary but its pins.
+    if !plan.batches.is_empty() || plan.read.is_empty() {
         return Vec::new();
     }
     let reason = format!(

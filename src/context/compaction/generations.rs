@@ -7,7 +7,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::context::{compaction::pins::Pin, entry::Entry};
+use crate::context::{
+    compaction::{flow::Flow, pins::Pin},
+    entry::Entry,
+    weight::Weight,
+};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -33,6 +37,9 @@ pub struct Compaction {
     pub from_seq: i64,
     pub to_seq: i64,
     pub summary: String,
+    /// Of a node's compaction; stands in front of the summary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<Box<Flow>>,
     /// What the summary had to keep, and every later one has to.
     pub pins: Vec<Pin>,
     pub tokens_before: u64,
@@ -64,6 +71,14 @@ impl<'a> View<'a> {
 
     pub fn generation(&self) -> u32 {
         self.compaction.map_or(0, |compaction| compaction.generation)
+    }
+}
+
+impl Compaction {
+    /// Of what stands in for the messages.
+    pub fn weight(&self) -> Weight {
+        let flow = self.flow.as_deref().map_or(Weight::ZERO, Flow::weight);
+        Weight::of_text(&self.summary) + flow
     }
 }
 
@@ -127,6 +142,7 @@ mod tests {
             from_seq,
             to_seq,
             summary: format!("summary {generation}"),
+            flow: None,
             pins: Vec::new(),
             tokens_before: 0,
             tokens_after: 0,

@@ -12,10 +12,13 @@
 //! - At least two whole turns stay word for word; no tool call is parted from its results.
 //! - A summary that misses a pin, a section or the goal for its size is never applied.
 //! - A model is asked at most three times in ten turns ([`ladder::Breaker`]); the deterministic extract needs none.
+//! - Of a session that is at a node, the summary is made of that node's exchanges alone. What came before is in the archive,
+//!   which is the transcript; what people pinned there is kept all the same, and [`Flow`] says where the work stands.
 //! - What stands in a summary's input is data to the summariser, and what it answers is data to everybody after.
 
 pub mod accept;
 pub mod extract;
+pub mod flow;
 pub mod folding;
 pub mod generations;
 pub mod groups;
@@ -26,6 +29,7 @@ pub mod policy;
 pub mod prompt;
 pub mod sections;
 
+pub use flow::Flow;
 pub use folding::{Folding, Step};
 pub use generations::{Compaction, View};
 pub use policy::Policy;

@@ -8,7 +8,8 @@ use crate::context::{
     calibration::Calibration,
     compaction::{
         extract,
-        generations::View,
+        flow::Flow,
+        generations::{Compaction, View},
         groups::{self, Grouping},
         pins::{self, Voice},
         policy::Policy,
@@ -32,15 +33,28 @@ pub struct Scene<'a> {
     /// The narrowest window of the summarisers that may be asked.
     pub summariser_window_tokens: u64,
     pub policy: Policy,
+    /// Where the session is, if it is at a node: only what was said there is summarised.
+    pub node: Option<Node<'a>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Node<'a> {
+    /// The place of its entry.
+    pub first_seq: i64,
+    /// The summary that is shown is of this node too, so the next one goes on from it.
+    pub is_continued: bool,
+    pub flow: &'a Flow,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     /// `view.tail[..fold]` is folded, the rest stays.
     pub fold: usize,
+    /// The part of it that is summarised; what is in front of it is archived.
+    pub read: Range<usize>,
     pub from_seq: i64,
     pub to_seq: i64,
-    /// Empty where the summariser's window is too small for any: then only the extract is left.
+    /// Empty where there is nothing to read, or the summariser's window is too small for any: then only the extract is left.
     pub batches: Vec<Batch>,
     /// The conversation as it is, without system part and coming turn.
     pub tokens_before: u64,
@@ -83,33 +97,35 @@ pub fn plan(scene: &Scene<'_>) -> Result<Plan, Error> {
     let grouping = groups::group(entries, &[]);
     let cut = choose_cut(scene, &grouping)?;
     let tail_tokens = scene.calibration.tokens(weight_of(&entries[cut..]));
-    let summary_weight = scene
-        .view
-        .compaction
-        .map_or(Weight::ZERO, |compaction| Weight::of_text(&compaction.summary));
-    let tokens_before = scene.calibration.tokens(weight_of(entries) + summary_weight);
+    let stands_in = scene.view.compaction.map_or(Weight::ZERO, Compaction::weight);
+    let tokens_before = scene.calibration.tokens(weight_of(entries) + stands_in);
     let summary_max_tokens = summary_room(scene, tokens_before, tail_tokens)?;
+    let read = node_start(scene).min(cut)..cut;
     Ok(Plan {
         fold: cut,
         from_seq: entries[0].seq,
         to_seq: entries[cut - 1].seq,
-        batches: batches(scene, &entries[..cut], summary_max_tokens),
+        batches: batches(scene, read.clone(), summary_max_tokens),
+        read,
         tokens_before,
         tail_tokens,
         summary_max_tokens,
     })
 }
 
-/// The first position that stays. Always the beginning of a turn, never inside a group.
+/// The first position that stays. Always the beginning of a turn, never inside a group, and never in front of the node.
 fn choose_cut(scene: &Scene<'_>, grouping: &Grouping) -> Result<usize, Error> {
     let entries = scene.view.tail;
-    let starts = turn_starts(entries);
+    let node_start = node_start(scene);
+    let starts = turn_starts(entries, node_start);
     let keep_turns = scene.policy.keep_turns.max(1);
     let nothing = Error::NothingToFold { turns: starts.len(), keep_turns };
-    if starts.len() <= keep_turns {
-        return Err(nothing);
-    }
     let whole = whole_cuts(entries.len(), grouping);
+    if starts.len() <= keep_turns {
+        // Little was said at the node: it stays as it is, and what came before goes.
+        let is_begun = node_start > 0 && starts.first() == Some(&node_start) && whole[node_start];
+        return if is_begun { Ok(node_start) } else { Err(nothing) };
+    }
     let room_tokens = scene.budget.room_tokens();
     let tail_limit = scene.calibration.weight_within(
         (room_tokens * scene.policy.tail_percent / 100).min(scene.policy.tail_max_tokens),
@@ -131,13 +147,19 @@ fn choose_cut(scene: &Scene<'_>, grouping: &Grouping) -> Result<usize, Error> {
     cut.ok_or(nothing)
 }
 
-/// A turn begins with the user's message, or with the notices directly in front of it.
-fn turn_starts(entries: &[Entry]) -> Vec<usize> {
+/// The first position of the node that the session is at; 0 where it is at none.
+fn node_start(scene: &Scene<'_>) -> usize {
+    let entries = scene.view.tail;
+    scene.node.map_or(0, |node| entries.partition_point(|entry| entry.seq < node.first_seq))
+}
+
+/// Of the turns from here on. A turn begins with the user's message, or with the notices directly in front of it.
+fn turn_starts(entries: &[Entry], from: usize) -> Vec<usize> {
     let role = |index: usize| entries[index].message.role;
-    (0..entries.len())
+    (from..entries.len())
         .filter(|index| role(*index) == Role::User)
         .map(|mut start| {
-            while start > 0 && role(start - 1) == Role::Notice {
+            while start > from && role(start - 1) == Role::Notice {
                 start -= 1;
             }
             start
@@ -165,8 +187,10 @@ fn whole_cuts(count: usize, grouping: &Grouping) -> Vec<bool> {
 fn summary_room(scene: &Scene<'_>, tokens_before: u64, tail_tokens: u64) -> Result<u64, Error> {
     let policy = &scene.policy;
     let room_tokens = scene.budget.room_tokens();
-    let stays = tail_tokens + scene.upcoming_tokens;
-    let to_save = (tokens_before * (100 - policy.save_percent) / 100).saturating_sub(tail_tokens);
+    let flow = scene.node.map_or(0, |node| scene.calibration.tokens(node.flow.weight()));
+    let stays = tail_tokens + flow + scene.upcoming_tokens;
+    let to_save =
+        (tokens_before * (100 - policy.save_percent) / 100).saturating_sub(tail_tokens + flow);
     // Room for the bare headings and for the share that pins may fill: then the extract always fits.
     let min_tokens = scene.calibration.tokens(extract::skeleton()) * 5 / 2 + 1;
     let window = scene.budget.window_tokens().min(scene.summariser_window_tokens);
@@ -190,7 +214,10 @@ fn carried_room(scene: &Scene<'_>) -> u64 {
     Policy::summary_for_pins(pins::list_tokens(of_people, scene.calibration)) * 6 / 5
 }
 
-fn batches(scene: &Scene<'_>, folded: &[Entry], summary_max_tokens: u64) -> Vec<Batch> {
+fn batches(scene: &Scene<'_>, read: Range<usize>, summary_max_tokens: u64) -> Vec<Batch> {
+    if read.is_empty() {
+        return Vec::new();
+    }
     let Some(batch_tokens) = batch_tokens(scene, summary_max_tokens) else {
         return Vec::new();
     };
@@ -198,7 +225,8 @@ fn batches(scene: &Scene<'_>, folded: &[Entry], summary_max_tokens: u64) -> Vec<
     let mut batches = Vec::new();
     let mut batch = Batch::default();
     let mut filled = Weight::ZERO;
-    for (index, entry) in folded.iter().enumerate() {
+    for index in read {
+        let entry = &scene.view.tail[index];
         for piece in pieces(index, entry, limit) {
             let weight = piece_weight(entry, &piece);
             if !batch.pieces.is_empty() && filled + weight > limit {

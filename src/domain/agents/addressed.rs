@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use super::{Agent, Catalogue, Unknown, is_name};
+use super::{Agent, Catalogue, Noun, Unknown, is_name};
 
 /// The instance of whoever names none.
 pub const MAIN: &str = "main";
@@ -78,7 +78,7 @@ fn numbered(written: &str) -> Option<(&str, &str)> {
 }
 
 fn unknown(written: &str, advice: String) -> Unknown {
-    Unknown { name: written.to_owned(), advice }
+    Unknown { noun: Noun::Agent, name: written.to_owned(), advice }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! All agents and skills together.
+//! All agents, skills and nodes together.
 
 use std::{
     cell::RefCell,
@@ -8,9 +8,9 @@ use std::{
 };
 
 use super::{
-    Agent, Config, Problem, Problems, Skill,
+    Agent, Config, Node, Problem, Problems, Skill,
     agent::{self, Parsed},
-    nearest,
+    nearest, node,
     servers::Surroundings,
     shipped, skill,
 };
@@ -20,15 +20,23 @@ use super::{
 pub struct Catalogue {
     agents: BTreeMap<String, Arc<Agent>>,
     skills: BTreeMap<String, Arc<Skill>>,
+    nodes: BTreeMap<String, Arc<Node>>,
 }
 
-/// There is no such agent.
+/// There is no such agent, or no such node.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no agent `{name}`: {advice}")]
+#[error("there is no {} `{name}`: {advice}", noun.as_str())]
 pub struct Unknown {
+    pub noun: Noun,
     pub name: String,
-    /// The name that was probably meant, or all there are.
+    /// The name that was probably meant, or what there is.
     pub advice: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Noun {
+    Agent,
+    Node,
 }
 
 /// A file that was found: its path for people, the name that its place gives it, its content.
@@ -36,6 +44,15 @@ pub(super) struct File {
     pub path: String,
     pub name: String,
     pub content: Result<String, String>,
+}
+
+impl Noun {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::Node => "node",
+        }
+    }
 }
 
 impl Catalogue {
@@ -49,19 +66,26 @@ impl Catalogue {
         config: &Config,
         named: &RefCell<Vec<PathBuf>>,
     ) -> Result<Self, Problems> {
-        let agents = files(&config.folder, |path| {
+        let stem = |path: &Path| {
             (path.extension()? == "md").then(|| path.file_stem()?.to_str().map(str::to_owned))?
-        });
+        };
+        let agents = files(&config.folder, stem);
+        let nodes = files(&config.nodes_folder, stem).unwrap_or_else(shipped::nodes);
         let skills =
             files(&config.skills_folder, |path| path.file_name()?.to_str().map(str::to_owned));
         let agents = agents.unwrap_or_else(shipped::agents);
         let skills = skills.unwrap_or_else(shipped::skills);
         let around = Surroundings { folder: &config.folder, variables: &config.variables, named };
-        Self::of(&around, &agents, &skills)
+        let mut problems = Vec::new();
+        let mut catalogue = Self::default();
+        catalogue.add_nodes(&config.nodes_folder, &around, &nodes, &mut problems);
+        catalogue.add_all(&around, &agents, &skills, &mut problems);
+        if problems.is_empty() { Ok(catalogue) } else { Err(Problems(problems)) }
     }
 
     pub fn agent(&self, name: &str) -> Result<&Arc<Agent>, Unknown> {
         self.agents.get(name).ok_or_else(|| Unknown {
+            noun: Noun::Agent,
             name: name.to_owned(),
             advice: match nearest(name, self.agents.keys().map(String::as_str)) {
                 Some(near) => format!("did you mean `{near}`?"),
@@ -105,12 +129,49 @@ impl Catalogue {
         self.agents.values().find(|agent| agent.lead)
     }
 
-    fn of(around: &Surroundings<'_>, agents: &[File], skills: &[File]) -> Result<Self, Problems> {
-        let mut catalogue = Self::default();
-        let mut problems = Vec::new();
+    pub fn node(&self, name: &str) -> Result<&Arc<Node>, Unknown> {
+        self.nodes.get(name).ok_or_else(|| Unknown {
+            noun: Noun::Node,
+            name: name.to_owned(),
+            advice: match nearest(name, self.nodes.keys().map(String::as_str)) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "write what it asks for to <name>.md in agents.nodes_folder".to_owned(),
+            },
+        })
+    }
+
+    pub fn nodes(&self) -> impl Iterator<Item = &Arc<Node>> {
+        self.nodes.values()
+    }
+
+    fn add_nodes(
+        &mut self,
+        folder: &Path,
+        around: &Surroundings<'_>,
+        nodes: &[File],
+        problems: &mut Vec<Problem>,
+    ) {
+        for file in nodes {
+            let parsed = file
+                .read()
+                .and_then(|content| node::parse(&file.path, &file.name, content, folder, around));
+            match parsed {
+                Ok(node) => _ = self.nodes.insert(node.name.clone(), Arc::new(node)),
+                Err(found) => problems.extend(found),
+            }
+        }
+    }
+
+    fn add_all(
+        &mut self,
+        around: &Surroundings<'_>,
+        agents: &[File],
+        skills: &[File],
+        problems: &mut Vec<Problem>,
+    ) {
         for file in skills {
             match file.read().and_then(|content| skill::parse(&file.path, &file.name, content)) {
-                Ok(skill) => _ = catalogue.skills.insert(skill.name.clone(), Arc::new(skill)),
+                Ok(skill) => _ = self.skills.insert(skill.name.clone(), Arc::new(skill)),
                 Err(found) => problems.extend(found),
             }
         }
@@ -125,7 +186,7 @@ impl Catalogue {
                     problems.extend(unknown_skills(file, &parsed, &skill_names));
                     problems.extend(second_lead(file, &parsed, &mut lead));
                     let agent = parsed.agent;
-                    catalogue.agents.insert(agent.name.clone(), Arc::new(agent));
+                    self.agents.insert(agent.name.clone(), Arc::new(agent));
                 }
                 Err(found) => problems.extend(found),
             }
@@ -138,7 +199,6 @@ impl Catalogue {
                 fix,
             ));
         }
-        if problems.is_empty() { Ok(catalogue) } else { Err(Problems(problems)) }
     }
 }
 

@@ -67,13 +67,13 @@ impl Library {
             match loaded {
                 Ok(catalogue) => {
                     tracing::info!(
-                        "the files of agents and skills have changed and were read again"
+                        "the files of agents, skills and nodes have changed and were read again"
                     );
                     state.catalogue = Arc::new(catalogue);
                     state.problems = None;
                 }
                 Err(problems) => {
-                    tracing::warn!(%problems, "the changed files of agents and skills are not used");
+                    tracing::warn!(%problems, "the changed files of agents, skills and nodes are not used");
                     state.problems = Some(problems);
                 }
             }
@@ -93,6 +93,7 @@ fn stamps(config: &Config, named: &[PathBuf]) -> Vec<Stamp> {
     named.iter().for_each(|path| stamps.extend(stamp(path.clone())));
     stamp_folder(&config.folder, &mut stamps);
     stamp_folder(&config.skills_folder, &mut stamps);
+    stamp_folder(&config.nodes_folder, &mut stamps);
     stamps.sort_by(|a, b| a.path.cmp(&b.path));
     stamps
 }

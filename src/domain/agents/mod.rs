@@ -1,6 +1,6 @@
-//! Agents and skills: files that people write, checked like the configuration.
+//! Agents, skills and nodes: files that people write, checked like the configuration.
 //!
-//! An agent is `<folder>/<name>.md`, a skill is `<folder>/<name>/SKILL.md`: YAML front matter, then text. A file is taken as
+//! An agent and a node are each `<folder>/<name>.md`, a skill is `<folder>/<name>/SKILL.md`: YAML front matter, then text. A file is taken as
 //! a whole or not at all, and every problem of every file is reported at once, with file and line. While the service
 //! runs, changed files are read again; files with problems leave what was read before in place.
 
@@ -11,6 +11,7 @@ mod fields;
 mod front_matter;
 mod grants;
 mod library;
+mod node;
 mod problem;
 mod servers;
 mod shipped;
@@ -21,9 +22,10 @@ use serde::Deserialize;
 pub use self::{
     addressed::{Addressed, MAIN},
     agent::{Agent, Fallback, Options, Provider, Think},
-    catalogue::{Catalogue, Unknown},
+    catalogue::{Catalogue, Noun, Unknown},
     grants::{Grants, PermissionMode},
     library::Library,
+    node::Node,
     problem::{Problem, Problems},
     servers::{Error as ServersError, Servers},
     skill::Skill,
@@ -38,6 +40,7 @@ const NAME_MAX_BYTES: usize = 64;
 pub struct Config {
     pub folder: std::path::PathBuf,
     pub skills_folder: std::path::PathBuf,
+    pub nodes_folder: std::path::PathBuf,
     /// At most, however many turns ask.
     pub look_every_ms: u64,
     /// Of agents whose files name none.
@@ -53,8 +56,11 @@ pub struct Config {
 
 impl Config {
     pub fn check(&self, checks: &mut Checks<'_>) {
-        let folders =
-            [("agents.folder", &self.folder), ("agents.skills_folder", &self.skills_folder)];
+        let folders = [
+            ("agents.folder", &self.folder),
+            ("agents.skills_folder", &self.skills_folder),
+            ("agents.nodes_folder", &self.nodes_folder),
+        ];
         for (key, folder) in folders {
             if folder.as_os_str().is_empty() {
                 checks.fail(
@@ -77,7 +83,7 @@ impl Config {
     }
 }
 
-/// Whether a text can name an agent, an instance or a skill.
+/// Whether a text can name an agent, an instance, a skill or a node.
 pub fn is_name(text: &str) -> bool {
     let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     text.len() <= NAME_MAX_BYTES

@@ -52,7 +52,7 @@ impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let n_problems = self.0.len();
         let s = if n_problems == 1 { "" } else { "s" };
-        write!(f, "the files of agents and skills have {n_problems} problem{s}")?;
+        write!(f, "the files of agents, skills and nodes have {n_problems} problem{s}")?;
         self.0.iter().try_for_each(|problem| write!(f, "\n\n{problem}"))
     }
 }

@@ -1,4 +1,4 @@
-//! The agents and skills that come with Dalsegno, for an installation that has no folder of its own.
+//! The agents, skills and nodes that come with Dalsegno, for an installation that has no folder of its own.
 
 use super::catalogue::File;
 
@@ -12,6 +12,10 @@ pub(super) fn agents() -> Vec<File> {
 
 pub(super) fn skills() -> Vec<File> {
     vec![file("editorial-style", include_str!("../../../config/skills/editorial-style/SKILL.md"))]
+}
+
+pub(super) fn nodes() -> Vec<File> {
+    vec![file("meta-analysis", include_str!("../../../config/nodes/meta-analysis.md"))]
 }
 
 fn file(name: &str, content: &str) -> File {

@@ -7,6 +7,7 @@ use super::{Kept, Removed, Walk, group, walk};
 use crate::domain::{
     Failed, compactions, failovers, feed, manifests,
     messages::{self, Size},
+    nodes,
     sessions::{self, Due},
     transcripts, turns,
 };
@@ -79,6 +80,7 @@ pub(in crate::domain) async fn take_out(
     let size = messages::remove_all(&mut *conn, ids).await?;
     turns::remove_all(&mut *conn, ids).await?;
     compactions::remove_all(&mut *conn, ids).await?;
+    nodes::remove_all(&mut *conn, ids).await?;
     manifests::remove_all(&mut *conn, ids).await?;
     let transcript_bytes = transcripts::remove_all(&mut *conn, ids).await?;
     sessions::remove_all(conn, ids).await?;

@@ -5,6 +5,7 @@
 //!
 //! Race: several may be prepared at once from the same view. The first that is shown leaves the others stale.
 
+mod archives;
 mod request;
 mod show;
 
@@ -15,6 +16,7 @@ use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 pub use self::{
+    archives::{Archive, OpenedArchive, Replacement, Trigger, archives, open_archive},
     request::{CompactSession, request},
     show::{Shown, apply, apply_newest, newest_prepared, undo},
 };
@@ -34,7 +36,12 @@ pub struct Compaction {
     /// Where the summary came from: first, retry, alternate, extract.
     pub rung: Option<String>,
     pub model: Option<String>,
+    /// Of a session that stood at a node: its exchanges there are in the summary, and nothing else is.
+    pub node: Option<String>,
     pub summary: Option<String>,
+    /// What stands in front of the summary.
+    #[serde(skip)]
+    pub flow: Option<Value>,
     pub pins: Value,
     pub refusals: Value,
     pub tokens_before: i64,
@@ -89,6 +96,8 @@ pub struct New<'a> {
     pub tokens_before: i64,
     /// Summaries that were not good enough, with the reasons.
     pub refusals: &'a Value,
+    /// The node that was folded, if the session stood at one.
+    pub node: Option<&'a str>,
     /// `None`: no summary was good enough.
     pub accepted: Option<Accepted<'a>>,
 }
@@ -99,6 +108,7 @@ pub struct Accepted<'a> {
     pub pins: &'a Value,
     pub rung: &'a str,
     pub tokens_after: i64,
+    pub flow: Option<&'a Value>,
 }
 
 /// What became of the wish to show a compaction.
@@ -120,6 +130,10 @@ pub enum Error {
         "session {0} shows its whole transcript, and there is no compaction to undo: `dalsegno session compact {0}` folds it"
     )]
     NothingToUndo(Uuid),
+    #[error(
+        "session {session_id} has no archive {number}: `dalsegno session archives {session_id}` lists them"
+    )]
+    NoArchive { session_id: Uuid, number: i32 },
     #[error("putting the compaction of session {session_id} on the queue")]
     Enqueue { session_id: Uuid, source: queue::Error },
     #[error(transparent)]
@@ -138,8 +152,8 @@ pub async fn insert(
     sqlx::query!(
         "insert into dalsegno.compactions
                 (session_id, generation, parent, from_seq, to_seq, cause, outcome, turn, rung, model, summary, pins, refusals,
-                 tokens_before, tokens_after, created_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, coalesce($12, '[]'::jsonb), $13, $14, $15, $16)",
+                 tokens_before, tokens_after, created_at, node, flow)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, coalesce($12, '[]'::jsonb), $13, $14, $15, $16, $17, $18)",
         new.session_id,
         new.generation,
         new.parent,
@@ -156,6 +170,8 @@ pub async fn insert(
         new.tokens_before,
         new.accepted.map(|accepted| accepted.tokens_after),
         now,
+        new.node,
+        new.accepted.and_then(|accepted| accepted.flow),
     )
     .execute(executor)
     .await
@@ -171,7 +187,7 @@ pub async fn get(
     sqlx::query_as!(
         Compaction,
         r#"select generation, parent, from_seq, to_seq, cause as "cause: Cause", outcome as "outcome: Outcome", turn, rung, model,
-                  summary, pins, refusals, tokens_before, tokens_after, created_at, applied_at, undone_at
+                  node, summary, flow, pins, refusals, tokens_before, tokens_after, created_at, applied_at, undone_at
              from dalsegno.compactions where session_id = $1 and generation = $2"#,
         session_id,
         generation,
@@ -189,7 +205,7 @@ pub async fn list(
     sqlx::query_as!(
         Compaction,
         r#"select generation, parent, from_seq, to_seq, cause as "cause: Cause", outcome as "outcome: Outcome", turn, rung, model,
-                  summary, pins, refusals, tokens_before, tokens_after, created_at, applied_at, undone_at
+                  node, summary, flow, pins, refusals, tokens_before, tokens_after, created_at, applied_at, undone_at
              from dalsegno.compactions where session_id = $1 order by generation"#,
         session_id,
     )
@@ -209,9 +225,9 @@ pub(super) async fn inherit(
     sqlx::query_scalar!(
         "insert into dalsegno.compactions
                 (session_id, generation, parent, from_seq, to_seq, cause, outcome, turn, rung, model, summary, pins, tokens_before,
-                 tokens_after, created_at, applied_at)
+                 tokens_after, created_at, applied_at, node, flow)
          select $2, 1, 0, c.from_seq, c.to_seq, 'inherited', 'applied', c.turn, c.rung, c.model, c.summary, c.pins, c.tokens_before,
-                c.tokens_after, c.created_at, $4
+                c.tokens_after, c.created_at, $4, c.node, c.flow
            from dalsegno.compactions as c where c.session_id = $1 and c.generation = $3
          returning to_seq",
         from,
@@ -222,6 +238,24 @@ pub(super) async fn inherit(
     .fetch_one(conn)
     .await
     .map_err(Failed::to("hand a summary on to the next session"))
+}
+
+/// Whether what a session took over in place of older messages is of the stay at a node that began at this place.
+pub(super) async fn is_of_node_since(
+    executor: impl PgExecutor<'_>,
+    session_id: Uuid,
+    first_seq: i64,
+) -> Result<bool, Failed> {
+    sqlx::query_scalar!(
+        r#"select exists (select from dalsegno.compactions
+                           where session_id = $1 and cause = 'inherited' and (flow ->> 'first_seq')::bigint = $2
+                             and flow ->> 'entry' is not null) as "is_of_node!""#,
+        session_id,
+        first_seq,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Failed::to("see what a summary is about"))
 }
 
 /// Removes the compactions of these sessions, for good. Where they are append-only, the transaction has to have announced it.

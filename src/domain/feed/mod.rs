@@ -61,6 +61,8 @@ pub enum Kind {
     SessionRebuilt,
     SessionCompacted,
     SessionUncompacted,
+    /// A session has come to a node of the work.
+    NodeEntered,
     CompactionRefused,
     /// Somebody asked for one, and there is nothing to fold.
     CompactionNotNeeded,
@@ -144,6 +146,7 @@ impl Kind {
             Self::SessionOpened => "session.opened",
             Self::SessionRebuilt => "session.rebuilt",
             Self::SessionCompacted => "session.compacted",
+            Self::NodeEntered => "node.entered",
             Self::SessionUncompacted => "session.uncompacted",
             Self::CompactionRefused => "session.compaction_refused",
             Self::CompactionNotNeeded => "session.compaction_not_needed",

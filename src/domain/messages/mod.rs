@@ -102,6 +102,22 @@ pub async fn find(
     Ok(row.map(Stored::try_from).transpose()?.map(|stored| stored.message))
 }
 
+/// Whether this message is in the transcript of a session.
+pub async fn holds(
+    executor: impl PgExecutor<'_>,
+    session_id: Uuid,
+    id: Uuid,
+) -> Result<bool, Failed> {
+    sqlx::query_scalar!(
+        r#"select exists (select from dalsegno.messages where session_id = $1 and id = $2) as "holds!""#,
+        session_id,
+        id,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Failed::to("look for a message"))
+}
+
 /// Removes a session's transcript. For retention and erasure, inside a transaction of their own, and of closed sessions
 /// alone: a worker that has lately continued an open one may know it by heart.
 pub async fn erase(conn: &mut PgConnection, session_id: Uuid) -> Result<u64, Failed> {

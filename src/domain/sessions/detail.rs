@@ -7,6 +7,7 @@ use uuid::Uuid;
 use super::{Error, Session, get};
 use crate::domain::{
     compactions::{self, Compaction},
+    nodes::{self, Stay},
     turns::{self, Turn},
 };
 
@@ -18,6 +19,8 @@ const LAST_TURNS: i64 = 10;
 pub struct Detail {
     #[serde(flatten)]
     pub session: Session,
+    /// Where in the work it stands and stood, in order.
+    pub nodes: Vec<Stay>,
     /// In the order they were made, refused ones too.
     pub compactions: Vec<Compaction>,
     /// The newest first.
@@ -27,6 +30,7 @@ pub struct Detail {
 pub async fn detail(conn: &mut PgConnection, id: Uuid) -> Result<Detail, Error> {
     Ok(Detail {
         session: get(&mut *conn, id).await?,
+        nodes: nodes::of_session(&mut *conn, id).await?,
         compactions: compactions::list(&mut *conn, id).await?,
         last_turns: turns::of_session(conn, id, None, LAST_TURNS).await?,
     })

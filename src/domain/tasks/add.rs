@@ -7,12 +7,12 @@ use sha2::{Digest as _, Sha256};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use super::{Error, Links, Mode, RunTurn, State, Task, bulk, get};
+use super::{Error, Links, Mode, RunTurn, State, Task, bulk, get, node::place};
 use crate::{
     config::Checks,
     domain::{
         Amount, Failed,
-        agents::{self, Agent},
+        agents::{self, Agent, Node},
         amount::{Limit, Owner},
         campaigns,
         feed::{self, Kind},
@@ -41,6 +41,8 @@ pub struct New<'a> {
     /// Which one of several copies of the agent; `main` if there is one.
     pub instance: &'a str,
     pub prompt: &'a str,
+    /// Where in the work it belongs, from the catalogue. `None`: wherever the session stands.
+    pub node: Option<&'a Node>,
     /// `None`: as the agent's file says.
     pub session_mode: Option<Mode>,
     /// Where it has no limit, that of the agent's file holds.
@@ -99,6 +101,7 @@ pub async fn add(
     // Only what is new: whoever asks again is told of the task that is there, whatever became of its campaign.
     admit(&mut *conn, new.campaign_id).await?;
     let task = insert(&mut *conn, new, id, enqueued.job_id, now).await?;
+    place(&mut *conn, &[(new, id)]).await?;
     feed::append(conn, &[event(new, id)], now).await?;
     Ok(Added { task, created: true })
 }
@@ -190,8 +193,10 @@ fn asked(new: &New<'_>, mode: Mode) -> String {
     let limits = format!("{mode:?} {:?} {:?}", new.budget.micros, new.budget.tokens);
     let campaign = new.campaign_id.to_string();
     let links = new.links.words();
+    let node = new.node.map(|node| format!("node {}", node.name));
     let parts = [&campaign, &new.agent.name, new.instance, new.prompt, &limits];
-    for part in parts.into_iter().chain(links.as_deref()) {
+    // Left out where there is none: keys that were used before there were any mean the same question.
+    for part in parts.into_iter().chain(links.as_deref()).chain(node.as_deref()) {
         hasher.update((part.len() as u64).to_be_bytes());
         hasher.update(part.as_bytes());
     }

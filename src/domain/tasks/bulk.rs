@@ -11,6 +11,7 @@ use super::{
     Added, After, Config, Error, New, RunJoinedTurn, RunTurn,
     add::{admit, check, event, job, mode_of},
     get,
+    node::place,
     waits::{self, NewWait},
 };
 use crate::domain::{Failed, feed, ids};
@@ -78,6 +79,8 @@ pub async fn add_many(
         // Only what is new: whoever asks again is told of the tasks that are there, whatever became of the campaign.
         admit(&mut *conn, campaign_id).await?;
         insert(&mut *conn, campaign_id, &created, now).await.map_err(Error::from)?;
+        let added: Vec<_> = created.iter().map(|(draft, _)| (draft.new, draft.id)).collect();
+        place(&mut *conn, &added).await.map_err(Error::from)?;
         let events: Vec<feed::New> =
             created.iter().map(|(draft, _)| event(draft.new, draft.id)).collect();
         feed::append(&mut *conn, &events, now).await.map_err(Error::from)?;

@@ -15,6 +15,8 @@ use crate::domain::{
 pub struct Detail {
     #[serde(flatten)]
     pub task: Task,
+    /// Where in the work it belongs; nothing: wherever the session stands.
+    pub node: Option<String>,
     /// As the audit log names them; nobody, if it came another way than through the API or the command line.
     pub added_by: Option<String>,
     /// The task that handed it out.
@@ -36,6 +38,7 @@ pub async fn detail(conn: &mut PgConnection, id: Uuid) -> Result<Detail, Error> 
     let is_cancelled = task.state == State::Cancelled;
     Ok(Detail {
         task,
+        node: beside.node,
         added_by: beside.added_by,
         parent_id: beside.parent_id,
         continues_id: beside.continues_id,
@@ -47,6 +50,7 @@ pub async fn detail(conn: &mut PgConnection, id: Uuid) -> Result<Detail, Error> 
 
 /// What few readers of a task want to know.
 pub(super) struct Beside {
+    node: Option<String>,
     added_by: Option<String>,
     parent_id: Option<Uuid>,
     continues_id: Option<Uuid>,
@@ -56,7 +60,7 @@ pub(super) struct Beside {
 pub(super) async fn beside(conn: &mut PgConnection, id: Uuid) -> Result<Beside, Failed> {
     sqlx::query_as!(
         Beside,
-        "select added_by, parent_id, continues_id, cancelled_because from dalsegno.tasks where id = $1",
+        "select node, added_by, parent_id, continues_id, cancelled_because from dalsegno.tasks where id = $1",
         id,
     )
     .fetch_one(conn)

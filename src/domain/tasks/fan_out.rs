@@ -54,6 +54,8 @@ pub async fn fan_out(
         agent: what.agent,
         instance: &parent.instance,
         prompt: what.continuation,
+        // Wherever the parent's session stands.
+        node: None,
         // In the parent's own conversation.
         session_mode: Some(super::Mode::Continue),
         budget: crate::domain::amount::Limit::default(),

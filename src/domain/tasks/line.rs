@@ -26,6 +26,9 @@ pub struct Line {
     pub instance: String,
     #[schema(min_length = 1)]
     pub prompt: String,
+    /// Where in the work it belongs: the name of a node's file. Else wherever the session stands.
+    #[schema(pattern = "^[a-z0-9][a-z0-9_-]{0,63}$")]
+    pub node: Option<String>,
     /// Else as the agent's file says.
     pub session: Option<Mode>,
     #[serde(default, deserialize_with = "objects::object")]
@@ -80,7 +83,9 @@ impl Line {
         added_by: &'a str,
     ) -> Result<New<'a>, agents::Unknown> {
         let Addressed { agent, instance } = catalogue.addressed(&self.agent, &self.instance)?;
+        let node = self.node.as_deref().map(|node| catalogue.node(node)).transpose()?;
         Ok(New {
+            node: node.map(|node| &**node),
             campaign_id,
             agent,
             instance,

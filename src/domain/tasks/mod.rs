@@ -17,6 +17,7 @@ mod links;
 mod list;
 mod lost;
 mod matching;
+mod node;
 mod recurring;
 mod state;
 mod waiting;

@@ -47,6 +47,7 @@ impl AddTask {
             agent,
             instance: &self.instance,
             prompt: &self.prompt,
+            node: None,
             session_mode: self.session,
             budget: Limit::default(),
             // Its job ends in the transaction that adds it.

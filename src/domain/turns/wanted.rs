@@ -15,6 +15,8 @@ pub struct Wanted {
     pub task: Task,
     pub campaign: Campaign,
     pub limit: Limit,
+    /// Where in the work the task belongs.
+    pub node: Option<String>,
     /// Who asked for the task, in the words of traces.
     pub traceparent: Option<String>,
     /// It was added to wait for others, and is told what they came to.
@@ -58,5 +60,6 @@ pub async fn wanted(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Wanted
         started_at: row.started_at,
         ended_at: row.ended_at,
     };
-    Ok(Wanted { task, campaign, limit, traceparent: row.traceparent, has_waited: row.has_waited })
+    let (node, traceparent, has_waited) = (row.node, row.traceparent, row.has_waited);
+    Ok(Wanted { task, campaign, limit, node, traceparent, has_waited })
 }

@@ -57,7 +57,7 @@ impl<'a> Call<'a> {
         };
         let needed =
             Amount { micros: (folder.cost)(self.model, most).micros, tokens: most.total() };
-        if let Some(task_id) = folder.task_id {
+        if let Some(task_id) = folder.waiting.map(|task| task.id) {
             match tasks::admit(folder.pool, task_id, needed).await {
                 Err(tasks::Error::Budget(refusal)) => return Ok(Some(refusal.to_string())),
                 admitted => admitted?,
@@ -136,7 +136,7 @@ impl<'a> Call<'a> {
         let id = answered.as_ref().ok().and_then(|outcome| outcome.provider_message_id.as_deref());
         let call = usage::Call {
             campaign_id: self.session.campaign_id,
-            task_id: folder.task_id,
+            task_id: folder.waiting.map(|task| task.id),
             session_id: Some(self.session.id),
             turn: Some(self.session.turn_count),
             agent: &self.session.agent,

@@ -5,6 +5,8 @@
 //! apply     the newest that is prepared and still continues the view is shown, in the caller's transaction
 //! ```
 //!
+//! Of a session that stands at a node, what was said there is folded, and [`place`] says where that is.
+//!
 //! Invariants:
 //! - No transaction is open while a summariser runs. What it cost is in the ledger before its answer is judged, and
 //!   an attempt is counted before it is made: a crash gives neither back.
@@ -20,6 +22,7 @@ mod attempts;
 mod error;
 mod fold;
 mod job;
+mod place;
 mod prepare;
 mod store;
 mod view;
@@ -42,7 +45,7 @@ use crate::{
         Calibration, Weight,
         compaction::{Policy, folding::RefusedAttempt, ladder::Rung},
     },
-    domain::{compactions, usage::Tokens},
+    domain::{agents::Catalogue, compactions, tasks::Task, usage::Tokens},
     providers::{Provider, Timeouts},
 };
 
@@ -53,7 +56,9 @@ pub struct Folder<'a> {
     pub clock: &'a dyn Clock,
     pub cancel: &'a CancellationToken,
     /// The task whose turn waits for it. It pays, within its own budget; `None`: only the campaign does.
-    pub task_id: Option<Uuid>,
+    pub waiting: Option<&'a Task>,
+    /// For the names of roles.
+    pub catalogue: &'a Catalogue,
     /// The session's own; its model is the first summariser.
     pub provider: &'a dyn Provider,
     /// Another model of the same provider, from the agent's file.

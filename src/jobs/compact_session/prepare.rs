@@ -5,6 +5,7 @@ use uuid::Uuid;
 use super::{
     Cause, Error, Folder, Prepared, attempts,
     fold::{Folded, Scribe, aside},
+    place::{self, Place},
     store::Store,
     view::Loaded,
 };
@@ -14,7 +15,7 @@ use crate::{
         compaction::{
             Folding,
             ladder::{Breaker, Ladder},
-            plan::Scene,
+            plan::{Node, Scene},
         },
         xml::FenceSeed,
     },
@@ -45,13 +46,15 @@ pub async fn prepare(
         return Err(open(&breaker, &session));
     }
     let ladder = Ladder::new(attempts_left, folder.alternate_model.is_some());
-    let loaded = load(folder, &session).await?;
+    let (loaded, place) = load(folder, &session).await?;
     let calibration = calibration(folder, &session)?;
-    let scene = scene(folder, &session, &loaded, &calibration)?;
+    let scene =
+        Scene { node: place.as_ref().map(node), ..scene(folder, &session, &loaded, &calibration)? };
     let seed = seed(&session)?;
     let scribe = Scribe { folder, session: &session, calibration: &calibration };
     let folded = fold(&scribe, scene, &seed, ladder).await?;
-    Store { folder, session: &session, cause }.store(folded).await
+    let node = place.as_ref().map(|place| place.flow.node.as_str());
+    Store { folder, session: &session, cause, node }.store(folded).await
 }
 
 async fn fold(
@@ -95,9 +98,16 @@ fn open(breaker: &Breaker, session: &Live) -> Error {
     }
 }
 
-async fn load(folder: &Folder<'_>, session: &Live) -> Result<Loaded, Error> {
+async fn load(folder: &Folder<'_>, session: &Live) -> Result<(Loaded, Option<Place>), Error> {
     let mut conn = folder.pool.acquire().await.map_err(Error::Connection)?;
-    Loaded::read(&mut conn, session).await
+    let loaded = Loaded::read(&mut conn, session).await?;
+    let place = place::of(&mut conn, folder, session, loaded.view()?).await?;
+    Ok((loaded, place))
+}
+
+fn node(place: &Place) -> Node<'_> {
+    let Place { flow, is_continued } = place;
+    Node { first_seq: flow.first_seq, is_continued: *is_continued, flow }
 }
 
 fn calibration(folder: &Folder<'_>, session: &Live) -> Result<Calibration, Error> {
@@ -124,6 +134,7 @@ fn scene<'a>(
         upcoming_tokens: calibration.tokens(folder.upcoming_weight),
         summariser_window_tokens: folder.summariser_window_tokens,
         policy: folder.policy,
+        node: None,
     })
 }
 

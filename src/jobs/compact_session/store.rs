@@ -20,6 +20,8 @@ pub(super) struct Store<'a> {
     pub(super) folder: &'a Folder<'a>,
     pub(super) session: &'a Live,
     pub(super) cause: Cause,
+    /// Where the session stands.
+    pub(super) node: Option<&'a str>,
 }
 
 impl Store<'_> {
@@ -40,8 +42,15 @@ impl Store<'_> {
         let Outcome { compaction, rung, refused, pins_dropped } = outcome;
         let pins = serde_json::to_value(&compaction.pins).map_err(Error::Encode)?;
         let tokens_after = signed(compaction.tokens_after);
-        let accepted =
-            Accepted { summary: &compaction.summary, pins: &pins, rung: word(rung), tokens_after };
+        let flow = compaction.flow.as_ref().map(serde_json::to_value).transpose();
+        let flow = flow.map_err(Error::Encode)?;
+        let accepted = Accepted {
+            summary: &compaction.summary,
+            pins: &pins,
+            rung: word(rung),
+            tokens_after,
+            flow: flow.as_ref(),
+        };
         let generation = self.insert(plan, model, &refused, Some(accepted)).await?;
         if pins_dropped > 0 {
             tracing::warn!(session.id = %self.session.id, generation, pins_dropped, "not all strings could be pinned");
@@ -89,6 +98,7 @@ impl Store<'_> {
             model,
             tokens_before: signed(plan.tokens_before),
             refusals: &refusals,
+            node: self.node,
             accepted,
         };
         compactions::insert(&mut *tx, &new, now).await?;

@@ -128,7 +128,14 @@ async fn compaction(
         what: "the pins",
         source,
     })?;
+    let stored = row.flow.map(serde_json::from_value).transpose();
+    let flow = stored.map_err(|source| Error::Stored {
+        session_id,
+        what: "the place in the work",
+        source,
+    })?;
     Ok(Compaction {
+        flow,
         generation: unsigned(row.generation),
         parent: unsigned(row.parent),
         from_seq: row.from_seq,

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     domain::{
-        agents::{Agent, Catalogue, Skill},
+        agents::{Agent, Catalogue, Node, Skill},
         campaigns::Campaign,
         failovers::{Side, Standing},
         tasks::{self, Predecessor, Task},
@@ -29,6 +29,8 @@ pub(super) struct Assignment<'a> {
     /// Of the agent's prompt, and for the lead of the roster too.
     pub(super) prompt_hash: String,
     pub(super) skills: Vec<Arc<Skill>>,
+    /// Where in the work the task belongs.
+    pub(super) node: Option<Arc<Node>>,
     pub(super) campaign: Campaign,
     /// Whether anything limits what the turn may cost.
     pub(super) is_limited: bool,
@@ -71,7 +73,7 @@ impl<'a> Assignment<'a> {
         Read { wanted, predecessors, standing }: Read,
         cancel: &CancellationToken,
     ) -> Result<Self, (Task, Refused)> {
-        let Wanted { task, campaign, limit, traceparent, has_waited: _ } = wanted;
+        let Wanted { task, campaign, limit, node, traceparent, has_waited: _ } = wanted;
         let failover = Failover::of(&services.agents, standing, services.clock.now());
         let catalogue = services.library.current();
         let found = catalogue.agent(&task.agent).map(Arc::clone);
@@ -82,6 +84,11 @@ impl<'a> Assignment<'a> {
             }
             Err(unknown) => Err(unknown.to_string()),
         };
+        let node = node.as_deref().map(|node| catalogue.node(node)).transpose();
+        let node = match node {
+            Ok(node) => node.map(Arc::clone),
+            Err(unknown) => return Err((task, Refused::for_good(unknown.to_string()))),
+        };
         let (agent, route) = match routed {
             Ok(routed) => routed,
             Err(why) => return Err((task, Refused::for_good(why))),
@@ -91,6 +98,7 @@ impl<'a> Assignment<'a> {
             failover: agent.fallback.is_some().then_some(failover),
             skills: catalogue.skills_of(&agent),
             prompt_hash: catalogue.prompt_hash(&agent),
+            node,
             is_limited: limits.iter().any(Option::is_some),
             task,
             agent,

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::{
     CrashPoint, Error, Refused,
+    arrival::{self, Arrival},
     assignment::Assignment,
     joined::{self, Joined},
     kept, notices,
@@ -132,10 +133,11 @@ async fn write(
     let calibration = calibration(services, &resolved.session);
     let joined = joined::read(&mut *conn, assignment, resolved.session.id).await?;
     let joined = joined.as_ref();
-    let new = messages_before_call(&mut *conn, &resolved, assignment, joined, before, now).await?;
+    let mut said =
+        messages_before_call(&mut *conn, &resolved, assignment, joined, before, now).await?;
     let team = team::look(&mut *conn, assignment, now).await?;
     let results = joined.map(|joined| &joined.entry);
-    let given = Given { calibration: &calibration, new: &new, results, team: &team };
+    let given = Given { calibration: &calibration, new: &said.new, results, team: &team };
     let mut outlook = look(&mut *conn, services, assignment, &resolved, &given).await?;
     if outlook.pressure >= Pressure::Apply || before.was_refused {
         // What was prepared ahead costs this turn no call.
@@ -147,7 +149,10 @@ async fn write(
                 resolved =
                     go_on_anew(&mut *conn, services, assignment, run.lease(), &resolved).await?;
                 say_what_was_left_out(&mut *conn, &resolved, now).await?;
+                said = messages_before_call(&mut *conn, &resolved, assignment, joined, before, now)
+                    .await?;
             }
+            let given = Given { calibration: &calibration, new: &said.new, results, team: &team };
             outlook = look(&mut *conn, services, assignment, &resolved, &given).await?;
         }
     }
@@ -164,10 +169,12 @@ async fn write(
         // No summary could be made: what the successor takes along is less all the same, and it is told so.
         resolved = go_on_anew(&mut *conn, services, assignment, run.lease(), &resolved).await?;
         say_what_was_left_out(&mut *conn, &resolved, now).await?;
+        said = messages_before_call(&mut *conn, &resolved, assignment, joined, before, now).await?;
+        let given = Given { calibration: &calibration, new: &said.new, results, team: &team };
         outlook = look(&mut *conn, services, assignment, &resolved, &given).await?;
     }
     check_room(assignment, &outlook, &calibration)?;
-    open(&mut *conn, run, services, assignment, (resolved, calibration, outlook, &new)).await
+    open(&mut *conn, run, services, assignment, (resolved, calibration, outlook, &said)).await
 }
 
 /// In front of what a successor took over, where what it lacks once stood.
@@ -228,7 +235,7 @@ async fn open(
     run: &Run,
     services: &Services,
     assignment: &Assignment<'_>,
-    (resolved, calibration, outlook, new): (Resolved, Calibration, Outlook, &[messages::New]),
+    (resolved, calibration, outlook, said): (Resolved, Calibration, Outlook, &Said<'_>),
 ) -> Result<Beginning, Error> {
     let now = services.clock.now();
     let bound = kept::bind(&mut *conn, services, assignment, &resolved.session).await?;
@@ -238,6 +245,8 @@ async fn open(
         .zip(external_id.as_deref())
         .map(|(bound, external_session_id)| Minted { external_session_id, login: &bound.login });
     let mut events = session_events(&resolved, assignment);
+    let arrival = said.arrival.as_ref();
+    events.extend(arrival.map(|arrival| arrival.event(&resolved.session, assignment)));
     events.push(started(&resolved.session, assignment));
     let begin = Begin {
         session: &resolved.session,
@@ -247,11 +256,14 @@ async fn open(
         attempt: run.attempt(),
         reserve: reserve(services, assignment, outlook.estimated_tokens),
         minted,
-        messages: new,
+        messages: &said.new,
         events: &events,
         now,
     };
     let begun = turns::begin(&mut *conn, &begin).await?;
+    if let Some(arrival) = arrival {
+        arrival.write(&mut *conn, &resolved.session, assignment.task.id, now).await?;
+    }
     services.crash_points.pass(CrashPoint::BeforeBeginCommit).map_err(Error::undone)?;
     let Outlook { assembled, around, budget, estimated_tokens, has_history, .. } = outlook;
     let opened = Opened {
@@ -319,16 +331,23 @@ fn inherit_max_weight(services: &Services, assignment: &Assignment<'_>) -> i64 {
     i64::try_from(max_weight).unwrap_or(i64::MAX)
 }
 
-/// The prompt, and in front of it the notices of an interrupted turn and of a question that stands further up, and the results that
-/// the task has waited for.
-async fn messages_before_call(
+/// What a turn adds before its call.
+struct Said<'a> {
+    new: Vec<messages::New>,
+    /// Is among them.
+    arrival: Option<Arrival<'a>>,
+}
+
+/// The prompt, and in front of it the notices of an interrupted turn and of a question that stands further up, what the
+/// task's node asks for, and the results that it has waited for.
+async fn messages_before_call<'a>(
     conn: &mut PgConnection,
     resolved: &Resolved,
-    assignment: &Assignment<'_>,
+    assignment: &'a Assignment<'_>,
     joined: Option<&Joined>,
     before: Before,
     now: DateTime<Utc>,
-) -> Result<Vec<messages::New>, Error> {
+) -> Result<Said<'a>, Error> {
     let (task, session) = (&assignment.task, &resolved.session);
     let mut new = Vec::with_capacity(1);
     if resolved.interrupted() {
@@ -336,12 +355,14 @@ async fn messages_before_call(
     }
     // Its own turn is the latest one where this run has called before.
     let is_latest = before.was_refused || task.turn.is_none_or(|turn| turn == session.turn_count);
-    if !is_latest && messages::others_asked_since(conn, session.id, task.id).await? {
+    if !is_latest && messages::others_asked_since(&mut *conn, session.id, task.id).await? {
         new.push(notices::again(ids::at(now), &task.prompt));
     }
+    let arrival = arrival::look(&mut *conn, assignment, session, now).await?;
+    new.extend(arrival.as_ref().map(Arrival::entry));
     new.extend(joined.filter(|joined| !joined.is_stored).map(|joined| joined.entry.clone()));
     new.push(notices::message(task.id, Role::User, task.prompt.clone()));
-    Ok(new)
+    Ok(Said { new, arrival })
 }
 
 /// A cold estimate is too high: then the provider has the word.

@@ -19,6 +19,7 @@
 //! Races: a cancellation, a drain or a lost lease stop the call through the run's token. What the call had given by
 //! then counts; a run that has lost its lease writes nothing, because begin and end both name it.
 
+mod arrival;
 mod assignment;
 mod begin;
 mod call;

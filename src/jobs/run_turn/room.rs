@@ -40,10 +40,11 @@ pub(super) async fn make(
     let cost = |model: &str, tokens| services.cost(&route.provider_name, model, tokens);
     let refused = needed.refused_tokens.map(|tokens| tokens.saturating_add(route.reserve_tokens));
     let limit = |window: u64| refused.map_or(window, |refused| window.min(refused));
+    let catalogue = services.library.current();
     let folder = folder::folder(
         run.pool(),
         services,
-        agent,
+        (agent, &catalogue),
         route,
         run.cancel(),
         needed.around,
@@ -51,7 +52,7 @@ pub(super) async fn make(
         &cost,
     );
     let window_tokens = limit(folder.window_tokens);
-    let folder = Folder { window_tokens, task_id: Some(task.id), ..folder };
+    let folder = Folder { window_tokens, waiting: Some(task), ..folder };
     let is_overflow = needed.pressure == Pressure::Overflow;
     let cause = if is_overflow { Cause::Overflow } else { Cause::Auto };
     // Where the provider keeps the conversation, a new one can begin without a summary.

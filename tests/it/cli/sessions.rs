@@ -38,11 +38,13 @@ pub async fn compact(pool: &sqlx::PgPool, session_id: Uuid) {
         model: Some("sim-1"),
         tokens_before: 100,
         refusals: &json!([]),
+        node: None,
         accepted: Some(Accepted {
             summary: "The first part is written.",
             pins: &pins,
             rung: "first",
             tokens_after: 10,
+            flow: None,
         }),
     };
     compactions::insert(&mut *tx, &new, noon()).await.unwrap();

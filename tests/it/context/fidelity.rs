@@ -183,6 +183,7 @@ impl Session {
             upcoming_tokens,
             summariser_window_tokens: WINDOW_TOKENS,
             policy: Policy::default(),
+            node: None,
         };
         let ladder = Ladder::new(self.breaker.attempts_left(turn as i64), alternate.is_some());
         let next = self.compactions.len() as u32 + 1;
@@ -362,6 +363,7 @@ fn fold_elsewhere(
         upcoming_tokens: 50,
         summariser_window_tokens,
         policy: Policy::default(),
+        node: None,
     };
     let seed = seed();
     let (mut folding, mut step) = Folding::begin(scene, &seed, 1, Ladder::new(3, false)).unwrap();
@@ -425,6 +427,7 @@ fn where_nothing_can_be_folded_the_error_says_what_to_do() {
         upcoming_tokens,
         summariser_window_tokens: 8_192,
         policy: Policy::default(),
+        node: None,
     };
     let plan = |scene| plan::plan(&scene).unwrap_err().to_string();
     assert!(plan(scene(&entries[..4], 0)).contains("nothing to fold"));
@@ -447,6 +450,7 @@ fn a_tail_that_has_become_heavy_pushes_out_no_pin_of_a_person() {
         from_seq: 1,
         to_seq: 2,
         summary: "It goes on. ".repeat(150),
+        flow: None,
         pins: pins.clone(),
         tokens_before: 4_000,
         tokens_after: 1_000,
@@ -466,6 +470,7 @@ fn a_tail_that_has_become_heavy_pushes_out_no_pin_of_a_person() {
         upcoming_tokens: 100,
         summariser_window_tokens: 8_192,
         policy: Policy::default(),
+        node: None,
     };
     let seed = seed();
     let (folding, _) = Folding::begin(scene, &seed, 2, Ladder::new(3, false)).unwrap();

@@ -69,6 +69,7 @@ fn send(text: &str) -> Sent {
         from_seq: 0,
         to_seq: 0,
         summary: text.to_owned(),
+        flow: None,
         pins: Vec::new(),
         tokens_before: 0,
         tokens_after: 0,

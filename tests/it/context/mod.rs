@@ -3,6 +3,7 @@
 mod estimates;
 mod fidelity;
 mod injection;
+mod nodes;
 mod properties;
 pub mod series;
 mod speed;

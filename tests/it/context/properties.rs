@@ -129,6 +129,7 @@ proptest! {
             upcoming_tokens: 20,
             summariser_window_tokens: 8192,
             policy: Policy::default(),
+            node: None,
         };
         let Ok(plan) = plan::plan(&scene) else { return Ok(()) };
         let (fold, tail) = entries.split_at(plan.fold);
@@ -182,6 +183,7 @@ proptest! {
             upcoming_tokens: 20,
             summariser_window_tokens: 8192,
             policy: Policy::default(),
+            node: None,
         };
         match Folding::begin(scene, &seed(), 1, Ladder::new(0, false)) {
             Ok((_, step)) => prop_assert!(matches!(step, Step::Done(_)), "{:?}", step),

@@ -46,6 +46,7 @@ fn make_plan(entries: &[Entry]) -> plan::Plan {
         upcoming_tokens: 100,
         summariser_window_tokens: 32_768,
         policy: Policy::default(),
+        node: None,
     };
     plan::plan(&scene).unwrap()
 }

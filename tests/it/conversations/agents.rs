@@ -171,7 +171,7 @@ fn three_errors_in_one_file_are_reported_at_once_with_their_lines() {
     assert_eq!(problems[2].message, "is \"soon\"");
     assert!(problems.iter().all(|problem| problem.file.ends_with("agents/curator.md")));
     let said = Catalogue::load(&folder.config()).unwrap_err().to_string();
-    assert!(said.starts_with("the files of agents and skills have 3 problems"), "{said}");
+    assert!(said.starts_with("the files of agents, skills and nodes have 3 problems"), "{said}");
     assert!(said.contains("curator.md:4: modle: there is no such key"), "{said}");
 }
 

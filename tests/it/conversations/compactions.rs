@@ -31,11 +31,13 @@ async fn prepare(
         model: Some("sim-1"),
         tokens_before: 100,
         refusals: &refusals,
+        node: None,
         accepted: summary.map(|summary| Accepted {
             summary,
             pins: &pins,
             rung: "retry",
             tokens_after: 9,
+            flow: None,
         }),
     };
     compactions::insert(&mut *tx, &new, noon()).await.unwrap();

@@ -116,6 +116,7 @@ async fn a_summary_comes_over_and_what_it_stands_for_does_not() {
         pins: &pins,
         rung: "first",
         tokens_after: 10,
+        flow: None,
     };
     let compaction = compactions::New {
         session_id: old,
@@ -128,6 +129,7 @@ async fn a_summary_comes_over_and_what_it_stands_for_does_not() {
         model: Some("sim-1"),
         tokens_before: 100,
         refusals: &none,
+        node: None,
         accepted: Some(accepted),
     };
     compactions::insert(&mut *tx, &compaction, noon()).await.unwrap();

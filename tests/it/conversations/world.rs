@@ -101,6 +101,7 @@ impl World {
             campaign_id: self.campaign.id,
             agent: self.agent(),
             instance: "main",
+            node: None,
             prompt,
             session_mode: None,
             budget: Limit::default(),
@@ -238,6 +239,7 @@ pub fn files(folder: impl Into<PathBuf>, skills_folder: impl Into<PathBuf>) -> C
     Config {
         folder: folder.into(),
         skills_folder: skills_folder.into(),
+        nodes_folder: "/no/nodes".into(),
         look_every_ms: 0,
         provider: Provider::Sim,
         model: "sim-1".to_owned(),

@@ -102,6 +102,7 @@ impl Ground {
         let folders = [
             ("agents.folder", path("agents")),
             ("agents.skills_folder", path("skills")),
+            ("agents.nodes_folder", path("nodes")),
             ("service.data_dir", path("data")),
         ];
         let own = settings.iter().map(|(key, value)| (*key, (*value).to_owned()));
@@ -144,6 +145,11 @@ impl Ground {
 
     pub fn write_agent(&self, name: &str, content: &str) {
         let path = self.folder.path().join("agents").join(format!("{name}.md"));
+        std::fs::write(path, content).unwrap();
+    }
+
+    pub fn write_node(&self, name: &str, content: &str) {
+        let path = self.folder.path().join("nodes").join(format!("{name}.md"));
         std::fs::write(path, content).unwrap();
     }
 
@@ -285,6 +291,7 @@ impl Ground {
             campaign_id: self.campaign.id,
             agent: catalogue.agent("writer").unwrap(),
             instance,
+            node: None,
             prompt: "Join.",
             session_mode: None,
             budget: Limit::default(),
@@ -310,6 +317,7 @@ impl Ground {
             campaign_id: self.campaign.id,
             agent: catalogue.agent("writer").unwrap(),
             instance: "main",
+            node: None,
             prompt,
             session_mode: None,
             budget: Limit::default(),
@@ -333,6 +341,7 @@ impl Ground {
             campaign_id: self.campaign.id,
             agent: catalogue.agent("writer").unwrap(),
             instance: "main",
+            node: None,
             prompt: "Join.",
             session_mode: None,
             budget: Limit::default(),
@@ -378,6 +387,7 @@ impl Ground {
             campaign_id: self.campaign.id,
             agent: catalogue.agent(agent).unwrap(),
             instance,
+            node: None,
             prompt,
             session_mode,
             budget,

@@ -12,5 +12,6 @@ mod lead;
 mod lost;
 mod ollama;
 mod pressure;
+mod roles;
 
 use self::ground::Ground;

@@ -7,7 +7,7 @@ use super::{
     decide::{Decision, Inherit, Mode, Wanted, decide, inherit},
 };
 use crate::domain::{
-    compactions, ids, messages,
+    compactions, ids, messages, nodes,
     sessions::{self, Error, Live, Reason, State, Successor},
     turns,
 };
@@ -122,13 +122,35 @@ pub async fn succeed(
             let text_only = part == Inherit::Text;
             let max_weight = inherit_max_weight;
             let part = messages::Inherited { after_seq, max_weight, text_only };
-            messages::inherit(conn, open.id, id, part).await?
+            messages::inherit(&mut *conn, open.id, id, part).await?
         }
     };
+    if remembers {
+        hand_place_on(&mut *conn, open, id, takes_summary).await?;
+    }
     Ok(Resolved {
         session,
         decision: Decision::Rebuild(reason),
         inherited,
         inherited_summary: takes_summary,
     })
+}
+
+/// The successor stands at the node where its predecessor stood. What the node asks for is said again, unless it came along, as
+/// a message or in front of the summary.
+async fn hand_place_on(
+    conn: &mut PgConnection,
+    open: &Live,
+    id: uuid::Uuid,
+    takes_summary: bool,
+) -> Result<(), Error> {
+    let Some(stay) = nodes::current(&mut *conn, open.id).await? else { return Ok(()) };
+    let mut has_entry = match stay.entry_id {
+        Some(entry_id) => messages::holds(&mut *conn, id, entry_id).await?,
+        None => false,
+    };
+    if !has_entry && takes_summary {
+        has_entry = compactions::is_of_node_since(&mut *conn, id, stay.first_seq).await?;
+    }
+    Ok(nodes::inherit(conn, open.id, id, has_entry).await?)
 }

@@ -1,0 +1,38 @@
+//! Archives, for people.
+
+use super::show::{message_words, name};
+use crate::{
+    cli::{output::table, words::time},
+    domain::compactions::{Archive, OpenedArchive},
+};
+
+pub(super) fn lines(archives: &[Archive]) -> String {
+    let row = |archive: &Archive| {
+        [
+            archive.number.to_string(),
+            name(archive.trigger),
+            archive.node.clone().unwrap_or_else(|| "-".to_owned()),
+            format!("{} to {}", archive.from_seq, archive.to_seq),
+            archive.tokens_before.to_string(),
+            archive.tokens_after.map_or_else(|| "-".to_owned(), |tokens| tokens.to_string()),
+            time(archive.compacted_at),
+            archive.undone_at.map_or_else(String::new, |at| format!("undone {}", time(at))),
+        ]
+    };
+    let head = ["ARCHIVE", "TRIGGER", "NODE", "PLACES", "TOKENS", "AFTER", "MADE", ""];
+    table(&head, archives.iter().map(row))
+}
+
+pub(super) fn words(opened: &OpenedArchive) -> String {
+    let OpenedArchive { archive, replacement, messages, next } = opened;
+    let mut text: String = messages.iter().map(message_words).collect();
+    if let Some(next) = next {
+        text.push_str(&format!("more with `--after {next}`\n\n"));
+    }
+    text.push_str(&format!("In the place of {} to {}:\n", archive.from_seq, archive.to_seq));
+    if let Some(flow) = &replacement.flow {
+        text.push_str(&format!("{flow:#}\n"));
+    }
+    text.push_str(&format!("{}\n", replacement.summary.trim_end()));
+    text
+}

@@ -1,0 +1,109 @@
+//! Where a session stood in the work when its node was folded: from rows and not from a model.
+//!
+//! Stands in front of the summary. What the node asked for is in it word for word, because its entry is folded with the rest,
+//! and no summary may be trusted with the rules that hold.
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::context::{
+    weight::Weight,
+    xml::{Element, Fence, FenceSeed, Scope},
+};
+
+/// More of them tell a model nothing; the newest are kept.
+pub const HANDOFFS_MAX: usize = 20;
+pub const TASKS_MAX: usize = 50;
+/// An unresolved message that is longer is quoted up to here: the whole of it follows as the task.
+const UNRESOLVED_MAX_CHARS: usize = 8_000;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Flow {
+    pub campaign_id: Uuid,
+    /// Where what was folded can be read back.
+    pub session_id: Uuid,
+    /// As people write it: `curator_2`.
+    pub role: String,
+    pub node: String,
+    /// RFC 3339, formatted by the caller; as all times here.
+    pub entered_at: String,
+    /// Where the node's exchanges begin. What was folded before it is in the archive and not in the summary.
+    pub first_seq: i64,
+    /// What was said at the node's entry.
+    pub entry: Option<String>,
+    /// Of this node, in order.
+    pub tasks: Vec<Uuid>,
+    /// Of the whole campaign, in order.
+    pub handoffs: Vec<Handoff>,
+    /// The message that waited for its answer.
+    pub unresolved: Option<Unresolved>,
+}
+
+/// A role came to a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Handoff {
+    pub node: String,
+    pub role: String,
+    pub task_id: Uuid,
+    pub entered_at: String,
+    /// `None`: it is still there.
+    pub left_at: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unresolved {
+    pub task_id: Uuid,
+    pub text: String,
+}
+
+impl Flow {
+    /// As the model reads it.
+    pub fn render(&self, fence: &Fence) -> String {
+        let mut children = Vec::new();
+        children.extend(self.entry.as_deref().map(|entry| Element::with_text("entry", entry)));
+        let tasks =
+            self.tasks.iter().map(|id| empty("asked_here").attribute("task", id.to_string()));
+        children.extend(tasks);
+        children.extend(self.handoffs.iter().map(handoff));
+        children.extend(self.unresolved.as_ref().map(unresolved));
+        Element::with_children("flow", children)
+            .attribute("campaign", self.campaign_id.to_string())
+            .attribute("role", self.role.as_str())
+            .attribute("node", self.node.as_str())
+            .attribute("entered_at", self.entered_at.as_str())
+            .attribute("archived_in", self.session_id.to_string())
+            .render(fence)
+    }
+
+    /// All fences are of the same length.
+    pub fn weight(&self) -> Weight {
+        let fence = FenceSeed::from_bytes([0; 32]).fence(Scope::Summary { generation: 0 });
+        Weight::of_text(&self.render(&fence))
+    }
+}
+
+fn empty(name: &'static str) -> Element<'static> {
+    Element::with_children(name, Vec::new())
+}
+
+fn handoff(handoff: &Handoff) -> Element<'_> {
+    let element = empty("handoff")
+        .attribute("node", handoff.node.as_str())
+        .attribute("role", handoff.role.as_str())
+        .attribute("task", handoff.task_id.to_string())
+        .attribute("entered_at", handoff.entered_at.as_str());
+    match &handoff.left_at {
+        Some(left_at) => element.attribute("left_at", left_at.as_str()),
+        None => element,
+    }
+}
+
+fn unresolved(unresolved: &Unresolved) -> Element<'_> {
+    let text: String = unresolved.text.chars().take(UNRESOLVED_MAX_CHARS).collect();
+    let element = if text.len() < unresolved.text.len() {
+        Element::with_text("unresolved", text).attribute("cut", "true")
+    } else {
+        Element::with_text("unresolved", text)
+    };
+    element.attribute("task", unresolved.task_id.to_string())
+}

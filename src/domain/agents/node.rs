@@ -1,0 +1,105 @@
+//! One node of the work: what it asks of the role that comes to it, and what has to be read there.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::{Problem, fields::Fields, front_matter, servers::Surroundings};
+use crate::domain::text;
+
+/// What a node asks for and what has to be read there, together, in bytes: all of it is said in the conversation at each entry.
+const ENTRY_MAX_BYTES: usize = 256 * 1024;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub struct Node {
+    pub name: String,
+    pub description: String,
+    /// Files that have to be read there, as the node's file names them.
+    pub readings: Vec<String>,
+    /// What is said to a session that comes here.
+    #[serde(skip)]
+    pub entry: String,
+}
+
+/// Reads a node. `stem` is the name of its file without `.md`; readings are found from `folder`.
+pub(super) fn parse(
+    file: &str,
+    stem: &str,
+    content: &str,
+    folder: &Path,
+    around: &Surroundings<'_>,
+) -> Result<Node, Vec<Problem>> {
+    let document = front_matter::parse(file, content).map_err(|problem| vec![problem])?;
+    let mut fields = Fields::new(file, document.values);
+    let name = fields.name(stem);
+    let description = fields.required("description", "what is done there, in a line");
+    let contract = document.text;
+    if let Err(error) = text::check("text after the front matter", &contract, ENTRY_MAX_BYTES) {
+        fields.whole(error.to_string(), "what the node asks of the role that comes to it");
+    }
+    let readings = fields.names("readings");
+    let texts = read_all(&mut fields, &readings, folder, around);
+    let entry = entry(&name, &contract, &texts);
+    if entry.len() > ENTRY_MAX_BYTES {
+        let message = format!(
+            "with what is said at the entry they have {} bytes, {ENTRY_MAX_BYTES} are allowed",
+            entry.len()
+        );
+        fields.fail("readings", message, "fewer or shorter files");
+    }
+    fields.reject_unknown();
+    match fields.problems.is_empty() {
+        true => Ok(Node { name, description, readings, entry }),
+        false => Err(fields.problems),
+    }
+}
+
+/// A reading with its name.
+type Text<'a> = (&'a str, String);
+
+fn read_all<'a>(
+    fields: &mut Fields<'_>,
+    readings: &'a [String],
+    folder: &Path,
+    around: &Surroundings<'_>,
+) -> Vec<Text<'a>> {
+    let mut texts = Vec::with_capacity(readings.len());
+    for name in readings {
+        let path: PathBuf = folder.join(name);
+        around.named.borrow_mut().push(path.clone());
+        match read(&path) {
+            Ok(text) => texts.push((name.as_str(), text)),
+            Err(message) => {
+                let fix = format!(
+                    "a file of UTF-8 text with at most {ENTRY_MAX_BYTES} bytes, by its path from {}",
+                    folder.display()
+                );
+                fields.fail("readings", format!("`{name}` {message}"), fix);
+            }
+        }
+    }
+    texts
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    let unreadable = |error: std::io::Error| format!("cannot be read: {error}");
+    // Looked at first: whoever names a device or a huge file by mistake does not fill the memory.
+    let metadata = std::fs::metadata(path).map_err(unreadable)?;
+    if !metadata.is_file() {
+        return Err("is no file".to_owned());
+    }
+    if metadata.len() > ENTRY_MAX_BYTES as u64 {
+        return Err(format!("has {} bytes", metadata.len()));
+    }
+    let text = std::fs::read_to_string(path).map_err(unreadable)?;
+    text::check("file", &text, ENTRY_MAX_BYTES).map_err(|error| format!("is not fit: {error}"))?;
+    Ok(text)
+}
+
+fn entry(name: &str, contract: &str, texts: &[Text<'_>]) -> String {
+    let mut entry = format!("You are at the node `{name}` now. What it asks for:\n\n{contract}");
+    for (name, text) in texts {
+        entry.push_str(&format!("\n\nRequired reading `{name}`:\n\n{}", text.trim_end()));
+    }
+    entry
+}

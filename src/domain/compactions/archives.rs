@@ -1,0 +1,111 @@
+//! Archives: what compactions have taken out of what a session shows, to be read back.
+//!
+//! Nothing is stored for them: the messages are in the transcript, and what replaced them is in the compaction.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sqlx::{PgConnection, PgExecutor};
+use uuid::Uuid;
+
+use super::{Compaction, Error, get};
+use crate::domain::{
+    Failed,
+    messages::{self, Span, Stored},
+};
+
+/// What one compaction has put away.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub struct Archive {
+    pub id: Uuid,
+    /// The generation of the compaction.
+    pub number: i32,
+    pub trigger: Trigger,
+    /// Where the session stood.
+    pub node: Option<String>,
+    pub compacted_at: DateTime<Utc>,
+    /// The places that it has put away.
+    pub from_seq: i64,
+    pub to_seq: i64,
+    /// From here on they are in the summary too; nothing: all of them are.
+    pub summarised_from_seq: Option<i64>,
+    /// The archive whose replacement stood in front of these messages, and was put away with them; 0: nothing did.
+    pub parent: i32,
+    pub tokens_before: i64,
+    pub tokens_after: Option<i64>,
+    /// Somebody went back: what is in it is shown again.
+    pub undone_at: Option<DateTime<Utc>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[schema(as = ArchiveTrigger)]
+pub enum Trigger {
+    Manual,
+    Auto,
+}
+
+/// An archive with what is in it.
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+pub struct OpenedArchive {
+    #[serde(flatten)]
+    pub archive: Archive,
+    pub replacement: Replacement,
+    /// A page of what was put away, in order.
+    pub messages: Vec<Stored>,
+    /// The cursor of the next page.
+    pub next: Option<i64>,
+}
+
+/// What stands in the place of the messages.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+pub struct Replacement {
+    /// Where the work stood, from rows: ids, hand-offs, what the node asks for, the message that waited.
+    #[schema(value_type = Option<Object>)]
+    pub flow: Option<serde_json::Value>,
+    pub summary: String,
+}
+
+/// All of a session, in the order they were made. What a session took over is an archive of its predecessor.
+pub async fn archives(
+    executor: impl PgExecutor<'_>,
+    session_id: Uuid,
+) -> Result<Vec<Archive>, Failed> {
+    sqlx::query_as!(
+        Archive,
+        r#"select md5('archive ' || session_id || '/' || generation)::uuid as "id!", generation as number,
+                  case cause when 'manual' then 'manual' else 'auto' end as "trigger!: Trigger", node,
+                  applied_at as "compacted_at!", from_seq, to_seq, (flow ->> 'first_seq')::bigint as summarised_from_seq, parent,
+                  tokens_before, tokens_after, undone_at
+             from dalsegno.compactions
+            where session_id = $1 and outcome = 'applied' and cause <> 'inherited' order by generation"#,
+        session_id,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("list the archives of a session"))
+}
+
+/// One of them, with up to `limit` messages behind the place `after_seq`.
+pub async fn open_archive(
+    conn: &mut PgConnection,
+    session_id: Uuid,
+    number: i32,
+    after_seq: i64,
+    limit: i64,
+) -> Result<OpenedArchive, Error> {
+    let unknown = || Error::NoArchive { session_id, number };
+    let all = archives(&mut *conn, session_id).await?;
+    let archive = all.into_iter().find(|archive| archive.number == number).ok_or_else(unknown)?;
+    let Compaction { flow, summary, .. } =
+        get(&mut *conn, session_id, number).await?.ok_or_else(unknown)?;
+    let span = Span { after_seq: after_seq.max(archive.from_seq - 1), limit: limit + 1 };
+    let mut messages = messages::list(conn, session_id, span).await?;
+    messages.retain(|stored| stored.seq <= archive.to_seq);
+    let page = usize::try_from(limit).unwrap_or(usize::MAX);
+    let has_more = messages.len() > page;
+    messages.truncate(page);
+    let next = messages.last().map(|last| last.seq).filter(|_| has_more);
+    let replacement = Replacement { flow, summary: summary.unwrap_or_default() };
+    Ok(OpenedArchive { archive, replacement, messages, next })
+}

@@ -1,0 +1,102 @@
+//! Nodes: where in the work the session of a role stands.
+//!
+//! A task may belong to a node. Its turn enters the node, unless the session stands there already; a task without one stays
+//! where the session stands. A stay ends when the next one begins, so a session stands at no more than one node, and one
+//! that comes back to a node begins another stay there.
+//!
+//! Races: none of its own. Stays are written in the transaction that begins a turn, which holds the session's row.
+
+mod enter;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sqlx::PgExecutor;
+use uuid::Uuid;
+
+pub use self::enter::{Entering, enter, inherit, say_again};
+use super::Failed;
+
+/// The time of a session at a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = NodeStay)]
+pub struct Stay {
+    /// Counts the stays of a session, from 1.
+    pub ordinal: i32,
+    pub node: String,
+    pub agent: String,
+    pub instance: String,
+    /// The task whose turn entered.
+    pub task_id: Uuid,
+    pub entered_at: DateTime<Utc>,
+    /// Nothing: the session stands here.
+    pub left_at: Option<DateTime<Utc>>,
+    /// Places of the transcript.
+    pub first_seq: i64,
+    pub last_seq: Option<i64>,
+    /// The message that said what the node asks for.
+    #[serde(skip)]
+    pub entry_id: Option<Uuid>,
+}
+
+/// Where the session stands.
+pub async fn current(
+    executor: impl PgExecutor<'_>,
+    session_id: Uuid,
+) -> Result<Option<Stay>, Failed> {
+    sqlx::query_as!(
+        Stay,
+        "select ordinal, node, agent, instance, task_id, entered_at, left_at, first_seq, last_seq, entry_id
+           from dalsegno.session_nodes where session_id = $1 and left_at is null",
+        session_id,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(Failed::to("look where a session stands"))
+}
+
+/// The stays of a session, in order.
+pub async fn of_session(
+    executor: impl PgExecutor<'_>,
+    session_id: Uuid,
+) -> Result<Vec<Stay>, Failed> {
+    sqlx::query_as!(
+        Stay,
+        "select ordinal, node, agent, instance, task_id, entered_at, left_at, first_seq, last_seq, entry_id
+           from dalsegno.session_nodes where session_id = $1 order by ordinal",
+        session_id,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("list the stays of a session"))
+}
+
+/// The last stays of a whole campaign, in the order in which they began. One that a successor has taken over is told once, as it
+/// stands there.
+pub async fn handoffs(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+    limit: i64,
+) -> Result<Vec<Stay>, Failed> {
+    let newest_first = sqlx::query_as!(
+        Stay,
+        "select distinct on (entered_at, task_id)
+                ordinal, node, agent, instance, task_id, entered_at, left_at, first_seq, last_seq, entry_id
+           from dalsegno.session_nodes where campaign_id = $1
+          order by entered_at desc, task_id desc, session_id desc limit $2",
+        campaign_id,
+        limit,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("list the hand-offs of a campaign"))?;
+    Ok(newest_first.into_iter().rev().collect())
+}
+
+/// Removes the stays of these sessions, for good.
+pub async fn remove_all(executor: impl PgExecutor<'_>, session_ids: &[Uuid]) -> Result<(), Failed> {
+    sqlx::query!("delete from dalsegno.session_nodes where session_id = any($1)", session_ids)
+        .execute(executor)
+        .await
+        .map(|_| ())
+        .map_err(Failed::to("remove the stays of sessions"))
+}

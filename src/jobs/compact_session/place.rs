@@ -1,0 +1,91 @@
+//! Where the session stands, for a summary of its node.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use sqlx::PgConnection;
+
+use super::{Error, Folder};
+use crate::{
+    context::compaction::{
+        View,
+        flow::{Flow, HANDOFFS_MAX, Handoff, TASKS_MAX, Unresolved},
+    },
+    domain::{
+        nodes::{self, Stay},
+        sessions::{Live, State},
+    },
+    transcript::Role,
+};
+
+pub(super) struct Place {
+    pub(super) flow: Flow,
+    /// The summary that is shown is of the same stay.
+    pub(super) is_continued: bool,
+}
+
+/// `None`: the session stands at no node.
+pub(super) async fn of(
+    conn: &mut PgConnection,
+    folder: &Folder<'_>,
+    session: &Live,
+    view: View<'_>,
+) -> Result<Option<Place>, Error> {
+    let Some(stay) = nodes::current(&mut *conn, session.id).await? else { return Ok(None) };
+    let limit = i64::try_from(HANDOFFS_MAX).unwrap_or(i64::MAX);
+    let handoffs = nodes::handoffs(conn, session.campaign_id, limit).await?;
+    let before = view.compaction.and_then(|compaction| compaction.flow.as_deref());
+    let before = before.filter(|flow| flow.first_seq == stay.first_seq && flow.node == stay.node);
+    let flow = Flow {
+        campaign_id: session.campaign_id,
+        session_id: session.id,
+        role: folder.catalogue.written(&session.agent, &session.instance),
+        node: stay.node.clone(),
+        entered_at: time(stay.entered_at),
+        first_seq: stay.first_seq,
+        entry: entry(&stay, view).or_else(|| before?.entry.clone()),
+        tasks: tasks(&stay, view, before),
+        handoffs: handoffs.iter().map(|stay| handoff(folder, stay)).collect(),
+        unresolved: unresolved(folder, session, view),
+    };
+    Ok(Some(Place { flow, is_continued: before.is_some() }))
+}
+
+/// What the node asks for, as it was said.
+fn entry(stay: &Stay, view: View<'_>) -> Option<String> {
+    let said = view.tail.iter().find(|entry| Some(entry.id) == stay.entry_id);
+    said.map(|entry| entry.message.text.clone())
+}
+
+/// A prompt has the id of its task.
+fn tasks(stay: &Stay, view: View<'_>, before: Option<&Flow>) -> Vec<uuid::Uuid> {
+    let asked = view.tail.iter().filter(|entry| entry.message.role == Role::User);
+    let here = asked.filter(|entry| entry.seq >= stay.first_seq).map(|entry| entry.id);
+    let mut tasks: Vec<_> =
+        before.map_or(&[][..], |flow| &flow.tasks).iter().copied().chain(here).collect();
+    tasks.drain(..tasks.len().saturating_sub(TASKS_MAX));
+    tasks
+}
+
+fn handoff(folder: &Folder<'_>, stay: &Stay) -> Handoff {
+    Handoff {
+        node: stay.node.clone(),
+        role: folder.catalogue.written(&stay.agent, &stay.instance),
+        task_id: stay.task_id,
+        entered_at: time(stay.entered_at),
+        left_at: stay.left_at.map(time),
+    }
+}
+
+/// The task that waits for the room; where nobody waits, what the last turn was asked, if it has no answer.
+fn unresolved(folder: &Folder<'_>, session: &Live, view: View<'_>) -> Option<Unresolved> {
+    if let Some(waiting) = folder.waiting {
+        return Some(Unresolved { task_id: waiting.id, text: waiting.prompt.clone() });
+    }
+    let is_unanswered = matches!(session.state, State::Interrupted | State::Error);
+    let mut asked = view.tail.iter().rev().filter(|entry| entry.message.role == Role::User);
+    let last = asked.next().filter(|_| is_unanswered)?;
+    Some(Unresolved { task_id: last.id, text: last.message.text.clone() })
+}
+
+fn time(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Secs, true)
+}

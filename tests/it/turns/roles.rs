@@ -1,0 +1,411 @@
+//! The life of a role: nodes that are entered and entered again, a compaction at one of them, a worker that is killed in a turn,
+//! a look back in the role's own session, and one who must not remember. Checked by what the model is sent at each call.
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use dalsegno::{
+    clock::Clock as _,
+    context::{
+        compaction::sections::SECTIONS,
+        xml::{FenceSeed, Scope, parse},
+    },
+    domain::{
+        agents::Library,
+        amount::Limit,
+        compactions::{self, Cause, Outcome, Trigger},
+        nodes,
+        sessions::{self, resolve::Mode},
+        tasks::{self, Links, Task},
+        turns,
+    },
+};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::Ground;
+use crate::{
+    app::eventually,
+    providers::fake_ollama::{FakeOllama, Play, Step, line},
+};
+
+const CURATOR: &str =
+    "---\nname: curator\ndescription: Keeps\nprovider: ollama\nmodel: qwen3:8b\n---\nYou keep.\n";
+const ROLE: (&str, &str) = ("curator", "2");
+
+fn node(name: &str) -> String {
+    format!("---\nname: {name}\ndescription: d\n---\nThe contract of {name}.\n")
+}
+
+async fn ground(fake: &FakeOllama) -> Ground {
+    let url = format!("http://{}", fake.addr);
+    let settings = [
+        ("ollama.base_url", url.as_str()),
+        ("ollama.num_ctx", "8192"),
+        ("ollama.idle_timeout_secs", "120"),
+    ];
+    let ground = Ground::new(&settings).await;
+    ground.write_agent("curator", CURATOR);
+    ground.write_agent("feedback", &CURATOR.replace("curator", "feedback"));
+    for name in ["intake", "review", "meta-analysis"] {
+        ground.write_node(name, &node(name));
+    }
+    std::fs::write(ground.folder().join("style.txt"), "Short sentences.\n").unwrap();
+    let draft = node("draft").replace("description: d", "description: d\nreadings: [../style.txt]");
+    ground.write_node("draft", &draft);
+    ground
+}
+
+/// An answer of some 700 tokens that begins with these words.
+fn long(words: &str) -> Play {
+    let text = format!("{words} {}", "The mole shields the basin from the swell. ".repeat(55));
+    Play::Says(Box::leak(Box::new([&*Box::leak(text.into_boxed_str())])))
+}
+
+fn record() -> Play {
+    let text: String =
+        SECTIONS.iter().map(|(title, _)| format!("## {title}\nOf the draft.\n")).collect();
+    Play::Says(Box::leak(Box::new([&*Box::leak(text.into_boxed_str())])))
+}
+
+fn half() -> Play {
+    let message = json!({ "role": "assistant", "content": "Half an answer" });
+    let piece = line(&json!({ "model": "qwen3:8b", "message": message, "done": false }));
+    Play::Stream(vec![Step::Bytes(piece), Step::Stall])
+}
+
+/// What a call was sent, as `role: element(text) element(text)`, with the beginnings of long texts. The system part is left out.
+struct Reader {
+    fences: Vec<dalsegno::context::xml::Fence>,
+}
+
+impl Reader {
+    async fn of(ground: &Ground, session_id: Uuid) -> Self {
+        let live = sessions::look(&ground.pool, session_id).await.unwrap();
+        let seed = FenceSeed::from_bytes(live.fence_seed.try_into().unwrap());
+        let entries = ground.messages(session_id).await.into_iter().map(|it| Scope::Entry(it.id));
+        let scopes = entries.chain([Scope::Summary { generation: 1 }]);
+        Self { fences: scopes.map(|scope| seed.fence(scope)).collect() }
+    }
+
+    fn read(&self, chat: &Value) -> Vec<String> {
+        let messages = chat["messages"].as_array().unwrap().iter();
+        let said = messages.filter(|message| message["role"] != "system");
+        said.map(|message| {
+            let content = message["content"].as_str().unwrap();
+            let role = message["role"].as_str().unwrap();
+            if role != "user" {
+                return format!("{role}: {}", start(content));
+            }
+            let pieces = parse::parse(content, &self.fences).unwrap();
+            let elements = pieces.iter().filter_map(|piece| match piece {
+                parse::Piece::Fenced(element) if element.name == "flow" => Some("flow".to_owned()),
+                parse::Piece::Fenced(element) => {
+                    Some(format!("{}({})", element.name, start(&element.text)))
+                }
+                parse::Piece::Outside(_) => None,
+            });
+            format!("user: {}", elements.collect::<Vec<_>>().join(" "))
+        })
+        .collect()
+    }
+}
+
+/// Long texts differ in their first words.
+fn start(text: &str) -> String {
+    match text {
+        text if text.starts_with("The turn before this one was interrupted") => {
+            "interrupted".into()
+        }
+        text => text.split(" The mole").next().unwrap().replace('\n', " ").trim_end().to_owned(),
+    }
+}
+
+fn entry(name: &str) -> String {
+    let reading = match name {
+        "draft" => "  Required reading `../style.txt`:  Short sentences.",
+        _ => "",
+    };
+    format!(
+        "notice(You are at the node `{name}` now. What it asks for:  The contract of {name}.{reading})"
+    )
+}
+
+async fn ask(ground: &Ground, node: Option<&str>, prompt: &str) -> Task {
+    ask_of(ground, ROLE, node, prompt, None).await
+}
+
+async fn ask_of(
+    ground: &Ground,
+    (agent, instance): (&str, &str),
+    node: Option<&str>,
+    prompt: &str,
+    session_mode: Option<Mode>,
+) -> Task {
+    ground.advance(TimeDelta::seconds(1));
+    let config = ground.config();
+    let catalogue = Library::open(&config.agents).unwrap().current();
+    let new = tasks::New {
+        campaign_id: ground.campaign.id,
+        agent: catalogue.agent(agent).unwrap(),
+        instance,
+        node: node.map(|node| &**catalogue.node(node).unwrap()),
+        prompt,
+        session_mode,
+        budget: Limit::default(),
+        idempotency_key: None,
+        priority: None,
+        run_at: None,
+        added_by: None,
+        links: Links::default(),
+    };
+    let mut tx = ground.pool.begin().await.unwrap();
+    let added = tasks::add(&mut tx, &config.tasks, &new, ground.clock.now()).await.unwrap();
+    tx.commit().await.unwrap();
+    added.task
+}
+
+async fn answered(ground: &Ground, node: Option<&str>, prompt: &str) -> Task {
+    let task = ask(ground, node, prompt).await;
+    ground.done(&task).await
+}
+
+async fn compact(ground: &Ground, session_id: Uuid) -> compactions::Compaction {
+    let mut tx = ground.pool.begin().await.unwrap();
+    compactions::request(&mut tx, session_id, Cause::Manual).await.unwrap();
+    tx.commit().await.unwrap();
+    eventually("the compaction is shown", async || {
+        let made = compactions::list(&ground.pool, session_id).await.unwrap();
+        made.into_iter().find(|made| made.outcome == Outcome::Applied)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_role_keeps_its_session_through_nodes_a_compaction_and_a_killed_worker() {
+    let plays = ["A1.", "A2.", "A3.", "A4.", "A5."].map(long).into_iter();
+    let short = |text| Play::Says(text);
+    let plays = plays.chain([record(), short(&["A6."]), half(), short(&["A7."]), short(&["A8."])]);
+    let fake = FakeOllama::playing(plays).await;
+    let ground = ground(&fake).await;
+    let worker = ground.work().await;
+
+    // Into two nodes. A task that names none stays where the session stands.
+    let first = answered(&ground, Some("intake"), "T1.").await;
+    let second = answered(&ground, Some("draft"), "T2.").await;
+    answered(&ground, Some("draft"), "T3.").await;
+    let fourth = answered(&ground, Some("draft"), "T4.").await;
+    answered(&ground, None, "T5.").await;
+    let id = ground.session(&first).await.id;
+    let reader = Reader::of(&ground, id).await;
+    let chats = fake.chats();
+    assert_eq!(reader.read(&chats[0]), [format!("user: {} task(T1.)", entry("intake"))]);
+    let into_draft = format!("user: {} task(T2.)", entry("draft"));
+    let begun = [format!("user: {} task(T1.)", entry("intake")), "assistant: A1.".into()];
+    assert_eq!(reader.read(&chats[1]), [&begun[..], std::slice::from_ref(&into_draft)].concat());
+    let whole: Vec<String> = begun
+        .into_iter()
+        .chain([into_draft, "assistant: A2.".into(), "user: task(T3.)".into()])
+        .chain(["assistant: A3.".into(), "user: task(T4.)".into()])
+        .chain(["assistant: A4.".into(), "user: task(T5.)".into()])
+        .collect();
+    assert_eq!(reader.read(&chats[4]), whole);
+
+    // The compaction reads the second node alone.
+    let made = compact(&ground, id).await;
+    assert_eq!((made.node.as_deref(), made.cause), (Some("draft"), Cause::Manual));
+    assert!(made.tokens_after.unwrap() * 4 <= made.tokens_before * 3, "{made:?}");
+    let chats = fake.chats();
+    let asked = chats[5]["messages"].to_string();
+    assert!(asked.contains("T2.") && asked.contains("A3."), "{asked}");
+    assert!(!asked.contains("T1.") && !asked.contains("A1."), "{asked}");
+    assert!(!asked.contains("T4."), "the last two turns stay word for word: {asked}");
+
+    // Back to the first node, which says again what it asks for.
+    let sixth = answered(&ground, Some("intake"), "T6.").await;
+    let chats = fake.chats();
+    let reader = Reader::of(&ground, id).await;
+    let compacted: Vec<String> = [
+        format!("user: flow summary({}) task(T4.)", start(made.summary.as_deref().unwrap())),
+        "assistant: A4.".into(),
+        "user: task(T5.)".into(),
+        "assistant: A5.".into(),
+        format!("user: {} task(T6.)", entry("intake")),
+    ]
+    .into();
+    assert_eq!(reader.read(&chats[6]), compacted);
+    let flow = chats[6]["messages"][1]["content"].as_str().unwrap();
+    let summary = flow.find("<summary").unwrap();
+    for told in [
+        format!("campaign=\"{}\"", ground.campaign.id),
+        "role=\"curator_2\" node=\"draft\"".to_owned(),
+        "The contract of draft.".to_owned(),
+        "Short sentences.".to_owned(),
+        format!("<asked_here task=\"{}\">", second.id),
+        format!("<asked_here task=\"{}\">", fourth.id),
+        format!("<handoff node=\"intake\" role=\"curator_2\" task=\"{}\"", first.id),
+        format!("<handoff node=\"draft\" role=\"curator_2\" task=\"{}\"", second.id),
+    ] {
+        assert!(flow.find(&told).is_some_and(|at| at < summary), "{told} in front of {flow}");
+    }
+
+    // A third node, in whose turn the worker is killed.
+    worker.stop().await;
+    let victim = ground.process(&[]);
+    let seventh = ask(&ground, Some("review"), "T7.").await;
+    eventually("half an answer is under way", async || (fake.chats().len() == 8).then_some(()))
+        .await;
+    victim.signal(Signal::KILL);
+    let heir = ground.process(&[]);
+    ground.patiently_ended(&seventh).await;
+    let states: Vec<_> = ground.turns(&seventh).await.iter().map(|turn| turn.state).collect();
+    assert_eq!(states, [turns::State::Interrupted, turns::State::Done]);
+    let chats = fake.chats();
+    let reader = Reader::of(&ground, id).await;
+    let before = [&compacted[..], &["assistant: A6.".to_owned()]].concat();
+    let review = [&before[..], &[format!("user: {} task(T7.)", entry("review"))]].concat();
+    assert_eq!(reader.read(&chats[7]), review);
+    let again = format!("user: {} notice(interrupted) task(T7.)", entry("review"));
+    assert_eq!(reader.read(&chats[8]), [&before[..], &[again]].concat());
+
+    // The role looks back in its own session.
+    let eighth = ask(&ground, Some("meta-analysis"), "T8.").await;
+    ground.patiently_ended(&eighth).await;
+    drop(heir);
+    drop(victim);
+    let chats = fake.chats();
+    let reader = Reader::of(&ground, id).await;
+    let reviewed = format!("user: {} task(T7.) notice(interrupted)", entry("review"));
+    let looks_back = format!("user: {} task(T8.)", entry("meta-analysis"));
+    assert_eq!(
+        reader.read(&chats[9]),
+        [&before[..], &[reviewed, "assistant: A7.".into(), looks_back]].concat()
+    );
+    assert_eq!(ground.session(&eighth).await.id, id);
+    check_stays(&ground, id, [&first, &second, &sixth, &seventh, &eighth]).await;
+    check_archive(&ground, id).await;
+
+    // And back to the whole of it.
+    let mut tx = ground.pool.begin().await.unwrap();
+    sessions::uncompact(&mut tx, id, ground.clock.now()).await.unwrap();
+    tx.commit().await.unwrap();
+    let worker = ground.work().await;
+    answered(&ground, None, "T9.").await;
+    worker.stop().await;
+    let sent = Reader::of(&ground, id).await.read(fake.chats().last().unwrap());
+    assert_eq!(sent[..whole.len()], whole);
+    assert!(!sent.iter().any(|message| message.contains("flow")), "{sent:?}");
+    ground.session(&first).await;
+}
+
+/// Places without a gap, in the order of the tasks that entered.
+async fn check_stays(ground: &Ground, id: Uuid, entered: [&Task; 5]) {
+    let stays = nodes::of_session(&ground.pool, id).await.unwrap();
+    let named: Vec<_> = stays.iter().map(|stay| stay.node.as_str()).collect();
+    assert_eq!(named, ["intake", "draft", "intake", "review", "meta-analysis"]);
+    let tasks: Vec<_> = stays.iter().map(|stay| stay.task_id).collect();
+    assert_eq!(tasks, entered.map(|task| task.id));
+    assert_eq!(stays[0].first_seq, 1);
+    for pair in stays.windows(2) {
+        assert_eq!(pair[0].last_seq, Some(pair[1].first_seq - 1), "{stays:?}");
+        assert!(pair[0].left_at.is_some());
+    }
+    assert_eq!(stays.last().unwrap().left_at, None);
+    let entries = ground.feed().await.into_iter().filter(|event| event.kind == "node.entered");
+    assert_eq!(entries.count(), 5);
+}
+
+async fn check_archive(ground: &Ground, id: Uuid) {
+    let archives = compactions::archives(&ground.pool, id).await.unwrap();
+    let [archive] = archives.as_slice() else { panic!("{archives:?}") };
+    assert_eq!((archive.trigger, archive.node.as_deref()), (Trigger::Manual, Some("draft")));
+    let mut conn = ground.pool.acquire().await.unwrap();
+    let mut said = Vec::new();
+    let mut after = 0;
+    loop {
+        let page =
+            compactions::open_archive(&mut conn, id, archive.number, after, 3).await.unwrap();
+        said.extend(page.messages.iter().map(|stored| start(&stored.message.text)));
+        assert_eq!(page.replacement.flow.unwrap()["node"], "draft");
+        match page.next {
+            Some(next) => after = next,
+            None => break,
+        }
+    }
+    let spoken: Vec<_> = said.iter().filter(|text| !text.starts_with("You are at")).collect();
+    assert_eq!(spoken, ["T1.", "A1.", "T2.", "A2.", "T3.", "A3."]);
+    assert_eq!(said.len(), 8, "{said:?}");
+}
+
+#[tokio::test]
+async fn the_one_who_must_not_remember_begins_with_nothing_of_before() {
+    let fake = FakeOllama::playing(["A1.", "A2.", "A3."].map(long)).await;
+    let ground = ground(&fake).await;
+    let worker = ground.work().await;
+    answered(&ground, Some("draft"), "T1.").await;
+    let feedback = ("feedback", "main");
+    let at = Some("meta-analysis");
+    let before = ask_of(&ground, feedback, at, "T2.", None).await;
+    ground.done(&before).await;
+    let fresh = ask_of(&ground, feedback, at, "T3.", Some(Mode::Fresh)).await;
+    ground.done(&fresh).await;
+    worker.stop().await;
+    let session = ground.session(&fresh).await;
+    assert_ne!(session.id, ground.session(&before).await.id);
+    let reader = Reader::of(&ground, session.id).await;
+    let sent = fake.chats().pop().unwrap();
+    assert_eq!(reader.read(&sent), [format!("user: {} task(T3.)", entry("meta-analysis"))]);
+    let everything = sent.to_string();
+    assert!(!["T1.", "A1.", "T2.", "A2."].iter().any(|text| everything.contains(text)));
+}
+
+#[tokio::test]
+async fn a_session_that_is_rebuilt_stays_where_it_stood_and_says_again_what_it_has_lost() {
+    let fake = FakeOllama::playing(["A1.", "A2."].map(long)).await;
+    let ground = ground(&fake).await;
+    let worker = ground.work().await;
+    answered(&ground, Some("draft"), "T1.").await;
+    answered(&ground, Some("draft"), "T2.").await;
+    ground.write_agent("curator", &CURATOR.replace("You keep.", "You keep, and tell."));
+    let third = answered(&ground, Some("draft"), "T3.").await;
+    let id = ground.session(&third).await.id;
+    // All of it came along: nothing is said twice.
+    let sent = Reader::of(&ground, id).await.read(fake.chats().last().unwrap());
+    let entries = sent.iter().filter(|message| message.contains("You are at the node")).count();
+    assert_eq!(entries, 1, "{sent:?}");
+    let stays = nodes::of_session(&ground.pool, id).await.unwrap();
+    assert_eq!((stays.len(), stays[0].first_seq, stays[0].left_at), (1, 1, None));
+    // Of a long conversation only the end comes along.
+    let much = "The mole shields the basin. ".repeat(450);
+    ground.write_agent(
+        "curator",
+        &CURATOR
+            .replace("qwen3:8b", "qwen3:14b")
+            .replace("---\nYou", "window_tokens: 16384\n---\nYou"),
+    );
+    answered(&ground, Some("draft"), &much).await;
+    ground.write_agent("curator", CURATOR);
+    let last = answered(&ground, Some("draft"), "T5.").await;
+    worker.stop().await;
+    let id = ground.session(&last).await.id;
+    let sent = Reader::of(&ground, id).await.read(fake.chats().last().unwrap());
+    assert!(sent.last().unwrap().contains(&entry("draft")), "{sent:?}");
+    let stays = nodes::of_session(&ground.pool, id).await.unwrap();
+    assert_eq!((stays.len(), stays[0].first_seq), (1, 1));
+    let handoffs = nodes::handoffs(&ground.pool, ground.campaign.id, 10).await.unwrap();
+    assert_eq!(handoffs.len(), 1, "one entry, whatever became of its session: {handoffs:?}");
+}
+
+#[tokio::test]
+async fn a_task_of_a_node_without_a_file_fails_in_words() {
+    let fake = FakeOllama::start().await;
+    let ground = ground(&fake).await;
+    let task = ask(&ground, Some("draft"), "T1.").await;
+    std::fs::remove_file(ground.folder().join("nodes/draft.md")).unwrap();
+    let worker = ground.work().await;
+    let task = tokio::time::timeout(Duration::from_secs(60), ground.ended(&task)).await.unwrap();
+    worker.stop().await;
+    assert!(task.error.as_ref().unwrap().contains("there is no node `draft`"), "{task:?}");
+    assert!(fake.chats().is_empty());
+}
