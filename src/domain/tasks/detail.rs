@@ -4,7 +4,7 @@ use serde::Serialize;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Error, State, Task, Waiting, get, node::node_of, waits_of};
+use super::{Error, State, Task, Waiting, get, waits_of};
 use crate::domain::{
     Failed, feed,
     turns::{self, Turn},
@@ -34,12 +34,11 @@ pub struct Detail {
 pub async fn detail(conn: &mut PgConnection, id: Uuid) -> Result<Detail, Error> {
     let task = get(&mut *conn, id).await?;
     let beside = beside(&mut *conn, id).await?;
-    let node = node_of(&mut *conn, id).await?;
     let mut waits = waits_of(&mut *conn, &[id]).await?;
     let is_cancelled = task.state == State::Cancelled;
     Ok(Detail {
         task,
-        node,
+        node: beside.node,
         added_by: beside.added_by,
         parent_id: beside.parent_id,
         continues_id: beside.continues_id,
@@ -51,6 +50,7 @@ pub async fn detail(conn: &mut PgConnection, id: Uuid) -> Result<Detail, Error> 
 
 /// What few readers of a task want to know.
 pub(super) struct Beside {
+    node: Option<String>,
     added_by: Option<String>,
     parent_id: Option<Uuid>,
     continues_id: Option<Uuid>,
@@ -60,7 +60,7 @@ pub(super) struct Beside {
 pub(super) async fn beside(conn: &mut PgConnection, id: Uuid) -> Result<Beside, Failed> {
     sqlx::query_as!(
         Beside,
-        "select added_by, parent_id, continues_id, cancelled_because from dalsegno.tasks where id = $1",
+        "select node, added_by, parent_id, continues_id, cancelled_because from dalsegno.tasks where id = $1",
         id,
     )
     .fetch_one(conn)
