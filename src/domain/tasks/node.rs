@@ -26,12 +26,3 @@ pub(super) async fn place(
     .map(drop)
     .map_err(Failed::to("write down where tasks belong"))
 }
-
-/// The node of a task.
-pub async fn node_of(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Option<String>, Failed> {
-    sqlx::query_scalar!("select node from dalsegno.tasks where id = $1", id)
-        .fetch_optional(executor)
-        .await
-        .map(Option::flatten)
-        .map_err(Failed::to("see where a task belongs"))
-}
