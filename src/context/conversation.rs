@@ -140,6 +140,14 @@ fn this_turn(parts: &Parts<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> St
         ledger.sent(Kind::Statuses, None, Why::ThisTurn, &block);
         blocks.push(block);
     }
+    if let Some(blackboard) = &parts.blackboard {
+        let version = blackboard.version.to_string();
+        let id = format!("version {version}");
+        let block = Element::with_text("blackboard", blackboard.json).attribute("version", version);
+        let block = block.render(&fence);
+        ledger.sent(Kind::Blackboard, Some(id), Why::ThisTurn, &block);
+        blocks.push(block);
+    }
     blocks.push(task(parts, seed, ledger));
     blocks.join("\n\n")
 }

@@ -22,6 +22,8 @@ pub struct Parts<'a> {
     /// Posts after the session's cursor, in order of `seq`.
     pub posts: &'a [Post<'a>],
     pub statuses: &'a [Status<'a>],
+    /// What the agent may read of it, if that is anything.
+    pub blackboard: Option<Blackboard<'a>>,
     pub task: Task<'a>,
 }
 
@@ -67,6 +69,13 @@ pub struct Post<'a> {
 pub struct Status<'a> {
     pub agent: &'a str,
     pub state: &'a str,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Blackboard<'a> {
+    pub version: i64,
+    /// Without blanks.
+    pub json: &'a str,
 }
 
 #[derive(Debug, Clone, Copy)]

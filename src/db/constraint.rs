@@ -114,6 +114,19 @@ pub const WORDS: &[UserMistake] = &[
 
 /// Constraints that only our own code can violate; a violation is a bug, not a mistake of the user.
 pub const INTERNAL: &[&str] = &[
+    "agent_pauses_campaign",
+    "agent_pauses_end_complete",
+    "agent_pauses_pkey",
+    "agent_pauses_reason_length",
+    "blackboards_pkey",
+    "blackboards_campaign",
+    "blackboards_version_not_negative",
+    "blackboards_document_object",
+    "blackboard_changes_campaign",
+    "blackboard_changes_version_positive",
+    "blackboard_changes_pkey",
+    "blackboard_changes_kind_known",
+    "blackboard_changes_complete",
     "bulk_actions_action_known",
     "bulk_actions_end_complete",
     "bulk_actions_not_negative",

@@ -180,10 +180,10 @@ async fn reset(
     Id(id): Id,
     Body(Reset { fresh }): Body<Reset>,
 ) -> Result<Json<Session>, Problem> {
-    let mut tx = begin(&app.pool).await?;
-    let session = sessions::reset(&mut tx, id, fresh).await?;
+    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let session = sessions::reset(&mut tx, id, fresh, now).await?;
     let data = json!({ "fresh": fresh });
-    audit::write(&mut *tx, &who, Action::SessionReset, id, data, app.clock.now()).await?;
+    audit::write(&mut *tx, &who, Action::SessionReset, id, data, now).await?;
     commit(tx).await?;
     Ok(Json(session))
 }

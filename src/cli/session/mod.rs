@@ -116,7 +116,7 @@ async fn on(
         SessionCommand::Transcript(transcript) => read(transcript, &mut tx, output).await?,
         SessionCommand::Reset(Reset { id, fresh }) => {
             let id = sessions::find(&mut *tx, &id.id).await?;
-            let session = sessions::reset(&mut tx, id, *fresh).await?;
+            let session = sessions::reset(&mut tx, id, *fresh, now).await?;
             let data = json!({ "fresh": fresh });
             audit::write(&mut *tx, &who, Action::SessionReset, id, data, now).await?;
             commit(tx).await?;

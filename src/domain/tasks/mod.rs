@@ -38,7 +38,7 @@ pub use self::{
     matching::{Matching, count_matching, matching},
     recurring::AddTask,
     state::{Cancelled, End, admit, cancel, charge, end, retry, wait_longer},
-    waiting::awaited,
+    waiting::{awaited, queued_jobs},
 };
 use super::{
     Failed,

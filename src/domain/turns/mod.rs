@@ -28,7 +28,7 @@ pub use self::{
     begin::{Begin, Begun, begin},
     end::{Continued, Done, Ending, Failure, Record, cancel, commit, fail, interrupt},
     leftover::{clear_up, interrupt_leftover, interrupt_lost},
-    wanted::{Wanted, wanted},
+    wanted::{Wanted, Written, wanted},
 };
 use super::{Failed, campaigns, sessions, tasks};
 

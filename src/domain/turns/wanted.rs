@@ -1,5 +1,6 @@
 //! What a turn begins with.
 
+use serde_json::Value;
 use sqlx::PgExecutor;
 
 use crate::domain::{
@@ -15,12 +16,27 @@ pub struct Wanted {
     pub task: Task,
     pub campaign: Campaign,
     pub limit: Limit,
+    /// For an agent that is shown some of it: the whole of it, from which the caller takes what the agent may read.
+    pub blackboard: Option<Written>,
+    /// Whether its agent is to begin no turn now.
+    pub is_paused: bool,
     /// Who asked for the task, in the words of traces.
     pub traceparent: Option<String>,
 }
 
-pub async fn wanted(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Wanted, tasks::Error> {
-    let row = sqlx::query_file!("src/domain/turns/wanted.sql", job_id)
+/// What stands on a blackboard.
+pub struct Written {
+    pub version: i64,
+    pub document: Value,
+}
+
+/// `readers` are the agents whose files let them read something of a blackboard.
+pub async fn wanted(
+    executor: impl PgExecutor<'_>,
+    job_id: i64,
+    readers: &[String],
+) -> Result<Wanted, tasks::Error> {
+    let row = sqlx::query_file!("src/domain/turns/wanted.sql", job_id, readers)
         .fetch_optional(executor)
         .await
         .map_err(Failed::to("read the task of a job"))?
@@ -56,5 +72,8 @@ pub async fn wanted(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Wanted
         started_at: row.started_at,
         ended_at: row.ended_at,
     };
-    Ok(Wanted { task, campaign, limit, traceparent: row.traceparent })
+    let blackboard = row.blackboard_version.zip(row.blackboard);
+    let blackboard = blackboard.map(|(version, document)| Written { version, document });
+    let (is_paused, traceparent) = (row.is_paused, row.traceparent);
+    Ok(Wanted { task, campaign, limit, blackboard, is_paused, traceparent })
 }

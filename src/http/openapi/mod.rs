@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 use utoipa::OpenApi;
 
 use super::{
-    Front, Problem, agents, audit, bulk, bulk_actions, campaigns, cleanups, feed, health, jobs,
-    keys, lanes, logins, queues, schedules, sessions, tasks, webhooks, workers,
+    Front, Problem, agents, audit, blackboard, bulk, bulk_actions, campaigns, cleanups, feed,
+    health, jobs, keys, lanes, logins, queues, schedules, sessions, tasks, webhooks, workers,
 };
 use crate::domain::feed::Event as FeedEvent;
 
@@ -74,6 +74,7 @@ fn generate() -> String {
     let mut api = Described::openapi();
     for part in [
         campaigns::Described::openapi(),
+        blackboard::Described::openapi(),
         tasks::Described::openapi(),
         bulk::Described::openapi(),
         bulk_actions::Described::openapi(),

@@ -34,6 +34,13 @@ pub(super) struct Assignment<'a> {
     pub(super) route: Route<'a>,
     pub(super) failover: Option<Failover>,
     pub(super) traceparent: Option<String>,
+    pub(super) blackboard: Option<Blackboard>,
+}
+
+/// What the agent is shown of its campaign's blackboard, as it was when the task was read.
+pub(super) struct Blackboard {
+    pub(super) version: i64,
+    pub(super) json: String,
 }
 
 /// What is stored of it.
@@ -42,10 +49,18 @@ pub(super) struct Read {
     standing: Option<Standing>,
 }
 
+impl Read {
+    /// The task, if its agent is paused.
+    pub(super) fn paused(&self) -> Option<&Task> {
+        self.wanted.is_paused.then_some(&self.wanted.task)
+    }
+}
+
 /// The task of a job, if it still has to be done, and its campaign.
 pub(super) async fn read(pool: &PgPool, services: &Services, job_id: i64) -> Result<Read, Error> {
     let mut conn = pool.acquire().await.map_err(Error::undone)?;
-    let wanted = turns::wanted(&mut *conn, job_id).await?;
+    let readers = services.library.current().blackboard_readers();
+    let wanted = turns::wanted(&mut *conn, job_id, &readers).await?;
     if wanted.task.ended_at.is_some() {
         return Err(Error::Ended);
     }
@@ -57,7 +72,7 @@ impl<'a> Assignment<'a> {
     /// Asks the provider for the model's window where nobody knows it yet.
     pub(super) async fn of(
         services: &'a Services,
-        Read { wanted: Wanted { task, campaign, limit, traceparent }, standing }: Read,
+        Read { wanted: Wanted { task, campaign, limit, blackboard, traceparent, .. }, standing }: Read,
         cancel: &CancellationToken,
     ) -> Result<Self, (Task, Refused)> {
         let failover = Failover::of(&services.agents, standing, services.clock.now());
@@ -78,6 +93,7 @@ impl<'a> Assignment<'a> {
         Ok(Self {
             failover: agent.fallback.is_some().then_some(failover),
             skills: catalogue.skills_of(&agent),
+            blackboard: blackboard.and_then(|written| Blackboard::shown_to(&agent, &written)),
             prompt_hash: catalogue.prompt_hash(&agent),
             is_limited: limits.iter().any(Option::is_some),
             task,
@@ -87,5 +103,13 @@ impl<'a> Assignment<'a> {
             route,
             traceparent,
         })
+    }
+}
+
+impl Blackboard {
+    fn shown_to(agent: &Agent, written: &turns::Written) -> Option<Self> {
+        let shown = agent.grants.blackboard.readable(&written.document)?;
+        let is_empty = shown.as_object().is_some_and(serde_json::Map::is_empty);
+        (!is_empty).then(|| Self { version: written.version, json: shown.to_string() })
     }
 }

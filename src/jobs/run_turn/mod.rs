@@ -30,6 +30,7 @@ mod kept;
 mod ledger;
 mod notices;
 mod outlook;
+mod paused;
 mod refuse;
 mod room;
 mod settle;
@@ -71,6 +72,11 @@ pub(super) async fn run(_: RunTurn, run: Run, services: Arc<Services>) -> Handle
 
 async fn take_turn(run: &Run, services: &Services) -> Result<End, Error> {
     let read = assignment::read(run.pool(), services, run.job_id()).await?;
+    if let Some(task) = read.paused()
+        && let Some(end) = paused::wait(run, services, task).await?
+    {
+        return Ok(end);
+    }
     services.crash_points.pass(CrashPoint::BeforeResolve).map_err(Error::undone)?;
     let assigned = Assignment::of(services, read, run.cancel()).await;
     let assignment = match assigned {

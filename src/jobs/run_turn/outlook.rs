@@ -5,7 +5,7 @@ use crate::{
     context::{
         Assembled, Budget, Checkpoint, Parts, Pressure, Weight, assemble,
         compaction::View,
-        parts::{Campaign, Skill, Task},
+        parts::{Blackboard, Campaign, Skill, Task},
         xml::FenceSeed,
     },
     domain::sessions::Live,
@@ -27,7 +27,8 @@ pub(super) fn look_ahead(
     loaded: &Loaded,
     given: &Given<'_>,
 ) -> Result<Outlook, Error> {
-    let Assignment { task, route, .. } = assignment;
+    let Assignment { task, route, blackboard, .. } = assignment;
+    let shown = blackboard.as_ref().map_or(Weight::ZERO, |it| Weight::of_text(&it.json));
     let calibration = given.calibration;
     let view = loaded.view().map_err(Error::undone)?;
     let has_history = notices::has_history(&view, task.id);
@@ -39,7 +40,7 @@ pub(super) fn look_ahead(
     Ok(Outlook {
         around: Around {
             system: assembled.system_weight,
-            upcoming: Weight::of_user_text(&task.prompt),
+            upcoming: Weight::of_user_text(&task.prompt) + shown,
         },
         pressure: budget.pressure(estimated_tokens, &route.thresholds),
         assembled,
@@ -55,7 +56,7 @@ fn assemble_call(
     view: View<'_>,
     given: &Given<'_>,
 ) -> Result<Assembled, Error> {
-    let Assignment { task, agent, catalogue, campaign, skills, route, .. } = assignment;
+    let Assignment { task, agent, catalogue, campaign, skills, route, blackboard, .. } = assignment;
     let skills: Vec<Skill<'_>> =
         skills.iter().map(|skill| Skill { name: &skill.name, text: &skill.text }).collect();
     let notice = notices::restored(session, &view, task.id);
@@ -75,6 +76,9 @@ fn assemble_call(
         notice: notice.as_deref(),
         posts: &[],
         statuses: &team::statuses(given.team),
+        blackboard: blackboard
+            .as_ref()
+            .map(|it| Blackboard { version: it.version, json: &it.json }),
         task: Task { entry_id: task.id, prompt: &task.prompt },
     };
     let seed = session.fence_seed.as_slice().try_into();

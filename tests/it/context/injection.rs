@@ -4,7 +4,7 @@ use dalsegno::{
     context::{
         Calibration, Parts, assemble,
         compaction::{Compaction, View},
-        parts::{Campaign, Colleague, Edict, Post, Skill, Status, Task},
+        parts::{Blackboard, Campaign, Colleague, Edict, Post, Skill, Status, Task},
         xml::{Fence, Scope, parse},
     },
     transcript::Role,
@@ -93,6 +93,7 @@ fn send(text: &str) -> Sent {
             text,
         }],
         statuses: &[Status { agent: text, state: text }],
+        blackboard: Some(Blackboard { version: 7, json: text }),
         task: Task { entry_id: task_id(), prompt: text },
     };
     let assembled = assemble(&parts, &seed(), &Calibration::cold());
@@ -144,13 +145,14 @@ fn check(text: &str) {
     assert_eq!(names(&sent.messages[2]), ["tool_output"]);
     assert_eq!(sent.messages[2][0].text, text);
     let last = &sent.messages[4];
-    assert_eq!(names(last), ["notice", "notice", "posts", "statuses", "task"]);
+    assert_eq!(names(last), ["notice", "notice", "posts", "statuses", "blackboard", "task"]);
     assert_eq!(last[1].text, text);
     let post = &last[2].children[0];
     assert_eq!((post.text.as_str(), post.attribute("sender")), (text, Some(text)));
     assert_eq!(last[2].children.len(), 1);
     assert_eq!(last[3].children[0].attribute("agent"), Some(text));
-    assert_eq!(last[4].text, text);
+    assert_eq!((last[4].text.as_str(), last[4].attribute("version")), (text, Some("7")));
+    assert_eq!(last[5].text, text);
 }
 
 #[test]

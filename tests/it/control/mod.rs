@@ -1,0 +1,7 @@
+//! What people have in their hands while agents work: the blackboard, pauses, resets.
+
+mod blackboard;
+mod feed_kinds;
+mod injection;
+mod pauses;
+mod resets;
