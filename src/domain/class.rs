@@ -6,8 +6,8 @@ use sqlx::error::DatabaseError;
 use super::{
     Failed, agent_pauses, agents,
     amount::{MoneyError, Refusal},
-    blackboard, bulk_actions, campaigns, compactions, erasures, ids, keys, logins, posts, schedules,
-    sessions, tasks, text, webhooks,
+    blackboard, bulk_actions, campaigns, compactions, erasures, ids, keys, logins, posts,
+    schedules, sessions, tasks, text, webhooks,
 };
 use crate::queue;
 

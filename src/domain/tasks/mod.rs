@@ -31,7 +31,7 @@ pub use self::{
     erase::{ERASED, Erased, erase_some, open_of},
     explain::{Explanation, explain},
     follow::{Follow, News, wait},
-    interrupt::{Interrupted, interrupt},
+    interrupt::{How, Interrupted, interrupt, is_asked_to_stop},
     line::{BadLine, Line},
     list::{Filter, by_job, find, get, has_ended, list},
     lost::{end_lost, gone, live_jobs},

@@ -20,6 +20,8 @@ pub struct Wanted {
     pub blackboard: Option<Written>,
     /// Whether its agent is to begin no turn now.
     pub is_paused: bool,
+    /// Whether none of its turns is to begin any more.
+    pub is_asked_to_stop: bool,
     /// Who asked for the task, in the words of traces.
     pub traceparent: Option<String>,
 }
@@ -74,6 +76,13 @@ pub async fn wanted(
     };
     let blackboard = row.blackboard_version.zip(row.blackboard);
     let blackboard = blackboard.map(|(version, document)| Written { version, document });
-    let (is_paused, traceparent) = (row.is_paused, row.traceparent);
-    Ok(Wanted { task, campaign, limit, blackboard, is_paused, traceparent })
+    Ok(Wanted {
+        task,
+        campaign,
+        limit,
+        blackboard,
+        is_paused: row.is_paused,
+        is_asked_to_stop: row.is_asked_to_stop,
+        traceparent: row.traceparent,
+    })
 }

@@ -5,6 +5,7 @@ select t.id, t.campaign_id, t.agent, t.instance, t.session_mode as "session_mode
        t.started_at, t.ended_at, t.traceparent,
        c.name, c.status as "status: Status", c.brief, c.client_context, c.created_at as campaign_created_at, c.closed_at,
        b.limit_micros as "limit_micros?", b.limit_tokens as "limit_tokens?",
+       t.stop_asked_at is not null as "is_asked_to_stop!",
        exists (select from dalsegno.agent_pauses as p
                 where p.agent = t.agent and (p.campaign_id = t.campaign_id or p.campaign_id is null) and p.resumed_at is null)
          as "is_paused!",

@@ -50,6 +50,11 @@ pub(super) struct Read {
 }
 
 impl Read {
+    /// The task, if somebody has asked it to stop.
+    pub(super) fn asked_to_stop(&self) -> Option<&Task> {
+        self.wanted.is_asked_to_stop.then_some(&self.wanted.task)
+    }
+
     /// The task, if its agent is paused.
     pub(super) fn paused(&self) -> Option<&Task> {
         self.wanted.is_paused.then_some(&self.wanted.task)

@@ -3,5 +3,7 @@
 mod blackboard;
 mod feed_kinds;
 mod injection;
+mod interrupts;
 mod pauses;
 mod resets;
+mod states;
