@@ -3,6 +3,7 @@
 //! `ARCHITECTURE.md` is the map of this tree.
 
 pub mod app;
+pub mod causes;
 pub mod cli;
 pub mod client;
 pub mod clock;

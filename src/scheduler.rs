@@ -16,6 +16,7 @@ use tokio_cron_scheduler::{Job, JobScheduler, JobSchedulerError};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    causes::causes,
     clock::Clock,
     domain::{
         cleanups::{self, Purge},
@@ -39,7 +40,10 @@ pub async fn run(config: &Config, pool: &PgPool, clock: &dyn Clock, stop: &Cance
     let mut waker = match waker(config, &wake).await {
         Ok(waker) => Some(waker),
         Err(error) => {
-            tracing::error!(%error, "nothing wakes the scheduler up; it looks all the same, less often");
+            tracing::error!(
+                error = causes(&error),
+                "nothing wakes the scheduler up; it looks all the same, less often"
+            );
             None
         }
     };
@@ -56,7 +60,7 @@ pub async fn run(config: &Config, pool: &PgPool, clock: &dyn Clock, stop: &Cance
     if let Some(waker) = &mut waker
         && let Err(error) = waker.shutdown().await
     {
-        tracing::debug!(%error, "stopping the waker");
+        tracing::debug!(error = causes(&error), "stopping the waker");
     }
 }
 
@@ -100,7 +104,7 @@ async fn install(config: &Config, pool: &PgPool, clock: &dyn Clock) -> bool {
         Ok(()) => true,
         Err(error) => {
             tracing::warn!(
-                error = &error as &dyn std::error::Error,
+                error = causes(&error),
                 "the built-in schedules could not be written down"
             );
             false
@@ -117,7 +121,7 @@ async fn look(pool: &PgPool, clock: &dyn Clock) {
         }
         Err(error) => {
             tracing::warn!(
-                error = &error as &dyn std::error::Error,
+                error = causes(&error),
                 "the scheduler could not look what is due; it tries again"
             );
         }
@@ -128,7 +132,7 @@ async fn look(pool: &PgPool, clock: &dyn Clock) {
 async fn publish(pool: &PgPool) {
     match cleanups::last_success(pool).await {
         Ok(at) => at.into_iter().for_each(purge::succeeded_at),
-        Err(error) => tracing::debug!(%error, "the last cleanup could not be read"),
+        Err(error) => tracing::debug!(error = causes(&error), "the last cleanup could not be read"),
     }
 }
 

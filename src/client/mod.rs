@@ -35,7 +35,8 @@ pub use self::{
     events::{Event, Events},
     sql::{EnqueueError, Enqueued, enqueue},
 };
-use crate::domain::{agents::MAIN, amount::Limit, sessions::resolve::Mode, tasks::State};
+use crate::domain::agents::MAIN;
+pub use crate::domain::{amount::Limit, sessions::resolve::Mode, tasks::State};
 
 /// A service, as another system sees it. Cheap to clone.
 #[derive(Debug, Clone)]

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use uuid::Uuid;
+
 use crate::{
     context::{
         compaction::{
@@ -11,6 +13,7 @@ use crate::{
         },
         manifest::{Kind, Ledger, Span, Why, id_of},
         parts::{Parts, Post, Status},
+        results::Results,
         weight::Weight,
         xml::{Element, FenceSeed, Scope},
     },
@@ -32,7 +35,9 @@ pub(super) fn render(parts: &Parts<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_
     if let Some(compaction) = parts.view.compaction {
         push_user(&mut messages, Arc::new(user(summary(compaction, seed, ledger))));
     }
-    let repaired = groups::repair(parts.view.tail, Some(parts.task.entry_id));
+    let results = parts.results.map(|told| told.entry_id);
+    let own: Vec<_> = results.into_iter().chain([parts.task.entry_id]).collect();
+    let repaired = groups::repair(parts.view.tail, &own);
     for placed in &repaired.placed {
         push_placed(&mut messages, placed, seed);
     }
@@ -55,8 +60,7 @@ fn unheard(repaired: &Repaired<'_>, heard_to_seq: i64, turn: &str, seed: &FenceS
             Role::Assistant => "interrupted_answer",
             Role::Notice | Role::System => "notice",
         };
-        let fence = seed.fence(Scope::Entry(entry.id));
-        blocks.push(Element::with_text(name, &entry.message.text).render(&fence));
+        blocks.push(block(name, entry.id, &entry.message, seed));
     }
     blocks.push(turn.to_owned());
     blocks.join("\n\n")
@@ -80,9 +84,7 @@ fn push_placed(messages: &mut Vec<Arc<Message>>, placed: &Placed<'_>, seed: &Fen
             return;
         }
     };
-    let fenced = |name| {
-        Element::with_text(name, &entry.message.text).render(&seed.fence(Scope::Entry(entry.id)))
-    };
+    let fenced = |name| block(name, entry.id, &entry.message, seed);
     match entry.message.role {
         Role::User => push_user(messages, entry.rendered(seed, || user(fenced("task")))),
         Role::Notice => push_user(messages, entry.rendered(seed, || user(fenced("notice")))),
@@ -92,6 +94,15 @@ fn push_placed(messages: &mut Vec<Arc<Message>>, placed: &Placed<'_>, seed: &Fen
         })),
         // The repair has taken system entries out.
         Role::Assistant | Role::System => push_answer(messages, &entry.message),
+    }
+}
+
+/// One entry as an element of its own. Results are written by the service as a notice, and have a shape.
+fn block(name: &'static str, id: Uuid, message: &Message, seed: &FenceSeed) -> String {
+    let fence = seed.fence(Scope::Entry(id));
+    match Results::of(message) {
+        Some(results) => results.element().render(&fence),
+        None => Element::with_text(name, &message.text).render(&fence),
     }
 }
 
@@ -146,6 +157,12 @@ fn this_turn(parts: &Parts<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> St
         let block = Element::with_text("blackboard", blackboard.json).attribute("version", version);
         let block = block.render(&fence);
         ledger.sent(Kind::Blackboard, Some(id), Why::ThisTurn, &block);
+        blocks.push(block);
+    }
+    if let Some(told) = parts.results {
+        let block = block("notice", told.entry_id, told.message, seed);
+        let weight = Weight::of_message(told.message);
+        ledger.sent_as(Kind::Results, id_of(told.entry_id), Why::WaitedFor, &block, weight);
         blocks.push(block);
     }
     blocks.push(task(parts, seed, ledger));

@@ -62,6 +62,7 @@ pub enum Kind {
     Posts,
     Statuses,
     Blackboard,
+    Results,
     Task,
 }
 
@@ -79,6 +80,8 @@ pub enum Why {
     SessionRestored,
     SinceCursor,
     ThisTurn,
+    /// The task has waited for what it tells.
+    WaitedFor,
     /// Covered by the summary.
     Folded,
     /// A tool result whose call is not in the view, or was answered before.

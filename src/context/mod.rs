@@ -8,7 +8,8 @@
 //! system    agent prompt · fence rules · skills · campaign (brief, client context) · edicts · roster
 //! messages  summary of what was folded away
 //!           tail of the transcript, in groups (an assistant message with all its tool results)
-//!           context notice · posts since the cursor · agents' status · blackboard · the task
+//!           context notice · posts since the cursor · agents' status · blackboard · results it waited for
+//!           the task
 //! ```
 //!
 //! Invariants:
@@ -36,6 +37,7 @@ pub mod digest;
 pub mod entry;
 pub mod manifest;
 pub mod parts;
+pub mod results;
 pub mod weight;
 pub mod xml;
 

@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use crate::context::compaction::generations::View;
+use crate::{context::compaction::generations::View, transcript::Message};
 
 #[derive(Debug, Clone)]
 pub struct Parts<'a> {
@@ -24,6 +24,8 @@ pub struct Parts<'a> {
     pub statuses: &'a [Status<'a>],
     /// What the agent may read of it, if that is anything.
     pub blackboard: Option<Blackboard<'a>>,
+    /// What the tasks came to that this one has waited for.
+    pub results: Option<Told<'a>>,
     pub task: Task<'a>,
 }
 
@@ -69,6 +71,13 @@ pub struct Post<'a> {
 pub struct Status<'a> {
     pub agent: &'a str,
     pub state: &'a str,
+}
+
+/// As it stands in the transcript, or is about to: in front of the task, in this call as in later ones.
+#[derive(Debug, Clone, Copy)]
+pub struct Told<'a> {
+    pub entry_id: Uuid,
+    pub message: &'a Message,
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -25,7 +25,10 @@ pub use self::{
     constraint::user_mistake,
     migrations::{MigrationState, Step, await_schema, migrate, migration_state, status},
 };
-use crate::config::{Checks, empty_as_none};
+use crate::{
+    causes::causes,
+    config::{Checks, empty_as_none},
+};
 
 /// How long a connection may have been idle and is still used without asking.
 const IDLE_UNTESTED: Duration = Duration::from_secs(1);
@@ -192,7 +195,7 @@ impl Database {
                 let waited_secs = started.elapsed().as_secs();
                 return Err(Error::Connect { waited_secs, source: error });
             }
-            tracing::warn!(%error, "waiting for the database");
+            tracing::warn!(error = causes(&error), "waiting for the database");
             last = error;
             let pause = stop.run_until_cancelled(tokio::time::sleep(RECONNECT_PAUSE));
             pause.await.ok_or(Error::Stopped)?;

@@ -13,6 +13,7 @@ use super::{
     Error, Server, Use,
     embedded::{self, Config, Owner},
 };
+use crate::causes::causes;
 
 /// A command beside us holds the folder for about a second.
 const OCCUPIED_PAUSE: Duration = Duration::from_millis(100);
@@ -29,7 +30,7 @@ pub(super) async fn open(
         match attach_or_start(config, purpose, stop).await {
             Err(Error::Embedded(error)) if passes(&error, purpose) && Instant::now() < deadline => {
                 if !std::mem::replace(&mut has_told, true) {
-                    tracing::info!(%error, "waiting for the data folder");
+                    tracing::info!(error = causes(&error), "waiting for the data folder");
                 }
             }
             opened => return opened,

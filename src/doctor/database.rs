@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Finding, claude, cleanup, queue, webhooks};
 use crate::{
+    causes::causes,
     clock::Clock,
     config::Config,
     db::{self, Database, MigrationState, SUPPORTED_MAJORS, Use, embedded},
@@ -110,7 +111,7 @@ fn unreachable(config: &Config, error: &db::Error) -> Finding {
         }
         _ => format!("read {}, or set DATABASE_URL to a server of your own", log.display()),
     };
-    Finding::fail("database", chain(error), WHY_REACH, mend)
+    Finding::fail("database", causes(error), WHY_REACH, mend)
 }
 
 async fn binaries(config: &embedded::Config) -> Finding {
@@ -126,7 +127,7 @@ async fn binaries(config: &embedded::Config) -> Finding {
                 }
                 _ => "do what the message says, or set DATABASE_URL",
             };
-            Finding::fail("binaries", chain(&error), WHY_BINARIES, mend)
+            Finding::fail("binaries", causes(&error), WHY_BINARIES, mend)
         }
     }
 }
@@ -216,17 +217,9 @@ async fn connections(config: &Config, pool: &PgPool) -> Finding {
     }
 }
 
-/// An error with its causes.
-pub(super) fn chain(error: &dyn Error) -> String {
-    match error.source() {
-        Some(cause) => format!("{error}: {}", chain(cause)),
-        None => error.to_string(),
-    }
-}
-
 fn unreadable(check: &'static str, error: &dyn Error, why: &'static str) -> Finding {
     let mend = "grant the role access to the database, or look into the server's log";
-    Finding::fail(check, chain(error), why, mend)
+    Finding::fail(check, causes(error), why, mend)
 }
 
 #[cfg(test)]

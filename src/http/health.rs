@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::{Front, Problem};
 use crate::{
     app::App,
+    causes::causes,
     db::{self, MigrationState},
 };
 
@@ -65,7 +66,7 @@ pub(super) async fn readyz(
     let migrations = match state {
         Ok(Ok(state)) => state,
         Ok(Err(error)) => {
-            tracing::warn!(error = &error as &dyn std::error::Error, "not ready");
+            tracing::warn!(error = causes(&error), "not ready");
             return Err(Problem::unavailable("database_unreachable", detail));
         }
         Err(_elapsed) => return Err(Problem::unavailable("database_unreachable", detail)),

@@ -11,6 +11,7 @@ mod blackboard;
 mod bulk;
 mod bulk_actions;
 mod campaigns;
+mod children;
 mod cleanups;
 mod events;
 mod feed;
@@ -144,6 +145,7 @@ pub fn router(config: &Config, front: Front) -> Router {
         .merge(campaigns::routes())
         .merge(blackboard::routes())
         .merge(tasks::routes(waiters.clone(), admission.clone()))
+        .merge(children::routes(admission.clone()))
         .merge(feed::routes(waiters))
         .merge(bulk::routes(config, admission))
         .merge(sessions::routes())

@@ -1,7 +1,5 @@
 //! Errors as the client sees them: problem+json with a stable `code`, and whether trying again can help.
 
-use std::error::Error;
-
 use axum::{
     http::{
         StatusCode,
@@ -11,7 +9,10 @@ use axum::{
 };
 use serde::Serialize;
 
-use crate::domain::class::{Classify, Kind};
+use crate::{
+    causes::causes,
+    domain::class::{Classify, Kind},
+};
 
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 pub struct Problem {
@@ -81,7 +82,7 @@ impl<E: Classify> From<E> for Problem {
         let detail = match class.kind {
             // What a database says can hold parts of statements; it belongs into the log.
             Kind::Unavailable | Kind::Internal => {
-                tracing::error!(error = &error as &dyn Error, "a request failed");
+                tracing::error!(error = causes(&error), "a request failed");
                 format!("{error}; {}", class.advice.unwrap_or_default())
             }
             _ => class.words.map_or_else(|| error.to_string(), str::to_owned),

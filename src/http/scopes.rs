@@ -98,6 +98,7 @@ pub const NEEDS: &[(&str, &str, Need)] = &[
     ("GET", "/v1/tasks/{id}/events", READ_OR_ENQUEUE),
     ("GET", "/v1/tasks/{id}/explain", READ_OR_ENQUEUE),
     ("POST", "/v1/tasks/{id}/cancel", OPERATE),
+    ("POST", "/v1/tasks/{id}/children", ENQUEUE),
     ("POST", "/v1/tasks/{id}/retry", OPERATE),
     ("GET", "/v1/workers", READ),
     ("GET", "/v1/webhook-deliveries", READ),

@@ -30,7 +30,9 @@ use crate::{
         audit::{self, Action, Actor},
         objects,
         sessions::resolve::Mode,
-        tasks::{self, Added, Cancelled, Detail, Explanation, State, Task},
+        tasks::{
+            self, Added, After, Cancelled, Detail, Explanation, Links, OnFailure, State, Task,
+        },
         transaction::{begin, commit},
     },
 };
@@ -75,6 +77,13 @@ struct New {
     #[schema(minimum = 0, maximum = 32767)]
     priority: Option<i32>,
     run_at: Option<DateTime<Utc>>,
+    /// It runs when all of these have ended, and is told what they came to.
+    #[serde(default)]
+    #[schema(max_items = 1000)]
+    depends_on: Vec<After>,
+    /// If one of those has failed or was cancelled.
+    #[serde(default)]
+    on_failure: OnFailure,
 }
 
 #[derive(Deserialize, utoipa::IntoParams)]
@@ -142,10 +151,10 @@ pub(super) struct Nothing {}
             ),
         ),
         (status = 400, description = "`bad_idempotency_key`"),
-        (status = 404, description = "`unknown_agent`, `unknown_campaign`"),
+        (status = 404, description = "`unknown_agent`, `unknown_campaign`, `unknown_predecessor`"),
         (status = 409, description = "`idempotency_conflict`, `campaign_closed`, `budget_exceeded`"),
         (status = 413, description = "`text_too_long`"),
-        (status = 422, description = "`empty_text`, `nul_in_text`, `bad_idempotency_key`, `bad_instance`, `empty_budget`, `bad_argument`, `bad_value`"),
+        (status = 422, description = "`empty_text`, `nul_in_text`, `bad_idempotency_key`, `bad_instance`, `empty_budget`, `too_many_predecessors`, `bad_argument`, `bad_value`"),
         (status = 503, description = "`queue_full`", headers(("Retry-After" = i32, description = "Seconds"))),
     ),
 )]
@@ -170,6 +179,11 @@ async fn add(
         priority: asked.priority,
         run_at: asked.run_at,
         added_by: Some(&added_by),
+        links: Links {
+            depends_on: &asked.depends_on,
+            on_failure: asked.on_failure,
+            ..Links::default()
+        },
     };
     admission.admit(&app, 1).await?;
     let asked = trace::Asked::begin(&app, &headers);
@@ -325,7 +339,7 @@ fn answer(added: &Added) -> Response {
     }
 }
 
-fn key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+pub(super) fn key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     let Some(value) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
     let key = value.to_str().ok().map(str::trim).filter(|key| !key.is_empty());
     key.map(Some).ok_or_else(|| {

@@ -8,7 +8,10 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{FolderError, Services};
-use crate::domain::erasures::{self, Left};
+use crate::{
+    causes::causes,
+    domain::erasures::{self, Left},
+};
 
 const EVERY: Duration = Duration::from_secs(30);
 
@@ -21,7 +24,7 @@ pub async fn remove_erased_files(
 ) {
     while stop.run_until_cancelled(tokio::time::sleep(EVERY)).await.is_some() {
         if let Err(error) = sweep_erased(services, pool, host).await {
-            tracing::warn!(%error, "removing what is left of erased campaigns");
+            tracing::warn!(error = causes(&error), "removing what is left of erased campaigns");
         }
     }
 }
@@ -39,7 +42,7 @@ pub async fn sweep_erased(
             Ok(removed) => removed,
             // The others are not to wait for this one; it comes again in the next round.
             Err(error) => {
-                tracing::warn!(%error, campaign.id = %erasure.campaign_id, "a folder of an erased campaign stays");
+                tracing::warn!(error = causes(&error), campaign.id = %erasure.campaign_id, "a folder of an erased campaign stays");
                 continue;
             }
         };

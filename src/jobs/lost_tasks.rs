@@ -6,22 +6,38 @@ use std::time::Duration;
 
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use super::Services;
-use crate::domain::tasks;
+use crate::{causes::causes, domain::tasks};
 
 const EVERY: Duration = Duration::from_secs(5);
 const STRETCH: i64 = 2000;
 
 /// Looks until it is told to stop.
 pub async fn end_lost_tasks(services: &Services, pool: &PgPool, stop: &CancellationToken) {
-    let mut after_job_id = 0;
+    let (mut after_job_id, mut after_task) = (0, Uuid::nil());
     while stop.run_until_cancelled(tokio::time::sleep(EVERY)).await.is_some() {
         match end_stretch(services, pool, after_job_id).await {
             Ok(next) => after_job_id = next,
-            Err(error) => tracing::warn!(%error, "looking for tasks that have lost their jobs"),
+            Err(error) => tracing::warn!(
+                error = causes(&error),
+                "looking for tasks that have lost their jobs"
+            ),
+        }
+        match look_at_waits(pool, after_task).await {
+            Ok(next) => after_task = next.unwrap_or_default(),
+            Err(error) => {
+                tracing::warn!(%error, "looking for tasks that wait for nothing any more")
+            }
         }
     }
+}
+
+/// The net for signals that were not given. Says where the next stretch begins.
+async fn look_at_waits(pool: &PgPool, after: Uuid) -> Result<Option<Uuid>, tasks::Error> {
+    let mut conn = pool.acquire().await.map_err(tasks::Error::transaction)?;
+    Ok(tasks::look_at_waits(&mut conn, after, STRETCH).await?)
 }
 
 /// Says where the next stretch begins.

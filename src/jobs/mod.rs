@@ -41,6 +41,7 @@ pub fn registry(services: Arc<Services>) -> Registry<Arc<Services>> {
     let registry = Registry::new(services)
         .with(ping::run)
         .with(run_turn::run)
+        .with(run_turn::run_joined)
         .with(folder::compact)
         .with(purge::run)
         .with(erase_campaign::run)

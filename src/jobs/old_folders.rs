@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::Services;
 use crate::{
+    causes::causes,
     domain::{Failed, campaigns, cleanups, sessions},
     providers::claude,
 };
@@ -65,7 +66,10 @@ pub async fn remove_old_folders(
                 "removed local folders of sessions that are gone"
             ),
             Err(error) => {
-                tracing::warn!(%error, "removing local folders of sessions that are gone")
+                tracing::warn!(
+                    error = causes(&error),
+                    "removing local folders of sessions that are gone"
+                )
             }
         }
     }

@@ -11,6 +11,7 @@ use sqlx::{PgPool, Postgres, Transaction};
 use tokio::time::sleep;
 
 use super::Services;
+use crate::causes::causes;
 use crate::queue::{
     Backoff, CommitError, End, HandlerResult, Job, JobError, Policy, Registry, Run, Until,
 };
@@ -201,7 +202,7 @@ async fn settle(run: &Run, committed: Result<End, CommitError>) -> HandlerResult
     if let Err(CommitError::LeaseLost { .. }) = &committed
         && let Err(error) = write_refusal(run.pool(), run).await
     {
-        tracing::warn!(%error, "could not write down that a commit was refused");
+        tracing::warn!(error = causes(&error), "could not write down that a commit was refused");
     }
     Ok(committed?)
 }

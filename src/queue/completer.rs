@@ -28,6 +28,7 @@ use super::{
     telemetry,
     wakeup::Bells,
 };
+use crate::causes::causes;
 
 /// Below this size, more commits cost more than a longer wait saves.
 const SMALL_BATCH: usize = 32;
@@ -229,10 +230,7 @@ impl Completer {
             };
             // The debt is stored, and the sweep that runs every second pays it.
             if let Err(error) = swept {
-                tracing::debug!(
-                    error = &error as &dyn std::error::Error,
-                    "sweeping lanes after an end"
-                );
+                tracing::debug!(error = causes(&error), "sweeping lanes after an end");
             }
         }
         if any_lane {
@@ -245,7 +243,7 @@ impl Completer {
         *n_failures += 1;
         let wait = pace::after_failure(*n_failures);
         tracing::warn!(
-            error = error as &dyn std::error::Error,
+            error = causes(error),
             n_ends,
             wait_ms = wait.as_millis(),
             "could not write ends, trying again"

@@ -6,9 +6,12 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::Value;
-use sqlx::{PgExecutor, types::Json};
+use sqlx::{PgConnection, PgExecutor, types::Json};
 
 use super::{error::Error, job::Job};
+
+/// When a job is due that waits for a signal, as `dalsegno.never()` says it.
+const NEVER: Option<DateTime<Utc>> = DateTime::from_timestamp(253_402_214_400, 0);
 
 /// What may be said about a job beside its payload. The rest comes from the policy of its kind.
 #[derive(Debug, Clone, Default)]
@@ -113,6 +116,39 @@ pub async fn enqueue_many<J: Job>(
     .fetch_all(executor)
     .await
     .map_err(Error::of("enqueue many jobs"))
+}
+
+/// As [`enqueue_many`], of jobs that wait until `dalsegno.signal` is called for them, which may be long before anybody looks: they
+/// have no place in their lanes and hold nobody up. The moments of the options are not looked at: the signal names one.
+pub async fn enqueue_waiting<J: Job>(
+    conn: &mut PgConnection,
+    mut jobs: Vec<(J, Options)>,
+) -> Result<Vec<Enqueued>, Error> {
+    for (_, options) in &mut jobs {
+        options.run_at = NEVER;
+    }
+    let enqueued = enqueue_many(&mut *conn, jobs).await?;
+    let new: Vec<i64> = enqueued.iter().filter(|job| job.created).map(|job| job.job_id).collect();
+    sqlx::query!("SELECT dalsegno.await_signal($1)", &new)
+        .fetch_one(conn)
+        .await
+        .map_err(Error::of("have jobs wait for a signal"))?;
+    Ok(enqueued)
+}
+
+/// Which jobs idempotency keys stand for, of those that stand for any.
+pub async fn jobs_of_keys(
+    executor: impl PgExecutor<'_>,
+    keys: &[String],
+) -> Result<Vec<(String, i64)>, Error> {
+    sqlx::query!(
+        r#"SELECT key AS "key!: String", job_id FROM dalsegno.idempotency_keys WHERE key = ANY ($1)"#,
+        keys,
+    )
+    .map(|row| (row.key, row.job_id))
+    .fetch_all(executor)
+    .await
+    .map_err(Error::of("look up idempotency keys"))
 }
 
 /// Which of these jobs have an idempotency key that already stands for another one, by their places.

@@ -10,6 +10,7 @@ use chrono::{DateTime, Utc};
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::run::Committed;
+use crate::causes::causes;
 
 /// The error of whatever a handler called.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -161,17 +162,6 @@ impl JobError {
 
     /// The error with its causes, outermost first, as one line for the record of the attempt.
     pub fn chain(&self) -> String {
-        let mut line = self.source.to_string();
-        let mut cause = self.source.source();
-        while let Some(error) = cause {
-            let text = error.to_string();
-            // Many errors repeat their cause in their own text; saying it twice helps nobody.
-            if !line.contains(&text) {
-                line.push_str(": ");
-                line.push_str(&text);
-            }
-            cause = error.source();
-        }
-        line
+        causes(&*self.source)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{future::Future, time::Duration};
 
+use crate::causes::causes;
 use sqlx::{Connection, Executor, PgConnection, postgres::PgConnectOptions};
 use tokio::time::timeout;
 
@@ -76,7 +77,7 @@ impl Link {
         if let Some(conn) = self.conn.take()
             && let Ok(Err(error)) = timeout(self.patience, conn.close()).await
         {
-            tracing::debug!(%error, "closing a connection");
+            tracing::debug!(error = causes(&error), "closing a connection");
         }
     }
 }

@@ -33,6 +33,8 @@
 //!   not know.
 //! - *The lease cannot be renewed*: the worker stops its runs before the lease can be over, and claims nothing.
 //! - *A cancellation comes while the handler returns*: what the handler returned counts.
+//! - *A signal comes while somebody else has the waiting job locked*: it passes the job over, because whoever signals must not
+//!   wait. Who signals keeps a net of their own.
 //! - *A job becomes ready just before a worker goes to sleep*: the worker says that it sleeps and looks twice more;
 //!   see the claimer.
 //!
@@ -65,7 +67,10 @@ mod worker;
 pub use config::{Config, Invalid};
 #[cfg(feature = "test-fakes")]
 pub use crash_points::CrashPoint;
-pub use enqueue::{Enqueued, Named, Options, enqueue, enqueue_many, enqueue_named, taken_keys};
+pub use enqueue::{
+    Enqueued, Named, Options, enqueue, enqueue_many, enqueue_named, enqueue_waiting, jobs_of_keys,
+    taken_keys,
+};
 pub use error::Error;
 pub use forget::{Forgotten, forget_group, forget_keys};
 pub use job::{

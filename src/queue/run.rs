@@ -13,6 +13,7 @@ use super::{
     ends::{self, Death, Ending},
     job::{Backoff, End, JobError, Policy, Until},
 };
+use crate::causes::causes;
 
 /// One run of a job: its identity, its fence, and the token that stops it.
 #[derive(Clone)]
@@ -272,7 +273,11 @@ impl Run {
         if !written.held {
             // Dropping the transaction would roll back as well, but only when its connection is used again.
             if let Err(error) = tx.rollback().await {
-                tracing::debug!(job_id, %error, "rolling back a run that lost its lease");
+                tracing::debug!(
+                    job_id,
+                    error = causes(&error),
+                    "rolling back a run that lost its lease"
+                );
             }
             return Err(CommitError::LeaseLost { job_id, lease });
         }

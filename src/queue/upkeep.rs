@@ -26,6 +26,7 @@ use super::{
     telemetry,
     wakeup::Bells,
 };
+use crate::causes::causes;
 
 /// How many jobs or lanes one statement moves.
 const BATCH: i32 = 1_000;
@@ -81,7 +82,7 @@ impl Upkeep {
                     n_failures += 1;
                     let wait = pace::after_failure(n_failures);
                     tracing::warn!(
-                        error = &error as &dyn std::error::Error,
+                        error = causes(&error),
                         wait_ms = wait.as_millis(),
                         "upkeep failed, trying again"
                     );

@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{config::Config, pace, telemetry};
+use crate::causes::causes;
 
 /// The channel of the schema: new work and cancellations.
 pub(super) const CHANNEL: &str = "dalsegno";
@@ -83,7 +84,7 @@ pub(super) async fn listen(
         n_failures += 1;
         let wait = pace::after_failure(n_failures);
         tracing::warn!(
-            error = &deaf as &dyn std::error::Error,
+            error = causes(&deaf),
             wait_ms = wait.as_millis() as u64,
             "not hearing notifications, polling only"
         );

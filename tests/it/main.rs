@@ -24,6 +24,7 @@ mod embedded;
 mod erasure;
 mod health;
 mod http;
+mod joins;
 mod migrations;
 mod process;
 mod providers;

@@ -292,6 +292,41 @@ async fn a_role_without_rights_is_told_what_to_grant() {
 }
 
 #[tokio::test]
+async fn a_role_with_the_rights_of_the_page_on_upgrades_runs_a_service() {
+    let folder = scratch_folder();
+    let database = TestDatabase::migrated().await;
+    let role = format!("role_{}", uuid::Uuid::new_v4().simple());
+    let page = std::fs::read_to_string("docs/UPGRADING.md").unwrap();
+    let (_, grants) = page.split_once("```sql\n").unwrap();
+    let (grants, _) = grants.split_once("```").unwrap();
+    let grants = grants.replace("to app;", &format!("to {role};"));
+    execute(&database.options, &format!("create role {role} login password 'x'; {grants}")).await;
+    let options = database.options.clone().username(&role).password("x");
+    let url = options.to_url_lossy().to_string();
+    let environment = [("DATABASE_URL", &*url), ("DALSEGNO_DATABASE__MIGRATE_ON_START", "false")];
+    let mut service = Service::start(folder.path(), &environment).await;
+    let said = async |arguments: &[&str]| {
+        let output = run(folder.path(), arguments, &environment).await;
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let campaign = said(&["--json", "campaign", "create", "Harbour"]).await;
+    let add = ["--json", "task", "add", "--wait", "--agent", "copywriter", "Hello.", "--campaign"];
+    let task = said(&[&add[..], &[campaign["id"].as_str().unwrap()]].concat()).await;
+    assert_eq!(task["state"], "done", "{task}");
+    let cleanup = said(&["--json", "cleanup"]).await;
+    let done = async || {
+        let runs = said(&["--json", "cleanup", "runs"]).await;
+        runs.to_string().contains("\"done\"").then_some(())
+    };
+    eventually("the cleanup is done", done).await;
+    assert!(!cleanup.is_null());
+    service.signal("TERM");
+    assert_eq!(service.exit_code().await, 0, "{}", service.log());
+    execute(&database.options, &format!("drop owned by {role}; drop role {role}")).await;
+}
+
+#[tokio::test]
 async fn a_violated_constraint_speaks_in_words() {
     let database = TestDatabase::migrated().await;
     let pool = database.pool().await;

@@ -29,6 +29,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     // What other systems use of us: it speaks HTTP and SQL, and runs nothing.
     ("client", &["domain"]),
+    ("causes", &[]),
     ("clock", &[]),
     // Section structs live beside their component: `config` only puts them together.
     (
@@ -47,19 +48,29 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     // Pure: no IO, no clock, no database.
     ("context", &["transcript"]),
-    ("db", &["config"]),
-    ("doctor", &["clock", "config", "db", "domain", "providers", "queue", "transcript"]),
+    ("db", &["causes", "config"]),
+    ("doctor", &["causes", "clock", "config", "db", "domain", "providers", "queue", "transcript"]),
     ("domain", &["config", "db", "queue", "transcript"]),
-    ("http", &["app", "config", "db", "domain", "queue", "shutdown", "traces"]),
+    ("http", &["app", "causes", "config", "db", "domain", "queue", "shutdown", "traces"]),
     (
         "jobs",
-        &["clock", "config", "context", "domain", "providers", "queue", "traces", "transcript"],
+        &[
+            "causes",
+            "clock",
+            "config",
+            "context",
+            "domain",
+            "providers",
+            "queue",
+            "traces",
+            "transcript",
+        ],
     ),
     ("main", &["cli"]),
     ("providers", &["clock", "transcript"]),
     // The queue knows nothing of the domain: it could be a crate of its own.
-    ("queue", &["config", "shutdown"]),
-    ("scheduler", &["clock", "domain", "jobs", "queue"]),
+    ("queue", &["causes", "config", "shutdown"]),
+    ("scheduler", &["causes", "clock", "domain", "jobs", "queue"]),
     (
         "serve",
         &[

@@ -147,6 +147,7 @@ impl<'a> Play<'a> {
             priority: None,
             run_at: None,
             added_by: None,
+            links: tasks::Links::default(),
         };
         let mut tx = transaction::begin(self.stage.pool()).await?;
         let config = &self.stage.settings.config.tasks;

@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use anyhow::anyhow;
 use chrono::{DateTime, Utc};
-use clap::{ArgGroup, Args};
+use clap::{ArgGroup, Args, ValueEnum};
 use serde::Serialize;
 use sqlx::PgPool;
 
@@ -15,7 +15,8 @@ use crate::{
     domain::{
         agents::{Addressed, Catalogue},
         campaigns,
-        tasks::{self, Added, Follow, New, News, State, Task},
+        ids::Given,
+        tasks::{self, Added, After, Follow, Links, New, News, OnFailure, State, Task},
         transaction::{begin, commit},
     },
 };
@@ -27,7 +28,7 @@ pub(in crate::cli) struct Add {
     pub(super) question: Question,
     /// Many tasks, one JSON object per line, such as {"agent": "copywriter", "prompt": "Write part one.", "idempotency_key":
     /// "part-1"}; `-` reads them from the standard input. May be repeated after any end, if the tasks have keys.
-    #[arg(long, value_name = "FILE", group = "prompt_given", conflicts_with_all = ["agent", "instance", "session", "budget_money", "budget_tokens", "priority", "at", "wait", "follow"])]
+    #[arg(long, value_name = "FILE", group = "prompt_given", conflicts_with_all = ["agent", "instance", "session", "budget_money", "budget_tokens", "priority", "at", "after", "wait", "follow"])]
     file: Option<PathBuf>,
     /// The same key and question give the same task again; another question is a conflict. With --file, lines without a key
     /// get this one with the number of the line behind it.
@@ -41,6 +42,13 @@ pub(in crate::cli) struct Add {
     /// Not before this moment: 2026-11-20T12:00:00Z.
     #[arg(long, value_name = "TIME")]
     at: Option<DateTime<Utc>>,
+    /// Waits until this task has ended, and tells the agent what it came to; may be given several times, in the order in which it
+    /// should be told.
+    #[arg(long, value_name = "ID")]
+    after: Vec<Given>,
+    /// What to do if one of those has failed or was cancelled.
+    #[arg(long, value_enum, default_value = "run", requires = "after")]
+    on_failure: Failing,
     /// Waits for the end and prints the result.
     #[arg(long)]
     wait: bool,
@@ -50,6 +58,14 @@ pub(in crate::cli) struct Add {
     /// Waits no longer than this; the task goes on.
     #[arg(long, value_name = "SECONDS", requires = "stay")]
     timeout: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Failing {
+    /// It is told, and runs.
+    Run,
+    /// It is cancelled.
+    Cancel,
 }
 
 #[derive(Serialize)]
@@ -95,6 +111,10 @@ async fn enqueue(add: &Add, context: &Context, pool: &PgPool) -> Result<Added, F
         catalogue.addressed(question.agent(), &question.instance)?;
     let prompt = question.prompt()?;
     let (mut tx, added_by) = (begin(pool).await?, context.who().label());
+    let mut after = Vec::with_capacity(add.after.len());
+    for given in &add.after {
+        after.push(After::Task(tasks::find(&mut *tx, given).await?));
+    }
     let new = New {
         campaign_id: campaigns::find(&mut *tx, &question.campaign).await?,
         agent,
@@ -106,6 +126,7 @@ async fn enqueue(add: &Add, context: &Context, pool: &PgPool) -> Result<Added, F
         priority: add.priority,
         run_at: add.at,
         added_by: Some(&added_by),
+        links: Links { depends_on: &after, on_failure: add.on_failure.into(), ..Links::default() },
     };
     let added = tasks::add(&mut tx, &config.tasks, &new, SystemClock.now()).await?;
     commit(tx).await?;
@@ -158,4 +179,13 @@ fn end(task: &Task) -> Result<Exit, Failure> {
         ),
     };
     Err(Failure::new(exit, anyhow!(words)))
+}
+
+impl From<Failing> for OnFailure {
+    fn from(failing: Failing) -> Self {
+        match failing {
+            Failing::Run => Self::Run,
+            Failing::Cancel => Self::Cancel,
+        }
+    }
 }

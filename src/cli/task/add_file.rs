@@ -20,7 +20,7 @@ use crate::{
         agents::Catalogue,
         campaigns,
         class::Classify as _,
-        tasks::{self, BulkError, Config, Line, New, Placed},
+        tasks::{self, After, BulkError, Config, Line, New, Placed},
         transaction::{begin, commit},
     },
 };
@@ -120,6 +120,14 @@ fn read(
                 if bad.pointer.is_empty() { String::new() } else { format!(" at {}", bad.pointer) };
             Failure::new(Exit::Usage, anyhow!("line {number}{place}: {bad}"))
         })?;
+        if line.depends_on.iter().any(|after| matches!(after, After::Item { .. })) {
+            let words =
+                "in a file, name the task that is waited for by its key: {\"key\": \"...\"}";
+            return Err(Failure::new(
+                Exit::Usage,
+                anyhow!("line {number} at /depends_on: {words}"),
+            ));
+        }
         if let (None, Some(prefix)) = (&line.idempotency_key, prefix) {
             line.idempotency_key = Some(format!("{prefix}/{number}"));
         }

@@ -9,7 +9,7 @@ use crate::{
     domain::{
         agents::Catalogue,
         amount::words_of_money,
-        tasks::{Detail, Task},
+        tasks::{Detail, Task, WaitedFor, Waiting},
         turns::Turn,
     },
 };
@@ -29,7 +29,7 @@ pub(super) fn lines(tasks: &[Task], catalogue: &Catalogue) -> String {
 }
 
 pub(super) fn words(detail: &Detail, catalogue: &Catalogue) -> String {
-    let Detail { task, added_by, turns } = detail;
+    let Detail { task, added_by, turns, .. } = detail;
     let mut list = vec![
         ("task", task.id.to_string()),
         ("state", task.state.as_str().to_owned()),
@@ -48,6 +48,15 @@ pub(super) fn words(detail: &Detail, catalogue: &Catalogue) -> String {
     if let Some(added_by) = added_by {
         list.push(("added by", added_by.clone()));
     }
+    for (name, id) in [("parent", detail.parent_id), ("continues", detail.continues_id)] {
+        list.extend(id.map(|id| (name, id.to_string())));
+    }
+    if let Some(waiting) = &detail.waiting {
+        list.push((if waiting.waits { "waits for" } else { "has waited for" }, others(waiting)));
+    }
+    if let Some(reason) = &detail.cancelled_because {
+        list.push(("cancelled", reason.clone()));
+    }
     if let Some(error) = &task.error {
         list.push(("error", error.clone()));
     }
@@ -57,6 +66,25 @@ pub(super) fn words(detail: &Detail, catalogue: &Catalogue) -> String {
     }
     if let Some(result) = &task.result {
         text.push_str(&format!("\n{result}\n"));
+    }
+    text
+}
+
+/// At most so many are named.
+const MAX_OTHERS: usize = 5;
+
+fn others(waiting: &Waiting) -> String {
+    let name = |other: &WaitedFor| {
+        let WaitedFor { task_id, agent, instance, state } = other;
+        format!("{task_id} of {agent}/{instance} ({})", state.as_str())
+    };
+    let all = &waiting.depends_on;
+    let mut text = all.iter().take(MAX_OTHERS).map(name).collect::<Vec<_>>().join(", ");
+    if all.len() > MAX_OTHERS {
+        text.push_str(&format!(" and {} more", all.len() - MAX_OTHERS));
+    }
+    if waiting.waits {
+        text.push_str(&format!("; {} of {} have not ended", waiting.n_open(), all.len()));
     }
     text
 }

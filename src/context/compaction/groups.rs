@@ -47,9 +47,9 @@ pub enum Placed<'a> {
     Synthetic(&'a ToolCall),
 }
 
-/// `task` is the entry that the caller sends separately.
-pub fn repair(entries: &[Entry], task: Option<Uuid>) -> Repaired<'_> {
-    let grouping = group(entries, task);
+/// `own` are the entries that the caller sends separately: the task, and what belongs to it.
+pub fn repair<'a>(entries: &'a [Entry], own: &[Uuid]) -> Repaired<'a> {
+    let grouping = group(entries, own);
     let mut placed = Vec::with_capacity(entries.len());
     for group in &grouping.groups {
         let head = &entries[group.head];
@@ -65,14 +65,14 @@ pub fn repair(entries: &[Entry], task: Option<Uuid>) -> Repaired<'_> {
     Repaired { placed, left_out }
 }
 
-pub fn group(entries: &[Entry], task: Option<Uuid>) -> Grouping {
+pub fn group(entries: &[Entry], own: &[Uuid]) -> Grouping {
     let mut groups: Vec<Group> = Vec::with_capacity(entries.len());
     let mut left_out = Vec::new();
     let mut open: OpenCalls<'_> = HashMap::new();
     for (index, entry) in entries.iter().enumerate() {
         let message = &entry.message;
         match message.role {
-            _ if task == Some(entry.id) => left_out.push((index, Why::IsTheTask)),
+            _ if own.contains(&entry.id) => left_out.push((index, Why::IsTheTask)),
             Role::System => left_out.push((index, Why::SystemInHistory)),
             Role::Tool => match take_open(&mut open, message) {
                 Some((group, call)) => groups[group].results[call] = Some(index),

@@ -80,7 +80,7 @@ pub enum Error {
 
 pub fn plan(scene: &Scene<'_>) -> Result<Plan, Error> {
     let entries = scene.view.tail;
-    let grouping = groups::group(entries, None);
+    let grouping = groups::group(entries, &[]);
     let cut = choose_cut(scene, &grouping)?;
     let tail_tokens = scene.calibration.tokens(weight_of(&entries[cut..]));
     let summary_weight = scene

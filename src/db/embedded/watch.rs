@@ -15,6 +15,7 @@ use super::address::Address;
 use super::lock::FolderLock;
 use super::server::{Cluster, Port, Server, wait_until_vacant};
 use super::{Error, log_file};
+use crate::causes::causes;
 
 const LOG_CHECK_PAUSE: Duration = Duration::from_secs(30);
 const FIRST_RESTART_PAUSE: Duration = Duration::from_millis(100);
@@ -86,7 +87,11 @@ async fn restart(cluster: &Cluster, address: Address) -> Server {
         match cluster.bring_up(address.clone(), Port::Stays).await {
             Ok(server) => return server,
             Err(error) => {
-                tracing::error!(%error, retry_in_ms = pause.as_millis(), "the private Postgres does not start")
+                tracing::error!(
+                    error = causes(&error),
+                    retry_in_ms = pause.as_millis(),
+                    "the private Postgres does not start"
+                )
             }
         }
         sleep(pause).await;
@@ -96,6 +101,6 @@ async fn restart(cluster: &Cluster, address: Address) -> Server {
 
 fn bound_log(cluster: &Cluster) {
     if let Err(error) = log_file::bound(&cluster.home.log_file()) {
-        tracing::warn!(%error, "cannot keep the log of the private Postgres short");
+        tracing::warn!(error = causes(&error), "cannot keep the log of the private Postgres short");
     }
 }

@@ -9,6 +9,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use super::Finding;
 use crate::{
+    causes::causes,
     config::Config,
     domain::agents::{Agent, Catalogue, PermissionMode, Provider},
     providers::claude::{self, CredentialConfig, TESTED},
@@ -67,7 +68,7 @@ async fn program(config: &claude::Config) -> Vec<Finding> {
             let what = format!("{version}, but only {TESTED} and its like are tested");
             Finding::warn(CHECK, what, WHY_VERSION, mend)
         }
-        Err(error) => Finding::fail(CHECK, super::database::chain(&error), WHY_VERSION, INSTALL),
+        Err(error) => Finding::fail(CHECK, causes(&error), WHY_VERSION, INSTALL),
     };
     vec![found, version]
 }
@@ -84,7 +85,7 @@ fn logins(config: &Config) -> Vec<Finding> {
     let finding = |login: &CredentialConfig| match login.resolve(own) {
         Err(error) => {
             let mend = "do what the message says, or remove the login";
-            Finding::fail(CHECK, super::database::chain(&error), WHY_LOGIN, mend)
+            Finding::fail(CHECK, causes(&error), WHY_LOGIN, mend)
         }
         Ok(_) if is_open(login) => {
             let what =

@@ -81,6 +81,27 @@ pub async fn list(
     rows.into_iter().map(Stored::try_from).collect()
 }
 
+/// One entry of a session's transcript, by its own id.
+pub async fn find(
+    executor: impl PgExecutor<'_>,
+    session_id: Uuid,
+    id: Uuid,
+) -> Result<Option<Message>, Failed> {
+    let row = sqlx::query_as!(
+        Row,
+        r#"select id, seq, turn, partial, created_at, weight, digest, role, text, tool_call_id, tool_name,
+                  tool_calls as "tool_calls: Json<Vec<ToolCall>>"
+             from dalsegno.messages
+            where session_id = $1 and id = $2 order by seq limit 1"#,
+        session_id,
+        id,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(Failed::to("find an entry of a transcript"))?;
+    Ok(row.map(Stored::try_from).transpose()?.map(|stored| stored.message))
+}
+
 /// Removes a session's transcript. For retention and erasure, inside a transaction of their own, and of closed sessions
 /// alone: a worker that has lately continued an open one may know it by heart.
 pub async fn erase(conn: &mut PgConnection, session_id: Uuid) -> Result<u64, Failed> {

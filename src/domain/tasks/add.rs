@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use super::{Error, Mode, RunTurn, State, Task, get};
+use super::{Error, Links, Mode, RunTurn, State, Task, bulk, get};
 use crate::{
     config::Checks,
     domain::{
@@ -52,6 +52,8 @@ pub struct New<'a> {
     pub run_at: Option<DateTime<Utc>>,
     /// Who asks, as the audit log names them.
     pub added_by: Option<&'a str>,
+    /// Which other tasks it has to do with.
+    pub links: Links<'a>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,6 +81,9 @@ pub async fn add(
     new: &New<'_>,
     now: DateTime<Utc>,
 ) -> Result<Added, Error> {
+    if !new.links.is_none() {
+        return bulk::add_linked(conn, config, new, now).await;
+    }
     check(config, new)?;
     let id = ids::at(now);
     let (job, options) = job(new, id);
@@ -157,6 +162,7 @@ pub(super) fn check(config: &Config, new: &New<'_>) -> Result<(), Error> {
     if let Some(priority) = new.priority.filter(|priority| !(0..=MAX_PRIORITY).contains(priority)) {
         return Err(Error::Priority(priority));
     }
+    new.links.check()?;
     let budgets = [new.budget.micros, new.budget.tokens];
     match budgets.into_iter().flatten().find(|budget| *budget <= 0) {
         Some(budget) => Err(Error::EmptyBudget(budget)),
@@ -183,7 +189,9 @@ fn asked(new: &New<'_>, mode: Mode) -> String {
     let mut hasher = Sha256::new();
     let limits = format!("{mode:?} {:?} {:?}", new.budget.micros, new.budget.tokens);
     let campaign = new.campaign_id.to_string();
-    for part in [&campaign, &new.agent.name, new.instance, new.prompt, &limits] {
+    let links = new.links.words();
+    let parts = [&campaign, &new.agent.name, new.instance, new.prompt, &limits];
+    for part in parts.into_iter().chain(links.as_deref()) {
         hasher.update((part.len() as u64).to_be_bytes());
         hasher.update(part.as_bytes());
     }

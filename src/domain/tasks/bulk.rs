@@ -1,6 +1,6 @@
 //! Taking many tasks in at once: all or none, in a handful of statements however many there are.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -8,11 +8,13 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{
-    Config, Error, New,
+    Added, After, Config, Error, New, RunJoinedTurn, RunTurn,
     add::{admit, check, event, job, mode_of},
+    get,
+    waits::{self, NewWait},
 };
 use crate::domain::{Failed, feed, ids};
-use crate::queue;
+use crate::queue::{self, Enqueued};
 
 /// How many one call takes.
 pub const MAX_TASKS: usize = 10_000;
@@ -40,8 +42,18 @@ pub enum BulkError {
 struct Draft<'a> {
     id: Uuid,
     new: &'a New<'a>,
-    job: super::RunTurn,
+    job: RunTurn,
     options: queue::Options,
+    /// Those that it waits for.
+    after: Vec<Other>,
+}
+
+/// A task that another one waits for.
+#[derive(Debug, Clone, Copy)]
+enum Other {
+    There(Uuid),
+    /// Of the same call, by its place.
+    Here(usize),
 }
 
 /// As [`add()`](super::add()), of many in one campaign. After an error the caller rolls back.
@@ -52,10 +64,10 @@ pub async fn add_many(
     news: &[New<'_>],
     now: DateTime<Utc>,
 ) -> Result<Vec<Placed>, BulkError> {
-    let drafts = drafts(config, news, now)?;
+    let mut drafts = drafts(config, news, now)?;
+    find_others(&mut *conn, campaign_id, &mut drafts).await?;
     refuse_taken_keys(conn, &drafts).await?;
-    let jobs = drafts.iter().map(|draft| (draft.job.clone(), draft.options.clone()));
-    let enqueued = queue::enqueue_many(&mut *conn, jobs).await.map_err(Error::from)?;
+    let enqueued = enqueue(&mut *conn, &drafts).await.map_err(Error::from)?;
     let created: Vec<(&Draft<'_>, i64)> = drafts
         .iter()
         .zip(&enqueued)
@@ -79,7 +91,71 @@ pub async fn add_many(
             Ok(Placed { id, created: false })
         }
     });
-    placed.collect()
+    let placed = placed.collect::<Result<Vec<Placed>, Error>>()?;
+    waits::begin(conn, &new_waits(&drafts, &placed)).await.map_err(Error::from)?;
+    Ok(placed)
+}
+
+/// One task that has to do with others.
+pub(super) async fn add_linked(
+    conn: &mut PgConnection,
+    config: &Config,
+    new: &New<'_>,
+    now: DateTime<Utc>,
+) -> Result<Added, Error> {
+    let placed =
+        add_many(&mut *conn, config, new.campaign_id, std::slice::from_ref(new), now).await;
+    let placed = placed.map_err(|error| match error {
+        BulkError::All(error) => error,
+        // There is one, with one mistake.
+        BulkError::Items(mut wrong) => {
+            wrong.pop().map_or(Error::NoPredecessor("(none)".to_owned()), |(_, error)| error)
+        }
+    })?;
+    let one = placed.first().copied().ok_or_else(|| Error::NoPredecessor("(none)".to_owned()))?;
+    Ok(Added { task: get(conn, one.id).await?, created: one.created })
+}
+
+/// Those that wait have jobs of another kind, and no place in a lane that would have to be in order with the rest.
+async fn enqueue(
+    conn: &mut PgConnection,
+    drafts: &[Draft<'_>],
+) -> Result<Vec<Enqueued>, queue::Error> {
+    let (waiting, ready): (Vec<_>, Vec<_>) =
+        drafts.iter().partition(|draft| draft.new.links.waits());
+    let jobs: Vec<_> =
+        ready.into_iter().map(|draft| (draft.job.clone(), draft.options.clone())).collect();
+    let mut ready = queue::enqueue_many(&mut *conn, jobs).await?.into_iter();
+    if waiting.is_empty() {
+        return Ok(ready.collect());
+    }
+    let jobs: Vec<_> =
+        waiting.into_iter().map(|draft| (draft.joined_job(), draft.options.clone())).collect();
+    let mut waiting = queue::enqueue_waiting(conn, jobs).await?.into_iter();
+    let next = |draft: &Draft<'_>| match draft.new.links.waits() {
+        true => waiting.next(),
+        false => ready.next(),
+    };
+    Ok(drafts.iter().filter_map(next).collect())
+}
+
+fn new_waits(drafts: &[Draft<'_>], placed: &[Placed]) -> Vec<NewWait> {
+    let is_new =
+        |(draft, placed): &(&Draft<'_>, &Placed)| placed.created && draft.new.links.waits();
+    let wait = |(draft, one): (&Draft<'_>, &Placed)| NewWait {
+        task_id: one.id,
+        depends_on: draft
+            .after
+            .iter()
+            .filter_map(|other| match other {
+                Other::There(id) => Some(*id),
+                Other::Here(place) => placed.get(*place).map(|placed| placed.id),
+            })
+            .collect(),
+        on_failure: draft.new.links.on_failure,
+        not_before: draft.new.run_at,
+    };
+    drafts.iter().zip(placed).filter(is_new).map(wait).collect()
 }
 
 /// What can be said without the database, of all of them at once.
@@ -103,9 +179,91 @@ fn drafts<'a>(
                 wrong.push((place, Error::KeyTaken(key.to_owned())));
             }
         }
-        drafts.push(Draft { id, new, job, options });
+        drafts.push(Draft { id, new, job, options, after: Vec::new() });
     }
     if wrong.is_empty() { Ok(drafts) } else { Err(BulkError::Items(wrong)) }
+}
+
+/// What each of them waits for. Names every one that names what is not there.
+async fn find_others(
+    conn: &mut PgConnection,
+    campaign_id: Uuid,
+    drafts: &mut [Draft<'_>],
+) -> Result<(), BulkError> {
+    let named = || drafts.iter().flat_map(|draft| draft.new.links.depends_on);
+    let ids: Vec<Uuid> = named().filter_map(After::id).collect();
+    let keys: Vec<&str> = named().filter_map(After::key).collect();
+    if named().next().is_none() {
+        return Ok(());
+    }
+    let there = tasks_there(&mut *conn, campaign_id, &ids).await.map_err(Error::from)?;
+    let by_key = tasks_of_keys(conn, campaign_id, &keys).await?;
+    let mut here: HashMap<&str, usize> = HashMap::new();
+    let mut wrong = Vec::new();
+    for (place, draft) in drafts.iter_mut().enumerate() {
+        let find = |after: &After| {
+            let other = match after {
+                After::Task(id) => there.contains(id).then_some(Other::There(*id)),
+                After::Item { item } => (*item < place).then_some(Other::Here(*item)),
+                After::Key { key } => {
+                    let before = here.get(key.as_str()).map(|place| Other::Here(*place));
+                    before.or_else(|| by_key.get(key).map(|id| Other::There(*id)))
+                }
+            };
+            other.ok_or_else(|| Error::NoPredecessor(after.words()))
+        };
+        let found = draft.new.links.depends_on.iter().map(find).collect();
+        match found {
+            Ok(after) => draft.after = after,
+            Err(error) => wrong.push((place, error)),
+        }
+        if let Some(key) = draft.new.idempotency_key {
+            here.entry(key).or_insert(place);
+        }
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(BulkError::Items(wrong)) }
+}
+
+async fn tasks_there(
+    conn: &mut PgConnection,
+    campaign_id: Uuid,
+    ids: &[Uuid],
+) -> Result<HashSet<Uuid>, Failed> {
+    sqlx::query_scalar!(
+        "select id from dalsegno.tasks where id = any ($1) and campaign_id = $2",
+        ids,
+        campaign_id,
+    )
+    .fetch_all(conn)
+    .await
+    .map(|ids| ids.into_iter().collect())
+    .map_err(Failed::to("look for the tasks that are waited for"))
+}
+
+/// By the keys as callers chose them.
+async fn tasks_of_keys(
+    conn: &mut PgConnection,
+    campaign_id: Uuid,
+    keys: &[&str],
+) -> Result<HashMap<String, Uuid>, Error> {
+    let stored: Vec<String> = keys.iter().map(|key| stored_key(key)).collect();
+    let jobs = queue::jobs_of_keys(&mut *conn, &stored).await?;
+    let job_ids: Vec<i64> = jobs.iter().map(|(_, job_id)| *job_id).collect();
+    let tasks = sqlx::query!(
+        r#"select coalesce(first_job_id, job_id) as "job_id!", id from dalsegno.tasks
+            where ((job_id = any ($1) and first_job_id is null) or first_job_id = any ($1)) and campaign_id = $2"#,
+        &job_ids,
+        campaign_id,
+    )
+    .fetch_all(conn)
+    .await
+    .map_err(Failed::to("find the tasks of idempotency keys"))?;
+    let tasks: HashMap<i64, Uuid> = tasks.into_iter().map(|row| (row.job_id, row.id)).collect();
+    let task_of = |(stored, job_id): (String, i64)| {
+        let key = keys.iter().find(|key| stored_key(key) == stored)?;
+        Some(((*key).to_owned(), *tasks.get(&job_id)?))
+    };
+    Ok(jobs.into_iter().filter_map(task_of).collect())
 }
 
 /// Names every task whose key stands for another question. The queue would name the first.
@@ -115,11 +273,16 @@ async fn refuse_taken_keys(conn: &mut PgConnection, drafts: &[Draft<'_>]) -> Res
         .enumerate()
         .filter(|(_, draft)| draft.new.idempotency_key.is_some())
         .collect();
-    let jobs = keyed.iter().map(|(_, draft)| (&draft.job, &draft.options));
-    let taken = queue::taken_keys(conn, jobs).await.map_err(Error::from)?;
+    let (waiting, ready): (Vec<_>, Vec<_>) =
+        keyed.into_iter().partition(|(_, draft)| draft.new.links.waits());
+    let jobs = ready.iter().map(|(_, draft)| (&draft.job, &draft.options));
+    let taken = queue::taken_keys(&mut *conn, jobs).await.map_err(Error::from)?;
+    let joined: Vec<_> = waiting.iter().map(|(_, draft)| draft.joined_job()).collect();
+    let jobs = joined.iter().zip(waiting.iter().map(|(_, draft)| &draft.options));
+    let taken_waiting = queue::taken_keys(conn, jobs).await.map_err(Error::from)?;
+    let taken = taken.into_iter().filter_map(|taken| ready.get(taken));
     let wrong: Vec<(usize, Error)> = taken
-        .into_iter()
-        .filter_map(|taken| keyed.get(taken))
+        .chain(taken_waiting.into_iter().filter_map(|taken| waiting.get(taken)))
         .map(|(place, draft)| {
             let key = draft.new.idempotency_key.unwrap_or_default();
             (*place, Error::KeyTaken(key.to_owned()))
@@ -144,15 +307,19 @@ async fn insert(
         created.iter().map(|(draft, _)| draft.new.agent.name.as_str()).collect();
     let instances: Vec<&str> = created.iter().map(|(draft, _)| draft.new.instance).collect();
     let prompts: Vec<&str> = created.iter().map(|(draft, _)| draft.new.prompt).collect();
+    let links = created.iter().map(|(draft, _)| &draft.new.links);
+    let parents: Vec<Option<Uuid>> = links.clone().map(|links| links.parent_id).collect();
+    let continued: Vec<Option<Uuid>> = links.map(|links| links.continues_id).collect();
     let added_by: Vec<Option<&str>> = created.iter().map(|(draft, _)| draft.new.added_by).collect();
     sqlx::query!(
         "insert into dalsegno.tasks
                 (id, campaign_id, job_id, created_at, budget_micros, budget_tokens, session_mode, agent, instance, prompt,
-                 added_by)
+                 added_by, parent_id, continues_id)
          select t.id, $1, t.job_id, $2, t.micros, t.tokens, t.mode, t.agent, t.instance, t.prompt,
-                t.added_by
-           from unnest($3::uuid[], $4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[])
-                as t (id, job_id, micros, tokens, mode, agent, instance, prompt, added_by)",
+                t.added_by, t.parent, t.continues
+           from unnest($3::uuid[], $4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[],
+                       $12::uuid[], $13::uuid[])
+                as t (id, job_id, micros, tokens, mode, agent, instance, prompt, added_by, parent, continues)",
         campaign_id,
         now,
         &ids,
@@ -164,6 +331,8 @@ async fn insert(
         &instances as &[&str],
         &prompts as &[&str],
         &added_by as &[Option<&str>],
+        &parents as &[Option<Uuid>],
+        &continued as &[Option<Uuid>],
     )
     .execute(conn)
     .await
@@ -174,7 +343,7 @@ async fn insert(
 /// The tasks that were added with the jobs that are not new. A retry may have given them other jobs since.
 async fn added_before(
     conn: &mut PgConnection,
-    enqueued: &[queue::Enqueued],
+    enqueued: &[Enqueued],
 ) -> Result<HashMap<i64, Uuid>, Failed> {
     let known: Vec<i64> =
         enqueued.iter().filter(|job| !job.created).map(|job| job.job_id).collect();
@@ -190,4 +359,31 @@ async fn added_before(
     .await
     .map_err(Failed::to("find the tasks of idempotency keys"))?;
     Ok(found.into_iter().map(|row| (row.job_id, row.id)).collect())
+}
+
+/// As the queue has it: other kinds of jobs must not meet the keys that callers choose for tasks.
+fn stored_key(key: &str) -> String {
+    format!("task:{key}")
+}
+
+impl Draft<'_> {
+    fn joined_job(&self) -> RunJoinedTurn {
+        RunJoinedTurn { asked: self.job.asked.clone() }
+    }
+}
+
+impl After {
+    fn id(&self) -> Option<Uuid> {
+        match self {
+            Self::Task(id) => Some(*id),
+            Self::Item { .. } | Self::Key { .. } => None,
+        }
+    }
+
+    fn key(&self) -> Option<&str> {
+        match self {
+            Self::Key { key } => Some(key),
+            Self::Task(_) | Self::Item { .. } => None,
+        }
+    }
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Error, Task, get};
+use super::{Error, State, Task, Waiting, get, waits_of};
 use crate::domain::{
     Failed, feed,
     turns::{self, Turn},
@@ -17,21 +17,51 @@ pub struct Detail {
     pub task: Task,
     /// As the audit log names them; nobody, if it came another way than through the API or the command line.
     pub added_by: Option<String>,
+    /// The task that handed it out.
+    pub parent_id: Option<Uuid>,
+    /// The task whose work it takes up again.
+    pub continues_id: Option<Uuid>,
+    /// What it waits for, or has waited for.
+    pub waiting: Option<Waiting>,
+    /// In the words of who cancelled it, or of what it waited for.
+    pub cancelled_because: Option<String>,
     /// Its attempts that reached a session, in order.
     pub turns: Vec<Turn>,
 }
 
 pub async fn detail(conn: &mut PgConnection, id: Uuid) -> Result<Detail, Error> {
     let task = get(&mut *conn, id).await?;
-    let added_by = added_by(&mut *conn, id).await?;
-    Ok(Detail { task, added_by, turns: turns::of_task(conn, id).await? })
+    let beside = beside(&mut *conn, id).await?;
+    let mut waits = waits_of(&mut *conn, &[id]).await?;
+    let is_cancelled = task.state == State::Cancelled;
+    Ok(Detail {
+        task,
+        added_by: beside.added_by,
+        parent_id: beside.parent_id,
+        continues_id: beside.continues_id,
+        waiting: waits.remove(&id),
+        cancelled_because: beside.cancelled_because.filter(|_| is_cancelled),
+        turns: turns::of_task(conn, id).await?,
+    })
 }
 
-async fn added_by(conn: &mut PgConnection, id: Uuid) -> Result<Option<String>, Failed> {
-    sqlx::query_scalar!("select added_by from dalsegno.tasks where id = $1", id)
-        .fetch_one(conn)
-        .await
-        .map_err(Failed::to("see who added a task"))
+/// What few readers of a task want to know.
+pub(super) struct Beside {
+    added_by: Option<String>,
+    parent_id: Option<Uuid>,
+    continues_id: Option<Uuid>,
+    pub(super) cancelled_because: Option<String>,
+}
+
+pub(super) async fn beside(conn: &mut PgConnection, id: Uuid) -> Result<Beside, Failed> {
+    sqlx::query_as!(
+        Beside,
+        "select added_by, parent_id, continues_id, cancelled_because from dalsegno.tasks where id = $1",
+        id,
+    )
+    .fetch_one(conn)
+    .await
+    .map_err(Failed::to("read what stands beside a task"))
 }
 
 impl Task {

@@ -43,10 +43,11 @@ pub async fn erase_some(
 ) -> Result<Erased, Failed> {
     let rows = sqlx::query!(
         "update dalsegno.tasks
-            set prompt = $3, traceparent = null, result = case when result is not null then $3 end,
+            set prompt = $3, traceparent = null, cancelled_because = null, result = case when result is not null then $3 end,
                 error = case when error is not null then $3 end
           where id in (select id from dalsegno.tasks where campaign_id = $1 and ended_at is not null
-                        and (prompt <> $3 or coalesce(result, $3) <> $3 or coalesce(error, $3) <> $3) limit $2)
+                        and (prompt <> $3 or coalesce(result, $3) <> $3 or coalesce(error, $3) <> $3
+                             or cancelled_because is not null) limit $2)
          returning id, job_id, first_job_id",
         campaign_id,
         limit,

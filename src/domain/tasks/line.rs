@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_path_to_error::Segment;
 use uuid::Uuid;
 
-use super::New;
+use super::{After, Links, New, OnFailure};
 use crate::domain::{
     agents::{self, Addressed, Catalogue},
     amount::Limit,
@@ -34,6 +34,13 @@ pub struct Line {
     #[schema(minimum = 0, maximum = 32767)]
     pub priority: Option<i32>,
     pub run_at: Option<DateTime<Utc>>,
+    /// It runs when all of these have ended, and is told what they came to.
+    #[serde(default)]
+    #[schema(max_items = 1000)]
+    pub depends_on: Vec<After>,
+    /// If one of those has failed or was cancelled.
+    #[serde(default)]
+    pub on_failure: OnFailure,
     /// The same key and question give the same task again.
     #[schema(max_length = 195, min_length = 1)]
     pub idempotency_key: Option<String>,
@@ -84,6 +91,11 @@ impl Line {
             priority: self.priority,
             run_at: self.run_at,
             added_by: Some(added_by),
+            links: Links {
+                depends_on: &self.depends_on,
+                on_failure: self.on_failure,
+                ..Links::default()
+            },
         })
     }
 }

@@ -5,18 +5,22 @@
 
 mod add;
 mod bulk;
+mod cascade;
 mod detail;
 mod erase;
 mod explain;
+mod fan_out;
 mod follow;
 mod interrupt;
 mod line;
+mod links;
 mod list;
 mod lost;
 mod matching;
 mod recurring;
 mod state;
 mod waiting;
+mod waits;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -30,15 +34,18 @@ pub use self::{
     detail::{Detail, detail},
     erase::{ERASED, Erased, erase_some, open_of},
     explain::{Explanation, explain},
+    fan_out::{Children, FannedOut, MAX_CHILDREN, child_key, fan_out},
     follow::{Follow, News, wait},
     interrupt::{How, Interrupted, interrupt, is_asked_to_stop},
     line::{BadLine, Line},
+    links::{After, Links, MAX_PREDECESSORS, OnFailure},
     list::{Filter, by_job, find, get, has_ended, list},
     lost::{end_lost, gone, live_jobs},
     matching::{Matching, count_matching, matching},
     recurring::AddTask,
     state::{Cancelled, End, admit, cancel, charge, end, retry, wait_longer},
     waiting::{awaited, queued_jobs},
+    waits::{Predecessor, WaitedFor, Waiting, look_at_waits, predecessors, waits_of},
 };
 use super::{
     Failed,
@@ -93,6 +100,14 @@ pub struct RunTurn {
     pub asked: String,
 }
 
+/// The job that runs a task which has waited for others. A kind of its own, so that no binary takes it that would not tell the agent
+/// what they came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunJoinedTurn {
+    /// As [`RunTurn::asked`].
+    pub asked: String,
+}
+
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("there is no task {0}: `dalsegno task ls` lists them")]
@@ -118,6 +133,21 @@ pub enum Error {
         "task {0} has been put on the queue again at this moment: look at it, and repeat what you want of it"
     )]
     Requeued(Uuid),
+    #[error(
+        "there is no task {0} in this campaign that could be waited for: name one that exists there, or one that comes before in \
+         the same request"
+    )]
+    NoPredecessor(String),
+    #[error(
+        "a task waits for at most {MAX_PREDECESSORS} others, not for {0}: let some tasks wait for parts of them, and one for those"
+    )]
+    TooManyPredecessors(usize),
+    #[error("1 to {MAX_CHILDREN} children can be handed out at once, not {0}")]
+    NChildren(usize),
+    #[error(
+        "task {id} is {}, and hands nothing out: its children are added while it runs or after it is done", .state.as_str()
+    )]
+    NoParent { id: Uuid, state: State },
     #[error("nothing runs in session {0} at this moment: `dalsegno task ls` shows what waits")]
     NothingRuns(Uuid),
     #[error(
@@ -178,6 +208,14 @@ impl Job for RunTurn {
             deadline: None,
             lane_failure: LaneFailure::Continue,
         }
+    }
+}
+
+impl Job for RunJoinedTurn {
+    const KIND: &'static str = "run_joined_turn";
+
+    fn policy() -> Policy {
+        RunTurn::policy()
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::New;
+use super::{Links, New};
 use crate::{
     domain::{
         agents::{Agent, MAIN},
@@ -54,6 +54,7 @@ impl AddTask {
             priority: None,
             run_at: None,
             added_by: None,
+            links: Links::default(),
         }
     }
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use super::{Error, RunTurn, State, Task, get, lane};
+use super::{Error, RunJoinedTurn, RunTurn, State, Task, cascade, get, lane, waits};
 use crate::{
     domain::{
         Amount, Failed,
@@ -153,10 +153,36 @@ async fn write_end(
     Ok(hit.rows_affected() == 1)
 }
 
-/// Cancels a task: at once if it does not run, through its worker if it does.
-///
-/// The job goes first: whoever has its row decides whether the task is running.
+/// Cancels a task, and with it what it has handed out and what was to take its work up again: at once what does not run, through
+/// its worker what does. One that has ended can still be cancelled in what hangs on it.
 pub async fn cancel(
+    conn: &mut PgConnection,
+    id: Uuid,
+    reason: &str,
+    now: DateTime<Utc>,
+) -> Result<Cancelled, Error> {
+    let task = get(&mut *conn, id).await?;
+    let below = cascade::below(&mut *conn, id).await?;
+    let mut cancelled = match cancel_one(&mut *conn, id, reason, now).await {
+        Err(Error::Ended { .. }) if !below.is_empty() => Cancelled::AtOnce,
+        cancelled => cancelled?,
+    };
+    let why =
+        format!("{reason} (with task {id} of {}/{}, on which it hangs)", task.agent, task.instance);
+    for other in below {
+        match cancel_one(&mut *conn, other.id, &why, now).await {
+            // Where the task itself has ended, whether anything goes on is what its caller wants to know.
+            Ok(Cancelled::Requested) if task.ended_at.is_some() => cancelled = Cancelled::Requested,
+            // It has ended by itself.
+            Ok(_) | Err(Error::Ended { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(cancelled)
+}
+
+/// The job goes first: whoever has its row decides whether the task is running.
+async fn cancel_one(
     conn: &mut PgConnection,
     id: Uuid,
     reason: &str,
@@ -166,7 +192,9 @@ pub async fn cancel(
     if task.ended_at.is_some() {
         return Err(Error::Ended { id, state: task.state });
     }
-    match admin::cancel_job(&mut *conn, task.job_id, reason).await {
+    let cancelled = admin::cancel_job(&mut *conn, task.job_id, reason).await;
+    keep_reason(&mut *conn, id, reason).await?;
+    match cancelled {
         Ok(admin::Cancelled::Requested) => Ok(Cancelled::Requested),
         // A job that is gone or dead will not end its task any more; nor will one that has left no trace, because its runs
         // are kept for a shorter time than its task.
@@ -182,7 +210,17 @@ pub async fn cancel(
     }
 }
 
-/// Puts a failed or cancelled task on the queue again, at the end of its lane, with fresh attempts.
+/// In the words of who asked. A task that runs may end before it is stopped; then they do not count.
+async fn keep_reason(executor: impl PgExecutor<'_>, id: Uuid, reason: &str) -> Result<(), Failed> {
+    sqlx::query!("update dalsegno.tasks set cancelled_because = $2 where id = $1", id, reason)
+        .execute(executor)
+        .await
+        .map(drop)
+        .map_err(Failed::to("keep why a task is cancelled"))
+}
+
+/// Puts a failed or cancelled task on the queue again, at the end of its lane, with fresh attempts. One that has
+/// waited for others waits again for those of them that have not ended.
 pub async fn retry(conn: &mut PgConnection, id: Uuid, now: DateTime<Utc>) -> Result<Task, Error> {
     let task = get(&mut *conn, id).await?;
     if !matches!(task.state, State::Failed | State::Cancelled) {
@@ -201,15 +239,24 @@ pub async fn retry(conn: &mut PgConnection, id: Uuid, now: DateTime<Utc>) -> Res
         ..queue::Options::default()
     };
     // A new job: the old one may have been purged, and its dead letter tells what went wrong.
-    let job = RunTurn { asked: format!("again {id}") };
-    let enqueued = queue::enqueue(&mut *conn, &job, &options).await?;
+    let asked = format!("again {id}");
+    let waits = waits::has_any(&mut *conn, id).await?;
+    let job_id = match waits {
+        false => queue::enqueue(&mut *conn, &RunTurn { asked }, &options).await?.job_id,
+        true => {
+            waits::begin_again(&mut *conn, id).await?;
+            let jobs = vec![(RunJoinedTurn { asked }, options)];
+            let enqueued = queue::enqueue_waiting(&mut *conn, jobs).await?;
+            enqueued.first().map_or(task.job_id, |job| job.job_id)
+        }
+    };
     let hit = sqlx::query!(
         "update dalsegno.tasks
-            set state = 'queued', ended_at = null, error = null, n_waits = 0, stop_asked_at = null, job_id = $2,
+            set state = 'queued', ended_at = null, error = null, cancelled_because = null, n_waits = 0, stop_asked_at = null, job_id = $2,
                 first_job_id = coalesce(first_job_id, job_id)
           where id = $1 and job_id = $3 and state in ('failed', 'cancelled')",
         id,
-        enqueued.job_id,
+        job_id,
         task.job_id,
     )
     .execute(&mut *conn)

@@ -24,6 +24,8 @@ pub struct Wanted {
     pub is_asked_to_stop: bool,
     /// Who asked for the task, in the words of traces.
     pub traceparent: Option<String>,
+    /// It was added to wait for others, and is told what they came to.
+    pub has_waited: bool,
 }
 
 /// What stands on a blackboard.
@@ -84,5 +86,6 @@ pub async fn wanted(
         is_paused: row.is_paused,
         is_asked_to_stop: row.is_asked_to_stop,
         traceparent: row.traceparent,
+        has_waited: row.has_waited,
     })
 }

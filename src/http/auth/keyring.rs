@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use crate::{
     app::App,
+    causes::causes,
     domain::keys::{self, Digest, Key},
     http::Problem,
 };
@@ -81,7 +82,7 @@ impl Keyring {
 /// Not worth a refusal: the request goes on without.
 async fn tell_use(app: &App, key: &Key) {
     if let Err(error) = keys::used(&app.pool, key.id, app.clock.now()).await {
-        let error = &error as &dyn std::error::Error;
+        let error = causes(&error);
         tracing::warn!(error, key.id = %key.id, "the last use of a key was not written down");
     }
 }

@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 use utoipa::OpenApi;
 
 use super::{
-    Front, Problem, agents, audit, blackboard, bulk, bulk_actions, campaigns, cleanups, feed,
-    health, jobs, keys, lanes, logins, queues, schedules, sessions, tasks, webhooks, workers,
+    Front, Problem, agents, audit, blackboard, bulk, bulk_actions, campaigns, children, cleanups,
+    feed, health, jobs, keys, lanes, logins, queues, schedules, sessions, tasks, webhooks, workers,
 };
 use crate::domain::feed::Event as FeedEvent;
 
@@ -77,6 +77,7 @@ fn generate() -> String {
         blackboard::Described::openapi(),
         tasks::Described::openapi(),
         bulk::Described::openapi(),
+        children::Described::openapi(),
         bulk_actions::Described::openapi(),
         sessions::Described::openapi(),
         agents::Described::openapi(),

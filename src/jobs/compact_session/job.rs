@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::{Cause, CompactSession, Error, Folder, apply, prepare};
 use crate::{
+    causes::causes,
     context::compaction::plan,
     domain::{compactions, feed, sessions},
     queue::{End, HandlerResult, JobError, Run},
@@ -26,7 +27,7 @@ pub async fn compact(folder: &Folder<'_>, job: &CompactSession, run: &Run) -> Ha
             say_so(folder, job, run, &error).await
         }
         (Err(error), Cause::Auto) if may_wait(&error) => {
-            tracing::info!(session.id = %job.session_id, %error, "no summary was prepared");
+            tracing::info!(session.id = %job.session_id, error = causes(&error), "no summary was prepared");
             Ok(End::Done)
         }
         (Err(error), _) => Err(error.into()),

@@ -8,13 +8,14 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Error, Refused,
     failover::{self, Failover},
+    joined,
 };
 use crate::{
     domain::{
         agents::{Agent, Catalogue, Skill},
         campaigns::Campaign,
         failovers::{Side, Standing},
-        tasks::Task,
+        tasks::{self, Predecessor, Task},
         turns::{self, Wanted},
     },
     jobs::{Services, route::Route},
@@ -35,6 +36,8 @@ pub(super) struct Assignment<'a> {
     pub(super) failover: Option<Failover>,
     pub(super) traceparent: Option<String>,
     pub(super) blackboard: Option<Blackboard>,
+    /// What the tasks came to that this one has waited for.
+    pub(super) predecessors: Vec<Predecessor>,
 }
 
 /// What the agent is shown of its campaign's blackboard, as it was when the task was read.
@@ -46,6 +49,7 @@ pub(super) struct Blackboard {
 /// What is stored of it.
 pub(super) struct Read {
     wanted: Wanted,
+    predecessors: Vec<Predecessor>,
     standing: Option<Standing>,
 }
 
@@ -70,16 +74,24 @@ pub(super) async fn read(pool: &PgPool, services: &Services, job_id: i64) -> Res
         return Err(Error::Ended);
     }
     let standing = failover::standing(&mut conn, services, &wanted.task).await?;
-    Ok(Read { wanted, standing })
+    let predecessors = match wanted.has_waited {
+        true => {
+            let max_chars = i32::try_from(joined::MOST_CHARS).unwrap_or(i32::MAX);
+            tasks::predecessors(&mut *conn, wanted.task.id, max_chars).await?
+        }
+        false => Vec::new(),
+    };
+    Ok(Read { wanted, predecessors, standing })
 }
 
 impl<'a> Assignment<'a> {
     /// Asks the provider for the model's window where nobody knows it yet.
     pub(super) async fn of(
         services: &'a Services,
-        Read { wanted: Wanted { task, campaign, limit, blackboard, traceparent, .. }, standing }: Read,
+        Read { wanted, predecessors, standing }: Read,
         cancel: &CancellationToken,
     ) -> Result<Self, (Task, Refused)> {
+        let Wanted { task, campaign, limit, blackboard, traceparent, .. } = wanted;
         let failover = Failover::of(&services.agents, standing, services.clock.now());
         let catalogue = services.library.current();
         let found = catalogue.agent(&task.agent).map(Arc::clone);
@@ -107,6 +119,7 @@ impl<'a> Assignment<'a> {
             campaign,
             route,
             traceparent,
+            predecessors,
         })
     }
 }

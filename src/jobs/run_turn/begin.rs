@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::{
     CrashPoint, Error, Refused,
     assignment::Assignment,
+    joined::{self, Joined},
     kept, notices,
     outlook::{Outlook, look_ahead},
     team,
@@ -89,6 +90,8 @@ pub(super) struct Given<'a> {
     pub(super) calibration: &'a Calibration,
     /// What this turn adds to the transcript before its call.
     pub(super) new: &'a [messages::New],
+    /// What the task has waited for, whether it is new or an earlier attempt has added it.
+    pub(super) results: Option<&'a messages::New>,
     pub(super) team: &'a [team::Seen],
 }
 
@@ -127,9 +130,12 @@ async fn write(
     services.crash_points.pass(CrashPoint::AfterResolve).map_err(Error::undone)?;
     say_what_was_left_out(&mut *conn, &resolved, now).await?;
     let calibration = calibration(services, &resolved.session);
-    let new = messages_before_call(&mut *conn, &resolved, assignment, before, now).await?;
+    let joined = joined::read(&mut *conn, assignment, resolved.session.id).await?;
+    let joined = joined.as_ref();
+    let new = messages_before_call(&mut *conn, &resolved, assignment, joined, before, now).await?;
     let team = team::look(&mut *conn, assignment, now).await?;
-    let given = Given { calibration: &calibration, new: &new, team: &team };
+    let results = joined.map(|joined| &joined.entry);
+    let given = Given { calibration: &calibration, new: &new, results, team: &team };
     let mut outlook = look(&mut *conn, services, assignment, &resolved, &given).await?;
     if outlook.pressure >= Pressure::Apply || before.was_refused {
         // What was prepared ahead costs this turn no call.
@@ -313,11 +319,13 @@ fn inherit_max_weight(services: &Services, assignment: &Assignment<'_>) -> i64 {
     i64::try_from(max_weight).unwrap_or(i64::MAX)
 }
 
-/// The prompt, and in front of it the notices of an interrupted turn and of a question that stands further up.
+/// The prompt, and in front of it the notices of an interrupted turn and of a question that stands further up, and the results that
+/// the task has waited for.
 async fn messages_before_call(
     conn: &mut PgConnection,
     resolved: &Resolved,
     assignment: &Assignment<'_>,
+    joined: Option<&Joined>,
     before: Before,
     now: DateTime<Utc>,
 ) -> Result<Vec<messages::New>, Error> {
@@ -331,6 +339,7 @@ async fn messages_before_call(
     if !is_latest && messages::others_asked_since(conn, session.id, task.id).await? {
         new.push(notices::again(ids::at(now), &task.prompt));
     }
+    new.extend(joined.filter(|joined| !joined.is_stored).map(|joined| joined.entry.clone()));
     new.push(notices::message(task.id, Role::User, task.prompt.clone()));
     Ok(new)
 }

@@ -13,6 +13,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::{assignment::Assignment, begin::Opened, interruption};
 use crate::{
+    causes::causes,
     domain::{feed, text},
     jobs::Services,
     providers::{self, Event, EventSink, Outcome, Request, Status},
@@ -153,7 +154,10 @@ impl<'a> Progress<'a> {
         let (pool, now) = (self.pool, self.services.clock.now());
         let write = async move {
             if let Err(error) = feed::append(pool, &[event], now).await {
-                tracing::debug!(%error, "the progress of a turn is not in the feed");
+                tracing::debug!(
+                    error = causes(&error),
+                    "the progress of a turn is not in the feed"
+                );
             }
         };
         self.writing = Some(write.boxed());

@@ -12,6 +12,7 @@ use super::{
     notices, settle::Fate, witness,
 };
 use crate::{
+    causes::causes,
     context::{Calibration, Checkpoint, Pressure, Weight},
     domain::{
         compactions::{self, Cause},
@@ -67,7 +68,10 @@ impl Turn<'_> {
         loop {
             match self.try_end(fate, &new, &learnt).await {
                 Err(error) if error.is_worth_another_try(self.run, n_tries < N_TRIES) => {
-                    tracing::warn!(%error, "the end of a turn was not written; it is tried again");
+                    tracing::warn!(
+                        error = causes(&error),
+                        "the end of a turn was not written; it is tried again"
+                    );
                     sleep(wait).await;
                     (n_tries, wait) = (n_tries + 1, (wait * 2).min(MOST_WAIT));
                 }

@@ -8,7 +8,7 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::{Error, settle::Fate};
-use crate::domain::tasks;
+use crate::{causes::causes, domain::tasks};
 
 /// Whether somebody has asked, without holding up the call.
 pub(super) struct Asking<'a> {
@@ -28,7 +28,8 @@ impl<'a> Asking<'a> {
             let asked = tasks::is_asked_to_stop(pool, task_id).await;
             // A database that is away stops no turn; the next round asks again.
             asked.unwrap_or_else(|error| {
-                tracing::debug!(%error, "nobody knows whether the turn is to stop");
+                let error = causes(&error);
+                tracing::debug!(error, "nobody knows whether the turn is to stop");
                 false
             })
         };

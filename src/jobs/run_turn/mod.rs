@@ -27,6 +27,7 @@ mod ending;
 mod error;
 mod failover;
 mod interruption;
+mod joined;
 mod kept;
 mod ledger;
 mod notices;
@@ -58,8 +59,9 @@ use self::{
 pub(super) use self::{error::Error, told::describe};
 use super::Services;
 use crate::{
+    causes::causes,
     context::Pressure,
-    domain::tasks::{self, RunTurn},
+    domain::tasks::{self, RunJoinedTurn, RunTurn},
     providers::Request,
     queue::{End, HandlerResult, Run, Stop},
 };
@@ -69,6 +71,15 @@ pub(super) async fn run(_: RunTurn, run: Run, services: Arc<Services>) -> Handle
         Err(Error::Ended) => Ok(End::Done),
         ended => ended.map_err(|error| error.into_job_error(&run)),
     }
+}
+
+/// The same for a task that has waited for others: what they came to stands in front of its prompt.
+pub(super) async fn run_joined(
+    job: RunJoinedTurn,
+    run_of_job: Run,
+    services: Arc<Services>,
+) -> HandlerResult {
+    run(RunTurn { asked: job.asked }, run_of_job, services).await
 }
 
 async fn take_turn(run: &Run, services: &Services) -> Result<End, Error> {
@@ -166,6 +177,12 @@ fn facts(run: &Run, opened: &Opened, called: &Called) -> Facts {
 
 fn log(run: &Run, called: &Called, fate: &Fate) {
     if let Err(error) = &called.result {
-        tracing::info!(job.id = run.job_id(), code = error.code, %error, ?fate, "a call gave no answer");
+        tracing::info!(
+            job.id = run.job_id(),
+            code = error.code,
+            error = causes(&error),
+            ?fate,
+            "a call gave no answer"
+        );
     }
 }

@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use crate::{
-    context::compaction::View,
+    context::{compaction::View, results},
     domain::{
         messages::{self, LeftOut},
         sessions::{Live, Reason},
@@ -81,7 +81,8 @@ pub(super) fn restored(session: &Live, view: &View<'_>, task: Uuid) -> Option<St
     ))
 }
 
-/// Whether there is anything beside the prompt that an earlier attempt of this task has stored.
+/// Whether there is anything beside the prompt, and the results in front of it, that an earlier attempt of this task has stored.
 pub(super) fn has_history(view: &View<'_>, task: Uuid) -> bool {
-    view.compaction.is_some() || view.tail.iter().any(|entry| entry.id != task)
+    let own = [task, results::entry_id(task)];
+    view.compaction.is_some() || view.tail.iter().any(|entry| !own.contains(&entry.id))
 }

@@ -5,7 +5,7 @@ use crate::{
     context::{
         Assembled, Budget, Checkpoint, Parts, Pressure, Weight, assemble,
         compaction::View,
-        parts::{Blackboard, Campaign, Skill, Task},
+        parts::{Blackboard, Campaign, Skill, Task, Told},
         xml::FenceSeed,
     },
     domain::sessions::Live,
@@ -40,7 +40,9 @@ pub(super) fn look_ahead(
     Ok(Outlook {
         around: Around {
             system: assembled.system_weight,
-            upcoming: Weight::of_user_text(&task.prompt) + shown,
+            upcoming: Weight::of_user_text(&task.prompt)
+                + shown
+                + given.results.map_or(Weight::ZERO, |told| Weight::of_message(&told.message)),
         },
         pressure: budget.pressure(estimated_tokens, &route.thresholds),
         assembled,
@@ -79,6 +81,7 @@ fn assemble_call(
         blackboard: blackboard
             .as_ref()
             .map(|it| Blackboard { version: it.version, json: &it.json }),
+        results: given.results.map(|told| Told { entry_id: told.id, message: &told.message }),
         task: Task { entry_id: task.id, prompt: &task.prompt },
     };
     let seed = session.fence_seed.as_slice().try_into();

@@ -4,6 +4,7 @@ use uuid::Uuid;
 
 use super::{Error, Refused, assignment::Assignment};
 use crate::{
+    causes::causes,
     context::Pressure,
     domain::{compactions::Cause, sessions},
     jobs::{
@@ -60,7 +61,7 @@ pub(super) async fn make(
         Err(error) if run.stop_reason().is_some() => Err(Error::undone(error)),
         Err(error) if must => Err(unmade(error)),
         Err(error) => {
-            tracing::warn!(session.id = %session_id, %error, "no room was made; the turn goes on without it");
+            tracing::warn!(session.id = %session_id, error = causes(&error), "no room was made; the turn goes on without it");
             Ok(())
         }
     }

@@ -40,6 +40,7 @@ use super::{
     slots::{Claim, Slots},
     wakeup::Bells,
 };
+use crate::causes::causes;
 
 /// A job that may only run alone and waited longer than this makes the worker that hears of it idle.
 const ALONE_PATIENCE_SECS: u32 = 10;
@@ -170,7 +171,7 @@ async fn back_off(error: &link::Error, memory: &mut Memory) {
     memory.after_failure();
     let wait = pace::after_failure(memory.n_failures);
     tracing::warn!(
-        error = error as &dyn std::error::Error,
+        error = causes(error),
         wait_ms = wait.as_millis(),
         "could not claim, trying again"
     );

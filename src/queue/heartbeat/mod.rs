@@ -37,6 +37,7 @@ use super::{
     telemetry,
     wakeup::Bells,
 };
+use crate::causes::causes;
 
 /// Two heartbeats for cancellations are at least so far apart.
 const CANCEL_PAUSE: Duration = Duration::from_millis(20);
@@ -131,7 +132,7 @@ impl Heartbeat {
                     n_failures += 1;
                     let wait = pace::after_failure(n_failures);
                     tracing::warn!(
-                        error = &error as &dyn std::error::Error,
+                        error = causes(&error),
                         wait_ms = wait.as_millis(),
                         "could not register this worker, trying again"
                     );
@@ -205,7 +206,7 @@ impl Heartbeat {
             Err(error) => {
                 lease.n_failures += 1;
                 tracing::warn!(
-                    error = &error as &dyn std::error::Error,
+                    error = causes(&error),
                     fence_in_ms =
                         lease.fence_at.saturating_duration_since(Instant::now()).as_millis(),
                     "could not renew the lease, trying again"
@@ -265,7 +266,7 @@ impl Heartbeat {
         *lease = self.register_at_last().await;
         if let Err(error) = self.unmark(&interrupted).await {
             tracing::warn!(
-                error = &error as &dyn std::error::Error,
+                error = causes(&error),
                 "could not take crash marks off interrupted runs"
             );
         }

@@ -6,6 +6,7 @@ use super::{
     super::link::{self, answer},
     Heartbeat,
 };
+use crate::causes::causes;
 
 /// What a renewal answered.
 pub(super) struct Renewed {
@@ -101,10 +102,7 @@ impl Heartbeat {
         };
         // Without the good-bye others find out when the lease is over; nothing is running that they would have to take.
         if let Err(error) = said {
-            tracing::warn!(
-                error = &error as &dyn std::error::Error,
-                "could not sign this worker off"
-            );
+            tracing::warn!(error = causes(&error), "could not sign this worker off");
         }
     }
 }

@@ -36,7 +36,7 @@ use super::{
     telemetry,
     wakeup::Bells,
 };
-use crate::shutdown::Shutdown;
+use crate::{causes::causes, shutdown::Shutdown};
 
 /// Why a worker did not start, or did not stop in order.
 #[derive(Debug, thiserror::Error)]
@@ -158,7 +158,7 @@ impl Parts {
         around.close();
         around.wait().await;
         if let Err(error) = heartbeat.await {
-            tracing::error!(%error, "the heartbeat ended badly");
+            tracing::error!(error = causes(&error), "the heartbeat ended badly");
         }
         served.map_err(Error::Monitor)?;
         if self.shutdown.soft.is_cancelled() { Ok(()) } else { Err(Error::Unasked) }
@@ -184,7 +184,7 @@ async fn serve(
         })
         // A net under the net: nothing here returns an error or panics, and if something does, the work goes on.
         .should_restart(|_worker, error| {
-            tracing::error!(%error, "apalis's worker failed, restarting it");
+            tracing::error!(error = causes(&error), "apalis's worker failed, restarting it");
             true
         });
     monitor

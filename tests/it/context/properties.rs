@@ -100,7 +100,7 @@ proptest! {
     #[test]
     fn a_repair_neither_loses_nor_doubles_an_entry(events in prop::collection::vec(event(), 0..60)) {
         let entries = history(&events);
-        let repaired = groups::repair(&entries, None);
+        let repaired = groups::repair(&entries, &[]);
         let mut seen = HashSet::new();
         for placed in &repaired.placed {
             if let groups::Placed::Entry(entry) = placed {
@@ -136,7 +136,7 @@ proptest! {
         prop_assert!(tail.iter().filter(|entry| entry.message.role == Role::User).count() >= 2);
         prop_assert!(matches!(tail[0].message.role, Role::User | Role::Notice));
         // No group has members on both sides.
-        for group in groups::group(&entries, None).groups {
+        for group in groups::group(&entries, &[]).groups {
             prop_assert!(group.last() < plan.fold || group.head >= plan.fold);
         }
         // Every byte of the folded part is in exactly one piece, in order.

@@ -108,6 +108,7 @@ impl World {
             priority: None,
             run_at: None,
             added_by: None,
+            links: tasks::Links::default(),
         }
     }
 

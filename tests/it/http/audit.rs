@@ -252,6 +252,7 @@ async fn every_route_that_changes_something_writes_its_line() {
         // The task itself says who added it.
         ("POST", "/v1/campaigns/{id}/tasks".to_owned()),
         ("POST", "/v1/campaigns/{id}/tasks/bulk".to_owned()),
+        ("POST", "/v1/tasks/{id}/children".to_owned()),
     ]);
     for (method, template, path, body, action) in steps {
         let before = lines(ground).await;

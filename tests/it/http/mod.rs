@@ -7,6 +7,7 @@ mod blackboard;
 mod bulk;
 mod bulk_actions;
 mod campaigns;
+mod children;
 pub mod client;
 mod contract;
 mod events;

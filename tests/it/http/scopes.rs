@@ -16,7 +16,11 @@ fn who_may(method: &str, path: &str) -> &'static [&'static str] {
         _ if is_admins => &["admin"],
         "GET" if path.starts_with("/v1/tasks/{id}") => &["read", "enqueue", "operate", "admin"],
         "GET" => &["read", "operate", "admin"],
-        "POST" if path.ends_with("/tasks") || path.ends_with("/tasks/bulk") => {
+        "POST"
+            if path.ends_with("/tasks")
+                || path.ends_with("/tasks/bulk")
+                || path.ends_with("/children") =>
+        {
             &["enqueue", "operate", "admin"]
         }
         _ => &["operate", "admin"],

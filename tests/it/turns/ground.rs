@@ -12,7 +12,7 @@ use dalsegno::{
         campaigns::{self, Campaign},
         feed, manifests, messages, sessions,
         sessions::{Session, resolve::Mode},
-        tasks::{self, Task},
+        tasks::{self, After, Links, Task},
         turns::{self, Turn},
     },
     jobs::Services,
@@ -21,7 +21,7 @@ use dalsegno::{
     worker::{self, Pool},
 };
 use serde_json::Value;
-use sqlx::PgPool;
+use sqlx::{PgConnection, PgPool};
 use tempfile::TempDir;
 use tokio::{
     process::{Child, Command},
@@ -257,6 +257,121 @@ impl Ground {
         session_mode: Option<Mode>,
         budget: Limit,
     ) -> Task {
+        self.add_linked(agent, instance, prompt, session_mode, budget, Links::default())
+            .await
+            .unwrap()
+    }
+
+    /// A task of the writer that waits for these.
+    pub async fn add_after(&self, instance: &str, prompt: &str, others: &[&Task]) -> Task {
+        let after: Vec<_> = others.iter().map(|other| After::Task(other.id)).collect();
+        let links = Links { depends_on: &after, ..Links::default() };
+        let added = self.add_linked("writer", instance, prompt, None, Limit::default(), links);
+        added.await.unwrap()
+    }
+
+    /// A task of the writer that waits for this one, in a transaction of the caller's.
+    pub async fn add_after_in(
+        &self,
+        conn: &mut PgConnection,
+        instance: &str,
+        other: &Task,
+    ) -> Task {
+        let after = [After::Task(other.id)];
+        let links = Links { depends_on: &after, ..Links::default() };
+        let config = self.config();
+        let catalogue = Library::open(&config.agents).unwrap().current();
+        let new = tasks::New {
+            campaign_id: self.campaign.id,
+            agent: catalogue.agent("writer").unwrap(),
+            instance,
+            prompt: "Join.",
+            session_mode: None,
+            budget: Limit::default(),
+            idempotency_key: None,
+            priority: None,
+            run_at: None,
+            added_by: None,
+            links,
+        };
+        tasks::add(conn, &config.tasks, &new, self.clock.now()).await.unwrap().task
+    }
+
+    /// The same under a key.
+    pub async fn add_keyed(
+        &self,
+        prompt: &str,
+        key: &str,
+        links: Links<'_>,
+    ) -> Result<tasks::Added, tasks::Error> {
+        let config = self.config();
+        let catalogue = Library::open(&config.agents).unwrap().current();
+        let new = tasks::New {
+            campaign_id: self.campaign.id,
+            agent: catalogue.agent("writer").unwrap(),
+            instance: "main",
+            prompt,
+            session_mode: None,
+            budget: Limit::default(),
+            idempotency_key: Some(key),
+            priority: None,
+            run_at: None,
+            added_by: None,
+            links,
+        };
+        let mut tx = self.pool.begin().await.unwrap();
+        let added = tasks::add(&mut tx, &config.tasks, &new, self.clock.now()).await?;
+        tx.commit().await.unwrap();
+        Ok(added)
+    }
+
+    /// A task of the writer that waits for others, and for a moment.
+    pub async fn add_at(&self, run_at: DateTime<Utc>, links: Links<'_>) -> Task {
+        let config = self.config();
+        let catalogue = Library::open(&config.agents).unwrap().current();
+        let new = tasks::New {
+            campaign_id: self.campaign.id,
+            agent: catalogue.agent("writer").unwrap(),
+            instance: "main",
+            prompt: "Join.",
+            session_mode: None,
+            budget: Limit::default(),
+            idempotency_key: None,
+            priority: None,
+            run_at: Some(run_at),
+            added_by: None,
+            links,
+        };
+        let mut tx = self.pool.begin().await.unwrap();
+        let added = tasks::add(&mut tx, &config.tasks, &new, self.clock.now()).await.unwrap();
+        tx.commit().await.unwrap();
+        added.task
+    }
+
+    /// Has the conversation of an instance wait.
+    pub async fn hold(&self, agent: &str, instance: &str) {
+        self.lane("select dalsegno.hold_lane($1, 'a test')", agent, instance).await;
+    }
+
+    pub async fn release(&self, agent: &str, instance: &str) {
+        self.lane("select dalsegno.release_lane($1)", agent, instance).await;
+    }
+
+    async fn lane(&self, sql: &'static str, agent: &str, instance: &str) {
+        let lane = tasks::lane(self.campaign.id, agent, instance);
+        let hit: bool = sqlx::query_scalar(sql).bind(lane).fetch_one(&self.pool).await.unwrap();
+        assert!(hit, "there is no lane of {agent}/{instance}");
+    }
+
+    pub async fn add_linked(
+        &self,
+        agent: &str,
+        instance: &str,
+        prompt: &str,
+        session_mode: Option<Mode>,
+        budget: Limit,
+        links: Links<'_>,
+    ) -> Result<Task, tasks::Error> {
         let config = self.config();
         let catalogue: Arc<Catalogue> = Library::open(&config.agents).unwrap().current();
         let new = tasks::New {
@@ -270,11 +385,12 @@ impl Ground {
             priority: None,
             run_at: None,
             added_by: None,
+            links,
         };
         let mut tx = self.pool.begin().await.unwrap();
-        let added = tasks::add(&mut tx, &config.tasks, &new, self.clock.now()).await.unwrap();
+        let added = tasks::add(&mut tx, &config.tasks, &new, self.clock.now()).await?;
         tx.commit().await.unwrap();
-        added.task
+        Ok(added.task)
     }
 
     pub async fn cancel(&self, task: &Task) {
@@ -321,7 +437,7 @@ impl Ground {
     pub async fn settled(&self) {
         eventually("no job is left", async || {
             let left: i64 =
-                self.count("select count(*) from dalsegno.jobs where kind = 'run_turn'").await;
+                self.count("select count(*) from dalsegno.jobs where kind in ('run_turn', 'run_joined_turn')").await;
             (left == 0).then_some(())
         })
         .await;

@@ -10,13 +10,16 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::Server;
 use super::takeover::{self, Found};
-use crate::db::embedded::address::{Address, DATABASE};
 use crate::db::embedded::binaries::Binaries;
 use crate::db::embedded::command::Runner;
 use crate::db::embedded::home::Home;
 use crate::db::embedded::occupancy::Vacancy;
 use crate::db::embedded::pidfile::PidFile;
 use crate::db::embedded::{Error, Purpose, init, log_file, poll, settings};
+use crate::{
+    causes::causes,
+    db::embedded::address::{Address, DATABASE},
+};
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
@@ -78,7 +81,11 @@ impl Cluster {
                 Ok(Some(server))
             }
             Err(error) => {
-                tracing::warn!(pid = server.pid, %error, "restarting a private Postgres that lets nobody in");
+                tracing::warn!(
+                    pid = server.pid,
+                    error = causes(&error),
+                    "restarting a private Postgres that lets nobody in"
+                );
                 server.stop(self.stop_limit).await?;
                 Ok(None)
             }

@@ -12,6 +12,7 @@ use super::address::Address;
 use super::home::Home;
 use super::process::{self, Signal};
 use super::{Error, poll};
+use crate::causes::causes;
 
 pub(super) use launch::{Cluster, Port};
 pub(super) use takeover::{vacate, wait_until_vacant};
@@ -37,7 +38,7 @@ impl Server {
     pub async fn ended(&mut self) {
         if let Some(child) = &mut self.child {
             if let Err(error) = child.wait().await {
-                tracing::warn!(%error, "cannot wait for the private Postgres");
+                tracing::warn!(error = causes(&error), "cannot wait for the private Postgres");
             }
             return;
         }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Error, State, Task, get};
+use super::{Error, State, Task, Waiting, detail, get, waits_of};
 use crate::{
     domain::{
         Amount,
@@ -46,6 +46,9 @@ struct Facts {
     last_turn: Option<Turn>,
     /// What keeps its agent from beginning turns.
     pause: Option<Pause>,
+    /// What it waits for, while it does.
+    waiting: Option<Waiting>,
+    cancelled_because: Option<String>,
     job: admin::Explanation,
 }
 
@@ -56,6 +59,8 @@ pub async fn explain(conn: &mut PgConnection, id: Uuid) -> Result<Explanation, E
     let facts = Facts {
         spent: spent(&mut *conn, &task, session.as_ref()).await?,
         session,
+        waiting: waits_of(&mut *conn, &[id]).await?.remove(&id).filter(|waiting| waiting.waits),
+        cancelled_because: detail::beside(&mut *conn, id).await?.cancelled_because,
         last_turn: turns::of_task(&mut *conn, id).await?.pop(),
         pause: pause(&mut *conn, &task).await?,
         job: admin::explain(conn, task.job_id).await?,

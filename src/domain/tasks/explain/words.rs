@@ -1,7 +1,16 @@
 //! The words for each state.
 
-use super::{Explanation, Facts, State};
-use crate::domain::{agent_pauses::Pause, amount::Refusal, campaigns::Status, turns};
+use super::{Explanation, Facts, State, Waiting};
+use crate::domain::{
+    agent_pauses::Pause,
+    amount::Refusal,
+    campaigns::Status,
+    tasks::{OnFailure, waits::WaitedFor},
+    turns,
+};
+
+/// Tasks that are named one by one.
+const MAX_NAMED: usize = 3;
 
 /// Why, and what next.
 type Reason = (String, String);
@@ -12,7 +21,10 @@ impl Facts {
             State::Done => self.done(),
             State::Failed => self.failed(),
             State::Cancelled => self.cancelled(),
-            State::Queued | State::Running => self.live(),
+            State::Queued | State::Running => match &self.waiting {
+                Some(waiting) if waiting.n_open() > 0 => self.waits(waiting),
+                _ => self.live(),
+            },
         };
         Explanation { task_id: self.task.id, state: self.task.state, because, next }
     }
@@ -49,9 +61,37 @@ impl Facts {
             None => " before it ran".to_owned(),
         };
         (
-            format!("Somebody cancelled it{when}."),
+            match &self.cancelled_because {
+                Some(reason) => format!("It was cancelled{when}: {}", sentence(reason)),
+                None => format!("Somebody cancelled it{when}."),
+            },
             format!(
                 "Nothing, unless it should run after all: `dalsegno task retry {id}` puts it on the queue again."
+            ),
+        )
+    }
+
+    /// One after the other has to end; nothing else can be said of when.
+    fn waits(&self, waiting: &Waiting) -> Reason {
+        let open: Vec<&WaitedFor> =
+            waiting.depends_on.iter().filter(|other| !other.state.has_ended()).collect();
+        let name = |other: &&WaitedFor| {
+            let WaitedFor { task_id, agent, instance, state } = other;
+            format!("{task_id} of {agent}/{instance} ({})", state.as_str())
+        };
+        let mut named = open.iter().take(MAX_NAMED).map(name).collect::<Vec<_>>().join(", ");
+        if open.len() > MAX_NAMED {
+            named.push_str(&format!(" and {} more", open.len() - MAX_NAMED));
+        }
+        let (n_open, n_all) = (open.len(), waiting.depends_on.len());
+        let otherwise = match waiting.on_failure {
+            OnFailure::Run => "is told what they came to, and runs",
+            OnFailure::Cancel => "runs if all are done; if one is not, it is cancelled",
+        };
+        (
+            format!("It waits for {n_open} of {n_all} tasks: {named}."),
+            format!(
+                "They have to end. Then it {otherwise}. `dalsegno task explain` says of each of them what it waits for."
             ),
         )
     }
@@ -207,6 +247,8 @@ mod tests {
             session: None,
             last_turn: None,
             pause: None,
+            waiting: None,
+            cancelled_because: None,
             job: admin::Explanation {
                 job_id: 7,
                 state: job.to_owned(),
@@ -343,6 +385,37 @@ mod tests {
         facts.spent = Some(Refusal { spent: 100, needed: 1, ..refusal });
         let told = facts.explain().because;
         assert!(told.starts_with("There is no budget left"), "{told}");
+    }
+
+    #[test]
+    fn a_task_that_waits_says_for_whom_and_how_many_there_are() {
+        let other = |n: u128, state| WaitedFor {
+            task_id: Uuid::from_u128(n),
+            agent: "writer".to_owned(),
+            instance: "main".to_owned(),
+            state,
+        };
+        let mut states = vec![State::Done, State::Failed, State::Running];
+        states.extend([State::Queued; 3]);
+        let depends_on: Vec<_> = (1..).zip(states).map(|(n, state)| other(n, state)).collect();
+        let mut facts = facts(State::Queued, "scheduled");
+        facts.waiting = Some(Waiting { depends_on, on_failure: OnFailure::Run, waits: true });
+        let told = facts.explain();
+        assert!(
+            told.because.starts_with("It waits for 4 of 6 tasks: 00000000-"),
+            "{}",
+            told.because
+        );
+        assert!(told.because.contains("of writer/main (running), "), "{}", told.because);
+        assert!(told.because.ends_with(" and 1 more."), "{}", told.because);
+        assert!(told.next.contains("is told what they came to"), "{}", told.next);
+    }
+
+    #[test]
+    fn a_reason_is_given_back() {
+        let mut facts = facts(State::Cancelled, "ended");
+        facts.cancelled_because = Some("not wanted".to_owned());
+        assert_eq!(facts.explain().because, "It was cancelled before it ran: not wanted.");
     }
 
     #[test]

@@ -69,6 +69,9 @@ impl Facts {
     }
 
     pub(super) fn scheduled(&self) -> Reason {
+        if self.wait_reason.as_deref() == Some("signal") {
+            return self.awaits_signal();
+        }
         let due = in_secs(self.run_in_secs.unwrap_or(0.0));
         let because = match self.wait_reason.as_deref() {
             Some("retry") => format!(
@@ -107,6 +110,20 @@ impl Facts {
             because,
             format!(
                 "It is due {due}.{lane}{hold} To run it now: `dalsegno job retry {}`.",
+                self.id
+            ),
+        )
+    }
+
+    fn awaits_signal(&self) -> Reason {
+        let lane = match &self.lane {
+            Some(lane) => format!(" Then it takes its place in the lane `{lane}`."),
+            None => String::new(),
+        };
+        (
+            "It waits for something else to end, and holds nobody up meanwhile.".to_owned(),
+            format!(
+                "Whatever it waits for has to end; that lets it go on.{lane} To run it now all the same: `dalsegno job retry {}`.",
                 self.id
             ),
         )

@@ -1,0 +1,40 @@
+//! An error with what caused it, in one line. Formats of logs that take an error as a value print its first sentence alone.
+
+use std::error::Error;
+
+/// The error and its causes, outermost first.
+pub fn causes(error: &dyn Error) -> String {
+    let mut line = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let text = error.to_string();
+        // Many errors repeat their cause in their own text; saying it twice helps nobody.
+        if !line.contains(&text) {
+            line.push_str(": ");
+            line.push_str(&text);
+        }
+        cause = error.source();
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{says}")]
+    struct Said {
+        says: &'static str,
+        #[source]
+        because: Option<Box<Said>>,
+    }
+
+    #[test]
+    fn each_cause_is_told_once() {
+        let root = Said { says: "the disk is full", because: None };
+        let middle = Said { says: "cannot write: the disk is full", because: Some(Box::new(root)) };
+        let outer = Said { says: "the task was not stored", because: Some(Box::new(middle)) };
+        assert_eq!(causes(&outer), "the task was not stored: cannot write: the disk is full");
+    }
+}

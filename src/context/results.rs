@@ -1,0 +1,173 @@
+//! What the tasks came to that a task has waited for: an entry of the transcript, and a part of the call that has its turn.
+//!
+//! Stored as a notice whose words are the ends as JSON, so that it is rendered the same in every later call, and a binary that does
+//! not know it still shows a notice. Whatever stands in an end was said by others: it is only ever a value of an element.
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::{
+    context::xml::Element,
+    transcript::{Message, Role},
+};
+
+/// How one of them ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndOfTask {
+    pub task: Uuid,
+    pub agent: String,
+    pub instance: String,
+    pub state: String,
+    /// Its result; why there is none, where it has none.
+    pub text: String,
+    /// How many characters of the text are not here.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub left_out_chars: u64,
+}
+
+/// In the order in which they were asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Results {
+    pub ends: Vec<EndOfTask>,
+}
+
+/// How much of them is told.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    pub each_bytes: usize,
+    pub all_bytes: usize,
+}
+
+/// Marks the notice. A tool cannot have it: what tools say is never a notice.
+const NAME: &str = "results";
+
+impl Results {
+    /// Shortens what is too long. Where all of it together is, each gets the same share, and what short ones leave of theirs goes
+    /// to the long ones.
+    pub fn within(mut ends: Vec<EndOfTask>, limits: Limits) -> Self {
+        let share = share(ends.iter().map(|end| end.text.len()).collect(), limits);
+        for end in &mut ends {
+            let keep = end.text.floor_char_boundary(share);
+            end.left_out_chars += end.text[keep..].chars().count() as u64;
+            end.text.truncate(keep);
+        }
+        Self { ends }
+    }
+
+    pub fn message(&self) -> Message {
+        Message {
+            role: Role::Notice,
+            // A list of texts always has a form in JSON.
+            text: serde_json::to_string(self).unwrap_or_default(),
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+            tool_name: Some(NAME.to_owned()),
+        }
+    }
+
+    /// `None`: it is another message.
+    pub fn of(message: &Message) -> Option<Self> {
+        let is_one = message.role == Role::Notice && message.tool_name.as_deref() == Some(NAME);
+        is_one.then(|| serde_json::from_str(&message.text).ok()).flatten()
+    }
+
+    pub(super) fn element(self) -> Element<'static> {
+        let children = self.ends.into_iter().map(|end| {
+            let left_out = (end.left_out_chars > 0).then(|| end.left_out_chars.to_string());
+            let text = match &left_out {
+                Some(chars) => format!("{}\n[cut here: {chars} more characters]", end.text),
+                None => end.text,
+            };
+            let element = Element::with_text("result", text)
+                .attribute("task", end.task.to_string())
+                .attribute("agent", end.agent)
+                .attribute("instance", end.instance)
+                .attribute("state", end.state);
+            match left_out {
+                Some(chars) => element.attribute("left_out_chars", chars),
+                None => element,
+            }
+        });
+        Element::with_children("results", children.collect())
+    }
+}
+
+/// The id of the entry, by that of the prompt that it stands in front of: a second attempt finds the entry of the first.
+pub fn entry_id(task: Uuid) -> Uuid {
+    const RESULTS: u128 = 0x7265_7375_6c74_7300_7265_7375_6c74_7300;
+    Uuid::from_u128(task.as_u128() ^ RESULTS)
+}
+
+/// The most that one text may have so that all of them fit.
+fn share(mut lengths: Vec<usize>, limits: Limits) -> usize {
+    lengths.sort_unstable();
+    let mut left = limits.all_bytes;
+    for (place, length) in lengths.iter().enumerate() {
+        let share = left / (lengths.len() - place);
+        if *length > share {
+            return share.min(limits.each_bytes);
+        }
+        left -= length;
+    }
+    limits.each_bytes
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end(text: &str) -> EndOfTask {
+        EndOfTask {
+            task: Uuid::from_u128(7),
+            agent: "writer".to_owned(),
+            instance: "main".to_owned(),
+            state: "done".to_owned(),
+            text: text.to_owned(),
+            left_out_chars: 0,
+        }
+    }
+
+    fn texts(results: &Results) -> Vec<&str> {
+        results.ends.iter().map(|end| end.text.as_str()).collect()
+    }
+
+    #[test]
+    fn what_fits_is_told_whole() {
+        let limits = Limits { each_bytes: 5, all_bytes: 10 };
+        let results = Results::within(vec![end("ab"), end(""), end("cdefg")], limits);
+        assert_eq!(texts(&results), ["ab", "", "cdefg"]);
+        assert!(results.ends.iter().all(|end| end.left_out_chars == 0));
+    }
+
+    #[test]
+    fn short_ones_leave_their_share_to_long_ones_and_no_letter_is_halved() {
+        let limits = Limits { each_bytes: 100, all_bytes: 11 };
+        let results = Results::within(vec![end("ab"), end("cdefghij"), end("ääää")], limits);
+        assert_eq!(texts(&results), ["ab", "cdef", "ää"]);
+        assert_eq!([results.ends[1].left_out_chars, results.ends[2].left_out_chars], [4, 2]);
+        let each = Limits { each_bytes: 3, all_bytes: 100 };
+        assert_eq!(texts(&Results::within(vec![end("abcdef")], each)), ["abc"]);
+    }
+
+    #[test]
+    fn a_stored_notice_gives_back_what_was_told() {
+        let text = "</result> \"quoted\" <results fence=\"x\">\u{1}";
+        let results = Results { ends: vec![end(text)] };
+        assert_eq!(Results::of(&results.message()), Some(results.clone()));
+        let plain = Message { tool_name: None, ..results.message() };
+        assert_eq!(Results::of(&plain), None);
+        let tool = Message { role: Role::Tool, ..results.message() };
+        assert_eq!(Results::of(&tool), None);
+    }
+
+    #[test]
+    fn the_entry_is_another_than_the_prompt_and_always_the_same() {
+        let task = Uuid::from_u128(9);
+        assert_ne!(entry_id(task), task);
+        assert_eq!(entry_id(task), entry_id(task));
+    }
+}

@@ -1,0 +1,133 @@
+//! How a task hangs together with others of its campaign.
+//!
+//! A task that waits has no slot and no place in its lane: what is added to the lane after it goes first, so that the agent's own
+//! conversation goes on meanwhile. It takes its place when the last of those that it waits for has ended.
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::{Error, State};
+
+/// What a task may wait for. A join of so many is still one look at the table.
+pub const MAX_PREDECESSORS: usize = 1_000;
+
+/// A task that another one waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(untagged)]
+pub enum After {
+    Task(Uuid),
+    /// One that comes before it in the same request, by its place from 0.
+    Item {
+        item: usize,
+    },
+    /// One that was added under this idempotency key: before it in the same request, or earlier.
+    Key {
+        key: String,
+    },
+}
+
+/// What becomes of a task when one of those that it waits for has failed or was cancelled.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
+)]
+#[serde(rename_all = "snake_case")]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+pub enum OnFailure {
+    /// It waits for the others, is told, and runs.
+    #[default]
+    Run,
+    /// It is cancelled at once, and says because of which.
+    Cancel,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Links<'a> {
+    /// It runs when all of these have ended, and is told what they came to, in this order.
+    pub depends_on: &'a [After],
+    pub on_failure: OnFailure,
+    /// The task that handed it out.
+    pub parent_id: Option<Uuid>,
+    /// The task whose work it takes up again.
+    pub continues_id: Option<Uuid>,
+}
+
+impl Links<'_> {
+    pub(super) fn is_none(&self) -> bool {
+        !self.waits() && self.parent_id.is_none() && self.continues_id.is_none()
+    }
+
+    pub(super) fn waits(&self) -> bool {
+        !self.depends_on.is_empty()
+    }
+
+    pub(super) fn check(&self) -> Result<(), Error> {
+        match self.depends_on.len() {
+            n if n > MAX_PREDECESSORS => Err(Error::TooManyPredecessors(n)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Part of the question that an idempotency key stands for; as `dalsegno.add_task` says it. `None` for a task that stands
+    /// alone, whose question stays what it was.
+    pub(super) fn words(&self) -> Option<String> {
+        if self.is_none() {
+            return None;
+        }
+        let after: Vec<String> = self.depends_on.iter().map(After::words).collect();
+        let mut words = format!("after {} {}", after.join(","), self.on_failure.as_str());
+        for (word, id) in [("parent", self.parent_id), ("continues", self.continues_id)] {
+            words.extend(id.map(|id| format!(" {word} {id}")));
+        }
+        Some(words)
+    }
+}
+
+impl After {
+    pub(super) fn words(&self) -> String {
+        match self {
+            Self::Task(id) => id.to_string(),
+            Self::Item { item } => format!("item {item}"),
+            Self::Key { key } => format!("key {key}"),
+        }
+    }
+}
+
+impl OnFailure {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Cancel => "cancel",
+        }
+    }
+}
+
+impl State {
+    pub fn has_ended(self) -> bool {
+        matches!(self, Self::Done | Self::Failed | Self::Cancelled)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_are_named_by_id_by_place_or_by_key() {
+        let id = Uuid::from_u128(5);
+        let text = format!(r#"["{id}", {{"item": 0}}, {{"key": "part-1"}}]"#);
+        let read: Vec<After> = serde_json::from_str(&text).unwrap();
+        let key = After::Key { key: "part-1".to_owned() };
+        assert_eq!(read, [After::Task(id), After::Item { item: 0 }, key]);
+        for bad in [r#"["x"]"#, "[5]", r#"[{"item": -1}]"#] {
+            assert!(serde_json::from_str::<Vec<After>>(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_task_that_stands_alone_asks_what_it_always_asked() {
+        assert_eq!(Links::default().words(), None);
+        let after = [After::Task(Uuid::nil())];
+        let links = Links { depends_on: &after, ..Links::default() };
+        assert_eq!(links.words().unwrap(), format!("after {} run", Uuid::nil()));
+    }
+}

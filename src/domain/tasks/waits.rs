@@ -1,0 +1,202 @@
+//! Tasks that wait for others: what they wait for, and the net for signals that did not come.
+//!
+//! When a wait is over is decided in the database, by what ends the last of those that are waited for: see the migration that
+//! creates `dalsegno.task_waits`.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+use sqlx::{PgConnection, PgExecutor};
+use uuid::Uuid;
+
+use super::{OnFailure, State};
+use crate::domain::Failed;
+
+/// One of those that a task waits for, or has waited for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Predecessor {
+    pub id: Uuid,
+    pub agent: String,
+    pub instance: String,
+    pub state: State,
+    /// What it came to: its result, its error, or why it was cancelled. At most as many characters as were asked for.
+    pub text: Option<String>,
+    /// How many characters of that were not read.
+    pub left_out_chars: i32,
+}
+
+/// What a task waits for, or has waited for, without what it came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = TaskWaiting)]
+pub struct Waiting {
+    /// In the order in which it is told of them.
+    pub depends_on: Vec<WaitedFor>,
+    pub on_failure: OnFailure,
+    /// False: it has been let go.
+    pub waits: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub struct WaitedFor {
+    pub task_id: Uuid,
+    pub agent: String,
+    pub instance: String,
+    pub state: State,
+}
+
+/// What is about to be written of a task that waits.
+pub(super) struct NewWait {
+    pub(super) task_id: Uuid,
+    pub(super) depends_on: Vec<Uuid>,
+    pub(super) on_failure: OnFailure,
+    pub(super) not_before: Option<chrono::DateTime<chrono::Utc>>,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    task_id: Uuid,
+    depends_on: &'a [Uuid],
+    on_failure: OnFailure,
+    not_before: Option<chrono::DateTime<chrono::Utc>>,
+}
+
+/// Has tasks wait that were just written, with jobs that wait for a signal. At the commit those are let go that have nothing to
+/// wait for any more.
+pub(super) async fn begin(conn: &mut PgConnection, waits: &[NewWait]) -> Result<(), Failed> {
+    if waits.is_empty() {
+        return Ok(());
+    }
+    let row = |wait: &NewWait| {
+        serde_json::json!(Row {
+            task_id: wait.task_id,
+            depends_on: &wait.depends_on,
+            on_failure: wait.on_failure,
+            not_before: wait.not_before,
+        })
+    };
+    sqlx::query!(
+        "select count(dalsegno.wait_for_tasks(w.task_id, w.depends_on, w.on_failure, w.not_before))
+           from jsonb_to_recordset($1) as w (task_id uuid, depends_on uuid[], on_failure text, not_before timestamptz)",
+        waits.iter().map(row).collect::<serde_json::Value>(),
+    )
+    .fetch_one(conn)
+    .await
+    .map(drop)
+    .map_err(Failed::to("have tasks wait for others"))
+}
+
+/// A task that is put on the queue again waits again, if there is something to wait for. What has failed by now, whoever asked for
+/// it knows.
+pub(super) async fn begin_again(conn: &mut PgConnection, task_id: Uuid) -> Result<(), Failed> {
+    // Only a new row is counted at the commit.
+    sqlx::query!("delete from dalsegno.task_waits where task_id = $1", task_id)
+        .execute(&mut *conn)
+        .await
+        .map_err(Failed::to("end the wait of a task"))?;
+    sqlx::query!("insert into dalsegno.task_waits (task_id) values ($1)", task_id)
+        .execute(conn)
+        .await
+        .map(drop)
+        .map_err(Failed::to("have a task wait again"))
+}
+
+/// Whether a task was added to wait for others.
+pub(super) async fn has_any(executor: impl PgExecutor<'_>, task_id: Uuid) -> Result<bool, Failed> {
+    sqlx::query_scalar!(
+        r#"select exists (select from dalsegno.task_dependencies where task_id = $1) as "has_any!""#,
+        task_id,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Failed::to("see whether a task waits for others"))
+}
+
+/// What a task has waited for, with the first `max_chars` of what each of them came to, in order.
+pub async fn predecessors(
+    executor: impl PgExecutor<'_>,
+    task_id: Uuid,
+    max_chars: i32,
+) -> Result<Vec<Predecessor>, Failed> {
+    sqlx::query_as!(
+        Predecessor,
+        r#"select t.id, t.agent, t.instance, t.state as "state: State", left(e.text, $2) as text,
+                  greatest(coalesce(char_length(e.text), 0) - $2, 0) as "left_out_chars!"
+             from dalsegno.task_dependencies as d
+             join dalsegno.tasks as t on t.id = d.on_task_id
+            cross join lateral (select case t.state when 'done' then t.result when 'failed' then t.error
+                                                    when 'cancelled' then t.cancelled_because end as text) as e
+            where d.task_id = $1 order by d.place"#,
+        task_id,
+        max_chars,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("read what a task has waited for"))
+}
+
+/// What tasks wait for, of those among these that do or did.
+pub async fn waits_of(
+    executor: impl PgExecutor<'_>,
+    task_ids: &[Uuid],
+) -> Result<HashMap<Uuid, Waiting>, Failed> {
+    let rows = sqlx::query!(
+        r#"select w.task_id, w.on_failure as "on_failure: OnFailure", w.over_at is null as "waits!",
+                  t.id, t.agent, t.instance, t.state as "state: State"
+             from dalsegno.task_waits as w
+             join dalsegno.task_dependencies as d on d.task_id = w.task_id
+             join dalsegno.tasks as t on t.id = d.on_task_id
+            where w.task_id = any ($1) order by w.task_id, d.place"#,
+        task_ids,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("read what tasks wait for"))?;
+    let mut found: HashMap<Uuid, Waiting> = HashMap::new();
+    for row in rows {
+        let (on_failure, waits) = (row.on_failure, row.waits);
+        let waiting = Waiting { depends_on: Vec::new(), on_failure, waits };
+        let (task_id, agent, instance, state) = (row.id, row.agent, row.instance, row.state);
+        let one = WaitedFor { task_id, agent, instance, state };
+        found.entry(row.task_id).or_insert(waiting).depends_on.push(one);
+    }
+    Ok(found)
+}
+
+/// Looks through a stretch of the waits that are not over, and ends those that should be: the net for a signal that met a locked
+/// job. Says where the next stretch begins; each wait is a transaction of its own.
+pub async fn look_at_waits(
+    conn: &mut PgConnection,
+    after: Uuid,
+    stretch: i64,
+) -> Result<Option<Uuid>, Failed> {
+    let rows = sqlx::query!(
+        r#"select w.task_id,
+                  (own.ended_at is not null
+                   or not exists (select from dalsegno.task_dependencies as d join dalsegno.tasks as t on t.id = d.on_task_id
+                                   where d.task_id = w.task_id and t.ended_at is null)
+                   or (w.on_failure = 'cancel'
+                       and exists (select from dalsegno.task_dependencies as d join dalsegno.tasks as t on t.id = d.on_task_id
+                                    where d.task_id = w.task_id and t.state in ('failed', 'cancelled')))) as "is_due!"
+             from dalsegno.task_waits as w join dalsegno.tasks as own on own.id = w.task_id
+            where w.over_at is null and w.task_id > $1 order by w.task_id limit $2"#,
+        after,
+        stretch,
+    )
+    .fetch_all(&mut *conn)
+    .await
+    .map_err(Failed::to("look through the tasks that wait"))?;
+    for row in rows.iter().filter(|row| row.is_due) {
+        sqlx::query!("select dalsegno.count_task_wait($1)", row.task_id)
+            .fetch_one(&mut *conn)
+            .await
+            .map_err(Failed::to("end the wait of a task"))?;
+    }
+    let is_last = i64::try_from(rows.len()).is_ok_and(|n| n < stretch);
+    Ok(rows.last().filter(|_| !is_last).map(|row| row.task_id))
+}
+
+impl Waiting {
+    pub fn n_open(&self) -> usize {
+        self.depends_on.iter().filter(|other| !other.state.has_ended()).count()
+    }
+}

@@ -1,0 +1,182 @@
+//! A parent with its children: the continuation in its own conversation, and what is cancelled with what.
+
+use dalsegno::{
+    domain::{
+        agents::Library,
+        tasks::{self, Cancelled, Children, FannedOut, New, State, Task},
+    },
+    queue::admin,
+};
+use uuid::Uuid;
+
+use crate::turns::ground::Ground;
+
+/// Hands out one child per prompt, each to an instance of its own.
+pub async fn fan_out(
+    ground: &Ground,
+    parent: &Task,
+    prompts: &[String],
+    continuation: &str,
+    key: Option<&str>,
+) -> Result<FannedOut, tasks::BulkError> {
+    let config = ground.config();
+    let catalogue = Library::open(&config.agents).unwrap().current();
+    let (agent, instances): (_, Vec<String>) = (
+        catalogue.agent("writer").unwrap(),
+        (0..prompts.len()).map(|n| format!("part-{n}")).collect(),
+    );
+    let keys: Vec<Option<String>> =
+        (0..prompts.len()).map(|n| key.map(|key| tasks::child_key(key, n))).collect();
+    let children: Vec<New<'_>> = prompts
+        .iter()
+        .zip(&instances)
+        .zip(&keys)
+        .map(|((prompt, instance), key)| New {
+            campaign_id: ground.campaign.id,
+            agent,
+            instance,
+            prompt,
+            session_mode: None,
+            budget: Default::default(),
+            idempotency_key: key.as_deref(),
+            priority: None,
+            run_at: None,
+            added_by: None,
+            links: Default::default(),
+        })
+        .collect();
+    let what = Children {
+        parent,
+        agent,
+        children: &children,
+        continuation,
+        idempotency_key: key,
+        added_by: None,
+    };
+    let mut tx = ground.pool.begin().await.unwrap();
+    use dalsegno::clock::Clock as _;
+    let made = tasks::fan_out(&mut tx, &config.tasks, &what, ground.clock.now()).await?;
+    tx.commit().await.unwrap();
+    Ok(made)
+}
+
+pub async fn get(ground: &Ground, id: Uuid) -> Task {
+    tasks::get(&ground.pool, id).await.unwrap()
+}
+
+/// A parent that is done, with two children of which one stalls.
+async fn family(ground: &Ground) -> (Task, FannedOut) {
+    let worker = ground.work().await;
+    let parent = ground.done(&ground.add("Plan. [[sim: say two parts]]").await).await;
+    worker.stop().await;
+    let prompts = ["One. [[sim: stall]]".to_owned(), "Two.".to_owned()];
+    let made = fan_out(ground, &parent, &prompts, "Go on.", None).await.unwrap();
+    (parent, made)
+}
+
+async fn states(ground: &Ground, made: &FannedOut) -> Vec<State> {
+    let mut states = Vec::new();
+    for placed in made.children.iter().chain([&made.continuation]) {
+        states.push(get(ground, placed.id).await.state);
+    }
+    states
+}
+
+async fn cancel(ground: &Ground, id: Uuid) -> Result<Cancelled, tasks::Error> {
+    let mut tx = ground.pool.begin().await.unwrap();
+    let cancelled = tasks::cancel(&mut tx, id, "no budget left", crate::app::noon()).await?;
+    tx.commit().await.unwrap();
+    Ok(cancelled)
+}
+
+#[tokio::test]
+async fn a_parent_takes_its_work_up_again_in_its_own_conversation() {
+    let ground = Ground::new(&[]).await;
+    let worker = ground.work().await;
+    let parent = ground.done(&ground.add("Plan. [[sim: say two parts]]").await).await;
+    let prompts = [1, 2].map(|n| format!("Part {n}. [[sim: say part {n}]]"));
+    let made = fan_out(&ground, &parent, &prompts, "All of it. [[sim: say all]]", Some("plan-1"));
+    let made = made.await.unwrap();
+    let continuation = ground.done(&get(&ground, made.continuation.id).await).await;
+    worker.stop().await;
+    assert_eq!(continuation.session_id, parent.session_id);
+    let transcript = ground.transcript(parent.session_id.unwrap()).await;
+    let said: Vec<_> = transcript.iter().map(|line| line.split('.').next().unwrap()).collect();
+    assert_eq!(said.len(), 5, "{transcript:?}");
+    assert_eq!((said[0], said[3]), ("User: Plan", "User: All of it"));
+    assert!(said[2].contains("part 1") && said[2].contains("part 2"), "{}", said[2]);
+    let mut conn = ground.pool.acquire().await.unwrap();
+    for child in &made.children {
+        let detail = tasks::detail(&mut conn, child.id).await.unwrap();
+        assert_eq!(detail.parent_id, Some(parent.id));
+    }
+    let detail = tasks::detail(&mut conn, continuation.id).await.unwrap();
+    assert_eq!((detail.parent_id, detail.continues_id), (None, Some(parent.id)));
+    assert!(!detail.waiting.unwrap().waits);
+    // Asked again under its key, it is the same.
+    let again = fan_out(&ground, &parent, &prompts, "All of it. [[sim: say all]]", Some("plan-1"));
+    let again = again.await.unwrap();
+    assert!(again.children.iter().chain([&again.continuation]).all(|placed| !placed.created));
+    assert_eq!(again.continuation.id, made.continuation.id);
+    let other = fan_out(&ground, &parent, &prompts, "Another question.", Some("plan-1")).await;
+    assert!(matches!(other, Err(tasks::BulkError::Items(_))), "{other:?}");
+}
+
+#[tokio::test]
+async fn who_cancels_a_parent_cancels_what_hangs_on_it_and_all_are_told_why() {
+    let ground = Ground::new(&[]).await;
+    let (parent, made) = family(&ground).await;
+    let worker = ground.work().await;
+    let first = get(&ground, made.children[0].id).await;
+    crate::app::eventually("the first child runs", async || {
+        (ground.task(&first).await.state == State::Running).then_some(())
+    })
+    .await;
+    assert_eq!(cancel(&ground, parent.id).await.unwrap(), Cancelled::Requested);
+    ground.ended(&first).await;
+    worker.stop().await;
+    let second = get(&ground, made.children[1].id).await;
+    assert_eq!(get(&ground, parent.id).await.state, State::Done);
+    let states = states(&ground, &made).await;
+    // The second one may have been faster.
+    assert_eq!((states[0], states[2]), (State::Cancelled, State::Cancelled), "{second:?}");
+    let mut conn = ground.pool.acquire().await.unwrap();
+    for id in [made.children[0].id, made.continuation.id] {
+        let why = tasks::detail(&mut conn, id).await.unwrap().cancelled_because.unwrap();
+        let expected =
+            format!("no budget left (with task {} of writer/main, on which it hangs)", parent.id);
+        assert_eq!(why, expected);
+    }
+    assert!(matches!(cancel(&ground, parent.id).await, Err(tasks::Error::Ended { .. })));
+    // Nothing was woken up by the ends.
+    let left = "select count(*) from dalsegno.jobs";
+    assert_eq!(ground.count(left).await, 0);
+}
+
+#[tokio::test]
+async fn who_cancels_what_waits_cancels_the_children_that_it_waits_for() {
+    let ground = Ground::new(&[]).await;
+    let (parent, made) = family(&ground).await;
+    let apart = fan_out(&ground, &parent, &["Apart.".to_owned()], "Go on.", None).await.unwrap();
+    assert_eq!(cancel(&ground, made.continuation.id).await.unwrap(), Cancelled::AtOnce);
+    assert_eq!(states(&ground, &made).await, [State::Cancelled; 3]);
+    assert_eq!(states(&ground, &apart).await, [State::Queued; 2], "of another round");
+}
+
+#[tokio::test]
+async fn children_of_children_go_too_and_a_task_that_has_not_begun_hands_nothing_out() {
+    let ground = Ground::new(&[]).await;
+    let (parent, made) = family(&ground).await;
+    let child = get(&ground, made.children[0].id).await;
+    let refused = fan_out(&ground, &child, &["x".to_owned()], "y", None).await.unwrap_err();
+    assert!(matches!(refused, tasks::BulkError::All(tasks::Error::NoParent { .. })), "{refused}");
+    let none = fan_out(&ground, &parent, &[], "y", None).await.unwrap_err();
+    assert!(matches!(none, tasks::BulkError::All(tasks::Error::NChildren(0))), "{none}");
+    let running = Task { state: State::Running, ..child };
+    let below = fan_out(&ground, &running, &["Below.".to_owned()], "Then.", None).await.unwrap();
+    cancel(&ground, parent.id).await.unwrap();
+    assert_eq!(states(&ground, &below).await, [State::Cancelled; 2]);
+    let mut conn = ground.pool.acquire().await.unwrap();
+    let job = get(&ground, made.continuation.id).await.job_id;
+    assert_eq!(admin::explain(&mut *conn, job).await.unwrap().state, "ended");
+}
