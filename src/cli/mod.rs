@@ -3,6 +3,7 @@
 mod agent;
 mod args;
 mod audit;
+mod blackboard;
 mod campaign;
 mod cleanup;
 mod config;
@@ -93,7 +94,10 @@ enum Command {
     /// Looks at conversations; resets, compacts and interrupts them.
     #[command(subcommand)]
     Session(session::SessionCommand),
-    /// Lists the agents, or checks their files.
+    /// Looks at what the people and agents of a campaign write down together, and writes on it.
+    #[command(subcommand)]
+    Blackboard(blackboard::BlackboardCommand),
+    /// Lists the agents, or checks their files; shows what they do, pauses them and resets their conversations.
     #[command(subcommand)]
     Agent(agent::AgentCommand),
     /// Plays a campaign on a simulated model: ten parts, a killed worker, a compaction, an expiry. Needs nothing and leaves nothing.
@@ -190,10 +194,11 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Openapi => Ok(manual::openapi(context)),
         Command::Completions(shell) => manual::completions(&shell, context),
         Command::Man(man) => manual::man(&man),
-        Command::Agent(command) => agent::run(&command, context),
+        Command::Agent(command) => block_on(agent::run(&command, context)),
         Command::Campaign(command) => block_on(campaign::run(&command, context)),
         Command::Task(command) => block_on(task::run(&command, context)),
         Command::Session(command) => block_on(session::run(&command, context)),
+        Command::Blackboard(command) => block_on(blackboard::run(&command, context)),
         Command::Serve => block_on(serve::run(context)),
         Command::Demo => block_on(demo::run(context)),
         Command::Worker(worker) => block_on(worker::run_named(&worker, context)),

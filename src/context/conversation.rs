@@ -169,6 +169,14 @@ fn this_turn(parts: &Parts<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> St
         ledger.sent(Kind::Statuses, None, Why::ThisTurn, &block);
         blocks.push(block);
     }
+    if let Some(blackboard) = &parts.blackboard {
+        let version = blackboard.version.to_string();
+        let id = format!("version {version}");
+        let block = Element::with_text("blackboard", blackboard.json).attribute("version", version);
+        let block = block.render(&fence);
+        ledger.sent(Kind::Blackboard, Some(id), Why::ThisTurn, &block);
+        blocks.push(block);
+    }
     if let Some(told) = parts.results {
         let block = block("notice", told.entry_id, told.message, seed);
         let weight = Weight::of_message(told.message);

@@ -61,6 +61,7 @@ pub enum Kind {
     Notice,
     Posts,
     Statuses,
+    Blackboard,
     Results,
     Task,
 }

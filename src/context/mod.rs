@@ -9,10 +9,13 @@
 //! messages  summary of what was folded away
 //!           tail of the transcript, in groups (an assistant message with all its tool results), with the posts that
 //!           earlier turns have shown
-//!           context notice · posts since the cursor · agents' status · results it waited for · the task
+//!           context notice · posts since the cursor · agents' status · blackboard · results it waited for
+//!           the task
 //! ```
 //!
 //! Invariants:
+//! - What changes often stands with the turn, behind the history, and is not stored with it: a provider's prefix cache
+//!   stays warm, and no history holds an old state of it.
 //! - The system part is made anew for every call and is never part of the history.
 //! - Foreign text is escaped and stands inside an element that carries a fence, so it can neither close
 //!   our elements nor pose as one ([`xml`]). Who said something comes from the row, never from the text.

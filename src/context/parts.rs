@@ -29,6 +29,8 @@ pub struct Parts<'a> {
     /// `None` where there is nothing new on the board.
     pub board: Option<Board<'a>>,
     pub statuses: &'a [Status<'a>],
+    /// What the agent may read of it, if that is anything.
+    pub blackboard: Option<Blackboard<'a>>,
     /// What the tasks came to that this one has waited for.
     pub results: Option<Told<'a>>,
     pub task: Task<'a>,
@@ -89,6 +91,13 @@ pub struct Status<'a> {
 pub struct Told<'a> {
     pub entry_id: Uuid,
     pub message: &'a Message,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Blackboard<'a> {
+    pub version: i64,
+    /// Without blanks.
+    pub json: &'a str,
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -4,10 +4,9 @@
 use sqlx::error::DatabaseError;
 
 use super::{
-    Failed, agents,
+    Failed, agent_pauses, agents,
     amount::{MoneyError, Refusal},
-    bulk_actions, campaigns, compactions, erasures, flows, ids, keys, logins, posts, schedules, sessions,
-    tasks, text, webhooks,
+    bulk_actions, campaigns, compactions, erasures, flows, ids, keys, logins, posts, schedules, sessions, tasks, text, webhooks, blackboard,
 };
 use crate::queue;
 
@@ -146,6 +145,44 @@ impl Classify for sessions::Error {
             Self::Overtaken(_) => {
                 Class { retryable: true, ..Class::of(Kind::Conflict, "session_busy") }
             }
+            Self::Database(error) => error.class(),
+        }
+    }
+}
+
+impl Classify for agent_pauses::Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::NotPaused { .. } => Class::of(Kind::Conflict, "agent_not_paused"),
+            Self::Campaign(error) => error.class(),
+            Self::Text(error) => error.class(),
+            Self::Database(error) => error.class(),
+        }
+    }
+}
+
+impl Classify for sessions::ResetError {
+    fn class(&self) -> Class {
+        match self {
+            Self::Campaign(error) => error.class(),
+            Self::Session(error) => error.class(),
+            Self::Database(error) => error.class(),
+        }
+    }
+}
+
+impl Classify for blackboard::Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::Version { .. } => Class::of(Kind::Conflict, "blackboard_changed"),
+            Self::NoVersion { .. } => Class::of(Kind::NotFound, "unknown_version"),
+            Self::NotGranted { .. } => Class::of(Kind::Invalid, "not_granted"),
+            Self::NoObject => Class::of(Kind::Invalid, "no_object"),
+            Self::TooLong { .. } | Self::TooMany { .. } | Self::TooDeep { .. } => {
+                Class::of(Kind::TooLarge, "blackboard_too_large")
+            }
+            Self::Key { .. } => Class::of(Kind::Invalid, "bad_key"),
+            Self::Campaign(error) => error.class(),
             Self::Database(error) => error.class(),
         }
     }

@@ -7,9 +7,11 @@
 //! session, its messages and turns, task, budget of the campaign, board, job. Budget and board are rows that turns of
 //! one campaign share, and are therefore held for the shortest time.
 
+pub mod agent_pauses;
 pub mod agents;
 pub mod amount;
 pub mod audit;
+pub mod blackboard;
 pub mod bulk_actions;
 pub mod campaigns;
 pub mod class;

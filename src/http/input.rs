@@ -39,6 +39,9 @@ pub(super) struct Number(pub i64);
 /// The one name in the path.
 pub(super) struct Name(pub String);
 
+/// An id in the path, and a name behind it.
+pub(super) struct IdAndName(pub Uuid, pub String);
+
 impl<T: DeserializeOwned> FromRequest<Front> for Body<T> {
     type Rejection = Problem;
 
@@ -103,10 +106,19 @@ impl FromRequestParts<Front> for Id {
         let path = Path::<String>::from_request_parts(parts, front).await;
         let Path(text) = path
             .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, "bad_id", error.body_text()))?;
-        text.parse().map(Self).map_err(|_| {
-            let detail = format!("`{text}` is no id: write it as the lists show it");
-            Problem::new(StatusCode::BAD_REQUEST, "bad_id", detail)
-        })
+        id(&text).map(Self)
+    }
+}
+
+impl FromRequestParts<Front> for IdAndName {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, front: &Front) -> Result<Self, Problem> {
+        refuse_nul(parts.uri.path(), "bad_name")?;
+        let path = Path::<(String, String)>::from_request_parts(parts, front).await;
+        let Path((text, text_of_name)) = path
+            .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, "bad_id", error.body_text()))?;
+        Ok(Self(id(&text)?, name(text_of_name)?))
     }
 }
 
@@ -116,13 +128,26 @@ impl FromRequestParts<Front> for Name {
     async fn from_request_parts(parts: &mut Parts, front: &Front) -> Result<Self, Problem> {
         refuse_nul(parts.uri.path(), "bad_name")?;
         let path = Path::<String>::from_request_parts(parts, front).await;
-        let bad = |detail| Problem::new(StatusCode::BAD_REQUEST, "bad_name", detail);
-        let Path(name) = path.map_err(|error| bad(error.body_text()))?;
-        match name.chars().count() {
-            0..=NAME_MAX_CHARS => Ok(Self(name)),
-            n_chars => {
-                Err(bad(format!("the name has {n_chars} characters, {NAME_MAX_CHARS} are allowed")))
-            }
+        let Path(text) = path.map_err(|error| {
+            Problem::new(StatusCode::BAD_REQUEST, "bad_name", error.body_text())
+        })?;
+        name(text).map(Self)
+    }
+}
+
+fn id(text: &str) -> Result<Uuid, Problem> {
+    text.parse().map_err(|_| {
+        let detail = format!("`{text}` is no id: write it as the lists show it");
+        Problem::new(StatusCode::BAD_REQUEST, "bad_id", detail)
+    })
+}
+
+fn name(text: String) -> Result<String, Problem> {
+    match text.chars().count() {
+        0..=NAME_MAX_CHARS => Ok(text),
+        n_chars => {
+            let detail = format!("the name has {n_chars} characters, {NAME_MAX_CHARS} are allowed");
+            Err(Problem::new(StatusCode::BAD_REQUEST, "bad_name", detail))
         }
     }
 }

@@ -7,6 +7,7 @@ mod admission;
 mod agents;
 mod audit;
 mod auth;
+mod blackboard;
 mod bulk;
 mod bulk_actions;
 mod campaigns;
@@ -143,6 +144,7 @@ pub fn router(config: &Config, front: Front) -> Router {
     let admission = Admission::default();
     probes()
         .merge(campaigns::routes())
+        .merge(blackboard::routes())
         .merge(tasks::routes(waiters.clone(), admission.clone()))
         .merge(children::routes(admission.clone()))
         .merge(flows::routes(admission.clone()))

@@ -13,7 +13,7 @@ use super::{
     Front, Problem,
     input::{Asked, Body, Id, Numbered},
     page::{Listing, limit, page},
-    tasks::{Nothing, Reasoned},
+    tasks::{Nothing, by_request},
 };
 use crate::{
     app::App,
@@ -22,7 +22,7 @@ use crate::{
         compactions::{self, Archive, Cause, OpenedArchive},
         messages::{self, Span, Stored},
         sessions::{self, Detail, Session},
-        tasks::{self, Interrupted},
+        tasks::{self, How, Interrupted},
         transaction::{begin, commit},
     },
 };
@@ -83,6 +83,15 @@ struct Reset {
 #[derive(Serialize, utoipa::ToSchema)]
 struct Archives {
     items: Vec<Archive>,
+}
+
+#[derive(Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Interruption {
+    #[serde(default = "by_request")]
+    reason: String,
+    #[serde(default)]
+    how: How,
 }
 
 #[derive(Serialize, utoipa::ToSchema)]
@@ -230,10 +239,10 @@ async fn reset(
     Id(id): Id,
     Body(Reset { fresh }): Body<Reset>,
 ) -> Result<Json<Session>, Problem> {
-    let mut tx = begin(&app.pool).await?;
-    let session = sessions::reset(&mut tx, id, fresh).await?;
+    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let session = sessions::reset(&mut tx, id, fresh, now).await?;
     let data = json!({ "fresh": fresh });
-    audit::write(&mut *tx, &who, Action::SessionReset, id, data, app.clock.now()).await?;
+    audit::write(&mut *tx, &who, Action::SessionReset, id, data, now).await?;
     commit(tx).await?;
     Ok(Json(session))
 }
@@ -304,7 +313,7 @@ async fn uncompact(
     operation_id = "interrupt_session",
     tag = "sessions",
     params(("id" = Uuid, Path)),
-    request_body = Reasoned,
+    request_body = Interruption,
     responses(
         (status = 200, body = Interrupted),
         (status = 404, description = "`unknown_session`, `unknown_task`"),
@@ -316,11 +325,11 @@ async fn interrupt(
     app: App,
     who: Actor,
     Id(id): Id,
-    Body(Reasoned { reason }): Body<Reasoned>,
+    Body(Interruption { reason, how }): Body<Interruption>,
 ) -> Result<Json<Interrupted>, Problem> {
     let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
-    let interrupted = tasks::interrupt(&mut tx, id, &reason, now).await?;
-    let data = json!({ "task_id": interrupted.task_id, "reason": reason });
+    let interrupted = tasks::interrupt(&mut tx, id, how, &reason, now).await?;
+    let data = json!({ "task_id": interrupted.task_id, "how": how, "reason": reason });
     audit::write(&mut *tx, &who, Action::SessionInterrupt, id, data, now).await?;
     commit(tx).await?;
     Ok(Json(interrupted))

@@ -19,6 +19,8 @@ pub enum Event {
     Calling {
         tool: String,
     },
+    /// All tools that it has called have answered, and it is about to be asked again: stopped here, nothing is cut in two.
+    Returned,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -62,6 +64,10 @@ impl EventSink {
     pub fn calling(&mut self, tool: &str) {
         let tool = tool.to_owned();
         self.send(Event::Calling { tool });
+    }
+
+    pub fn returned(&mut self) {
+        self.send(Event::Returned);
     }
 
     pub fn text(&mut self, delta: &str) {

@@ -18,6 +18,8 @@ pub(super) enum Ending {
     Retry { cause: &'static str, error: String, backoff: Backoff, asked_secs: Option<f64> },
     /// Not now.
     Snooze { until: Until, reason: String },
+    /// Not before a person decides.
+    Held { reason: String },
     /// Given up.
     Fail { death: Death, hold_lane: bool, error: String },
     /// Stopped because somebody cancelled it.
@@ -52,6 +54,7 @@ impl Ending {
             Self::Done | Self::Committed { .. } => "ok",
             Self::Retry { cause, .. } => cause,
             Self::Snooze { .. } => "rate_limited",
+            Self::Held { .. } => "held",
             Self::Fail { death: Death::BadPayload, .. } => "bad_payload",
             Self::Fail { .. } => "error",
             Self::Cancelled { .. } => "cancelled",
@@ -126,6 +129,12 @@ pub(super) async fn write(
             .map(|_| false)
             .fetch_optional(conn)
             .await?
+        }
+        Ending::Held { reason } => {
+            sqlx::query_file!("src/queue/sql/end_hold.sql", job_id, lease, text(reason))
+                .map(|_| false)
+                .fetch_optional(conn)
+                .await?
         }
         Ending::Fail { death, hold_lane, error } => {
             sqlx::query_file!(

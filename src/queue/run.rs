@@ -205,6 +205,15 @@ impl Run {
         self.commit_as(tx, &Ending::Snooze { until, reason: reason.to_owned() }).await
     }
 
+    /// As [`commit`](Self::commit), but the job is held until a person decides, and no attempt is burned.
+    pub async fn commit_held(
+        &self,
+        tx: Transaction<'static, Postgres>,
+        reason: &str,
+    ) -> Result<End, CommitError> {
+        self.commit_as(tx, &Ending::Held { reason: reason.to_owned() }).await
+    }
+
     /// As [`commit`](Self::commit), but the job is given up: what the handler wrote says why.
     pub async fn commit_failure(
         &self,

@@ -99,7 +99,11 @@ pub(super) fn ended(run: &Run, ending: &Ending, held: bool) {
         Ending::Fail { death: Death::Exhausted, .. } => "failed",
         Ending::Fail { .. } => "dead",
         Ending::Cancelled { .. } => "cancelled",
-        Ending::Retry { .. } | Ending::Snooze { .. } | Ending::GivenBack | Ending::LeaseLost => {
+        Ending::Retry { .. }
+        | Ending::Snooze { .. }
+        | Ending::Held { .. }
+        | Ending::GivenBack
+        | Ending::LeaseLost => {
             return;
         }
     };

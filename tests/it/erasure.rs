@@ -149,6 +149,15 @@ async fn nothing_of_an_erased_campaign_is_found_anywhere() {
         let failed = json!({ "agent": "planner", "prompt": fails });
         let failed = stage.ask(campaign, failed, &format!("{word}-2")).await;
         stage.ends_as(&failed, "failed").await;
+        for number in 0..40 {
+            let patch = json!({ word: { format!("{word} {number}"): word } }).to_string();
+            assert_eq!(stage.say(&["blackboard", "patch", campaign, &patch]).await.0, 0);
+        }
+        let pause = ["agent", "pause", "reviewer", "--campaign", campaign, "--reason", word];
+        let resume = ["agent", "resume", "reviewer", "--campaign", campaign];
+        for command in [&pause[..], &resume] {
+            assert_eq!(stage.say(command).await.0, 0);
+        }
         let name = format!("news-{}", word.len());
         let schedule = [
             "schedule",
@@ -173,7 +182,9 @@ async fn nothing_of_an_erased_campaign_is_found_anywhere() {
 
     let before = found(&stage.pool, PLANTED).await;
     assert!(before.len() >= 5, "{before:?}");
-    assert!(before.iter().any(|(table, _)| table == "webhook_deliveries"), "{before:?}");
+    for table in ["webhook_deliveries", "blackboards", "blackboard_changes", "agent_pauses"] {
+        assert!(before.iter().any(|(found, _)| found == table), "{table}: {before:?}");
+    }
     let untouched = found(&stage.pool, STAYING).await;
     let spent = "select count(*), coalesce(sum(input_tokens), 0)::bigint from dalsegno.usage where campaign_id = $1::uuid";
     let ledger =
@@ -201,6 +212,7 @@ async fn nothing_of_an_erased_campaign_is_found_anywhere() {
         (&json!(4), &json!(4)),
         "{receipt}"
     );
+    assert_eq!(removed["blackboard_changes"], 40, "{receipt}");
     assert!(
         removed["sessions"].as_i64() >= Some(3) && removed["messages"].as_i64() >= Some(4),
         "{receipt}"

@@ -15,6 +15,7 @@ mod cluster;
 mod compaction;
 mod config;
 mod context;
+mod control;
 mod conversations;
 mod demo;
 mod deploy;

@@ -25,7 +25,7 @@ use crate::{
         ids::Given,
         messages::{self, Span},
         sessions::{self, Filter, Session},
-        tasks,
+        tasks::{self, How},
         transaction::{begin, commit},
     },
 };
@@ -106,6 +106,9 @@ pub(super) struct Interrupt {
     /// Why, for whoever finds it interrupted.
     #[arg(long, default_value = "by an operator")]
     reason: String,
+    /// At the next point where nothing is lost, and not now.
+    #[arg(long)]
+    soft: bool,
 }
 
 pub(super) async fn run(command: &SessionCommand, context: &Context) -> Result<Exit, Failure> {
@@ -133,7 +136,7 @@ async fn on(
         SessionCommand::Archives(archives) => open_archives(archives, &mut tx, output).await?,
         SessionCommand::Reset(Reset { id, fresh }) => {
             let id = sessions::find(&mut *tx, &id.id).await?;
-            let session = sessions::reset(&mut tx, id, *fresh).await?;
+            let session = sessions::reset(&mut tx, id, *fresh, now).await?;
             let data = json!({ "fresh": fresh });
             audit::write(&mut *tx, &who, Action::SessionReset, id, data, now).await?;
             commit(tx).await?;
@@ -161,10 +164,11 @@ async fn on(
                 generation => format!("session {id} shows compaction {generation}"),
             });
         }
-        SessionCommand::Interrupt(Interrupt { id, reason }) => {
+        SessionCommand::Interrupt(Interrupt { id, reason, soft }) => {
+            let how = if *soft { How::Soft } else { How::Hard };
             let id = sessions::find(&mut *tx, &id.id).await?;
-            let interrupted = tasks::interrupt(&mut tx, id, reason, now).await?;
-            let data = json!({ "task_id": interrupted.task_id, "reason": reason });
+            let interrupted = tasks::interrupt(&mut tx, id, how, reason, now).await?;
+            let data = json!({ "task_id": interrupted.task_id, "how": how, "reason": reason });
             audit::write(&mut *tx, &who, Action::SessionInterrupt, id, data, now).await?;
             commit(tx).await?;
             output.data(&interrupted, || show::interrupted_words(&interrupted));

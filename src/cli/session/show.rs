@@ -125,6 +125,9 @@ pub(super) fn interrupted_words(interrupted: &Interrupted) -> String {
         Cancelled::Requested => {
             format!("task {task_id} runs in session {session_id}; its worker was told to stop it")
         }
+        Cancelled::AtSafePoint => format!(
+            "task {task_id} runs in session {session_id}; it ends where nothing is lost, or with its answer if that comes first"
+        ),
         Cancelled::AtOnce => {
             format!("task {task_id} of session {session_id} is cancelled; its worker was lost")
         }

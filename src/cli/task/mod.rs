@@ -118,6 +118,7 @@ async fn on(
             output.data(&json!({ "task_id": id, "cancel": cancelled }), || match cancelled {
                 Cancelled::AtOnce => format!("task {id} is cancelled"),
                 Cancelled::Requested => format!("task {id} runs; its worker was told to stop it"),
+                Cancelled::AtSafePoint => format!("task {id} runs; it ends where nothing is lost"),
             });
         }
         TaskCommand::Retry(Id { id }) => {

@@ -124,6 +124,12 @@ impl Catalogue {
         self.skills.values()
     }
 
+    /// The names of the agents that are shown something of their campaign's blackboard.
+    pub fn blackboard_readers(&self) -> Vec<String> {
+        let shown = |agent: &&Arc<Agent>| !agent.grants.blackboard.read.is_empty();
+        self.agents().filter(shown).map(|agent| agent.name.clone()).collect()
+    }
+
     /// The agent that answers what is addressed to nobody.
     pub fn lead(&self) -> Option<&Arc<Agent>> {
         self.agents.values().find(|agent| agent.lead)

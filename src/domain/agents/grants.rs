@@ -1,11 +1,13 @@
 //! What an agent may do besides talking, in the keys of Claude Code's own agent files.
 
 use serde::Serialize;
+use serde_json::Value;
 
 use super::{
     fields::Fields,
     servers::{self, Servers, Surroundings},
 };
+use crate::domain::blackboard;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = AgentGrants)]
@@ -21,6 +23,7 @@ pub struct Grants {
     pub mcp_servers: Servers,
     /// A folder that all agents of a campaign who have this key work in.
     pub workspace: bool,
+    pub blackboard: blackboard::Grants,
 }
 
 /// What becomes of calls that no rule names. Nobody is there to be asked.
@@ -77,9 +80,47 @@ pub(super) fn read(fields: &mut Fields<'_>, around: &Surroundings<'_>) -> Grants
         max_turns: fields.number("maxTurns", 1..=1000).and_then(|n| u32::try_from(n).ok()),
         mcp_servers: servers::read(fields, around),
         workspace: fields.flag("workspace"),
+        blackboard: read_blackboard(fields),
     };
     check_rules(fields, "tools", &grants.tools);
     check_rules(fields, "disallowedTools", &grants.disallowed_tools);
+    grants
+}
+
+/// `{ read: [/plan], write: [/plan/parts] }`, each a list or one path.
+fn read_blackboard(fields: &mut Fields<'_>) -> blackboard::Grants {
+    const KEY: &str = "blackboard";
+    const EXAMPLE: &str = "{ read: [/], write: [/plan] }";
+    let Some(Value::Object(granted)) = fields.value(KEY, EXAMPLE, Value::is_object) else {
+        return blackboard::Grants::default();
+    };
+    let mut grants = blackboard::Grants::default();
+    for (verb, paths) in &granted {
+        let place = match verb.as_str() {
+            "read" => &mut grants.read,
+            "write" => &mut grants.write,
+            _ => {
+                let message = format!("grants `{verb}`, which nobody can do there");
+                fields.fail(KEY, message, format!("{KEY}: {EXAMPLE}"));
+                continue;
+            }
+        };
+        let listed = match paths {
+            Value::Array(paths) => paths.iter().collect(),
+            Value::Null => Vec::new(),
+            one => vec![one],
+        };
+        for path in listed {
+            match blackboard::Path::parse(path.as_str().unwrap_or_default()) {
+                Ok(path) => place.push(path),
+                Err(_) => {
+                    let message = format!("has {path} below `{verb}`, which is no path");
+                    let fix = "/key/key from the top of the document, or / for all of it";
+                    fields.fail(KEY, message, format!("{KEY}: {fix}"));
+                }
+            }
+        }
+    }
     grants
 }
 

@@ -15,7 +15,7 @@ pub use self::{
     overview::{Overview, overview},
 };
 use super::{
-    Failed, Page,
+    Failed, Page, agent_pauses,
     amount::Limit,
     ids::{self, Given},
     text,
@@ -187,8 +187,9 @@ pub async fn close(
     now: DateTime<Utc>,
 ) -> Result<Campaign, Error> {
     let campaign = set_status(conn, id, Status::Closed, Some(now)).await?;
-    // A paused campaign would keep its queued tasks for ever.
-    admin::resume(conn, admin::PauseScope::Group, &id.to_string()).await?;
+    // A paused campaign, or an agent that is paused in it, would keep its queued tasks for ever.
+    admin::resume(&mut *conn, admin::PauseScope::Group, &id.to_string()).await?;
+    agent_pauses::resume_all_of(conn, id, now).await?;
     Ok(campaign)
 }
 
@@ -199,6 +200,18 @@ pub async fn lock(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(), Failed>
         .await
         .map(drop)
         .map_err(Failed::to("lock a campaign"))
+}
+
+/// Its status, and keeps an erasure from ending until the end of the transaction. Whoever pauses or closes it is not kept.
+pub async fn hold(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Status, Error> {
+    sqlx::query_scalar!(
+        r#"select status as "status: Status" from dalsegno.campaigns where id = $1 for key share"#,
+        id,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(Failed::to("hold a campaign"))?
+    .ok_or(Error::Unknown(id))
 }
 
 /// Takes its name, brief and client context out. What it may cost and has cost stays.

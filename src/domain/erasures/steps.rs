@@ -8,8 +8,7 @@ use uuid::Uuid;
 use super::Error;
 use crate::{
     domain::{
-        Failed, audit, bulk_actions, campaigns, cleanups, failovers, feed, flows, posts, sessions, tasks,
-        webhooks,
+    Failed, audit, bulk_actions, campaigns, cleanups, failovers, feed, flows, posts, sessions, tasks, webhooks, agent_pauses, blackboard,
     },
     queue,
 };
@@ -21,12 +20,15 @@ pub enum Step {
     Posts,
     Feed,
     Tasks,
+    Blackboard,
     Jobs,
 }
 
 /// Sessions that one transaction looks at; how many go depends on how much was said in them.
 const SESSIONS: i64 = 50;
 const ROWS: i64 = 2_000;
+/// Versions of a blackboard, each of which may be long.
+const VERSIONS: i64 = 200;
 /// Tasks that are cancelled in one transaction.
 const CANCELS: i64 = 200;
 
@@ -38,7 +40,8 @@ impl Step {
             Self::Sessions => Some(Self::Posts),
             Self::Posts => Some(Self::Feed),
             Self::Feed => Some(Self::Tasks),
-            Self::Tasks => Some(Self::Jobs),
+            Self::Tasks => Some(Self::Blackboard),
+            Self::Blackboard => Some(Self::Jobs),
             Self::Jobs => None,
         }
     }
@@ -110,6 +113,11 @@ pub async fn next_batch(
             count(conn, campaign_id, &counts).await?;
             Ok(n_tasks == ROWS)
         }
+        Step::Blackboard => {
+            let n_rows = blackboard::remove_some(&mut *conn, campaign_id, VERSIONS).await?;
+            count(conn, campaign_id, &[("blackboard_changes", n_rows)]).await?;
+            Ok(n_rows == VERSIONS)
+        }
         Step::Jobs => {
             let forgotten = queue::forget_group(&mut *conn, &campaign_id.to_string()).await?;
             let counts = [("dead_jobs", forgotten.dead_jobs), ("errors_of_runs", forgotten.errors)];
@@ -131,6 +139,7 @@ pub async fn finish(
     audit::erase_words(&mut *conn, &subjects).await?;
     failovers::remove_of_campaign(&mut *conn, campaign_id).await?;
     flows::erase_words(&mut *conn, campaign_id).await?;
+    agent_pauses::remove_of_campaign(&mut *conn, campaign_id).await?;
     campaigns::erase_words(&mut *conn, campaign_id).await?;
     sqlx::query!(
         "update dalsegno.erasures set ended_at = coalesce(ended_at, $2) where campaign_id = $1",

@@ -67,6 +67,15 @@ pub enum Kind {
     /// Somebody asked for one, and there is nothing to fold.
     CompactionNotNeeded,
     BudgetRefused,
+    /// A person or an agent has written on the campaign's blackboard.
+    BlackboardChanged,
+    /// It begins no more turns: in the campaign of the event, or in all of them.
+    AgentPaused,
+    AgentResumed,
+    /// Its next task opens a successor, because somebody asked for it.
+    SessionReset,
+    /// Somebody asked its turn to stop, now or at the next point where nothing is lost.
+    TaskInterrupted,
 }
 
 /// Which events to list.
@@ -151,6 +160,11 @@ impl Kind {
             Self::CompactionRefused => "session.compaction_refused",
             Self::CompactionNotNeeded => "session.compaction_not_needed",
             Self::BudgetRefused => "budget.refused",
+            Self::BlackboardChanged => "blackboard.changed",
+            Self::AgentPaused => "agent.paused",
+            Self::AgentResumed => "agent.resumed",
+            Self::SessionReset => "session.reset",
+            Self::TaskInterrupted => "task.interrupted",
         }
     }
 }

@@ -15,6 +15,7 @@ mod logins;
 mod of_campaign;
 mod open;
 mod people;
+mod reset_agents;
 pub mod resolve;
 mod running;
 mod ttl;
@@ -34,9 +35,10 @@ pub use self::{
     generations::{add_tokens, lock_breaker, next_generation, show_generation, store_breaker},
     list::{Filter, Session, find, get, history, list, of_conversation},
     logins::{OnLogin, by_login},
-    of_campaign::{is_any_left, is_any_running, lock_of_campaign},
+    of_campaign::{is_any_left, is_any_running, lock_of_campaign, open_of_agents},
     open::ask_rebuild,
-    people::{expire, reset, uncompact},
+    people::{expire, reset, reset_some, uncompact},
+    reset_agents::{Reset, ResetError, reset_agents},
     running::{Kept, Left, Minted},
     ttl::Config,
 };

@@ -50,3 +50,20 @@ pub async fn is_any_left(executor: impl PgExecutor<'_>, campaign_id: Uuid) -> Re
     .await
     .map_err(Failed::to("look for sessions of a campaign"))
 }
+
+/// The open conversations of an agent in a campaign, or of all its agents. None of those that were made for one task.
+pub async fn open_of_agents(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+    agent: Option<&str>,
+) -> Result<Vec<Uuid>, Failed> {
+    sqlx::query_scalar!(
+        "select id from dalsegno.sessions
+          where campaign_id = $1 and ($2::text is null or agent_type = $2) and closed_at is null and not ephemeral order by id",
+        campaign_id,
+        agent,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("look for the open sessions of agents"))
+}

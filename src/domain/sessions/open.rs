@@ -168,18 +168,28 @@ pub async fn close_ephemeral(
 ///
 /// The first reason stays, but for `Fresh`: whoever wants a memory gone gets that.
 pub async fn ask_rebuild(conn: &mut PgConnection, id: Uuid, because: Reason) -> Result<(), Error> {
-    let asked = sqlx::query!(
-        "update dalsegno.sessions
-            set rebuild_because = case when $2 = 'fresh' then $2 else coalesce(rebuild_because, $2) end
-          where id = $1 and closed_at is null",
-        id,
+    match ask_rebuild_all(&mut *conn, &[id], because).await?.as_slice() {
+        [_] => Ok(()),
+        _ => lock(conn, id).await.and_then(|_| Err(Error::Closed(id))),
+    }
+}
+
+/// The same for several; gives those that are open.
+pub async fn ask_rebuild_all(
+    conn: &mut PgConnection,
+    ids: &[Uuid],
+    because: Reason,
+) -> Result<Vec<Uuid>, Failed> {
+    // In one order for everybody, so that two who ask at once do not wait for each other in a circle.
+    sqlx::query_scalar!(
+        "with open as (select id from dalsegno.sessions where id = any($1) and closed_at is null order by id for update)
+         update dalsegno.sessions as s
+            set rebuild_because = case when $2 = 'fresh' then $2 else coalesce(s.rebuild_because, $2) end
+           from open where s.id = open.id and s.closed_at is null returning s.id",
+        ids,
         because as Reason,
     )
-    .execute(&mut *conn)
+    .fetch_all(conn)
     .await
-    .map_err(Failed::to("have a session rebuilt"))?;
-    if asked.rows_affected() == 1 {
-        return Ok(());
-    }
-    lock(conn, id).await.and_then(|_| Err(Error::Closed(id)))
+    .map_err(Failed::to("have sessions rebuilt"))
 }

@@ -5,17 +5,52 @@ use serde_json::json;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Error, Reason, Session, ask_rebuild, get};
+use super::{Error, Reason, Session, ask_rebuild, get, open::ask_rebuild_all};
 use crate::domain::{
     Failed, compactions,
     feed::{self, Kind},
 };
 
 /// Has the next task open a successor: one that takes over what it should remember, or a `fresh` one that takes nothing.
-pub async fn reset(conn: &mut PgConnection, id: Uuid, fresh: bool) -> Result<Session, Error> {
-    let because = if fresh { Reason::Fresh } else { Reason::Reset };
-    ask_rebuild(&mut *conn, id, because).await?;
-    get(conn, id).await
+/// What runs is not disturbed.
+pub async fn reset(
+    conn: &mut PgConnection,
+    id: Uuid,
+    fresh: bool,
+    now: DateTime<Utc>,
+) -> Result<Session, Error> {
+    ask_rebuild(&mut *conn, id, because(fresh)).await?;
+    let session = get(&mut *conn, id).await?;
+    feed::append(conn, &[was_reset(session.campaign_id, id, fresh)], now).await?;
+    Ok(session)
+}
+
+/// The same for some of a campaign's sessions. Gives those that were open.
+pub async fn reset_some(
+    conn: &mut PgConnection,
+    campaign_id: Uuid,
+    ids: &[Uuid],
+    fresh: bool,
+    now: DateTime<Utc>,
+) -> Result<Vec<Uuid>, Failed> {
+    let reset = ask_rebuild_all(&mut *conn, ids, because(fresh)).await?;
+    let events: Vec<_> = reset.iter().map(|id| was_reset(campaign_id, *id, fresh)).collect();
+    feed::append(conn, &events, now).await?;
+    Ok(reset)
+}
+
+fn because(fresh: bool) -> Reason {
+    if fresh { Reason::Fresh } else { Reason::Reset }
+}
+
+fn was_reset(campaign_id: Uuid, session_id: Uuid, fresh: bool) -> feed::New {
+    feed::New {
+        campaign_id: Some(campaign_id),
+        task_id: None,
+        session_id: Some(session_id),
+        kind: Kind::SessionReset,
+        data: json!({ "fresh": fresh }),
+    }
 }
 
 /// Has the time that a session is kept end at `at`: a task that comes later finds it expired. A turn that is running is

@@ -3,6 +3,8 @@
 //! The definition is the SQL function `dalsegno.agent_statuses`, over the rows of tasks, jobs, sessions and resting logins. No
 //! process remembers any of it, so whoever dies leaves no agent working.
 
+mod standing;
+
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
@@ -10,6 +12,7 @@ use serde::Serialize;
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
+pub use self::standing::{Standing, standings};
 use super::{Failed, agents::Catalogue};
 
 /// The instance that an agent has unless somebody names another one.

@@ -1,12 +1,33 @@
 //! Stopping what runs in a session.
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
-use sqlx::PgConnection;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use super::{Cancelled, Error, cancel};
-use crate::domain::{sessions, turns};
+use super::{Cancelled, Error, cancel, ended, get};
+use crate::{
+    domain::{
+        Failed,
+        feed::{self, Kind},
+        sessions, turns,
+    },
+    queue::{self, admin},
+};
+
+/// How soon.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = InterruptMode)]
+pub enum How {
+    /// At the next point where nothing is cut in two: when the call of the model has ended, and on Claude behind the tools that
+    /// it is using. Nothing is begun after that.
+    Soft,
+    /// Now.
+    #[default]
+    Hard,
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Interrupted {
@@ -19,6 +40,7 @@ pub struct Interrupted {
 pub async fn interrupt(
     conn: &mut PgConnection,
     session_id: Uuid,
+    how: How,
     reason: &str,
     now: DateTime<Utc>,
 ) -> Result<Interrupted, Error> {
@@ -26,6 +48,58 @@ pub async fn interrupt(
     let latest = turns::of_session(&mut *conn, session_id, None, 1).await?;
     let running = latest.first().filter(|turn| turn.state == turns::State::Running);
     let task_id = running.ok_or(Error::NothingRuns(session_id))?.task_id;
-    let cancel = cancel(conn, task_id, reason, now).await?;
+    let cancel = match how {
+        How::Soft => stop_softly(&mut *conn, task_id, reason, now).await?,
+        How::Hard => cancel(&mut *conn, task_id, reason, now).await?,
+    };
+    let event = feed::New {
+        session_id: Some(session_id),
+        ..get(&mut *conn, task_id)
+            .await?
+            .event(Kind::TaskInterrupted, json!({ "how": how, "reason": reason }))
+    };
+    feed::append(conn, &[event], now).await?;
     Ok(Interrupted { session_id, task_id, cancel })
+}
+
+/// Whether a task is to end where nothing is lost.
+pub async fn is_asked_to_stop(executor: impl PgExecutor<'_>, id: Uuid) -> Result<bool, Failed> {
+    sqlx::query_scalar!(
+        r#"select exists (select from dalsegno.tasks where id = $1 and stop_asked_at is not null) as "is_asked!""#,
+        id,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Failed::to("look whether a task is to stop"))
+}
+
+/// What does not run is cancelled at once. Should it begin to run between the look and that, its worker is told to stop it now:
+/// it has hardly begun.
+async fn stop_softly(
+    conn: &mut PgConnection,
+    id: Uuid,
+    reason: &str,
+    now: DateTime<Utc>,
+) -> Result<Cancelled, Error> {
+    let task = get(&mut *conn, id).await?;
+    let runs = match admin::find_job(&mut *conn, task.job_id).await {
+        Ok(job) => job.summary.state == "running",
+        Err(queue::Error::NotFound { .. }) => false,
+        Err(error) => return Err(error.into()),
+    };
+    if !runs {
+        return cancel(conn, id, reason, now).await;
+    }
+    let asked = sqlx::query!(
+        "update dalsegno.tasks set stop_asked_at = coalesce(stop_asked_at, $2) where id = $1 and ended_at is null",
+        id,
+        now,
+    )
+    .execute(&mut *conn)
+    .await
+    .map_err(Failed::to("ask a task to stop"))?;
+    match asked.rows_affected() {
+        1 => Ok(Cancelled::AtSafePoint),
+        _ => Err(ended(conn, id).await),
+    }
 }

@@ -39,7 +39,7 @@ pub use self::{
     fan_out::{Children, FannedOut, MAX_CHILDREN, child_key, fan_out},
     flow::{FlowTask, flow_id_of, of_flow},
     follow::{Follow, News, wait},
-    interrupt::{Interrupted, interrupt},
+    interrupt::{How, Interrupted, interrupt, is_asked_to_stop},
     line::{BadLine, Line},
     links::{After, FlowStep, Links, MAX_PREDECESSORS, OnFailure},
     list::{Filter, by_job, find, get, has_ended, list},
@@ -47,7 +47,7 @@ pub use self::{
     matching::{Matching, count_matching, matching},
     recurring::AddTask,
     state::{Cancelled, End, admit, cancel, charge, end, retry, wait_longer},
-    waiting::awaited,
+    waiting::{awaited, queued_jobs},
     waits::{Predecessor, WaitedFor, Waiting, look_at_waits, predecessors, waits_of},
 };
 use super::{

@@ -1,4 +1,4 @@
-//! Which sessions somebody still waits for.
+//! What waits for turns: sessions that somebody still waits for, and jobs that do.
 
 use std::collections::HashSet;
 
@@ -41,4 +41,20 @@ pub async fn awaited(
     .await
     .map(|ids| ids.into_iter().collect())
     .map_err(Failed::to("look for tasks that wait for sessions"))
+}
+
+/// The jobs of an agent's tasks that have not ended, in a campaign or in all.
+pub async fn queued_jobs(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Option<Uuid>,
+    agent: &str,
+) -> Result<Vec<i64>, Failed> {
+    sqlx::query_scalar!(
+        "select job_id from dalsegno.tasks where ended_at is null and agent = $2 and ($1::uuid is null or campaign_id = $1)",
+        campaign_id,
+        agent,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("look for the jobs of an agent"))
 }

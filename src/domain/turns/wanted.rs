@@ -1,5 +1,6 @@
 //! What a turn begins with.
 
+use serde_json::Value;
 use sqlx::PgExecutor;
 
 use crate::domain::{
@@ -17,6 +18,12 @@ pub struct Wanted {
     pub limit: Limit,
     /// Where in the work the task belongs.
     pub node: Option<String>,
+    /// For an agent that is shown some of it: the whole of it, from which the caller takes what the agent may read.
+    pub blackboard: Option<Written>,
+    /// Whether its agent is to begin no turn now.
+    pub is_paused: bool,
+    /// Whether none of its turns is to begin any more.
+    pub is_asked_to_stop: bool,
     /// Who asked for the task, in the words of traces.
     pub traceparent: Option<String>,
     /// It was added to wait for others, and is told what they came to.
@@ -25,8 +32,19 @@ pub struct Wanted {
     pub last_post: i64,
 }
 
-pub async fn wanted(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Wanted, tasks::Error> {
-    let row = sqlx::query_file!("src/domain/turns/wanted.sql", job_id)
+/// What stands on a blackboard.
+pub struct Written {
+    pub version: i64,
+    pub document: Value,
+}
+
+/// `readers` are the agents whose files let them read something of a blackboard.
+pub async fn wanted(
+    executor: impl PgExecutor<'_>,
+    job_id: i64,
+    readers: &[String],
+) -> Result<Wanted, tasks::Error> {
+    let row = sqlx::query_file!("src/domain/turns/wanted.sql", job_id, readers)
         .fetch_optional(executor)
         .await
         .map_err(Failed::to("read the task of a job"))?
@@ -62,7 +80,18 @@ pub async fn wanted(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Wanted
         started_at: row.started_at,
         ended_at: row.ended_at,
     };
-    let (node, traceparent, last_post) = (row.node, row.traceparent, row.last_post);
-    let has_waited = row.has_waited;
-    Ok(Wanted { task, campaign, limit, node, traceparent, has_waited, last_post })
+    let blackboard = row.blackboard_version.zip(row.blackboard);
+    let blackboard = blackboard.map(|(version, document)| Written { version, document });
+    Ok(Wanted {
+        task,
+        campaign,
+        limit,
+        node: row.node,
+        blackboard,
+        is_paused: row.is_paused,
+        is_asked_to_stop: row.is_asked_to_stop,
+        traceparent: row.traceparent,
+        has_waited: row.has_waited,
+        last_post: row.last_post,
+    })
 }

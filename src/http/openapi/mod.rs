@@ -17,8 +17,7 @@ use serde_json::{Value, json};
 use utoipa::OpenApi;
 
 use super::{
-    Front, Problem, agents, audit, bulk, bulk_actions, campaigns, children, cleanups, feed, flows,
-    health, jobs, keys, lanes, logins, queues, schedules, sessions, tasks, webhooks, workers,
+    Front, Problem, agents, audit, bulk, bulk_actions, campaigns, children, cleanups, feed, flows, health, jobs, keys, lanes, logins, queues, schedules, sessions, tasks, webhooks, workers, blackboard,
 };
 use crate::domain::feed::Event as FeedEvent;
 
@@ -75,6 +74,7 @@ fn generate() -> String {
     let mut api = Described::openapi();
     for part in [
         campaigns::Described::openapi(),
+        blackboard::Described::openapi(),
         tasks::Described::openapi(),
         bulk::Described::openapi(),
         children::Described::openapi(),

@@ -37,10 +37,17 @@ pub(super) struct Assignment<'a> {
     pub(super) route: Route<'a>,
     pub(super) failover: Option<Failover>,
     pub(super) traceparent: Option<String>,
+    pub(super) blackboard: Option<Blackboard>,
     /// What the tasks came to that this one has waited for.
     pub(super) predecessors: Vec<Predecessor>,
     /// The last place of the campaign's board when the task was read; 0 while nobody has posted.
     pub(super) last_post: i64,
+}
+
+/// What the agent is shown of its campaign's blackboard, as it was when the task was read.
+pub(super) struct Blackboard {
+    pub(super) version: i64,
+    pub(super) json: String,
 }
 
 /// What is stored of it.
@@ -50,10 +57,23 @@ pub(super) struct Read {
     standing: Option<Standing>,
 }
 
+impl Read {
+    /// The task, if somebody has asked it to stop.
+    pub(super) fn asked_to_stop(&self) -> Option<&Task> {
+        self.wanted.is_asked_to_stop.then_some(&self.wanted.task)
+    }
+
+    /// The task, if its agent is paused.
+    pub(super) fn paused(&self) -> Option<&Task> {
+        self.wanted.is_paused.then_some(&self.wanted.task)
+    }
+}
+
 /// The task of a job, if it still has to be done, and its campaign.
 pub(super) async fn read(pool: &PgPool, services: &Services, job_id: i64) -> Result<Read, Error> {
     let mut conn = pool.acquire().await.map_err(Error::undone)?;
-    let wanted = turns::wanted(&mut *conn, job_id).await?;
+    let readers = services.library.current().blackboard_readers();
+    let wanted = turns::wanted(&mut *conn, job_id, &readers).await?;
     if wanted.task.ended_at.is_some() {
         return Err(Error::Ended);
     }
@@ -75,7 +95,7 @@ impl<'a> Assignment<'a> {
         Read { wanted, predecessors, standing }: Read,
         cancel: &CancellationToken,
     ) -> Result<Self, (Task, Refused)> {
-        let Wanted { task, campaign, limit, node, traceparent, has_waited: _, last_post } = wanted;
+        let Wanted { task, campaign, limit, node, blackboard, traceparent, last_post, .. } = wanted;
         let failover = Failover::of(&services.agents, standing, services.clock.now());
         let catalogue = services.library.current();
         let found = catalogue.agent(&task.agent).map(Arc::clone);
@@ -99,6 +119,7 @@ impl<'a> Assignment<'a> {
         Ok(Self {
             failover: agent.fallback.is_some().then_some(failover),
             skills: catalogue.skills_of(&agent),
+            blackboard: blackboard.and_then(|written| Blackboard::shown_to(&agent, &written)),
             prompt_hash: catalogue.prompt_hash(&agent),
             node,
             is_limited: limits.iter().any(Option::is_some),
@@ -111,5 +132,13 @@ impl<'a> Assignment<'a> {
             predecessors,
             last_post,
         })
+    }
+}
+
+impl Blackboard {
+    fn shown_to(agent: &Agent, written: &turns::Written) -> Option<Self> {
+        let shown = agent.grants.blackboard.readable(&written.document)?;
+        let is_empty = shown.as_object().is_some_and(serde_json::Map::is_empty);
+        (!is_empty).then(|| Self { version: written.version, json: shown.to_string() })
     }
 }

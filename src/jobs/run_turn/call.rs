@@ -11,7 +11,7 @@ use serde_json::json;
 use sqlx::PgPool;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use super::{assignment::Assignment, begin::Opened};
+use super::{assignment::Assignment, begin::Opened, interruption};
 use crate::{
     causes::causes,
     domain::{feed, text},
@@ -29,6 +29,8 @@ pub(super) struct Called {
     pub(super) took: Duration,
     /// The model did not see its history, as far as its counts show.
     pub(super) is_doubted: bool,
+    /// Stopped between two rounds, because somebody had asked for that.
+    pub(super) is_stopped: bool,
 }
 
 impl Called {
@@ -40,6 +42,7 @@ impl Called {
             called_at: at,
             took: Duration::ZERO,
             is_doubted: false,
+            is_stopped: false,
         }
     }
 }
@@ -59,7 +62,10 @@ pub(super) async fn call(
 ) -> Called {
     let (called_at, began) = (services.clock.now(), Instant::now());
     let (sink, mut events) = EventSink::channel(N_EVENTS);
-    let mut answer = assignment.route.provider.run(request, sink, run.cancel().clone());
+    let stop = run.cancel().child_token();
+    let mut answer = assignment.route.provider.run(request, sink, stop.clone());
+    let mut asking = interruption::Asking::new(run.pool(), assignment.task.id);
+    let mut is_stopped = false;
     let mut progress = Progress::new(run.pool(), services, opened);
     let mut tick = interval_at(began + PROGRESS_EVERY, PROGRESS_EVERY);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -67,7 +73,16 @@ pub(super) async fn call(
         tokio::select! {
             biased;
             result = &mut answer => break result,
-            Some(event) = events.recv() => progress.take(event),
+            Some(event) = events.recv() => match event {
+                Event::Returned => asking.ask(),
+                event => progress.take(event),
+            },
+            is_asked = asking.answered() => {
+                is_stopped |= is_asked;
+                if is_asked {
+                    stop.cancel();
+                }
+            }
             () = progress.written() => {}
             _ = tick.tick() => progress.write(),
         }
@@ -81,6 +96,7 @@ pub(super) async fn call(
         called_at,
         took: began.elapsed(),
         is_doubted: false,
+        is_stopped,
     }
 }
 
@@ -117,7 +133,7 @@ impl<'a> Progress<'a> {
 
     fn take(&mut self, event: Event) {
         match event {
-            Event::Started { .. } => {}
+            Event::Started { .. } | Event::Returned => {}
             Event::Text(text) => self.arrived.push_str(&text),
             Event::Status(status) => (self.status, self.tool) = (Some(status), None),
             Event::Calling { tool } => self.tool = Some(tool),

@@ -28,11 +28,13 @@ mod crash_points;
 mod ending;
 mod error;
 mod failover;
+mod interruption;
 mod joined;
 mod kept;
 mod ledger;
 mod notices;
 mod outlook;
+mod paused;
 mod refuse;
 mod room;
 mod said;
@@ -62,7 +64,7 @@ use super::Services;
 use crate::{
     causes::causes,
     context::Pressure,
-    domain::tasks::{RunJoinedTurn, RunTurn},
+    domain::tasks::{self, RunJoinedTurn, RunTurn},
     providers::Request,
     queue::{End, HandlerResult, Run, Stop},
 };
@@ -85,6 +87,14 @@ pub(super) async fn run_joined(
 
 async fn take_turn(run: &Run, services: &Services) -> Result<End, Error> {
     let read = assignment::read(run.pool(), services, run.job_id()).await?;
+    if let Some(task) = read.asked_to_stop() {
+        return refuse::cancelled(run, services, task).await;
+    }
+    if let Some(task) = read.paused()
+        && let Some(end) = paused::wait(run, services, task).await?
+    {
+        return Ok(end);
+    }
     services.crash_points.pass(CrashPoint::BeforeResolve).map_err(Error::undone)?;
     let assigned = Assignment::of(services, read, run.cancel()).await;
     let assignment = match assigned {
@@ -110,6 +120,10 @@ async fn take_turn(run: &Run, services: &Services) -> Result<End, Error> {
 async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> Result<End, Error> {
     let mut before = Before::default();
     loop {
+        let task = &assignment.task;
+        if before.made_room && tasks::is_asked_to_stop(run.pool(), task.id).await? {
+            return refuse::cancelled(run, services, task).await;
+        }
         let began_at = services.clock.now();
         let (mut opened, request) = match begin::begin(run, services, assignment, before).await? {
             Beginning::Opened(opened, request) => (opened, request),
@@ -130,11 +144,12 @@ async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> 
         };
         let called = witness::judge(services, &opened, called);
         services.crash_points.pass(CrashPoint::AfterCall).map_err(Error::undone)?;
-        let fate = match settle::decide(&called.result, facts(run, &opened)) {
+        let fate = match settle::decide(&called.result, facts(run, &opened, &called)) {
             Fate::LeaseLost => return Err(Error::Overtaken),
             Fate::NoRoom { why } if before.was_refused => Fate::Failed { why, interrupted: false },
             fate => failover::hasten(assignment, fate, &called.result, services.clock.now()),
         };
+        let fate = interruption::heed(run.pool(), task.id, fate).await?;
         log(run, &called, &fate);
         let turn = Turn { run, services, assignment, opened: &opened, called: &called };
         let ended = turn.end(&fate).await?;
@@ -153,10 +168,10 @@ async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> 
     }
 }
 
-fn facts(run: &Run, opened: &Opened) -> Facts {
+fn facts(run: &Run, opened: &Opened, called: &Called) -> Facts {
     let session = &opened.session;
     Facts {
-        stop: run.stop_reason(),
+        stop: run.stop_reason().or(called.is_stopped.then_some(Stop::Cancelled)),
         is_last_attempt: run.attempt() >= run.max_attempts(),
         has_history: opened.has_history,
         rebuilt_in_vain: (session.context_tokens == 0).then_some(session.opened_because),

@@ -7,7 +7,7 @@ use crate::{
     context::{
         Assembled, Budget, Checkpoint, Parts, Pressure, Weight, assemble,
         compaction::View,
-        parts::{Campaign, Skill, Task, Told},
+        parts::{Blackboard, Campaign, Skill, Task, Told},
         xml::FenceSeed,
     },
     domain::sessions::Live,
@@ -29,7 +29,8 @@ pub(super) fn look_ahead(
     loaded: &Loaded,
     given: &Given<'_>,
 ) -> Result<Outlook, Error> {
-    let Assignment { task, route, .. } = assignment;
+    let Assignment { task, route, blackboard, .. } = assignment;
+    let shown = blackboard.as_ref().map_or(Weight::ZERO, |it| Weight::of_text(&it.json));
     let calibration = given.calibration;
     let view = loaded.view().map_err(Error::undone)?;
     let has_history = notices::has_history(&view, task.id);
@@ -41,7 +42,7 @@ pub(super) fn look_ahead(
     Ok(Outlook {
         around: Around {
             system: assembled.system_weight,
-            upcoming: Weight::of_user_text(&task.prompt) + given.said.upcoming(),
+            upcoming: Weight::of_user_text(&task.prompt) + shown + given.said.upcoming(),
         },
         pressure: budget.pressure(estimated_tokens, &route.thresholds),
         assembled,
@@ -57,7 +58,7 @@ fn assemble_call(
     view: View<'_>,
     given: &Given<'_>,
 ) -> Result<Assembled, Error> {
-    let Assignment { task, agent, catalogue, campaign, skills, route, .. } = assignment;
+    let Assignment { task, agent, catalogue, campaign, skills, route, blackboard, .. } = assignment;
     let skills: Vec<Skill<'_>> =
         skills.iter().map(|skill| Skill { name: &skill.name, text: &skill.text }).collect();
     let shows_posts = given.said.board.as_ref().is_some_and(Board::shows_posts);
@@ -78,6 +79,9 @@ fn assemble_call(
         notice: notice.as_deref(),
         board: given.said.board.as_ref().map(Board::part),
         statuses: &team::statuses(given.team),
+        blackboard: blackboard
+            .as_ref()
+            .map(|it| Blackboard { version: it.version, json: &it.json }),
         results: given
             .said
             .results

@@ -257,3 +257,21 @@ pub async fn release_job(executor: impl PgExecutor<'_>, job_id: i64) -> Result<S
         .await
         .map_err(Error::of("release a job"))
 }
+
+/// Lets those of these jobs go on that are held for exactly this reason, and says how many.
+pub async fn release_held(
+    executor: impl PgExecutor<'_>,
+    job_ids: &[i64],
+    reason: &str,
+) -> Result<i64, Error> {
+    sqlx::query_scalar!(
+        r#"SELECT count(dalsegno.release_job(j.id)) AS "n!"
+             FROM (SELECT id FROM dalsegno.jobs
+                    WHERE id = ANY ($1) AND state = 'held' AND hold_by = 'person' AND hold_reason = $2 ORDER BY id) AS j"#,
+        job_ids,
+        reason,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Error::of("release jobs"))
+}

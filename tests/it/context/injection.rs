@@ -4,7 +4,7 @@ use dalsegno::{
     context::{
         Calibration, Parts, assemble,
         compaction::{Compaction, View},
-        parts::{Board, Campaign, Colleague, Edict, Skill, Status, Task},
+        parts::{Blackboard, Board, Campaign, Colleague, Edict, Skill, Status, Task},
         posts::{Post, Posts},
         xml::{Fence, Scope, parse},
     },
@@ -108,6 +108,7 @@ fn send(text: &str) -> Sent {
         notice: Some(text),
         board: Some(Board { entry_id: board_id(), shown: &shown, not_shown: &[] }),
         statuses: &[Status { agent: text, state: text }],
+        blackboard: Some(Blackboard { version: 7, json: text }),
         results: None,
         task: Task { entry_id: task_id(), prompt: text },
     };
@@ -161,7 +162,7 @@ fn check(text: &str) {
     assert_eq!(names(&sent.messages[2]), ["tool_output"]);
     assert_eq!(sent.messages[2][0].text, text);
     let last = &sent.messages[4];
-    assert_eq!(names(last), ["notice", "posts", "notice", "posts", "statuses", "task"]);
+    assert_eq!(names(last), ["notice", "posts", "notice", "posts", "statuses", "blackboard", "task"]);
     assert_eq!(last[2].text, text);
     // As it was shown in an earlier turn, and as it is in this one.
     for shown in [&last[1], &last[3]] {
@@ -171,7 +172,8 @@ fn check(text: &str) {
         assert_eq!(post.attribute("to"), Some(text));
     }
     assert_eq!(last[4].children[0].attribute("agent"), Some(text));
-    assert_eq!(last[5].text, text);
+    assert_eq!((last[5].text.as_str(), last[5].attribute("version")), (text, Some("7")));
+    assert_eq!(last[6].text, text);
 }
 
 #[test]

@@ -69,6 +69,7 @@ pub fn parts<'a>(view: View<'a>, prompt: &'a str) -> Parts<'a> {
         notice: None,
         board: None,
         statuses: &[],
+        blackboard: None,
         results: None,
         task: Task { entry_id: Uuid::from_u128(u128::MAX), prompt },
     }

@@ -1,9 +1,8 @@
 //! Agents and skills: read, checked, read again.
 
-use std::path::Path;
-
 use dalsegno::domain::{
     agents::{Catalogue, Config, Library, PermissionMode, Problem, Provider, Think},
+    blackboard::Path,
     sessions::resolve::Mode,
 };
 
@@ -43,7 +42,7 @@ fn agent(extra: &str) -> String {
 #[test]
 fn what_comes_with_the_service_is_sound_in_both_places() {
     let built_in = Catalogue::load(&shipped()).unwrap();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("config");
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("config");
     let config = files(root.join("agents"), root.join("skills"));
     let on_disk = Catalogue::load(&config).unwrap();
     let hashes = |catalogue: &Catalogue| {
@@ -89,7 +88,7 @@ fn every_key_is_read() {
 fn grants_are_read_in_the_shape_of_claude_codes_own_files() {
     let folder = Folder::new();
     let all = "tools: Read, Bash(git log:*, git diff:*), mcp__board__post\ndisallowedTools: [\"Bash(rm:*)\"]\n\
-               permissionMode: acceptEdits\nmaxTurns: 12\nworkspace: true\n\
+               permissionMode: acceptEdits\nmaxTurns: 12\nworkspace: true\nblackboard: { read: [/plan, /notes~1x], write: /plan/parts }\n\
                mcpServers:\n  board:\n    type: http\n    url: https://board.example/mcp\n    headers: { Authorization: \"Bearer ${BOARD_TOKEN}\" }\n";
     folder.write("agents/curator.md", &agent(all));
     let grants =
@@ -98,6 +97,9 @@ fn grants_are_read_in_the_shape_of_claude_codes_own_files() {
     assert_eq!(grants.disallowed_tools, ["Bash(rm:*)"]);
     assert_eq!(grants.permission_mode, PermissionMode::AcceptEdits);
     assert_eq!((grants.max_turns, grants.workspace), (Some(12), true));
+    let paths = |paths: &[Path]| paths.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(paths(&grants.blackboard.read), ["/plan", "/notes~1x"]);
+    assert_eq!(paths(&grants.blackboard.write), ["/plan/parts"]);
     let token = |name: &str| (name == "BOARD_TOKEN").then(|| "secret".to_owned());
     let servers = grants.mcp_servers.resolve(token).unwrap();
     assert_eq!(servers["board"]["headers"]["Authorization"], "Bearer secret");
@@ -128,6 +130,7 @@ fn grants_are_read_in_the_shape_of_claude_codes_own_files() {
 fn all_problems_of_grants_come_at_once_with_what_to_write() {
     let folder = Folder::new();
     let wrong = "tools: \"Bash(ls, *\"\ndisallowedTools: mcp__*\npermissionMode: acceptedits\nmaxTurns: 0\nworkspace: maybe\n\
+                 blackboard: { read: [plan, //], erase: / }\n\
                  mcpServers:\n  \"my board\": { url: \"https://x\", env: { N: 1 } }\n  b: { command: b, env: { K: \"${ANTHROPIC_API_KEY}\" } }\n";
     folder.write("agents/curator.md", &agent(wrong));
     let problems = folder.problems();
@@ -144,14 +147,17 @@ fn all_problems_of_grants_come_at_once_with_what_to_write() {
         (6, "permissionMode", "acceptEdits (did you mean that one?)"),
         (7, "maxTurns", "1 to 1000"),
         (8, "workspace", "true or false"),
-        (9, "mcpServers", "has a name that rules cannot say"),
-        (9, "mcpServers", "type: http and its url:"),
-        (9, "mcpServers", "an env that is no map of texts"),
-        (9, "mcpServers", "names the variable ANTHROPIC_API_KEY, which no file may use"),
+        (9, "blackboard", "has \"plan\" below `read`, which is no path"),
+        (9, "blackboard", "has \"//\" below `read`"),
+        (9, "blackboard", "grants `erase`"),
+        (10, "mcpServers", "has a name that rules cannot say"),
+        (10, "mcpServers", "type: http and its url:"),
+        (10, "mcpServers", "an env that is no map of texts"),
+        (10, "mcpServers", "names the variable ANTHROPIC_API_KEY, which no file may use"),
     ] {
         assert!(has(line, key, words), "{line} {key} {words}: {problems:#?}");
     }
-    assert_eq!(problems.len(), 9, "{problems:#?}");
+    assert_eq!(problems.len(), 12, "{problems:#?}");
     folder.write("agents/curator.md", &agent("mcpServers: [board]\n"));
     assert!(folder.problems()[0].message.contains("a name alone"), "{:?}", folder.problems());
     folder.write("agents/curator.md", &agent("mcpServers: none.json\n"));

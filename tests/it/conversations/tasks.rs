@@ -260,7 +260,7 @@ async fn the_session_of_a_task_is_found_among_many_and_its_budget_judged_by_its_
     let world = World::with_limit(limit).await;
     let session = world.turn("Part one.", super::Now::default()).await.session;
     let mut conn = world.pool.acquire().await.unwrap();
-    sessions::reset(&mut conn, session.id, false).await.unwrap();
+    sessions::reset(&mut conn, session.id, false, noon()).await.unwrap();
     // More than fit on a page of the list, and newer.
     let copies = "insert into dalsegno.sessions (id, campaign_id, agent_type, instance, provider, model, prompt_hash, fence_seed, expires_at)
                   select gen_random_uuid(), campaign_id, agent_type, 'copy_' || n, provider, model, prompt_hash, fence_seed, expires_at

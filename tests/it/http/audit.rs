@@ -78,6 +78,12 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
         json!({ "template": "reviewed-text", "inputs": { "task": "SECRET PROMPT" } });
     let flow_id = flow(world).await;
     let flow = |verb: &str| format!("/v1/flows/{flow_id}/{verb}");
+    let board = format!("{change}/blackboard");
+    let document = json!({ "document": { "plan": "SECRET PROMPT" }, "expected_version": 0 });
+    let patch = json!({ "patch": { "plan": null } });
+    let agents = format!("{change}/agents");
+    let agent = |verb: &str| format!("{agents}/planner/{verb}");
+    let anywhere = |verb: &str| format!("/v1/agents/planner/{verb}");
     vec![
         ("POST", "/v1/campaigns/{id}/flows", format!("{change}/flows"), started, "flow.start"),
         ("POST", "/v1/flows/{id}/pause", flow("pause"), json!({}), "flow.pause"),
@@ -86,6 +92,31 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
         ("POST", "/v1/flows/{id}/cancel", flow("cancel"), why.clone(), "flow.cancel"),
         ("POST", "/v1/campaigns", "/v1/campaigns".into(), new, "campaign.create"),
         ("PATCH", "/v1/campaigns/{id}", change.clone(), limit, "campaign.limit"),
+        ("PUT", "/v1/campaigns/{id}/blackboard", board.clone(), document, "blackboard.set"),
+        ("PATCH", "/v1/campaigns/{id}/blackboard", board, patch, "blackboard.patch"),
+        (
+            "POST",
+            "/v1/campaigns/{id}/agents/{name}/pause",
+            agent("pause"),
+            why.clone(),
+            "agent.pause",
+        ),
+        (
+            "POST",
+            "/v1/campaigns/{id}/agents/{name}/resume",
+            agent("resume"),
+            json!({}),
+            "agent.resume",
+        ),
+        ("POST", "/v1/agents/{name}/pause", anywhere("pause"), why.clone(), "agent.pause"),
+        ("POST", "/v1/agents/{name}/resume", anywhere("resume"), json!({}), "agent.resume"),
+        (
+            "POST",
+            "/v1/campaigns/{id}/agents/{name}/reset",
+            agent("reset"),
+            json!({}),
+            "agent.reset",
+        ),
         ("PUT", "/v1/schedules/{name}", "/v1/schedules/news".into(), recurring, "schedule.put"),
         (
             "DELETE",
@@ -120,6 +151,13 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
         ),
         ("POST", "/v1/sessions/{id}/compact", session("compact"), json!({}), "session.compact"),
         ("POST", "/v1/sessions/{id}/reset", session("reset"), json!({}), "session.reset"),
+        (
+            "POST",
+            "/v1/campaigns/{id}/agents/reset",
+            format!("{agents}/reset"),
+            json!({ "fresh": true }),
+            "agent.reset",
+        ),
         ("POST", "/v1/bulk-actions", "/v1/bulk-actions".into(), bulk, "bulk_action.create"),
         (
             "POST",

@@ -12,6 +12,7 @@ pub const COUNTERS_ROLL_UP: &str = include_str!("../../../src/queue/sql/counters
 pub const END_CANCELLED: &str = include_str!("../../../src/queue/sql/end_cancelled.sql");
 pub const END_DONE: &str = include_str!("../../../src/queue/sql/end_done.sql");
 pub const END_FAIL: &str = include_str!("../../../src/queue/sql/end_fail.sql");
+pub const END_HOLD: &str = include_str!("../../../src/queue/sql/end_hold.sql");
 pub const END_RETRY: &str = include_str!("../../../src/queue/sql/end_retry.sql");
 pub const END_SNOOZE: &str = include_str!("../../../src/queue/sql/end_snooze.sql");
 pub const GIVE_BACK: &str = include_str!("../../../src/queue/sql/give_back.sql");

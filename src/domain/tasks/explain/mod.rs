@@ -13,6 +13,7 @@ use super::{Error, State, Task, Waiting, detail, flow_id_of, get, waits_of};
 use crate::{
     domain::{
         Amount,
+        agent_pauses::{self, Pause},
         amount::{Limit, Owner, Refusal},
         campaigns::{self, Campaign},
         flows,
@@ -44,6 +45,8 @@ struct Facts {
     /// The open one of its conversation, or its own.
     session: Option<Session>,
     last_turn: Option<Turn>,
+    /// What keeps its agent from beginning turns.
+    pause: Option<Pause>,
     /// What it waits for, while it does.
     waiting: Option<Waiting>,
     /// Its flow, if that is paused.
@@ -68,6 +71,7 @@ pub async fn explain(conn: &mut PgConnection, id: Uuid) -> Result<Explanation, E
         waiting: waits_of(&mut *conn, &[id]).await?.remove(&id).filter(|waiting| waiting.waits),
         cancelled_because: detail::beside(&mut *conn, id).await?.cancelled_because,
         last_turn: turns::of_task(&mut *conn, id).await?.pop(),
+        pause: pause(&mut *conn, &task).await?,
         job: admin::explain(conn, task.job_id).await?,
         task,
         campaign,
@@ -91,6 +95,11 @@ async fn session(conn: &mut PgConnection, task: &Task) -> Result<Option<Session>
     let open =
         sessions::of_conversation(conn, task.campaign_id, &task.agent, &task.instance).await?;
     Ok(open.or(own))
+}
+
+async fn pause(conn: &mut PgConnection, task: &Task) -> Result<Option<Pause>, Error> {
+    let open = agent_pauses::list_open(conn, Some(task.campaign_id)).await?;
+    Ok(open.into_iter().find(|pause| pause.agent == task.agent))
 }
 
 /// Judges by what the conversation holds, which the next call sends again. What exactly a turn needs, only the turn finds

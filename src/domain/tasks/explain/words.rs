@@ -2,6 +2,7 @@
 
 use super::{Explanation, Facts, State, Waiting};
 use crate::domain::{
+    agent_pauses::Pause,
     amount::Refusal,
     campaigns::Status,
     tasks::{OnFailure, waits::WaitedFor},
@@ -120,13 +121,16 @@ impl Facts {
         }
         let runs = self.job.state == "running";
         let paused = self.campaign.status == Status::Paused;
-        let (mut because, mut next) = match (paused && !runs, &self.spent) {
-            (true, _) => self.paused(),
-            (false, Some(refusal)) if !runs => (told(refusal), self.job.next.clone()),
+        let (mut because, mut next) = match (&self.pause, &self.spent) {
+            _ if paused && !runs => self.paused(),
+            (Some(pause), _) if !runs => agent_paused(pause),
+            (_, Some(refusal)) if !runs => (told(refusal), self.job.next.clone()),
             _ => (self.job.because.clone(), self.job.next.clone()),
         };
         if paused && runs {
             next.push_str(" The campaign is paused: this turn ends, and no other begins.");
+        } else if self.pause.is_some() && runs {
+            next.push_str(" Its agent is paused: this turn ends, and no other begins.");
         }
         for note in [self.last_attempt(), self.rebuild()].into_iter().flatten() {
             because.push(' ');
@@ -166,6 +170,18 @@ impl Facts {
             session.id
         ))
     }
+}
+
+fn agent_paused(pause: &Pause) -> Reason {
+    let Pause { agent, reason, paused_by, .. } = pause;
+    let (place, arguments) = match pause.campaign_id {
+        Some(id) => ("in this campaign", format!("{agent} --campaign {id}")),
+        None => ("in all campaigns", format!("{agent} --everywhere")),
+    };
+    (
+        format!("Its agent `{agent}` is paused {place} by {paused_by}: {}", sentence(reason)),
+        format!("Somebody has to let it go on: `dalsegno agent resume {arguments}`."),
+    )
 }
 
 /// The judgement is made by the size of the last call: whether the next one is refused, only its turn decides.
@@ -240,6 +256,7 @@ mod tests {
             spent: None,
             session: None,
             last_turn: None,
+            pause: None,
             waiting: None,
             paused_flow: None,
             cancelled_because: None,
@@ -291,6 +308,35 @@ mod tests {
         facts.job.state = "running".to_owned();
         let told = facts.explain();
         assert_eq!(told.because, "It is the next in the queue.");
+        assert!(told.next.ends_with("this turn ends, and no other begins."), "{}", told.next);
+    }
+
+    #[test]
+    fn a_paused_agent_is_named_with_who_paused_it_and_how_it_goes_on() {
+        let mut facts = facts(State::Queued, "held");
+        facts.pause = Some(Pause {
+            id: Uuid::from_u128(9),
+            campaign_id: None,
+            agent: "copywriter".to_owned(),
+            reason: "too expensive".to_owned(),
+            paused_at: at(),
+            paused_by: "cli:ann@host".to_owned(),
+            resumed_at: None,
+            resumed_by: None,
+        });
+        let told = facts.explain();
+        assert!(
+            told.because.contains("in all campaigns by cli:ann@host: too expensive."),
+            "{}",
+            told.because
+        );
+        assert!(
+            told.next.contains("dalsegno agent resume copywriter --everywhere"),
+            "{}",
+            told.next
+        );
+        facts.job.state = "running".to_owned();
+        let told = facts.explain();
         assert!(told.next.ends_with("this turn ends, and no other begins."), "{}", told.next);
     }
 

@@ -3,7 +3,7 @@
 use crate::providers::{
     EventSink, Status,
     claude::secrets::{Secrets, Veil},
-    stream_json::{Event, Said, Shown},
+    stream_json::{Block, Event, Exchange, Said, Shown},
 };
 
 pub(super) struct Live<'e> {
@@ -13,18 +13,35 @@ pub(super) struct Live<'e> {
     /// The reply that is shown piece by piece.
     streamed: Option<String>,
     status: Option<Status>,
+    /// Calls of tools that have not answered.
+    called: Vec<String>,
 }
 
 impl<'e> Live<'e> {
     pub(super) fn new(events: &'e mut EventSink, secrets: &'e Secrets) -> Self {
-        Self { events, secrets, veil: Veil::new(secrets), streamed: None, status: None }
+        Self {
+            events,
+            secrets,
+            veil: Veil::new(secrets),
+            streamed: None,
+            status: None,
+            called: Vec::new(),
+        }
     }
 
     pub(super) fn show(&mut self, event: &Event<'_>) {
         match event {
             Event::Init(init) => self.events.started(init.model.as_deref().unwrap_or_default()),
             Event::Shown(shown) if shown.parent_tool_use_id.is_none() => self.piece(shown),
-            Event::Said(said) if said.parent_tool_use_id.is_none() => self.whole(said),
+            Event::Said(said) if said.parent_tool_use_id.is_none() => {
+                let called = said.message.content.iter().filter(|block| &*block.kind == "tool_use");
+                self.called
+                    .extend(called.filter_map(|block| block.id.as_deref().map(str::to_owned)));
+                self.whole(said);
+            }
+            Event::Exchange(exchange) if exchange.parent_tool_use_id.is_none() => {
+                self.returned(exchange);
+            }
             _ => {}
         }
     }
@@ -61,6 +78,18 @@ impl<'e> Live<'e> {
                 "tool_use" => self.calling(block.name.as_deref()),
                 _ => {}
             }
+        }
+    }
+
+    /// Calls that were made together return one by one.
+    fn returned(&mut self, exchange: &Exchange<'_>) {
+        let blocks: Vec<Block<'_>> =
+            serde_json::from_str(exchange.message.content.get()).unwrap_or_default();
+        let n_open = self.called.len();
+        self.called
+            .retain(|id| !blocks.iter().any(|block| block.tool_use_id.as_deref() == Some(id)));
+        if n_open > 0 && self.called.is_empty() {
+            self.events.returned();
         }
     }
 

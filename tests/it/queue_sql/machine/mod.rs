@@ -97,6 +97,7 @@ impl Machine {
             Step::EndDone(picks) => self.end_done(picks).await,
             Step::EndRetry(pick, fence) => self.end_retry(*pick, *fence).await,
             Step::EndSnooze(pick, fence) => self.end_snooze(*pick, *fence).await,
+            Step::EndHold(pick, fence) => self.end_hold(*pick, *fence).await,
             Step::EndFail(pick, fence, hold) => self.end_fail(*pick, *fence, *hold).await,
             Step::EndCancelled(pick, fence) => self.end_cancelled(*pick, *fence).await,
             Step::GiveBack(picks) => self.give_back(picks).await,

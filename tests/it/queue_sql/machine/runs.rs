@@ -7,7 +7,8 @@ use super::{
     super::{
         model::{Claimed, GROUPS, KNOWN, QUEUES},
         statements::{
-            CLAIM, CLAIM_ALONE, END_CANCELLED, END_DONE, END_FAIL, END_RETRY, END_SNOOZE, GIVE_BACK,
+            CLAIM, CLAIM_ALONE, END_CANCELLED, END_DONE, END_FAIL, END_HOLD, END_RETRY, END_SNOOZE,
+            GIVE_BACK,
         },
         steps::{Fence, Pick, Process},
     },
@@ -112,6 +113,16 @@ impl Machine {
             sqlx::query(END_SNOOZE).bind(id).bind(lease).bind(until).bind(secs).bind("rate limit");
         let ended = snooze.fetch_optional(&mut self.conn).await.unwrap().is_some();
         prop_assert_eq!(ended, self.model.end_snooze(id, lease));
+        Ok(())
+    }
+
+    pub(super) async fn end_hold(&mut self, pick: Pick, fence: Fence) -> Checked {
+        let Some((id, lease)) = self.fenced(pick, fence) else {
+            return Ok(());
+        };
+        let hold = sqlx::query(END_HOLD).bind(id).bind(lease).bind("somebody decides");
+        let ended = hold.fetch_optional(&mut self.conn).await.unwrap().is_some();
+        prop_assert_eq!(ended, self.model.end_hold(id, lease));
         Ok(())
     }
 

@@ -110,4 +110,16 @@ impl Model {
         self.record(id, lease, "given_back");
         Some((id, lane.is_some()))
     }
+
+    /// `end_hold`.
+    pub fn end_hold(&mut self, id: i64, lease: i64) -> bool {
+        let Some(job) = self.run(id, lease) else {
+            return false;
+        };
+        (job.state, job.hold_by) = (State::Held, Some("person"));
+        job.attempt -= 1;
+        job.crash_count = 0;
+        self.record(id, lease, "given_back");
+        true
+    }
 }

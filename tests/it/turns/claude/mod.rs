@@ -5,6 +5,7 @@ mod failover;
 mod figures;
 mod grants;
 mod hosts;
+mod interrupts;
 mod limits;
 mod memory;
 mod prices;

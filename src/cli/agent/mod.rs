@@ -1,10 +1,13 @@
-//! `dalsegno agent`: the files that say who works. Needs no database.
+//! `dalsegno agent`: the files that say who works, which need no database; and what is done to agents while they work.
+
+mod control;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
 
+use self::control::{Command, Pause, Reset, Status, Whom};
 use super::{Context, Exit, Failure, output::table, words::first_line};
 use crate::{
     domain::agents::{self, Agent, Catalogue, Node, Problems},
@@ -19,6 +22,14 @@ pub(super) enum AgentCommand {
     Nodes,
     /// Lists every problem of the files of agents and skills at once; exits 2 if there is one.
     Check(Check),
+    /// Shows what each agent of a campaign does, and who is paused.
+    Status(Status),
+    /// Has the next task of each conversation of an agent, or of all, begin a new session. What runs is not disturbed.
+    Reset(Reset),
+    /// Begins none of its turns until it is resumed. What runs goes on; tasks are taken in, and wait.
+    Pause(Pause),
+    /// Ends a pause.
+    Resume(Whom),
 }
 
 #[derive(Debug, Args)]
@@ -27,7 +38,7 @@ pub(super) struct Check {
     folder: Option<PathBuf>,
 }
 
-pub(super) fn run(command: &AgentCommand, context: &Context) -> Result<Exit, Failure> {
+pub(super) async fn run(command: &AgentCommand, context: &Context) -> Result<Exit, Failure> {
     let all = context.load()?;
     let refuses_bypass =
         all.claude.refuses_bypass(|name| all.environment.get(name).map(str::to_owned));
@@ -39,12 +50,21 @@ pub(super) fn run(command: &AgentCommand, context: &Context) -> Result<Exit, Fai
             context.output.data(&agents, || lines(&agents));
             Ok(Exit::Ok)
         }
+<<<<<<< HEAD:src/cli/agent.rs
         AgentCommand::Nodes => {
             let catalogue = Catalogue::load(&config)?;
             let nodes: Vec<&Node> = catalogue.nodes().map(AsRef::as_ref).collect();
             context.output.data(&nodes, || node_lines(&nodes));
             Ok(Exit::Ok)
         }
+=======
+        AgentCommand::Status(status) => {
+            on_database(Command::Status(status), &config, context).await
+        }
+        AgentCommand::Reset(reset) => on_database(Command::Reset(reset), &config, context).await,
+        AgentCommand::Pause(pause) => on_database(Command::Pause(pause), &config, context).await,
+        AgentCommand::Resume(whom) => on_database(Command::Resume(whom), &config, context).await,
+>>>>>>> 3978552f8e40ced2de53e1436ff3f9fe28e93f38:src/cli/agent/mod.rs
         AgentCommand::Check(Check { folder }) => {
             let config = match folder {
                 Some(folder) => below(folder, config)?,
@@ -53,6 +73,14 @@ pub(super) fn run(command: &AgentCommand, context: &Context) -> Result<Exit, Fai
             Ok(check(&config, refuses_bypass, context))
         }
     }
+}
+
+async fn on_database(
+    command: Command<'_>,
+    config: &agents::Config,
+    context: &Context,
+) -> Result<Exit, Failure> {
+    control::run(command, &Catalogue::load(config)?, context).await
 }
 
 /// The problems are the data of this command, so they go to stdout.

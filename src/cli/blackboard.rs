@@ -1,0 +1,190 @@
+//! `dalsegno blackboard`: what the people and agents of a campaign write down together.
+
+use std::path::PathBuf;
+
+use anyhow::anyhow;
+use clap::{ArgGroup, Args, Subcommand};
+use serde_json::{Value, json};
+use sqlx::PgPool;
+
+use super::{
+    Context, Exit, Failure,
+    args::Id,
+    database::with_database,
+    output::table,
+    words::{given, time},
+};
+use crate::{
+    clock::{Clock as _, SystemClock},
+    db::{Database, Use},
+    domain::{
+        audit::{self, Action},
+        blackboard::{self, By, Change, Entry, Written},
+        campaigns,
+        ids::Given,
+        transaction::{begin, commit},
+    },
+};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum BlackboardCommand {
+    /// Prints the document; with --json its version, too.
+    Show(Show),
+    /// Sets the document in place of a version; exits 5 if that is not the current one.
+    Set(Set),
+    /// Merges a JSON Merge Patch (RFC 7396) into the document: null removes a key.
+    Patch(Patch),
+    /// Lists its changes, the newest first.
+    History(History),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Show {
+    /// The campaign.
+    #[command(flatten)]
+    campaign: Id,
+    /// An earlier version.
+    #[arg(long)]
+    version: Option<i64>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Set {
+    #[command(flatten)]
+    campaign: Id,
+    #[command(flatten)]
+    json: JsonText,
+    /// The version that it replaces; 0 where nobody has written anything yet.
+    #[arg(long, value_name = "VERSION")]
+    expected_version: i64,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Patch {
+    #[command(flatten)]
+    campaign: Id,
+    #[command(flatten)]
+    json: JsonText,
+    /// Merge it into that version and no other.
+    #[arg(long, value_name = "VERSION")]
+    expected_version: Option<i64>,
+}
+
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("json_given").required(true).args(["text", "file"])))]
+struct JsonText {
+    /// An object as JSON; `-` reads it from the standard input.
+    text: Option<String>,
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct History {
+    #[command(flatten)]
+    campaign: Id,
+    /// Only versions before this one.
+    #[arg(long, value_name = "VERSION")]
+    before: Option<i64>,
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
+    limit: i64,
+}
+
+pub(super) async fn run(command: &BlackboardCommand, context: &Context) -> Result<Exit, Failure> {
+    with_database(context, Use::Look, async |database| on(command, context, database).await).await
+}
+
+async fn on(
+    command: &BlackboardCommand,
+    context: &Context,
+    database: &Database,
+) -> Result<Exit, Failure> {
+    let (pool, output) = (&database.pool, context.output);
+    match command {
+        BlackboardCommand::Show(Show { campaign, version }) => {
+            let mut tx = begin(pool).await?;
+            let id = campaigns::find(&mut *tx, &campaign.id).await?;
+            campaigns::get(&mut *tx, id).await?;
+            let shown = match version {
+                None => blackboard::get(&mut *tx, id).await?,
+                Some(version) => blackboard::at_version(&mut tx, id, *version).await?,
+            };
+            output.data(&shown, || format!("{:#}", shown.document));
+        }
+        BlackboardCommand::Set(Set { campaign, json, expected_version }) => {
+            let document = json.value()?;
+            let change = Change::Set { document: &document, expected_version: *expected_version };
+            let action = Action::BlackboardSet;
+            let written = write(&campaign.id, &change, action, context, pool).await?;
+            output.data(&written, || words(&written));
+        }
+        BlackboardCommand::Patch(Patch { campaign, json, expected_version }) => {
+            let patch = json.value()?;
+            let change = Change::Patch { patch: &patch, expected_version: *expected_version };
+            let action = Action::BlackboardPatch;
+            let written = write(&campaign.id, &change, action, context, pool).await?;
+            output.data(&written, || words(&written));
+        }
+        BlackboardCommand::History(History { campaign, before, limit }) => {
+            let id = campaigns::find(pool, &campaign.id).await?;
+            campaigns::get(pool, id).await?;
+            let entries = blackboard::history(pool, id, *before, *limit).await?;
+            output.data(&entries, || lines(&entries));
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+impl JsonText {
+    fn value(&self) -> Result<Value, Failure> {
+        let text = given(self.text.as_deref(), self.file.as_ref())?.unwrap_or_default();
+        serde_json::from_str(&text).map_err(|error| {
+            Failure::new(Exit::Usage, anyhow!(error).context("what was given is no JSON"))
+        })
+    }
+}
+
+async fn write(
+    campaign: &Given,
+    change: &Change<'_>,
+    action: Action,
+    context: &Context,
+    pool: &PgPool,
+) -> Result<Written, Failure> {
+    let (mut tx, now, who) = (begin(pool).await?, SystemClock.now(), context.who());
+    let id = campaigns::find(&mut *tx, campaign).await?;
+    let by = By::Operator { label: &who.label() };
+    let written = blackboard::change(&mut tx, id, change, &by, now).await?;
+    if written.changed {
+        let data = json!({ "version": written.blackboard.version });
+        audit::write(&mut *tx, &who, action, id, data, now).await?;
+    }
+    commit(tx).await?;
+    Ok(written)
+}
+
+fn words(written: &Written) -> String {
+    let version = written.blackboard.version;
+    match written.changed {
+        true => format!("the blackboard is at version {version}"),
+        false => format!("the blackboard says so already, at version {version}"),
+    }
+}
+
+fn lines(entries: &[Entry]) -> String {
+    let row = |entry: &Entry| {
+        let kind = match entry.kind {
+            blackboard::Kind::Set => "set",
+            blackboard::Kind::Patch => "patch",
+        };
+        [
+            entry.version.to_string(),
+            time(entry.changed_at),
+            entry.actor.clone(),
+            kind.to_owned(),
+            entry.bytes.to_string(),
+            entry.paths.join(" "),
+        ]
+    };
+    table(&["VERSION", "AT", "BY", "KIND", "BYTES", "DIFFERENT"], entries.iter().map(row))
+}

@@ -1,0 +1,174 @@
+//! The changes that a document has had.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::Value;
+use sqlx::{PgConnection, PgExecutor};
+use uuid::Uuid;
+
+use super::{Blackboard, By, Change, Error, Path, get, merge};
+use crate::domain::Failed;
+
+/// One change.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = BlackboardChange)]
+pub struct Entry {
+    /// The version that it made.
+    pub version: i64,
+    pub changed_at: DateTime<Utc>,
+    pub kind: Kind,
+    /// An operator as in the audit log, or an agent as `agent/instance`.
+    pub actor: String,
+    pub agent: Option<String>,
+    pub task_id: Option<Uuid>,
+    pub turn: Option<i32>,
+    /// What is different since, as JSON Pointers; the first hundred.
+    pub paths: Vec<String>,
+    /// How long the patch, or the document that was set, is.
+    pub bytes: i32,
+    /// The patch, unless it is long: then the versions before and after it say more.
+    #[schema(value_type = Option<Object>)]
+    pub patch: Option<Value>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[schema(as = BlackboardChangeKind)]
+pub enum Kind {
+    Set,
+    Patch,
+}
+
+/// How many patches are merged at most to read a version again.
+const WHOLE_EVERY: i64 = 32;
+/// What is listed of the places that are different.
+const MAX_PATHS: usize = 100;
+/// A list of two hundred changes has to stay readable.
+const SHOWN_MAX_BYTES: i32 = 4096;
+
+/// The document as it was.
+pub async fn at_version(
+    conn: &mut PgConnection,
+    campaign_id: Uuid,
+    version: i64,
+) -> Result<Blackboard, Error> {
+    let rows = sqlx::query!(
+        "select version, changed_at, patch, document from dalsegno.blackboard_changes
+          where campaign_id = $1 and version <= $2
+            -- Before the first one that was kept whole they are patches of the empty document.
+            and version >= coalesce((select max(version) from dalsegno.blackboard_changes
+                                      where campaign_id = $1 and version <= $2 and document is not null), 0)
+          order by version",
+        campaign_id,
+        version,
+    )
+    .fetch_all(&mut *conn)
+    .await
+    .map_err(Failed::to("read an earlier version of a blackboard"))?;
+    let mut read = Blackboard::empty(campaign_id);
+    for row in rows {
+        read = Blackboard { version: row.version, changed_at: Some(row.changed_at), ..read };
+        match (row.document, row.patch) {
+            (Some(document), _) => read.document = document,
+            (None, patch) => merge::merge(&mut read.document, &patch.unwrap_or_default()),
+        }
+    }
+    if read.version == version {
+        return Ok(read);
+    }
+    let current = get(conn, campaign_id).await?.version;
+    Err(Error::NoVersion { version, current })
+}
+
+/// The newest first, before `before`.
+pub async fn history(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+    before: Option<i64>,
+    limit: i64,
+) -> Result<Vec<Entry>, Failed> {
+    sqlx::query_as!(
+        Entry,
+        r#"select version, changed_at, kind as "kind: Kind", actor, agent, task_id, turn, paths, bytes,
+                  case when bytes <= $4 then patch end as patch
+             from dalsegno.blackboard_changes where campaign_id = $1 and version < coalesce($2, 9223372036854775807)
+            order by version desc limit $3"#,
+        campaign_id,
+        before,
+        limit,
+        SHOWN_MAX_BYTES,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("list the changes of a blackboard"))
+}
+
+pub(super) async fn append(
+    conn: &mut PgConnection,
+    after: &Blackboard,
+    change: &Change<'_>,
+    by: &By<'_>,
+    paths: &[Path],
+    now: DateTime<Utc>,
+) -> Result<(), Failed> {
+    let (kind, patch) = match change {
+        Change::Set { .. } => (Kind::Set, None),
+        Change::Patch { patch, .. } => (Kind::Patch, Some(*patch)),
+    };
+    let (actor, agent, task_id, turn) = match by {
+        By::Operator { label } => ((*label).to_owned(), None, None, None),
+        By::Agent { agent, instance, task_id, turn } => {
+            let actor = format!("{}/{instance}", agent.name);
+            (actor, Some(agent.name.as_str()), Some(*task_id), Some(*turn))
+        }
+    };
+    let paths: Vec<String> = paths.iter().take(MAX_PATHS).map(Path::to_string).collect();
+    let is_kept_whole = kind == Kind::Set || after.version % WHOLE_EVERY == 0;
+    sqlx::query!(
+        "insert into dalsegno.blackboard_changes
+                (campaign_id, version, changed_at, task_id, turn, bytes, kind, actor, agent, paths, patch, document)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+        after.campaign_id,
+        after.version,
+        now,
+        task_id,
+        turn,
+        i32::try_from(change.content().to_string().len()).unwrap_or(i32::MAX),
+        kind as Kind,
+        actor,
+        agent,
+        &paths,
+        patch,
+        is_kept_whole.then_some(&after.document),
+    )
+    .execute(conn)
+    .await
+    .map(drop)
+    .map_err(Failed::to("keep a change of a blackboard"))
+}
+
+/// Removes the document and the oldest of its changes, and says how many rows went. The transaction has to have announced it.
+pub async fn remove_some(
+    conn: &mut PgConnection,
+    campaign_id: Uuid,
+    limit: i64,
+) -> Result<i64, Failed> {
+    sqlx::query!("delete from dalsegno.blackboards where campaign_id = $1", campaign_id)
+        .execute(&mut *conn)
+        .await
+        .map_err(Failed::to("remove a blackboard"))?;
+    sqlx::query_scalar!(
+        r#"with gone as (delete from dalsegno.blackboard_changes
+                          where campaign_id = $1
+                            and version in (select version from dalsegno.blackboard_changes where campaign_id = $1
+                                             order by version limit $2)
+                         returning 1)
+           select count(*) as "n!" from gone"#,
+        campaign_id,
+        limit,
+    )
+    .fetch_one(conn)
+    .await
+    .map_err(Failed::to("remove the changes of a blackboard"))
+}

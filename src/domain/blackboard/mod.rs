@@ -1,0 +1,115 @@
+//! The blackboard of a campaign: one JSON document that its people and agents write down together.
+//!
+//! Invariants:
+//! - Each change makes the next version, and any version can be read again.
+//! - A document is set only by whoever names the version that it replaces. Patches are merged (RFC 7396) into whatever is
+//!   there, so those about different places lose nothing of each other.
+//! - What an agent reads and changes are the paths that its file grants, compared key by key.
+//!
+//! Race: two change it at once. Both hold its row, so the second one sees what the first has written: a patch goes on top,
+//! and a version that is not current any more is refused with the one that is.
+
+mod grants;
+mod history;
+mod merge;
+mod path;
+mod size;
+mod write;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use sqlx::PgExecutor;
+use uuid::Uuid;
+
+pub use self::{
+    grants::Grants,
+    history::{Entry, Kind, at_version, history, remove_some},
+    path::{NoPath, Path},
+    size::MAX_BYTES,
+    write::{By, Change, Written, change},
+};
+use super::{Failed, agents::Agent, campaigns};
+
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+pub struct Blackboard {
+    pub campaign_id: Uuid,
+    /// Counts the changes. 0: nobody has written anything yet.
+    pub version: i64,
+    pub changed_at: Option<DateTime<Utc>>,
+    #[schema(value_type = Object)]
+    pub document: Value,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(
+        "the blackboard is at version {current}, and not at {expected}: read it again, and decide by what it says now"
+    )]
+    Version { expected: i64, current: i64 },
+    #[error("the blackboard has no version {version}: its history goes up to {current}")]
+    NoVersion { version: i64, current: i64 },
+    #[error("the file of agent `{agent}` does not let it write {path}: it grants {granted}")]
+    NotGranted { agent: String, path: Path, granted: String },
+    #[error("what stands on a blackboard, and a patch of it, is an object: {{ \"key\": ... }}")]
+    NoObject,
+    #[error(
+        "the blackboard would have {n_bytes} bytes, {MAX_BYTES} are allowed: keep on it what all have to see, and no more"
+    )]
+    TooLong { n_bytes: usize },
+    #[error("it has more than {limit} keys and items: keep long lists elsewhere")]
+    TooMany { limit: usize },
+    #[error("it is nested deeper than {limit} levels: make it flatter")]
+    TooDeep { limit: usize },
+    #[error("a key has {n_chars} characters: 1 to {limit} are fine")]
+    Key { n_chars: usize, limit: usize },
+    #[error(transparent)]
+    Campaign(#[from] campaigns::Error),
+    #[error(transparent)]
+    Database(#[from] Failed),
+}
+
+impl Blackboard {
+    /// As it is before its first change.
+    fn empty(campaign_id: Uuid) -> Self {
+        Self { campaign_id, version: 0, changed_at: None, document: Value::Object(Map::new()) }
+    }
+}
+
+/// The current version.
+pub async fn get(executor: impl PgExecutor<'_>, campaign_id: Uuid) -> Result<Blackboard, Failed> {
+    let found = sqlx::query!(
+        "select version, changed_at, document from dalsegno.blackboards where campaign_id = $1",
+        campaign_id,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(Failed::to("read a blackboard"))?;
+    Ok(found.map_or_else(
+        || Blackboard::empty(campaign_id),
+        |row| Blackboard {
+            campaign_id,
+            version: row.version,
+            changed_at: Some(row.changed_at),
+            document: row.document,
+        },
+    ))
+}
+
+/// The current version with what the agent may read of it, and nothing else.
+pub async fn get_for(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+    agent: &Agent,
+) -> Result<Blackboard, Failed> {
+    let mut blackboard = get(executor, campaign_id).await?;
+    blackboard.keep_readable(agent);
+    Ok(blackboard)
+}
+
+impl Blackboard {
+    fn keep_readable(&mut self, agent: &Agent) {
+        let shown = agent.grants.blackboard.readable(&self.document);
+        self.document = shown.unwrap_or_else(|| Value::Object(Map::new()));
+    }
+}

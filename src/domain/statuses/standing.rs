@@ -1,0 +1,38 @@
+//! What each agent does, and whether it may.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{Status, of_campaign};
+use crate::domain::{
+    Failed,
+    agent_pauses::{self, Pause},
+    agents::Catalogue,
+};
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = AgentStanding)]
+pub struct Standing {
+    #[serde(flatten)]
+    pub status: Status,
+    /// What keeps it from beginning turns here.
+    pub pause: Option<Pause>,
+}
+
+/// As [`of_campaign`], with the pauses that hold there.
+pub async fn standings(
+    conn: &mut PgConnection,
+    campaign_id: Uuid,
+    catalogue: &Catalogue,
+    now: DateTime<Utc>,
+) -> Result<Vec<Standing>, Failed> {
+    let pauses = agent_pauses::list_open(&mut *conn, Some(campaign_id)).await?;
+    let statuses = of_campaign(conn, campaign_id, catalogue, now).await?;
+    let with_pause = |status: Status| {
+        let pause = pauses.iter().find(|pause| pause.agent == status.agent).cloned();
+        Standing { status, pause }
+    };
+    Ok(statuses.into_iter().map(with_pause).collect())
+}

@@ -1,0 +1,1 @@
+update dalsegno.tasks set stop_asked_at = now() where false;

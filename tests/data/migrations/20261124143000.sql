@@ -1,0 +1,2 @@
+select count(*) from dalsegno.session_states;
+select count(*) from dalsegno.agent_states;

@@ -1,0 +1,148 @@
+//! Turns that are told to stop: now, or where nothing is lost.
+
+use std::time::Duration;
+
+use dalsegno::domain::{
+    tasks::{self, Cancelled, How, Interrupted, State, Task},
+    turns,
+};
+use serde_json::json;
+
+use crate::{
+    app::{eventually, noon},
+    providers::fake_ollama::{FakeOllama, Play, Step, line},
+    turns::ground::Ground,
+};
+
+const OLLAMA: &str =
+    "---\nname: writer\ndescription: Writes\nprovider: ollama\nmodel: qwen3:8b\n---\nYou write.\n";
+
+async fn interrupt(ground: &Ground, task: &Task, how: How) -> Interrupted {
+    let session_id = ground.task(task).await.session_id.unwrap();
+    let mut tx = ground.pool.begin().await.unwrap();
+    let interrupted =
+        tasks::interrupt(&mut tx, session_id, how, "not wanted", noon()).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!((interrupted.task_id, interrupted.session_id), (task.id, session_id));
+    interrupted
+}
+
+async fn runs(ground: &Ground, task: &Task) {
+    eventually("it runs", async || (ground.task(task).await.state == State::Running).then_some(()))
+        .await;
+}
+
+fn piece(text: &str) -> Step {
+    let message = json!({ "role": "assistant", "content": text });
+    Step::Bytes(line(&json!({ "model": "qwen3:8b", "message": message, "done": false })))
+}
+
+/// A server that begins to answer and falls silent for `idle_secs`, which is taken for a fault.
+async fn half_an_answer(idle_secs: &str) -> (FakeOllama, Ground) {
+    let stalls = Play::Stream(vec![piece("Half an answer"), Step::Stall]);
+    let fake = FakeOllama::playing([stalls]).await;
+    let url = format!("http://{}", fake.addr);
+    let settings = [
+        ("ollama.base_url", url.as_str()),
+        ("ollama.num_ctx", "4096"),
+        ("ollama.idle_timeout_secs", idle_secs),
+    ];
+    let ground = Ground::new(&settings).await;
+    ground.write_agent("writer", OLLAMA);
+    (fake, ground)
+}
+
+async fn words_arrive(ground: &Ground, task: &Task) {
+    eventually("words arrive", async || {
+        let feed = ground.feed().await;
+        let shown = |event: &&dalsegno::domain::feed::Event| {
+            event.task_id == Some(task.id) && event.data["text"] == "Half an answer"
+        };
+        feed.iter().find(shown).map(drop)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn softly_an_answer_that_is_on_its_way_counts_and_now_it_does_not() {
+    let ground = Ground::new(&[]).await;
+    let worker = ground.work().await;
+    let soft = ground.add_for("writer", "soft", "Write. [[sim: slow 1500]]").await;
+    let hard = ground.add_for("writer", "hard", "Write. [[sim: slow 60000]]").await;
+    let behind = ground.add_for("writer", "soft", "Write the next.").await;
+    runs(&ground, &soft).await;
+    runs(&ground, &hard).await;
+    assert_eq!(interrupt(&ground, &soft, How::Soft).await.cancel, Cancelled::AtSafePoint);
+    assert_eq!(interrupt(&ground, &soft, How::Soft).await.cancel, Cancelled::AtSafePoint, "again");
+    assert_eq!(interrupt(&ground, &hard, How::Hard).await.cancel, Cancelled::Requested);
+    assert_eq!(ground.ended(&hard).await.state, State::Cancelled);
+    assert_eq!(ground.turns(&hard).await[0].state, turns::State::Interrupted);
+    assert!(ground.done(&soft).await.result.is_some());
+    ground.done(&behind).await;
+    let told = ground.feed().await;
+    let how: Vec<_> =
+        told.iter().filter(|it| it.kind == "task.interrupted").map(|it| &it.data["how"]).collect();
+    assert_eq!(how, ["soft", "soft", "hard"]);
+    ground.settled().await;
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn softly_nothing_is_tried_again_and_what_had_arrived_is_kept() {
+    let (fake, ground) = half_an_answer("2").await;
+    let worker = ground.work().await;
+    let task = ground.add("Write part one.").await;
+    words_arrive(&ground, &task).await;
+    interrupt(&ground, &task, How::Soft).await;
+    let task = ground.ended(&task).await;
+    assert_eq!(task.state, State::Cancelled, "{task:?}");
+    assert_eq!(fake.chats().len(), 1, "no other attempt");
+    let turns = ground.turns(&task).await;
+    assert_eq!((turns.len(), turns[0].state), (1, turns::State::Interrupted));
+    let transcript = ground.transcript(task.session_id.unwrap()).await;
+    assert_eq!(transcript, ["User: Write part one.", "Assistant: Half an answer"]);
+
+    // Asked for anew, it is a task like any other, and the turn says what had happened.
+    let mut tx = ground.pool.begin().await.unwrap();
+    tasks::retry(&mut tx, task.id, noon()).await.unwrap();
+    tx.commit().await.unwrap();
+    ground.done(&task).await;
+    assert!(fake.chats()[1].to_string().contains("was interrupted"));
+    ground.settled().await;
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn now_the_call_is_given_up_and_what_had_arrived_is_kept() {
+    let (fake, ground) = half_an_answer("600").await;
+    let worker = ground.work().await;
+    let task = ground.add("Write part one.").await;
+    words_arrive(&ground, &task).await;
+    let began = tokio::time::Instant::now();
+    interrupt(&ground, &task, How::Hard).await;
+    let task = ground.ended(&task).await;
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    assert_eq!((task.state, fake.chats().len()), (State::Cancelled, 1));
+    let transcript = ground.transcript(task.session_id.unwrap()).await;
+    assert_eq!(transcript, ["User: Write part one.", "Assistant: Half an answer"]);
+    ground.settled().await;
+    worker.stop().await;
+}
+
+/// Between two attempts nothing runs, so there is nothing to wait for.
+#[tokio::test]
+async fn a_task_that_is_asked_to_stop_begins_no_other_turn() {
+    let ground = Ground::new(&[]).await;
+    let worker = ground.work().await;
+    let task = ground.add("Write. [[sim: slow 1200]] [[sim: stall once]]").await;
+    runs(&ground, &task).await;
+    // As if its worker had died after it was asked.
+    interrupt(&ground, &task, How::Soft).await;
+    worker.stop().await;
+    let worker = ground.work().await;
+    let task = ground.ended(&task).await;
+    assert_eq!(task.state, State::Cancelled, "{task:?}");
+    assert_eq!(ground.turns(&task).await.len(), 1);
+    ground.settled().await;
+    worker.stop().await;
+}

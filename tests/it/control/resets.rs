@@ -1,0 +1,86 @@
+//! Resetting all conversations of a campaign while turns run in them.
+
+use std::collections::BTreeMap;
+
+use dalsegno::domain::{
+    audit::Actor,
+    sessions::{self, Reason, State},
+    turns,
+};
+
+use crate::{
+    app::{eventually, noon},
+    turns::ground::Ground,
+};
+
+const EDITOR: &str = "---\nname: editor\ndescription: Edits\n---\nYou edit.\n";
+
+#[tokio::test]
+async fn all_conversations_begin_anew_once_and_no_turn_is_disturbed() {
+    const INSTANCES: usize = 30;
+    let ground = Ground::new(&[("sim.latency_ms", "30"), ("worker.turns_slots", "16")]).await;
+    ground.write_agent("editor", EDITOR);
+    let who = Actor::cli("ann", "host");
+    let names: Vec<String> = (0..INSTANCES).map(|number| format!("i{number}")).collect();
+    let agent = |number: usize| if number % 10 == 0 { "editor" } else { "writer" };
+    let mut tasks = Vec::new();
+    for round in 0..3 {
+        for (number, name) in names.iter().enumerate() {
+            tasks.push(ground.add_for(agent(number), name, &format!("Write part {round}.")).await);
+        }
+    }
+    let worker = ground.work().await;
+    // In the middle: each has a session, and many of them run.
+    eventually("all have begun", async || {
+        (ground.count("select count(*) from dalsegno.sessions").await >= INSTANCES as i64)
+            .then_some(())
+    })
+    .await;
+    let whom = (ground.campaign.id, None);
+    let reset = sessions::reset_agents(&ground.pool, &who, whom, true, noon()).await.unwrap();
+    assert_eq!(reset.session_ids.len(), INSTANCES);
+    let mut last = Vec::new();
+    for (number, name) in names.iter().enumerate() {
+        last.push(ground.add_for(agent(number), name, "Write the last.").await);
+    }
+    for task in tasks.iter().chain(&last) {
+        let task = ground.done(task).await;
+        let turns = ground.turns(&task).await;
+        let done = turns.iter().filter(|turn| turn.state == turns::State::Done).count();
+        assert_eq!(done, 1, "{turns:?}");
+    }
+    ground.settled().await;
+    let mut by_instance: BTreeMap<String, Vec<_>> = BTreeMap::new();
+    for session in ground.sessions().await {
+        by_instance.entry(session.instance.clone()).or_default().push(session);
+    }
+    assert_eq!(by_instance.len(), INSTANCES);
+    for (name, sessions) in &by_instance {
+        let [old, new] = sessions.as_slice() else { panic!("{name}: {sessions:?}") };
+        assert_eq!((old.state, old.closed_because), (State::Closed, Some(Reason::Fresh)), "{name}");
+        assert_eq!((new.opened_because, new.rebuild_because), (Reason::Fresh, None), "{name}");
+        assert!(reset.session_ids.contains(&old.id));
+        // It remembers nothing, and both together have answered all four.
+        let (before, after) = (ground.transcript(old.id).await, ground.transcript(new.id).await);
+        assert_eq!(before.len() + after.len(), 8, "{name}: {before:?} {after:?}");
+        assert!(after.last().unwrap().starts_with("Assistant") && after[0].starts_with("User"));
+    }
+    let told =
+        ground.feed().await.into_iter().filter(|event| event.kind == "session.reset").count();
+    assert_eq!(told, INSTANCES);
+    let lines =
+        ground.count("select count(*) from dalsegno.audit where action = 'agent.reset'").await;
+    assert_eq!(lines, 1);
+
+    // One agent alone, and with its memory.
+    let whom = (ground.campaign.id, Some("editor"));
+    let reset = sessions::reset_agents(&ground.pool, &who, whom, false, noon()).await.unwrap();
+    assert_eq!(reset.session_ids.len(), INSTANCES / 10);
+    let task = ground.done(&ground.add_for("editor", "i0", "Go on.").await).await;
+    let session = ground.session(&task).await;
+    assert_eq!(session.opened_because, Reason::Reset);
+    assert!(ground.transcript(session.id).await.len() > 2, "what was said came along");
+    let other = ground.done(&ground.add_for("writer", "i1", "Go on.").await).await;
+    assert_eq!(ground.session(&other).await.opened_because, Reason::Fresh);
+    worker.stop().await;
+}

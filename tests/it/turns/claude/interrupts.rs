@@ -1,0 +1,51 @@
+//! A turn with tools that is told to stop where nothing is lost.
+
+use std::path::Path;
+
+use dalsegno::domain::tasks::{self, Cancelled, How, State};
+use serde_json::json;
+
+use super::{Stage, WRITER};
+use crate::{
+    app::{eventually, noon},
+    providers::claude::api::Play,
+};
+
+fn is_below(folder: &Path, name: &str) -> bool {
+    std::fs::read_dir(folder).is_ok_and(|entries| {
+        entries.flatten().any(|entry| entry.file_name() == name || is_below(&entry.path(), name))
+    })
+}
+
+#[tokio::test]
+async fn softly_a_tool_that_runs_ends_and_the_model_is_not_asked_for_more() {
+    let Some(stage) = Stage::new(&[]).await else { return };
+    let ground = &stage.ground;
+    ground.write_agent("writer", &WRITER.replace("model:", "tools: Bash\nmodel:"));
+    let worker = ground.work().await;
+    stage.says("One.").await;
+    let n_before = stage.api.requests().len();
+    stage.api.plays([Play::Calls(
+        "Bash",
+        json!({ "command": "touch begun && sleep 2 && touch whole" }),
+    )]);
+    let task = ground.add("Two.").await;
+    eventually("the tool runs", async || is_below(ground.folder(), "begun").then_some(())).await;
+    let session_id = ground.task(&task).await.session_id.unwrap();
+    let mut tx = ground.pool.begin().await.unwrap();
+    let interrupted =
+        tasks::interrupt(&mut tx, session_id, How::Soft, "not wanted", noon()).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(interrupted.cancel, Cancelled::AtSafePoint);
+    let task = ground.ended(&task).await;
+    assert_eq!(task.state, State::Cancelled, "{task:?}");
+    assert!(is_below(ground.folder(), "whole"), "the tool was cut off");
+    // The CLI may be about to ask in the moment in which it is told; no answer of it comes to anything.
+    let n_asked = stage.api.requests().len() - n_before;
+    assert!((1..=2).contains(&n_asked), "{n_asked} calls");
+    stage.says("Three.").await;
+    ground.settled().await;
+    worker.stop().await;
+    let said = stage.api.last_messages();
+    assert!(said.last().unwrap().contains("was interrupted"), "{said:?}");
+}
