@@ -51,10 +51,6 @@ pub const WORDS: &[UserMistake] = &[
         message: "a limit in tokens is more than 0; leave it out for no limit",
     },
     UserMistake {
-        constraint: "tasks_campaign",
-        message: "there is no such campaign: `dalsegno campaign ls` lists them",
-    },
-    UserMistake {
         constraint: "tasks_traceparent_form",
         message: "who asked for a task is named as in the header traceparent: 00-<32 digits>-<16 digits>-01, in lower case",
     },

@@ -9,8 +9,9 @@ use uuid::Uuid;
 
 use super::{
     Added, After, Config, Error, New, RunJoinedTurn, RunTurn,
-    add::{admit, check, event, job, mode_of},
+    add::{check, event, job, mode_of},
     get,
+    store::admit,
     waits::{self, NewWait},
 };
 use crate::domain::{Failed, feed, ids};
@@ -311,15 +312,17 @@ async fn insert(
     let parents: Vec<Option<Uuid>> = links.clone().map(|links| links.parent_id).collect();
     let continued: Vec<Option<Uuid>> = links.map(|links| links.continues_id).collect();
     let added_by: Vec<Option<&str>> = created.iter().map(|(draft, _)| draft.new.added_by).collect();
+    let traceparents: Vec<Option<&str>> =
+        created.iter().map(|(draft, _)| draft.new.traceparent).collect();
     sqlx::query!(
         "insert into dalsegno.tasks
                 (id, campaign_id, job_id, created_at, budget_micros, budget_tokens, session_mode, agent, instance, prompt,
-                 added_by, parent_id, continues_id)
+                 added_by, parent_id, continues_id, traceparent)
          select t.id, $1, t.job_id, $2, t.micros, t.tokens, t.mode, t.agent, t.instance, t.prompt,
-                t.added_by, t.parent, t.continues
+                t.added_by, t.parent, t.continues, t.traceparent
            from unnest($3::uuid[], $4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[],
-                       $12::uuid[], $13::uuid[])
-                as t (id, job_id, micros, tokens, mode, agent, instance, prompt, added_by, parent, continues)",
+                       $12::uuid[], $13::uuid[], $14::text[])
+                as t (id, job_id, micros, tokens, mode, agent, instance, prompt, added_by, parent, continues, traceparent)",
         campaign_id,
         now,
         &ids,
@@ -333,6 +336,7 @@ async fn insert(
         &added_by as &[Option<&str>],
         &parents as &[Option<Uuid>],
         &continued as &[Option<Uuid>],
+        &traceparents as &[Option<&str>],
     )
     .execute(conn)
     .await

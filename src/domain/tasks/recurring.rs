@@ -55,6 +55,7 @@ impl AddTask {
             run_at: None,
             added_by: None,
             links: Links::default(),
+            traceparent: None,
         }
     }
 }

@@ -109,6 +109,7 @@ impl World {
             run_at: None,
             added_by: None,
             links: tasks::Links::default(),
+            traceparent: None,
         }
     }
 

@@ -11,6 +11,7 @@ pub mod client;
 mod contract;
 mod events;
 mod feed;
+mod intake;
 mod keyed;
 mod keys;
 mod limits;
@@ -20,6 +21,7 @@ mod queue;
 mod routes;
 mod scopes;
 mod sessions;
+mod slow;
 mod tasks;
 mod webhooks;
 

@@ -292,6 +292,7 @@ impl Ground {
             priority: None,
             run_at: None,
             added_by: None,
+            traceparent: None,
             links,
         };
         tasks::add(conn, &config.tasks, &new, self.clock.now()).await.unwrap().task
@@ -317,6 +318,7 @@ impl Ground {
             priority: None,
             run_at: None,
             added_by: None,
+            traceparent: None,
             links,
         };
         let mut tx = self.pool.begin().await.unwrap();
@@ -340,6 +342,7 @@ impl Ground {
             priority: None,
             run_at: Some(run_at),
             added_by: None,
+            traceparent: None,
             links,
         };
         let mut tx = self.pool.begin().await.unwrap();
@@ -386,6 +389,7 @@ impl Ground {
             run_at: None,
             added_by: None,
             links,
+            traceparent: None,
         };
         let mut tx = self.pool.begin().await.unwrap();
         let added = tasks::add(&mut tx, &config.tasks, &new, self.clock.now()).await?;
