@@ -122,6 +122,7 @@ pub const INTERNAL: &[&str] = &[
     "tasks_parent",
     "bulk_actions_action_known",
     "bulk_actions_end_complete",
+    "bulk_actions_error_complete",
     "bulk_actions_not_negative",
     "bulk_actions_pkey",
     "bulk_actions_state_known",

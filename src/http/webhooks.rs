@@ -180,10 +180,7 @@ async fn add(
     responses((status = 204, description = "It is gone"), (status = 404, description = "`unknown_webhook`")),
 )]
 async fn remove(app: App, who: Actor, Id(id): Id) -> Result<StatusCode, Problem> {
-    let mut tx = begin(&app.pool).await?;
-    webhooks::remove(&mut tx, id).await?;
-    audit::write(&mut *tx, &who, Action::WebhookRemove, id, json!({}), app.clock.now()).await?;
-    commit(tx).await?;
+    webhooks::remove(&app.pool, &who, id, app.clock.now()).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -304,11 +301,7 @@ async fn replay_since(
     Id(id): Id,
     Body(Since { since }): Body<Since>,
 ) -> Result<(StatusCode, Json<ReplayedMany>), Problem> {
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
-    let n_replayed = webhooks::replay_since(&mut tx, id, since, now).await?;
-    let data = json!({ "since": since, "replayed": n_replayed });
-    audit::write(&mut *tx, &who, Action::WebhookReplay, id, data, now).await?;
-    commit(tx).await?;
+    let n_replayed = webhooks::replay_since(&app.pool, &who, id, since, app.clock.now()).await?;
     Ok((StatusCode::ACCEPTED, Json(ReplayedMany { webhook_id: id, replayed: n_replayed })))
 }
 
