@@ -70,10 +70,8 @@ pub async fn serve(
     let all = Box::pin(async {
         let served = http::run(&config.http, front.clone(), listener);
         let worked = run(&config, &services, &front, address, &mut database, announce);
-        let (served, worked) =
-            tokio::join!(ends_all(&shutdown, served), ends_all(&shutdown, worked));
-        worked?;
-        Ok(served?)
+        let ((), worked) = tokio::join!(ends_all(&shutdown, served), ends_all(&shutdown, worked));
+        worked
     });
     let ended = shutdown.until_stop_timeout(stop_timeout, all).await;
     traces.flush().await;

@@ -2,7 +2,7 @@
 //!
 //! A process joins a database that a service has prepared, and works until it is told to stop.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Deserializer, de::Error as _};
 use sqlx::PgPool;
@@ -88,7 +88,7 @@ pub async fn run(
     let front = Front::new(telemetry.metrics.clone(), shutdown.clone());
     let worked = Box::pin(join(&config, services, &front, pool));
     let worked = match config.worker.listen {
-        Some(address) => beside_probes(address, &front, worked).await,
+        Some(address) => beside_probes(config.http.header_timeout(), address, &front, worked).await,
         None => worked.await,
     };
     traces.flush().await;
@@ -96,6 +96,7 @@ pub async fn run(
 }
 
 async fn beside_probes(
+    header_timeout: Duration,
     address: SocketAddr,
     front: &Front,
     worked: impl Future<Output = Result<(), Error>>,
@@ -104,7 +105,7 @@ async fn beside_probes(
     let address = format!("http://{}", listener.local_addr().unwrap_or(address));
     tracing::info!(address, "listening");
     tokio::select! {
-        served = http::run_probes(front.clone(), listener) => Ok(served?),
+        () = http::run_probes(header_timeout, front.clone(), listener) => Ok(()),
         worked = worked => worked,
     }
 }

@@ -24,7 +24,7 @@ pub struct Ground {
     pub pool: PgPool,
     campaign_id: Uuid,
     shutdown: Shutdown,
-    served: JoinHandle<Result<(), http::Error>>,
+    served: JoinHandle<()>,
     opened: db::Database,
     database: Database,
 }
@@ -84,7 +84,7 @@ impl Ground {
     pub async fn remove(self) -> anyhow::Result<()> {
         self.shutdown.soft.cancel();
         self.shutdown.hard.cancel();
-        self.served.await??;
+        self.served.await?;
         self.opened.close().await?;
         self.database.remove().await
     }

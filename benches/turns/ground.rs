@@ -193,6 +193,7 @@ impl Ground {
                 run_at: None,
                 added_by: None,
                 links: tasks::Links::default(),
+                traceparent: None,
             };
             tasks::add(&mut tx, &self.config.tasks, &new, SystemClock.now()).await?;
         }

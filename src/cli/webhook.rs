@@ -3,7 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
-use sqlx::{PgConnection, Postgres, Transaction};
+use sqlx::{PgConnection, PgPool, Postgres, Transaction};
 use uuid::Uuid;
 
 use super::{
@@ -150,9 +150,8 @@ async fn on(
         }
         WebhookCommand::Rm(webhook) => {
             let id = webhooks::find(&mut *tx, &webhook.id).await?;
-            webhooks::remove(&mut tx, id).await?;
-            audit::write(&mut *tx, &who, Action::WebhookRemove, id, json!({}), now).await?;
-            commit(tx).await?;
+            drop(tx);
+            webhooks::remove(&database.pool, &who, id, now).await?;
             output.data(&json!({ "removed": id }), || format!("webhook {id} is forgotten"));
         }
         WebhookCommand::Test(webhook) => {
@@ -163,7 +162,9 @@ async fn on(
             commit(tx).await?;
             show_sent(output, &delivery);
         }
-        WebhookCommand::Replay(asked) => replay(asked, output, &who, tx, now).await?,
+        WebhookCommand::Replay(asked) => {
+            replay(asked, output, &who, (tx, &database.pool), now).await?;
+        }
         WebhookCommand::Enable(webhook) => {
             let id = webhooks::find(&mut *tx, &webhook.id).await?;
             let webhook = webhooks::enable(&mut tx, id).await?;
@@ -217,7 +218,7 @@ async fn replay(
     asked: &Replay,
     output: Output,
     who: &Actor,
-    mut tx: Transaction<'static, Postgres>,
+    (mut tx, pool): (Transaction<'static, Postgres>, &PgPool),
     now: DateTime<Utc>,
 ) -> Result<(), Failure> {
     match (asked.delivery, &asked.webhook, asked.since) {
@@ -230,10 +231,8 @@ async fn replay(
         }
         (None, Some(given), Some(since)) => {
             let id = webhooks::find(&mut *tx, given).await?;
-            let n_replayed = webhooks::replay_since(&mut tx, id, since, now).await?;
-            let data = json!({ "since": since, "replayed": n_replayed });
-            audit::write(&mut *tx, who, Action::WebhookReplay, id, data, now).await?;
-            commit(tx).await?;
+            drop(tx);
+            let n_replayed = webhooks::replay_since(pool, who, id, since, now).await?;
             let done = json!({ "webhook_id": id, "replayed": n_replayed });
             output.data(&done, || format!("{n_replayed} deliveries are sent again"));
         }

@@ -51,10 +51,6 @@ pub const WORDS: &[UserMistake] = &[
         message: "a limit in tokens is more than 0; leave it out for no limit",
     },
     UserMistake {
-        constraint: "tasks_campaign",
-        message: "there is no such campaign: `dalsegno campaign ls` lists them",
-    },
-    UserMistake {
         constraint: "tasks_traceparent_form",
         message: "who asked for a task is named as in the header traceparent: 00-<32 digits>-<16 digits>-01, in lower case",
     },
@@ -144,6 +140,7 @@ pub const INTERNAL: &[&str] = &[
     "tasks_parent",
     "bulk_actions_action_known",
     "bulk_actions_end_complete",
+    "bulk_actions_error_complete",
     "bulk_actions_not_negative",
     "bulk_actions_pkey",
     "bulk_actions_state_known",

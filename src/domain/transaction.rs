@@ -1,6 +1,6 @@
 //! The two ends of a transaction whose owner is outside the domain.
 
-use sqlx::{PgPool, Postgres, Transaction};
+use sqlx::{PgPool, Postgres, Transaction, pool::PoolConnection};
 
 use super::Failed;
 
@@ -11,4 +11,9 @@ pub async fn begin(pool: &PgPool) -> Result<Transaction<'static, Postgres>, Fail
 
 pub async fn commit(transaction: Transaction<'static, Postgres>) -> Result<(), Failed> {
     transaction.commit().await.map_err(Failed::to("commit a transaction"))
+}
+
+/// For a call that is a transaction of its own, in one round trip.
+pub async fn connection(pool: &PgPool) -> Result<PoolConnection<Postgres>, Failed> {
+    pool.acquire().await.map_err(Failed::to("get a connection"))
 }

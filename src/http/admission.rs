@@ -4,14 +4,11 @@
 //! limit costs a request nothing. Several processes together may pass it by what they let in within that second.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use tokio::{sync::Mutex, time::Instant};
+use tokio::time::Instant;
 
 use super::Problem;
 use crate::{app::App, queue::admin};
@@ -23,23 +20,41 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const RETRY_AFTER_SECS: u32 = 10;
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Admission(Arc<Seen>);
+pub(super) struct Admission(Arc<Shared>);
+
+/// Room for tasks that are about to be added. What is not used of it is given back when it goes.
+#[derive(Debug)]
+pub(super) struct Room {
+    admission: Admission,
+    n_unused: u64,
+    /// Under which look it was counted: a later one has counted anew.
+    look: u64,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    seen: Mutex<Seen>,
+    /// Held by the request that looks.
+    looking: tokio::sync::Mutex<()>,
+}
 
 #[derive(Debug, Default)]
 struct Seen {
-    n_waiting: AtomicU64,
-    looked_at: Mutex<Option<Instant>>,
+    n_waiting: u64,
+    look: u64,
+    looked_at: Option<Instant>,
 }
 
 impl Admission {
     /// Lets so many tasks in, or says why not.
-    pub(super) async fn admit(&self, app: &App, n_tasks: u64) -> Result<(), Problem> {
+    pub(super) async fn admit(&self, app: &App, n_tasks: u64) -> Result<Room, Problem> {
         let limit = app.config.queue.max_waiting;
         if limit == 0 {
-            return Ok(());
+            return Ok(Room { admission: self.clone(), n_unused: 0, look: 0 });
         }
         self.look(app).await?;
-        let n_waiting = self.0.n_waiting.load(Ordering::Relaxed);
+        let mut seen = self.seen();
+        let n_waiting = seen.n_waiting;
         if n_waiting + n_tasks > limit {
             let detail = format!(
                 "{n_waiting} tasks wait, and the queue takes {limit}: try again later, add workers, or raise queue.max_waiting"
@@ -47,18 +62,45 @@ impl Admission {
             let problem = Problem::unavailable("queue_full", detail);
             return Err(Problem { retry_after_secs: Some(RETRY_AFTER_SECS), ..problem });
         }
-        self.0.n_waiting.fetch_add(n_tasks, Ordering::Relaxed);
-        Ok(())
+        seen.n_waiting += n_tasks;
+        Ok(Room { admission: self.clone(), n_unused: n_tasks, look: seen.look })
     }
 
     /// One request looks for all; the others go by what was seen last.
     async fn look(&self, app: &App) -> Result<(), Problem> {
-        let Ok(mut looked_at) = self.0.looked_at.try_lock() else { return Ok(()) };
-        if looked_at.is_none_or(|looked_at| looked_at.elapsed() >= LOOK_EVERY) {
+        let is_old =
+            |looked_at: Option<Instant>| looked_at.is_none_or(|at| at.elapsed() >= LOOK_EVERY);
+        let Ok(_looking) = self.0.looking.try_lock() else { return Ok(()) };
+        if is_old(self.seen().looked_at) {
             let n_waiting = admin::waiting(&app.pool, QUEUE).await?;
-            self.0.n_waiting.store(u64::try_from(n_waiting).unwrap_or(0), Ordering::Relaxed);
-            *looked_at = Some(Instant::now());
+            let mut seen = self.seen();
+            seen.n_waiting = u64::try_from(n_waiting).unwrap_or(0);
+            seen.look += 1;
+            seen.looked_at = Some(Instant::now());
         }
         Ok(())
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.0.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Room {
+    /// So many of the tasks are new. The others were there before, or are refused.
+    pub(super) fn used(mut self, n_created: u64) {
+        self.n_unused = self.n_unused.saturating_sub(n_created);
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        if self.n_unused == 0 {
+            return;
+        }
+        let mut seen = self.admission.seen();
+        if seen.look == self.look {
+            seen.n_waiting = seen.n_waiting.saturating_sub(self.n_unused);
+        }
     }
 }

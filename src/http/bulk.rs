@@ -8,7 +8,7 @@ use axum::{
     Extension, Json, Router,
     body::Bytes,
     extract::{DefaultBodyLimit, FromRequest, Request},
-    http::{HeaderName, HeaderValue, StatusCode},
+    http::{HeaderValue, StatusCode},
     response::{IntoResponse, Response},
     routing::post,
 };
@@ -23,6 +23,7 @@ use super::{
     admission::Admission,
     input::{Id, bytes, media_type},
     problem::Wrong,
+    tasks::REPLAYED,
 };
 use crate::{
     app::App,
@@ -34,7 +35,6 @@ use crate::{
     },
 };
 
-const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 const NDJSON: &str = "application/x-ndjson";
 /// Whoever has more wrong ones has one mistake many times.
 const MAX_WRONG: usize = 100;
@@ -104,12 +104,13 @@ async fn add_many(
         pointer: format!("/{}", error.noun.as_str()),
         detail: error.to_string(),
     })?;
-    admission.admit(&app, news.len() as u64).await?;
+    let room = admission.admit(&app, news.len() as u64).await?;
     let mut tx = begin(&app.pool).await?;
     let (config, now) = (&app.config.tasks, app.clock.now());
     let items = tasks::add_many(&mut tx, config, campaign_id, &news, now).await.map_err(refused)?;
     commit(tx).await?;
     let created = items.iter().filter(|item| item.created).count();
+    room.used(created as u64);
     let answer = Json(AddedMany { created, items });
     Ok(match created {
         0 => ([(REPLAYED, HeaderValue::from_static("true"))], answer).into_response(),
@@ -242,5 +243,21 @@ fn refused(error: BulkError) -> Problem {
             });
             bad_items(wrong.collect())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_body_with_too_many_tasks_one_more_than_allowed_is_kept() {
+        let body = format!("[{}0]", "0,".repeat(3 * MAX_TASKS));
+        let Items(items) = serde_json::from_str(&body).unwrap();
+        assert_eq!(items.len(), MAX_TASKS + 1);
+        let ends = "\n".repeat(10) + &"{}\n".repeat(3 * MAX_TASKS);
+        assert_eq!(lines_of(ends.as_bytes()).unwrap().len(), MAX_TASKS + 1);
+        // What comes behind is read over, not passed over: it has to be JSON all the same.
+        assert!(serde_json::from_str::<Items<'_>>(&body.replace("0]", "x]")).is_err());
     }
 }

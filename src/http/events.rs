@@ -4,7 +4,7 @@
 //! a repetition. The last event is `end`, with the task as its data; whoever has got that and asks again gets 204, which
 //! keeps a browser from asking for ever.
 
-use std::{convert::Infallible, time::Duration};
+use std::{convert::Infallible, future::Future, time::Duration};
 
 use axum::{
     Extension,
@@ -18,6 +18,7 @@ use futures_util::{Stream, StreamExt as _, stream};
 
 use super::{
     Problem,
+    auth::Pass,
     input::Id,
     waiters::{Place, Waiters},
 };
@@ -64,6 +65,7 @@ struct Seen {
 pub(super) async fn of_task(
     app: App,
     Id(id): Id,
+    pass: Pass,
     Extension(waiters): Extension<Waiters>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -78,8 +80,7 @@ pub(super) async fn of_task(
         }
     }
     let first = stream::iter(first.map(|news| Ok(event(&news, follow.told()))));
-    // An open stream would hold up the end of the service.
-    let stop = app.shutdown.soft.clone().cancelled_owned();
+    let stop = over(&app, pass);
     let events = first.chain(rest(follow, place)).take_until(stop);
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response())
 }
@@ -97,6 +98,17 @@ fn rest(follow: Follow, place: Place) -> impl Stream<Item = Result<sse::Event, I
             Err(error) => Some((Ok(failed(error)), None)),
         }
     })
+}
+
+/// When a stream ends by itself: an open one would hold up the end of the service, and outlive the key that it was opened with.
+pub(super) fn over(app: &App, pass: Pass) -> impl Future<Output = ()> + use<> {
+    let stopped = app.shutdown.soft.clone().cancelled_owned();
+    async move {
+        tokio::select! {
+            () = stopped => {}
+            () = pass.withdrawn() => {}
+        }
+    }
 }
 
 /// The last event of a stream that cannot go on.

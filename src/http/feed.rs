@@ -21,7 +21,8 @@ use uuid::Uuid;
 
 use super::{
     Front, Problem,
-    events::{KEEP_ALIVE, failed},
+    auth::Pass,
+    events::{KEEP_ALIVE, failed, over},
     input::Asked,
     waiters::{Place, Waiters},
 };
@@ -71,6 +72,7 @@ struct Wanted {
 )]
 async fn follow(
     app: App,
+    pass: Pass,
     Extension(waiters): Extension<Waiters>,
     headers: HeaderMap,
     Asked(wanted): Asked<Wanted>,
@@ -80,8 +82,7 @@ async fn follow(
     let watched = Watched { campaign_id: wanted.campaign_id, kinds };
     let place = waiters.enter()?;
     let watch = Watch::begin(&app.pool, watched, after).await?;
-    // An open stream would hold up the end of the service.
-    let stop = app.shutdown.soft.clone().cancelled_owned();
+    let stop = over(&app, pass);
     let events = told(watch, place).take_until(stop);
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response())
 }

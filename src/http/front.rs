@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use axum::{extract::FromRequestParts, http::request::Parts};
 use metrics_exporter_prometheus::PrometheusHandle;
 
-use super::Problem;
+use super::{Problem, health::Readiness};
 use crate::{app::App, shutdown::Shutdown};
 
 /// The router's state. Cheap to clone; the parts are shared.
@@ -13,12 +13,13 @@ use crate::{app::App, shutdown::Shutdown};
 pub struct Front {
     pub metrics: PrometheusHandle,
     pub shutdown: Shutdown,
+    pub(super) readiness: Readiness,
     app: Arc<OnceLock<App>>,
 }
 
 impl Front {
     pub fn new(metrics: PrometheusHandle, shutdown: Shutdown) -> Self {
-        Self { metrics, shutdown, app: Arc::default() }
+        Self { metrics, shutdown, readiness: Readiness::default(), app: Arc::default() }
     }
 
     /// What requests are served with, once there is something.

@@ -3,10 +3,12 @@
 //! `/livez` says that this process still schedules work; it never touches the database, because restarting us
 //! does not mend a database, and it answers while the start still waits for one. `/readyz` says that a request sent here can be served now.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use axum::{Json, extract::State, http::header::CONTENT_TYPE, response::IntoResponse};
 use serde::Serialize;
+use sqlx::PgPool;
+use tokio::{sync::Mutex, time::Instant};
 
 use super::{Front, Problem};
 use crate::{
@@ -17,6 +19,13 @@ use crate::{
 
 /// Probes usually give up after a second or two; an answer that says why must come before.
 const READY_TIMEOUT: Duration = Duration::from_millis(900);
+
+/// How long a good answer holds. Anybody may ask, without a key, and must not keep the database busy by it.
+const GOOD_FOR: Duration = Duration::from_secs(1);
+
+/// What was seen of the schema a moment ago. One request looks for all that come meanwhile.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Readiness(Arc<Mutex<Option<(Instant, MigrationState)>>>);
 
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 struct Ready {
@@ -61,7 +70,7 @@ pub(super) async fn readyz(
         return Err(Problem::unavailable("shutting_down", "the service is shutting down"));
     }
     let app = app?;
-    let state = tokio::time::timeout(READY_TIMEOUT, db::migration_state(&app.pool)).await;
+    let state = tokio::time::timeout(READY_TIMEOUT, front.readiness.look(&app.pool)).await;
     let detail = "the database does not answer; `dalsegno doctor` looks closer";
     let migrations = match state {
         Ok(Ok(state)) => state,
@@ -76,6 +85,24 @@ pub(super) async fn readyz(
         return Err(Problem::unavailable("migrations_pending", detail));
     }
     Ok(Json(Ready { status: "ready", migrations }))
+}
+
+impl Readiness {
+    async fn look(&self, pool: &PgPool) -> Result<MigrationState, db::Error> {
+        let mut seen = self.0.lock().await;
+        if let Some((at, state)) = *seen
+            && at.elapsed() < GOOD_FOR
+        {
+            return Ok(state);
+        }
+        *seen = None;
+        let state = db::migration_state(pool).await?;
+        // What is missing is looked for each time: whoever waits for it wants to know at once.
+        if !matches!(state, MigrationState::Pending { .. }) {
+            *seen = Some((Instant::now(), state));
+        }
+        Ok(state)
+    }
 }
 
 /// What the process has counted, for Prometheus.

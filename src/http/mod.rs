@@ -20,6 +20,7 @@ mod front;
 mod guard;
 mod health;
 mod input;
+mod intake;
 mod jobs;
 mod keys;
 mod lanes;
@@ -31,6 +32,7 @@ mod problem;
 mod queues;
 mod schedules;
 pub mod scopes;
+mod serve;
 mod sessions;
 mod tasks;
 mod trace;
@@ -73,6 +75,7 @@ pub struct Config {
     pub requests_per_minute: u32,
     /// Names with commas between them.
     pub allowed_hosts: String,
+    pub header_timeout_secs: u64,
     pub request_timeout_secs: u64,
     pub max_waiting: usize,
     pub max_body_bytes: usize,
@@ -97,8 +100,6 @@ pub enum Error {
     NoKey { address: SocketAddr },
     #[error(transparent)]
     Keys(#[from] Failed),
-    #[error("the HTTP server failed")]
-    Serve(#[source] std::io::Error),
 }
 
 /// `key` is the setting that the address stands in.
@@ -120,22 +121,18 @@ pub async fn check_keys(config: &Config, pool: &PgPool, now: DateTime<Utc>) -> R
 }
 
 /// Serves until the soft shutdown, then lets open requests end until the hard one.
-pub async fn run(config: &Config, front: Front, listener: TcpListener) -> Result<(), Error> {
+pub async fn run(config: &Config, front: Front, listener: TcpListener) {
     let shutdown = front.shutdown.clone();
-    let soft = shutdown.soft.clone();
-    let router = router(config, front).into_make_service_with_connect_info::<SocketAddr>();
-    let server = axum::serve(listener, router);
-    let server = server.with_graceful_shutdown(soft.cancelled_owned());
-    match shutdown.until_hard(server.into_future()).await {
-        Some(ended) => ended.map_err(Error::Serve),
-        None => Ok(()),
-    }
+    let stop = shutdown.soft.clone().cancelled_owned();
+    let served = serve::serve(listener, router(config, front), config.header_timeout(), stop);
+    shutdown.until_hard(served).await;
 }
 
 /// The probes and the metrics of a process that works and serves nothing else. Never ends by itself: they tell of the last turn
 /// too.
-pub async fn run_probes(front: Front, listener: TcpListener) -> Result<(), Error> {
-    axum::serve(listener, probes().with_state(front)).await.map_err(Error::Serve)
+pub async fn run_probes(header_timeout: Duration, front: Front, listener: TcpListener) {
+    let router = probes().with_state(front);
+    serve::serve(listener, router, header_timeout, std::future::pending()).await;
 }
 
 pub fn router(config: &Config, front: Front) -> Router {
@@ -188,11 +185,17 @@ impl Config {
         !self.allow_unauthenticated && (self.require_key || !self.listen.ip().is_loopback())
     }
 
+    /// How long a connection may take until it says what it wants.
+    pub fn header_timeout(&self) -> Duration {
+        Duration::from_secs(self.header_timeout_secs)
+    }
+
     fn names(&self) -> impl Iterator<Item = &str> {
         self.allowed_hosts.split(',').map(str::trim).filter(|name| !name.is_empty())
     }
 
     pub fn check(&self, checks: &mut Checks<'_>) {
+        checks.secs("http.header_timeout_secs", self.header_timeout_secs, 1);
         checks.secs("http.request_timeout_secs", self.request_timeout_secs, 1);
         checks.at_least("http.max_waiting", self.max_waiting as u64, 1);
         checks.at_least("http.max_body_bytes", self.max_body_bytes as u64, 1024);

@@ -96,12 +96,7 @@ async fn pause(
     Name(name): Name,
     Body(Reasoned { reason }): Body<Reasoned>,
 ) -> Result<Json<Paused>, Problem> {
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
-    admin::pause(&mut *tx, PauseScope::Queue, &name, &reason).await?;
-    audit::write(&mut *tx, &who, Action::QueuePause, &name, json!({ "reason": reason }), now)
-        .await?;
-    commit(tx).await?;
-    Ok(Json(Paused { paused: name }))
+    pause_in(PauseScope::Queue, &app, &who, name, &reason).await
 }
 
 /// Ends the pause of a queue.
@@ -123,11 +118,7 @@ async fn resume(
     Name(name): Name,
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<Json<Resumed>, Problem> {
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
-    let was_paused = admin::resume(&mut *tx, PauseScope::Queue, &name).await?;
-    audit::write(&mut *tx, &who, Action::QueueResume, &name, json!({}), now).await?;
-    commit(tx).await?;
-    Ok(Json(Resumed { resumed: name, was_paused }))
+    resume_in(PauseScope::Queue, &app, &who, name).await
 }
 
 /// Claims no more jobs of a group until it is resumed. The tasks of a campaign are a group with its id as the name.
@@ -149,12 +140,7 @@ async fn pause_group(
     Name(name): Name,
     Body(Reasoned { reason }): Body<Reasoned>,
 ) -> Result<Json<Paused>, Problem> {
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
-    admin::pause(&mut *tx, PauseScope::Group, &name, &reason).await?;
-    audit::write(&mut *tx, &who, Action::GroupPause, &name, json!({ "reason": reason }), now)
-        .await?;
-    commit(tx).await?;
-    Ok(Json(Paused { paused: name }))
+    pause_in(PauseScope::Group, &app, &who, name, &reason).await
 }
 
 /// Ends the pause of a group.
@@ -176,9 +162,40 @@ async fn resume_group(
     Name(name): Name,
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<Json<Resumed>, Problem> {
+    resume_in(PauseScope::Group, &app, &who, name).await
+}
+
+async fn pause_in(
+    scope: PauseScope,
+    app: &App,
+    who: &Actor,
+    name: String,
+    reason: &str,
+) -> Result<Json<Paused>, Problem> {
+    let action = match scope {
+        PauseScope::Queue => Action::QueuePause,
+        PauseScope::Group => Action::GroupPause,
+    };
     let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
-    let was_paused = admin::resume(&mut *tx, PauseScope::Group, &name).await?;
-    audit::write(&mut *tx, &who, Action::GroupResume, &name, json!({}), now).await?;
+    admin::pause(&mut *tx, scope, &name, reason).await?;
+    audit::write(&mut *tx, who, action, &name, json!({ "reason": reason }), now).await?;
+    commit(tx).await?;
+    Ok(Json(Paused { paused: name }))
+}
+
+async fn resume_in(
+    scope: PauseScope,
+    app: &App,
+    who: &Actor,
+    name: String,
+) -> Result<Json<Resumed>, Problem> {
+    let action = match scope {
+        PauseScope::Queue => Action::QueueResume,
+        PauseScope::Group => Action::GroupResume,
+    };
+    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let was_paused = admin::resume(&mut *tx, scope, &name).await?;
+    audit::write(&mut *tx, who, action, &name, json!({}), now).await?;
     commit(tx).await?;
     Ok(Json(Resumed { resumed: name, was_paused }))
 }

@@ -1,6 +1,6 @@
 //! `/v1/tasks`, and the way in: `POST /v1/campaigns/{id}/tasks`.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     Extension, Json, Router,
@@ -18,6 +18,7 @@ use super::{
     admission::Admission,
     events,
     input::{Asked, Body, Id, Patience},
+    intake::{self, Intake},
     page::{Listing, limit, page},
     trace,
     waiters::Waiters,
@@ -38,7 +39,8 @@ use crate::{
 };
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+/// Says that an earlier request has made what is answered.
+pub(super) const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 /// Told to whoever finds a task cancelled without a reason.
 const BY_REQUEST: &str = "by a request";
 
@@ -53,6 +55,7 @@ pub(super) fn routes(waiters: Waiters, admission: Admission) -> Router<Front> {
         .route("/v1/tasks/{id}/events", get(events::of_task))
         .layer(Extension(waiters))
         .layer(Extension(admission))
+        .layer(Extension(Intake::default()))
 }
 
 #[derive(utoipa::OpenApi)]
@@ -166,38 +169,36 @@ async fn add(
     who: Actor,
     Id(campaign_id): Id,
     Extension(admission): Extension<Admission>,
+    Extension(intake): Extension<Intake>,
     headers: HeaderMap,
-    Body(asked): Body<New>,
+    Body(new): Body<New>,
 ) -> Result<Response, Problem> {
-    let (catalogue, added_by) = (app.agents.current(), who.label());
-    let Addressed { agent, instance } = catalogue.addressed(&asked.agent, &asked.instance)?;
-    let node = asked.node.as_deref().map(|node| catalogue.node(node)).transpose()?;
-    let new = tasks::New {
+    let catalogue = app.agents.current();
+    let Addressed { agent, instance } = catalogue.addressed(&new.agent, &new.instance)?;
+    let node = new.node.as_deref().map(|node| catalogue.node(node)).transpose()?.map(Arc::clone);
+    let (agent, instance) = (Arc::clone(agent), instance.to_owned());
+    let idempotency_key = key(&headers)?.map(str::to_owned);
+    let room = admission.admit(&app, 1).await?;
+    let asked = trace::Asked::begin(&app, &headers);
+    let traceparent = asked.context().map(|context| context.to_string());
+    let new = intake::Asked {
         campaign_id,
         agent,
         instance,
-        node: node.map(|node| &**node),
-        prompt: &asked.prompt,
-        session_mode: asked.session,
-        budget: asked.budget,
-        idempotency_key: key(&headers)?,
-        priority: asked.priority,
-        run_at: asked.run_at,
-        added_by: Some(&added_by),
-        links: Links {
-            depends_on: &asked.depends_on,
-            on_failure: asked.on_failure,
-            ..Links::default()
-        },
+        node,
+        prompt: new.prompt,
+        session: new.session,
+        budget: new.budget,
+        idempotency_key,
+        priority: new.priority,
+        run_at: new.run_at,
+        added_by: who.label(),
+        traceparent,
+        depends_on: new.depends_on,
+        on_failure: new.on_failure,
     };
-    admission.admit(&app, 1).await?;
-    let asked = trace::Asked::begin(&app, &headers);
-    let mut tx = begin(&app.pool).await?;
-    let added = tasks::add(&mut tx, &app.config.tasks, &new, app.clock.now()).await?;
-    if let Some(context) = asked.context().filter(|_| added.created) {
-        tasks::set_traceparent(&mut *tx, added.task.id, &context.to_string()).await?;
-    }
-    commit(tx).await?;
+    let added = intake.add(&app, new).await?;
+    room.used(added.created.into());
     asked.end(&app, &added.task);
     Ok(answer(&added))
 }

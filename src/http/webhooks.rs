@@ -2,7 +2,7 @@
 
 use axum::{
     Json, Router,
-    http::StatusCode,
+    http::{HeaderName, StatusCode, header::CACHE_CONTROL},
     routing::{get, post},
 };
 use chrono::{DateTime, TimeDelta, Utc};
@@ -62,7 +62,7 @@ struct Webhooks {
     items: Vec<Webhook>,
 }
 
-/// The only answers that have a secret in them.
+/// The only answers that have a secret in them; no cache may keep them.
 #[derive(Serialize, utoipa::ToSchema)]
 #[schema(as = WebhookWithSecret)]
 struct Shown {
@@ -117,6 +117,8 @@ struct ReplayedMany {
     replayed: usize,
 }
 
+type Answer = ([(HeaderName, &'static str); 1], Json<Shown>);
+
 const MAX_OVERLAP_HOURS: u16 = 30 * 24;
 
 /// Lists all webhooks. Nobody can see their secrets again.
@@ -157,7 +159,7 @@ async fn add(
     app: App,
     who: Actor,
     Body(asked): Body<Added>,
-) -> Result<(StatusCode, Json<Shown>), Problem> {
+) -> Result<(StatusCode, Answer), Problem> {
     let new = New { url: &asked.url, kinds: &asked.kinds, campaign_id: asked.campaign_id };
     let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
     let added = webhooks::add(&mut tx, &app.config.webhooks, &new, now).await?;
@@ -165,7 +167,7 @@ async fn add(
         (added.webhook.id, json!({ "url": added.webhook.url, "campaign_id": asked.campaign_id }));
     audit::write(&mut *tx, &who, Action::WebhookAdd, id, data, now).await?;
     commit(tx).await?;
-    Ok((StatusCode::CREATED, Json(shown(added))))
+    Ok((StatusCode::CREATED, answer(added)))
 }
 
 /// Removes a webhook with its deliveries.
@@ -178,10 +180,7 @@ async fn add(
     responses((status = 204, description = "It is gone"), (status = 404, description = "`unknown_webhook`")),
 )]
 async fn remove(app: App, who: Actor, Id(id): Id) -> Result<StatusCode, Problem> {
-    let mut tx = begin(&app.pool).await?;
-    webhooks::remove(&mut tx, id).await?;
-    audit::write(&mut *tx, &who, Action::WebhookRemove, id, json!({}), app.clock.now()).await?;
-    commit(tx).await?;
+    webhooks::remove(&app.pool, &who, id, app.clock.now()).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -200,7 +199,7 @@ async fn rotate(
     who: Actor,
     Id(id): Id,
     Body(Rotated { overlap_hours }): Body<Rotated>,
-) -> Result<Json<Shown>, Problem> {
+) -> Result<Answer, Problem> {
     if overlap_hours > MAX_OVERLAP_HOURS {
         let detail =
             format!("overlap_hours is {overlap_hours}, but has to be at most {MAX_OVERLAP_HOURS}");
@@ -212,7 +211,7 @@ async fn rotate(
     let data = json!({ "overlap_hours": overlap_hours });
     audit::write(&mut *tx, &who, Action::WebhookRotate, id, data, now).await?;
     commit(tx).await?;
-    Ok(Json(shown(rotated)))
+    Ok(answer(rotated))
 }
 
 /// Sends again what happens from now on. What happened meanwhile can be replayed.
@@ -302,11 +301,7 @@ async fn replay_since(
     Id(id): Id,
     Body(Since { since }): Body<Since>,
 ) -> Result<(StatusCode, Json<ReplayedMany>), Problem> {
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
-    let n_replayed = webhooks::replay_since(&mut tx, id, since, now).await?;
-    let data = json!({ "since": since, "replayed": n_replayed });
-    audit::write(&mut *tx, &who, Action::WebhookReplay, id, data, now).await?;
-    commit(tx).await?;
+    let n_replayed = webhooks::replay_since(&app.pool, &who, id, since, app.clock.now()).await?;
     Ok((StatusCode::ACCEPTED, Json(ReplayedMany { webhook_id: id, replayed: n_replayed })))
 }
 
@@ -367,8 +362,9 @@ async fn replay(
     Ok((StatusCode::ACCEPTED, Json(delivery)))
 }
 
-fn shown(WithSecret { webhook, secret }: WithSecret) -> Shown {
-    Shown { webhook, secret: secret.expose().to_owned() }
+fn answer(WithSecret { webhook, secret }: WithSecret) -> Answer {
+    let shown = Shown { webhook, secret: secret.expose().to_owned() };
+    ([(CACHE_CONTROL, "no-store")], Json(shown))
 }
 
 fn a_day() -> u16 {

@@ -1,4 +1,5 @@
-//! Gives every accepted task an end that people can see, also where its job ended and no handler could write it.
+//! Gives every accepted task an end that people can see, also where its job ended and no handler could write it; and so for
+//! bulk actions.
 //!
 //! Each worker looks in turn at a stretch of the tasks that have not ended; two that find the same one do no harm.
 
@@ -9,7 +10,10 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::Services;
-use crate::{causes::causes, domain::tasks};
+use crate::{
+    causes::causes,
+    domain::{bulk_actions, tasks},
+};
 
 const EVERY: Duration = Duration::from_secs(5);
 const STRETCH: i64 = 2000;
@@ -29,6 +33,18 @@ pub async fn end_lost_tasks(services: &Services, pool: &PgPool, stop: &Cancellat
             Ok(next) => after_task = next.unwrap_or_default(),
             Err(error) => {
                 tracing::warn!(%error, "looking for tasks that wait for nothing any more")
+            }
+        }
+        match bulk_actions::end_lost(pool, services.clock.now()).await {
+            Ok(0) => {}
+            Ok(n_ended) => {
+                tracing::warn!(n_ended, "bulk actions had lost their jobs and were ended")
+            }
+            Err(error) => {
+                tracing::warn!(
+                    error = causes(&error),
+                    "looking for bulk actions that have lost their jobs"
+                )
             }
         }
     }

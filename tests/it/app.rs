@@ -50,7 +50,7 @@ pub struct TestApp {
     pub shutdown: Shutdown,
     /// What the service answers, without a connection in between.
     pub router: Router,
-    server: JoinHandle<Result<(), http::Error>>,
+    server: JoinHandle<()>,
     // Dropped last: the connections of the fields above go first.
     _database: TestDatabase,
 }
@@ -148,7 +148,7 @@ impl TestApp {
     /// Asks the service to stop and waits until its server has.
     pub async fn stop(self) {
         self.shutdown.soft.cancel();
-        tokio::time::timeout(SOON, self.server).await.unwrap().unwrap().unwrap();
+        tokio::time::timeout(SOON, self.server).await.unwrap().unwrap();
     }
 }
 

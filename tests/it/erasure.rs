@@ -270,3 +270,62 @@ async fn a_host_removes_its_copies_and_says_so() {
     // Another host has its own folders to look through.
     assert_eq!(sweep_erased(&services, &world.pool, "host-2").await.unwrap(), 1);
 }
+
+/// More of them than one transaction cancels, and all of them run: each is asked to stop once, and none is passed over.
+#[tokio::test]
+async fn everything_that_runs_is_asked_to_stop_however_much_it_is() {
+    let world = World::new().await;
+    let mut conn = world.pool.acquire().await.unwrap();
+    let campaign = world.campaign.id;
+    let many = "select count(a.task_id) from generate_series(1, 450) as i,
+                       lateral dalsegno.add_task($1, 'copywriter', 'x', 'copy_' || i) as a";
+    let added: i64 = sqlx::query_scalar(many).bind(campaign).fetch_one(&mut *conn).await.unwrap();
+    assert_eq!(added, 450);
+    let run = "update dalsegno.jobs set state = 'running', lease = id, worker_id = gen_random_uuid(), claimed_at = now(), attempt = 1";
+    sqlx::query(run).execute(&mut *conn).await.unwrap();
+    let mut tx = transaction::begin(&world.pool).await.unwrap();
+    erasures::request(&mut tx, campaign, "by request", noon()).await.unwrap();
+    transaction::commit(tx).await.unwrap();
+    let (mut after, mut n_pages) = (None, 0);
+    loop {
+        let mut tx = transaction::begin(&world.pool).await.unwrap();
+        let come = erasures::cancel_open(&mut tx, campaign, after, noon()).await.unwrap();
+        transaction::commit(tx).await.unwrap();
+        match come {
+            Some(_) => after = come,
+            None => break,
+        }
+        n_pages += 1;
+        assert!(n_pages < 10, "it does not come to an end");
+    }
+    let asked = "select count(*) from dalsegno.cancel_requests";
+    let asked: i64 = sqlx::query_scalar(asked).fetch_one(&mut *conn).await.unwrap();
+    assert_eq!((asked, n_pages), (450, 3));
+}
+
+/// Another system adds a task in a transaction that it leaves open, and nobody knows yet.
+#[tokio::test]
+async fn an_erasure_waits_for_whoever_is_adding_a_task() {
+    let world = World::new().await;
+    let campaign = world.campaign.id;
+    let mut adding = world.pool.begin().await.unwrap();
+    let add = "select dalsegno.add_task($1, 'copywriter', 'x')";
+    sqlx::query(add).bind(campaign).execute(&mut *adding).await.unwrap();
+    let mut tx = transaction::begin(&world.pool).await.unwrap();
+    erasures::request(&mut tx, campaign, "by request", noon()).await.unwrap();
+    transaction::commit(tx).await.unwrap();
+    let pool = world.pool.clone();
+    let looking = tokio::spawn(async move {
+        let mut tx = transaction::begin(&pool).await.unwrap();
+        erasures::is_quiet(&mut tx, campaign).await.unwrap()
+    });
+    let waits = "select count(*) from pg_locks where not granted and locktype = 'advisory'
+                    and database = (select oid from pg_database where datname = current_database())";
+    eventually("it waits", async || {
+        let n: i64 = sqlx::query_scalar(waits).fetch_one(&world.pool).await.unwrap();
+        (n == 1).then_some(())
+    })
+    .await;
+    adding.commit().await.unwrap();
+    assert!(!looking.await.unwrap(), "the task is seen");
+}

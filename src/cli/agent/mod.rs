@@ -50,21 +50,18 @@ pub(super) async fn run(command: &AgentCommand, context: &Context) -> Result<Exi
             context.output.data(&agents, || lines(&agents));
             Ok(Exit::Ok)
         }
-<<<<<<< HEAD:src/cli/agent.rs
         AgentCommand::Nodes => {
             let catalogue = Catalogue::load(&config)?;
             let nodes: Vec<&Node> = catalogue.nodes().map(AsRef::as_ref).collect();
             context.output.data(&nodes, || node_lines(&nodes));
             Ok(Exit::Ok)
         }
-=======
         AgentCommand::Status(status) => {
             on_database(Command::Status(status), &config, context).await
         }
         AgentCommand::Reset(reset) => on_database(Command::Reset(reset), &config, context).await,
         AgentCommand::Pause(pause) => on_database(Command::Pause(pause), &config, context).await,
         AgentCommand::Resume(whom) => on_database(Command::Resume(whom), &config, context).await,
->>>>>>> 3978552f8e40ced2de53e1436ff3f9fe28e93f38:src/cli/agent/mod.rs
         AgentCommand::Check(Check { folder }) => {
             let config = match folder {
                 Some(folder) => below(folder, config)?,

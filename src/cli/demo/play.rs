@@ -149,6 +149,7 @@ impl<'a> Play<'a> {
             run_at: None,
             added_by: None,
             links: tasks::Links::default(),
+            traceparent: None,
         };
         let mut tx = transaction::begin(self.stage.pool()).await?;
         let config = &self.stage.settings.config.tasks;

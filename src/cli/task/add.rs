@@ -132,6 +132,7 @@ async fn enqueue(add: &Add, context: &Context, pool: &PgPool) -> Result<Added, F
         run_at: add.at,
         added_by: Some(&added_by),
         links: Links { depends_on: &after, on_failure: add.on_failure.into(), ..Links::default() },
+        traceparent: None,
     };
     let added = tasks::add(&mut tx, &config.tasks, &new, SystemClock.now()).await?;
     commit(tx).await?;

@@ -15,14 +15,15 @@ pub enum Step {
     Skipped,
 }
 
-/// Says that a worker is at it. False: it has ended.
+/// Says that a worker is at it, also after its job had died and was tried again. False: it has ended.
 pub async fn start(
     executor: impl PgExecutor<'_>,
     id: Uuid,
     now: DateTime<Utc>,
 ) -> Result<bool, Failed> {
     sqlx::query!(
-        "update dalsegno.bulk_actions set state = 'running', started_at = coalesce(started_at, $2) where id = $1 and ended_at is null",
+        "update dalsegno.bulk_actions set state = 'running', started_at = coalesce(started_at, $2), ended_at = null, error = null
+          where id = $1 and (ended_at is null or state = 'failed')",
         id,
         now,
     )

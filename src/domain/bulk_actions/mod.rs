@@ -4,6 +4,7 @@
 //! once. Race: a run that was declared lost may still be at work. A step that finds the cursor moved on is rolled back.
 
 mod carry_out;
+mod lost;
 mod request;
 
 use chrono::{DateTime, Utc};
@@ -13,6 +14,7 @@ use uuid::Uuid;
 
 pub use self::{
     carry_out::{Step, advance, cancel, finish, start, step, tasks_left},
+    lost::end_lost,
     request::{CarryOut, New, request},
 };
 use super::{
@@ -35,6 +37,8 @@ pub struct BulkAction {
     pub done: i64,
     /// Tasks that had changed meanwhile.
     pub skipped: i64,
+    /// Why it has failed, if it has.
+    pub error: Option<String>,
     /// What carries it out: `/v1/jobs/{id}` says why it waits, or what went wrong.
     pub job_id: i64,
     /// The task that was looked at last.
@@ -66,6 +70,8 @@ pub enum State {
     Done,
     /// Its job was cancelled on the way; what was done stays.
     Cancelled,
+    /// Its job has died; what was done stays. It goes on where the job is tried again.
+    Failed,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -107,7 +113,7 @@ pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<BulkAction, 
     sqlx::query_as!(
         BulkAction,
         r#"select id, action as "action: Action", filter as "filter: Json<Matching>", reason, state as "state: State", matched, done,
-                  skipped, job_id, cursor, created_at, started_at, ended_at
+                  skipped, error, job_id, cursor, created_at, started_at, ended_at
              from dalsegno.bulk_actions where id = $1"#,
         id,
     )
@@ -123,7 +129,8 @@ pub async fn erase_words(
     campaign_id: Uuid,
 ) -> Result<Vec<Uuid>, Failed> {
     sqlx::query_scalar!(
-        "update dalsegno.bulk_actions set reason = '(erased)' where filter ->> 'campaign_id' = $1 returning id",
+        "update dalsegno.bulk_actions set reason = '(erased)', error = case when error is not null then '(erased)' end
+          where filter ->> 'campaign_id' = $1 returning id",
         campaign_id.to_string(),
     )
     .fetch_all(executor)

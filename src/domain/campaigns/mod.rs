@@ -195,11 +195,11 @@ pub async fn close(
 
 /// Waits for whoever is adding a task, and keeps others from it until the end of the transaction.
 pub async fn lock(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(), Failed> {
-    sqlx::query!("select from dalsegno.campaigns where id = $1 for update", id)
+    sqlx::query!("select pg_advisory_xact_lock(dalsegno.campaign_lock($1))", id)
         .execute(executor)
         .await
         .map(drop)
-        .map_err(Failed::to("lock a campaign"))
+        .map_err(Failed::to("wait for whoever adds to a campaign"))
 }
 
 /// Its status, and keeps an erasure from ending until the end of the transaction. Whoever pauses or closes it is not kept.

@@ -71,7 +71,7 @@ pub async fn is_rid(conn: &mut PgConnection, campaign_id: Uuid) -> Result<bool, 
 }
 
 /// Whether nothing of the campaign runs or waits any more. A task that was cancelled in its turn ends a moment later, and one that
-/// is being added, by whoever looked before the campaign was closed, is waited for at the campaign's row.
+/// is being added, by whoever looked before the campaign was closed, is waited for at the campaign's lock.
 pub async fn is_quiet(conn: &mut PgConnection, campaign_id: Uuid) -> Result<bool, Failed> {
     campaigns::lock(&mut *conn, campaign_id).await?;
     let open = tasks::open_of(&mut *conn, campaign_id, None, 1).await?;

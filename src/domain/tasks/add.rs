@@ -4,19 +4,16 @@ use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
-use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use super::{Error, Links, Mode, RunTurn, State, Task, bulk, get, node::place};
+use super::{Error, Links, Mode, RunTurn, Task};
 use crate::{
     config::Checks,
     domain::{
-        Amount, Failed,
         agents::{self, Agent, Node},
-        amount::{Limit, Owner},
-        campaigns,
+        amount::Limit,
         feed::{self, Kind},
-        ids, text,
+        text,
     },
     queue,
 };
@@ -56,6 +53,8 @@ pub struct New<'a> {
     pub added_by: Option<&'a str>,
     /// Which other tasks it has to do with.
     pub links: Links<'a>,
+    /// What its turns are linked to, as a header of W3C Trace Context.
+    pub traceparent: Option<&'a str>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,36 +73,6 @@ impl Config {
 /// The serial key of a conversation.
 pub fn lane(campaign_id: Uuid, agent: &str, instance: &str) -> String {
     format!("{campaign_id}/{agent}/{instance}")
-}
-
-/// Writes a task and its job. Both exist exactly if the caller's transaction commits; after an error it rolls back.
-pub async fn add(
-    conn: &mut PgConnection,
-    config: &Config,
-    new: &New<'_>,
-    now: DateTime<Utc>,
-) -> Result<Added, Error> {
-    if !new.links.is_none() {
-        return bulk::add_linked(conn, config, new, now).await;
-    }
-    check(config, new)?;
-    let id = ids::at(now);
-    let (job, options) = job(new, id);
-    let enqueued = queue::enqueue(&mut *conn, &job, &options).await.map_err(|error| {
-        match (error, new.idempotency_key) {
-            (queue::Error::Conflict { .. }, Some(key)) => Error::KeyTaken(key.to_owned()),
-            (error, _) => error.into(),
-        }
-    })?;
-    if !enqueued.created {
-        return Ok(Added { task: added_with(conn, enqueued.job_id).await?, created: false });
-    }
-    // Only what is new: whoever asks again is told of the task that is there, whatever became of its campaign.
-    admit(&mut *conn, new.campaign_id).await?;
-    let task = insert(&mut *conn, new, id, enqueued.job_id, now).await?;
-    place(&mut *conn, &[(new, id)]).await?;
-    feed::append(conn, &[event(new, id)], now).await?;
-    Ok(Added { task, created: true })
 }
 
 /// The job that runs a task.
@@ -137,19 +106,6 @@ pub(super) fn event(new: &New<'_>, id: Uuid) -> feed::New {
     }
 }
 
-/// Who asked for a task that was just added, as a header of W3C Trace Context.
-pub async fn set_traceparent(
-    executor: impl PgExecutor<'_>,
-    id: Uuid,
-    traceparent: &str,
-) -> Result<(), Failed> {
-    sqlx::query!("update dalsegno.tasks set traceparent = $2 where id = $1", id, traceparent)
-        .execute(executor)
-        .await
-        .map(drop)
-        .map_err(Failed::to("keep who asked for a task"))
-}
-
 /// What can be said of a question without the database.
 pub(super) fn check(config: &Config, new: &New<'_>) -> Result<(), Error> {
     text::check("prompt", new.prompt, config.max_prompt_bytes)?;
@@ -173,20 +129,6 @@ pub(super) fn check(config: &Config, new: &New<'_>) -> Result<(), Error> {
     }
 }
 
-/// A task that could not run now or later is refused at the door. A look without a lock: the turn decides.
-pub(super) async fn admit(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(), Error> {
-    let campaign = campaigns::get(&mut *conn, campaign_id).await?;
-    if campaign.status == campaigns::Status::Closed {
-        return Err(campaigns::Error::Closed(campaign.id).into());
-    }
-    if let Some(budget) = campaigns::budget(&mut *conn, campaign.id).await? {
-        // One token or micro-unit: whether anything at all is left.
-        let least = Amount { micros: 1, tokens: 1 };
-        budget.limit.admit(Owner::Campaign, budget.spent, Amount::ZERO, least)?;
-    }
-    Ok(())
-}
-
 /// Every part with its length in front, so that no two questions share a byte stream.
 fn asked(new: &New<'_>, mode: Mode) -> String {
     let mut hasher = Sha256::new();
@@ -201,49 +143,4 @@ fn asked(new: &New<'_>, mode: Mode) -> String {
         hasher.update(part.as_bytes());
     }
     hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// The task that was added with a job. A retry may have given it another one since.
-async fn added_with(conn: &mut PgConnection, job_id: i64) -> Result<Task, Error> {
-    let id = sqlx::query_scalar!(
-        "select id from dalsegno.tasks where (job_id = $1 and first_job_id is null) or first_job_id = $1",
-        job_id,
-    )
-    .fetch_optional(&mut *conn)
-    .await
-    .map_err(Failed::to("find the task of an idempotency key"))?;
-    get(conn, id.ok_or(Error::NoTaskOfJob(job_id))?).await
-}
-
-async fn insert(
-    conn: &mut PgConnection,
-    new: &New<'_>,
-    id: Uuid,
-    job_id: i64,
-    now: DateTime<Utc>,
-) -> Result<Task, Failed> {
-    sqlx::query_as!(
-        Task,
-        r#"insert into dalsegno.tasks
-                (id, campaign_id, job_id, created_at, budget_micros, budget_tokens, session_mode, agent, instance, prompt,
-                 added_by)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-         returning id, campaign_id, agent, instance, session_mode as "session_mode: Mode", state as "state: State", prompt, result,
-                   error, budget_micros, budget_tokens, spent_micros, spent_tokens, job_id, session_id, turn, created_at,
-                   started_at, ended_at"#,
-        id,
-        new.campaign_id,
-        job_id,
-        now,
-        new.budget.micros.or(new.agent.budget.micros),
-        new.budget.tokens.or(new.agent.budget.tokens),
-        mode_of(new) as Mode,
-        new.agent.name,
-        new.instance,
-        new.prompt,
-        new.added_by,
-    )
-    .fetch_one(conn)
-    .await
-    .map_err(Failed::to("store a task"))
 }

@@ -9,9 +9,10 @@ use uuid::Uuid;
 
 use super::{
     Added, After, Config, Error, New, RunJoinedTurn, RunTurn,
-    add::{admit, check, event, job, mode_of},
+    add::{check, event, job, mode_of},
     get,
     node::place,
+    store::admit,
     waits::{self, NewWait},
 };
 use crate::domain::{Failed, feed, ids};
@@ -318,15 +319,17 @@ async fn insert(
     let places: Vec<Option<i32>> = steps.clone().map(|flow| flow.map(|it| it.place)).collect();
     let steps: Vec<Option<&str>> = steps.map(|flow| flow.map(|it| it.step)).collect();
     let added_by: Vec<Option<&str>> = created.iter().map(|(draft, _)| draft.new.added_by).collect();
+    let traceparents: Vec<Option<&str>> =
+        created.iter().map(|(draft, _)| draft.new.traceparent).collect();
     sqlx::query!(
         "insert into dalsegno.tasks
                 (id, campaign_id, job_id, created_at, budget_micros, budget_tokens, session_mode, agent, instance, prompt,
-                 added_by, parent_id, continues_id, flow_id, step, step_place)
+                 added_by, parent_id, continues_id, flow_id, step, step_place, traceparent)
          select t.id, $1, t.job_id, $2, t.micros, t.tokens, t.mode, t.agent, t.instance, t.prompt,
-                t.added_by, t.parent, t.continues, t.flow, t.step, t.place
+                t.added_by, t.parent, t.continues, t.flow, t.step, t.place, t.traceparent
            from unnest($3::uuid[], $4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[],
-                       $12::uuid[], $13::uuid[], $14::uuid[], $15::text[], $16::integer[])
-                as t (id, job_id, micros, tokens, mode, agent, instance, prompt, added_by, parent, continues, flow, step, place)",
+                       $12::uuid[], $13::uuid[], $14::uuid[], $15::text[], $16::integer[], $17::text[])
+                as t (id, job_id, micros, tokens, mode, agent, instance, prompt, added_by, parent, continues, flow, step, place, traceparent)",
         campaign_id,
         now,
         &ids,
@@ -343,6 +346,7 @@ async fn insert(
         &flows as &[Option<Uuid>],
         &steps as &[Option<&str>],
         &places as &[Option<i32>],
+        &traceparents as &[Option<&str>],
     )
     .execute(conn)
     .await

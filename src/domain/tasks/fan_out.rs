@@ -63,6 +63,7 @@ pub async fn fan_out(
         priority: None,
         run_at: None,
         added_by: what.added_by,
+        traceparent: None,
         links: Links {
             depends_on: &all,
             on_failure: OnFailure::Run,

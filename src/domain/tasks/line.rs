@@ -101,6 +101,7 @@ impl Line {
                 on_failure: self.on_failure,
                 ..Links::default()
             },
+            traceparent: None,
         })
     }
 }

@@ -21,6 +21,7 @@ mod matching;
 mod node;
 mod recurring;
 mod state;
+mod store;
 mod waiting;
 mod waits;
 
@@ -31,7 +32,7 @@ use uuid::Uuid;
 use self::state::end_without_turn;
 pub(super) use self::state::ended;
 pub use self::{
-    add::{Added, Config, New, add, lane, set_traceparent},
+    add::{Added, Config, New, lane},
     bulk::{BulkError, MAX_TASKS, Placed, add_many},
     detail::{Detail, detail},
     erase::{ERASED, Erased, erase_some, open_of},
@@ -47,6 +48,7 @@ pub use self::{
     matching::{Matching, count_matching, matching},
     recurring::AddTask,
     state::{Cancelled, End, admit, cancel, charge, end, retry, wait_longer},
+    store::{add, add_together},
     waiting::{awaited, queued_jobs},
     waits::{Predecessor, WaitedFor, Waiting, look_at_waits, predecessors, waits_of},
 };

@@ -56,6 +56,7 @@ impl AddTask {
             run_at: None,
             added_by: None,
             links: Links::default(),
+            traceparent: None,
         }
     }
 }

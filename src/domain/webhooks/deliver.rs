@@ -20,6 +20,13 @@ pub struct DeliverWebhook {
     pub delivery_id: Uuid,
 }
 
+/// What one transaction has put on the queue.
+pub(super) struct Page {
+    pub(super) n_replayed: usize,
+    /// Where the next one begins. `None`: there was nothing.
+    pub(super) last: Option<Uuid>,
+}
+
 /// Behind the service's own upkeep, as the database has it.
 const PRIORITY: i32 = 150;
 
@@ -56,25 +63,29 @@ pub async fn replay(
     get_delivery(conn, id).await
 }
 
-/// The same for everything since then that has not been delivered. Says how many that is.
-pub async fn replay_since(
+/// The same for what has not been delivered since then: a page of it, behind `after`.
+pub(super) async fn replay_page(
     conn: &mut PgConnection,
     webhook_id: Uuid,
-    since: DateTime<Utc>,
+    (since, after): (DateTime<Utc>, Option<Uuid>),
+    limit: i64,
     now: DateTime<Utc>,
-) -> Result<usize, Error> {
+) -> Result<Page, Error> {
     require_enabled(&mut *conn, webhook_id).await?;
     let rows = sqlx::query!(
         r#"select id, job_id, state in ('failed', 'held') or next_at is not null as "is_idle!"
              from dalsegno.webhook_deliveries
-            where webhook_id = $1 and created_at >= $2 and state <> 'delivered'
-            order by id for update"#,
+            where webhook_id = $1 and created_at >= $2 and state <> 'delivered' and ($3::uuid is null or id > $3)
+            order by id limit $4 for update"#,
         webhook_id,
         since,
+        after,
+        limit,
     )
     .fetch_all(&mut *conn)
     .await
     .map_err(Failed::to("look for deliveries to replay"))?;
+    let last = rows.last().map(|row| row.id);
     // What waits for its first attempt is about to be sent anyway, unless it has lost its job.
     let first = rows.iter().filter(|row| !row.is_idle).filter_map(|row| row.job_id);
     let gone = admin::gone_jobs(&mut *conn, &first.collect::<Vec<i64>>()).await?;
@@ -82,7 +93,7 @@ pub async fn replay_since(
     let ids = rows.into_iter().filter(|row| row.is_idle || is_lost(row.job_id));
     let ids: Vec<Uuid> = ids.map(|row| row.id).collect();
     put_on_queue(conn, webhook_id, &ids, now).await?;
-    Ok(ids.len())
+    Ok(Page { n_replayed: ids.len(), last })
 }
 
 /// Sends something that is about no task, so that the receiver can be tried.

@@ -15,6 +15,7 @@ mod config;
 mod deliver;
 mod deliveries;
 mod list;
+mod many;
 mod secret;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -26,9 +27,10 @@ pub use self::{
     address::{Refused, check as check_url, is_public},
     attempt::{Due, Missed, Next, Outcome, due, record},
     config::Config,
-    deliver::{DeliverWebhook, replay, replay_since, send_test},
+    deliver::{DeliverWebhook, replay, send_test},
     deliveries::{Delivery, Filter, State, deliveries, get_delivery, remove_of_tasks, remove_old},
     list::{find, get, list},
+    many::{remove, replay_since},
     secret::{Headers, Secret, Undecodable},
 };
 use super::{Failed, ids};
@@ -138,15 +140,6 @@ pub async fn add(
     }
     let secret = secret::store(&mut *conn, id, now).await?;
     Ok(WithSecret { webhook: get(conn, id).await?, secret })
-}
-
-/// Forgets a webhook with all that it was told.
-pub async fn remove(conn: &mut PgConnection, id: Uuid) -> Result<(), Error> {
-    let removed = sqlx::query!("delete from dalsegno.webhooks where id = $1", id)
-        .execute(conn)
-        .await
-        .map_err(Failed::to("remove a webhook"))?;
-    if removed.rows_affected() == 1 { Ok(()) } else { Err(Error::Unknown(id)) }
 }
 
 /// Gives it a new secret. The one before signs beside it for a while, so that the receiver can change over.

@@ -5,6 +5,7 @@
 //! A bearer that is none of ours may be meant for something in front, and is passed over where nobody is asked.
 
 mod keyring;
+mod pass;
 mod peer;
 mod rate;
 
@@ -20,8 +21,10 @@ use axum::{
     middleware::Next,
     response::{IntoResponse as _, Response},
 };
+use secrecy::SecretString;
 use uuid::Uuid;
 
+pub(super) use self::pass::Pass;
 use self::{
     keyring::Keyring,
     peer::Peer,
@@ -75,6 +78,9 @@ struct Asked {
 struct Admitted {
     actor: Actor,
     quota: Option<Quota>,
+    need: scopes::Need,
+    /// What was shown, if it is a key of the database.
+    key: Option<SecretString>,
 }
 
 /// A "no", with what the caller has to show instead.
@@ -88,8 +94,9 @@ struct Refusal {
 pub(super) async fn gate(State(gate): State<Gate>, mut request: Request, next: Next) -> Response {
     let asked = Asked::of(&request);
     match gate.0.admit(&asked).await {
-        Ok(Admitted { actor, quota }) => {
+        Ok(Admitted { actor, quota, key, need }) => {
             request.extensions_mut().insert(actor);
+            request.extensions_mut().insert(Pass { gate: gate.0, need, key });
             let mut response = next.run(request).await;
             if let Some(quota) = quota {
                 quota.write(response.headers_mut());
@@ -117,10 +124,7 @@ impl FromRequestParts<Front> for Actor {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &Front) -> Result<Self, Problem> {
-        parts.extensions.get::<Self>().cloned().ok_or_else(|| {
-            let detail = "the request came past the door; this is a fault of the service";
-            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
-        })
+        parts.extensions.get::<Self>().cloned().ok_or_else(past_the_door)
     }
 }
 
@@ -129,7 +133,7 @@ impl Shared {
         let need = scopes::of_request(&asked.method, asked.path.as_ref().map(MatchedPath::as_str));
         let address = asked.peer.address();
         if need == scopes::Need::Nothing {
-            return Ok(Admitted { actor: Actor::anonymous(address), quota: None });
+            return Ok(Admitted { actor: Actor::anonymous(address), quota: None, need, key: None });
         }
         let caller = self.caller(asked).await;
         let holder = match &caller {
@@ -145,12 +149,23 @@ impl Shared {
         if !need.is_met_by(caller.scopes()) {
             return Err(Refusal { quota, ..missing_scope(need) });
         }
-        let actor = match caller {
-            Caller::Key(key) => Actor::key(&key, address),
-            Caller::AdminKey => Actor::admin_key(address),
-            Caller::Anybody => Actor::anonymous(address),
+        let (actor, key) = match caller {
+            Caller::Key(key) => (Actor::key(&key, address), asked.bearer.clone()),
+            Caller::AdminKey => (Actor::admin_key(address), None),
+            Caller::Anybody => (Actor::anonymous(address), None),
         };
-        Ok(Admitted { actor, quota })
+        Ok(Admitted { actor, quota, need, key: key.map(SecretString::from) })
+    }
+
+    /// Whether this key would still be let in.
+    async fn is_good(&self, text: &str, need: scopes::Need) -> Result<bool, Problem> {
+        let app = self.front.app()?;
+        let now = app.clock.now();
+        let key = match self.keyring.known(text) {
+            Some(key) => Some(key),
+            None => self.keyring.look_up(&app, text).await?,
+        };
+        Ok(key.is_some_and(|key| key.is_usable(now) && need.is_met_by(&key.scopes)))
     }
 
     async fn caller(&self, asked: &Asked) -> Result<Caller, Refusal> {
@@ -226,6 +241,11 @@ impl From<Problem> for Refusal {
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, text) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| text.trim())
+}
+
+fn past_the_door() -> Problem {
+    let detail = "the request came past the door; this is a fault of the service";
+    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
 }
 
 fn unauthenticated() -> Refusal {

@@ -110,6 +110,7 @@ impl World {
             run_at: None,
             added_by: None,
             links: tasks::Links::default(),
+            traceparent: None,
         }
     }
 

@@ -7,6 +7,7 @@ use super::{
     client::{Reply, send},
     keyed::{ADMIN_KEY, Keyed},
 };
+use crate::app::eventually;
 
 async fn get_with(ground: &Ground, authorization: &str) -> Reply {
     let headers = [("Authorization", authorization)];
@@ -111,4 +112,27 @@ async fn whoever_tries_keys_out_is_held_up_and_those_who_have_one_are_not() {
     // One that has been seen lately needs no look, and the key of the configuration never does.
     keyed.get(&good, "/v1/tasks").await.expect(200);
     keyed.admin("GET", "/v1/tasks", &Value::Null).await.expect(200);
+}
+
+/// Behind one address: somebody who tries keys out, and somebody who has one.
+#[tokio::test]
+async fn whoever_tries_keys_out_does_not_lock_out_a_key_that_is_known() {
+    let keyed = Keyed::new().await;
+    let (_, known) = keyed.make("known", &["read"]).await;
+    let (_, new) = keyed.make("new", &["read"]).await;
+    keyed.get(&known, "/v1/campaigns").await.expect(200);
+    let bad = format!("{known}0");
+    let is_locked = async || {
+        let reply = keyed.get(&bad, "/v1/campaigns").await;
+        assert!([401, 429].contains(&reply.status), "{reply:?}");
+        reply.status == 429
+    };
+    eventually("the address is held up", async || is_locked().await.then_some(())).await;
+    keyed.get(&new, "/v1/campaigns").await.problem(429, "too_many_bad_keys");
+    // For longer than a key is remembered without another look into the database.
+    let began = std::time::Instant::now();
+    while began.elapsed() < std::time::Duration::from_secs(5) {
+        keyed.get(&known, "/v1/campaigns").await.expect(200);
+        is_locked().await;
+    }
 }

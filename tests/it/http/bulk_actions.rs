@@ -155,3 +155,52 @@ async fn a_run_that_was_overtaken_changes_nothing_and_a_changed_task_is_skipped(
     assert_eq!((done.matched, done.done, done.skipped), (2, 1, 1));
     assert_eq!(ground.world.task(later.task.id).await.state, State::Queued);
 }
+
+#[tokio::test]
+async fn an_action_whose_job_is_gone_says_so_and_goes_on_when_it_is_tried_again() {
+    let ground = Ground::new().await;
+    let pool = &ground.world.pool;
+    ground.world.add("Part one.").await;
+    let filter = Matching { agent: Some("copywriter".to_owned()), ..Matching::default() };
+    let new = bulk_actions::New {
+        action: Action::Cancel,
+        filter: &filter,
+        reason: "",
+        expected_count: None,
+    };
+    let mut conn = pool.acquire().await.unwrap();
+    let [dead, cancelled, alive] = [
+        bulk_actions::request(&mut conn, &new, noon()).await.unwrap(),
+        bulk_actions::request(&mut conn, &new, noon()).await.unwrap(),
+        bulk_actions::request(&mut conn, &new, noon()).await.unwrap(),
+    ];
+    assert!(bulk_actions::start(pool, dead.id, noon()).await.unwrap());
+    let dies = "with job as (delete from dalsegno.jobs where id = $1 returning *),
+                     payload as (delete from dalsegno.job_payloads where job_id = $1 returning *)
+                insert into dalsegno.dead_jobs (id, enqueued_at, lease, priority, attempt, max_attempts, crash_count, queue, kind,
+                                                reason, error, payload)
+                select j.id, j.enqueued_at, 1, j.priority, 20, 20, 0, j.queue, j.kind, 'failed', 'it failed 20 times', p.payload
+                  from job as j, payload as p";
+    sqlx::query(dies).bind(dead.job_id).execute(pool).await.unwrap();
+    sqlx::query("select dalsegno.cancel($1, 'x')")
+        .bind(cancelled.job_id)
+        .execute(pool)
+        .await
+        .unwrap();
+    assert_eq!(bulk_actions::end_lost(pool, noon()).await.unwrap(), 2);
+    assert_eq!(bulk_actions::end_lost(pool, noon()).await.unwrap(), 0, "once");
+    let shown = async |id| ground.get(&format!("{PATH}/{id}")).await.expect(200);
+    let failed = shown(dead.id).await;
+    assert_eq!(
+        (&failed["state"], &failed["error"]),
+        (&json!("failed"), &json!("it failed 20 times"))
+    );
+    assert_eq!(shown(cancelled.id).await["state"], "cancelled");
+    assert_eq!(shown(alive.id).await["state"], "queued");
+
+    sqlx::query("select dalsegno.retry($1)").bind(dead.job_id).execute(pool).await.unwrap();
+    assert!(bulk_actions::start(pool, dead.id, noon()).await.unwrap());
+    let again = shown(dead.id).await;
+    assert_eq!((&again["state"], &again["error"]), (&json!("running"), &Value::Null));
+    assert!(!bulk_actions::start(pool, cancelled.id, noon()).await.unwrap());
+}

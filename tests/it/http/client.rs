@@ -68,7 +68,15 @@ impl Stream {
     /// Asks for a stream; an answer that is none is given back as it is.
     pub async fn open(address: SocketAddr, path: &str, last: Option<&str>) -> Result<Self, Reply> {
         let headers: Vec<_> = last.map(|id| ("Last-Event-ID", id)).into_iter().collect();
-        let mut lines = BufReader::new(open(address, "GET", path, &headers, "").await);
+        Self::open_with(address, path, &headers).await
+    }
+
+    pub async fn open_with(
+        address: SocketAddr,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> Result<Self, Reply> {
+        let mut lines = BufReader::new(open(address, "GET", path, headers, "").await);
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
             let n_read = tokio::time::timeout(SOON, lines.read_line(&mut head)).await;

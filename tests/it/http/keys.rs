@@ -8,7 +8,7 @@ use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 use sqlx::Connection as _;
 
-use super::keyed::Keyed;
+use super::{client::Stream, keyed::Keyed};
 use crate::app::{eventually, noon};
 
 #[tokio::test]
@@ -212,4 +212,30 @@ async fn the_last_use_is_written_at_most_once_a_minute() {
     assert_eq!(used_at(60).await, 60);
     // A process whose clock is behind changes nothing.
     assert_eq!(used_at(30).await, 60);
+}
+
+#[tokio::test]
+async fn a_stream_does_not_outlive_its_key() {
+    let keyed = Keyed::new().await;
+    let (made, going) = keyed.make("going", &["read"]).await;
+    let (_, staying) = keyed.make("staying", &["read"]).await;
+    let task = keyed.ground.world.add("Part one.").await;
+    let address = keyed.ground.app.address;
+    let open = async |key: &str, path: &str| {
+        let bearer = format!("Bearer {key}");
+        Stream::open_with(address, path, &[("Authorization", &bearer)]).await.ok().unwrap()
+    };
+    let of_task = format!("/v1/tasks/{}/events", task.id);
+    let mut feed = open(&going, "/v1/feed").await;
+    let mut events = open(&going, &of_task).await;
+    let mut others = open(&staying, "/v1/feed").await;
+    assert_eq!(feed.next().await.unwrap().event, "begin");
+    assert_eq!(events.next().await.unwrap().event, "task.queued");
+    assert_eq!(others.next().await.unwrap().event, "begin");
+    let revoke = format!("/v1/keys/{}/revoke", made["id"].as_str().unwrap());
+    keyed.admin("POST", &revoke, &json!({})).await.expect(200);
+    assert_eq!(feed.next().await, None);
+    assert_eq!(events.next().await, None);
+    keyed.ground.world.add("Part two.").await;
+    assert_eq!(others.next().await.unwrap().event, "task.queued");
 }

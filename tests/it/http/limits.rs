@@ -19,20 +19,32 @@ async fn a_head_that_is_too_long_is_a_problem() {
 
 #[tokio::test]
 async fn a_queue_that_is_full_takes_no_more_until_it_is_shorter() {
-    let ground = Ground::with(&[("queue.max_waiting", "3")]).await;
+    let ground = Ground::with(&[("queue.max_waiting", "4")]).await;
     let ask = json!({ "agent": "copywriter", "prompt": "x" });
     let bulk = format!("{}/bulk", ground.tasks());
     ground.post(&bulk, &json!([ask, ask])).await.expect(201);
-    ground.post(&bulk, &json!([ask, ask])).await.problem(503, "queue_full");
-    let third = ground.post(&ground.tasks(), &ask).await.expect(201);
+    ground.post(&bulk, &json!([ask, ask, ask])).await.problem(503, "queue_full");
+    // Neither what is refused nor what is there already takes room.
+    let key = [("Idempotency-Key", "k")];
+    for _ in 0..3 {
+        let bad = json!({ "agent": "copywriter", "prompt": "x", "priority": -1 });
+        ground.post(&ground.tasks(), &bad).await.problem(422, "bad_argument");
+        let unknown = format!("/v1/campaigns/{}/tasks", uuid::Uuid::nil());
+        ground.post(&unknown, &ask).await.problem(404, "unknown_campaign");
+    }
+    ground.post_with(&ground.tasks(), &ask, &key).await.expect(201);
+    for _ in 0..3 {
+        ground.post_with(&ground.tasks(), &ask, &key).await.expect(200);
+    }
+    let last = ground.post(&ground.tasks(), &ask).await.expect(201);
     let full = ground.post(&ground.tasks(), &ask).await;
     let detail = full.problem(503, "queue_full");
     assert!(detail.contains("queue.max_waiting"), "{detail}");
     assert!(full.head.contains("retry-after: 10"), "{full:?}");
     assert_eq!(full.json()["retryable"], true);
     // Whoever only looks is served.
-    assert_eq!(ground.get("/v1/tasks").await.expect(200)["items"].as_array().unwrap().len(), 3);
-    let cancel = format!("/v1/tasks/{}/cancel", third["id"].as_str().unwrap());
+    assert_eq!(ground.get("/v1/tasks").await.expect(200)["items"].as_array().unwrap().len(), 4);
+    let cancel = format!("/v1/tasks/{}/cancel", last["id"].as_str().unwrap());
     ground.post(&cancel, &json!({})).await.expect(200);
     eventually("there is room again", async || {
         (ground.post(&ground.tasks(), &ask).await.status == 201).then_some(())

@@ -13,6 +13,7 @@ mod contract;
 mod events;
 mod feed;
 mod flows;
+mod intake;
 mod keyed;
 mod keys;
 mod limits;
@@ -22,6 +23,7 @@ mod queue;
 mod routes;
 mod scopes;
 mod sessions;
+mod slow;
 mod tasks;
 mod webhooks;
 

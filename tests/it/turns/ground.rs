@@ -303,6 +303,7 @@ impl Ground {
             priority: None,
             run_at: None,
             added_by: None,
+            traceparent: None,
             links,
         };
         tasks::add(conn, &config.tasks, &new, self.clock.now()).await.unwrap().task
@@ -329,6 +330,7 @@ impl Ground {
             priority: None,
             run_at: None,
             added_by: None,
+            traceparent: None,
             links,
         };
         let mut tx = self.pool.begin().await.unwrap();
@@ -353,6 +355,7 @@ impl Ground {
             priority: None,
             run_at: Some(run_at),
             added_by: None,
+            traceparent: None,
             links,
         };
         let mut tx = self.pool.begin().await.unwrap();
@@ -425,6 +428,7 @@ impl Ground {
             run_at: None,
             added_by: None,
             links,
+            traceparent: None,
         };
         let mut tx = self.pool.begin().await.unwrap();
         let added = tasks::add(&mut tx, &config.tasks, &new, self.clock.now()).await?;

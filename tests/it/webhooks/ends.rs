@@ -140,7 +140,9 @@ async fn a_webhook_that_goes_while_a_task_ends_is_no_obstacle() {
     let ground = &post.ground;
     let task = ground.add("Write.").await;
     let mut removal = ground.pool.begin().await.unwrap();
-    webhooks::remove(&mut removal, post.webhook.id).await.unwrap();
+    // The last statement of a removal.
+    let remove = "delete from dalsegno.webhooks where id = $1";
+    sqlx::query(remove).bind(post.webhook.id).execute(&mut *removal).await.unwrap();
     let ended = async {
         ground.cancel(&task).await;
     };

@@ -3,7 +3,10 @@
 use std::{os::unix::process::ExitStatusExt as _, time::Duration};
 
 use chrono::TimeDelta;
-use dalsegno::domain::webhooks::{self, State};
+use dalsegno::domain::{
+    audit::Actor,
+    webhooks::{self, State},
+};
 use rustix::process::Signal;
 
 use super::{
@@ -68,11 +71,11 @@ async fn who_answers_that_it_is_gone_is_told_nothing_more_until_it_is_enabled_an
     assert!(matches!(refused, Err(webhooks::Error::Disabled(_))), "{refused:?}");
     post.receiver.answer(Answer::Status(200));
     webhooks::enable(&mut conn, webhook.id).await.unwrap();
-    let since = first.created_at;
-    let mut tx = post.ground.pool.begin().await.unwrap();
-    let n = webhooks::replay_since(&mut tx, webhook.id, since, chrono::Utc::now()).await.unwrap();
-    tx.commit().await.unwrap();
-    assert_eq!(n, 2);
+    let (since, who, pool) = (first.created_at, Actor::anonymous(None), &post.ground.pool);
+    let replay = async || {
+        webhooks::replay_since(pool, &who, webhook.id, since, chrono::Utc::now()).await.unwrap()
+    };
+    assert_eq!(replay().await, 2);
     for id in [first.id, held.id] {
         post.delivered(id).await;
     }
@@ -81,9 +84,8 @@ async fn who_answers_that_it_is_gone_is_told_nothing_more_until_it_is_enabled_an
     assert_eq!(ids.iter().filter(|id| **id == first.id.to_string()).count(), 2);
     assert_eq!(ids.iter().filter(|id| **id == held.id.to_string()).count(), 1);
     // What is delivered is sent again only if somebody asks for it by its id.
-    let mut tx = post.ground.pool.begin().await.unwrap();
-    let n = webhooks::replay_since(&mut tx, webhook.id, since, chrono::Utc::now()).await.unwrap();
-    assert_eq!(n, 0);
+    assert_eq!(replay().await, 0);
+    let mut tx = pool.begin().await.unwrap();
     webhooks::replay(&mut tx, first.id, chrono::Utc::now()).await.unwrap();
     tx.commit().await.unwrap();
     post.receiver.has_received(4).await;
@@ -158,8 +160,8 @@ async fn a_receiver_without_a_certificate_is_told_nothing() {
     let url = post.receiver.url().replace("http://", "https://");
     let (webhook, _) = super::add(&post.ground, &url).await;
     let (task, _) = {
-        let mut conn = post.ground.pool.acquire().await.unwrap();
-        webhooks::remove(&mut conn, post.webhook.id).await.unwrap();
+        let (who, now) = (Actor::anonymous(None), chrono::Utc::now());
+        webhooks::remove(&post.ground.pool, &who, post.webhook.id, now).await.unwrap();
         post.end_a_task().await
     };
     let upkeep = post.ground.upkeep().await;

@@ -1,0 +1,47 @@
+//! Actions whose job has ended without them: it died, could not be read, or was cancelled while it did not run.
+//!
+//! Race: a run ends its action while it is looked at. Actions are read before jobs, and both end in one transaction, so ending it
+//! here finds that it has ended.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgPool;
+
+use super::{Error, State};
+use crate::{
+    domain::{Failed, text},
+    queue::admin,
+};
+
+/// How many are looked at. Each is somebody's deliberate act: there are few at a time.
+const LIMIT: i64 = 1_000;
+
+/// Ends them, and says how many that were.
+pub async fn end_lost(pool: &PgPool, now: DateTime<Utc>) -> Result<u64, Error> {
+    let job_ids = sqlx::query_scalar!(
+        "select job_id from dalsegno.bulk_actions where ended_at is null order by job_id limit $1",
+        LIMIT,
+    )
+    .fetch_all(pool)
+    .await
+    .map_err(Failed::to("look for bulk actions that have not ended"))?;
+    let mut n_ended = 0;
+    for job in admin::gone_jobs(pool, &job_ids).await? {
+        let unknown = || "its job ended without a word".to_owned();
+        let (state, error) = match job.cancelled {
+            true => (State::Cancelled, None),
+            false => (State::Failed, Some(text::storable(job.error.unwrap_or_else(unknown)))),
+        };
+        let ended = sqlx::query!(
+            "update dalsegno.bulk_actions set state = $2, error = $3, ended_at = $4 where job_id = $1 and ended_at is null",
+            job.id,
+            state as State,
+            error,
+            now,
+        )
+        .execute(pool)
+        .await
+        .map_err(Failed::to("end a bulk action that has lost its job"))?;
+        n_ended += ended.rows_affected();
+    }
+    Ok(n_ended)
+}

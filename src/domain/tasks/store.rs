@@ -1,0 +1,231 @@
+//! Writing a task, its job and the first event of its feed: one call of `dalsegno.store_task`, whichever way it is asked for.
+
+use chrono::{DateTime, SubsecRound as _, Utc};
+use serde::{Deserialize, Serialize};
+use sqlx::{PgConnection, postgres::PgDatabaseError, types::Json};
+use uuid::Uuid;
+
+use super::{
+    Added, Config, Error, New, RunTurn, State, Task,
+    add::{check, job, mode_of},
+    bulk, get,
+};
+use crate::{
+    domain::{
+        Failed,
+        amount::{Owner, Refusal, Unit},
+        campaigns, ids,
+    },
+    queue::{self, Job as _},
+};
+
+/// Writes a task and its job. Both exist exactly if the caller's transaction commits; after an error it rolls back. Without a
+/// transaction of the caller's, the call is one of its own; one that has to do with other tasks needs one.
+pub async fn add(
+    conn: &mut PgConnection,
+    config: &Config,
+    new: &New<'_>,
+    now: DateTime<Utc>,
+) -> Result<Added, Error> {
+    if !new.links.is_none() || new.node.is_some() {
+        return bulk::add_linked(conn, config, new, now).await;
+    }
+    check(config, new)?;
+    let row = Row::of(new, now);
+    let stored = sqlx::query_as!(
+        Stored,
+        r#"select task_id, job_id as "job_id!", created as "created!"
+             from dalsegno.store_task(id => $1, at => $2, campaign_id => $3, agent => $4, instance => $5, prompt => $6,
+                  session_mode => $7, budget_micros => $8, budget_tokens => $9, idempotency_key => $10, priority => $11,
+                  run_at => $12, asked => $13, kind => $14, queue => $15, max_attempts => $16, added_by => $17,
+                  traceparent => $18)"#,
+        row.id,
+        row.at,
+        row.campaign_id,
+        row.agent,
+        row.instance,
+        row.prompt,
+        row.session_mode,
+        row.budget_micros,
+        row.budget_tokens,
+        row.idempotency_key,
+        row.priority,
+        row.run_at,
+        row.asked,
+        row.kind,
+        row.queue,
+        row.max_attempts,
+        row.added_by,
+        row.traceparent,
+    )
+    .fetch_one(&mut *conn)
+    .await
+    .map_err(|error| refused(error, new))?;
+    added(conn, new, &row, stored).await
+}
+
+/// As [`add()`], of several that are asked for at the same moment, in this order and in one transaction. One that is refused, or
+/// that has to wait for another transaction, fails them all; then they are added one by one. None of them has to do with others.
+pub async fn add_together(
+    conn: &mut PgConnection,
+    config: &Config,
+    news: &[New<'_>],
+    now: DateTime<Utc>,
+) -> Result<Vec<Added>, Error> {
+    for new in news {
+        check(config, new)?;
+    }
+    let rows: Vec<Row<'_>> = news.iter().map(|new| Row::of(new, now)).collect();
+    let stored = sqlx::query_as!(
+        Stored,
+        r#"select task_id, job_id as "job_id!", created as "created!" from dalsegno.store_tasks($1)"#,
+        Json(&rows) as _,
+    )
+    .fetch_all(&mut *conn)
+    .await
+    .map_err(Failed::to("store tasks"))?;
+    let mut all = Vec::with_capacity(news.len());
+    for ((new, row), stored) in news.iter().zip(&rows).zip(stored) {
+        all.push(added(&mut *conn, new, row, stored).await?);
+    }
+    Ok(all)
+}
+
+/// A task that could not run now or later is refused at the door. A look without a lock: the turn decides.
+pub(super) async fn admit(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(), Error> {
+    sqlx::query!("select dalsegno.check_campaign_takes_tasks($1)", campaign_id)
+        .execute(conn)
+        .await
+        .map(drop)
+        .map_err(|error| match refused_for_campaign(&error, campaign_id) {
+            Some(refusal) => refusal,
+            None => Failed { action: "see whether a campaign takes tasks", source: error }.into(),
+        })
+}
+
+/// The arguments of `dalsegno.store_task`, by their names.
+#[derive(Serialize)]
+struct Row<'a> {
+    id: Uuid,
+    at: DateTime<Utc>,
+    campaign_id: Uuid,
+    agent: &'a str,
+    instance: &'a str,
+    prompt: &'a str,
+    session_mode: &'static str,
+    budget_micros: Option<i64>,
+    budget_tokens: Option<i64>,
+    idempotency_key: Option<&'a str>,
+    priority: i32,
+    run_at: Option<DateTime<Utc>>,
+    asked: String,
+    kind: &'static str,
+    queue: &'static str,
+    max_attempts: i32,
+    added_by: Option<&'a str>,
+    traceparent: Option<&'a str>,
+}
+
+struct Stored {
+    /// `None`: the idempotency key stands for a job that is no task's.
+    task_id: Option<Uuid>,
+    job_id: i64,
+    created: bool,
+}
+
+/// What `dalsegno.check_campaign_takes_tasks` says of a budget that is used up.
+#[derive(Deserialize)]
+struct UsedUp {
+    unit: Unit,
+    limit: i64,
+    spent: i64,
+}
+
+impl<'a> Row<'a> {
+    fn of(new: &New<'a>, now: DateTime<Utc>) -> Self {
+        // The database keeps microseconds, and the answer says what it keeps.
+        let at = now.trunc_subsecs(6);
+        let id = ids::at(now);
+        let (RunTurn { asked }, options) = job(new, id);
+        let policy = RunTurn::policy();
+        Self {
+            id,
+            at,
+            campaign_id: new.campaign_id,
+            agent: &new.agent.name,
+            instance: new.instance,
+            prompt: new.prompt,
+            session_mode: mode_of(new).as_str(),
+            budget_micros: new.budget.micros.or(new.agent.budget.micros),
+            budget_tokens: new.budget.tokens.or(new.agent.budget.tokens),
+            idempotency_key: new.idempotency_key,
+            priority: options.priority.unwrap_or(100),
+            run_at: new.run_at.map(|run_at| run_at.trunc_subsecs(6)),
+            asked,
+            kind: RunTurn::KIND,
+            queue: policy.queue,
+            max_attempts: policy.max_attempts.into(),
+            added_by: new.added_by,
+            traceparent: new.traceparent,
+        }
+    }
+}
+
+async fn added(
+    conn: &mut PgConnection,
+    new: &New<'_>,
+    row: &Row<'_>,
+    stored: Stored,
+) -> Result<Added, Error> {
+    let id = stored.task_id.ok_or(Error::NoTaskOfJob(stored.job_id))?;
+    if !stored.created {
+        return Ok(Added { task: get(conn, id).await?, created: false });
+    }
+    let task = Task {
+        id,
+        campaign_id: row.campaign_id,
+        agent: row.agent.to_owned(),
+        instance: row.instance.to_owned(),
+        session_mode: mode_of(new),
+        state: State::Queued,
+        prompt: row.prompt.to_owned(),
+        result: None,
+        error: None,
+        budget_micros: row.budget_micros,
+        budget_tokens: row.budget_tokens,
+        spent_micros: 0,
+        spent_tokens: 0,
+        job_id: stored.job_id,
+        session_id: None,
+        turn: None,
+        created_at: row.at,
+        started_at: None,
+        ended_at: None,
+    };
+    Ok(Added { task, created: true })
+}
+
+fn refused(error: sqlx::Error, new: &New<'_>) -> Error {
+    refused_for_campaign(&error, new.campaign_id).unwrap_or_else(|| {
+        match (queue::Error::of("store a task")(error), new.idempotency_key) {
+            (queue::Error::Conflict { .. }, Some(key)) => Error::KeyTaken(key.to_owned()),
+            (error, _) => error.into(),
+        }
+    })
+}
+
+/// By the names that the function gives to what a campaign must be.
+fn refused_for_campaign(error: &sqlx::Error, campaign_id: Uuid) -> Option<Error> {
+    let raised = error.as_database_error()?.try_downcast_ref::<PgDatabaseError>()?;
+    match raised.constraint()? {
+        "campaign_exists" => Some(campaigns::Error::Unknown(campaign_id).into()),
+        "campaign_is_open" => Some(campaigns::Error::Closed(campaign_id).into()),
+        "campaign_has_budget" => {
+            let UsedUp { unit, limit, spent } = serde_json::from_str(raised.detail()?).ok()?;
+            // One token or micro-unit: whether anything at all is left.
+            let (owner, reserved, needed) = (Owner::Campaign, 0, 1);
+            Some(Refusal { owner, unit, limit, spent, reserved, needed }.into())
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,74 @@
+//! What is done with all deliveries of a webhook, in many short transactions: there may be hundreds of thousands, and tasks that end
+//! write beside it. Each has its line in the audit log. Cut off on the way, it is asked again and goes on.
+
+use chrono::{DateTime, Utc};
+use serde_json::json;
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use super::{
+    Error,
+    deliver::{Page, replay_page},
+    disable,
+};
+use crate::domain::{
+    Failed,
+    audit::{self, Action, Actor},
+    transaction::{begin, commit},
+};
+
+const TOGETHER: i64 = 500;
+
+/// Sends everything again that has not been delivered since then. Says how many that is.
+pub async fn replay_since(
+    pool: &PgPool,
+    who: &Actor,
+    id: Uuid,
+    since: DateTime<Utc>,
+    now: DateTime<Utc>,
+) -> Result<usize, Error> {
+    let (mut n_all, mut after) = (0, None);
+    loop {
+        let mut tx = begin(pool).await?;
+        let page = replay_page(&mut tx, id, (since, after), TOGETHER, now).await?;
+        let Page { n_replayed, last } = page;
+        if after.is_none() || n_replayed > 0 {
+            let data = json!({ "since": since, "replayed": n_replayed });
+            audit::write(&mut *tx, who, Action::WebhookReplay, id, data, now).await?;
+        }
+        commit(tx).await?;
+        n_all += n_replayed;
+        match last {
+            Some(last) => after = Some(last),
+            None => return Ok(n_all),
+        }
+    }
+}
+
+/// Forgets a webhook with all that it was told. Nothing more is sent from the first moment on.
+pub async fn remove(pool: &PgPool, who: &Actor, id: Uuid, now: DateTime<Utc>) -> Result<(), Error> {
+    let mut tx = begin(pool).await?;
+    disable(&mut tx, id, "it is being removed", now).await?;
+    audit::write(&mut *tx, who, Action::WebhookRemove, id, json!({}), now).await?;
+    commit(tx).await?;
+    loop {
+        let removed = sqlx::query!(
+            "delete from dalsegno.webhook_deliveries
+              where id in (select id from dalsegno.webhook_deliveries where webhook_id = $1 limit $2)",
+            id,
+            TOGETHER,
+        )
+        .execute(pool)
+        .await
+        .map_err(Failed::to("remove the deliveries of a webhook"))?;
+        if removed.rows_affected() == 0 {
+            break;
+        }
+    }
+    // With what was held for it since the last look.
+    sqlx::query!("delete from dalsegno.webhooks where id = $1", id)
+        .execute(pool)
+        .await
+        .map(drop)
+        .map_err(|source| Failed { action: "remove a webhook", source }.into())
+}

@@ -1,0 +1,194 @@
+//! Tasks that are asked for at the same moment are written in one transaction.
+//!
+//! Most of what it costs to add one task is its transaction: the way to the database and back, what Postgres makes ready anew for
+//! each, the commit on disk. A request that comes while a writer is free is written at once, alone. What comes while
+//! all are busy is written together by the next one that becomes free.
+//!
+//! Nobody pays for somebody else's request. Where one of several is refused, or has to wait for a transaction of another
+//! system that holds its conversation, nothing of them is written; then each is written alone, and gets its own answer.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::http::StatusCode;
+use chrono::{DateTime, Utc};
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+use super::Problem;
+use crate::{
+    app::App,
+    domain::{
+        agents::{Agent, Node},
+        amount::Limit,
+        sessions::resolve::Mode,
+        tasks::{self, Added, After, Links, OnFailure},
+        transaction::{begin, commit, connection},
+    },
+};
+
+/// One waits for the disk while the other one writes; more would only make the groups smaller.
+const WRITERS: usize = 2;
+/// Bounds what one transaction holds, and how long those wait who came first.
+const TOGETHER: usize = 32;
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Intake(Arc<Mutex<State>>);
+
+/// A task as a request asks for it.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub campaign_id: Uuid,
+    pub agent: Arc<Agent>,
+    pub instance: String,
+    pub node: Option<Arc<Node>>,
+    pub prompt: String,
+    pub session: Option<Mode>,
+    pub budget: Limit,
+    pub idempotency_key: Option<String>,
+    pub priority: Option<i32>,
+    pub run_at: Option<DateTime<Utc>>,
+    pub added_by: String,
+    pub traceparent: Option<String>,
+    pub depends_on: Vec<After>,
+    pub on_failure: OnFailure,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: Vec<Waiting>,
+    n_writers: usize,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    asked: Asked,
+    answer: oneshot::Sender<Result<Added, Problem>>,
+}
+
+impl Intake {
+    /// Adds a task. Where the caller goes away meanwhile, it is added all the same, or was never begun.
+    pub(super) async fn add(&self, app: &App, asked: Asked) -> Result<Added, Problem> {
+        if !asked.depends_on.is_empty() || asked.node.is_some() {
+            return add_in_a_transaction(app, &asked).await;
+        }
+        let (answer, answered) = oneshot::channel();
+        if self.is_writer_wanted(Waiting { asked, answer }) {
+            tokio::spawn(self.clone().write(app.clone()));
+        }
+        answered.await.unwrap_or_else(|_| {
+            let detail =
+                "the task may not have been added: ask again with the same Idempotency-Key";
+            Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail))
+        })
+    }
+
+    fn is_writer_wanted(&self, waiting: Waiting) -> bool {
+        let mut state = self.state();
+        state.waiting.push(waiting);
+        let is_wanted = state.n_writers < WRITERS;
+        state.n_writers += usize::from(is_wanted);
+        is_wanted
+    }
+
+    async fn write(self, app: App) {
+        while let Some(together) = self.next() {
+            write_together(&app, together).await;
+        }
+    }
+
+    /// `None`: nobody waits, and the writer is counted no more. Both under one lock, so that nobody is left behind.
+    fn next(&self) -> Option<Vec<Waiting>> {
+        let mut state = self.state();
+        let n_tasks = state.waiting.len().min(TOGETHER);
+        if n_tasks == 0 {
+            state.n_writers -= 1;
+            return None;
+        }
+        let mut together: Vec<Waiting> = state.waiting.drain(..n_tasks).collect();
+        together.retain(|waiting| !waiting.answer.is_closed());
+        Some(together)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Asked {
+    fn new(&self) -> tasks::New<'_> {
+        tasks::New {
+            campaign_id: self.campaign_id,
+            agent: &self.agent,
+            instance: &self.instance,
+            node: self.node.as_deref(),
+            prompt: &self.prompt,
+            session_mode: self.session,
+            budget: self.budget,
+            idempotency_key: self.idempotency_key.as_deref(),
+            priority: self.priority,
+            run_at: self.run_at,
+            added_by: Some(&self.added_by),
+            traceparent: self.traceparent.as_deref(),
+            links: Links {
+                depends_on: &self.depends_on,
+                on_failure: self.on_failure,
+                ..Links::default()
+            },
+        }
+    }
+
+    fn conversation(&self) -> (Uuid, &str, &str) {
+        (self.campaign_id, &self.agent.name, &self.instance)
+    }
+}
+
+impl Waiting {
+    fn tell(self, added: Result<Added, Problem>) {
+        // Whoever asked may have gone.
+        let _ = self.answer.send(added);
+    }
+}
+
+async fn write_together(app: &App, mut together: Vec<Waiting>) {
+    // Everybody takes the conversations in the same order, so that two writers do not wait for each other in a circle.
+    together.sort_by(|one, other| one.asked.conversation().cmp(&other.asked.conversation()));
+    match add_together(app, &together).await {
+        Ok(added) => {
+            for (waiting, added) in together.into_iter().zip(added) {
+                waiting.tell(Ok(added));
+            }
+            return;
+        }
+        Err(error) => {
+            let error = &error as &dyn std::error::Error;
+            tracing::debug!(n_tasks = together.len(), error, "tasks are added one by one");
+        }
+    }
+    // Not by this writer: one of them may have to wait as long as a transaction of another system stays open.
+    for waiting in together {
+        let app = app.clone();
+        tokio::spawn(async move {
+            let added = add_alone(&app, &waiting.asked).await;
+            waiting.tell(added);
+        });
+    }
+}
+
+async fn add_together(app: &App, together: &[Waiting]) -> Result<Vec<Added>, tasks::Error> {
+    let news: Vec<tasks::New<'_>> = together.iter().map(|waiting| waiting.asked.new()).collect();
+    let mut conn = connection(&app.pool).await?;
+    tasks::add_together(&mut conn, &app.config.tasks, &news, app.clock.now()).await
+}
+
+async fn add_alone(app: &App, asked: &Asked) -> Result<Added, Problem> {
+    let mut conn = connection(&app.pool).await?;
+    Ok(tasks::add(&mut conn, &app.config.tasks, &asked.new(), app.clock.now()).await?)
+}
+
+/// One that waits for others, or belongs to a node, takes several statements.
+async fn add_in_a_transaction(app: &App, asked: &Asked) -> Result<Added, Problem> {
+    let mut tx = begin(&app.pool).await?;
+    let added = tasks::add(&mut tx, &app.config.tasks, &asked.new(), app.clock.now()).await?;
+    commit(tx).await?;
+    Ok(added)
+}

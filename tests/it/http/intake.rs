@@ -1,0 +1,90 @@
+//! Tasks that are asked for at the same moment: each request gets its own answer.
+
+use std::collections::BTreeSet;
+
+use dalsegno::domain::campaigns;
+use futures_util::future::join_all;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::{Ground, client::send};
+use crate::app::{eventually, noon};
+
+#[tokio::test]
+async fn many_at_once_get_a_task_each_and_what_is_refused_spoils_nothing() {
+    let ground = Ground::new().await;
+    let mut conn = ground.world.pool.acquire().await.unwrap();
+    let new = campaigns::New {
+        name: "over",
+        brief: "",
+        client_context: None,
+        limit: dalsegno::domain::amount::Limit::default(),
+    };
+    let over = campaigns::create(&mut conn, &new, noon()).await.unwrap().id;
+    campaigns::close(&mut conn, over, noon()).await.unwrap();
+    let ground = &ground;
+    let (fine, closed) = (ground.tasks(), format!("/v1/campaigns/{over}/tasks"));
+    let unknown = format!("/v1/campaigns/{}/tasks", Uuid::nil());
+    let posts = (0..120).map(|n| {
+        let (path, instance) = match n % 10 {
+            3 => (&closed, "main".to_owned()),
+            7 => (&unknown, "main".to_owned()),
+            _ => (&fine, format!("copy_{}", n % 4)),
+        };
+        let ask =
+            json!({ "agent": "copywriter", "instance": instance, "prompt": format!("Part {n}.") });
+        async move { (n, ground.post(path, &ask).await) }
+    });
+    let replies = join_all(posts).await;
+    let mut ids = BTreeSet::new();
+    for (n, reply) in &replies {
+        match n % 10 {
+            3 => drop(reply.problem(409, "campaign_closed")),
+            7 => drop(reply.problem(404, "unknown_campaign")),
+            _ => {
+                let task = reply.expect(201);
+                assert_eq!(task["prompt"], format!("Part {n}."));
+                assert!(ids.insert(task["id"].to_string()), "{task}");
+            }
+        }
+    }
+    let count = "select count(*), count(distinct job_id) from dalsegno.tasks";
+    let (tasks, jobs): (i64, i64) = sqlx::query_as(count).fetch_one(&mut *conn).await.unwrap();
+    assert_eq!((tasks, jobs), (96, 96));
+    let left = "select count(*) from dalsegno.jobs as j where not exists (select from dalsegno.tasks as t where t.job_id = j.id)";
+    assert_eq!(sqlx::query_scalar::<_, i64>(left).fetch_one(&mut *conn).await.unwrap(), 0);
+}
+
+/// Another system adds a task and leaves its transaction open: the conversation is its own until then.
+#[tokio::test]
+async fn a_conversation_that_another_transaction_holds_holds_up_nobody_else() {
+    let ground = Ground::new().await;
+    let mut open = ground.world.pool.begin().await.unwrap();
+    sqlx::query("select dalsegno.add_task($1, 'copywriter', 'x', 'held')")
+        .bind(ground.world.campaign.id)
+        .execute(&mut *open)
+        .await
+        .unwrap();
+    let (address, path) = (ground.app.address, ground.tasks());
+    let post = move |instance: String| {
+        let path = path.clone();
+        let ask = json!({ "agent": "copywriter", "instance": instance, "prompt": "x" });
+        async move { send(address, "POST", &path, &[], &ask.to_string()).await }
+    };
+    // More than there are writers.
+    let held: Vec<_> = (0..6).map(|_| tokio::spawn(post("held".to_owned()))).collect();
+    let waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%store_task(%'
+                     and datname = current_database()";
+    eventually("all of them wait for the conversation", async || {
+        let n: i64 = sqlx::query_scalar(waiting).fetch_one(&ground.world.pool).await.unwrap();
+        (n == 6).then_some(())
+    })
+    .await;
+    let others = join_all((0..20).map(|n| post(format!("copy_{n}")))).await;
+    assert!(others.iter().all(|reply| reply.status == 201), "{others:?}");
+    assert!(held.iter().all(|held| !held.is_finished()));
+    open.commit().await.unwrap();
+    for held in held {
+        held.await.unwrap().expect(201);
+    }
+}
