@@ -37,6 +37,7 @@ pub struct Config {
     pub agents: crate::domain::agents::Config,
     pub sessions: crate::domain::sessions::Config,
     pub tasks: crate::domain::tasks::Config,
+    pub mentions: crate::domain::mentions::Config,
     pub scheduler: crate::domain::schedules::Config,
     pub audit: crate::domain::audit::Config,
     pub webhooks: crate::domain::webhooks::Config,
@@ -98,6 +99,7 @@ impl Config {
         let agents = layers.section("agents", problems);
         let sessions = layers.section("sessions", problems);
         let tasks = layers.section("tasks", problems);
+        let mentions = layers.section("mentions", problems);
         let scheduler = layers.section("scheduler", problems);
         let audit = layers.section("audit", problems);
         let webhooks = layers.section("webhooks", problems);
@@ -120,6 +122,7 @@ impl Config {
             agents: agents?,
             sessions: sessions?,
             tasks: tasks?,
+            mentions: mentions?,
             scheduler: scheduler?,
             audit: audit?,
             webhooks: webhooks?,
@@ -147,6 +150,7 @@ impl Config {
         self.agents.check(checks);
         self.sessions.check(checks);
         self.tasks.check(checks);
+        self.mentions.check(checks);
         self.scheduler.check(checks);
         self.audit.check(checks);
         self.webhooks.check(checks);

@@ -6,8 +6,8 @@ use sqlx::error::DatabaseError;
 use super::{
     Failed, agents,
     amount::{MoneyError, Refusal},
-    bulk_actions, campaigns, compactions, erasures, ids, keys, logins, posts, schedules, sessions,
-    tasks, text, webhooks,
+    bulk_actions, campaigns, compactions, erasures, ids, keys, logins, mentions, posts, schedules,
+    sessions, tasks, text, webhooks,
 };
 use crate::queue;
 
@@ -111,7 +111,18 @@ impl Classify for tasks::Error {
             Self::Campaign(error) => error.class(),
             Self::Session(error) => error.class(),
             Self::Budget(error) => error.class(),
+            Self::Post(error) => error.class(),
             Self::Queue(error) => error.class(),
+            Self::Database(error) => error.class(),
+        }
+    }
+}
+
+impl Classify for mentions::Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::Post(error) => error.class(),
+            Self::Task(error) => error.class(),
             Self::Database(error) => error.class(),
         }
     }

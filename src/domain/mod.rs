@@ -24,6 +24,7 @@ pub mod installation;
 pub mod keys;
 pub mod logins;
 pub mod manifests;
+pub mod mentions;
 pub mod messages;
 pub mod objects;
 pub mod posts;

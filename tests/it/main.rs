@@ -24,6 +24,7 @@ mod erasure;
 mod health;
 mod http;
 mod joins;
+mod mentions;
 mod migrations;
 mod process;
 mod providers;

@@ -17,6 +17,7 @@ mod links;
 mod list;
 mod lost;
 mod matching;
+mod posted;
 mod recurring;
 mod state;
 mod waiting;
@@ -42,6 +43,7 @@ pub use self::{
     list::{Filter, by_job, find, get, has_ended, list},
     lost::{end_lost, gone, live_jobs},
     matching::{Matching, count_matching, matching},
+    posted::set_post,
     recurring::AddTask,
     state::{Cancelled, End, admit, cancel, charge, end, retry, wait_longer},
     waiting::awaited,
@@ -50,7 +52,7 @@ pub use self::{
 use super::{
     Failed,
     amount::Refusal,
-    campaigns,
+    campaigns, posts,
     sessions::{self, resolve::Mode},
     text,
 };
@@ -174,6 +176,8 @@ pub enum Error {
     Session(#[from] sessions::Error),
     #[error(transparent)]
     Budget(#[from] Refusal),
+    #[error(transparent)]
+    Post(#[from] posts::Error),
     #[error(transparent)]
     Queue(#[from] queue::Error),
     #[error(transparent)]

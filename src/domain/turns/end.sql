@@ -9,7 +9,8 @@
 -- $32 uuid campaign · $33 boolean whether it is charged here, and not in the budget's own row
 -- $34 jsonb manifest, NULL for none · $35 smallint its call · $36 bytea its digest · $37, $38 bigint tokens: estimated, real
 -- $39 to $43 events · $44 uuid that place, NULL if it is lost · $45 jsonb meter · $46 integer the view that the place is of
--- Result: whether the session, the turn and the task were this lease's to end, and what has to be charged.
+-- Result: whether the session, the turn and the task were this lease's to end, what has to be charged, and the post that the task
+-- came from.
 --
 -- Each part takes rows from the one before, so that locks come in the order of `domain`. What may be charged twice is
 -- what the ledger took.
@@ -67,7 +68,7 @@ with left_it as (
            spent_micros = t.spent_micros + e.micros, spent_tokens = t.spent_tokens + e.tokens
       from ended as e
      where t.id = $28 and t.state in ('queued', 'running')
-    returning e.micros, e.tokens
+    returning e.micros, e.tokens, t.post_id, t.agent, t.instance
 ), shown as (
     insert into dalsegno.manifests (session_id, turn, call, created_at, estimated_tokens, real_tokens, sha256, manifest)
     select $1, $2, $35, $4, $37, $38, $36, $34 from closed where $34::jsonb is not null
@@ -84,4 +85,5 @@ with left_it as (
        set spent_micros = s.spent_micros + excluded.spent_micros, spent_tokens = s.spent_tokens + excluded.spent_tokens
 )
 select exists (select from ended) as "held!", exists (select from closed) as "task_ended!",
-       coalesce((select micros from closed), 0) as "micros!", coalesce((select tokens from closed), 0) as "tokens!"
+       coalesce((select micros from closed), 0) as "micros!", coalesce((select tokens from closed), 0) as "tokens!",
+       (select post_id from closed) as "post_id?", (select agent from closed) as "agent?", (select instance from closed) as "instance?"

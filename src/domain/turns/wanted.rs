@@ -1,6 +1,7 @@
 //! What a turn begins with.
 
 use sqlx::PgExecutor;
+use uuid::Uuid;
 
 use crate::domain::{
     Failed,
@@ -19,6 +20,8 @@ pub struct Wanted {
     pub traceparent: Option<String>,
     /// It was added to wait for others, and is told what they came to.
     pub has_waited: bool,
+    /// The post that it came from.
+    pub post_id: Option<Uuid>,
 }
 
 pub async fn wanted(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Wanted, tasks::Error> {
@@ -58,5 +61,6 @@ pub async fn wanted(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Wanted
         started_at: row.started_at,
         ended_at: row.ended_at,
     };
-    Ok(Wanted { task, campaign, limit, traceparent: row.traceparent, has_waited: row.has_waited })
+    let (traceparent, has_waited, post_id) = (row.traceparent, row.has_waited, row.post_id);
+    Ok(Wanted { task, campaign, limit, traceparent, has_waited, post_id })
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use super::{
     Error, Refused,
@@ -37,6 +38,8 @@ pub(super) struct Assignment<'a> {
     pub(super) traceparent: Option<String>,
     /// What the tasks came to that this one has waited for.
     pub(super) predecessors: Vec<Predecessor>,
+    /// The post that the task came from.
+    pub(super) asked_in: Option<Uuid>,
 }
 
 /// What is stored of it.
@@ -71,7 +74,7 @@ impl<'a> Assignment<'a> {
         Read { wanted, predecessors, standing }: Read,
         cancel: &CancellationToken,
     ) -> Result<Self, (Task, Refused)> {
-        let Wanted { task, campaign, limit, traceparent, has_waited: _ } = wanted;
+        let Wanted { task, campaign, limit, traceparent, has_waited: _, post_id } = wanted;
         let failover = Failover::of(&services.agents, standing, services.clock.now());
         let catalogue = services.library.current();
         let found = catalogue.agent(&task.agent).map(Arc::clone);
@@ -99,6 +102,7 @@ impl<'a> Assignment<'a> {
             route,
             traceparent,
             predecessors,
+            asked_in: post_id,
         })
     }
 }
