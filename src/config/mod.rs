@@ -38,6 +38,7 @@ pub struct Config {
     pub flows: crate::domain::flows::Config,
     pub sessions: crate::domain::sessions::Config,
     pub tasks: crate::domain::tasks::Config,
+    pub mentions: crate::domain::mentions::Config,
     pub scheduler: crate::domain::schedules::Config,
     pub audit: crate::domain::audit::Config,
     pub webhooks: crate::domain::webhooks::Config,
@@ -100,6 +101,7 @@ impl Config {
         let flows = layers.section("flows", problems);
         let sessions = layers.section("sessions", problems);
         let tasks = layers.section("tasks", problems);
+        let mentions = layers.section("mentions", problems);
         let scheduler = layers.section("scheduler", problems);
         let audit = layers.section("audit", problems);
         let webhooks = layers.section("webhooks", problems);
@@ -123,6 +125,7 @@ impl Config {
             flows: flows?,
             sessions: sessions?,
             tasks: tasks?,
+            mentions: mentions?,
             scheduler: scheduler?,
             audit: audit?,
             webhooks: webhooks?,
@@ -151,6 +154,7 @@ impl Config {
         self.flows.check(checks);
         self.sessions.check(checks);
         self.tasks.check(checks);
+        self.mentions.check(checks);
         self.scheduler.check(checks);
         self.audit.check(checks);
         self.webhooks.check(checks);

@@ -6,7 +6,7 @@ use sqlx::error::DatabaseError;
 use super::{
     Failed, agent_pauses, agents,
     amount::{MoneyError, Refusal},
-    bulk_actions, campaigns, compactions, erasures, flows, ids, keys, logins, posts, schedules, sessions, tasks, text, webhooks, blackboard,
+    bulk_actions, campaigns, compactions, erasures, flows, ids, keys, logins, posts, schedules, sessions, tasks, text, webhooks, blackboard, mentions,
 };
 use crate::queue;
 
@@ -110,6 +110,7 @@ impl Classify for tasks::Error {
             Self::Campaign(error) => error.class(),
             Self::Session(error) => error.class(),
             Self::Budget(error) => error.class(),
+            Self::Post(error) => error.class(),
             Self::Queue(error) => error.class(),
             Self::Database(error) => error.class(),
         }
@@ -131,6 +132,16 @@ impl Classify for flows::Error {
             Self::Agent(error) => error.class(),
             Self::Task(error) | Self::Step { error, .. } => error.class(),
             Self::Campaign(error) => error.class(),
+            Self::Database(error) => error.class(),
+        }
+    }
+}
+
+impl Classify for mentions::Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::Post(error) => error.class(),
+            Self::Task(error) => error.class(),
             Self::Database(error) => error.class(),
         }
     }

@@ -34,6 +34,8 @@ pub struct Agent {
     pub ttl_days: Option<u32>,
     /// Answers what is addressed to nobody.
     pub lead: bool,
+    /// Whether `@name` in its answers on the board calls others. Of the lead, unless its file says otherwise.
+    pub mentions: bool,
     /// What its tasks do with the session unless they say otherwise.
     pub session: Mode,
     /// The most posts of the campaign's board that a turn shows at once; 0 for none.
@@ -136,6 +138,7 @@ pub(super) fn parse(
 }
 
 fn read(fields: &mut Fields<'_>, stem: &str, prompt: String, around: &Surroundings<'_>) -> Agent {
+    let lead = fields.flag("lead");
     Agent {
         name: fields.name(stem),
         description: fields.required("description", "what the agent is for, in a line"),
@@ -149,7 +152,8 @@ fn read(fields: &mut Fields<'_>, stem: &str, prompt: String, around: &Surroundin
         apply_percent: fields.number("apply_percent", 11..=95),
         rotate_at_tokens: fields.number("rotate_at_tokens", 1000..=i64::MAX),
         ttl_days: fields.number("ttl_days", 1..=3650).and_then(|days| u32::try_from(days).ok()),
-        lead: fields.flag("lead"),
+        lead,
+        mentions: fields.flag_or("mentions", lead),
         session: fields.one_of("session", &MODES).unwrap_or_default(),
         history_window: fields
             .number("history_window", 0..=1000)

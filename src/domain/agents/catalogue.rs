@@ -87,7 +87,7 @@ impl Catalogue {
         self.agents.get(name).ok_or_else(|| Unknown {
             noun: Noun::Agent,
             name: name.to_owned(),
-            advice: match nearest(name, self.agents.keys().map(String::as_str)) {
+            advice: match self.nearest(name) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => {
                     let names: Vec<&str> = self.agents.keys().map(String::as_str).collect();
@@ -95,6 +95,11 @@ impl Catalogue {
                 }
             },
         })
+    }
+
+    /// The agent that was probably meant by a name which none has.
+    pub fn nearest(&self, name: &str) -> Option<&str> {
+        nearest(&name.to_lowercase(), self.agents.keys().map(String::as_str))
     }
 
     /// SHA-256 of what an agent's sessions are made with, in hex: of its prompt, and for the lead of the roster too.

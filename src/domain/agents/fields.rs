@@ -70,7 +70,11 @@ impl<'a> Fields<'a> {
     }
 
     pub fn flag(&mut self, key: &'static str) -> bool {
-        self.read(key, "true or false", Value::as_bool).unwrap_or(false)
+        self.flag_or(key, false)
+    }
+
+    pub fn flag_or(&mut self, key: &'static str, otherwise: bool) -> bool {
+        self.read(key, "true or false", Value::as_bool).unwrap_or(otherwise)
     }
 
     pub fn one_of<T: Copy>(&mut self, key: &'static str, choices: &[(&str, T)]) -> Option<T> {

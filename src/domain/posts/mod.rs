@@ -16,6 +16,7 @@
 
 mod add;
 mod audience;
+mod chain;
 mod read;
 mod remove;
 
@@ -28,6 +29,7 @@ use uuid::Uuid;
 pub use self::{
     add::add,
     audience::{Audience, OPERATOR, SYSTEM, is_reserved},
+    chain::{Past, Repeated, answers_before, sender_of, times_said},
     read::{Along, Window, along, last_seq, window},
     remove::remove_some,
 };

@@ -13,10 +13,10 @@ use sqlx::PgExecutor;
 use uuid::Uuid;
 
 pub use self::standing::{Standing, standings};
-use super::{Failed, agents::Catalogue};
-
-/// The instance that an agent has unless somebody names another one.
-const MAIN: &str = "main";
+use super::{
+    Failed,
+    agents::{Catalogue, MAIN},
+};
 
 /// An agent, or one of its instances.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
@@ -52,11 +52,8 @@ pub enum State {
 
 impl Status {
     /// What others call it: `curator`, and `curator_2` for the instance `2`.
-    pub fn name(&self) -> String {
-        match self.instance.as_str() {
-            MAIN => self.agent.clone(),
-            instance => format!("{}_{instance}", self.agent),
-        }
+    pub fn name(&self, catalogue: &Catalogue) -> String {
+        catalogue.written(&self.agent, &self.instance)
     }
 
     fn idle(agent: &str) -> Self {

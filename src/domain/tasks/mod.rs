@@ -19,6 +19,7 @@ mod list;
 mod lost;
 mod matching;
 mod node;
+mod posted;
 mod recurring;
 mod state;
 mod store;
@@ -46,6 +47,7 @@ pub use self::{
     list::{Filter, by_job, find, get, has_ended, list},
     lost::{end_lost, gone, live_jobs},
     matching::{Matching, count_matching, matching},
+    posted::set_post,
     recurring::AddTask,
     state::{Cancelled, End, admit, cancel, charge, end, retry, wait_longer},
     store::{add, add_together},
@@ -55,7 +57,7 @@ pub use self::{
 use super::{
     Failed,
     amount::Refusal,
-    campaigns,
+    campaigns, posts,
     sessions::{self, resolve::Mode},
     text,
 };
@@ -179,6 +181,8 @@ pub enum Error {
     Session(#[from] sessions::Error),
     #[error(transparent)]
     Budget(#[from] Refusal),
+    #[error(transparent)]
+    Post(#[from] posts::Error),
     #[error(transparent)]
     Queue(#[from] queue::Error),
     #[error(transparent)]

@@ -13,7 +13,7 @@ use crate::{
         amount::{Limit, Owner},
         erasures,
         feed::{self, Kind},
-        turns,
+        mentions, turns,
     },
     queue::{self, admin},
 };
@@ -131,13 +131,14 @@ async fn write_end(
     end: End<'_>,
     spent: Amount,
     now: DateTime<Utc>,
-) -> Result<bool, Failed> {
+) -> Result<bool, Error> {
     let (state, result, error) = end.columns();
     let ended_at = (state != State::Queued).then_some(now);
     let hit = sqlx::query!(
         "update dalsegno.tasks
             set state = $2, result = $3, error = $4, ended_at = $5, spent_micros = spent_micros + $6, spent_tokens = spent_tokens + $7
-          where id = $1 and ($8::bigint is null or job_id = $8) and state in ('queued', 'running')",
+          where id = $1 and ($8::bigint is null or job_id = $8) and state in ('queued', 'running')
+        returning campaign_id, agent, instance, post_id",
         id,
         state as State,
         result,
@@ -147,10 +148,24 @@ async fn write_end(
         spent.tokens,
         job_id,
     )
-    .execute(conn)
+    .fetch_optional(&mut *conn)
     .await
     .map_err(Failed::to("end a task"))?;
-    Ok(hit.rows_affected() == 1)
+    let Some(task) = hit else { return Ok(false) };
+    if let Some(asked_in) = task.post_id {
+        let ended = mentions::Ended {
+            campaign_id: task.campaign_id,
+            task_id: id,
+            agent: &task.agent,
+            instance: &task.instance,
+            asked_in,
+            end,
+            said: None,
+            handed_on: None,
+        };
+        mentions::answer(conn, &ended, now).await?;
+    }
+    Ok(true)
 }
 
 /// Cancels a task, and with it what it has handed out and what was to take its work up again: at once what does not run, through

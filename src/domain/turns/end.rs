@@ -8,12 +8,15 @@ use uuid::Uuid;
 use super::{Begun, Error, State};
 use crate::domain::{
     Amount, Failed, campaigns, feed, manifests,
+    mentions::{self, HandedOn},
     messages::{self, New},
+    posts::Said,
     sessions::{self, Kept, Left, Reason},
     tasks,
     transcripts::{self, Added},
     usage,
 };
+use crate::transcript::Role;
 
 /// What every end has.
 #[derive(Debug, Clone, Copy)]
@@ -53,6 +56,8 @@ pub struct Done<'a> {
     pub checkpoint: Option<&'a Value>,
     /// What a person should know of this turn.
     pub flags: &'a [String],
+    /// What the answer does besides being said, where the task came from a post.
+    pub handed_on: Option<&'a HandedOn>,
 }
 
 /// What the turn has seen of the board.
@@ -119,7 +124,8 @@ pub async fn commit(
         ..left(sessions::State::Idle, ending)
     };
     let shown = done.board.and_then(|board| board.shown);
-    let turn = Outcome { state: State::Done, error: None, flags: done.flags, shown };
+    let (flags, handed_on) = (done.flags, done.handed_on);
+    let turn = Outcome { flags, handed_on, shown, ..Outcome::of(State::Done) };
     write(&mut *conn, ending, &left, turn, tasks::End::Done { result: done.result }).await?;
     match &done.kept {
         Some(kept) => Ok(keep(conn, ending.turn.session_id, kept).await?),
@@ -134,14 +140,14 @@ pub async fn interrupt(
     why: &str,
 ) -> Result<(), Error> {
     let left = left(sessions::State::Interrupted, ending);
-    let turn = Outcome { state: State::Interrupted, error: Some(why), flags: &[], shown: None };
+    let turn = Outcome { error: Some(why), ..Outcome::of(State::Interrupted) };
     write(conn, ending, &left, turn, tasks::End::Queued).await
 }
 
 /// Ends a turn that was stopped because somebody cancelled its task: what had arrived stays.
 pub async fn cancel(conn: &mut PgConnection, ending: &Ending<'_>, why: &str) -> Result<(), Error> {
     let left = left(sessions::State::Interrupted, ending);
-    let turn = Outcome { state: State::Interrupted, error: Some(why), flags: &[], shown: None };
+    let turn = Outcome { error: Some(why), ..Outcome::of(State::Interrupted) };
     write(conn, ending, &left, turn, tasks::End::Cancelled).await
 }
 
@@ -157,8 +163,7 @@ pub async fn fail(
         false => sessions::State::Error,
     };
     let left = Left { rebuild_because: failure.rebuild, kept, ..left(state, ending) };
-    let turn =
-        Outcome { state: State::Failed, error: Some(failure.error), flags: &[], shown: None };
+    let turn = Outcome { error: Some(failure.error), ..Outcome::of(State::Failed) };
     let task = match failure.ends_task {
         true => tasks::End::Failed { error: failure.error },
         false => tasks::End::Queued,
@@ -173,6 +178,20 @@ struct Outcome<'a> {
     error: Option<&'a str>,
     flags: &'a [String],
     shown: Option<Shown<'a>>,
+    handed_on: Option<&'a HandedOn>,
+}
+
+/// What the one statement has found.
+struct Hit {
+    spent: Amount,
+    /// Where the task came from a post: that, the agent and its instance.
+    asked_in: Option<(Uuid, String, String)>,
+}
+
+impl Outcome<'_> {
+    fn of(state: State) -> Self {
+        Self { state, error: None, flags: &[], shown: None, handed_on: None }
+    }
 }
 
 fn left<'a>(state: sessions::State, ending: &Ending<'_>) -> Left<'a> {
@@ -192,8 +211,8 @@ fn left<'a>(state: sessions::State, ending: &Ending<'_>) -> Left<'a> {
     }
 }
 
-/// Everything at once; then what few turns need: the end of a session that was the task's own, and the budget's row where a
-/// part of it was set aside.
+/// Everything at once; then what few turns need: the end of a session that was the task's own, the budget's row where a part of
+/// it was set aside, and the post that answers another one.
 async fn write(
     conn: &mut PgConnection,
     ending: &Ending<'_>,
@@ -202,14 +221,38 @@ async fn write(
     task: tasks::End<'_>,
 ) -> Result<(), Error> {
     let Ending { turn, now, .. } = *ending;
-    let spent = leave(&mut *conn, ending, left, outcome, task).await?;
+    let Hit { spent, asked_in } = leave(&mut *conn, ending, left, outcome, task).await?;
     if turn.ephemeral && !matches!(task, tasks::End::Queued) {
         sessions::close(&mut *conn, turn.session_id, Reason::Ended, None, now).await?;
     }
     if !turn.reserved.is_zero() {
         campaigns::settle(&mut *conn, turn.campaign_id, turn.reserved, spent).await?;
     }
+    let Some((asked_in, agent, instance)) = asked_in else { return Ok(()) };
+    let ended = mentions::Ended {
+        campaign_id: turn.campaign_id,
+        task_id: turn.task_id,
+        agent: &agent,
+        instance: &instance,
+        asked_in,
+        end: task,
+        said: said(ending),
+        handed_on: outcome.handed_on,
+    };
+    mentions::answer(conn, &ended, now).await.map_err(tasks::Error::from)?;
     Ok(())
+}
+
+/// Where the answer stands in the transcript.
+fn said(ending: &Ending<'_>) -> Option<Said> {
+    let answer = ending.messages.iter().rfind(|new| new.message.role == Role::Assistant)?;
+    let Ending { turn, .. } = ending;
+    Some(Said {
+        task_id: turn.task_id,
+        session_id: turn.session_id,
+        turn: turn.turn,
+        message_id: answer.id,
+    })
 }
 
 /// What the provider's own transcript grew by.
@@ -227,14 +270,14 @@ async fn keep(
     Ok(())
 }
 
-/// The one statement. Says what has to be charged; must hit the one running turn of this lease.
+/// The one statement. Must hit the one running turn of this lease.
 async fn leave(
     conn: &mut PgConnection,
     ending: &Ending<'_>,
     left: &Left<'_>,
     outcome: Outcome<'_>,
     task: tasks::End<'_>,
-) -> Result<Amount, Error> {
+) -> Result<Hit, Error> {
     let Ending { turn, record, now, .. } = *ending;
     let action = "end a turn";
     let calls = serde_json::to_value(ending.calls)
@@ -307,7 +350,10 @@ async fn leave(
     .await
     .map_err(Failed::to(action))?;
     match row {
-        row if row.task_ended => Ok(Amount { micros: row.micros, tokens: row.tokens }),
+        row if row.task_ended => Ok(Hit {
+            spent: Amount { micros: row.micros, tokens: row.tokens },
+            asked_in: row.post_id.zip(row.agent).zip(row.instance).map(|((id, a), i)| (id, a, i)),
+        }),
         row if row.held => Err(tasks::ended(conn, turn.task_id).await.into()),
         _ => Err(sessions::Error::Overtaken(turn.session_id).into()),
     }

@@ -11,7 +11,8 @@
 -- $39 to $43 events · $44 uuid that place, NULL if it is lost · $45 jsonb meter · $46 integer the view that the place is of
 -- $47 bigint[] the posts that were shown, NULL for none · $48 bigint the place that was kept for them · $49 uuid, $50 text, $51 bigint,
 -- $52 bytea their entry: id, text, weight, digest
--- Result: whether the session, the turn and the task were this lease's to end, and what has to be charged.
+-- Result: whether the session, the turn and the task were this lease's to end, what has to be charged, and the post that the task
+-- came from.
 --
 -- Each part takes rows from the one before, so that locks come in the order of `domain`. What may be charged twice is
 -- what the ledger took.
@@ -72,7 +73,7 @@ with left_it as (
            spent_micros = t.spent_micros + e.micros, spent_tokens = t.spent_tokens + e.tokens
       from ended as e
      where t.id = $28 and t.state in ('queued', 'running')
-    returning e.micros, e.tokens
+    returning e.micros, e.tokens, t.post_id, t.agent, t.instance
 ), shown as (
     insert into dalsegno.manifests (session_id, turn, call, created_at, estimated_tokens, real_tokens, sha256, manifest)
     select $1, $2, $35, $4, $37, $38, $36, $34 from closed where $34::jsonb is not null
@@ -89,4 +90,5 @@ with left_it as (
        set spent_micros = s.spent_micros + excluded.spent_micros, spent_tokens = s.spent_tokens + excluded.spent_tokens
 )
 select exists (select from ended) as "held!", exists (select from closed) as "task_ended!",
-       coalesce((select micros from closed), 0) as "micros!", coalesce((select tokens from closed), 0) as "tokens!"
+       coalesce((select micros from closed), 0) as "micros!", coalesce((select tokens from closed), 0) as "tokens!",
+       (select post_id from closed) as "post_id?", (select agent from closed) as "agent?", (select instance from closed) as "instance?"

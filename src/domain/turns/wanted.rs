@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use sqlx::PgExecutor;
+use uuid::Uuid;
 
 use crate::domain::{
     Failed,
@@ -30,6 +31,8 @@ pub struct Wanted {
     pub has_waited: bool,
     /// The last place on the campaign's board; 0 while nobody has posted.
     pub last_post: i64,
+    /// The post that it came from.
+    pub post_id: Option<Uuid>,
 }
 
 /// What stands on a blackboard.
@@ -93,5 +96,6 @@ pub async fn wanted(
         traceparent: row.traceparent,
         has_waited: row.has_waited,
         last_post: row.last_post,
+        post_id: row.post_id,
     })
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use super::{
     Error, Refused,
@@ -42,6 +43,8 @@ pub(super) struct Assignment<'a> {
     pub(super) predecessors: Vec<Predecessor>,
     /// The last place of the campaign's board when the task was read; 0 while nobody has posted.
     pub(super) last_post: i64,
+    /// The post that the task came from.
+    pub(super) asked_in: Option<Uuid>,
 }
 
 /// What the agent is shown of its campaign's blackboard, as it was when the task was read.
@@ -95,7 +98,7 @@ impl<'a> Assignment<'a> {
         Read { wanted, predecessors, standing }: Read,
         cancel: &CancellationToken,
     ) -> Result<Self, (Task, Refused)> {
-        let Wanted { task, campaign, limit, node, blackboard, traceparent, last_post, .. } = wanted;
+        let Wanted { task, campaign, limit, node, blackboard, traceparent, last_post, post_id, .. } = wanted;
         let failover = Failover::of(&services.agents, standing, services.clock.now());
         let catalogue = services.library.current();
         let found = catalogue.agent(&task.agent).map(Arc::clone);
@@ -131,6 +134,7 @@ impl<'a> Assignment<'a> {
             traceparent,
             predecessors,
             last_post,
+            asked_in: post_id,
         })
     }
 }

@@ -18,6 +18,7 @@ use crate::{
         compactions::{self, Cause},
         feed, ids,
         logins::{self, Resting},
+        mentions::{self, HandedOn, Spoken},
         messages,
         tasks::RunTurn,
         text,
@@ -137,9 +138,10 @@ impl Turn<'_> {
         if let Some(resting) = self.rests(fate, now) {
             logins::rest(&mut *conn, &self.assignment.route.provider_name, &resting).await?;
         }
+        let handed_on = self.hand_on(&mut *conn, fate, now).await?;
         failover::note(&mut *conn, self.assignment, fate, &self.called.result, now).await?;
         let ending = Ending { turn: &self.opened.begun, calls: &lines, messages: new, record, now };
-        self.end_turn(&mut *conn, &ending, fate, learnt).await?;
+        self.end_turn(&mut *conn, &ending, fate, (learnt, handed_on.as_ref())).await?;
         self.prepare_ahead(&mut *conn, fate, learnt).await?;
         self.services.crash_points.pass(CrashPoint::BeforeJobEnd).map_err(Error::undone)
     }
@@ -149,7 +151,7 @@ impl Turn<'_> {
         conn: &mut PgConnection,
         ending: &Ending<'_>,
         fate: &Fate,
-        learnt: &Learnt,
+        (learnt, handed_on): (&Learnt, Option<&HandedOn>),
     ) -> Result<(), Error> {
         let failed = |error, ends_task| Failure {
             error,
@@ -160,7 +162,7 @@ impl Turn<'_> {
         };
         match (fate, &self.called.result) {
             (Fate::Done, Ok(outcome)) => {
-                self.commit(conn, ending, outcome, learnt).await?;
+                self.commit(conn, ending, outcome, (learnt, handed_on)).await?;
             }
             (Fate::Cancelled, _) => turns::cancel(conn, ending, INTERRUPTED_BY_CANCEL).await?,
             (Fate::GivenBack, _) => turns::interrupt(conn, ending, INTERRUPTED_BY_DRAIN).await?,
@@ -190,6 +192,30 @@ impl Turn<'_> {
             (Fate::LeaseLost, _) | (Fate::Done, Err(_)) => return Err(Error::Overtaken),
         }
         Ok(())
+    }
+
+    /// The tasks for whom the answer calls, where its agent may: before anything of the turn's end is locked.
+    async fn hand_on(
+        &self,
+        conn: &mut PgConnection,
+        fate: &Fate,
+        now: DateTime<Utc>,
+    ) -> Result<Option<HandedOn>, Error> {
+        let Assignment { task, agent, catalogue, asked_in, .. } = self.assignment;
+        let (Fate::Done, Ok(outcome), Some(asked_in), true) =
+            (fate, &self.called.result, *asked_in, agent.mentions)
+        else {
+            return Ok(None);
+        };
+        let spoken = Spoken {
+            campaign_id: task.campaign_id,
+            asked_in,
+            agent: &task.agent,
+            instance: &task.instance,
+            text: &text::storable(outcome.message.text.clone()),
+        };
+        let config = (&self.services.mentions, &self.services.tasks);
+        mentions::hand_on(conn, catalogue, config, &spoken, now).await.map_err(Error::undone)
     }
 
     /// What the provider has lost can be written anew from the messages, once, and under the same name.
@@ -224,7 +250,7 @@ impl Turn<'_> {
         conn: &mut PgConnection,
         ending: &Ending<'_>,
         outcome: &Outcome,
-        learnt: &Learnt,
+        (learnt, handed_on): (&Learnt, Option<&HandedOn>),
     ) -> Result<(), Error> {
         let Assignment { agent, route, .. } = self.assignment;
         let sessions = &self.services.sessions;
@@ -249,6 +275,7 @@ impl Turn<'_> {
             calibration: learnt.calibration_json.as_ref(),
             checkpoint: learnt.checkpoint_json.as_ref(),
             flags: &learnt.flags,
+            handed_on,
         };
         Ok(turns::commit(conn, ending, &done).await?)
     }

@@ -33,7 +33,10 @@ pub(super) async fn look(
     }
     let statuses = statuses::of_campaign(executor, task.campaign_id, catalogue, now);
     let statuses = statuses.await.map_err(Error::undone)?;
-    Ok(statuses.iter().map(|status| Seen { name: status.name(), state: status.state }).collect())
+    Ok(statuses
+        .iter()
+        .map(|status| Seen { name: status.name(catalogue), state: status.state })
+        .collect())
 }
 
 pub(super) fn roster<'a>(catalogue: &'a Catalogue, agent: &Agent) -> Vec<Colleague<'a>> {

@@ -337,5 +337,6 @@ pub fn done(result: &str, now: Now) -> Done<'_> {
         calibration: None,
         checkpoint: None,
         flags: &[],
+        handed_on: None,
     }
 }

@@ -22,7 +22,11 @@ async fn states(ground: &Ground) -> Vec<(String, &'static str)> {
     let catalogue = Library::open(&ground.config().agents).unwrap().current();
     let at = ground.clock.now();
     let statuses = statuses::of_campaign(&ground.pool, ground.campaign.id, &catalogue, at).await;
-    statuses.unwrap().iter().map(|status| (status.name(), status.state.as_str())).collect()
+    statuses
+        .unwrap()
+        .iter()
+        .map(|status| (status.name(&catalogue), status.state.as_str()))
+        .collect()
 }
 
 async fn hold(pool: &PgPool, task: &Task) {

@@ -1,0 +1,101 @@
+//! Whom the names of a text mean.
+
+use serde::Serialize;
+
+use super::parse;
+use crate::domain::{
+    agents::{Addressed, Catalogue, MAIN},
+    posts,
+};
+
+const ALL: &str = "all";
+
+/// Whom a text mentions.
+#[derive(Debug, Default)]
+pub(super) struct Addressees<'a> {
+    pub everybody: bool,
+    pub operator: bool,
+    /// Each once, in the order of the text.
+    pub agents: Vec<Addressed<'a>>,
+    pub unknown: Vec<UnknownName>,
+}
+
+/// Nobody is called so.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub struct UnknownName {
+    pub name: String,
+    /// Who was probably meant.
+    pub nearest: Option<String>,
+}
+
+impl<'a> Addressees<'a> {
+    /// With `@all`, the agents are all there are, as their instance `main`.
+    pub fn of(text: &'a str, catalogue: &'a Catalogue) -> Self {
+        let mut found = Self::default();
+        for name in parse::names(text) {
+            match Meant::by(name, catalogue) {
+                Meant::Everybody => found.everybody = true,
+                Meant::Operator => found.operator = true,
+                Meant::One(one) => found.add(one),
+                Meant::Nobody => found.add_unknown(name, catalogue),
+            }
+        }
+        if found.everybody {
+            catalogue.agents().for_each(|agent| found.add(Addressed { agent, instance: MAIN }));
+        }
+        found
+    }
+
+    /// Without the one that speaks: nobody is sent to work by itself.
+    pub fn without(mut self, reader: &str) -> Self {
+        self.agents.retain(|one| reader_of(one) != reader);
+        self
+    }
+
+    fn add(&mut self, one: Addressed<'a>) {
+        if self.agents.iter().all(|known| reader_of(known) != reader_of(&one)) {
+            self.agents.push(one);
+        }
+    }
+
+    fn add_unknown(&mut self, name: &str, catalogue: &Catalogue) {
+        if self.unknown.iter().all(|unknown| unknown.name != name) {
+            let nearest = catalogue.nearest(name).map(str::to_owned);
+            self.unknown.push(UnknownName { name: name.to_owned(), nearest });
+        }
+    }
+}
+
+/// What those on the board call it.
+pub(super) fn reader_of(one: &Addressed<'_>) -> String {
+    posts::reader(&one.agent.name, one.instance).into_owned()
+}
+
+enum Meant<'a> {
+    Everybody,
+    Operator,
+    One(Addressed<'a>),
+    Nobody,
+}
+
+impl<'a> Meant<'a> {
+    /// What closes a word in a text (`_@ann_`) may also end a name: the name as a whole goes first.
+    fn by(name: &'a str, catalogue: &'a Catalogue) -> Self {
+        match Self::exactly(name, catalogue) {
+            Self::Nobody => Self::exactly(name.trim_end_matches(['-', '_']), catalogue),
+            meant => meant,
+        }
+    }
+
+    fn exactly(name: &'a str, catalogue: &'a Catalogue) -> Self {
+        match name {
+            ALL => return Self::Everybody,
+            posts::OPERATOR => return Self::Operator,
+            _ => {}
+        }
+        match catalogue.addressed(name, MAIN) {
+            Ok(one) => Self::One(one),
+            Err(_) => Self::Nobody,
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! An agent's answer calls others.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use sqlx::{Connection as _, PgConnection};
+use uuid::Uuid;
+
+use super::{
+    Config, Error, UnknownName,
+    addressees::{Addressees, reader_of},
+    asked, cut_fan_out,
+};
+use crate::domain::{
+    Failed,
+    agents::Catalogue,
+    posts::{self, Audience, Post, Sender},
+    tasks,
+};
+
+/// An answer that is about to be posted, by an agent that may call others.
+#[derive(Debug, Clone, Copy)]
+pub struct Spoken<'a> {
+    pub campaign_id: Uuid,
+    /// The post that it answers.
+    pub asked_in: Uuid,
+    pub agent: &'a str,
+    pub instance: &'a str,
+    pub text: &'a str,
+}
+
+/// What an answer does besides being said.
+#[derive(Debug, Clone, Default)]
+pub struct HandedOn {
+    everybody: bool,
+    /// Reader names of those who see it besides whoever asked.
+    names: Vec<String>,
+    task_ids: Vec<Uuid>,
+    /// For the agent.
+    notes: Vec<String>,
+}
+
+/// Adds the tasks for whom the answer mentions. To be called before the turn is ended, because its lanes go before all other
+/// locks; what it gives goes to the turn's end. `None`: there is nothing to be done.
+///
+/// Where the tasks are refused, because the budget is spent for instance, the agent is told so, and its turn ends well.
+pub async fn hand_on(
+    conn: &mut PgConnection,
+    catalogue: &Catalogue,
+    (config, limits): (&Config, &tasks::Config),
+    spoken: &Spoken<'_>,
+    now: DateTime<Utc>,
+) -> Result<Option<HandedOn>, Error> {
+    let speaker = posts::reader(spoken.agent, spoken.instance);
+    let mut addressees = Addressees::of(spoken.text, catalogue).without(&speaker);
+    let mut handed_on = HandedOn {
+        everybody: addressees.everybody,
+        notes: unknown(&addressees.unknown),
+        ..HandedOn::default()
+    };
+    let mut called = std::mem::take(&mut addressees.agents);
+    if called.is_empty() {
+        let says_nothing = handed_on.notes.is_empty() && !handed_on.everybody;
+        return Ok((!says_nothing).then_some(handed_on));
+    }
+    if let Some(cut) = too_often(&mut *conn, config, &speaker, spoken, now).await? {
+        return Ok(Some(handed_on.cut(cut)));
+    }
+    handed_on.notes.extend(cut_fan_out(config, &mut called));
+    handed_on.names = called.iter().map(reader_of).collect();
+    let news = asked(spoken.campaign_id, &called, spoken.text, &speaker);
+    let undone = |source| Failed { action: "hand a task on", source };
+    let mut inner = conn.begin().await.map_err(undone)?;
+    match tasks::add_many(&mut inner, limits, spoken.campaign_id, &news, now).await {
+        Ok(placed) => {
+            inner.commit().await.map_err(undone)?;
+            handed_on.task_ids = placed.iter().map(|placed| placed.id).collect();
+            Ok(Some(handed_on))
+        }
+        Err(error) => {
+            inner.rollback().await.map_err(undone)?;
+            match Error::from(error) {
+                Error::Task(tasks::Error::Database(error)) => Err(error.into()),
+                Error::Task(tasks::Error::Queue(error)) => Err(tasks::Error::from(error).into()),
+                refused => {
+                    let names = handed_on.names.join(", ");
+                    Ok(Some(handed_on.cut(format!("These were not asked: {names}. {refused}."))))
+                }
+            }
+        }
+    }
+}
+
+impl HandedOn {
+    /// Who is to see the answer.
+    pub(super) fn audience(&self, asker: &str) -> Result<Audience, posts::Error> {
+        if self.everybody {
+            return Ok(Audience::all());
+        }
+        let names = self.names.iter().map(String::as_str);
+        Audience::of(std::iter::once(asker).chain(names), |_| true)
+    }
+
+    /// What is left to be done when the answer stands on the board.
+    pub(super) async fn settle(
+        &self,
+        conn: &mut PgConnection,
+        post: &Post,
+        campaign_id: Uuid,
+        now: DateTime<Utc>,
+    ) -> Result<(), posts::Error> {
+        tasks::set_post(&mut *conn, &self.task_ids, post.id).await?;
+        if self.notes.is_empty() {
+            return Ok(());
+        }
+        let notice = posts::New {
+            campaign_id,
+            sender: Sender::System { task_id: post.task_id },
+            audience: &Audience::of([post.sender.as_str()], |_| true)?,
+            reply_to: Some(post.id),
+            text: &self.notes.join("\n"),
+        };
+        posts::add(conn, &notice, now).await.map(drop)
+    }
+
+    /// Nobody is called, and nobody but whoever asked sees it.
+    fn cut(self, why: String) -> Self {
+        let mut notes = self.notes;
+        notes.push(why);
+        Self { notes, ..Self::default() }
+    }
+}
+
+/// Why this answer calls nobody, if it may not.
+async fn too_often(
+    conn: &mut PgConnection,
+    config: &Config,
+    speaker: &str,
+    spoken: &Spoken<'_>,
+    now: DateTime<Utc>,
+) -> Result<Option<String>, Error> {
+    let (max_depth, max_repeats) = (i64::from(config.max_depth), i64::from(config.max_repeats));
+    let since = now - TimeDelta::seconds(config.repeat_window_secs.into());
+    let past = posts::Past { campaign_id: spoken.campaign_id, post_id: spoken.asked_in, max_depth };
+    if posts::answers_before(&mut *conn, past).await? >= max_depth {
+        return Ok(Some(format!(
+            "Nobody was asked: {max_depth} answers that each called the next are behind this one, and no more are allowed \
+             (mentions.max_depth). A person has to go on from here."
+        )));
+    }
+    let said = posts::Repeated {
+        campaign_id: spoken.campaign_id,
+        sender: speaker,
+        text: spoken.text,
+        since,
+    };
+    if posts::times_said(conn, said).await? >= max_repeats {
+        return Ok(Some(format!(
+            "Nobody was asked: the very same was said {max_repeats} times within {} s, and does not call anybody again \
+             (mentions.max_repeats).",
+            config.repeat_window_secs
+        )));
+    }
+    Ok(None)
+}
+
+fn unknown(names: &[UnknownName]) -> Vec<String> {
+    let words = |unknown: &UnknownName| match &unknown.nearest {
+        Some(near) => format!("Nobody is called `{}`: did you mean `{near}`?", unknown.name),
+        None => format!("Nobody is called `{}`.", unknown.name),
+    };
+    names.iter().map(words).collect()
+}

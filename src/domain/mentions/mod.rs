@@ -1,0 +1,101 @@
+//! Mentions: who is called by a post, and what comes back to whoever called.
+//!
+//! ```text
+//! post "@ann @bea …" ──▶ a task for each, in parallel          one transaction: tasks, jobs, post
+//! end of such a task ──▶ a post that answers, for the caller   the transaction of the end: the answer, or why there is none
+//! answer "@cid …"    ──▶ a task, if the agent may call others  the same transaction
+//! ```
+//!
+//! Invariants:
+//! - A task that came from a post ends with exactly one post that answers it: the agent's own words, or the service's that name the
+//!   agent and the reason. It is written with the end of the task, so no crash doubles it or loses it, and one that fails
+//!   leaves the others alone.
+//! - Nothing is dropped without a word: names of nobody, and calls that a bound has cut, are told to whoever posted.
+//! - Agents cannot call each other for ever ([`Config`]): an answer calls nobody if too many answers that called are in its past,
+//!   if it has been said before, and never more than so many. People are bound by the last rule alone.
+//!
+//! Order of locks: lanes, which tasks join, before the board. Whoever cancels a task holds its lane when its end is posted.
+
+mod addressees;
+mod answer;
+mod config;
+mod hand_on;
+mod parse;
+mod post;
+
+use uuid::Uuid;
+
+use self::addressees::reader_of;
+pub(super) use self::answer::{Ended, answer};
+pub use self::{
+    addressees::UnknownName,
+    config::Config,
+    hand_on::{HandedOn, Spoken, hand_on},
+    post::{Asked, Called, Posted, post},
+};
+use super::{
+    Failed,
+    agents::Addressed,
+    amount::Limit,
+    posts,
+    tasks::{self, BulkError, Links},
+};
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Post(#[from] posts::Error),
+    #[error(transparent)]
+    Task(#[from] tasks::Error),
+    #[error(transparent)]
+    Database(#[from] Failed),
+}
+
+impl From<BulkError> for Error {
+    fn from(error: BulkError) -> Self {
+        match error {
+            BulkError::All(error) => error.into(),
+            // All of them have the same prompt, so that one reason stands for all.
+            BulkError::Items(mut wrong) => match wrong.pop() {
+                Some((_, error)) => error.into(),
+                None => Failed { action: "add tasks", source: sqlx::Error::RowNotFound }.into(),
+            },
+        }
+    }
+}
+
+/// What each of those who are called is asked.
+fn asked<'a>(
+    campaign_id: Uuid,
+    called: &'a [Addressed<'a>],
+    prompt: &'a str,
+    added_by: &'a str,
+) -> Vec<tasks::New<'a>> {
+    let new = |one: &'a Addressed<'a>| tasks::New {
+        campaign_id,
+        agent: one.agent,
+        instance: one.instance,
+        prompt,
+        session_mode: None,
+        budget: Limit::default(),
+        idempotency_key: None,
+        priority: None,
+        run_at: None,
+        added_by: Some(added_by),
+        links: Links::default(),
+    };
+    called.iter().map(new).collect()
+}
+
+/// Those whom a bound leaves out, and what is said about it.
+fn cut_fan_out<'a>(config: &Config, called: &mut Vec<Addressed<'a>>) -> Option<String> {
+    let most = usize::from(config.max_fan_out);
+    if called.len() <= most {
+        return None;
+    }
+    let left_out: Vec<String> = called.split_off(most).iter().map(reader_of).collect();
+    Some(format!(
+        "A post calls at most {most} agents (mentions.max_fan_out). These were not asked: {}.",
+        left_out.join(", ")
+    ))
+}

@@ -1,0 +1,136 @@
+//! A person posts.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{
+    Config, Error, UnknownName,
+    addressees::{Addressees, reader_of},
+    asked, cut_fan_out,
+};
+use crate::domain::{
+    agents::{Addressed, Catalogue, MAIN},
+    posts::{self, Audience, Post, Sender},
+    tasks,
+};
+
+/// What is to be said.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    pub campaign_id: Uuid,
+    pub text: &'a str,
+    /// Who sees it besides those whom it mentions. Without it and without a mention, the lead is asked.
+    pub audience: Option<&'a Audience>,
+    pub reply_to: Option<Uuid>,
+    /// Who posts, as the audit log names them.
+    pub added_by: &'a str,
+}
+
+/// A post, and what came of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub struct Posted {
+    #[serde(flatten)]
+    pub post: Post,
+    /// Who was asked.
+    pub tasks: Vec<Called>,
+    /// Names in the text that nobody has.
+    pub unknown: Vec<UnknownName>,
+    /// What was not done, and why.
+    pub notes: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub struct Called {
+    pub task_id: Uuid,
+    pub agent: String,
+    pub instance: String,
+}
+
+const NO_LEAD: &str = "Nobody is mentioned, and no agent of the catalogue is the lead: the post stands on the board, and nobody was \
+                       asked. Mention somebody with `@name`.";
+const ONLY_UNKNOWN: &str =
+    "Nobody was asked: no agent has a name that the post mentions. It stands on the board.";
+
+/// Writes a post, and a task for each whom it mentions. Either all of it exists or nothing; after an error the caller rolls back.
+pub async fn post(
+    conn: &mut PgConnection,
+    catalogue: &Catalogue,
+    (config, limits): (&Config, &tasks::Config),
+    new: &Asked<'_>,
+    now: DateTime<Utc>,
+) -> Result<Posted, Error> {
+    let addressees = Addressees::of(new.text, catalogue);
+    let (mut called, mut notes) = called(&addressees, catalogue, new);
+    let cut = cut_fan_out(config, &mut called);
+    let news = asked(new.campaign_id, &called, new.text, new.added_by);
+    let placed = match news.is_empty() {
+        true => Vec::new(),
+        false => tasks::add_many(&mut *conn, limits, new.campaign_id, &news, now).await?,
+    };
+    let added = posts::New {
+        campaign_id: new.campaign_id,
+        sender: Sender::Operator,
+        audience: &audience(&addressees, &called, new.audience)?,
+        reply_to: new.reply_to,
+        text: new.text,
+    };
+    let post = posts::add(&mut *conn, &added, now).await?;
+    let ids: Vec<Uuid> = placed.iter().map(|placed| placed.id).collect();
+    tasks::set_post(&mut *conn, &ids, post.id).await?;
+    if let Some(cut) = cut {
+        let said = posts::New {
+            sender: Sender::System { task_id: None },
+            audience: &Audience::operator(),
+            reply_to: Some(post.id),
+            text: &cut,
+            ..added
+        };
+        posts::add(conn, &said, now).await?;
+        notes.push(cut);
+    }
+    let tasks = ids.into_iter().zip(called).map(|(task_id, one)| Called {
+        task_id,
+        agent: one.agent.name.clone(),
+        instance: one.instance.to_owned(),
+    });
+    Ok(Posted { post, tasks: tasks.collect(), unknown: addressees.unknown, notes })
+}
+
+fn called<'a>(
+    addressees: &Addressees<'a>,
+    catalogue: &'a Catalogue,
+    new: &Asked<'_>,
+) -> (Vec<Addressed<'a>>, Vec<String>) {
+    let is_for_all = addressees.everybody || !addressees.agents.is_empty();
+    if is_for_all || addressees.operator || new.audience.is_some() {
+        return (addressees.agents.clone(), Vec::new());
+    }
+    // Whoever wrote a name had somebody else in mind than the lead.
+    if !addressees.unknown.is_empty() {
+        return (Vec::new(), vec![ONLY_UNKNOWN.to_owned()]);
+    }
+    match catalogue.lead() {
+        Some(agent) => (vec![Addressed { agent, instance: MAIN }], Vec::new()),
+        None => (Vec::new(), vec![NO_LEAD.to_owned()]),
+    }
+}
+
+/// Those who are called, and those who were named beside the text; the operator, who sees all, where there is nobody else.
+fn audience(
+    addressees: &Addressees<'_>,
+    called: &[Addressed<'_>],
+    beside: Option<&Audience>,
+) -> Result<Audience, posts::Error> {
+    if addressees.everybody {
+        return Ok(Audience::all());
+    }
+    let mut names: Vec<String> = beside.map_or_else(Vec::new, |beside| beside.names().to_vec());
+    names.extend(called.iter().map(reader_of));
+    if addressees.operator || names.is_empty() {
+        names.push(posts::OPERATOR.to_owned());
+    }
+    // All of them are known by now.
+    Audience::of(names.iter().map(String::as_str), |_| true)
+}

@@ -1,0 +1,79 @@
+//! What led to a post, and what it repeats.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgExecutor;
+use uuid::Uuid;
+
+use crate::domain::Failed;
+
+/// The answers behind a post, back to what a person said.
+#[derive(Debug, Clone, Copy)]
+pub struct Past {
+    pub campaign_id: Uuid,
+    pub post_id: Uuid,
+    /// So many are looked at.
+    pub max_depth: i64,
+}
+
+/// A text of an agent.
+#[derive(Debug, Clone, Copy)]
+pub struct Repeated<'a> {
+    pub campaign_id: Uuid,
+    pub sender: &'a str,
+    pub text: &'a str,
+    pub since: DateTime<Utc>,
+}
+
+/// Who said it. `None`: there is no such post any more.
+pub async fn sender_of(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+    post_id: Uuid,
+) -> Result<Option<String>, Failed> {
+    sqlx::query_scalar!(
+        "select sender from dalsegno.posts where campaign_id = $1 and id = $2",
+        campaign_id,
+        post_id,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(Failed::to("look up who posted"))
+}
+
+/// How many answers of agents, each to the one before, a post is the last of.
+pub async fn answers_before(executor: impl PgExecutor<'_>, past: Past) -> Result<i64, Failed> {
+    sqlx::query_scalar!(
+        r#"with recursive past as (
+             select p.reply_to, p.origin, 1::bigint as n from dalsegno.posts as p where p.campaign_id = $1 and p.id = $2
+             union all
+             select p.reply_to, p.origin, past.n + 1
+               from past join dalsegno.posts as p on p.campaign_id = $1 and p.id = past.reply_to
+              where past.origin = 'agent' and past.n < $3
+           )
+           select count(*) filter (where origin = 'agent') as "n!" from past"#,
+        past.campaign_id,
+        past.post_id,
+        past.max_depth,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Failed::to("look up what led to a post"))
+}
+
+/// How often the sender has said the very same since then.
+pub async fn times_said(
+    executor: impl PgExecutor<'_>,
+    repeated: Repeated<'_>,
+) -> Result<i64, Failed> {
+    sqlx::query_scalar!(
+        r#"select count(*) as "n!" from dalsegno.posts
+            where campaign_id = $1 and sender = $2 and origin = 'agent' and posted_at > $3 and text = $4"#,
+        repeated.campaign_id,
+        repeated.sender,
+        repeated.since,
+        repeated.text,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Failed::to("look for what was said before"))
+}

@@ -1,0 +1,146 @@
+//! A person posts.
+
+use dalsegno::domain::{
+    mentions,
+    posts::{Audience, Origin},
+    tasks::{self, State},
+};
+
+use super::*;
+
+#[tokio::test]
+async fn a_mention_is_a_task_for_each_and_each_answer_a_post_that_answers() {
+    let ground = ground(&["ann", "bea"], &[]).await;
+    let posted = post(&ground, "@ann, @bea: compare. [[sim: say I did.]]").await;
+    assert_eq!(called(&posted), ["ann", "bea"]);
+    assert_eq!(posted.post.audience, ["ann", "bea"]);
+    assert!(posted.unknown.is_empty() && posted.notes.is_empty(), "{posted:?}");
+    let ready = "select count(*) from dalsegno.jobs where state = 'ready'";
+    assert_eq!(ground.count(ready).await, 2, "each has a lane of its own");
+    let worker = ground.work().await;
+    all_ended(&ground).await;
+    worker.stop().await;
+    let board = board(&ground).await;
+    assert_eq!(board.len(), 3, "{board:#?}");
+    for (place, name) in ["ann", "bea"].into_iter().enumerate() {
+        let task = task(&ground, &posted, place).await;
+        assert_eq!((task.agent.as_str(), task.prompt.as_str()), (name, posted.post.text.as_str()));
+        let answers = answers_to(&board, posted.post.id);
+        let [answer] =
+            answers.into_iter().filter(|post| post.sender == name).collect::<Vec<_>>()[..]
+        else {
+            panic!("{board:#?}")
+        };
+        assert_eq!(
+            (answer.origin, answer.audience.as_slice()),
+            (Origin::Agent, &["operator".to_owned()][..])
+        );
+        assert_eq!((answer.text.as_str(), answer.task_id), ("I did.", Some(task.id)));
+        assert_eq!((answer.session_id, answer.turn), (task.session_id, task.turn));
+    }
+}
+
+#[tokio::test]
+async fn who_is_meant_is_who_is_called() {
+    let ground = ground(&["ann", "anna", "ann_2", "bea"], &[]).await;
+    let cases: &[(&str, &[&str], &[&str])] = &[
+        ("What is the status?", &["planner"], &["planner"]),
+        ("@anna is not ann; mail ann@bea.example, `@bea` and \\@bea", &["anna"], &["anna"]),
+        ("@ann. @ann, @ann!", &["ann"], &["ann"]),
+        (
+            "@ann_2 has a file, @bea_2 has none, @bea/eu",
+            &["ann_2", "bea/2", "bea/eu"],
+            &["ann_2", "bea/2", "bea/eu"],
+        ),
+        ("_@ann_ and **@bea**", &["ann", "bea"], &["ann", "bea"]),
+        ("@all: stop.", &["ann", "ann_2", "anna", "bea", "planner", "writer"], &["all"]),
+        ("For @operator alone", &[], &["operator"]),
+        ("@ann, and @operator may read it", &["ann"], &["ann", "operator"]),
+    ];
+    for (text, expected, audience) in cases {
+        let posted = post(&ground, text).await;
+        assert_eq!(called(&posted), *expected, "{text}");
+        assert_eq!(posted.post.audience, *audience, "{text}");
+        assert!(posted.unknown.is_empty(), "{text}");
+    }
+    let note = Audience::of(["bea"], |_| true).unwrap();
+    let posted = post_to(&ground, "For your information.", Some(&note)).await.unwrap();
+    assert_eq!((called(&posted), posted.post.audience), (Vec::new(), vec!["bea".to_owned()]));
+}
+
+#[tokio::test]
+async fn names_of_nobody_are_told_with_the_nearest_and_nothing_is_lost() {
+    let ground = ground(&["ann"], &[]).await;
+    let posted = post(&ground, "@wriet and @Ann: @ann should know. @zzz!").await;
+    assert_eq!(called(&posted), ["ann"]);
+    let unknown: Vec<_> =
+        posted.unknown.iter().map(|one| (one.name.as_str(), one.nearest.as_deref())).collect();
+    assert_eq!(unknown, [("wriet", Some("writer")), ("Ann", Some("ann")), ("zzz", None)]);
+    let posted = post(&ground, "@nobody: go.").await;
+    assert!(posted.tasks.is_empty() && posted.notes[0].contains("Nobody was asked"), "{posted:?}");
+    ground.remove_agent("planner");
+    let posted = post(&ground, "Is anybody there?").await;
+    assert!(
+        posted.tasks.is_empty()
+            && posted.notes[0].contains("no agent of the catalogue is the lead"),
+        "{posted:?}"
+    );
+    assert_eq!(posted.post.audience, ["operator"]);
+    assert_eq!(board(&ground).await.len(), 3);
+}
+
+#[tokio::test]
+async fn one_that_fails_says_so_in_words_and_leaves_the_others_alone() {
+    let ground = ground(&["ann", "bea", "cid"], &[]).await;
+    ground.write_agent("bea", &agent("bea", "window_tokens: 1024\nreserve_tokens: 64\n"));
+    let long = "The harbour has a mole. ".repeat(1000);
+    let posted = post(&ground, &format!("@ann @bea @cid: read. [[sim: say Read.]] {long}")).await;
+    let cid = task(&ground, &posted, 2).await;
+    ground.cancel(&cid).await;
+    let worker = ground.work().await;
+    all_ended(&ground).await;
+    worker.stop().await;
+    assert_eq!(task(&ground, &posted, 1).await.state, State::Failed);
+    let board = board(&ground).await;
+    assert_eq!(board.len(), 4, "{:#?}", lines(&board));
+    let about = |place: usize| {
+        let id = posted.tasks[place].task_id;
+        board.iter().find(|post| post.task_id == Some(id)).unwrap()
+    };
+    assert_eq!((about(0).sender.as_str(), about(0).text.as_str()), ("ann", "Read."));
+    for (place, words) in [
+        (1, "No answer comes from `bea`: "),
+        (2, "No answer comes from `cid`: its task was cancelled."),
+    ] {
+        let post = about(place);
+        assert_eq!((post.origin, post.sender.as_str()), (Origin::System, "system"));
+        assert_eq!(
+            (post.reply_to, post.audience.as_slice()),
+            (Some(posted.post.id), &["operator".to_owned()][..])
+        );
+        assert!(post.text.starts_with(words), "{}", post.text);
+    }
+    // Asked once more, it answers after all.
+    let mut tx = ground.pool.begin().await.unwrap();
+    tasks::retry(&mut tx, cid.id, ground.clock.now()).await.unwrap();
+    tx.commit().await.unwrap();
+    let worker = ground.work().await;
+    all_ended(&ground).await;
+    worker.stop().await;
+    let last = super::board(&ground).await.pop().unwrap();
+    assert_eq!((last.sender.as_str(), last.reply_to), ("cid", Some(posted.post.id)));
+}
+
+#[tokio::test]
+async fn what_cannot_be_asked_is_not_posted_either() {
+    let ground = ground(&["ann"], &[("tasks.max_prompt_bytes", "1000")]).await;
+    let error = try_post(&ground, &format!("@ann {}", "a".repeat(1000))).await.unwrap_err();
+    assert!(matches!(error, mentions::Error::Task(tasks::Error::Text(_))), "{error:?}");
+    sqlx::query("update dalsegno.campaigns set status = 'closed', closed_at = now()")
+        .execute(&ground.pool)
+        .await
+        .unwrap();
+    try_post(&ground, "@ann: go.").await.unwrap_err();
+    assert!(board(&ground).await.is_empty());
+    assert_eq!(ground.count("select count(*) from dalsegno.tasks").await, 0);
+}

@@ -1,0 +1,61 @@
+//! The worker dies between the answer and its post, or anywhere else.
+
+use std::os::unix::process::ExitStatusExt as _;
+
+use futures_util::future::join_all;
+use rustix::process::Signal;
+
+use super::*;
+
+const POINTS: [(&str, &str); 7] = [
+    ("queue.crash_at", "after_claim"),
+    ("worker.crash_turns_at", "before_begin_commit"),
+    ("worker.crash_turns_at", "after_begin"),
+    ("worker.crash_turns_at", "after_call"),
+    ("worker.crash_turns_at", "before_job_end"),
+    ("queue.crash_at", "after_end_write_before_commit"),
+    ("queue.crash_at", "after_commit"),
+];
+
+/// The lead answers and calls two others. Gives the ground back, because its drop blocks.
+async fn die_at((key, point): (&'static str, &'static str)) -> Ground {
+    let ground = ground(&["ann", "bea"], &[]).await;
+    let posted = post(&ground, "Plan. `[[sim: say @ann and @bea, please.]]`").await;
+    let mut armed = ground.process(&[(key, point)]);
+    let died = armed.patiently_ended().await;
+    assert_eq!(died.signal(), Some(Signal::ABORT.as_raw()), "at {point}: {}", armed.log());
+    let heir = ground.process(&[]);
+    let planned = task(&ground, &posted, 0).await;
+    ground.patiently_ended(&planned).await;
+    all_ended(&ground).await;
+    drop(heir);
+    let board = board(&ground).await;
+    let answers = answers_to(&board, posted.post.id);
+    assert_eq!(answers.len(), 1, "{point}: {:#?}", lines(&board));
+    let plan = answers[0];
+    assert_eq!((plan.sender.as_str(), plan.text.as_str()), ("planner", "@ann and @bea, please."));
+    let mut senders: Vec<_> =
+        answers_to(&board, plan.id).iter().map(|post| post.sender.as_str()).collect();
+    senders.sort_unstable();
+    assert_eq!(senders, ["ann", "bea"], "{point}: {:#?}", lines(&board));
+    assert_eq!(board.len(), 4, "{point}");
+    assert_eq!(ground.count("select count(*) from dalsegno.tasks").await, 3, "{point}");
+    ground
+}
+
+#[tokio::test]
+async fn an_answer_is_posted_once_wherever_the_worker_dies() {
+    join_all(POINTS.map(die_at)).await;
+}
+
+#[tokio::test]
+async fn an_answer_whose_end_fails_half_way_is_posted_once() {
+    let ground = ground(&["ann"], &[]).await;
+    let worker = ground.process(&[("worker.fail_turns_at", "before_job_end")]);
+    let posted = post(&ground, "Plan. `[[sim: say @ann, please.]]`").await;
+    all_ended(&ground).await;
+    drop(worker);
+    let board = board(&ground).await;
+    assert_eq!(answers_to(&board, posted.post.id).len(), 1);
+    assert_eq!(board.len(), 3, "{:#?}", lines(&board));
+}

@@ -1,0 +1,103 @@
+//! Mentions on real workers and on the simulation: who is called, what comes back, and what is cut.
+
+mod bounds;
+mod called;
+mod crashes;
+mod handed_on;
+
+use dalsegno::{
+    clock::Clock as _,
+    config::Config,
+    domain::{
+        agents::{Catalogue, Library},
+        mentions::{self, Asked, Posted},
+        posts::{self, Along, Audience, Post, Viewer},
+        tasks::{self, Task},
+    },
+};
+use std::sync::Arc;
+use uuid::Uuid;
+
+use crate::{app::eventually, turns::ground::Ground};
+
+pub fn agent(name: &str, keys: &str) -> String {
+    format!("---\nname: {name}\ndescription: Is {name}\n{keys}---\nYou are {name}.\n")
+}
+
+/// Agents of these names, and the lead `planner`. The writer that every ground has is one more.
+pub async fn ground(names: &[&str], settings: &[(&str, &str)]) -> Ground {
+    let ground = Ground::new(settings).await;
+    ground.write_agent("planner", &agent("planner", "lead: true\n"));
+    for name in names {
+        ground.write_agent(name, &agent(name, ""));
+    }
+    ground
+}
+
+pub fn catalogue(ground: &Ground) -> (Config, Arc<Catalogue>) {
+    let config = ground.config();
+    let catalogue = Library::open(&config.agents).unwrap().current();
+    (config, catalogue)
+}
+
+pub async fn try_post(ground: &Ground, text: &str) -> Result<Posted, mentions::Error> {
+    post_to(ground, text, None).await
+}
+
+pub async fn post_to(
+    ground: &Ground,
+    text: &str,
+    audience: Option<&Audience>,
+) -> Result<Posted, mentions::Error> {
+    let (config, catalogue) = catalogue(ground);
+    let asked = Asked {
+        campaign_id: ground.campaign.id,
+        text,
+        audience,
+        reply_to: None,
+        added_by: "cli:test",
+    };
+    let mut tx = ground.pool.begin().await.unwrap();
+    let limits = (&config.mentions, &config.tasks);
+    let posted = mentions::post(&mut tx, &catalogue, limits, &asked, ground.clock.now()).await?;
+    tx.commit().await.unwrap();
+    Ok(posted)
+}
+
+pub async fn post(ground: &Ground, text: &str) -> Posted {
+    try_post(ground, text).await.unwrap()
+}
+
+pub fn called(posted: &Posted) -> Vec<String> {
+    posted.tasks.iter().map(|one| posts::reader(&one.agent, &one.instance).into_owned()).collect()
+}
+
+pub async fn board(ground: &Ground) -> Vec<Post> {
+    let all = posts::along(&ground.pool, ground.campaign.id, Viewer::All, Along::After(0), 10_000);
+    all.await.unwrap()
+}
+
+/// `sender > audience: text`, without what the simulation says of itself.
+pub fn lines(posts: &[Post]) -> Vec<String> {
+    let line =
+        |post: &Post| format!("{} > {}: {}", post.sender, post.audience.join(" "), post.text);
+    posts.iter().map(line).collect()
+}
+
+pub fn answers_to(posts: &[Post], id: Uuid) -> Vec<&Post> {
+    posts.iter().filter(|post| post.reply_to == Some(id)).collect()
+}
+
+/// Waits until nothing is left to do, however much others were asked meanwhile.
+pub async fn all_ended(ground: &Ground) {
+    eventually("all tasks have ended", async || {
+        let open = "select count(*) from dalsegno.tasks where ended_at is null";
+        (ground.count(open).await == 0).then_some(())
+    })
+    .await;
+    ground.settled().await;
+}
+
+pub async fn task(ground: &Ground, posted: &Posted, place: usize) -> Task {
+    tasks::get(&ground.pool, posted.tasks[place].task_id).await.unwrap()
+}
