@@ -24,6 +24,7 @@ mod limits;
 mod logins;
 mod openapi;
 mod page;
+mod posts;
 mod problem;
 mod queues;
 mod schedules;
@@ -141,6 +142,7 @@ pub fn router(config: &Config, front: Front) -> Router {
     let admission = Admission::default();
     probes()
         .merge(campaigns::routes())
+        .merge(posts::routes())
         .merge(tasks::routes(waiters.clone(), admission.clone()))
         .merge(feed::routes(waiters))
         .merge(bulk::routes(config, admission))
