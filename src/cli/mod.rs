@@ -4,6 +4,7 @@ mod agent;
 mod args;
 mod audit;
 mod blackboard;
+mod board;
 mod campaign;
 mod cleanup;
 mod config;
@@ -88,6 +89,9 @@ enum Command {
     /// Creates and shows campaigns; pauses, resumes and closes them, and sets what they may cost.
     #[command(subcommand)]
     Campaign(campaign::CampaignCommand),
+    /// Prints what was said on the board of a campaign, and speaks there.
+    #[command(subcommand)]
+    Board(board::BoardCommand),
     /// Asks agents to do something; shows, cancels, retries and explains what was asked.
     #[command(subcommand)]
     Task(task::TaskCommand),
@@ -197,6 +201,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Agent(command) => block_on(agent::run(&command, context)),
         Command::Campaign(command) => block_on(campaign::run(&command, context)),
         Command::Task(command) => block_on(task::run(&command, context)),
+        Command::Board(command) => block_on(board::run(&command, context)),
         Command::Session(command) => block_on(session::run(&command, context)),
         Command::Blackboard(command) => block_on(blackboard::run(&command, context)),
         Command::Serve => block_on(serve::run(context)),

@@ -141,6 +141,11 @@ async fn nothing_of_an_erased_campaign_is_found_anywhere() {
     let disable = format!("/v1/webhooks/{}/disable", webhook["id"].as_str().unwrap());
     stage.post(&disable, None, json!({})).await;
     for (campaign, word) in [(&going, PLANTED), (&staying, STAYING)] {
+        let posts = format!("/v1/campaigns/{campaign}/posts");
+        let question = json!({ "audience": ["copywriter"], "text": format!("What of {word}?") });
+        let question = stage.post(&posts, None, question).await;
+        let answer = json!({ "audience": ["all"], "text": format!("{word} it is."), "reply_to": question["id"] });
+        stage.post(&posts, None, answer).await;
         let prompt = format!("Write of {word}. [[sim: say All about {word}.]]");
         let done = json!({ "agent": "copywriter", "prompt": prompt });
         let done = stage.ask(campaign, done, &format!("{word}-1")).await;
@@ -182,7 +187,9 @@ async fn nothing_of_an_erased_campaign_is_found_anywhere() {
 
     let before = found(&stage.pool, PLANTED).await;
     assert!(before.len() >= 5, "{before:?}");
-    for table in ["webhook_deliveries", "blackboards", "blackboard_changes", "agent_pauses"] {
+    let tables =
+        ["webhook_deliveries", "posts", "messages", "blackboards", "blackboard_changes", "agent_pauses"];
+    for table in tables {
         assert!(before.iter().any(|(found, _)| found == table), "{table}: {before:?}");
     }
     let untouched = found(&stage.pool, STAYING).await;
@@ -213,6 +220,7 @@ async fn nothing_of_an_erased_campaign_is_found_anywhere() {
         "{receipt}"
     );
     assert_eq!(removed["blackboard_changes"], 40, "{receipt}");
+    assert_eq!(removed["posts"], 2, "{receipt}");
     assert!(
         removed["sessions"].as_i64() >= Some(3) && removed["messages"].as_i64() >= Some(4),
         "{receipt}"

@@ -19,6 +19,8 @@ pub enum Action {
     FlowResume,
     FlowRetry,
     FlowCancel,
+    /// Somebody spoke on the board of the campaign.
+    PostAdd,
     TaskCancel,
     TaskRetry,
     SessionReset,
@@ -68,6 +70,7 @@ impl Action {
             Self::AgentReset => "agent.reset",
             Self::BlackboardSet => "blackboard.set",
             Self::BlackboardPatch => "blackboard.patch",
+            Self::PostAdd => "campaign.post",
             Self::BulkActionCreate => "bulk_action.create",
             Self::FlowStart => "flow.start",
             Self::FlowPause => "flow.pause",

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use utoipa::OpenApi;
 
 use super::{
-    Front, Problem, agents, audit, bulk, bulk_actions, campaigns, children, cleanups, feed, flows, health, jobs, keys, lanes, logins, queues, schedules, sessions, tasks, webhooks, workers, blackboard,
+    Front, Problem, agents, audit, bulk, bulk_actions, campaigns, children, cleanups, feed, flows, health, jobs, keys, lanes, logins, queues, schedules, sessions, tasks, webhooks, workers, blackboard, posts,
 };
 use crate::domain::feed::Event as FeedEvent;
 
@@ -38,6 +38,7 @@ pub(super) fn routes() -> Router<Front> {
         (name = "campaigns", description = "Pieces of work for a client"),
         (name = "tasks", description = "What agents are asked to do, and what came of it"),
         (name = "flows", description = "Tasks that are made together from a template"),
+        (name = "board", description = "What was said in a campaign, for all who may see it"),
         (name = "sessions", description = "Conversations"),
         (name = "agents", description = "Who works"),
         (name = "feed", description = "What happens"),
@@ -75,6 +76,7 @@ fn generate() -> String {
     for part in [
         campaigns::Described::openapi(),
         blackboard::Described::openapi(),
+        posts::Described::openapi(),
         tasks::Described::openapi(),
         bulk::Described::openapi(),
         children::Described::openapi(),

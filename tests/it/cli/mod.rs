@@ -5,6 +5,7 @@ mod agents;
 mod audit;
 mod bad_input;
 mod blackboard;
+mod board;
 mod campaigns;
 mod cleanups;
 mod keys;

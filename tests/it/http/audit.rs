@@ -84,6 +84,7 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
     let agents = format!("{change}/agents");
     let agent = |verb: &str| format!("{agents}/planner/{verb}");
     let anywhere = |verb: &str| format!("/v1/agents/planner/{verb}");
+    let (posts, post) = (format!("{change}/posts"), json!({ "text": "SECRET PROMPT" }));
     vec![
         ("POST", "/v1/campaigns/{id}/flows", format!("{change}/flows"), started, "flow.start"),
         ("POST", "/v1/flows/{id}/pause", flow("pause"), json!({}), "flow.pause"),
@@ -117,6 +118,7 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
             json!({}),
             "agent.reset",
         ),
+        ("POST", "/v1/campaigns/{id}/posts", posts, post, "campaign.post"),
         ("PUT", "/v1/schedules/{name}", "/v1/schedules/news".into(), recurring, "schedule.put"),
         (
             "DELETE",

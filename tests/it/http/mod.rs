@@ -19,6 +19,7 @@ mod keys;
 mod limits;
 mod logins;
 mod openapi;
+mod posts;
 mod queue;
 mod routes;
 mod scopes;
