@@ -32,7 +32,7 @@ use crate::{
         objects,
         sessions::resolve::Mode,
         tasks::{
-            self, Added, After, Cancelled, Detail, Explanation, Links, OnFailure, State, Task,
+            self, Added, After, Cancelled, Detail, Explanation, OnFailure, State, Task,
         },
         transaction::{begin, commit},
     },

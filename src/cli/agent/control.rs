@@ -151,7 +151,7 @@ async fn status(
     let id = campaigns::find(&mut *conn, given).await?;
     campaigns::get(&mut *conn, id).await?;
     let standings = statuses::standings(conn, id, catalogue, SystemClock.now()).await?;
-    output.data(&standings, || lines(&standings));
+    output.data(&standings, || lines(&standings, catalogue));
     Ok(())
 }
 
@@ -175,11 +175,11 @@ async fn reset(
     Ok(())
 }
 
-fn lines(standings: &[Standing]) -> String {
+fn lines(standings: &[Standing], catalogue: &Catalogue) -> String {
     let row = |standing: &Standing| {
         let status = &standing.status;
         [
-            status.name(),
+            status.name(catalogue),
             status.state.as_str().to_owned(),
             status.waiting.to_string(),
             standing.pause.as_ref().map_or_else(|| "-".to_owned(), |it| first_line(&it.reason, 60)),

@@ -43,6 +43,7 @@ pub async fn retry(
             campaign_id,
             agent: catalogue.agent(&task.agent)?,
             instance: &task.instance,
+            node: None,
             prompt: &task.prompt,
             session_mode: Some(task.session_mode),
             budget: Limit::default(),
@@ -50,6 +51,7 @@ pub async fn retry(
             priority: None,
             run_at: None,
             added_by,
+            traceparent: None,
             links: Links {
                 depends_on: after,
                 on_failure: task.on_failure,

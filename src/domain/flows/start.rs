@@ -63,6 +63,7 @@ pub async fn start(
             campaign_id: new.campaign_id,
             agent: catalogue.agent(&draft.step.agent)?,
             instance: &draft.instance,
+            node: None,
             prompt: &draft.prompt,
             session_mode: draft.step.session,
             budget: Limit::default(),
@@ -70,6 +71,7 @@ pub async fn start(
             priority: None,
             run_at: None,
             added_by: new.added_by,
+            traceparent: None,
             links: Links {
                 depends_on: &draft.after,
                 on_failure: draft.step.on_failure,

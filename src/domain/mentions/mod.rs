@@ -75,6 +75,7 @@ fn asked<'a>(
         campaign_id,
         agent: one.agent,
         instance: one.instance,
+        node: None,
         prompt,
         session_mode: None,
         budget: Limit::default(),
@@ -82,6 +83,7 @@ fn asked<'a>(
         priority: None,
         run_at: None,
         added_by: Some(added_by),
+        traceparent: None,
         links: Links::default(),
     };
     called.iter().map(new).collect()
