@@ -6,7 +6,8 @@ use sqlx::error::DatabaseError;
 use super::{
     Failed, agent_pauses, agents,
     amount::{MoneyError, Refusal},
-    bulk_actions, campaigns, compactions, erasures, flows, ids, keys, logins, posts, schedules, sessions, tasks, text, webhooks, blackboard, mentions,
+    blackboard, bulk_actions, campaigns, compactions, erasures, flows, ids, keys, logins, mentions,
+    posts, schedules, sessions, tasks, text, webhooks,
 };
 use crate::queue;
 

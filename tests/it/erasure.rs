@@ -187,8 +187,14 @@ async fn nothing_of_an_erased_campaign_is_found_anywhere() {
 
     let before = found(&stage.pool, PLANTED).await;
     assert!(before.len() >= 5, "{before:?}");
-    let tables =
-        ["webhook_deliveries", "posts", "messages", "blackboards", "blackboard_changes", "agent_pauses"];
+    let tables = [
+        "webhook_deliveries",
+        "posts",
+        "messages",
+        "blackboards",
+        "blackboard_changes",
+        "agent_pauses",
+    ];
     for table in tables {
         assert!(before.iter().any(|(found, _)| found == table), "{table}: {before:?}");
     }

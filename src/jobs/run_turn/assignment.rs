@@ -98,7 +98,9 @@ impl<'a> Assignment<'a> {
         Read { wanted, predecessors, standing }: Read,
         cancel: &CancellationToken,
     ) -> Result<Self, (Task, Refused)> {
-        let Wanted { task, campaign, limit, node, blackboard, traceparent, last_post, post_id, .. } = wanted;
+        let Wanted {
+            task, campaign, limit, node, blackboard, traceparent, last_post, post_id, ..
+        } = wanted;
         let failover = Failover::of(&services.agents, standing, services.clock.now());
         let catalogue = services.library.current();
         let found = catalogue.agent(&task.agent).map(Arc::clone);

@@ -162,7 +162,10 @@ fn check(text: &str) {
     assert_eq!(names(&sent.messages[2]), ["tool_output"]);
     assert_eq!(sent.messages[2][0].text, text);
     let last = &sent.messages[4];
-    assert_eq!(names(last), ["notice", "posts", "notice", "posts", "statuses", "blackboard", "task"]);
+    assert_eq!(
+        names(last),
+        ["notice", "posts", "notice", "posts", "statuses", "blackboard", "task"]
+    );
     assert_eq!(last[2].text, text);
     // As it was shown in an earlier turn, and as it is in this one.
     for shown in [&last[1], &last[3]] {
