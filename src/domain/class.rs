@@ -6,8 +6,8 @@ use sqlx::error::DatabaseError;
 use super::{
     Failed, agents,
     amount::{MoneyError, Refusal},
-    bulk_actions, campaigns, compactions, erasures, flows, ids, keys, logins, posts, schedules, sessions,
-    tasks, text, webhooks,
+    bulk_actions, campaigns, compactions, erasures, flows, ids, keys, logins, posts, schedules,
+    sessions, tasks, text, webhooks,
 };
 use crate::queue;
 

@@ -23,7 +23,11 @@ pub struct Problem {
 pub struct Problems(pub Vec<Problem>);
 
 impl Problem {
-    pub(in crate::domain) fn whole(file: &str, message: impl Into<String>, fix: impl Into<String>) -> Self {
+    pub(in crate::domain) fn whole(
+        file: &str,
+        message: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Self {
         Self {
             file: file.to_owned(),
             line: None,

@@ -8,8 +8,8 @@ use uuid::Uuid;
 use super::Error;
 use crate::{
     domain::{
-        Failed, audit, bulk_actions, campaigns, cleanups, failovers, feed, flows, posts, sessions, tasks,
-        webhooks,
+        Failed, audit, bulk_actions, campaigns, cleanups, failovers, feed, flows, posts, sessions,
+        tasks, webhooks,
     },
     queue,
 };

@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 use utoipa::OpenApi;
 
 use super::{
-    Front, Problem, agents, audit, bulk, bulk_actions, campaigns, children, cleanups, feed, flows, health, jobs,
-    keys, lanes, logins, queues, schedules, sessions, tasks, webhooks, workers,
+    Front, Problem, agents, audit, bulk, bulk_actions, campaigns, children, cleanups, feed, flows,
+    health, jobs, keys, lanes, logins, queues, schedules, sessions, tasks, webhooks, workers,
 };
 use crate::domain::feed::Event as FeedEvent;
 

@@ -6,8 +6,7 @@ use chrono::TimeDelta;
 use dalsegno::domain::{
     agents::Catalogue,
     audit::{self, Action, Actor},
-    flows,
-    webhooks,
+    flows, webhooks,
 };
 use serde_json::{Value, json};
 
@@ -74,8 +73,7 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
     let url = json!({ "url": "https://example.com/" });
     let new = json!({ "name": "Spring", "brief": "SECRET PROMPT" });
     let limit = json!({ "budget": { "tokens": 9000 } });
-    let started =
-        json!({ "template": "reviewed-text", "inputs": { "task": "SECRET PROMPT" } });
+    let started = json!({ "template": "reviewed-text", "inputs": { "task": "SECRET PROMPT" } });
     let flow_id = flow(world).await;
     let flow = |verb: &str| format!("/v1/flows/{flow_id}/{verb}");
     vec![
