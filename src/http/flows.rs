@@ -73,7 +73,7 @@ struct Listed {
 
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = FlowRetry, example = json!({ "from": "review" }))]
+#[schema(as = FlowRetry)]
 struct From {
     /// The step to go on from.
     from: String,
