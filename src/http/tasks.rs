@@ -31,9 +31,7 @@ use crate::{
         audit::{self, Action, Actor},
         objects,
         sessions::resolve::Mode,
-        tasks::{
-            self, Added, After, Cancelled, Detail, Explanation, Links, OnFailure, State, Task,
-        },
+        tasks::{self, Added, After, Cancelled, Detail, Explanation, OnFailure, State, Task},
         transaction::{begin, commit},
     },
 };
