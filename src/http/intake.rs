@@ -17,6 +17,7 @@ use uuid::Uuid;
 use super::Problem;
 use crate::{
     app::App,
+    causes::causes,
     domain::{
         agents::{Agent, Node},
         amount::Limit,
@@ -160,7 +161,7 @@ async fn write_together(app: &App, mut together: Vec<Waiting>) {
             return;
         }
         Err(error) => {
-            let error = &error as &dyn std::error::Error;
+            let error = causes(&error);
             tracing::debug!(n_tasks = together.len(), error, "tasks are added one by one");
         }
     }

@@ -15,6 +15,8 @@ use hyper_util::{
 use tokio::net::{TcpListener, TcpStream};
 use tower::ServiceExt as _;
 
+use crate::causes::causes;
+
 /// Serves until `stop`, then lets open requests end.
 pub(super) async fn serve(
     mut listener: TcpListener,
@@ -55,7 +57,7 @@ fn connection(
     let served = open.watch(served.into_owned());
     async move {
         if let Err(error) = served.await {
-            tracing::trace!(error, "a connection ended early");
+            tracing::trace!(error = causes(&*error), "a connection ended early");
         }
     }
 }

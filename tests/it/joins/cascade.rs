@@ -43,6 +43,7 @@ pub async fn fan_out(
             priority: None,
             run_at: None,
             added_by: None,
+            traceparent: None,
             links: Default::default(),
         })
         .collect();
