@@ -7,7 +7,6 @@ use axum::{
     routing::post,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 use super::{
     Front, Problem,

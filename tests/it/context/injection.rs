@@ -94,6 +94,7 @@ fn send(text: &str) -> Sent {
         }],
         statuses: &[Status { agent: text, state: text }],
         blackboard: Some(Blackboard { version: 7, json: text }),
+        results: None,
         task: Task { entry_id: task_id(), prompt: text },
     };
     let assembled = assemble(&parts, &seed(), &Calibration::cold());
