@@ -149,8 +149,7 @@ fn an_agent_changes_and_sees_what_its_file_grants_and_nothing_else() {
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let world = runtime.block_on(World::new());
     let mut runner = TestRunner::new(ProptestConfig::with_cases(150));
-    let mut versions: Vec<Value> = vec![json!({})];
-    let versions = std::cell::RefCell::new(&mut versions);
+    let versions = tokio::sync::Mutex::new(vec![json!({})]);
     let (n_written, n_refused) = (std::cell::Cell::new(0), std::cell::Cell::new(0));
     let changes =
         prop::collection::vec((documents(), any::<bool>(), some_paths(), some_paths()), 1..8);
@@ -158,7 +157,7 @@ fn an_agent_changes_and_sees_what_its_file_grants_and_nothing_else() {
         .run(&changes, |changes| {
             runtime.block_on(async {
                 for (content, is_patch, read, write) in changes {
-                    let mut versions = versions.borrow_mut();
+                    let mut versions = versions.lock().await;
                     let before = versions.last().unwrap().clone();
                     let version = i64::try_from(versions.len() - 1).unwrap();
                     let agent = granted(&world, &read, &write);

@@ -22,7 +22,7 @@ async fn all_conversations_begin_anew_once_and_no_turn_is_disturbed() {
     ground.write_agent("editor", EDITOR);
     let who = Actor::cli("ann", "host");
     let names: Vec<String> = (0..INSTANCES).map(|number| format!("i{number}")).collect();
-    let agent = |number: usize| if number % 10 == 0 { "editor" } else { "writer" };
+    let agent = |number: usize| if number.is_multiple_of(10) { "editor" } else { "writer" };
     let mut tasks = Vec::new();
     for round in 0..3 {
         for (number, name) in names.iter().enumerate() {

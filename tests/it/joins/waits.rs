@@ -209,7 +209,7 @@ async fn the_job_is_of_a_kind_of_its_own_and_people_see_what_it_waits_for() {
     let first = ground.add_for("writer", "one", "One.").await;
     let waiting = ground.add_after("main", "Join.", &[&first]).await;
     let mut conn = ground.pool.acquire().await.unwrap();
-    let job = admin::find_job(&mut *conn, waiting.job_id).await.unwrap();
+    let job = admin::find_job(&mut conn, waiting.job_id).await.unwrap();
     assert_eq!(job.summary.kind, "run_joined_turn");
     assert_eq!(job.summary.run_at.to_rfc3339(), "9999-12-31T00:00:00+00:00");
     let told = admin::explain(&mut *conn, waiting.job_id).await.unwrap();
