@@ -9,7 +9,8 @@ comment on column dalsegno.tasks.node is
   'The node of the work that the task belongs to; its turn enters it. NULL: the task stays where its session stands.';
 
 create table dalsegno.session_nodes (
-  session_id uuid not null constraint session_nodes_session references dalsegno.sessions (id),
+  -- An older binary removes sessions without knowing of these rows.
+  session_id uuid not null constraint session_nodes_session references dalsegno.sessions (id) on delete cascade,
   campaign_id uuid not null,
   task_id uuid not null,
   entered_at timestamptz not null,

@@ -53,8 +53,8 @@ pub struct OpenedArchive {
     pub replacement: Replacement,
     /// A page of what was put away, in order.
     pub messages: Vec<Stored>,
-    /// The cursor of the next page.
-    pub next: Option<i64>,
+    /// The cursor of the next page; nothing: this is the last one.
+    pub next: Option<String>,
 }
 
 /// What stands in the place of the messages.
@@ -105,7 +105,7 @@ pub async fn open_archive(
     let page = usize::try_from(limit).unwrap_or(usize::MAX);
     let has_more = messages.len() > page;
     messages.truncate(page);
-    let next = messages.last().map(|last| last.seq).filter(|_| has_more);
+    let next = messages.last().map(|last| last.seq.to_string()).filter(|_| has_more);
     let replacement = Replacement { flow, summary: summary.unwrap_or_default() };
     Ok(OpenedArchive { archive, replacement, messages, next })
 }

@@ -126,6 +126,15 @@ async fn the_view_is_the_summary_and_what_came_after_it() {
     let shown = ground.run(&["session", "show", &id]).await;
     assert!(shown.has("1*") && shown.has("1 to 2"), "{shown:?}");
 
+    let archives = ground.json(&["session", "archives", &id]).await;
+    assert_eq!((&archives[0]["number"], &archives[0]["trigger"]), (&json!(1), &json!("manual")));
+    let archive = ground.json(&["session", "archives", &id, "1"]).await;
+    assert_eq!(archive["messages"].as_array().unwrap().len(), 2);
+    let words = ground.run(&["session", "archives", &id, "1"]).await;
+    assert!(words.has("Part one.") && words.has("The first part is written."), "{words:?}");
+    let none = ground.run(&["session", "archives", &id, "2"]).await;
+    assert!(none.code != 0 && none.has("has no archive 2"), "{none:?}");
+
     assert_eq!(ground.json(&["session", "uncompact", &id]).await["generation"], 0);
     assert_eq!(roles().await, ["user", "assistant", "user", "assistant"]);
     let again = ground.run(&["session", "uncompact", &id]).await;

@@ -92,6 +92,7 @@ async fn what_is_not_there_is_not_found() {
         (format!("/v1/sessions/{NIL}"), "unknown_session"),
         (format!("/v1/sessions/{NIL}/messages"), "unknown_session"),
         (format!("/v1/sessions/{NIL}/view"), "unknown_session"),
+        (format!("/v1/sessions/{NIL}/archives"), "unknown_session"),
     ] {
         ground.get(&path).await.problem(404, code);
     }

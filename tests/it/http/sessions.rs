@@ -29,6 +29,19 @@ async fn a_session_is_listed_shown_and_read() {
     compact(&ground.world.pool, id).await;
     let view = ground.get(&format!("{path}/view")).await.expect(200);
     assert_eq!((view.as_array().unwrap().len(), &view[0]["role"]), (3, &json!("system")));
+    let archives = ground.get(&format!("{path}/archives")).await.expect(200);
+    let [archive] = archives["items"].as_array().unwrap().as_slice() else { panic!("{archives}") };
+    assert_eq!((&archive["number"], &archive["trigger"]), (&json!(1), &json!("manual")));
+    let opened = ground.get(&format!("{path}/archives/1?limit=1")).await.expect(200);
+    assert_eq!(
+        (&opened["messages"][0]["text"], &opened["next"]),
+        (&json!("Part one."), &json!("1"))
+    );
+    let rest = ground.get(&format!("{path}/archives/1?cursor=1")).await.expect(200);
+    assert_eq!((rest["messages"].as_array().unwrap().len(), &rest["next"]), (1, &json!(null)));
+    assert_eq!(opened["replacement"]["summary"], "The first part is written.");
+    ground.get(&format!("{path}/archives/7")).await.problem(404, "unknown_archive");
+    ground.get(&format!("{path}/archives/x")).await.problem(400, "bad_id");
     let post = async |verb: &str, body| ground.post(&format!("{path}/{verb}"), &body).await;
     assert_eq!(post("uncompact", json!({})).await.expect(200)["generation"], 0);
     post("uncompact", json!({})).await.problem(409, "nothing_to_undo");

@@ -153,6 +153,13 @@ async fn a_name_with_a_number_asks_that_copy_of_the_agent() {
     let asked = async |body: Value| ground.post(&ground.tasks(), &body).await;
     let task = asked(json!({ "agent": "copywriter_2", "prompt": "Part one." })).await.expect(201);
     assert_eq!((&task["agent"], &task["instance"]), (&json!("copywriter"), &json!("2")));
+    let node = json!({ "agent": "copywriter", "node": "meta-analysis", "prompt": "Look back." });
+    let at_node = asked(node).await.expect(201);
+    let shown = ground.get(&format!("/v1/tasks/{}", id(&at_node))).await.expect(200);
+    assert_eq!(shown["node"], "meta-analysis");
+    let nowhere = json!({ "agent": "copywriter", "node": "meta-analysys", "prompt": "Look back." });
+    let words = asked(nowhere).await.problem(404, "unknown_node");
+    assert!(words.contains("did you mean `meta-analysis`?"), "{words}");
     let both = json!({ "agent": "copywriter_2", "instance": "3", "prompt": "Part one." });
     asked(both).await.problem(404, "unknown_agent");
     let many = json!([{ "agent": "copywriter/2", "prompt": "Part two." }]);

@@ -299,7 +299,7 @@ async fn check_archive(ground: &Ground, id: Uuid) {
         said.extend(page.messages.iter().map(|stored| start(&stored.message.text)));
         assert_eq!(page.replacement.flow.unwrap()["node"], "draft");
         match page.next {
-            Some(next) => after = next,
+            Some(next) => after = next.parse().unwrap(),
             None => break,
         }
     }
