@@ -29,6 +29,8 @@ pub enum Role {
     Tool,
     /// Words of the service itself inside a conversation: interrupted turns, restored sessions.
     Notice,
+    /// Posts of the campaign's board that the model was shown. The text is their JSON.
+    Posts,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]

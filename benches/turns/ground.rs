@@ -191,7 +191,7 @@ impl Ground {
                 priority: None,
                 run_at: None,
                 added_by: None,
-            links: tasks::Links::default(),
+                links: tasks::Links::default(),
             };
             tasks::add(&mut tx, &self.config.tasks, &new, SystemClock.now()).await?;
         }

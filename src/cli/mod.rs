@@ -3,6 +3,7 @@
 mod agent;
 mod args;
 mod audit;
+mod board;
 mod campaign;
 mod cleanup;
 mod config;
@@ -86,6 +87,9 @@ enum Command {
     /// Creates and shows campaigns; pauses, resumes and closes them, and sets what they may cost.
     #[command(subcommand)]
     Campaign(campaign::CampaignCommand),
+    /// Prints what was said on the board of a campaign, and speaks there.
+    #[command(subcommand)]
+    Board(board::BoardCommand),
     /// Asks agents to do something; shows, cancels, retries and explains what was asked.
     #[command(subcommand)]
     Task(task::TaskCommand),
@@ -189,6 +193,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Agent(command) => agent::run(&command, context),
         Command::Campaign(command) => block_on(campaign::run(&command, context)),
         Command::Task(command) => block_on(task::run(&command, context)),
+        Command::Board(command) => block_on(board::run(&command, context)),
         Command::Session(command) => block_on(session::run(&command, context)),
         Command::Serve => block_on(serve::run(context)),
         Command::Demo => block_on(demo::run(context)),

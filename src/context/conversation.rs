@@ -11,8 +11,10 @@ use crate::{
             generations::{Compaction, View},
             groups::{self, Placed, Repaired},
         },
+        entry::Entry,
         manifest::{Kind, Ledger, Span, Why, id_of},
-        parts::{Parts, Post, Status},
+        parts::{Board, Parts, Status},
+        posts::Posts,
         results::Results,
         weight::Weight,
         xml::{Element, FenceSeed, Scope},
@@ -59,6 +61,10 @@ fn unheard(repaired: &Repaired<'_>, heard_to_seq: i64, turn: &str, seed: &FenceS
             Role::Tool => "tool_output",
             Role::Assistant => "interrupted_answer",
             Role::Notice | Role::System => "notice",
+            Role::Posts => {
+                blocks.push(posts_of(entry, seed));
+                continue;
+            }
         };
         blocks.push(block(name, entry.id, &entry.message, seed));
     }
@@ -88,6 +94,7 @@ fn push_placed(messages: &mut Vec<Arc<Message>>, placed: &Placed<'_>, seed: &Fen
     match entry.message.role {
         Role::User => push_user(messages, entry.rendered(seed, || user(fenced("task")))),
         Role::Notice => push_user(messages, entry.rendered(seed, || user(fenced("notice")))),
+        Role::Posts => push_user(messages, entry.rendered(seed, || user(posts_of(entry, seed)))),
         Role::Tool => messages.push(entry.rendered(seed, || Message {
             text: fenced("tool_output"),
             ..Message::clone(&entry.message)
@@ -140,11 +147,8 @@ fn this_turn(parts: &Parts<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> St
         ledger.sent(Kind::Notice, None, Why::SessionRestored, &block);
         blocks.push(block);
     }
-    if let [first, .., last] | [first @ last] = parts.posts {
-        let block = posts(parts.posts).render(&fence);
-        let span = Span { from_seq: first.seq, to_seq: last.seq, count: Some(parts.posts.len()) };
-        ledger.posts(span, &block);
-        blocks.push(block);
+    if let Some(board) = parts.board {
+        blocks.extend(posts(board, seed, ledger));
     }
     if !parts.statuses.is_empty() {
         let block = statuses(parts.statuses).render(&fence);
@@ -174,21 +178,26 @@ fn task(parts: &Parts<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> String 
     Element::with_text("task", task.prompt).render(&seed.fence(Scope::Entry(task.entry_id)))
 }
 
-fn posts<'a>(posts: &[Post<'a>]) -> Element<'a> {
-    let children = posts
-        .iter()
-        .map(|post| {
-            let element = Element::with_text("post", post.text)
-                .attribute("id", post.id.to_string())
-                .attribute("sender", post.sender)
-                .attribute("timestamp", post.posted_at);
-            match post.reply_to {
-                Some(id) => element.attribute("reply_to", id.to_string()),
-                None => element,
-            }
-        })
-        .collect();
-    Element::with_children("posts", children)
+/// Rendered exactly as their entry will be in later turns.
+fn posts(board: Board<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> Option<String> {
+    for not_shown in board.not_shown {
+        ledger.posts_not_shown(not_shown.span, not_shown.why);
+    }
+    let shown = &board.shown.posts;
+    let ([first, .., last] | [first @ last]) = shown.as_slice() else { return None };
+    let block = board.shown.element().render(&seed.fence(Scope::Entry(board.entry_id)));
+    let span = Span { from_seq: first.seq, to_seq: last.seq, count: Some(shown.len()) };
+    ledger.posts(span, &block);
+    Some(block)
+}
+
+/// Of an earlier turn. An entry that cannot be read is shown as what it is.
+fn posts_of(entry: &Entry, seed: &FenceSeed) -> String {
+    let (text, fence) = (&entry.message.text, seed.fence(Scope::Entry(entry.id)));
+    match Posts::of_entry(text) {
+        Some(posts) => posts.element().render(&fence),
+        None => Element::with_text("notice", text).render(&fence),
+    }
 }
 
 fn statuses<'a>(statuses: &[Status<'a>]) -> Element<'a> {

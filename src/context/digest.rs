@@ -98,6 +98,7 @@ fn role_code(role: Role) -> u8 {
         Role::Assistant => b'a',
         Role::Tool => b't',
         Role::Notice => b'n',
+        Role::Posts => b'p',
     }
 }
 

@@ -91,6 +91,16 @@ pub enum Why {
     Empty,
     /// Stored by an earlier attempt of this turn, and sent as its task.
     IsTheTask,
+    /// The agent's own words, which the conversation holds as its answer.
+    OwnAnswer,
+    /// What this or another task of the agent asks.
+    IsATask,
+    /// The conversation that was continued had shown it already.
+    ShownBefore,
+    /// Older than the most posts that the agent's file wants at once.
+    BeyondWindow,
+    /// Too long for the room that posts may take.
+    NoRoom,
 }
 
 /// Collects the lines while the parts are rendered.
@@ -160,6 +170,11 @@ impl<'a> Ledger<'a> {
         if let Some(part) = self.parts.last_mut() {
             part.span = Some(span);
         }
+    }
+
+    pub(super) fn posts_not_shown(&mut self, span: Span, why: Why) {
+        let (kind, id, sha256) = (Kind::Posts, None, None);
+        self.parts.push(Part { kind, id, span: Some(span), sha256, tokens: 0, sent: false, why });
     }
 
     pub(super) fn folded(&mut self, to_seq: i64, generation: u32) {

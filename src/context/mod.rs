@@ -7,7 +7,8 @@
 //! ```text
 //! system    agent prompt · fence rules · skills · campaign (brief, client context) · edicts · roster
 //! messages  summary of what was folded away
-//!           tail of the transcript, in groups (an assistant message with all its tool results)
+//!           tail of the transcript, in groups (an assistant message with all its tool results), with the posts that
+//!           earlier turns have shown
 //!           context notice · posts since the cursor · agents' status · results it waited for · the task
 //! ```
 //!
@@ -34,6 +35,7 @@ pub mod digest;
 pub mod entry;
 pub mod manifest;
 pub mod parts;
+pub mod posts;
 pub mod results;
 pub mod weight;
 pub mod xml;

@@ -2,7 +2,14 @@
 
 use uuid::Uuid;
 
-use crate::{context::compaction::generations::View, transcript::Message};
+use crate::{
+    context::{
+        compaction::generations::View,
+        manifest::{Span, Why},
+        posts::Posts,
+    },
+    transcript::Message,
+};
 
 #[derive(Debug, Clone)]
 pub struct Parts<'a> {
@@ -19,8 +26,8 @@ pub struct Parts<'a> {
     pub heard_to_seq: Option<i64>,
     /// Tells the model that its session was restored; `None` in the ordinary case.
     pub notice: Option<&'a str>,
-    /// Posts after the session's cursor, in order of `seq`.
-    pub posts: &'a [Post<'a>],
+    /// `None` where there is nothing new on the board.
+    pub board: Option<Board<'a>>,
     pub statuses: &'a [Status<'a>],
     /// What the tasks came to that this one has waited for.
     pub results: Option<Told<'a>>,
@@ -53,16 +60,22 @@ pub struct Colleague<'a> {
     pub description: &'a str,
 }
 
+/// What a turn shows of the board.
 #[derive(Debug, Clone, Copy)]
-pub struct Post<'a> {
-    pub id: Uuid,
-    pub seq: i64,
-    /// From the row; what the text says of its sender does not count.
-    pub sender: &'a str,
-    /// RFC 3339, formatted by the caller.
-    pub posted_at: &'a str,
-    pub reply_to: Option<Uuid>,
-    pub text: &'a str,
+pub struct Board<'a> {
+    /// The id that the posts will have as an entry of the transcript.
+    pub entry_id: Uuid,
+    /// After the session's cursor; there may be none.
+    pub shown: &'a Posts<'a>,
+    /// For the manifest.
+    pub not_shown: &'a [NotShown],
+}
+
+/// Posts that the agent may see, and that are not sent for one reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotShown {
+    pub why: Why,
+    pub span: Span,
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -50,7 +50,9 @@ impl Weight {
             .sum();
         let element = match message.role {
             Role::Assistant => Self::ZERO,
-            Role::System | Role::User | Role::Tool | Role::Notice => Self(ELEMENT_OVERHEAD),
+            Role::System | Role::User | Role::Tool | Role::Notice | Role::Posts => {
+                Self(ELEMENT_OVERHEAD)
+            }
         };
         Self::of_text(&message.text) + calls + element + Self(MESSAGE_OVERHEAD)
     }

@@ -25,6 +25,7 @@ mod limits;
 mod logins;
 mod openapi;
 mod page;
+mod posts;
 mod problem;
 mod queues;
 mod schedules;
@@ -142,6 +143,7 @@ pub fn router(config: &Config, front: Front) -> Router {
     let admission = Admission::default();
     probes()
         .merge(campaigns::routes())
+        .merge(posts::routes())
         .merge(tasks::routes(waiters.clone(), admission.clone()))
         .merge(children::routes(admission.clone()))
         .merge(feed::routes(waiters))

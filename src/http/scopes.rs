@@ -37,6 +37,8 @@ pub const NEEDS: &[(&str, &str, Need)] = &[
     ("PATCH", "/v1/campaigns/{id}", OPERATE),
     ("GET", "/v1/campaigns/{id}/erasure", READ),
     ("POST", "/v1/campaigns/{id}/erasure", OPERATE),
+    ("GET", "/v1/campaigns/{id}/posts", READ),
+    ("POST", "/v1/campaigns/{id}/posts", OPERATE),
     ("POST", "/v1/campaigns/{id}/tasks", ENQUEUE),
     ("POST", "/v1/campaigns/{id}/tasks/bulk", ENQUEUE),
     ("GET", "/v1/cleanup/preview", READ),

@@ -141,6 +141,11 @@ async fn nothing_of_an_erased_campaign_is_found_anywhere() {
     let disable = format!("/v1/webhooks/{}/disable", webhook["id"].as_str().unwrap());
     stage.post(&disable, None, json!({})).await;
     for (campaign, word) in [(&going, PLANTED), (&staying, STAYING)] {
+        let posts = format!("/v1/campaigns/{campaign}/posts");
+        let question = json!({ "audience": ["copywriter"], "text": format!("What of {word}?") });
+        let question = stage.post(&posts, None, question).await;
+        let answer = json!({ "audience": ["all"], "text": format!("{word} it is."), "reply_to": question["id"] });
+        stage.post(&posts, None, answer).await;
         let prompt = format!("Write of {word}. [[sim: say All about {word}.]]");
         let done = json!({ "agent": "copywriter", "prompt": prompt });
         let done = stage.ask(campaign, done, &format!("{word}-1")).await;
@@ -173,7 +178,9 @@ async fn nothing_of_an_erased_campaign_is_found_anywhere() {
 
     let before = found(&stage.pool, PLANTED).await;
     assert!(before.len() >= 5, "{before:?}");
-    assert!(before.iter().any(|(table, _)| table == "webhook_deliveries"), "{before:?}");
+    for table in ["webhook_deliveries", "posts", "messages"] {
+        assert!(before.iter().any(|(found, _)| found == table), "{before:?}");
+    }
     let untouched = found(&stage.pool, STAYING).await;
     let spent = "select count(*), coalesce(sum(input_tokens), 0)::bigint from dalsegno.usage where campaign_id = $1::uuid";
     let ledger =
@@ -201,6 +208,7 @@ async fn nothing_of_an_erased_campaign_is_found_anywhere() {
         (&json!(4), &json!(4)),
         "{receipt}"
     );
+    assert_eq!(removed["posts"], 2, "{receipt}");
     assert!(
         removed["sessions"].as_i64() >= Some(3) && removed["messages"].as_i64() >= Some(4),
         "{receipt}"

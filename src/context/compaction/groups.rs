@@ -79,7 +79,7 @@ pub fn group(entries: &[Entry], own: &[Uuid]) -> Grouping {
                 None => left_out.push((index, Why::OrphanedResult)),
             },
             Role::Assistant if is_empty(message) => left_out.push((index, Why::Empty)),
-            Role::User | Role::Assistant | Role::Notice => {
+            Role::User | Role::Assistant | Role::Notice | Role::Posts => {
                 for (call, tool_call) in calls(message).iter().enumerate() {
                     let waiting = open.entry(&tool_call.id).or_default();
                     waiting.push((groups.len(), call));

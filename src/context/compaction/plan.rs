@@ -131,13 +131,13 @@ fn choose_cut(scene: &Scene<'_>, grouping: &Grouping) -> Result<usize, Error> {
     cut.ok_or(nothing)
 }
 
-/// A turn begins with the user's message, or with the notices directly in front of it.
+/// A turn begins with the user's message, or with the notices and posts directly in front of it.
 fn turn_starts(entries: &[Entry]) -> Vec<usize> {
     let role = |index: usize| entries[index].message.role;
     (0..entries.len())
         .filter(|index| role(*index) == Role::User)
         .map(|mut start| {
-            while start > 0 && role(start - 1) == Role::Notice {
+            while start > 0 && matches!(role(start - 1), Role::Notice | Role::Posts) {
                 start -= 1;
             }
             start

@@ -136,6 +136,7 @@ fn speaker(role: Role) -> &'static str {
         Role::Assistant => "assistant",
         Role::Tool => "tool",
         Role::Notice | Role::System => "service",
+        Role::Posts => "board",
     }
 }
 

@@ -9,6 +9,8 @@ pub enum Action {
     CampaignErase,
     CampaignLimit,
     BulkActionCreate,
+    /// Somebody spoke on the board of the campaign.
+    PostAdd,
     TaskCancel,
     TaskRetry,
     SessionReset,
@@ -53,6 +55,7 @@ impl Action {
             Self::CampaignClose => "campaign.close",
             Self::CampaignErase => "campaign.erase",
             Self::CampaignLimit => "campaign.limit",
+            Self::PostAdd => "campaign.post",
             Self::BulkActionCreate => "bulk_action.create",
             Self::TaskCancel => "task.cancel",
             Self::TaskRetry => "task.retry",

@@ -54,9 +54,9 @@ pub async fn inherit(
              select turn, n, last_seq, sum(weight) over (order by turn desc)::bigint <= $4 as is_kept from shown
          ), taken as (
              insert into dalsegno.messages
-                    (session_id, seq, turn, created_at, id, role, text, weight, digest, partial, tool_calls, tool_call_id, tool_name)
+                    (session_id, seq, turn, created_at, id, role, text, weight, digest, partial, tool_calls, tool_call_id, tool_name, posts)
              select $2, m.seq, m.turn, m.created_at, m.id, m.role, m.text, m.weight, m.digest, m.partial,
-                    m.tool_calls, m.tool_call_id, m.tool_name
+                    m.tool_calls, m.tool_call_id, m.tool_name, m.posts
                from dalsegno.messages as m join summed as s on s.turn = m.turn and s.is_kept
               where m.session_id = $1 and m.seq > $3
                 and (not $5 or m.role in ('user', 'notice') or (m.role = 'assistant' and m.tool_calls is null))

@@ -67,7 +67,7 @@ pub async fn list(
 ) -> Result<Vec<Stored>, Failed> {
     let rows = sqlx::query_as!(
         Row,
-        r#"select id, seq, turn, partial, created_at, weight, digest, role, text, tool_call_id, tool_name,
+        r#"select id, seq, turn, partial, created_at, weight, digest, role, posts is not null as "are_posts!", text, tool_call_id, tool_name,
                   tool_calls as "tool_calls: Json<Vec<ToolCall>>"
              from dalsegno.messages
             where session_id = $1 and seq > $2 order by seq limit $3"#,
@@ -89,7 +89,7 @@ pub async fn find(
 ) -> Result<Option<Message>, Failed> {
     let row = sqlx::query_as!(
         Row,
-        r#"select id, seq, turn, partial, created_at, weight, digest, role, text, tool_call_id, tool_name,
+        r#"select id, seq, turn, partial, created_at, weight, digest, role, posts is not null as "are_posts!", text, tool_call_id, tool_name,
                   tool_calls as "tool_calls: Json<Vec<ToolCall>>"
              from dalsegno.messages
             where session_id = $1 and id = $2 order by seq limit 1"#,
@@ -127,6 +127,7 @@ struct Row {
     weight: i64,
     digest: Vec<u8>,
     role: String,
+    are_posts: bool,
     text: String,
     tool_call_id: Option<String>,
     tool_name: Option<String>,
@@ -141,7 +142,10 @@ impl TryFrom<Row> for Stored {
             action: "read a transcript",
             source: sqlx::Error::Decode(format!("message {} has an odd {what}", row.seq).into()),
         };
-        let role = role(&row.role).ok_or_else(|| odd("role"))?;
+        let role = match row.are_posts {
+            true => Role::Posts,
+            false => role(&row.role).ok_or_else(|| odd("role"))?,
+        };
         let digest = row.digest.as_slice().try_into().map_err(|_| odd("digest"))?;
         Ok(Self {
             id: row.id,
@@ -174,6 +178,7 @@ fn word(role: Role) -> &'static str {
         Role::User => "user",
         Role::Assistant => "assistant",
         Role::Tool => "tool",
-        Role::Notice => "notice",
+        // Told apart by their places on the board, because older versions know no other role.
+        Role::Notice | Role::Posts => "notice",
     }
 }

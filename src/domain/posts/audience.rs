@@ -1,6 +1,6 @@
 //! Whom a post is addressed to.
 
-use super::Error;
+use super::{Error, Viewer};
 use crate::domain::agents;
 
 pub const OPERATOR: &str = "operator";
@@ -19,6 +19,11 @@ impl Audience {
 
     pub fn operator() -> Self {
         Self(vec![OPERATOR.to_owned()])
+    }
+
+    /// The agent that answers what is addressed to nobody.
+    pub fn lead(name: Option<&str>) -> Result<Self, Error> {
+        name.map(|name| Self(vec![name.to_owned()])).ok_or(Error::NoAudience)
     }
 
     /// Of reader names, `operator` and `all`. `is_agent` says which agents there are; any instance of one may be addressed.
@@ -57,10 +62,27 @@ pub fn is_reserved(name: &str) -> bool {
     [ALL, OPERATOR, SYSTEM].contains(&name)
 }
 
-fn is_known(name: &str, is_agent: impl Fn(&str) -> bool) -> bool {
-    if name == ALL || name == OPERATOR {
-        return true;
+impl<'a> Viewer<'a> {
+    /// Whom a person means; without a name, whoever sees all.
+    pub fn named(
+        name: Option<&'a str>,
+        lead: Option<&str>,
+        is_agent: impl Fn(&str) -> bool,
+    ) -> Result<Self, Error> {
+        match name {
+            None | Some(OPERATOR) => Ok(Self::All),
+            name if name == lead => Ok(Self::All),
+            Some(name) if is_reader(name, is_agent) => Ok(Self::Reader(name)),
+            Some(name) => Err(Error::UnknownNames(vec![name.to_owned()])),
+        }
     }
+}
+
+fn is_known(name: &str, is_agent: impl Fn(&str) -> bool) -> bool {
+    name == ALL || name == OPERATOR || is_reader(name, is_agent)
+}
+
+fn is_reader(name: &str, is_agent: impl Fn(&str) -> bool) -> bool {
     match name.split_once('/') {
         // `main` has no name of its own: it would be a second one for the same reader.
         Some((agent, instance)) => {

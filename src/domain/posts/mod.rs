@@ -138,7 +138,7 @@ pub enum Error {
 
 impl Viewer<'_> {
     /// As the functions of the schema take it.
-    fn column(&self) -> Option<&str> {
+    pub(in crate::domain) fn column(&self) -> Option<&str> {
         match self {
             Self::All => None,
             Self::Reader(name) => Some(name),

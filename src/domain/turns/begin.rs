@@ -29,6 +29,8 @@ pub struct Begin<'a> {
     /// The prompt under the id of its task, after notices if there are any. A prompt that an earlier attempt has
     /// written is not written again.
     pub messages: &'a [New],
+    /// Keeps a place free in front of the prompt, for the posts that the turn shows: they are written with its answer.
+    pub shows_posts: bool,
     /// For the feed.
     pub events: &'a [feed::New],
     pub now: DateTime<Utc>,
@@ -115,6 +117,7 @@ async fn enter(conn: &mut PgConnection, begin: &Begin<'_>, turn: i32) -> Result<
         &told.data as _,
         begin.minted.map(|minted| minted.external_session_id),
         begin.minted.map(|minted| minted.login),
+        i64::from(begin.shows_posts),
     )
     .fetch_optional(conn)
     .await

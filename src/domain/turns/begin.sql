@@ -3,21 +3,22 @@
 -- $1 uuid session · $2 bigint lease · $3 integer the turn · $4 bigint how many messages · $5 timestamptz now
 -- $6 uuid task · $7 smallint attempt · $8 bigint job · $9, $10 bigint set aside: money, tokens
 -- $11 to $19 messages · $20 to $24 events · $25 text external id, $26 text login: for a provider that keeps the conversation
+-- $27 bigint places that are kept free in front of the prompt
 -- Result: no row if the session is not this lease's to enter; `started` is false if the task has ended.
 --
 -- Everything hangs on `entered`, so the session's row is locked before any other.
 with entered as (
     update dalsegno.sessions
        set state = 'running', lease = $2, turn_count = turn_count + 1, running_turn = turn_count + 1,
-           last_seq = last_seq + $4, used_at = $5,
+           last_seq = last_seq + $4 + $27, used_at = $5,
            external_session_id = coalesce($25, external_session_id), login = coalesce($26, login)
      where id = $1 and turn_count = $3 - 1 and closed_at is null and running_turn is null and (lease is null or lease <= $2)
-    returning last_seq - $4 + 1 as first_seq
+    returning last_seq - $4 - $27 + 1 as first_seq
 ), said as (
     -- A prompt that an earlier attempt has written is left out, and its place stays empty.
     insert into dalsegno.messages
            (session_id, seq, turn, created_at, id, role, text, weight, digest, partial, tool_calls, tool_call_id, tool_name)
-    select $1, e.first_seq + m.ord - 1, $3, $5, m.id, m.role, m.text, m.weight, m.digest, m.partial, m.tool_calls, m.call_id, m.tool
+    select $1, e.first_seq + m.ord - 1 + case when m.role = 'user' then $27 else 0 end, $3, $5, m.id, m.role, m.text, m.weight, m.digest, m.partial, m.tool_calls, m.call_id, m.tool
       from entered as e,
            unnest($11::uuid[], $12::text[], $13::text[], $14::bigint[], $15::bytea[], $16::boolean[], $17::jsonb[], $18::text[],
                   $19::text[]) with ordinality as m (id, role, text, weight, digest, partial, tool_calls, call_id, tool, ord)

@@ -48,8 +48,8 @@ pub struct Done<'a> {
     pub context_tokens: Option<i64>,
     /// Where a provider that keeps the conversation itself goes on, and what its transcript grew by.
     pub kept: Option<Continued<'a>>,
-    /// The last post that the agent has seen.
-    pub board_cursor: Option<i64>,
+    /// `None`: nobody has looked at the board.
+    pub board: Option<Seen<'a>>,
     /// When the session expires if nobody uses it again.
     pub expires_at: DateTime<Utc>,
     pub calibration: Option<&'a Value>,
@@ -58,6 +58,24 @@ pub struct Done<'a> {
     pub flags: &'a [String],
     /// What the answer does besides being said, where the task came from a post.
     pub handed_on: Option<&'a HandedOn>,
+}
+
+/// What the turn has seen of the board.
+#[derive(Debug, Clone, Copy)]
+pub struct Seen<'a> {
+    /// Everything up to this place was shown, or left out for good.
+    pub cursor: i64,
+    pub shown: Option<Shown<'a>>,
+}
+
+/// Posts that were in front of the prompt.
+#[derive(Debug, Clone, Copy)]
+pub struct Shown<'a> {
+    /// Their places on the board.
+    pub posts: &'a [i64],
+    pub entry: &'a New,
+    /// The place in the transcript that the begin of the turn has kept for them.
+    pub seq: i64,
 }
 
 /// How such a provider's conversation stands.
@@ -99,13 +117,15 @@ pub async fn commit(
             generation: kept.generation,
             meter: kept.meter,
         }),
-        board_cursor: done.board_cursor,
+        board_cursor: done.board.map(|board| board.cursor),
         expires_at: Some(done.expires_at),
         calibration: done.calibration,
         checkpoint: done.checkpoint,
         ..left(sessions::State::Idle, ending)
     };
-    let turn = Outcome { flags: done.flags, handed_on: done.handed_on, ..Outcome::of(State::Done) };
+    let shown = done.board.and_then(|board| board.shown);
+    let (flags, handed_on) = (done.flags, done.handed_on);
+    let turn = Outcome { flags, handed_on, shown, ..Outcome::of(State::Done) };
     write(&mut *conn, ending, &left, turn, tasks::End::Done { result: done.result }).await?;
     match &done.kept {
         Some(kept) => Ok(keep(conn, ending.turn.session_id, kept).await?),
@@ -157,6 +177,7 @@ struct Outcome<'a> {
     state: State,
     error: Option<&'a str>,
     flags: &'a [String],
+    shown: Option<Shown<'a>>,
     handed_on: Option<&'a HandedOn>,
 }
 
@@ -169,7 +190,7 @@ struct Hit {
 
 impl Outcome<'_> {
     fn of(state: State) -> Self {
-        Self { state, error: None, flags: &[], handed_on: None }
+        Self { state, error: None, flags: &[], shown: None, handed_on: None }
     }
 }
 
@@ -264,7 +285,7 @@ async fn leave(
     let said = messages::Columns::of(ending.messages);
     let told = feed::Columns::of(record.events);
     let (task_state, result, error) = task.columns();
-    let manifest = record.manifest;
+    let (manifest, shown) = (record.manifest, outcome.shown);
     let (moves, head, generation, meter) = match left.kept {
         Kept::AsBefore => (false, None, None, None),
         Kept::Head { head, generation, meter } => (true, Some(head), Some(generation), Some(meter)),
@@ -318,6 +339,12 @@ async fn leave(
         head,
         meter,
         generation,
+        shown.map(|shown| shown.posts),
+        shown.map(|shown| shown.seq),
+        shown.map(|shown| shown.entry.id),
+        shown.map(|shown| shown.entry.message.text.as_str()),
+        shown.map(|shown| shown.entry.weight),
+        shown.map(|shown| shown.entry.digest.as_slice()),
     )
     .fetch_one(&mut *conn)
     .await

@@ -9,6 +9,8 @@
 -- $32 uuid campaign · $33 boolean whether it is charged here, and not in the budget's own row
 -- $34 jsonb manifest, NULL for none · $35 smallint its call · $36 bytea its digest · $37, $38 bigint tokens: estimated, real
 -- $39 to $43 events · $44 uuid that place, NULL if it is lost · $45 jsonb meter · $46 integer the view that the place is of
+-- $47 bigint[] the posts that were shown, NULL for none · $48 bigint the place that was kept for them · $49 uuid, $50 text, $51 bigint,
+-- $52 bytea their entry: id, text, weight, digest
 -- Result: whether the session, the turn and the task were this lease's to end, what has to be charged, and the post that the task
 -- came from.
 --
@@ -35,6 +37,9 @@ with left_it as (
            unnest($15::uuid[], $16::text[], $17::text[], $18::bigint[], $19::bytea[], $20::boolean[], $21::jsonb[], $22::text[],
                   $23::text[]) with ordinality as m (id, role, text, weight, digest, partial, tool_calls, call_id, tool, ord)
     on conflict (session_id, id) where role = 'user' do nothing
+), posted as (
+    insert into dalsegno.messages (session_id, seq, turn, created_at, id, role, text, weight, digest, posts)
+    select $1, $48, $2, $4, $49, 'notice', $50, $51, $52, $47 from left_it where $47::bigint[] is not null
 ), recorded as (
     insert into dalsegno.usage
            (called_at, campaign_id, task_id, session_id, turn, cost_micros, input_tokens, output_tokens, cache_read_tokens,

@@ -17,6 +17,7 @@
 mod begin;
 mod end;
 mod leftover;
+mod unseen;
 mod wanted;
 
 use chrono::{DateTime, Utc};
@@ -26,8 +27,9 @@ use uuid::Uuid;
 
 pub use self::{
     begin::{Begin, Begun, begin},
-    end::{Continued, Done, Ending, Failure, Record, cancel, commit, fail, interrupt},
+    end::{Continued, Done, Ending, Failure, Record, Seen, Shown, cancel, commit, fail, interrupt},
     leftover::{clear_up, interrupt_leftover, interrupt_lost},
+    unseen::{Look, Unseen, Unshown, unseen},
     wanted::{Wanted, wanted},
 };
 use super::{Failed, campaigns, sessions, tasks};

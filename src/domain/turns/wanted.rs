@@ -22,6 +22,8 @@ pub struct Wanted {
     pub has_waited: bool,
     /// The post that it came from.
     pub post_id: Option<Uuid>,
+    /// The last place on the campaign's board; 0 while nobody has posted.
+    pub last_post: i64,
 }
 
 pub async fn wanted(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Wanted, tasks::Error> {
@@ -61,6 +63,7 @@ pub async fn wanted(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Wanted
         started_at: row.started_at,
         ended_at: row.ended_at,
     };
-    let (traceparent, has_waited, post_id) = (row.traceparent, row.has_waited, row.post_id);
-    Ok(Wanted { task, campaign, limit, traceparent, has_waited, post_id })
+    let (traceparent, has_waited) = (row.traceparent, row.has_waited);
+    let (post_id, last_post) = (row.post_id, row.last_post);
+    Ok(Wanted { task, campaign, limit, traceparent, has_waited, post_id, last_post })
 }

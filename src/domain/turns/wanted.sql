@@ -1,11 +1,13 @@
--- What a turn has to know before it begins: its task, the campaign, and whether that has a limit. $1 bigint job
+-- What a turn has to know before it begins: its task, the campaign, and whether that has a limit and a board. $1 bigint job
 select t.id, t.campaign_id, t.agent, t.instance, t.session_mode as "session_mode: Mode", t.state as "state: TaskState", t.prompt, t.result,
        t.error, t.budget_micros, t.budget_tokens, t.spent_micros, t.spent_tokens, t.job_id, t.session_id, t.turn, t.created_at,
        t.started_at, t.ended_at, t.traceparent, t.post_id,
        c.name, c.status as "status: Status", c.brief, c.client_context, c.created_at as campaign_created_at, c.closed_at,
        exists (select from dalsegno.task_dependencies as d where d.task_id = t.id) as "has_waited!",
-       b.limit_micros as "limit_micros?", b.limit_tokens as "limit_tokens?"
+       b.limit_micros as "limit_micros?", b.limit_tokens as "limit_tokens?",
+       coalesce(p.last_seq, 0) as "last_post!"
   from dalsegno.tasks as t
   join dalsegno.campaigns as c on c.id = t.campaign_id
   left join dalsegno.campaign_budgets as b on b.campaign_id = t.campaign_id
+  left join dalsegno.boards as p on p.campaign_id = t.campaign_id
  where t.job_id = $1

@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 use utoipa::OpenApi;
 
 use super::{
-    Front, Problem, agents, audit, bulk, bulk_actions, campaigns, children, cleanups, feed, health, jobs,
-    keys, lanes, logins, queues, schedules, sessions, tasks, webhooks, workers,
+    Front, Problem, agents, audit, bulk, bulk_actions, campaigns, children, cleanups, feed, health,
+    jobs, keys, lanes, logins, posts, queues, schedules, sessions, tasks, webhooks, workers,
 };
 use crate::domain::feed::Event as FeedEvent;
 
@@ -38,6 +38,7 @@ pub(super) fn routes() -> Router<Front> {
     tags(
         (name = "campaigns", description = "Pieces of work for a client"),
         (name = "tasks", description = "What agents are asked to do, and what came of it"),
+        (name = "board", description = "What was said in a campaign, for all who may see it"),
         (name = "sessions", description = "Conversations"),
         (name = "agents", description = "Who works"),
         (name = "feed", description = "What happens"),
@@ -74,6 +75,7 @@ fn generate() -> String {
     let mut api = Described::openapi();
     for part in [
         campaigns::Described::openapi(),
+        posts::Described::openapi(),
         tasks::Described::openapi(),
         bulk::Described::openapi(),
         children::Described::openapi(),

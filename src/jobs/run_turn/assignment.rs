@@ -40,6 +40,8 @@ pub(super) struct Assignment<'a> {
     pub(super) predecessors: Vec<Predecessor>,
     /// The post that the task came from.
     pub(super) asked_in: Option<Uuid>,
+    /// The last place of the campaign's board when the task was read; 0 while nobody has posted.
+    pub(super) last_post: i64,
 }
 
 /// What is stored of it.
@@ -74,7 +76,8 @@ impl<'a> Assignment<'a> {
         Read { wanted, predecessors, standing }: Read,
         cancel: &CancellationToken,
     ) -> Result<Self, (Task, Refused)> {
-        let Wanted { task, campaign, limit, traceparent, has_waited: _, post_id } = wanted;
+        let Wanted { task, campaign, limit, traceparent, has_waited: _, post_id, last_post } =
+            wanted;
         let failover = Failover::of(&services.agents, standing, services.clock.now());
         let catalogue = services.library.current();
         let found = catalogue.agent(&task.agent).map(Arc::clone);
@@ -103,6 +106,7 @@ impl<'a> Assignment<'a> {
             traceparent,
             predecessors,
             asked_in: post_id,
+            last_post,
         })
     }
 }

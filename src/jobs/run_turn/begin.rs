@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::{
     CrashPoint, Error, Refused,
     assignment::Assignment,
+    board::{self, Board},
     joined::{self, Joined},
     kept, notices,
     outlook::{Outlook, look_ahead},
@@ -55,6 +56,9 @@ pub(super) struct Opened {
     /// For a provider that keeps the conversation itself.
     pub(super) bound: Option<Bound>,
     pub(super) unheard: Option<String>,
+    pub(super) board: Option<Board>,
+    /// The place in the transcript that is kept for the posts that it shows.
+    pub(super) posts_seq: i64,
 }
 
 /// What such a provider calls the conversation, and the login that it runs on.
@@ -135,8 +139,10 @@ async fn write(
     let new = messages_before_call(&mut *conn, &resolved, assignment, joined, before, now).await?;
     let team = team::look(&mut *conn, assignment, now).await?;
     let results = joined.map(|joined| &joined.entry);
+    let mut board = look_at_board(&mut *conn, assignment, &resolved, &calibration, now).await?;
     let given = Given { calibration: &calibration, new: &new, results, team: &team };
-    let mut outlook = look(&mut *conn, services, assignment, &resolved, &given).await?;
+    let mut outlook =
+        look(&mut *conn, services, assignment, &resolved, (&given, board.as_ref())).await?;
     if outlook.pressure >= Pressure::Apply || before.was_refused {
         // What was prepared ahead costs this turn no call.
         let shown = compact_session::apply(&mut *conn, &*services.clock, resolved.session.id).await;
@@ -147,8 +153,10 @@ async fn write(
                 resolved =
                     go_on_anew(&mut *conn, services, assignment, run.lease(), &resolved).await?;
                 say_what_was_left_out(&mut *conn, &resolved, now).await?;
+                board = look_at_board(&mut *conn, assignment, &resolved, &calibration, now).await?;
             }
-            outlook = look(&mut *conn, services, assignment, &resolved, &given).await?;
+            let given = (&given, board.as_ref());
+            outlook = look(&mut *conn, services, assignment, &resolved, given).await?;
         }
     }
     if outlook.pressure >= Pressure::Apply && !before.made_room {
@@ -164,10 +172,13 @@ async fn write(
         // No summary could be made: what the successor takes along is less all the same, and it is told so.
         resolved = go_on_anew(&mut *conn, services, assignment, run.lease(), &resolved).await?;
         say_what_was_left_out(&mut *conn, &resolved, now).await?;
-        outlook = look(&mut *conn, services, assignment, &resolved, &given).await?;
+        board = look_at_board(&mut *conn, assignment, &resolved, &calibration, now).await?;
+        let given = (&given, board.as_ref());
+        outlook = look(&mut *conn, services, assignment, &resolved, given).await?;
     }
     check_room(assignment, &outlook, &calibration)?;
-    open(&mut *conn, run, services, assignment, (resolved, calibration, outlook, &new)).await
+    let coming = (new.as_slice(), board);
+    open(&mut *conn, run, services, assignment, (resolved, calibration, outlook, coming)).await
 }
 
 /// In front of what a successor took over, where what it lacks once stood.
@@ -201,7 +212,7 @@ async fn look(
     services: &Services,
     assignment: &Assignment<'_>,
     resolved: &Resolved,
-    given: &Given<'_>,
+    (given, board): (&Given<'_>, Option<&Board>),
 ) -> Result<Outlook, Error> {
     let session = &resolved.session;
     let mut loaded = match services.histories.take(session.id, session.generation) {
@@ -217,9 +228,19 @@ async fn look(
             loaded.add(measure::coming(notice, seq));
         }
     }
-    let outlook = look_ahead(assignment, session, &loaded, given);
+    let outlook = look_ahead(assignment, session, &loaded, (given, board));
     services.histories.keep(loaded.stored());
     outlook
+}
+
+async fn look_at_board(
+    conn: &mut PgConnection,
+    assignment: &Assignment<'_>,
+    resolved: &Resolved,
+    calibration: &Calibration,
+    now: DateTime<Utc>,
+) -> Result<Option<Board>, Error> {
+    board::look(conn, assignment, &resolved.session, calibration, now).await
 }
 
 /// The turn itself, from what is known now.
@@ -228,7 +249,12 @@ async fn open(
     run: &Run,
     services: &Services,
     assignment: &Assignment<'_>,
-    (resolved, calibration, outlook, new): (Resolved, Calibration, Outlook, &[messages::New]),
+    (resolved, calibration, outlook, (new, board)): (
+        Resolved,
+        Calibration,
+        Outlook,
+        (&[messages::New], Option<Board>),
+    ),
 ) -> Result<Beginning, Error> {
     let now = services.clock.now();
     let bound = kept::bind(&mut *conn, services, assignment, &resolved.session).await?;
@@ -248,6 +274,7 @@ async fn open(
         reserve: reserve(services, assignment, outlook.estimated_tokens),
         minted,
         messages: new,
+        shows_posts: board.as_ref().is_some_and(Board::shows_posts),
         events: &events,
         now,
     };
@@ -255,6 +282,8 @@ async fn open(
     services.crash_points.pass(CrashPoint::BeforeBeginCommit).map_err(Error::undone)?;
     let Outlook { assembled, around, budget, estimated_tokens, has_history, .. } = outlook;
     let opened = Opened {
+        // Behind the notices, in front of the prompt.
+        posts_seq: resolved.session.last_seq + i64::try_from(new.len()).unwrap_or(i64::MAX),
         begun,
         session: resolved.session,
         manifest: assembled.manifest,
@@ -266,6 +295,7 @@ async fn open(
         has_history,
         bound,
         unheard: assembled.unheard,
+        board,
     };
     let request =
         request(assignment, assembled.system, assembled.messages, expected_tokens(&opened));

@@ -264,11 +264,13 @@ impl Turn<'_> {
             rewritten: kept::is_rewritten(continued),
             grown: &grown,
         });
+        let board = self.opened.board.as_ref();
+        let entry = board.and_then(|board| board.entry(self.opened.posts_seq));
         let done = Done {
             result: &text::storable(outcome.message.text.clone()),
             context_tokens: i64::try_from(learnt.context_tokens).ok(),
             kept,
-            board_cursor: None,
+            board: board.map(|board| board.seen(entry.as_ref())),
             expires_at: sessions.expires_at(&route.provider_name, agent.ttl_days, ending.now),
             calibration: learnt.calibration_json.as_ref(),
             checkpoint: learnt.checkpoint_json.as_ref(),

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! read      task · campaign · agent · window          no transaction
-//! begin     resolve → view → assemble → budget        transaction A: turn, prompt, feed
+//! begin     resolve → view · board → assemble → budget transaction A: turn, prompt, feed
 //!  (room)   fold older messages, begin again          no transaction; at most twice
 //! call      the provider                              no transaction; the feed gets what arrives
-//! settle    answer, failure or interruption           transaction B: messages, ledger, counters, task, feed, job
+//! settle    answer, failure or interruption           transaction B: messages, posts shown, ledger, counters, task, feed, job
 //! ```
 //!
 //! Invariants:
@@ -21,6 +21,7 @@
 
 mod assignment;
 mod begin;
+mod board;
 mod call;
 mod crash_points;
 mod ending;

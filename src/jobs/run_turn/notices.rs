@@ -17,6 +17,12 @@ const INTERRUPTED: &str = "\
 The turn before this one was interrupted. What had arrived of its answer stands above; there may be nothing. Whatever it \
 was about to do may or may not have been applied: verify before you repeat it.";
 
+/// Said where posts are all that a conversation begins with.
+const BEGUN_ANEW: &str = "\
+This conversation begins here. What you may have said and done in this campaign before is not part of it; the posts below are \
+from the campaign's board, your own of earlier conversations among them. Where a request depends on what you do not have, say \
+so and ask, and do not invent it.";
+
 /// The most of an earlier prompt that is said again.
 const PROMPT_MAX_CHARS: usize = 2000;
 
@@ -54,9 +60,18 @@ pub(super) fn left_out(id: Uuid, what: LeftOut) -> messages::New {
 }
 
 /// Said with each call until one has succeeded, and not stored: a second attempt has to say it too, later turns do not.
-pub(super) fn restored(session: &Live, view: &View<'_>, task: Uuid) -> Option<String> {
+pub(super) fn restored(
+    session: &Live,
+    view: &View<'_>,
+    task: Uuid,
+    shows_posts: bool,
+) -> Option<String> {
+    let has_history = has_history(view, task);
+    if session.context_tokens > 0 || !(has_history || shows_posts) {
+        return None;
+    }
     let why = match session.opened_because {
-        _ if session.context_tokens > 0 || !has_history(view, task) => return None,
+        Reason::New | Reason::Fresh if shows_posts => return Some(BEGUN_ANEW.to_owned()),
         Reason::New | Reason::Fresh | Reason::Ended | Reason::CampaignClosed => return None,
         Reason::PromptChanged => "your instructions have changed",
         Reason::ModelChanged | Reason::ProviderChanged => "another model has taken over",
@@ -66,7 +81,8 @@ pub(super) fn restored(session: &Live, view: &View<'_>, task: Uuid) -> Option<St
         Reason::Lost => "the provider had lost it",
         Reason::Poisoned => "the provider refused it as it was",
     };
-    let has_messages = view.tail.iter().any(|it| it.id != task && it.message.role != Role::Notice);
+    let mine = |role: Role| !matches!(role, Role::Notice | Role::Posts);
+    let has_messages = view.tail.iter().any(|it| it.id != task && mine(it.message.role));
     let what = match (view.compaction, has_messages) {
         (Some(_), false) => "A summary of it came along; its messages did not.",
         (Some(_), true) => {
@@ -75,9 +91,10 @@ pub(super) fn restored(session: &Live, view: &View<'_>, task: Uuid) -> Option<St
         (None, true) => "A recent part of it came along; older messages may be missing.",
         (None, false) => "None of its messages came along.",
     };
+    let posts = if shows_posts { " The posts below are from the campaign's board." } else { "" };
     Some(format!(
-        "This conversation was restored, because {why}. {what} Do not invent what you cannot see: say that you do not \
-         have it."
+        "This conversation was restored, because {why}. {what}{posts} Do not invent what you cannot see: say that you do \
+         not have it."
     ))
 }
 

@@ -1,6 +1,8 @@
 //! What the model would see now, and whether it fits.
 
-use super::{Error, Refused, assignment::Assignment, begin::Given, kept, notices, team};
+use super::{
+    Error, Refused, assignment::Assignment, begin::Given, board::Board, kept, notices, team,
+};
 use crate::{
     context::{
         Assembled, Budget, Checkpoint, Parts, Pressure, Weight, assemble,
@@ -25,13 +27,13 @@ pub(super) fn look_ahead(
     assignment: &Assignment<'_>,
     session: &Live,
     loaded: &Loaded,
-    given: &Given<'_>,
+    (given, board): (&Given<'_>, Option<&Board>),
 ) -> Result<Outlook, Error> {
     let Assignment { task, route, .. } = assignment;
     let calibration = given.calibration;
     let view = loaded.view().map_err(Error::undone)?;
     let has_history = notices::has_history(&view, task.id);
-    let assembled = assemble_call(assignment, session, view, given)?;
+    let assembled = assemble_call(assignment, session, view, (given, board))?;
     let system_tokens = calibration.tokens(assembled.system_weight);
     let budget = Budget::new(route.window_tokens, route.reserve_tokens, system_tokens)
         .map_err(|error| Error::Refused(Refused::for_good(error.to_string())))?;
@@ -40,7 +42,8 @@ pub(super) fn look_ahead(
         around: Around {
             system: assembled.system_weight,
             upcoming: Weight::of_user_text(&task.prompt)
-                + given.results.map_or(Weight::ZERO, |told| Weight::of_message(&told.message)),
+                + given.results.map_or(Weight::ZERO, |told| Weight::of_message(&told.message))
+                + board.map_or(Weight::ZERO, |board| board.weight),
         },
         pressure: budget.pressure(estimated_tokens, &route.thresholds),
         assembled,
@@ -54,12 +57,13 @@ fn assemble_call(
     assignment: &Assignment<'_>,
     session: &Live,
     view: View<'_>,
-    given: &Given<'_>,
+    (given, board): (&Given<'_>, Option<&Board>),
 ) -> Result<Assembled, Error> {
     let Assignment { task, agent, catalogue, campaign, skills, route, .. } = assignment;
     let skills: Vec<Skill<'_>> =
         skills.iter().map(|skill| Skill { name: &skill.name, text: &skill.text }).collect();
-    let notice = notices::restored(session, &view, task.id);
+    let shows_posts = board.is_some_and(Board::shows_posts);
+    let notice = notices::restored(session, &view, task.id, shows_posts);
     let parts = Parts {
         agent_prompt: &agent.prompt,
         skills: &skills,
@@ -74,7 +78,7 @@ fn assemble_call(
         view,
         heard_to_seq: route.keeps_conversation.then(|| kept::heard_to_seq(session)).flatten(),
         notice: notice.as_deref(),
-        posts: &[],
+        board: board.map(Board::part),
         statuses: &team::statuses(given.team),
         results: given.results.map(|told| Told { entry_id: told.id, message: &told.message }),
         task: Task { entry_id: task.id, prompt: &task.prompt },

@@ -55,7 +55,9 @@ pub(super) fn messages<'a>(
     for (at, message) in rest.iter().enumerate() {
         match message.role {
             // A second system message would be dropped or refused by most templates.
-            Role::User | Role::Notice | Role::System => append(&mut sent, "user", &message.text),
+            Role::User | Role::Notice | Role::Posts | Role::System => {
+                append(&mut sent, "user", &message.text);
+            }
             Role::Assistant if message.tool_calls.is_empty() => {
                 append(&mut sent, "assistant", &message.text);
             }

@@ -1,6 +1,9 @@
 //! The board of a campaign: who sees what, and what of it a model is shown.
 
 mod posting;
+mod random;
+mod shown;
+mod table;
 mod visibility;
 
 use chrono::{DateTime, Utc};

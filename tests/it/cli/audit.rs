@@ -34,6 +34,7 @@ async fn every_command_that_changes_something_writes_its_line() {
     let add = [&add[..], &["--cron", "0 0 8 * * *", "SECRET PROMPT"]].concat();
     let commands: Vec<(Vec<&str>, &str, &str)> = vec![
         (vec!["campaign", "create", "Spring", "--brief", "SECRET PROMPT"], "campaign.create", ""),
+        (vec!["board", "post", &campaign, "SECRET PROMPT"], "campaign.post", &campaign),
         (vec!["campaign", "pause", &campaign], "campaign.pause", &campaign),
         (vec!["campaign", "resume", &campaign], "campaign.resume", &campaign),
         (vec!["campaign", "budget", &campaign, "--tokens", "9000"], "campaign.limit", &campaign),

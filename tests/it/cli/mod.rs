@@ -4,6 +4,7 @@ mod add_file;
 mod agents;
 mod audit;
 mod bad_input;
+mod board;
 mod campaigns;
 mod cleanups;
 mod keys;

@@ -4,7 +4,8 @@ use dalsegno::{
     context::{
         Calibration, Parts, assemble,
         compaction::{Compaction, View},
-        parts::{Campaign, Colleague, Edict, Post, Skill, Status, Task},
+        parts::{Board, Campaign, Colleague, Edict, Skill, Status, Task},
+        posts::{Post, Posts},
         xml::{Fence, Scope, parse},
     },
     transcript::Role,
@@ -49,18 +50,38 @@ fn task_id() -> Uuid {
     Uuid::from_u128(99)
 }
 
+fn board_id() -> Uuid {
+    Uuid::from_u128(98)
+}
+
 struct Sent {
     system: Vec<parse::Node>,
     messages: Vec<Vec<parse::Node>>,
 }
 
+/// One post whose every foreign value is this text.
+fn posts(text: &str) -> Posts<'_> {
+    let post = Post {
+        id: Uuid::from_u128(3),
+        seq: 4,
+        sender: text.into(),
+        to: text.into(),
+        posted_at: "2031-01-01T00:00:00Z".into(),
+        reply_to: Some(Uuid::from_u128(3)),
+        text: text.into(),
+    };
+    Posts { left_out: 2, posts: vec![post] }
+}
+
 fn send(text: &str) -> Sent {
+    let shown = posts(text);
     let history = entries(vec![
         message(Role::User, text),
         calling("calling", &["a"]),
         result("a", text),
         message(Role::Assistant, "answer"),
         message(Role::Notice, text),
+        message(Role::Posts, &shown.to_entry()),
         message(Role::System, text),
     ]);
     let compaction = Compaction {
@@ -84,14 +105,7 @@ fn send(text: &str) -> Sent {
         view: View::of(&history, &compactions, 1).unwrap(),
         heard_to_seq: None,
         notice: Some(text),
-        posts: &[Post {
-            id,
-            seq: 4,
-            sender: text,
-            posted_at: "2031-01-01T00:00:00Z",
-            reply_to: Some(id),
-            text,
-        }],
+        board: Some(Board { entry_id: board_id(), shown: &shown, not_shown: &[] }),
         statuses: &[Status { agent: text, state: text }],
         task: Task { entry_id: task_id(), prompt: text },
     };
@@ -116,6 +130,7 @@ fn fences(entries: &[Uuid]) -> Vec<Fence> {
         Scope::Summary { generation: 1 },
         Scope::Turn(task_id()),
         Scope::Entry(task_id()),
+        Scope::Entry(board_id()),
     ];
     let entries = entries.iter().map(|id| Scope::Entry(*id));
     scopes.into_iter().chain(entries).map(|scope| seed().fence(scope)).collect()
@@ -144,13 +159,17 @@ fn check(text: &str) {
     assert_eq!(names(&sent.messages[2]), ["tool_output"]);
     assert_eq!(sent.messages[2][0].text, text);
     let last = &sent.messages[4];
-    assert_eq!(names(last), ["notice", "notice", "posts", "statuses", "task"]);
-    assert_eq!(last[1].text, text);
-    let post = &last[2].children[0];
-    assert_eq!((post.text.as_str(), post.attribute("sender")), (text, Some(text)));
-    assert_eq!(last[2].children.len(), 1);
-    assert_eq!(last[3].children[0].attribute("agent"), Some(text));
-    assert_eq!(last[4].text, text);
+    assert_eq!(names(last), ["notice", "posts", "notice", "posts", "statuses", "task"]);
+    assert_eq!(last[2].text, text);
+    // As it was shown in an earlier turn, and as it is in this one.
+    for shown in [&last[1], &last[3]] {
+        assert_eq!((shown.attribute("left_out"), shown.children.len()), (Some("2"), 1));
+        let post = &shown.children[0];
+        assert_eq!((post.text.as_str(), post.attribute("sender")), (text, Some(text)));
+        assert_eq!(post.attribute("to"), Some(text));
+    }
+    assert_eq!(last[4].children[0].attribute("agent"), Some(text));
+    assert_eq!(last[5].text, text);
 }
 
 #[test]

@@ -5,11 +5,14 @@ use std::time::{Duration, Instant};
 
 use dalsegno::{
     context::{
-        Budget, Calibration, Entry, assemble,
+        Budget, Calibration, Entry, Parts, assemble,
         compaction::{Policy, View, pins, plan},
+        parts::Board,
+        posts::{Post, Posts},
     },
     transcript::Role,
 };
+use uuid::Uuid;
 
 use super::support::{calling, entries, message, parts, prose, result, seed};
 
@@ -65,6 +68,34 @@ fn a_plan_for_ten_thousand_messages_is_quick_and_linear() {
     assert_eq!(pieces, plan.fold);
     if !cfg!(debug_assertions) {
         assert!(whole <= Duration::from_millis(20), "{whole:?}");
+    }
+}
+
+#[test]
+fn a_window_of_fifty_posts_behind_five_hundred_messages_is_assembled_quickly() {
+    let entries = long_history(500);
+    let calibration = Calibration::cold();
+    let post = |seq: i64| Post {
+        id: Uuid::from_u128(seq as u128),
+        seq,
+        sender: "ann".into(),
+        to: "all".into(),
+        posted_at: "2031-01-01T00:00:00Z".into(),
+        reply_to: None,
+        text: prose(seq as usize, 40).into(),
+    };
+    let shown = Posts { left_out: 7, posts: (1..=50).map(post).collect() };
+    let board = Board { entry_id: Uuid::from_u128(1), shown: &shown, not_shown: &[] };
+    let took = median(|| {
+        // Without what earlier calls have rendered.
+        let entries = entries.clone();
+        let view = View::of(&entries, &[], 0).unwrap();
+        let parts = Parts { board: Some(board), ..parts(view, "go on") };
+        assert!(assemble(&parts, &seed(), &calibration).messages.len() > 300);
+    });
+    println!("500 messages and 50 posts: assembled in {took:?}");
+    if !cfg!(debug_assertions) {
+        assert!(took <= Duration::from_millis(10), "{took:?}");
     }
 }
 

@@ -67,7 +67,7 @@ pub fn parts<'a>(view: View<'a>, prompt: &'a str) -> Parts<'a> {
         view,
         heard_to_seq: None,
         notice: None,
-        posts: &[],
+        board: None,
         statuses: &[],
         results: None,
         task: Task { entry_id: Uuid::from_u128(u128::MAX), prompt },

@@ -297,6 +297,7 @@ async fn turns_do_not_touch_the_indexes_of_sessions() {
         attempt: 1,
         reserve: Amount::ZERO,
         messages: &[message(task.id, Role::User, &task.prompt)],
+        shows_posts: false,
         events: &[],
         now: noon(),
     };

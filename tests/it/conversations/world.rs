@@ -175,6 +175,7 @@ impl World {
             attempt: 1,
             reserve,
             messages: &new,
+            shows_posts: false,
             events: &[],
             now: now.at,
         };
@@ -328,7 +329,7 @@ pub fn done(result: &str, now: Now) -> Done<'_> {
         result,
         context_tokens: Some(40),
         kept: None,
-        board_cursor: None,
+        board: None,
         expires_at: now.at + TimeDelta::days(7),
         calibration: None,
         checkpoint: None,

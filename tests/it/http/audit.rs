@@ -55,9 +55,11 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
     let url = json!({ "url": "https://example.com/" });
     let new = json!({ "name": "Spring", "brief": "SECRET PROMPT" });
     let limit = json!({ "budget": { "tokens": 9000 } });
+    let (posts, post) = (format!("{change}/posts"), json!({ "text": "SECRET PROMPT" }));
     vec![
         ("POST", "/v1/campaigns", "/v1/campaigns".into(), new, "campaign.create"),
         ("PATCH", "/v1/campaigns/{id}", change.clone(), limit, "campaign.limit"),
+        ("POST", "/v1/campaigns/{id}/posts", posts, post, "campaign.post"),
         ("PUT", "/v1/schedules/{name}", "/v1/schedules/news".into(), recurring, "schedule.put"),
         (
             "DELETE",

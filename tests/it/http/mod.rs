@@ -16,6 +16,7 @@ mod keys;
 mod limits;
 mod logins;
 mod openapi;
+mod posts;
 mod queue;
 mod routes;
 mod scopes;

@@ -1,6 +1,6 @@
 //! Turns from their jobs to their committed answers, on real workers, on the simulation and on a fake Ollama.
 
-mod claude;
+pub mod claude;
 mod crashes;
 mod failover;
 mod faults;

@@ -136,8 +136,8 @@ impl<'a> Candidates<'a> {
             Role::User => (Voice::Person, PER_MESSAGE_MAX),
             Role::Assistant => (Voice::Agent, PER_MESSAGE_MAX),
             Role::Tool => (Voice::Tool, PER_TOOL_RESULT_MAX),
-            // Our own words and what is never sent pin nothing.
-            Role::Notice | Role::System => return,
+            // Our own words and what is never sent pin nothing, and neither do the names that every post has.
+            Role::Notice | Role::System | Role::Posts => return,
         };
         let mut found = Vec::new();
         for line in entry.message.text.lines() {

@@ -36,7 +36,7 @@ pub(in crate::providers::claude) fn synthesise<M: Borrow<Message>>(
         let message: &Message = message.borrow();
         match message.role {
             // A second system message has no place in the file; its words do.
-            Role::User | Role::Notice | Role::System => {
+            Role::User | Role::Notice | Role::Posts | Role::System => {
                 file.user(&json!(message.text), &message.text)
             }
             Role::Assistant => {

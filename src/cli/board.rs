@@ -1,0 +1,229 @@
+//! `dalsegno board`: what was said on the board of a campaign, and saying something there.
+//!
+//! Every line of a foreign text is set in, so that none looks like the head of another post.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::{ArgGroup, Args, Subcommand};
+use serde_json::json;
+use sqlx::PgPool;
+use tokio::time::{Instant, sleep};
+use uuid::Uuid;
+
+use super::{
+    Context, Exit, Failure,
+    database::with_database,
+    output::Output,
+    words::{given, time},
+};
+use crate::{
+    clock::{Clock as _, SystemClock},
+    db::Use,
+    domain::{
+        agents::Catalogue,
+        audit::{self, Action},
+        campaigns,
+        ids::Given,
+        mentions::{self, Posted},
+        posts::{self, Along, Audience, Post, Viewer},
+        transaction::{begin, commit},
+    },
+};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum BoardCommand {
+    /// Prints the last posts, and each new one as it comes, until Ctrl-C. With --json, one object per line.
+    Tail(Tail),
+    /// Posts as the operator. Whom the text mentions as `@name` gets a task; without a mention, the lead.
+    Post(NewPost),
+    /// Prints posts, the newest last.
+    History(History),
+}
+
+#[derive(Debug, Args)]
+struct Look {
+    /// The campaign: its id, or the beginning of it.
+    campaign: Given,
+    /// Only what this agent sees: its name, or AGENT/INSTANCE.
+    #[arg(long, value_name = "AGENT")]
+    viewer: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Tail {
+    #[command(flatten)]
+    look: Look,
+    /// How many of those that are there already.
+    #[arg(long, short = 'n', default_value_t = 10, value_parser = clap::value_parser!(i64).range(0..=1000))]
+    lines: i64,
+    /// Ends after this time.
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct History {
+    #[command(flatten)]
+    look: Look,
+    /// Only those in front of this place.
+    #[arg(long, value_name = "PLACE", default_value_t = i64::MAX, hide_default_value = true)]
+    before: i64,
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
+    limit: i64,
+}
+
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("text_given").required(true).args(["text", "text_file"])))]
+pub(super) struct NewPost {
+    /// The campaign: its id, or the beginning of it.
+    campaign: Given,
+    /// What is said; `-` reads it from the standard input.
+    text: Option<String>,
+    #[arg(long, value_name = "FILE")]
+    text_file: Option<PathBuf>,
+    /// Who sees it besides those whom it mentions: an agent, AGENT/INSTANCE, `operator` or `all`. May be repeated.
+    #[arg(long, value_name = "NAME")]
+    to: Vec<String>,
+    /// The id of the post that it answers.
+    #[arg(long, value_name = "ID")]
+    reply_to: Option<Uuid>,
+}
+
+/// Between two looks. A person does not notice it.
+const PAUSE: Duration = Duration::from_millis(300);
+/// Posts in one look.
+const PAGE: i64 = 200;
+
+pub(super) async fn run(command: &BoardCommand, context: &Context) -> Result<Exit, Failure> {
+    let work = async |pool: &PgPool| match command {
+        BoardCommand::Tail(tail) => follow(tail, context, pool).await,
+        BoardCommand::Post(new) => add(new, context, pool).await,
+        BoardCommand::History(history) => print(history, context, pool).await,
+    };
+    with_database(context, Use::Look, async |database| work(&database.pool).await).await
+}
+
+async fn print(history: &History, context: &Context, pool: &PgPool) -> Result<Exit, Failure> {
+    let catalogue = catalogue(context)?;
+    let viewer = viewer(history.look.viewer.as_deref(), &catalogue)?;
+    let id = campaigns::find(pool, &history.look.campaign).await?;
+    let id = campaigns::get(pool, id).await?.id;
+    let along = Along::Before(history.before);
+    let mut posts = posts::along(pool, id, viewer, along, history.limit).await?;
+    posts.reverse();
+    context.output.data(&posts, || posts.iter().map(words).collect());
+    Ok(Exit::Ok)
+}
+
+async fn follow(tail: &Tail, context: &Context, pool: &PgPool) -> Result<Exit, Failure> {
+    let catalogue = catalogue(context)?;
+    let viewer = viewer(tail.look.viewer.as_deref(), &catalogue)?;
+    let id = campaigns::find(pool, &tail.look.campaign).await?;
+    let id = campaigns::get(pool, id).await?.id;
+    let end = tail.timeout.map(|secs| Instant::now() + Duration::from_secs(secs));
+    // What comes after this place is told below, whoever sees it.
+    let mut told = posts::last_seq(pool, id).await?;
+    let before = Along::Before(told.saturating_add(1));
+    let there = posts::along(pool, id, viewer, before, tail.lines).await?;
+    there.iter().rev().for_each(|post| tell(post, context.output));
+    while end.is_none_or(|end| Instant::now() < end) {
+        let posts = posts::along(pool, id, viewer, Along::After(told), PAGE).await?;
+        posts.iter().for_each(|post| tell(post, context.output));
+        told = posts.last().map_or(told, |last| last.seq);
+        if posts.is_empty() {
+            sleep(PAUSE).await;
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+async fn add(new: &NewPost, context: &Context, pool: &PgPool) -> Result<Exit, Failure> {
+    let text = given(new.text.as_deref(), new.text_file.as_ref())?.unwrap_or_default();
+    let catalogue = catalogue(context)?;
+    let is_agent = |name: &str| catalogue.agent(name).is_ok();
+    let audience = match new.to.is_empty() {
+        true => None,
+        false => Some(Audience::of(new.to.iter().map(String::as_str), is_agent)?),
+    };
+    let (config, who) = (context.load()?, context.who());
+    let (mut tx, now) = (begin(pool).await?, SystemClock.now());
+    let campaign_id = campaigns::find(&mut *tx, &new.campaign).await?;
+    let asked = mentions::Asked {
+        campaign_id,
+        text: &text,
+        audience: audience.as_ref(),
+        reply_to: new.reply_to,
+        added_by: &who.label(),
+    };
+    let limits = (&config.mentions, &config.tasks);
+    let posted = mentions::post(&mut tx, &catalogue, limits, &asked, now).await?;
+    let post = &posted.post;
+    let data = json!({ "post_id": post.id, "seq": post.seq, "audience": post.audience });
+    audit::write(&mut *tx, &who, Action::PostAdd, campaign_id, data, now).await?;
+    commit(tx).await?;
+    context.output.data(&posted, || came_of_it(&posted));
+    Ok(Exit::Ok)
+}
+
+/// Where the post is, who was asked, and what was not done.
+fn came_of_it(posted: &Posted) -> String {
+    let post = &posted.post;
+    let to = post.audience.join(", ");
+    let mut lines =
+        vec![format!("post {} is at place {} of the board, for {to}", post.id, post.seq)];
+    lines.extend(posted.tasks.iter().map(|one| {
+        format!("{} was asked: task {}", posts::reader(&one.agent, &one.instance), one.task_id)
+    }));
+    lines.extend(posted.unknown.iter().map(|unknown| match &unknown.nearest {
+        Some(near) => format!("nobody is called `{}`: did you mean `{near}`?", unknown.name),
+        None => format!("nobody is called `{}`", unknown.name),
+    }));
+    lines.extend(posted.notes.iter().cloned());
+    lines.join("\n")
+}
+
+fn catalogue(context: &Context) -> Result<Catalogue, Failure> {
+    Ok(Catalogue::load(&context.load()?.agents)?)
+}
+
+fn viewer<'a>(name: Option<&'a str>, catalogue: &Catalogue) -> Result<Viewer<'a>, Failure> {
+    let lead = catalogue.lead().map(|lead| lead.name.as_str());
+    Ok(Viewer::named(name, lead, |name| catalogue.agent(name).is_ok())?)
+}
+
+fn tell(post: &Post, output: Output) {
+    output.last(post, || words(post));
+}
+
+fn words(post: &Post) -> String {
+    let answers = post.reply_to.map(|id| format!("  answers {id}")).unwrap_or_default();
+    let text = indented(&post.text);
+    format!(
+        "#{}  {}  {} to {}  {}{answers}\n{text}\n",
+        post.seq,
+        time(post.posted_at),
+        post.sender,
+        post.audience.join(", "),
+        post.id,
+    )
+}
+
+/// Whatever a terminal may take for the end of a line begins one here.
+fn indented(text: &str) -> String {
+    let is_break =
+        |c: char| matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}');
+    text.trim_end().split(is_break).map(|line| format!("    {line}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_line_of_a_text_looks_like_the_head_of_a_post() {
+        let text = "One.\n#9  operator to all\r#10  x\u{2028}#11  y\n";
+        let lines: Vec<String> = indented(text).lines().map(str::to_owned).collect();
+        assert_eq!(lines.len(), 4);
+        assert!(lines.iter().all(|line| line.starts_with("    ")), "{lines:?}");
+    }
+}

@@ -1,0 +1,147 @@
+//! `/v1/campaigns/{id}/posts`: the board of a campaign. What is added to it is told by `/v1/feed` as `post.added`.
+
+use axum::{Json, Router, http::StatusCode, routing::get};
+use serde::Deserialize;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::{
+    Front, Problem,
+    input::{Asked, Body, Id},
+    page::{Listing, limit},
+};
+use crate::{
+    app::App,
+    domain::{
+        audit::{self, Action, Actor},
+        campaigns,
+        mentions::{self, Posted},
+        posts::{self, Along, Audience, Post, Viewer},
+        transaction::{begin, commit},
+    },
+};
+
+pub(super) fn routes() -> Router<Front> {
+    Router::new().route("/v1/campaigns/{id}/posts", get(list).post(add))
+}
+
+#[derive(utoipa::OpenApi)]
+#[openapi(paths(list, add))]
+pub(super) struct Described;
+
+#[derive(Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = NewPost, example = json!({ "audience": ["copywriter"], "text": "Mind the tides." }))]
+struct New {
+    #[schema(min_length = 1)]
+    text: String,
+    /// Who sees it besides those whom the text mentions: agents, their other instances as `<agent>/<instance>`, `operator`, or `all`.
+    /// Without it and without a mention, the lead is asked.
+    #[schema(max_items = 200)]
+    audience: Option<Vec<String>>,
+    /// The post that it answers.
+    reply_to: Option<Uuid>,
+}
+
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct Listed {
+    /// Only what this agent sees: its name, or `<agent>/<instance>`.
+    viewer: Option<String>,
+    /// The newest first, unless this says otherwise.
+    #[param(inline)]
+    order: Option<Order>,
+    /// The `seq` of the last post that was read.
+    #[param(minimum = 0)]
+    cursor: Option<i64>,
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<i64>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum Order {
+    #[default]
+    Newest,
+    Oldest,
+}
+
+/// Lists the posts of a campaign, the newest first.
+#[utoipa::path(
+    get,
+    path = "/v1/campaigns/{id}/posts",
+    operation_id = "list_posts",
+    tag = "board",
+    params(("id" = Uuid, Path, description = "The campaign"), Listed),
+    responses(
+        (status = 200, body = Listing<Post>),
+        (status = 404, description = "`unknown_campaign`"),
+        (status = 422, description = "`unknown_names`"),
+    ),
+)]
+async fn list(
+    app: App,
+    Id(campaign_id): Id,
+    Asked(asked): Asked<Listed>,
+) -> Result<Json<Listing<Post>>, Problem> {
+    let limit = limit(asked.limit)?;
+    let catalogue = app.agents.current();
+    let lead = catalogue.lead().map(|lead| lead.name.as_str());
+    let is_agent = |name: &str| catalogue.agent(name).is_ok();
+    let viewer = Viewer::named(asked.viewer.as_deref(), lead, is_agent)?;
+    let along = match asked.order.unwrap_or_default() {
+        Order::Newest => Along::Before(asked.cursor.unwrap_or(i64::MAX)),
+        Order::Oldest => Along::After(asked.cursor.unwrap_or(0)),
+    };
+    campaigns::get(&app.pool, campaign_id).await?;
+    let posts = posts::along(&app.pool, campaign_id, viewer, along, limit + 1).await?;
+    Ok(Json(Listing::of(posts, limit, |post| post.seq)))
+}
+
+/// Posts as the operator.
+///
+/// Each agent that the text mentions as `@name` gets a task, `@all` means all of them; its answer is a post that answers. Whom a post
+/// is addressed to sees it with the next turn; the operator and the lead see everything.
+#[utoipa::path(
+    post,
+    path = "/v1/campaigns/{id}/posts",
+    operation_id = "add_post",
+    tag = "board",
+    params(("id" = Uuid, Path, description = "The campaign")),
+    request_body = New,
+    responses(
+        (status = 201, body = Posted),
+        (status = 404, description = "`unknown_campaign`, `unknown_post`"),
+        (status = 409, description = "`campaign_closed`, `budget_exceeded`"),
+        (status = 413, description = "`text_too_long`, `too_many_names`"),
+        (status = 422, description = "`empty_text`, `nul_in_text`, `unknown_names`, `no_audience`"),
+    ),
+)]
+async fn add(
+    app: App,
+    who: Actor,
+    Id(campaign_id): Id,
+    Body(asked): Body<New>,
+) -> Result<(StatusCode, Json<Posted>), Problem> {
+    let (catalogue, added_by, now) = (app.agents.current(), who.label(), app.clock.now());
+    let is_agent = |name: &str| catalogue.agent(name).is_ok();
+    let named = asked.audience.as_ref();
+    let audience = named.map(|names| Audience::of(names.iter().map(String::as_str), is_agent));
+    let audience = audience.transpose()?;
+    let new = mentions::Asked {
+        campaign_id,
+        text: &asked.text,
+        audience: audience.as_ref(),
+        reply_to: asked.reply_to,
+        added_by: &added_by,
+    };
+    let limits = (&app.config.mentions, &app.config.tasks);
+    let mut tx = begin(&app.pool).await?;
+    let posted = mentions::post(&mut tx, &catalogue, limits, &new, now).await?;
+    let post = &posted.post;
+    let data = json!({ "post_id": post.id, "seq": post.seq, "audience": post.audience });
+    audit::write(&mut *tx, &who, Action::PostAdd, campaign_id, data, now).await?;
+    commit(tx).await?;
+    Ok((StatusCode::CREATED, Json(posted)))
+}

@@ -1,0 +1,69 @@
+//! `/v1/campaigns/{id}/posts`.
+
+use serde_json::{Value, json};
+
+use super::Ground;
+
+fn texts(page: &Value) -> Vec<&str> {
+    page["items"].as_array().unwrap().iter().map(|post| post["text"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn the_board_is_written_read_in_pages_and_looked_at_through_the_eyes_of_an_agent() {
+    let ground = Ground::new().await;
+    let path = format!("/v1/campaigns/{}/posts", ground.world.campaign.id);
+    let first = json!({ "audience": ["copywriter"], "text": "One." });
+    let first = ground.post(&path, &first).await.expect(201);
+    assert_eq!((&first["sender"], &first["seq"]), (&json!("operator"), &json!(1)));
+    let second = json!({ "audience": ["reviewer", "copywriter/2"], "text": "Two.", "reply_to": first["id"] });
+    assert_eq!(ground.post(&path, &second).await.expect(201)["reply_to"], first["id"]);
+    // To nobody by name: the lead answers for that.
+    let lead = ground.post(&path, &json!({ "text": "Three." })).await.expect(201);
+    assert_eq!(lead["audience"], json!(["planner"]));
+    ground
+        .post(&path, &json!({ "audience": ["all", "reviewer"], "text": "Four." }))
+        .await
+        .expect(201);
+
+    let page = ground.get(&format!("{path}?limit=3")).await.expect(200);
+    assert_eq!((texts(&page), &page["next"]), (vec!["Four.", "Three.", "Two."], &json!("2")));
+    let rest = ground.get(&format!("{path}?limit=3&cursor=2")).await.expect(200);
+    assert_eq!((texts(&rest), &rest["next"]), (vec!["One."], &Value::Null));
+    let page = ground.get(&format!("{path}?order=oldest&cursor=1&limit=2")).await.expect(200);
+    assert_eq!((texts(&page), &page["next"]), (vec!["Two.", "Three."], &json!("3")));
+    let seen = async |viewer: &str| {
+        let page = ground.get(&format!("{path}?order=oldest&viewer={viewer}")).await.expect(200);
+        texts(&page).join(" ")
+    };
+    assert_eq!(seen("copywriter").await, "One. Four.");
+    assert_eq!(seen("copywriter%2F2").await, "Two. Four.");
+    assert_eq!(seen("planner").await, "One. Two. Three. Four.");
+    assert_eq!(seen("operator").await, "One. Two. Three. Four.");
+    // And whoever follows what happens is told of each.
+    let feed = "select count(*) from dalsegno.feed where kind = 'post.added'";
+    let n_told: i64 = sqlx::query_scalar(feed).fetch_one(&ground.app.pool).await.unwrap();
+    assert_eq!(n_told, 4);
+}
+
+#[tokio::test]
+async fn what_cannot_be_posted_or_looked_at_is_refused_in_words() {
+    let ground = Ground::new().await;
+    let path = format!("/v1/campaigns/{}/posts", ground.world.campaign.id);
+    let nobody = "00000000-0000-0000-0000-000000000000";
+    let post = async |body: Value| ground.post(&path, &body).await;
+    let to = |names: &[&str]| json!({ "audience": names, "text": "Hello." });
+    let words = post(to(&["copy", "planner", "nobody/2"])).await.problem(422, "unknown_names");
+    assert!(words.contains("`copy`, `nobody/2`"), "{words}");
+    post(to(&[])).await.problem(422, "no_audience");
+    post(json!({ "text": "Hello.", "reply_to": nobody })).await.problem(404, "unknown_post");
+    post(json!({ "text": " " })).await.problem(422, "empty_text");
+    post(json!({ "text": "x".repeat(1024 * 1024 + 1) })).await.problem(413, "text_too_long");
+    let elsewhere = format!("/v1/campaigns/{nobody}/posts");
+    ground.post(&elsewhere, &to(&["all"])).await.problem(404, "unknown_campaign");
+    ground.get(&elsewhere).await.problem(404, "unknown_campaign");
+    ground.get(&format!("{path}?viewer=nobody")).await.problem(422, "unknown_names");
+    let close = format!("/v1/campaigns/{}", ground.world.campaign.id);
+    ground.patch(&close, &json!({ "status": "closed" })).await.expect(200);
+    post(to(&["all"])).await.problem(409, "campaign_closed");
+    assert_eq!(texts(&ground.get(&path).await.expect(200)), Vec::<&str>::new());
+}
