@@ -24,7 +24,8 @@ use crate::{
         audit::{self, Action},
         campaigns,
         ids::Given,
-        posts::{self, Along, Audience, Post, Sender, Viewer},
+        mentions::{self, Posted},
+        posts::{self, Along, Audience, Post, Viewer},
         transaction::{begin, commit},
     },
 };
@@ -33,7 +34,7 @@ use crate::{
 pub(super) enum BoardCommand {
     /// Prints the last posts, and each new one as it comes, until Ctrl-C. With --json, one object per line.
     Tail(Tail),
-    /// Posts as the operator.
+    /// Posts as the operator. Whom the text mentions as `@name` gets a task; without a mention, the lead.
     Post(NewPost),
     /// Prints posts, the newest last.
     History(History),
@@ -80,7 +81,7 @@ pub(super) struct NewPost {
     text: Option<String>,
     #[arg(long, value_name = "FILE")]
     text_file: Option<PathBuf>,
-    /// Whom it is addressed to: an agent, AGENT/INSTANCE, `operator` or `all`. May be repeated; without any, the lead.
+    /// Who sees it besides those whom it mentions: an agent, AGENT/INSTANCE, `operator` or `all`. May be repeated.
     #[arg(long, value_name = "NAME")]
     to: Vec<String>,
     /// The id of the post that it answers.
@@ -139,31 +140,46 @@ async fn follow(tail: &Tail, context: &Context, pool: &PgPool) -> Result<Exit, F
 async fn add(new: &NewPost, context: &Context, pool: &PgPool) -> Result<Exit, Failure> {
     let text = given(new.text.as_deref(), new.text_file.as_ref())?.unwrap_or_default();
     let catalogue = catalogue(context)?;
+    let is_agent = |name: &str| catalogue.agent(name).is_ok();
     let audience = match new.to.is_empty() {
-        true => Audience::lead(catalogue.lead().map(|lead| lead.name.as_str()))?,
-        false => {
-            let is_agent = |name: &str| catalogue.agent(name).is_ok();
-            Audience::of(new.to.iter().map(String::as_str), is_agent)?
-        }
+        true => None,
+        false => Some(Audience::of(new.to.iter().map(String::as_str), is_agent)?),
     };
+    let (config, who) = (context.load()?, context.who());
     let (mut tx, now) = (begin(pool).await?, SystemClock.now());
     let campaign_id = campaigns::find(&mut *tx, &new.campaign).await?;
-    let new = posts::New {
+    let asked = mentions::Asked {
         campaign_id,
-        sender: Sender::Operator,
-        audience: &audience,
-        reply_to: new.reply_to,
         text: &text,
+        audience: audience.as_ref(),
+        reply_to: new.reply_to,
+        added_by: &who.label(),
     };
-    let post = posts::add(&mut *tx, &new, now).await?;
+    let limits = (&config.mentions, &config.tasks);
+    let posted = mentions::post(&mut tx, &catalogue, limits, &asked, now).await?;
+    let post = &posted.post;
     let data = json!({ "post_id": post.id, "seq": post.seq, "audience": post.audience });
-    audit::write(&mut *tx, &context.who(), Action::PostAdd, campaign_id, data, now).await?;
+    audit::write(&mut *tx, &who, Action::PostAdd, campaign_id, data, now).await?;
     commit(tx).await?;
-    context.output.data(&post, || {
-        let to = post.audience.join(", ");
-        format!("post {} is at place {} of the board, for {to}", post.id, post.seq)
-    });
+    context.output.data(&posted, || came_of_it(&posted));
     Ok(Exit::Ok)
+}
+
+/// Where the post is, who was asked, and what was not done.
+fn came_of_it(posted: &Posted) -> String {
+    let post = &posted.post;
+    let to = post.audience.join(", ");
+    let mut lines =
+        vec![format!("post {} is at place {} of the board, for {to}", post.id, post.seq)];
+    lines.extend(posted.tasks.iter().map(|one| {
+        format!("{} was asked: task {}", posts::reader(&one.agent, &one.instance), one.task_id)
+    }));
+    lines.extend(posted.unknown.iter().map(|unknown| match &unknown.nearest {
+        Some(near) => format!("nobody is called `{}`: did you mean `{near}`?", unknown.name),
+        None => format!("nobody is called `{}`", unknown.name),
+    }));
+    lines.extend(posted.notes.iter().cloned());
+    lines.join("\n")
 }
 
 fn catalogue(context: &Context) -> Result<Catalogue, Failure> {

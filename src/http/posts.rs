@@ -15,7 +15,8 @@ use crate::{
     domain::{
         audit::{self, Action, Actor},
         campaigns,
-        posts::{self, Along, Audience, Post, Sender, Viewer},
+        mentions::{self, Posted},
+        posts::{self, Along, Audience, Post, Viewer},
         transaction::{begin, commit},
     },
 };
@@ -34,7 +35,8 @@ pub(super) struct Described;
 struct New {
     #[schema(min_length = 1)]
     text: String,
-    /// Agents, their other instances as `<agent>/<instance>`, `operator`, or `all`; without any, the lead.
+    /// Who sees it besides those whom the text mentions: agents, their other instances as `<agent>/<instance>`, `operator`, or `all`.
+    /// Without it and without a mention, the lead is asked.
     #[schema(max_items = 200)]
     audience: Option<Vec<String>>,
     /// The post that it answers.
@@ -99,7 +101,8 @@ async fn list(
 
 /// Posts as the operator.
 ///
-/// Whom it is addressed to sees it with the next turn; the operator and the lead see everything.
+/// Each agent that the text mentions as `@name` gets a task, `@all` means all of them; its answer is a post that answers. Whom a post
+/// is addressed to sees it with the next turn; the operator and the lead see everything.
 #[utoipa::path(
     post,
     path = "/v1/campaigns/{id}/posts",
@@ -108,9 +111,9 @@ async fn list(
     params(("id" = Uuid, Path, description = "The campaign")),
     request_body = New,
     responses(
-        (status = 201, body = Post),
+        (status = 201, body = Posted),
         (status = 404, description = "`unknown_campaign`, `unknown_post`"),
-        (status = 409, description = "`campaign_closed`"),
+        (status = 409, description = "`campaign_closed`, `budget_exceeded`"),
         (status = 413, description = "`text_too_long`, `too_many_names`"),
         (status = 422, description = "`empty_text`, `nul_in_text`, `unknown_names`, `no_audience`"),
     ),
@@ -120,26 +123,25 @@ async fn add(
     who: Actor,
     Id(campaign_id): Id,
     Body(asked): Body<New>,
-) -> Result<(StatusCode, Json<Post>), Problem> {
-    let (catalogue, now) = (app.agents.current(), app.clock.now());
-    let audience = match &asked.audience {
-        Some(names) => {
-            let is_agent = |name: &str| catalogue.agent(name).is_ok();
-            Audience::of(names.iter().map(String::as_str), is_agent)?
-        }
-        None => Audience::lead(catalogue.lead().map(|lead| lead.name.as_str()))?,
-    };
-    let new = posts::New {
+) -> Result<(StatusCode, Json<Posted>), Problem> {
+    let (catalogue, added_by, now) = (app.agents.current(), who.label(), app.clock.now());
+    let is_agent = |name: &str| catalogue.agent(name).is_ok();
+    let named = asked.audience.as_ref();
+    let audience = named.map(|names| Audience::of(names.iter().map(String::as_str), is_agent));
+    let audience = audience.transpose()?;
+    let new = mentions::Asked {
         campaign_id,
-        sender: Sender::Operator,
-        audience: &audience,
-        reply_to: asked.reply_to,
         text: &asked.text,
+        audience: audience.as_ref(),
+        reply_to: asked.reply_to,
+        added_by: &added_by,
     };
+    let limits = (&app.config.mentions, &app.config.tasks);
     let mut tx = begin(&app.pool).await?;
-    let post = posts::add(&mut *tx, &new, now).await?;
+    let posted = mentions::post(&mut tx, &catalogue, limits, &new, now).await?;
+    let post = &posted.post;
     let data = json!({ "post_id": post.id, "seq": post.seq, "audience": post.audience });
     audit::write(&mut *tx, &who, Action::PostAdd, campaign_id, data, now).await?;
     commit(tx).await?;
-    Ok((StatusCode::CREATED, Json(post)))
+    Ok((StatusCode::CREATED, Json(posted)))
 }

@@ -4,6 +4,7 @@ mod bounds;
 mod called;
 mod crashes;
 mod handed_on;
+mod many;
 
 use dalsegno::{
     clock::Clock as _,
