@@ -100,6 +100,7 @@ impl Table {
             added_by: None,
             node: None,
             links: Default::default(),
+            traceparent: None,
         };
         let task = tasks::add(&mut tx, &config.tasks, &new, at()).await.unwrap().task;
         let of_post = "update dalsegno.tasks set post_id = $2 where id = $1";

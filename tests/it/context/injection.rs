@@ -105,7 +105,6 @@ fn send(text: &str) -> Sent {
         roster: &[Colleague { name: text, description: text }],
         view: View::of(&history, &compactions, 1).unwrap(),
         heard_to_seq: None,
-        results: None,
         notice: Some(text),
         board: Some(Board { entry_id: board_id(), shown: &shown, not_shown: &[] }),
         statuses: &[Status { agent: text, state: text }],

@@ -105,12 +105,14 @@ async fn tasks_of_a_paused_agent_wait_whatever_way_they_came_while_others_run() 
         let how = format!("dalsegno agent resume writer --campaign {}", ground.campaign.id);
         assert!(told.next.contains(&how), "{told:?}");
     }
+    let catalogue = dalsegno::domain::agents::Catalogue::load(&ground.config().agents).unwrap();
     let statuses = {
         let mut conn = ground.pool.acquire().await.unwrap();
-        let catalogue = dalsegno::domain::agents::Catalogue::load(&ground.config().agents).unwrap();
         statuses::standings(&mut conn, ground.campaign.id, &catalogue, noon()).await.unwrap()
     };
-    let of = |name: &str| statuses.iter().find(|standing| standing.status.name() == name).unwrap();
+    let of = |name: &str| {
+        statuses.iter().find(|standing| standing.status.name(&catalogue) == name).unwrap()
+    };
     assert_eq!(
         (of("writer").status.state, of("writer").status.waiting),
         (statuses::State::Waiting, 2)
