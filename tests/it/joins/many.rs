@@ -44,6 +44,8 @@ async fn a_join_of_a_thousand_takes_less_than_a_second() {
         .await
         .unwrap();
     let worker = ground.work().await;
+    // Once it has done something, what follows is not its start.
+    ground.done(&ground.add_for("writer", "first", "Begin.").await).await;
     let started = Instant::now();
     futures_util::future::join_all(ids[ids.len() - 8..].iter().map(|id| end(*id))).await;
     let signalled = started.elapsed();
