@@ -53,9 +53,9 @@ mod tests {
 
     use super::*;
 
-    fn merged(target: Value, patch: Value) -> Value {
-        let mut target = target;
-        merge(&mut target, &patch);
+    fn merged(target: &Value, patch: &Value) -> Value {
+        let mut target = target.clone();
+        merge(&mut target, patch);
         target
     }
 
@@ -79,7 +79,7 @@ mod tests {
             (json!([1, 2]), json!({"a": "b", "c": null}), json!({"a": "b"})),
             (json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}})),
         ] {
-            assert_eq!(merged(target.clone(), patch.clone()), result, "{target} {patch}");
+            assert_eq!(merged(&target, &patch), result, "{target} {patch}");
         }
     }
 
