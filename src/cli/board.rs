@@ -44,7 +44,7 @@ pub(super) enum BoardCommand {
 struct Look {
     /// The campaign: its id, or the beginning of it.
     campaign: Given,
-    /// Only what this agent sees: its name, or AGENT/INSTANCE.
+    /// Only what this agent sees: its name; curator_2 is instance 2 of curator.
     #[arg(long, value_name = "AGENT")]
     viewer: Option<String>,
 }
@@ -81,12 +81,18 @@ pub(super) struct NewPost {
     text: Option<String>,
     #[arg(long, value_name = "FILE")]
     text_file: Option<PathBuf>,
-    /// Who sees it besides those whom it mentions: an agent, AGENT/INSTANCE, `operator` or `all`. May be repeated.
+    /// Who sees it besides those whom it mentions: an agent (curator_2 is instance 2 of curator), `operator` or `all`. May be repeated.
     #[arg(long, value_name = "NAME")]
     to: Vec<String>,
     /// The id of the post that it answers.
     #[arg(long, value_name = "ID")]
     reply_to: Option<Uuid>,
+}
+
+impl Look {
+    fn named(&self, catalogue: &Catalogue) -> Option<String> {
+        self.viewer.as_ref().map(|written| posts::reader_named(catalogue, written))
+    }
 }
 
 /// Between two looks. A person does not notice it.
@@ -105,7 +111,8 @@ pub(super) async fn run(command: &BoardCommand, context: &Context) -> Result<Exi
 
 async fn print(history: &History, context: &Context, pool: &PgPool) -> Result<Exit, Failure> {
     let catalogue = catalogue(context)?;
-    let viewer = viewer(history.look.viewer.as_deref(), &catalogue)?;
+    let named = history.look.named(&catalogue);
+    let viewer = viewer(named.as_deref(), &catalogue)?;
     let id = campaigns::find(pool, &history.look.campaign).await?;
     let id = campaigns::get(pool, id).await?.id;
     let along = Along::Before(history.before);
@@ -117,7 +124,8 @@ async fn print(history: &History, context: &Context, pool: &PgPool) -> Result<Ex
 
 async fn follow(tail: &Tail, context: &Context, pool: &PgPool) -> Result<Exit, Failure> {
     let catalogue = catalogue(context)?;
-    let viewer = viewer(tail.look.viewer.as_deref(), &catalogue)?;
+    let named = tail.look.named(&catalogue);
+    let viewer = viewer(named.as_deref(), &catalogue)?;
     let id = campaigns::find(pool, &tail.look.campaign).await?;
     let id = campaigns::get(pool, id).await?.id;
     let end = tail.timeout.map(|secs| Instant::now() + Duration::from_secs(secs));
@@ -143,7 +151,11 @@ async fn add(new: &NewPost, context: &Context, pool: &PgPool) -> Result<Exit, Fa
     let is_agent = |name: &str| catalogue.agent(name).is_ok();
     let audience = match new.to.is_empty() {
         true => None,
-        false => Some(Audience::of(new.to.iter().map(String::as_str), is_agent)?),
+        false => {
+            let names: Vec<String> =
+                new.to.iter().map(|written| posts::reader_named(&catalogue, written)).collect();
+            Some(Audience::of(names.iter().map(String::as_str), is_agent)?)
+        }
     };
     let (config, who) = (context.load()?, context.who());
     let (mut tx, now) = (begin(pool).await?, SystemClock.now());

@@ -116,7 +116,7 @@ impl Intake {
 }
 
 impl Asked {
-    fn new(&self) -> tasks::New<'_> {
+    fn as_new(&self) -> tasks::New<'_> {
         tasks::New {
             campaign_id: self.campaign_id,
             agent: &self.agent,
@@ -176,20 +176,20 @@ async fn write_together(app: &App, mut together: Vec<Waiting>) {
 }
 
 async fn add_together(app: &App, together: &[Waiting]) -> Result<Vec<Added>, tasks::Error> {
-    let news: Vec<tasks::New<'_>> = together.iter().map(|waiting| waiting.asked.new()).collect();
+    let news: Vec<tasks::New<'_>> = together.iter().map(|waiting| waiting.asked.as_new()).collect();
     let mut conn = connection(&app.pool).await?;
     tasks::add_together(&mut conn, &app.config.tasks, &news, app.clock.now()).await
 }
 
 async fn add_alone(app: &App, asked: &Asked) -> Result<Added, Problem> {
     let mut conn = connection(&app.pool).await?;
-    Ok(tasks::add(&mut conn, &app.config.tasks, &asked.new(), app.clock.now()).await?)
+    Ok(tasks::add(&mut conn, &app.config.tasks, &asked.as_new(), app.clock.now()).await?)
 }
 
 /// One that waits for others, or belongs to a node, takes several statements.
 async fn add_in_a_transaction(app: &App, asked: &Asked) -> Result<Added, Problem> {
     let mut tx = begin(&app.pool).await?;
-    let added = tasks::add(&mut tx, &app.config.tasks, &asked.new(), app.clock.now()).await?;
+    let added = tasks::add(&mut tx, &app.config.tasks, &asked.as_new(), app.clock.now()).await?;
     commit(tx).await?;
     Ok(added)
 }

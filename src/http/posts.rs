@@ -35,7 +35,7 @@ pub(super) struct Described;
 struct New {
     #[schema(min_length = 1)]
     text: String,
-    /// Who sees it besides those whom the text mentions: agents, their other instances as `<agent>/<instance>`, `operator`, or `all`.
+    /// Who sees it besides those whom the text mentions: agents, their other instances as `curator_2` or `curator/2`, `operator`, or `all`.
     /// Without it and without a mention, the lead is asked.
     #[schema(max_items = 200)]
     audience: Option<Vec<String>>,
@@ -47,7 +47,7 @@ struct New {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct Listed {
-    /// Only what this agent sees: its name, or `<agent>/<instance>`.
+    /// Only what this agent sees: its name; `curator_2` and `curator/2` are another instance of `curator`.
     viewer: Option<String>,
     /// The newest first, unless this says otherwise.
     #[param(inline)]
@@ -89,7 +89,8 @@ async fn list(
     let catalogue = app.agents.current();
     let lead = catalogue.lead().map(|lead| lead.name.as_str());
     let is_agent = |name: &str| catalogue.agent(name).is_ok();
-    let viewer = Viewer::named(asked.viewer.as_deref(), lead, is_agent)?;
+    let named = asked.viewer.map(|written| posts::reader_named(&catalogue, &written));
+    let viewer = Viewer::named(named.as_deref(), lead, is_agent)?;
     let along = match asked.order.unwrap_or_default() {
         Order::Newest => Along::Before(asked.cursor.unwrap_or(i64::MAX)),
         Order::Oldest => Along::After(asked.cursor.unwrap_or(0)),
@@ -126,9 +127,14 @@ async fn add(
 ) -> Result<(StatusCode, Json<Posted>), Problem> {
     let (catalogue, added_by, now) = (app.agents.current(), who.label(), app.clock.now());
     let is_agent = |name: &str| catalogue.agent(name).is_ok();
-    let named = asked.audience.as_ref();
-    let audience = named.map(|names| Audience::of(names.iter().map(String::as_str), is_agent));
-    let audience = audience.transpose()?;
+    let audience = match &asked.audience {
+        Some(names) => {
+            let names: Vec<String> =
+                names.iter().map(|written| posts::reader_named(&catalogue, written)).collect();
+            Some(Audience::of(names.iter().map(String::as_str), is_agent)?)
+        }
+        None => None,
+    };
     let new = mentions::Asked {
         campaign_id,
         text: &asked.text,

@@ -250,7 +250,7 @@ impl<'a> Folding<'a> {
                 from_seq: self.plan.from_seq,
                 to_seq: self.plan.to_seq,
                 summary,
-                flow: flow.cloned(),
+                flow: flow.cloned().map(Box::new),
                 pins: std::mem::take(&mut self.pins),
                 tokens_before: self.plan.tokens_before,
                 tokens_after: self.plan.tail_tokens + flow_tokens + summary_tokens,

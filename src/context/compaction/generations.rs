@@ -39,7 +39,7 @@ pub struct Compaction {
     pub summary: String,
     /// Of a node's compaction; stands in front of the summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub flow: Option<Flow>,
+    pub flow: Option<Box<Flow>>,
     /// What the summary had to keep, and every later one has to.
     pub pins: Vec<Pin>,
     pub tokens_before: u64,
@@ -77,7 +77,7 @@ impl<'a> View<'a> {
 impl Compaction {
     /// Of what stands in for the messages.
     pub fn weight(&self) -> Weight {
-        let flow = self.flow.as_ref().map_or(Weight::ZERO, Flow::weight);
+        let flow = self.flow.as_deref().map_or(Weight::ZERO, Flow::weight);
         Weight::of_text(&self.summary) + flow
     }
 }

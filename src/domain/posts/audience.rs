@@ -86,7 +86,7 @@ fn is_reader(name: &str, is_agent: impl Fn(&str) -> bool) -> bool {
     match name.split_once('/') {
         // `main` has no name of its own: it would be a second one for the same reader.
         Some((agent, instance)) => {
-            is_agent(agent) && agents::is_name(instance) && instance != "main"
+            is_agent(agent) && agents::is_name(instance) && instance != agents::MAIN
         }
         None => is_agent(name),
     }

@@ -9,7 +9,8 @@
 //! - The sender is a column. Nothing that a text says of its sender counts.
 //!
 //! A reader's name ([`reader`]) is that of its agent for the instance `main`, and `<agent>/<instance>` for any other. A post to
-//! `curator` therefore reaches the instance `main` alone; `curator/2` is somebody else.
+//! `curator` therefore reaches the instance `main` alone; `curator/2` is somebody else. People may write `curator_2`
+//! ([`reader_named`]).
 //!
 //! Race: adding holds the board's row until the transaction ends, so posts of one campaign are committed one after the other.
 //! In a turn's end it is the last lock but the job's.
@@ -33,7 +34,11 @@ pub use self::{
     read::{Along, Window, along, last_seq, window},
     remove::remove_some,
 };
-use super::{Failed, text};
+use super::{
+    Failed,
+    agents::{Addressed, Catalogue, MAIN},
+    text,
+};
 
 /// The longest text of a post.
 pub const TEXT_MAX_BYTES: usize = 1024 * 1024;
@@ -149,8 +154,16 @@ impl Viewer<'_> {
 /// What an instance of an agent is called on the board. No name of an agent has a slash in it.
 pub fn reader<'a>(agent: &'a str, instance: &str) -> Cow<'a, str> {
     match instance {
-        "main" => Cow::Borrowed(agent),
+        MAIN => Cow::Borrowed(agent),
         other => Cow::Owned(format!("{agent}/{other}")),
+    }
+}
+
+/// The reader whom a person means by `curator`, `curator_2` or `curator/2`. What is nobody's name stays as it is written.
+pub fn reader_named(catalogue: &Catalogue, written: &str) -> String {
+    match catalogue.addressed(written, MAIN) {
+        Ok(Addressed { agent, instance }) => reader(&agent.name, instance).into_owned(),
+        Err(_) => written.to_owned(),
     }
 }
 

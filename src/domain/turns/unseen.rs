@@ -3,11 +3,13 @@
 //! Each session gets every post that its agent may see once: in the turn that comes after it, or, where the session is new, with
 //! the window that it begins with. Once means in its transcript. So these are not shown: an answer that the session holds as its
 //! answer, a post that it held when it took a transcript over, and a post that is a task of this agent. That one is the task's
-//! prompt, now or when its turn comes, and goes with the task if somebody cancels it before.
+//! prompt, now or when its turn comes, and goes with the task if somebody cancels it before. One whose task has a session of its own
+//! is a post for all others.
 //!
 //! Race: posts that are added meanwhile are behind `to_seq`, because places are in the order of commits.
 
 use sqlx::PgConnection;
+use uuid::Uuid;
 
 use crate::domain::{
     Failed,
@@ -19,6 +21,8 @@ use crate::domain::{
 #[derive(Debug, Clone, Copy)]
 pub struct Look<'a> {
     pub session: &'a Live,
+    /// Whose turn it is.
+    pub task_id: Uuid,
     pub viewer: Viewer<'a>,
     /// The most posts at once.
     pub window: i64,
@@ -106,6 +110,7 @@ async fn page(
         is_new,
         look.max_bytes,
         MAX_COUNTED,
+        look.task_id,
     )
     .fetch_all(conn)
     .await

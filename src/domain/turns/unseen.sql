@@ -2,19 +2,20 @@
 -- them are not shown. One row without a post where there is none.
 -- $1 uuid campaign · $2 text reader, NULL for one who sees all · $3 uuid session · $4 text agent · $5 text instance
 -- $6 bigint behind it · $7 bigint in front of it · $8 bigint how many · $9 boolean whether nothing was answered in the session yet
--- $10 bigint bytes that the texts may have · $11 bigint how many older ones are counted
+-- $10 bigint bytes that the texts may have · $11 bigint how many older ones are counted · $12 uuid the task whose turn it is
 --
--- While nothing was answered in it, a session may hold what it took over from another one; later, the cursor says that.
+-- While nothing was answered in it, a session may hold what it took over from another one; later, the cursor says that. An answer that
+-- it took over may be posted later all the same.
 with seen as materialized (
     select s.seq from dalsegno.visible_posts($1, $2, $6, $7, $8) as s (seq)
 ), judged as (
     select p.id, p.seq, p.sender, p.origin, p.audience, p.reply_to, p.posted_at, p.task_id, p.session_id, p.turn, p.text,
            case
              when p.session_id = $3
-               or ($9 and p.message_id in (select m.id from dalsegno.messages as m where m.session_id = $3)) then 'own'
+               or p.message_id in (select m.id from dalsegno.messages as m where m.session_id = $3) then 'own'
              when exists (select from dalsegno.tasks as t
                            where t.post_id = p.id and t.agent = $4 and t.instance = $5
-                             and (t.ended_at is null
+                             and (t.id = $12 or (t.ended_at is null and t.session_mode <> 'none')
                                   or exists (select from dalsegno.messages as m
                                               where m.session_id = $3 and m.id = t.id and m.role = 'user'))) then 'task'
              when $9 and exists (select from dalsegno.messages as m where m.session_id = $3 and p.seq = any(m.posts)) then 'shown'

@@ -32,7 +32,7 @@ pub(super) async fn of(
     let Some(stay) = nodes::current(&mut *conn, session.id).await? else { return Ok(None) };
     let limit = i64::try_from(HANDOFFS_MAX).unwrap_or(i64::MAX);
     let handoffs = nodes::handoffs(conn, session.campaign_id, limit).await?;
-    let before = view.compaction.and_then(|compaction| compaction.flow.as_ref());
+    let before = view.compaction.and_then(|compaction| compaction.flow.as_deref());
     let before = before.filter(|flow| flow.first_seq == stay.first_seq && flow.node == stay.node);
     let flow = Flow {
         campaign_id: session.campaign_id,

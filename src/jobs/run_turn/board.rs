@@ -15,6 +15,7 @@ use crate::{
         posts::{Post, Posts},
     },
     domain::{
+        agents::MAIN,
         ids, messages,
         posts::{self, Viewer},
         sessions::Live,
@@ -60,14 +61,14 @@ pub(super) async fn look(
         return Ok(None);
     }
     let name = posts::reader(&session.agent, &session.instance);
-    let viewer = match agent.lead && session.instance == "main" {
+    let viewer = match agent.lead && session.instance == MAIN {
         true => Viewer::All,
         false => Viewer::Reader(&name),
     };
     let room_tokens = route.window_tokens.saturating_sub(route.reserve_tokens) / ROOM_DIVISOR;
     let max_bytes = i64::try_from(room_tokens.saturating_mul(BYTES_PER_TOKEN)).unwrap_or(i64::MAX);
     let window = i64::from(agent.history_window);
-    let look = Look { session, viewer, window, max_bytes };
+    let look = Look { session, task_id: assignment.task.id, viewer, window, max_bytes };
     let unseen = turns::unseen(conn, &look).await?;
     Ok(Some(Board::of(unseen, calibration.weight_within(room_tokens), now)))
 }

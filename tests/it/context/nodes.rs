@@ -100,7 +100,7 @@ fn a_summariser_reads_what_was_said_at_the_node_and_what_people_pinned_before() 
     let Step::Done(outcome) = folding.answered(Ok(&record())) else { panic!("not accepted") };
     let compaction = outcome.compaction;
     assert_eq!((compaction.from_seq, compaction.to_seq), (1, entries[plan.fold - 1].seq));
-    assert_eq!(compaction.flow.as_ref(), Some(&flow));
+    assert_eq!(compaction.flow.as_deref(), Some(&flow));
     assert!(compaction.tokens_after * 4 <= compaction.tokens_before * 3);
     assert_eq!(
         compaction.tokens_after,

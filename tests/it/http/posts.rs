@@ -15,8 +15,10 @@ async fn the_board_is_written_read_in_pages_and_looked_at_through_the_eyes_of_an
     let first = json!({ "audience": ["copywriter"], "text": "One." });
     let first = ground.post(&path, &first).await.expect(201);
     assert_eq!((&first["sender"], &first["seq"]), (&json!("operator"), &json!(1)));
-    let second = json!({ "audience": ["reviewer", "copywriter/2"], "text": "Two.", "reply_to": first["id"] });
-    assert_eq!(ground.post(&path, &second).await.expect(201)["reply_to"], first["id"]);
+    let second = json!({ "audience": ["reviewer", "copywriter_2"], "text": "Two.", "reply_to": first["id"] });
+    let second = ground.post(&path, &second).await.expect(201);
+    assert_eq!(second["reply_to"], first["id"]);
+    assert_eq!(second["audience"], json!(["reviewer", "copywriter/2"]));
     // To nobody by name: the lead answers for that.
     let lead = ground.post(&path, &json!({ "text": "Three." })).await.expect(201);
     assert_eq!(lead["audience"], json!(["planner"]));
