@@ -21,7 +21,7 @@ async fn a_task_is_added_shown_cancelled_and_retried() {
     let again = ground.run(&["task", "cancel", id]).await;
     assert_eq!((again.code, again.has("already ended as cancelled")), (5, true), "{again:?}");
     let explained = ground.json(&["task", "explain", id]).await;
-    assert!(text(&explained["because"]).contains("cancelled it before it ran"), "{explained}");
+    assert!(text(&explained["because"]).contains("before it ran: not needed"), "{explained}");
     assert!(text(&explained["next"]).contains(&format!("task retry {id}")), "{explained}");
 
     assert_eq!(ground.json(&["task", "retry", id]).await["state"], "queued");

@@ -117,7 +117,7 @@ async fn tasks_of_a_paused_agent_wait_whatever_way_they_came_while_others_run() 
         (of("writer").status.state, of("writer").status.waiting),
         (statuses::State::Waiting, 2)
     );
-    assert!(of("writer").pause.is_some() && of("writer_second").pause.is_some());
+    assert!(of("writer").pause.is_some() && of("writer/second").pause.is_some());
     assert!(of("editor").pause.is_none());
 
     // It outlives the worker, and a new one looks no more often.

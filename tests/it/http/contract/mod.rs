@@ -11,6 +11,7 @@ use std::{
     fmt,
 };
 
+use dalsegno::domain::tasks::Task;
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 use serde_json::{Value, json};
 
@@ -22,6 +23,7 @@ use super::{
     Ground, Stream,
     client::{Reply, send},
 };
+use crate::conversations::world::{Now, World};
 
 const REQUESTS: usize = if cfg!(feature = "chaos") { 2_000 } else { 60 };
 
@@ -197,7 +199,7 @@ impl Ground {
 
     /// Things that requests can be about.
     async fn known(&self) -> Known {
-        let task = self.world.turn("Part one.", crate::conversations::world::Now::default()).await;
+        let task = self.world.turn("Part one.", Now::default()).await;
         let waiting = self.world.add("Part two.").await;
         let lane = format!("{}/copywriter/main", self.world.campaign.id);
         let put = json!({
@@ -300,14 +302,26 @@ async fn every_example_of_the_document_is_taken() {
             continue;
         }
         n_examples += 1;
-        let id = ground.world.campaign.id.to_string();
+        let campaign = ground.world.campaign.id.to_string();
+        let id = match operation.path.starts_with("/v1/tasks/") {
+            true => done(&ground.world).await.id.to_string(),
+            false => campaign.clone(),
+        };
         let path = operation.path.replace("{id}", &id).replace("{name}", "weekly");
         let body = if is_many { json!([example]) } else { example.clone() };
-        let body = body.to_string().replace("00000000-0000-0000-0000-000000000000", &id);
+        let body = body.to_string().replace("00000000-0000-0000-0000-000000000000", &campaign);
         let reply = send(ground.app.address, &operation.method, &path, &[], &body).await;
         assert!(reply.status < 300, "{} {path} {body}\n{reply:?}", operation.method);
     }
     assert!(n_examples >= 5, "{n_examples} examples");
+}
+
+/// A task that may hand others out.
+async fn done(world: &World) -> Task {
+    let task = world.add("Plan it.").await;
+    let (_, turn) = world.begin(&task, world.lease(), Now::default()).await;
+    world.commit(&turn, "Done.", Now::default()).await.unwrap();
+    task
 }
 
 /// The test above passes where nothing is found, so it has to be seen to find something.
