@@ -86,7 +86,7 @@ async fn a_soft_lack_of_room_leaves_the_ladder_of_an_overflow() {
     };
     ground.write_agent("writer", &agent(""));
     let worker = ground.work().await;
-    for number in 1..=10 {
+    for number in 1..=9 {
         let prompt = format!("Write part {number}. {FILLER} [[sim: words 120]]");
         ground.done(&ground.add(&prompt).await).await;
     }
