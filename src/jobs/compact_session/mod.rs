@@ -5,7 +5,7 @@
 //! apply     the newest that is prepared and still continues the view is shown, in the caller's transaction
 //! ```
 //!
-//! Of a session that stands at a node, what was said there is folded, and [`place`] says where that is.
+//! Of a session that stands at a node, what was said there is folded, and `place.rs` says where that is.
 //!
 //! Invariants:
 //! - No transaction is open while a summariser runs. What it cost is in the ledger before its answer is judged, and
