@@ -39,3 +39,12 @@ pub struct ToolCall {
     pub name: String,
     pub arguments: serde_json::Value,
 }
+
+/// A tool that a model may call, as it is told of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolSpec {
+    pub name: String,
+    pub description: String,
+    /// JSON schema of its arguments, which are an object.
+    pub input_schema: serde_json::Value,
+}
