@@ -4,14 +4,14 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use serde::{Deserialize, Deserializer, de::Error as _};
+use serde::Deserialize;
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     app::App,
     clock::SystemClock,
-    config::{self, Checks},
+    config::{self, Checks, empty_as_none},
     db::{self, Database, Use},
     http::{self, Front},
     jobs::{self, Services},
@@ -228,15 +228,6 @@ impl Pool {
             Self::Turns => config.turns_slots,
             Self::Upkeep => config.upkeep_slots,
         }
-    }
-}
-
-fn empty_as_none<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<SocketAddr>, D::Error> {
-    match String::deserialize(deserializer)?.as_str() {
-        "" => Ok(None),
-        address => address.parse().map(Some).map_err(D::Error::custom),
     }
 }
 

@@ -25,7 +25,7 @@ mod sql;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use reqwest::{RequestBuilder, Response, StatusCode, Url, redirect};
+use reqwest::{RequestBuilder, Response, StatusCode, Url};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::json;
@@ -35,8 +35,8 @@ pub use self::{
     events::{Event, Events},
     sql::{EnqueueError, Enqueued, enqueue},
 };
-use crate::domain::agents::MAIN;
 pub use crate::domain::{amount::Limit, sessions::resolve::Mode, tasks::State};
+use crate::{domain::agents::MAIN, outbound};
 
 /// A service, as another system sees it. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -148,16 +148,9 @@ impl Client {
         if base_url.cannot_be_a_base() || !matches!(base_url.scheme(), "http" | "https") {
             return Err(address());
         }
-        // Fails where the process already has a provider, which is then used.
-        _ = rustls::crypto::ring::default_provider().install_default();
-        let mut http = reqwest::Client::builder()
+        let http = outbound::client(Some(&base_url))
             .connect_timeout(CONNECT_TIMEOUT)
-            .read_timeout(READ_TIMEOUT)
-            .redirect(redirect::Policy::none());
-        if base_url.scheme() == "http" {
-            // Otherwise the client looks for the system's certificates, and fails in an image that has none.
-            http = http.tls_certs_only([]);
-        }
+            .read_timeout(READ_TIMEOUT);
         Ok(Self { http: http.build().map_err(Error::SetUp)?, base_url, key: None })
     }
 

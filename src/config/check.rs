@@ -1,7 +1,7 @@
 //! Types, cross-checks and suggestions.
 
 use config::{Value, ValueKind};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, de::IntoDeserializer};
 
 use super::{Layers, Problem, Problems};
 
@@ -69,10 +69,13 @@ impl<'a> Checks<'a> {
 pub fn empty_as_none<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
-    T: From<String>,
+    T: Deserialize<'de>,
 {
     let text = String::deserialize(deserializer)?;
-    Ok((!text.is_empty()).then(|| text.into()))
+    if text.is_empty() {
+        return Ok(None);
+    }
+    T::deserialize(text.into_deserializer()).map(Some)
 }
 
 /// The known key that an unknown one was probably meant to be.

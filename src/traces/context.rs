@@ -53,12 +53,8 @@ impl Context {
 
 impl fmt::Display for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "00-{}-{}-01", hex(&self.trace), hex(&self.span))
+        write!(f, "00-{}-{}-01", hex::encode(self.trace), hex::encode(self.span))
     }
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn first_half(id: Uuid) -> [u8; 8] {

@@ -3,10 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde_json::{Value as Json, json};
 
-use super::{
-    context::hex,
-    span::{Span, Value},
-};
+use super::span::{Span, Value};
 
 /// Who says all this.
 #[derive(Debug, Clone)]
@@ -34,19 +31,19 @@ pub(super) fn request(resource: &Resource, spans: &[Span]) -> Json {
 
 fn span(span: &Span) -> Json {
     let mut json = json!({
-        "traceId": hex(&span.context.trace),
-        "spanId": hex(&span.context.span),
+        "traceId": hex::encode(span.context.trace),
+        "spanId": hex::encode(span.context.span),
         "name": span.name,
         "kind": span.kind as u8,
         "startTimeUnixNano": nanos(span.started_at),
         "endTimeUnixNano": nanos(span.ended_at.max(span.started_at)),
         "attributes": span.attributes.iter().map(|(key, value)| attribute(key, value)).collect::<Vec<_>>(),
-        "links": span.links.iter().map(|to| json!({ "traceId": hex(&to.trace), "spanId": hex(&to.span) })).collect::<Vec<_>>(),
+        "links": span.links.iter().map(|to| json!({ "traceId": hex::encode(to.trace), "spanId": hex::encode(to.span) })).collect::<Vec<_>>(),
         // 1: sampled.
         "flags": 1,
     });
     if let Some(parent) = &span.parent {
-        json["parentSpanId"] = hex(parent).into();
+        json["parentSpanId"] = hex::encode(parent).into();
     }
     if let Some(error) = &span.error {
         json["status"] = json!({ "code": FAILED, "message": error });

@@ -8,7 +8,6 @@ use std::time::Duration;
 use reqwest::{
     Client, StatusCode, Url,
     header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue},
-    redirect,
 };
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::{
@@ -21,6 +20,7 @@ use super::{
     encode::{Resource, request},
     span::Span,
 };
+use crate::outbound;
 
 #[derive(Debug)]
 pub(super) enum Order {
@@ -61,18 +61,8 @@ impl Sender {
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }
-        // Fails where the process already has a provider, which is then used.
-        _ = rustls::crypto::ring::default_provider().install_default();
-        let mut builder = Client::builder()
-            .timeout(TIMEOUT)
-            .default_headers(headers)
-            .user_agent(concat!("dalsegno/", env!("CARGO_PKG_VERSION")))
-            .no_proxy()
-            .redirect(redirect::Policy::none());
-        if url.scheme() == "http" {
-            // Otherwise the client looks for the system's certificates, and fails in an image that has none.
-            builder = builder.tls_certs_only([]);
-        }
+        let builder =
+            outbound::client(Some(&url)).timeout(TIMEOUT).default_headers(headers).no_proxy();
         let client = builder.build().map_err(|error| Error::SetUp(error.to_string()))?;
         Ok(Self { client, url, resource, is_failing: false })
     }

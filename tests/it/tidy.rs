@@ -28,7 +28,7 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     // What other systems use of us: it speaks HTTP and SQL, and runs nothing.
-    ("client", &["domain"]),
+    ("client", &["domain", "outbound"]),
     ("causes", &[]),
     ("clock", &[]),
     // Section structs live beside their component: `config` only puts them together.
@@ -60,6 +60,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "config",
             "context",
             "domain",
+            "outbound",
             "providers",
             "queue",
             "traces",
@@ -67,7 +68,8 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("main", &["cli"]),
-    ("providers", &["clock", "transcript"]),
+    ("outbound", &[]),
+    ("providers", &["clock", "outbound", "transcript"]),
     // The queue knows nothing of the domain: it could be a crate of its own.
     ("queue", &["causes", "config", "shutdown"]),
     ("scheduler", &["causes", "clock", "domain", "jobs", "queue"]),
@@ -88,7 +90,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     ("shutdown", &["config"]),
     ("telemetry", &["config"]),
-    ("traces", &["config"]),
+    ("traces", &["config", "outbound"]),
     ("transcript", &[]),
     (
         "worker",

@@ -185,5 +185,5 @@ fn relocate(config: &Config, data_dir: &Path, account: &Account) -> Result<Home,
 /// Sixteen hex digits that stand for a path.
 fn digest(path: &Path) -> String {
     let sum = Sha256::digest(path.as_os_str().as_bytes());
-    sum.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&sum[..8])
 }

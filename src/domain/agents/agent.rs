@@ -223,5 +223,5 @@ fn check(fields: &mut Fields<'_>, agent: &Agent) {
 
 /// SHA-256 in hex.
 pub(super) fn hash(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(Sha256::digest(bytes))
 }

@@ -3,13 +3,16 @@
 
 use std::{error::Error, time::Duration};
 
-use reqwest::{Client, Response, StatusCode, header, redirect};
+use reqwest::{Client, Response, StatusCode, header};
 
 use super::{
     metrics,
     resolve::{Private, Resolver},
 };
-use crate::domain::webhooks::{Config, Due, Headers, Missed, Outcome, check_url};
+use crate::{
+    domain::webhooks::{Config, Due, Headers, Missed, Outcome, check_url},
+    outbound,
+};
 
 /// Sends deliveries: one per process.
 #[derive(Debug)]
@@ -96,16 +99,12 @@ fn words_of(status: StatusCode) -> String {
 }
 
 fn client(config: &Config) -> Result<Client, reqwest::Error> {
-    // Fails where the process already has a provider, which is then used.
-    _ = rustls::crypto::ring::default_provider().install_default();
-    Client::builder()
+    outbound::client(None)
         .timeout(config.timeout())
         .connect_timeout(CONNECT_TIMEOUT)
-        .user_agent(concat!("dalsegno/", env!("CARGO_PKG_VERSION")))
         .dns_resolver(Resolver { allow_private: config.allow_private })
         .https_only(!config.allow_private)
-        // A proxy would resolve the name itself; a redirect would lead where nobody has looked.
+        // A proxy would resolve the name itself.
         .no_proxy()
-        .redirect(redirect::Policy::none())
         .build()
 }

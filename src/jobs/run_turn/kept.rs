@@ -177,7 +177,7 @@ fn offered(assignment: &Assignment<'_>) -> String {
     all.sort();
     all.extend([format!("{:?}", granted.disallowed_tools), granted.workspace.to_string()]);
     let digest = Sha256::digest(all.join("\n").as_bytes());
-    digest[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&digest[..8])
 }
 
 /// The files as they are stored.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use reqwest::{Client, RequestBuilder, Response, Url, header, redirect};
+use reqwest::{Client, RequestBuilder, Response, Url, header};
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
@@ -12,7 +12,10 @@ use super::{
     refusal::{self, Call, Refusal},
     verdict::Plan,
 };
-use crate::providers::patience::{GaveUp, Patience};
+use crate::{
+    outbound,
+    providers::patience::{GaveUp, Patience},
+};
 
 #[derive(Debug)]
 pub(super) struct Http {
@@ -207,19 +210,11 @@ impl Step {
 }
 
 fn client(config: &Config, base_url: &Url) -> Result<Client, Error> {
-    // Fails where the process already has a provider, which is then used.
-    _ = rustls::crypto::ring::default_provider().install_default();
-    let mut builder = Client::builder()
+    let builder = outbound::client(Some(base_url))
         .connect_timeout(config.connect_timeout())
         .pool_idle_timeout(POOL_IDLE)
         .tcp_keepalive(POOL_IDLE)
-        .user_agent(concat!("dalsegno/", env!("CARGO_PKG_VERSION")))
-        // The configuration alone says where a conversation goes: no proxy out of the environment, no redirect.
-        .no_proxy()
-        .redirect(redirect::Policy::none());
-    if base_url.scheme() == "http" {
-        // Otherwise the client looks for the system's certificates, and fails in an image that has none.
-        builder = builder.tls_certs_only([]);
-    }
+        // The configuration alone says where a conversation goes: no proxy out of the environment.
+        .no_proxy();
     builder.build().map_err(|error| Error::SetUp(error.to_string()))
 }
