@@ -21,6 +21,7 @@ pub mod scheduler;
 pub mod serve;
 pub mod shutdown;
 pub mod telemetry;
+pub mod tools;
 pub mod traces;
 pub mod transcript;
 pub mod worker;

@@ -23,7 +23,7 @@ pub(super) enum AuditCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct List {
-    /// A name, the id of a key, or a kind: key, admin_key, cli, anonymous.
+    /// A name, the id of a key, or a kind: key, admin_key, cli, agent, anonymous.
     #[arg(long)]
     actor: Option<String>,
     /// task.cancel, or task for everything that was done to tasks.

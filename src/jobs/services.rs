@@ -19,6 +19,7 @@ use crate::{
         self,
         claude::{self, Claude, Surroundings},
     },
+    tools,
     traces::Traces,
 };
 
@@ -34,6 +35,8 @@ pub struct Services {
     pub tasks: tasks::Config,
     pub mentions: mentions::Config,
     pub audit: audit::Config,
+    /// Of turns, in this process or through the service.
+    pub tools: Arc<tools::Settings>,
     pub prices: prices::Config,
     pub calibrations: Calibrations,
     pub(super) webhooks: deliver_webhook::Sender,
@@ -73,9 +76,12 @@ impl Services {
         traces: Traces,
     ) -> Result<Arc<Self>, Error> {
         run_turn::describe();
+        tools::describe();
         let claude = claude(config, &clock, program)?;
+        let library = Arc::new(agents::Library::open(&config.agents)?);
         let services = Self {
-            library: Arc::new(agents::Library::open(&config.agents)?),
+            tools: Arc::new(tools::Settings::of(config, clock.clone(), library.clone())),
+            library,
             agents: config.agents.clone(),
             providers: providers::Available::new(claude, &config.ollama, &config.sim)?,
             sessions: config.sessions.clone(),

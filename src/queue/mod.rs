@@ -51,6 +51,7 @@ mod enqueue;
 mod error;
 mod forget;
 mod heartbeat;
+mod holds;
 mod job;
 mod link;
 mod pace;
@@ -73,6 +74,7 @@ pub use enqueue::{
 };
 pub use error::Error;
 pub use forget::{Forgotten, forget_group, forget_keys};
+pub use holds::holds;
 pub use job::{
     Backoff, BoxError, Decision, End, HandlerResult, Job, JobError, LaneFailure, Policy, Until,
 };

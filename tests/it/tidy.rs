@@ -63,6 +63,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "outbound",
             "providers",
             "queue",
+            "tools",
             "traces",
             "transcript",
         ],
@@ -90,6 +91,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     ("shutdown", &["config"]),
     ("telemetry", &["config"]),
+    // One definition of each tool, for HTTP, stdio and the loops of providers.
+    ("tools", &["causes", "clock", "config", "domain", "queue", "transcript"]),
     ("traces", &["config", "outbound"]),
     ("transcript", &[]),
     (

@@ -23,6 +23,10 @@ pub enum Action {
     PostAdd,
     TaskCancel,
     TaskRetry,
+    /// A tool has changed something.
+    ToolCall,
+    /// Somebody called a tool that they may not use.
+    ToolDeny,
     SessionReset,
     SessionCompact,
     SessionUncompact,
@@ -79,6 +83,8 @@ impl Action {
             Self::FlowCancel => "flow.cancel",
             Self::TaskCancel => "task.cancel",
             Self::TaskRetry => "task.retry",
+            Self::ToolCall => "tool.call",
+            Self::ToolDeny => "tool.deny",
             Self::SessionReset => "session.reset",
             Self::SessionCompact => "session.compact",
             Self::SessionUncompact => "session.uncompact",

@@ -28,6 +28,8 @@ pub enum ActorKind {
     /// The key of the configuration.
     AdminKey,
     Cli,
+    /// A turn of an agent, by a tool.
+    Agent,
     System,
     /// Nobody was asked.
     Anonymous,
@@ -54,6 +56,11 @@ impl Actor {
         Self { name, ..Self::unnamed(ActorKind::Cli, None) }
     }
 
+    /// By its name on the board.
+    pub fn agent(reader: &str) -> Self {
+        Self { name: reader.to_owned(), ..Self::unnamed(ActorKind::Agent, None) }
+    }
+
     /// One text for all of it: `key:ci:3f0c2a9be1d4`, `cli:ann@host`, `anonymous`.
     pub fn label(&self) -> String {
         let parts = [Some(self.kind.as_str()), Some(self.name.as_str()), self.handle.as_deref()];
@@ -72,6 +79,7 @@ impl ActorKind {
             Self::Key => "key",
             Self::AdminKey => "admin_key",
             Self::Cli => "cli",
+            Self::Agent => "agent",
             Self::System => "system",
             Self::Anonymous => "anonymous",
         }

@@ -36,7 +36,7 @@ const WORDS_MAX_CHARS: usize = 300;
 pub struct Entry {
     pub id: i64,
     pub at: DateTime<Utc>,
-    /// `key`, `admin_key`, `cli`, `system` or `anonymous`.
+    /// `key`, `admin_key`, `cli`, `agent`, `system` or `anonymous`.
     pub actor_kind: String,
     pub actor: String,
     pub actor_id: Option<Uuid>,

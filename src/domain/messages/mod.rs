@@ -6,6 +6,7 @@
 mod append;
 mod inherit;
 mod remove;
+mod search;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -17,6 +18,7 @@ pub use self::{
     append::{New, append, others_asked_since, storable},
     inherit::{Handed, Inherited, LeftOut, inherit},
     remove::{Size, count, measure, remove_all},
+    search::{Found, Search, search},
 };
 use super::Failed;
 use crate::transcript::{Message, Role, ToolCall};

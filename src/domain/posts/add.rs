@@ -29,7 +29,7 @@ pub async fn add(
         task_id,
         said.map(|said| said.session_id),
         said.map(|said| said.turn),
-        said.map(|said| said.message_id),
+        said.and_then(|said| said.message_id),
     )
     .fetch_one(executor)
     .await

@@ -106,8 +106,8 @@ pub struct Said {
     pub task_id: Uuid,
     pub session_id: Uuid,
     pub turn: i32,
-    /// The answer in the transcript that is posted. A session that holds it is not shown the post.
-    pub message_id: Uuid,
+    /// The answer in the transcript that is posted, if it is one. A session that holds it is not shown the post.
+    pub message_id: Option<Uuid>,
 }
 
 /// For whom posts are looked up.

@@ -128,6 +128,22 @@ pub async fn of_conversation(
     .map_err(Failed::to("look up the session of a conversation"))
 }
 
+/// A session and those that it goes on from, as far as there are any left: up to one that began without a memory.
+pub async fn lineage(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Vec<Uuid>, Failed> {
+    sqlx::query_scalar!(
+        r#"with recursive lineage as (
+               select id, predecessor_id, opened_because from dalsegno.sessions where id = $1
+               union all
+               select b.id, b.predecessor_id, b.opened_because
+                 from lineage as a join dalsegno.sessions as b on b.id = a.predecessor_id and a.opened_because <> 'fresh')
+           select id as "id!" from lineage"#,
+        id,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("look up what a session goes on from"))
+}
+
 /// The history under the generation that is shown, as one JSON array for other systems.
 pub async fn history(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Value, Error> {
     sqlx::query_scalar!(

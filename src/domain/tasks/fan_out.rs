@@ -2,12 +2,13 @@
 //! them and is told what they came to.
 
 use chrono::{DateTime, Utc};
-use sqlx::PgConnection;
+use sqlx::{PgConnection, PgExecutor};
+use uuid::Uuid;
 
 use super::{
     After, BulkError, Config, Error, Links, New, OnFailure, Placed, State, Task, add_many,
 };
-use crate::domain::agents::Agent;
+use crate::domain::{Failed, agents::Agent};
 
 /// As many as one task may wait for.
 pub const MAX_CHILDREN: usize = super::MAX_PREDECESSORS;
@@ -91,4 +92,41 @@ fn check(parent: &Task, n_children: usize) -> Result<(), Error> {
 /// The key of a child, where the whole has one: asked again, each of them is found.
 pub fn child_key(key: &str, place: usize) -> String {
     format!("{key}/{place}")
+}
+
+/// Those of these tasks that a conversation has handed out: campaign, agent and instance.
+pub async fn handed_out_by(
+    executor: impl PgExecutor<'_>,
+    (campaign_id, agent, instance): (Uuid, &str, &str),
+    ids: &[Uuid],
+) -> Result<Vec<Uuid>, Failed> {
+    sqlx::query_scalar!(
+        "select t.id from dalsegno.tasks as t join dalsegno.tasks as p on p.id = t.parent_id
+          where t.id = any($4) and p.campaign_id = $1 and p.agent = $2 and p.instance = $3",
+        campaign_id,
+        agent,
+        instance,
+        ids,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("look for tasks that were handed out"))
+}
+
+/// How many tasks lead to this one that each handed out the next or went on with it, counted up to `most`.
+pub async fn depth(executor: impl PgExecutor<'_>, id: Uuid, most: i64) -> Result<i64, Failed> {
+    sqlx::query_scalar!(
+        r#"with recursive above (id, n) as (
+               select $1::uuid, 0::bigint
+               union all
+               select coalesce(t.parent_id, t.continues_id), a.n + 1
+                 from above as a join dalsegno.tasks as t on t.id = a.id
+                where coalesce(t.parent_id, t.continues_id) is not null and a.n < $2)
+           select max(n) as "n!" from above"#,
+        id,
+        most,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Failed::to("look at what led to a task"))
 }

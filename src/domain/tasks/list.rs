@@ -101,3 +101,47 @@ pub async fn list(
     .await
     .map_err(Failed::to("list the tasks"))
 }
+
+/// The tasks of one conversation: campaign, agent and instance. The newest first.
+pub async fn of_conversation(
+    executor: impl PgExecutor<'_>,
+    (campaign_id, agent, instance): (Uuid, &str, &str),
+    state: Option<State>,
+    page: Page,
+) -> Result<Vec<Task>, Failed> {
+    sqlx::query_as!(
+        Task,
+        r#"select id, campaign_id, agent, instance, session_mode as "session_mode: Mode", state as "state: State", prompt, result,
+                  error, budget_micros, budget_tokens, spent_micros, spent_tokens, job_id, session_id, turn, created_at,
+                  started_at, ended_at
+             from dalsegno.tasks
+            where campaign_id = $1 and agent = $2 and instance = $3 and ($4::text is null or state = $4)
+              and id < coalesce($5, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
+            order by id desc limit $6"#,
+        campaign_id,
+        agent,
+        instance,
+        state as Option<State>,
+        page.after,
+        page.limit,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("list the tasks of a conversation"))
+}
+
+/// Those of these that are tasks of the campaign.
+pub async fn in_campaign(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+    ids: &[Uuid],
+) -> Result<Vec<Uuid>, Failed> {
+    sqlx::query_scalar!(
+        "select id from dalsegno.tasks where id = any($2) and campaign_id = $1",
+        campaign_id,
+        ids,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("look for tasks of a campaign"))
+}

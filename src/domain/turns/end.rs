@@ -251,7 +251,7 @@ fn said(ending: &Ending<'_>) -> Option<Said> {
         task_id: turn.task_id,
         session_id: turn.session_id,
         turn: turn.turn,
-        message_id: answer.id,
+        message_id: Some(answer.id),
     })
 }
 

@@ -92,6 +92,44 @@ pub async fn of_task(executor: impl PgExecutor<'_>, task_id: Uuid) -> Result<Vec
     .map_err(Failed::to("list the turns of a task"))
 }
 
+/// One turn.
+pub async fn find(
+    executor: impl PgExecutor<'_>,
+    session_id: Uuid,
+    number: i32,
+) -> Result<Option<Turn>, Failed> {
+    sqlx::query_as!(
+        Turn,
+        r#"select session_id, number, task_id, attempt, job_id, lease, state as "state: State", started_at, ended_at, input_tokens,
+                  output_tokens, cache_read_tokens, cache_creation_tokens, cost_micros, calls, flags, error
+             from dalsegno.turns where session_id = $1 and number = $2"#,
+        session_id,
+        number,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(Failed::to("read a turn"))
+}
+
+/// Whether a turn still runs, as this run's.
+pub async fn is_running(
+    executor: impl PgExecutor<'_>,
+    session_id: Uuid,
+    number: i32,
+    lease: i64,
+) -> Result<bool, Failed> {
+    sqlx::query_scalar!(
+        r#"select exists (select from dalsegno.turns
+                           where session_id = $1 and number = $2 and lease = $3 and state = 'running') as "is_running!""#,
+        session_id,
+        number,
+        lease,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Failed::to("see whether a turn still runs"))
+}
+
 /// Whether turns of other tasks than this one are in a session.
 pub async fn others_spoke(
     executor: impl PgExecutor<'_>,

@@ -1,0 +1,51 @@
+//! Looking for words in transcripts.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgExecutor;
+use uuid::Uuid;
+
+use crate::domain::Failed;
+
+/// What is looked for, and how much of it is shown.
+#[derive(Debug, Clone, Copy)]
+pub struct Search<'a> {
+    pub session_ids: &'a [Uuid],
+    /// Stand somewhere in a message just so, but for upper and lower case.
+    pub words: &'a str,
+    /// Of the message, around the first place.
+    pub around_chars: i32,
+    pub offset: i64,
+    pub limit: i64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    pub session_id: Uuid,
+    pub turn: i32,
+    pub said_at: DateTime<Utc>,
+    pub role: String,
+    pub excerpt: String,
+}
+
+/// The newest first. Reads all that was said in the sessions.
+pub async fn search(
+    executor: impl PgExecutor<'_>,
+    search: &Search<'_>,
+) -> Result<Vec<Found>, Failed> {
+    sqlx::query_as!(
+        Found,
+        r#"select session_id, turn, created_at as said_at, role,
+                  substring(text from greatest(1, strpos(lower(text), lower($2)) - $3 / 2) for $3) as "excerpt!"
+             from dalsegno.messages
+            where session_id = any($1) and strpos(lower(text), lower($2)) > 0
+            order by created_at desc, session_id, seq desc limit $4 offset $5"#,
+        search.session_ids,
+        search.words,
+        search.around_chars,
+        search.limit,
+        search.offset,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("look for words in a transcript"))
+}

@@ -1,0 +1,87 @@
+//! What turns have changed with tools: so that an attempt that repeats an earlier one of its task does nothing twice.
+//!
+//! A model that is asked again asks for the same. Its first call is that of the earlier attempt, its second one is the second.
+//! Each row names the run that asked for it last; another run takes rows over, one for each call, and does only what is not there.
+//!
+//! Race: one turn calls several tools at once. Its task is locked until the change is committed ([`lock`]), so they count one
+//! after the other.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgExecutor;
+use uuid::Uuid;
+
+use super::Failed;
+
+/// A change that is asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    pub task_id: Uuid,
+    pub lease: i64,
+    /// SHA-256 of the tool and its arguments.
+    pub digest: &'a [u8; 32],
+}
+
+/// A change that was made.
+#[derive(Debug, Clone, Copy)]
+pub struct Made<'a> {
+    pub asked: Asked<'a>,
+    pub session_id: Uuid,
+    pub turn: i32,
+    pub tool: &'a str,
+    pub answer: &'a str,
+}
+
+/// Lets no other call of this task change anything until the transaction ends. Before all other locks.
+pub async fn lock(executor: impl PgExecutor<'_>, task_id: Uuid) -> Result<(), Failed> {
+    sqlx::query!(
+        "select pg_advisory_xact_lock(hashtextextended('tool_calls ' || $1::text, 0))::text as locked",
+        task_id.to_string(),
+    )
+    .fetch_one(executor)
+    .await
+    .map(drop)
+    .map_err(Failed::to("wait for the other calls of a turn"))
+}
+
+/// What an earlier run was told, if it has done this and the current one has not asked for it yet.
+pub async fn take_over(
+    executor: impl PgExecutor<'_>,
+    asked: Asked<'_>,
+) -> Result<Option<String>, Failed> {
+    sqlx::query_scalar!(
+        "update dalsegno.tool_calls set lease = $3
+          where task_id = $1 and digest = $2
+            and occurrence = (select min(occurrence) from dalsegno.tool_calls where task_id = $1 and digest = $2 and lease < $3)
+         returning answer",
+        asked.task_id,
+        asked.digest,
+        asked.lease,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(Failed::to("look for what an earlier attempt has done"))
+}
+
+/// Writes down what was done, with the change itself.
+pub async fn keep(
+    executor: impl PgExecutor<'_>,
+    made: &Made<'_>,
+    now: DateTime<Utc>,
+) -> Result<(), Failed> {
+    sqlx::query!(
+        "insert into dalsegno.tool_calls (task_id, session_id, lease, called_at, turn, digest, tool, answer, occurrence)
+         select $1, $2, $3, $4, $5, $6, $7, $8, count(*)::integer from dalsegno.tool_calls where task_id = $1 and digest = $6",
+        made.asked.task_id,
+        made.session_id,
+        made.asked.lease,
+        now,
+        made.turn,
+        made.asked.digest,
+        made.tool,
+        made.answer,
+    )
+    .execute(executor)
+    .await
+    .map(drop)
+    .map_err(Failed::to("keep what a tool has done"))
+}

@@ -1,0 +1,62 @@
+//! By what the child of a turn shows that it is this turn.
+//!
+//! A token is good while its turn runs, and dies with it: nothing has to take it back. Only its hash is stored. Whether the
+//! run still has its job is for the queue to say ([`crate::queue::holds`]).
+
+use chrono::{DateTime, Utc};
+use secrecy::{ExposeSecret as _, SecretString};
+use sha2::{Digest as _, Sha256};
+use sqlx::PgExecutor;
+use uuid::Uuid;
+
+use super::Failed;
+
+/// How every token begins.
+pub const PREFIX: &str = "dalt_";
+
+/// The turn that a token was made for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bearer {
+    pub session_id: Uuid,
+    pub turn: i32,
+}
+
+/// Makes the token of a turn. That of an earlier turn of the session is good for nothing any more.
+pub async fn mint(
+    executor: impl PgExecutor<'_>,
+    bearer: &Bearer,
+    now: DateTime<Utc>,
+) -> Result<SecretString, Failed> {
+    let text = format!("{PREFIX}{}", hex::encode(rand::random::<[u8; 32]>()));
+    sqlx::query!(
+        "insert into dalsegno.turn_tokens (session_id, turn, sha256, minted_at) values ($1, $2, $3, $4)
+         on conflict (session_id) do update set turn = excluded.turn, sha256 = excluded.sha256, minted_at = excluded.minted_at",
+        bearer.session_id,
+        bearer.turn,
+        &digest(&text),
+        now,
+    )
+    .execute(executor)
+    .await
+    .map_err(Failed::to("store the token of a turn"))?;
+    Ok(text.into())
+}
+
+/// Whose token this is. Whether that turn still runs is another question.
+pub async fn find(
+    executor: impl PgExecutor<'_>,
+    token: &SecretString,
+) -> Result<Option<Bearer>, Failed> {
+    sqlx::query_as!(
+        Bearer,
+        "select session_id, turn from dalsegno.turn_tokens where sha256 = $1",
+        &digest(token.expose_secret()),
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(Failed::to("look up the token of a turn"))
+}
+
+fn digest(text: &str) -> [u8; 32] {
+    Sha256::digest(text.as_bytes()).into()
+}

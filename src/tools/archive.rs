@@ -1,0 +1,79 @@
+//! What was said earlier in the agent's own conversation, also what a compaction has folded.
+
+use futures_util::FutureExt as _;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{
+    Caller, Refusal,
+    arguments::schema,
+    pages::Said,
+    tool::{Call, QUICKLY, Tool, Who},
+};
+use crate::domain::{
+    messages::{self, Found, Search},
+    sessions,
+};
+
+pub(super) const TOOLS: &[Tool] = &[Tool {
+    name: "search_transcript",
+    description: "Searches everything that was said in your own conversation in this campaign, word for word, also what you only have a summary \
+                  of. The newest first.",
+    who: Who::Agents,
+    in_pages: true,
+    timeout: QUICKLY,
+    schema: |_| schema::<Words>(),
+    run: |call| search(call).boxed(),
+}];
+
+const FOUND: i64 = 20;
+/// What is shown around the place where the words stand.
+const SHOWN_CHARS: i32 = 1_000;
+const MOST_WORDS_CHARS: usize = 200;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Words {
+    /// A part of what was said, in its own words; upper and lower case are the same.
+    words: String,
+}
+
+async fn search(call: Call<'_>) -> Result<Said, Refusal> {
+    let Words { words } = call.read()?;
+    let Caller::Turn(turn) = call.caller else {
+        return Err(Refusal::said("an operator has no conversation"));
+    };
+    if words.trim().is_empty() || words.chars().count() > MOST_WORDS_CHARS {
+        return Err(Refusal::said(format!(
+            "`words` needs 1 to {MOST_WORDS_CHARS} characters: the few that you remember"
+        )));
+    }
+    let offset = match &call.place {
+        Some(place) => place.parse().map_err(|_| Refusal::said("`cursor` is none of this tool"))?,
+        None => 0,
+    };
+    let pool = &call.tools.pool;
+    let sessions = sessions::lineage(pool, turn.session_id).await?;
+    let search = Search {
+        session_ids: &sessions,
+        words: words.trim(),
+        around_chars: SHOWN_CHARS,
+        offset,
+        limit: FOUND + 1,
+    };
+    let mut found = messages::search(pool, &search).await?;
+    let goes_on = i64::try_from(found.len()).unwrap_or(i64::MAX) > FOUND;
+    found.truncate(usize::try_from(FOUND).unwrap_or(usize::MAX));
+    let next = goes_on.then(|| (offset + FOUND).to_string());
+    let lines: Vec<Value> = found.iter().map(line).collect();
+    let list = match lines.is_empty() {
+        true => json!({ "found": [], "next": "Nothing has these words: try fewer or others." }),
+        false => json!({ "found": lines }),
+    };
+    Said::list(&list, next)
+}
+
+fn line(found: &Found) -> Value {
+    json!({ "said_at": found.said_at, "turn": found.turn, "by": found.role, "text": found.excerpt })
+}

@@ -1,0 +1,155 @@
+//! What a call brings along.
+
+use std::error::Error as _;
+
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use super::{Refusal, tool::Tool};
+
+/// All arguments of one call together. What is longer belongs into a file, or into several calls.
+pub(super) const MAX_BYTES: usize = 256 * 1024;
+/// What is repeated of a name that nobody knows.
+const SHOWN_CHARS: usize = 60;
+
+const CURSOR: &str = "cursor";
+
+/// Where an answer goes on.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Cursor {
+    /// Of the list, as the tool has said it.
+    pub place: Option<String>,
+    /// Of the page that begins there.
+    pub from_char: usize,
+}
+
+/// The schema of a struct of arguments, without what a model has no use for.
+pub(super) fn schema<T: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    if let Value::Object(fields) = &mut schema {
+        fields.remove("title");
+        fields.remove("description");
+        fields.entry("properties").or_insert_with(|| json!({}));
+    }
+    schema
+}
+
+pub(super) fn add_cursor(schema: &mut Value) {
+    let about =
+        "Where an earlier answer said that it goes on. Repeat the other arguments beside it.";
+    schema["properties"][CURSOR] = json!({ "type": "string", "description": about });
+}
+
+/// Takes the cursor out, and refuses what no tool takes.
+pub(super) fn check(tool: &Tool, arguments: Value) -> Result<(Value, Cursor), Refusal> {
+    let mut fields = match arguments {
+        Value::Object(fields) => fields,
+        Value::Null => Map::new(),
+        _ => return Err(Refusal::said("the arguments have to be an object: {\"name\": value}")),
+    };
+    let cursor = match fields.remove(CURSOR) {
+        Some(cursor) if tool.in_pages => Cursor::read(&cursor)?,
+        Some(cursor) => {
+            fields.insert(CURSOR.to_owned(), cursor);
+            Cursor::default()
+        }
+        None => Cursor::default(),
+    };
+    let arguments = Value::Object(fields);
+    if let Some(path) = nul(&arguments, "") {
+        return Err(Refusal::said(format!(
+            "`{path}` holds the character U+0000, which cannot be stored: leave it out"
+        )));
+    }
+    let n_bytes = arguments.to_string().len();
+    if n_bytes > MAX_BYTES {
+        return Err(Refusal::said(format!(
+            "the arguments have {n_bytes} bytes, {MAX_BYTES} are allowed: say it shorter, or in several calls"
+        )));
+    }
+    Ok((arguments, cursor))
+}
+
+pub(super) fn read<T: DeserializeOwned>(arguments: &Value) -> Result<T, Refusal> {
+    serde_path_to_error::deserialize(arguments).map_err(|error| {
+        let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+        let place = match error.path().to_string() {
+            path if path == "." => String::new(),
+            path => format!("`{}`: ", short(&path)),
+        };
+        let why: String = why.chars().take(500).collect();
+        Refusal::said(format!("{place}{why}; look at the tool's schema, and call it again"))
+    })
+}
+
+/// A text of somebody else's within a sentence.
+pub(super) fn short(text: &str) -> String {
+    let mut shown: String = text.chars().filter(|c| !c.is_control()).take(SHOWN_CHARS).collect();
+    if text.chars().count() > SHOWN_CHARS {
+        shown.push('…');
+    }
+    shown
+}
+
+/// Where a NUL is.
+fn nul(value: &Value, path: &str) -> Option<String> {
+    match value {
+        Value::String(text) => text.contains('\0').then(|| path.to_owned()),
+        Value::Array(items) => {
+            let at = |(place, item)| nul(item, &format!("{path}[{place}]"));
+            items.iter().enumerate().find_map(at)
+        }
+        Value::Object(fields) => fields.iter().find_map(|(key, value)| {
+            let path = if path.is_empty() { short(key) } else { format!("{path}.{}", short(key)) };
+            if key.contains('\0') { Some(path) } else { nul(value, &path) }
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) => None,
+    }
+}
+
+impl Cursor {
+    /// `<character>` or `<character>/<place>`.
+    fn read(value: &Value) -> Result<Self, Refusal> {
+        let text = value.as_str().unwrap_or_default();
+        let (from_char, place) = match text.split_once('/') {
+            Some((from_char, place)) => (from_char, Some(place.to_owned())),
+            None => (text, None),
+        };
+        match from_char.parse() {
+            Ok(from_char) => Ok(Self { place, from_char }),
+            Err(_) => Err(Refusal::said(
+                "`cursor` has to be one that an earlier answer gave: leave it out to begin at the beginning",
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_is_what_an_answer_gave() {
+        let read = |text: &str| Cursor::read(&json!(text)).ok();
+        assert_eq!(read("45000"), Some(Cursor { place: None, from_char: 45000 }));
+        let place = Some("a/b".to_owned());
+        assert_eq!(read("0/a/b"), Some(Cursor { place, from_char: 0 }));
+        for bad in ["", "x", "-1", "/a", "99999999999999999999999"] {
+            assert_eq!(read(bad), None, "{bad}");
+        }
+        assert!(Cursor::read(&json!(5)).is_err());
+    }
+
+    #[test]
+    fn a_nul_is_found_wherever_it_is() {
+        let found = |value: Value| nul(&value, "");
+        assert_eq!(found(json!({ "a": ["x", { "b": "y\0" }] })), Some("a[1].b".to_owned()));
+        assert_eq!(found(json!({ "a\0": 1 })), Some("a".to_owned()));
+        assert_eq!(found(json!({ "a": "\u{1}" })), None);
+    }
+}

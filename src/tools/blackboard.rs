@@ -1,0 +1,84 @@
+//! The blackboard of the campaign, as far as the agent's file grants it.
+
+use futures_util::FutureExt as _;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{
+    Caller, Refusal,
+    arguments::schema,
+    change::{Begun, Change},
+    pages::Said,
+    tool::{Call, QUICKLY, Tool, Who},
+};
+use crate::domain::blackboard::{self, By};
+
+pub(super) const TOOLS: &[Tool] = &[
+    Tool {
+        name: "blackboard_read",
+        description: "Reads the campaign's blackboard, a JSON document that its people and agents keep together: what you may see of it, as it is now.",
+        who: Who::BlackboardReaders,
+        in_pages: true,
+        timeout: QUICKLY,
+        schema: |_| schema::<Nothing>(),
+        run: |call| read(call).boxed(),
+    },
+    Tool {
+        name: "blackboard_write",
+        description: "Changes the campaign's blackboard: the patch is merged into it, key by key, and null takes a key away.",
+        who: Who::BlackboardWriters,
+        in_pages: false,
+        timeout: QUICKLY,
+        schema: |_| schema::<Patch>(),
+        run: |call| write(call).boxed(),
+    },
+];
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Patch {
+    /// The keys that become different, in the nesting of the document.
+    patch: Map<String, Value>,
+    /// The version that you have read, if the change is right only for that one.
+    expected_version: Option<i64>,
+}
+
+async fn read(call: Call<'_>) -> Result<Said, Refusal> {
+    let Nothing {} = call.read()?;
+    let (pool, campaign_id) = (&call.tools.pool, call.caller.campaign_id());
+    let found = match call.caller {
+        Caller::Turn(turn) => blackboard::get_for(pool, campaign_id, &turn.agent).await?,
+        Caller::Operator(_) => blackboard::get(pool, campaign_id).await?,
+    };
+    Said::json(&json!({ "version": found.version, "document": found.document }))
+}
+
+async fn write(call: Call<'_>) -> Result<Said, Refusal> {
+    let asked: Patch = call.read()?;
+    let patch = Value::Object(asked.patch);
+    let wanted =
+        blackboard::Change::Patch { patch: &patch, expected_version: asked.expected_version };
+    let label = call.caller.label();
+    let by = match call.caller {
+        Caller::Turn(turn) => By::Agent {
+            agent: &turn.agent,
+            instance: &turn.instance,
+            task_id: turn.task_id,
+            turn: turn.turn,
+        },
+        Caller::Operator(_) => By::Operator { label: &label },
+    };
+    let mut change = match Change::begin(&call).await? {
+        Begun::Before(said) => return Ok(said),
+        Begun::Now(change) => change,
+    };
+    let (campaign_id, now) = (call.caller.campaign_id(), call.now());
+    let written = blackboard::change(change.conn(), campaign_id, &wanted, &by, now).await?;
+    let told = json!({ "version": written.blackboard.version, "changed": written.changed });
+    change.commit(told.clone(), &told).await
+}

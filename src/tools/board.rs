@@ -1,0 +1,171 @@
+//! The board of the campaign.
+
+use futures_util::FutureExt as _;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::{
+    Caller, Refusal,
+    arguments::{schema, short},
+    change::{Begun, Change},
+    pages::Said,
+    tool::{Call, QUICKLY, Tool, Who},
+};
+use crate::domain::{
+    mentions::{self, Posted},
+    posts::{self, Along, Audience, Post, Sender, Viewer},
+};
+
+pub(super) const TOOLS: &[Tool] = &[
+    Tool {
+        name: "board_history",
+        description: "Reads the posts of the campaign's board that you may see, the newest first.",
+        who: Who::Everybody,
+        in_pages: true,
+        timeout: QUICKLY,
+        schema: |_| schema::<History>(),
+        run: |call| history(call).boxed(),
+    },
+    Tool {
+        name: "board_post",
+        description: "Posts on the campaign's board. The operator and the lead see every post; name others in `to` so that they see it with their \
+                      next turn. A post of yours asks nobody to do anything: `dispatch` does.",
+        who: Who::Everybody,
+        in_pages: false,
+        timeout: QUICKLY,
+        schema: |_| schema::<NewPost>(),
+        run: |call| post(call).boxed(),
+    },
+];
+
+const USUAL_POSTS: u32 = 20;
+const MOST_POSTS: u32 = 100;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct History {
+    /// How many posts, 20 unless you say otherwise.
+    #[schemars(range(min = 1, max = 100))]
+    limit: Option<u32>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct NewPost {
+    /// What it says.
+    text: String,
+    /// Who sees it besides the operator and the lead: names of agents, or `all`.
+    to: Option<Vec<String>>,
+    /// The id of the post that it answers.
+    reply_to: Option<String>,
+}
+
+async fn history(call: Call<'_>) -> Result<Said, Refusal> {
+    let asked: History = call.read()?;
+    let limit = i64::from(asked.limit.unwrap_or(USUAL_POSTS).clamp(1, MOST_POSTS));
+    let before = match &call.place {
+        Some(place) => place.parse().map_err(|_| Refusal::said("`cursor` is none of this tool"))?,
+        None => i64::MAX,
+    };
+    let (pool, campaign_id) = (&call.tools.pool, call.caller.campaign_id());
+    let name = call.caller.label();
+    let viewer = match call.caller {
+        Caller::Turn(turn) => turn.viewer(&name),
+        Caller::Operator(_) => Viewer::All,
+    };
+    let found = posts::along(pool, campaign_id, viewer, Along::Before(before), limit + 1).await?;
+    let shown = &found[..found.len().min(usize::try_from(limit).unwrap_or(usize::MAX))];
+    let goes_on = found.len() > shown.len();
+    let next = shown.last().filter(|_| goes_on).map(|last| last.seq.to_string());
+    let began = shown.first().map(|first| (first.seq + 1).to_string());
+    let list = json!({ "posts": shown.iter().map(line).collect::<Vec<_>>() });
+    Ok(Said { began, ..Said::list(&list, next)? })
+}
+
+fn line(post: &Post) -> serde_json::Value {
+    json!({
+        "id": post.id, "seq": post.seq, "sender": post.sender, "to": post.audience, "reply_to": post.reply_to,
+        "posted_at": post.posted_at, "text": post.text,
+    })
+}
+
+async fn post(call: Call<'_>) -> Result<Said, Refusal> {
+    let asked: NewPost = call.read()?;
+    let settings = &call.tools.settings;
+    let catalogue = settings.agents.current();
+    let audience = match &asked.to {
+        Some(names) => {
+            let names: Vec<String> =
+                names.iter().map(|written| posts::reader_named(&catalogue, written)).collect();
+            let is_agent = |name: &str| catalogue.agent(name).is_ok();
+            Some(Audience::of(names.iter().map(String::as_str), is_agent).map_err(|error| {
+                unknown(&error, catalogue.agents().map(|agent| agent.name.as_str()))
+            })?)
+        }
+        None => None,
+    };
+    let reply_to = asked.reply_to.as_deref().map(post_id).transpose()?;
+    let mut change = match Change::begin(&call).await? {
+        Begun::Before(said) => return Ok(said),
+        Begun::Now(change) => change,
+    };
+    let (campaign_id, now) = (call.caller.campaign_id(), call.now());
+    let (post, tasks) = match call.caller {
+        Caller::Operator(operator) => {
+            let new = mentions::Asked {
+                campaign_id,
+                text: &asked.text,
+                audience: audience.as_ref(),
+                reply_to,
+                added_by: &operator.actor.label(),
+            };
+            let limits = (&settings.mentions, &settings.tasks);
+            let posted = mentions::post(change.conn(), &catalogue, limits, &new, now).await?;
+            let Posted { post, tasks, .. } = posted;
+            (post, tasks.into_iter().map(|called| called.task_id).collect::<Vec<_>>())
+        }
+        Caller::Turn(turn) => {
+            let said = posts::Said {
+                task_id: turn.task_id,
+                session_id: turn.session_id,
+                turn: turn.turn,
+                message_id: None,
+            };
+            let (agent, instance) = (&turn.agent.name, &turn.instance);
+            let new = posts::New {
+                campaign_id,
+                sender: Sender::Agent { agent, instance, said },
+                audience: &audience.unwrap_or_else(Audience::operator),
+                reply_to,
+                text: &asked.text,
+            };
+            (posts::add(change.conn(), &new, now).await?, Vec::new())
+        }
+    };
+    let told =
+        json!({ "post_id": post.id, "seq": post.seq, "to": post.audience, "asked_tasks": tasks });
+    change.commit(json!({ "post_id": post.id, "seq": post.seq }), &told).await
+}
+
+fn post_id(text: &str) -> Result<Uuid, Refusal> {
+    text.parse().map_err(|_| {
+        let shown = short(text);
+        Refusal::said(format!("`{shown}` is no id of a post: take one that board_history shows"))
+    })
+}
+
+/// Names that nobody has, and those that there are.
+fn unknown<'a>(error: &posts::Error, names: impl Iterator<Item = &'a str>) -> Refusal {
+    let posts::Error::UnknownNames(unknown) = error else {
+        return Refusal::said(error.to_string());
+    };
+    let unknown: Vec<String> = unknown.iter().map(|name| format!("`{}`", short(name))).collect();
+    let known: Vec<&str> = names.collect();
+    Refusal::said(format!(
+        "nothing was posted: nobody is called {}. There are all, operator, {}",
+        unknown.join(", "),
+        known.join(", ")
+    ))
+}

@@ -1,0 +1,100 @@
+//! A change: what a tool does to the domain, in one short transaction that the run has to be entitled to.
+//!
+//! Order of locks: the calls of the same task one after the other, then those of the change, then the run's job. The last one says
+//! whether any of it counts.
+
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+use sqlx::{PgConnection, Postgres, Transaction};
+
+use super::{Caller, Refusal, Turn, pages::Said, tool::Call};
+use crate::{
+    domain::{
+        audit::{self, Action},
+        tool_calls::{self, Asked, Made},
+        transaction, turns,
+    },
+    queue,
+};
+
+/// Whether there is something to do.
+pub(super) enum Begun<'a> {
+    /// An earlier attempt of the task has done it, and was told this.
+    Before(Said),
+    Now(Change<'a>),
+}
+
+pub(super) struct Change<'a> {
+    call: &'a Call<'a>,
+    transaction: Transaction<'static, Postgres>,
+    digest: [u8; 32],
+}
+
+impl<'a> Change<'a> {
+    pub(super) async fn begin(call: &'a Call<'a>) -> Result<Begun<'a>, Refusal> {
+        let digest = digest(call);
+        let mut transaction = transaction::begin(&call.tools.pool).await?;
+        if let Caller::Turn(turn) = call.caller {
+            tool_calls::lock(&mut *transaction, turn.task_id).await?;
+            let asked = asked(turn, &digest);
+            if let Some(text) = tool_calls::take_over(&mut *transaction, asked).await? {
+                fence(&mut transaction, turn).await?;
+                transaction::commit(transaction).await?;
+                return Ok(Begun::Before(Said { text, ..Said::default() }));
+            }
+        }
+        Ok(Begun::Now(Self { call, transaction, digest }))
+    }
+
+    pub(super) fn conn(&mut self) -> &mut PgConnection {
+        &mut self.transaction
+    }
+
+    /// Makes it true. `ids` say in the audit log what was changed, and the answer holds ids and names: no text of anybody.
+    pub(super) async fn commit(self, ids: Value, answer: &Value) -> Result<Said, Refusal> {
+        let Self { call, mut transaction, digest } = self;
+        let (now, said) = (call.now(), Said::json(answer)?);
+        let mut data = Map::new();
+        data.insert("campaign_id".to_owned(), json!(call.caller.campaign_id()));
+        data.extend(call.caller.origin().map(|origin| ("by".to_owned(), origin)));
+        data.insert("changed".to_owned(), ids);
+        let (actor, data) = (call.caller.actor(), Value::Object(data));
+        audit::write(&mut *transaction, &actor, Action::ToolCall, call.tool.name, data, now)
+            .await?;
+        if let Caller::Turn(turn) = call.caller {
+            let made = Made {
+                asked: asked(turn, &digest),
+                session_id: turn.session_id,
+                turn: turn.turn,
+                tool: call.tool.name,
+                answer: &said.text,
+            };
+            tool_calls::keep(&mut *transaction, &made, now).await?;
+            fence(&mut transaction, turn).await?;
+        }
+        transaction::commit(transaction).await?;
+        Ok(said)
+    }
+}
+
+/// Whether the turn still runs, and its run still has its job, which nobody takes from it until the commit.
+async fn fence(conn: &mut PgConnection, turn: &Turn) -> Result<(), Refusal> {
+    let runs = turns::is_running(&mut *conn, turn.session_id, turn.turn, turn.lease).await?;
+    match runs && queue::holds(conn, turn.job_id, turn.lease).await? {
+        true => Ok(()),
+        false => Err(Refusal::Over),
+    }
+}
+
+fn asked<'a>(turn: &Turn, digest: &'a [u8; 32]) -> Asked<'a> {
+    Asked { task_id: turn.task_id, lease: turn.lease, digest }
+}
+
+/// Keys of objects are in order, so that the same question has one digest.
+fn digest(call: &Call<'_>) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    hasher.update(call.tool.name.as_bytes());
+    hasher.update([0]);
+    hasher.update(call.arguments.to_string().as_bytes());
+    hasher.finalize().into()
+}

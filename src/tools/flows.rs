@@ -1,0 +1,122 @@
+//! Workflows: templates of tasks that wait for each other.
+
+use std::collections::BTreeMap;
+
+use futures_util::FutureExt as _;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{
+    Refusal,
+    arguments::{schema, short},
+    change::{Begun, Change},
+    pages::Said,
+    tool::{Call, QUICKLY, Tool, Who},
+};
+use crate::domain::flows::{self, Given, Inputs, Template, Templates};
+
+pub(super) const TOOLS: &[Tool] = &[
+    Tool {
+        name: "workflows_list",
+        description: "Lists the workflows that can be started, with the inputs that each needs.",
+        who: Who::Everybody,
+        in_pages: true,
+        timeout: QUICKLY,
+        schema: |_| schema::<Nothing>(),
+        run: |call| list(call).boxed(),
+    },
+    Tool {
+        name: "workflows_start",
+        description: "Starts a workflow: all its tasks are added at once, and each runs when those before it have ended.",
+        who: Who::LeadAndNamed,
+        in_pages: false,
+        timeout: QUICKLY,
+        schema: |_| schema::<Start>(),
+        run: |call| start(call).boxed(),
+    },
+];
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Start {
+    /// The workflow, as workflows_list names it.
+    workflow: String,
+    /// Each input by its name: a text, or a list of texts where workflows_list says so.
+    inputs: BTreeMap<String, TextOrList>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum TextOrList {
+    Text(String),
+    List(Vec<String>),
+}
+
+async fn list(call: Call<'_>) -> Result<Said, Refusal> {
+    let Nothing {} = call.read()?;
+    let templates = load(&call)?;
+    let lines: Vec<Value> = templates.all().map(line).collect();
+    Said::json(&json!({ "workflows": lines }))
+}
+
+fn line(template: &Template) -> Value {
+    let inputs: Vec<Value> = template
+        .inputs
+        .iter()
+        .map(|input| {
+            let kind = if input.is_list { "list of texts" } else { "text" };
+            json!({ "name": input.name, "about": input.about, "kind": kind })
+        })
+        .collect();
+    let steps = template.steps.iter().map(|step| json!({ "step": step.name, "agent": step.agent }));
+    json!({
+        "workflow": template.name, "about": template.description, "inputs": inputs, "steps": steps.collect::<Vec<_>>(),
+    })
+}
+
+async fn start(call: Call<'_>) -> Result<Said, Refusal> {
+    let asked: Start = call.read()?;
+    let templates = load(&call)?;
+    let Ok(template) = templates.get(&asked.workflow) else {
+        let names: Vec<&str> = templates.all().map(|template| template.name.as_str()).collect();
+        let (shown, names) = (short(&asked.workflow), names.join(", "));
+        return Err(Refusal::said(format!("there is no workflow `{shown}`. There are {names}")));
+    };
+    let inputs: Inputs =
+        asked.inputs.into_iter().map(|(name, given)| (name, given.into())).collect();
+    let mut change = match Change::begin(&call).await? {
+        Begun::Before(said) => return Ok(said),
+        Begun::Now(change) => change,
+    };
+    let (settings, added_by) = (&call.tools.settings, call.caller.label());
+    let new = flows::New {
+        campaign_id: call.caller.campaign_id(),
+        template,
+        inputs: &inputs,
+        added_by: Some(&added_by),
+    };
+    let catalogue = settings.agents.current();
+    let now = call.now();
+    let flow = flows::start(change.conn(), &settings.tasks, &catalogue, &new, now).await?;
+    let told = json!({ "flow_id": flow.id, "workflow": flow.template, "tasks": flow.tasks });
+    change.commit(json!({ "flow_id": flow.id }), &told).await
+}
+
+fn load(call: &Call<'_>) -> Result<Templates, Refusal> {
+    let settings = &call.tools.settings;
+    Ok(Templates::load(&settings.flows, &settings.agents.current()).map_err(flows::Error::from)?)
+}
+
+impl From<TextOrList> for Given {
+    fn from(given: TextOrList) -> Self {
+        match given {
+            TextOrList::Text(text) => Self::Text(text),
+            TextOrList::List(items) => Self::List(items),
+        }
+    }
+}

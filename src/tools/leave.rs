@@ -1,0 +1,96 @@
+//! What an agent's file says about these tools, in the spelling of Claude Code's rules.
+//!
+//! ```text
+//! mcp__dalsegno, mcp__dalsegno__*    all that its role may use
+//! mcp__dalsegno__dispatch            this one, which the file may give beyond the role
+//! ```
+
+use crate::domain::agents::Grants;
+
+/// The name under which the tools are offered. No server of an agent's file has it.
+pub const SERVER: &str = "dalsegno";
+
+/// What a file says of one tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Leave {
+    Nothing,
+    /// With all others.
+    All,
+    ByName,
+}
+
+/// Whether a file names any of these tools. One that does not costs nothing.
+pub fn are_granted(grants: &Grants) -> bool {
+    grants.tools.iter().any(|rule| Named::by(rule).is_some())
+        && !grants.disallowed_tools.iter().any(|rule| Named::by(rule) == Some(Named::All))
+}
+
+impl Leave {
+    pub(super) fn of(grants: &Grants, tool: &str) -> Self {
+        let names =
+            |rules: &[String], named| rules.iter().any(|rule| Named::by(rule) == Some(named));
+        let (all, one) = (Named::All, Named::One(tool));
+        let is_denied =
+            names(&grants.disallowed_tools, all) || names(&grants.disallowed_tools, one);
+        match (is_denied, names(&grants.tools, one), names(&grants.tools, all)) {
+            (true, _, _) | (false, false, false) => Self::Nothing,
+            (false, true, _) => Self::ByName,
+            (false, false, true) => Self::All,
+        }
+    }
+}
+
+/// What a rule is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Named<'a> {
+    All,
+    One(&'a str),
+}
+
+impl<'a> Named<'a> {
+    /// `None`: it is about other tools.
+    fn by(rule: &'a str) -> Option<Self> {
+        let rest = rule.strip_prefix("mcp__")?.strip_prefix(SERVER)?;
+        match rest.strip_prefix("__") {
+            None => rest.is_empty().then_some(Self::All),
+            Some("*") => Some(Self::All),
+            Some(tool) => Some(Self::One(tool)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grants(tools: &[&str], denied: &[&str]) -> Grants {
+        let own = |rules: &[&str]| rules.iter().map(|rule| (*rule).to_owned()).collect();
+        Grants { tools: own(tools), disallowed_tools: own(denied), ..Grants::default() }
+    }
+
+    #[test]
+    fn a_file_gives_all_or_some_and_takes_away() {
+        let leave =
+            |tools: &[&str], denied: &[&str]| Leave::of(&grants(tools, denied), "board_post");
+        assert_eq!(leave(&[], &[]), Leave::Nothing);
+        assert_eq!(
+            leave(&["Read", "mcp__board__board_post", "mcp__dalsegnox"], &[]),
+            Leave::Nothing
+        );
+        assert_eq!(leave(&["mcp__dalsegno__status"], &[]), Leave::Nothing);
+        for all in ["mcp__dalsegno", "mcp__dalsegno__*"] {
+            assert_eq!(leave(&[all], &[]), Leave::All);
+            assert_eq!(leave(&["mcp__dalsegno__board_post"], &[all]), Leave::Nothing);
+            assert_eq!(leave(&[all], &["mcp__dalsegno__board_post"]), Leave::Nothing);
+            assert_eq!(leave(&[all], &["mcp__dalsegno__status"]), Leave::All);
+        }
+        assert_eq!(leave(&["mcp__dalsegno", "mcp__dalsegno__board_post"], &[]), Leave::ByName);
+    }
+
+    #[test]
+    fn only_a_file_that_names_the_tools_has_them() {
+        assert!(!are_granted(&grants(&["Read", "mcp__board"], &[])));
+        assert!(are_granted(&grants(&["mcp__dalsegno__status"], &["mcp__dalsegno__dispatch"])));
+        assert!(!are_granted(&grants(&["mcp__dalsegno__status"], &["mcp__dalsegno__*"])));
+    }
+}

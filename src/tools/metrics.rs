@@ -1,0 +1,19 @@
+//! How the tools are used, for alerts.
+
+use metrics::{Unit, counter, describe_counter};
+
+use super::{Refusal, tool};
+
+const CALLS: &str = "dalsegno_tool_calls_total";
+
+pub fn describe() {
+    let words = "Calls of tools of this process by tool and result: done, refused, denied, timeout, failed.";
+    describe_counter!(CALLS, Unit::Count, words);
+}
+
+pub(super) fn count(name: &str, answered: &Result<String, Refusal>) {
+    // What a model makes up must not make a series.
+    let tool = tool::named(name).map_or("unknown", |tool| tool.name);
+    let result = answered.as_ref().map_or_else(Refusal::outcome, |_| "done");
+    counter!(CALLS, "tool" => tool, "result" => result).increment(1);
+}

@@ -1,0 +1,150 @@
+//! The tools that models and people reach the service by: one definition of each, whoever calls it and whichever way.
+//!
+//! ```text
+//! name ──▶ offered to this caller? ──▶ arguments fit? ──▶ the tool ──▶ a page of its answer
+//!          no: a line in the audit     schema · size      reads, or one short transaction:
+//!          log, and nothing else       no NUL             the change · its audit line · the lease
+//! ```
+//!
+//! Invariants:
+//! - Who calls is never an argument. A [`Caller`] is made from the run that calls, from the token of a turn or from a key; no
+//!   tool takes the name of its caller, a campaign or a session. Where the lead may name another agent, only the lead's
+//!   schema has the argument.
+//! - What is not offered cannot be called: [`offered`] and [`call`] ask the same function.
+//! - A change is one transaction with its line in the audit log, and its last statement is whether the run still has its job. A run
+//!   that has lost it changes nothing.
+//! - A change that an earlier attempt of the same task has made is not made again ([`crate::domain::tool_calls`]).
+//! - [`call`] never fails: what goes wrong is said to the model, in words that tell it what to do next. What the database or a
+//!   fault of ours says is in the log instead.
+//!
+//! What other people and agents have written comes back as strings of JSON, in which nothing can pass for a field beside them.
+
+mod archive;
+mod arguments;
+mod blackboard;
+mod board;
+mod caller;
+mod change;
+mod flows;
+mod leave;
+mod metrics;
+mod pages;
+mod refusal;
+mod status;
+mod table;
+mod tasks;
+mod tool;
+#[cfg(feature = "test-fakes")]
+mod trial;
+mod wait;
+
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use futures_util::FutureExt as _;
+use serde_json::{Value, json};
+use sqlx::PgPool;
+
+pub use self::{
+    caller::{Caller, Operator, Role, Turn},
+    leave::{SERVER, are_granted},
+    metrics::describe,
+    table::{Line, table},
+};
+use self::{refusal::Refusal, tool::Call};
+use crate::{
+    clock::Clock,
+    config::Config,
+    domain::{self, agents::Library, audit, mentions as mentions_domain, tasks as tasks_domain},
+    transcript::ToolSpec,
+};
+
+/// What the tools work with. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Tools {
+    pub pool: PgPool,
+    pub settings: Arc<Settings>,
+}
+
+/// What does not change while a process runs.
+#[derive(Debug)]
+pub struct Settings {
+    clock: Arc<dyn Clock>,
+    agents: Arc<Library>,
+    tasks: tasks_domain::Config,
+    mentions: mentions_domain::Config,
+    flows: domain::flows::Config,
+    /// The longest that one call waits for others.
+    longest_wait: Duration,
+}
+
+/// What a model is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    pub text: String,
+    pub is_error: bool,
+}
+
+impl Settings {
+    pub fn of(config: &Config, clock: Arc<dyn Clock>, agents: Arc<Library>) -> Self {
+        Self {
+            clock,
+            agents,
+            tasks: config.tasks.clone(),
+            mentions: config.mentions.clone(),
+            flows: config.flows.clone(),
+            longest_wait: wait::longest(config.http.request_timeout_secs),
+        }
+    }
+}
+
+/// What a caller may use, as its model is told of it.
+pub fn offered(caller: &Caller) -> Vec<Arc<ToolSpec>> {
+    let role = caller.role();
+    tool::all().filter(|tool| tool.is_offered_to(caller)).map(|tool| tool.spec(role)).collect()
+}
+
+/// Calls a tool.
+pub async fn call(tools: &Tools, caller: &Caller, name: &str, arguments: Value) -> Answer {
+    let answered = Box::pin(answer(tools, caller, name, arguments)).await;
+    metrics::count(name, &answered);
+    match answered {
+        Ok(text) => Answer { text, is_error: false },
+        Err(refusal) => {
+            refusal.log(name);
+            Answer { text: refusal.to_string(), is_error: true }
+        }
+    }
+}
+
+async fn answer(
+    tools: &Tools,
+    caller: &Caller,
+    name: &str,
+    arguments: Value,
+) -> Result<String, Refusal> {
+    let Some(tool) = tool::named(name).filter(|tool| tool.is_offered_to(caller)) else {
+        deny(tools, caller, name).await?;
+        let offered = offered(caller).iter().map(|spec| spec.name.clone()).collect();
+        return Err(Refusal::NotOffered { tool: arguments::short(name), offered });
+    };
+    let (arguments, cursor) = arguments::check(tool, arguments)?;
+    let call = Call { tools, caller, tool, arguments, place: cursor.place };
+    let running = AssertUnwindSafe((tool.run)(call)).catch_unwind();
+    let said = match tokio::time::timeout(tool.timeout, running).await {
+        Ok(Ok(said)) => said?,
+        Ok(Err(_panic)) => return Err(Refusal::Panicked),
+        Err(_elapsed) => return Err(Refusal::TookTooLong { secs: tool.timeout.as_secs() }),
+    };
+    pages::page(said, tool.name, cursor.from_char)
+}
+
+/// Writes down that somebody called what is not theirs.
+async fn deny(tools: &Tools, caller: &Caller, name: &str) -> Result<(), Refusal> {
+    // What a model makes up is no name of ours.
+    let subject = tool::named(name).map_or("unknown", |tool| tool.name);
+    let data = json!({ "campaign_id": caller.campaign_id(), "by": caller.origin() });
+    let now = tools.settings.clock.now();
+    let action = audit::Action::ToolDeny;
+    audit::write(&tools.pool, &caller.actor(), action, subject, data, now).await?;
+    Ok(())
+}

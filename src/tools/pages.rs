@@ -1,0 +1,132 @@
+//! Answers, and what of them fits into one.
+//!
+//! Claude Code shows a model nothing but the beginning of a result with more than 50,000 characters. So no answer has more, and one
+//! that goes on says where.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::Refusal;
+
+/// Leaves room for what is said about the rest.
+const PAGE_CHARS: usize = 48_000;
+
+/// What a tool says.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    pub text: String,
+    /// Where the list goes on behind it.
+    pub next: Option<String>,
+    /// Where the list that it shows began, if that moves while others write.
+    pub began: Option<String>,
+}
+
+impl Said {
+    /// JSON, in which nothing that others wrote can be taken for more than a string.
+    pub(super) fn json(value: &impl Serialize) -> Result<Self, Refusal> {
+        let written = serde_json::to_string(value);
+        let text = written.map_err(|error| Refusal::Failed(Box::new(error)))?;
+        Ok(Self { text: visible(text), ..Self::default() })
+    }
+
+    pub(super) fn list(value: &Value, next: Option<String>) -> Result<Self, Refusal> {
+        Ok(Self { next, ..Self::json(value)? })
+    }
+}
+
+/// The part of an answer that is asked for.
+pub(super) fn page(said: Said, tool: &str, from_char: usize) -> Result<String, Refusal> {
+    let Said { text, next, began } = said;
+    let Some(start) = byte_of(&text, from_char) else {
+        return Err(Refusal::said(
+            "`cursor` leads behind the end of the answer, which may have changed: begin again without it",
+        ));
+    };
+    let rest = &text[start..];
+    let cursor = match byte_of(rest, PAGE_CHARS).filter(|end| *end < rest.len()) {
+        Some(end) => {
+            let at = from_char + PAGE_CHARS;
+            let place = began.map(|place| format!("/{place}")).unwrap_or_default();
+            return Ok(going_on(&rest[..end], tool, &format!("{at}{place}")));
+        }
+        None => next.map(|next| format!("0/{next}")),
+    };
+    Ok(match cursor {
+        Some(cursor) => going_on(rest, tool, &cursor),
+        None if start == 0 => text,
+        None => rest.to_owned(),
+    })
+}
+
+fn going_on(page: &str, tool: &str, cursor: &str) -> String {
+    let cursor = Value::from(cursor);
+    format!(
+        "{page}\n\n[There is more: call {tool} again with the same arguments and \"cursor\": {cursor}.]"
+    )
+}
+
+/// Where a character begins; the end, if there are exactly so many.
+fn byte_of(text: &str, n_chars: usize) -> Option<usize> {
+    let ends = std::iter::once(text.len());
+    text.char_indices().map(|(at, _)| at).chain(ends).nth(n_chars)
+}
+
+/// Characters that turn a line around or cannot be seen, as escapes of JSON: the reader gets the same string.
+fn visible(json: String) -> String {
+    let is_hidden = |c: char| matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{7f}'..='\u{9f}' | '\u{e0000}'..='\u{e007f}');
+    if !json.contains(is_hidden) {
+        return json;
+    }
+    let mut shown = String::with_capacity(json.len() + 64);
+    for c in json.chars() {
+        match is_hidden(c) {
+            true => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    shown.push_str(&format!("\\u{unit:04x}"));
+                }
+            }
+            false => shown.push(c),
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_together_are_the_answer() {
+        let whole: String = (0..30_000).map(|n| format!("{n}é ")).collect();
+        let (mut from, mut read) = (0, String::new());
+        loop {
+            let said = Said { text: whole.clone(), next: None, began: Some("7".to_owned()) };
+            let page = page(said, "list", from).unwrap();
+            assert!(page.chars().count() <= 50_000);
+            let Some((text, rest)) = page.split_once("\n\n[") else {
+                read.push_str(&page);
+                break;
+            };
+            read.push_str(text);
+            let cursor = rest.split('"').nth(3).unwrap();
+            from = cursor.strip_suffix("/7").unwrap().parse().unwrap();
+        }
+        assert_eq!(read, whole);
+    }
+
+    #[test]
+    fn a_list_says_where_it_goes_on() {
+        let said = || Said { text: "[1]".to_owned(), next: Some("3".to_owned()), began: None };
+        assert!(page(said(), "list", 0).unwrap().contains(r#""cursor": "0/3""#));
+        assert!(page(said(), "list", 4).is_err());
+    }
+
+    #[test]
+    fn what_cannot_be_seen_is_written_out_and_stays_the_same() {
+        let text = "a\u{202e}b\u{e0041}c\u{7f}é";
+        let said = Said::json(&text).unwrap().text;
+        assert!(said.is_ascii() || said.contains('é'), "{said}");
+        assert!(said.contains("\\u202e") && !said.contains('\u{202e}'));
+        assert_eq!(serde_json::from_str::<String>(&said).unwrap(), text);
+    }
+}

@@ -1,0 +1,99 @@
+//! Why a call has no answer, in words for the model that made it.
+
+use crate::{
+    causes::causes,
+    domain::class::{Classify, Kind},
+};
+
+type Source = Box<dyn std::error::Error + Send + Sync>;
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Refusal {
+    #[error("you have no tool `{tool}`: {}", have(.offered))]
+    NotOffered { tool: String, offered: Vec<String> },
+    /// Something in the question, or in the state of things.
+    #[error("{0}")]
+    Said(String),
+    #[error(
+        "nothing was done: this turn has ended, or somebody else has taken it over. Do not call again; end your answer"
+    )]
+    Over,
+    #[error(
+        "no answer within {secs} s; it may or may not have been done. Look before you call again, or go on without it and say so"
+    )]
+    TookTooLong { secs: u64 },
+    #[error(
+        "the service could not do this now. Nothing was changed. Try once more, or go on without it and say so"
+    )]
+    Failed(#[source] Source),
+    #[error("the tool broke. Go on without it, and say so")]
+    Panicked,
+}
+
+impl Refusal {
+    pub(super) fn said(words: impl Into<String>) -> Self {
+        Self::Said(words.into())
+    }
+
+    /// What is not for the model.
+    pub(super) fn log(&self, tool: &str) {
+        match self {
+            Self::Failed(source) => {
+                tracing::error!(tool, error = causes(source.as_ref()), "a tool failed");
+            }
+            Self::TookTooLong { .. } | Self::Panicked => {
+                tracing::error!(tool, "a tool has no answer: {self}");
+            }
+            Self::NotOffered { .. } | Self::Said(_) | Self::Over => {
+                tracing::debug!(tool, "a call of a tool was refused");
+            }
+        }
+    }
+
+    pub(super) fn outcome(&self) -> &'static str {
+        match self {
+            Self::NotOffered { .. } => "denied",
+            Self::Said(_) | Self::Over => "refused",
+            Self::TookTooLong { .. } => "timeout",
+            Self::Failed(_) | Self::Panicked => "failed",
+        }
+    }
+}
+
+impl<E: Classify> From<E> for Refusal {
+    fn from(error: E) -> Self {
+        let class = error.class();
+        match class.kind {
+            Kind::Unavailable | Kind::Internal => Self::Failed(Box::new(error)),
+            _ => {
+                let words = class.words.map_or_else(|| error.to_string(), str::to_owned);
+                Self::Said(without_commands(&words).to_owned())
+            }
+        }
+    }
+}
+
+/// What people are told to type is of no use to a model.
+fn without_commands(words: &str) -> &str {
+    let ends = [": `dalsegno ", ", `dalsegno ", "; `dalsegno "];
+    ends.iter().filter_map(|end| words.find(end)).min().map_or(words, |end| &words[..end])
+}
+
+fn have(offered: &[String]) -> String {
+    match offered {
+        [] => "you have none".to_owned(),
+        offered => format!("you have {}", offered.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_is_told_of_no_command() {
+        let told = "task 5 has already ended: `dalsegno task show 5` prints what came of it";
+        assert_eq!(without_commands(told), "task 5 has already ended");
+        assert_eq!(without_commands("the text is empty: write it"), "the text is empty: write it");
+    }
+}

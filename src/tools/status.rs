@@ -1,0 +1,56 @@
+//! Who does what at this moment.
+
+use futures_util::FutureExt as _;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{
+    Caller, Refusal,
+    arguments::schema,
+    pages::Said,
+    tool::{Call, QUICKLY, Tool, Who},
+};
+use crate::domain::{campaigns, statuses, transaction};
+
+pub(super) const TOOLS: &[Tool] = &[Tool {
+    name: "status",
+    description: "Shows how the campaign stands, and what each of its agents does at this moment.",
+    who: Who::Everybody,
+    in_pages: true,
+    timeout: QUICKLY,
+    schema: |_| schema::<Nothing>(),
+    run: |call| status(call).boxed(),
+}];
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+async fn status(call: Call<'_>) -> Result<Said, Refusal> {
+    let Nothing {} = call.read()?;
+    let catalogue = call.tools.settings.agents.current();
+    let mut conn = transaction::connection(&call.tools.pool).await?;
+    let campaign_id = call.caller.campaign_id();
+    let campaign = campaigns::get(&mut *conn, campaign_id).await?;
+    let standings = statuses::standings(&mut conn, campaign_id, &catalogue, call.now()).await?;
+    let agents: Vec<Value> = standings
+        .iter()
+        .map(|standing| {
+            let status = &standing.status;
+            json!({
+                "agent": status.name(&catalogue), "state": status.state, "waiting_tasks": status.waiting, "until": status.until,
+                "paused_because": standing.pause.as_ref().map(|pause| &pause.reason),
+            })
+        })
+        .collect();
+    let you = match call.caller {
+        Caller::Turn(turn) => {
+            let name = catalogue.written(&turn.agent.name, &turn.instance);
+            json!({ "agent": name, "task_id": turn.task_id, "is_lead": turn.is_lead() })
+        }
+        Caller::Operator(_) => json!("operator"),
+    };
+    let campaign = json!({ "name": campaign.name, "status": campaign.status });
+    Said::json(&json!({ "campaign": campaign, "you": you, "agents": agents }))
+}

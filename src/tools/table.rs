@@ -1,0 +1,63 @@
+//! Who may use what, from the tools themselves.
+
+use super::{
+    Role,
+    tool::{self, Who},
+};
+
+/// One tool.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Line {
+    pub tool: &'static str,
+    /// An agent whose file grants the tools.
+    pub agent: &'static str,
+    pub lead: &'static str,
+    pub operator: &'static str,
+    /// Arguments that only some have, with who has them.
+    pub only: Vec<String>,
+    pub about: &'static str,
+}
+
+/// All of them, in their order. Tools that are there for tests are not in it.
+pub fn table() -> Vec<Line> {
+    tool::all().filter(|tool| !tool.name.starts_with("trial_")).map(Line::of).collect()
+}
+
+const YES: &str = "yes";
+const NO: &str = "no";
+const IF_NAMED: &str = "if its file names it";
+const IF_GRANTED: &str = "if its file grants a path";
+
+impl Line {
+    fn of(tool: &tool::Tool) -> Self {
+        let (agent, lead, operator) = match tool.who {
+            Who::Everybody => (YES, YES, YES),
+            Who::Agents => (YES, YES, NO),
+            Who::Lead => (NO, YES, YES),
+            Who::LeadAndNamed => (IF_NAMED, YES, YES),
+            Who::BlackboardReaders | Who::BlackboardWriters => (IF_GRANTED, IF_GRANTED, YES),
+        };
+        Self { tool: tool.name, agent, lead, operator, only: only(tool), about: tool.description }
+    }
+}
+
+fn only(tool: &tool::Tool) -> Vec<String> {
+    let names = Role::ALL.map(|role| (role, arguments(tool, role)));
+    let mut all: Vec<&String> = names.iter().flat_map(|(_, names)| names).collect();
+    all.sort();
+    all.dedup();
+    let who = |name: &String| {
+        let have = names.iter().filter(|(_, names)| names.contains(name));
+        have.map(|(role, _)| role.as_str()).collect::<Vec<_>>()
+    };
+    let some = all.into_iter().map(|name| (name, who(name)));
+    some.filter(|(_, who)| who.len() < Role::ALL.len())
+        .map(|(name, who)| format!("{name}: {}", who.join(", ")))
+        .collect()
+}
+
+fn arguments(tool: &tool::Tool, role: Role) -> Vec<String> {
+    let spec = tool.spec(role);
+    let properties = spec.input_schema["properties"].as_object();
+    properties.map(|fields| fields.keys().cloned().collect()).unwrap_or_default()
+}

@@ -1,0 +1,321 @@
+//! Handing work out, and seeing what has become of it.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::{
+    Caller, Refusal, Role, Turn,
+    arguments::{schema, short},
+    change::{Begun, Change},
+    pages::Said,
+    tool::{Call, QUICKLY, Tool, Who},
+};
+use crate::domain::{
+    Page,
+    agents::{Addressed, Catalogue, MAIN},
+    amount::Limit,
+    tasks::{self, BulkError, Children, Filter, Links, Placed, State, Task},
+};
+
+pub(super) const TOOLS: &[Tool] = &[
+    Tool {
+        name: "dispatch",
+        description: "Hands out tasks to other agents, who work on them side by side, each in a conversation of its own. With `then`, end your \
+                      turn afterwards: you are asked that, with all results in front, when every task has ended. Without it, \
+                      wait_for_results shows what has arrived.",
+        who: Who::LeadAndNamed,
+        in_pages: false,
+        timeout: QUICKLY,
+        schema: |role| match role {
+            Role::Operator => schema::<HandOut>(),
+            Role::Agent | Role::Lead => schema::<HandOutAndGoOn>(),
+        },
+        run: |call| dispatch(call).boxed(),
+    },
+    Tool {
+        name: "tasks_list",
+        description: "Lists tasks of the campaign that you may see, the newest first: whom they are for, and how they stand.",
+        who: Who::Everybody,
+        in_pages: true,
+        timeout: QUICKLY,
+        schema: |role| match role {
+            Role::Agent => schema::<OwnList>(),
+            Role::Lead | Role::Operator => schema::<List>(),
+        },
+        run: |call| list(call).boxed(),
+    },
+];
+
+const USUAL_TASKS: u32 = 20;
+const MOST_TASKS: u32 = 100;
+/// What a list shows of a prompt or an error.
+const SHOWN_CHARS: usize = 300;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct HandOut {
+    /// One for each piece of work.
+    tasks: Vec<Handed>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct HandOutAndGoOn {
+    /// One for each piece of work.
+    tasks: Vec<Handed>,
+    /// What you want to be asked when all of them have ended, for instance what you have to do with the results.
+    then: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Handed {
+    /// Who is to do it: the name of an agent, or of another instance of one, such as `curator_2`.
+    agent: String,
+    /// What it has to know and to do. It does not see your conversation.
+    text: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct OwnList {
+    /// Only those that stand so.
+    state: Option<Standing>,
+    /// How many, 20 unless you say otherwise.
+    #[schemars(range(min = 1, max = 100))]
+    limit: Option<u32>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct List {
+    /// Only those for this agent, whichever instance.
+    agent: Option<String>,
+    /// Only those that stand so.
+    state: Option<Standing>,
+    /// How many, 20 unless you say otherwise.
+    #[schemars(range(min = 1, max = 100))]
+    limit: Option<u32>,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Standing {
+    Queued,
+    Running,
+    Done,
+    Failed,
+    Cancelled,
+}
+
+async fn dispatch(call: Call<'_>) -> Result<Said, Refusal> {
+    let HandOutAndGoOn { tasks: handed, then } = match call.caller {
+        Caller::Turn(_) => call.read()?,
+        Caller::Operator(_) => {
+            let HandOut { tasks } = call.read()?;
+            HandOutAndGoOn { tasks, then: None }
+        }
+    };
+    let settings = &call.tools.settings;
+    let most = usize::from(settings.mentions.max_fan_out);
+    if handed.is_empty() || handed.len() > most {
+        let n_tasks = handed.len();
+        return Err(Refusal::said(format!(
+            "nothing was handed out: `tasks` has {n_tasks} items, 1 to {most} go out in one call (mentions.max_fan_out)"
+        )));
+    }
+    let catalogue = settings.agents.current();
+    let addressed = addressed(&catalogue, &handed)?;
+    let mut change = match Change::begin(&call).await? {
+        Begun::Before(said) => return Ok(said),
+        Begun::Now(change) => change,
+    };
+    let added_by = call.caller.label();
+    let parent_id = match call.caller {
+        Caller::Turn(turn) => Some(parent(&call, &mut change, turn).await?),
+        Caller::Operator(_) => None,
+    };
+    let new = |(one, handed): (&Addressed<'_>, &Handed)| {
+        (one.agent.clone(), one.instance.to_owned(), handed.text.clone())
+    };
+    let drafts: Vec<_> = addressed.iter().zip(&handed).map(new).collect();
+    let news: Vec<tasks::New<'_>> = drafts
+        .iter()
+        .map(|(agent, instance, text)| tasks::New {
+            campaign_id: call.caller.campaign_id(),
+            agent,
+            instance,
+            prompt: text,
+            node: None,
+            session_mode: None,
+            budget: Limit::default(),
+            idempotency_key: None,
+            priority: None,
+            run_at: None,
+            added_by: Some(&added_by),
+            links: Links { parent_id, ..Links::default() },
+            traceparent: None,
+        })
+        .collect();
+    let (placed, continuation) = add(&call, &mut change, &news, then.as_deref()).await?;
+    let told: Vec<Value> = placed
+        .iter()
+        .zip(&addressed)
+        .map(|(placed, one)| {
+            let name = catalogue.written(&one.agent.name, one.instance);
+            json!({ "task_id": placed.id, "agent": name })
+        })
+        .collect();
+    let ids = json!({ "tasks": placed.iter().map(|placed| placed.id).collect::<Vec<_>>(), "then": continuation });
+    let hint = match continuation {
+        Some(_) => {
+            "You are asked again, with the results in front, when all of them have ended. End your turn now."
+        }
+        None => "wait_for_results shows what they come to.",
+    };
+    change.commit(ids, &json!({ "tasks": told, "next": hint })).await
+}
+
+/// All of them exist, or nothing is handed out.
+fn addressed<'a>(
+    catalogue: &'a Catalogue,
+    handed: &'a [Handed],
+) -> Result<Vec<Addressed<'a>>, Refusal> {
+    let (mut known, mut unknown) = (Vec::new(), Vec::new());
+    for one in handed {
+        match catalogue.addressed(&one.agent, MAIN) {
+            Ok(addressed) => known.push(addressed),
+            Err(_) => unknown.push(format!("`{}`", short(&one.agent))),
+        }
+    }
+    if unknown.is_empty() {
+        return Ok(known);
+    }
+    let names: Vec<&str> = catalogue.agents().map(|agent| agent.name.as_str()).collect();
+    Err(Refusal::said(format!(
+        "nothing was handed out: there is no agent {}. There are {}",
+        unknown.join(", "),
+        names.join(", ")
+    )))
+}
+
+/// The task that hands out, unless too many are behind it already that each came from the one before: agents must not hand each other
+/// work for ever.
+async fn parent(call: &Call<'_>, change: &mut Change<'_>, turn: &Turn) -> Result<Uuid, Refusal> {
+    let most = i64::from(call.tools.settings.mentions.max_depth);
+    let depth = tasks::depth(change.conn(), turn.task_id, most).await?;
+    match depth >= most {
+        true => Err(Refusal::said(format!(
+            "nothing was handed out: {depth} tasks that each came from the one before lead to this one, and no more are allowed \
+             (mentions.max_depth). Do it yourself, or say in your answer what is left to be done"
+        ))),
+        false => Ok(turn.task_id),
+    }
+}
+
+/// The tasks, and the one that follows them.
+async fn add(
+    call: &Call<'_>,
+    change: &mut Change<'_>,
+    news: &[tasks::New<'_>],
+    then: Option<&str>,
+) -> Result<(Vec<Placed>, Option<Uuid>), Refusal> {
+    let (config, now) = (&call.tools.settings.tasks, call.now());
+    let (Caller::Turn(turn), Some(continuation)) = (call.caller, then) else {
+        let campaign_id = call.caller.campaign_id();
+        let placed = tasks::add_many(change.conn(), config, campaign_id, news, now).await;
+        return Ok((placed.map_err(not_added)?, None));
+    };
+    let parent = tasks::get(change.conn(), turn.task_id).await?;
+    let what = Children {
+        parent: &parent,
+        agent: &turn.agent,
+        children: news,
+        continuation,
+        idempotency_key: None,
+        added_by: Some(&turn.reader()),
+    };
+    let fanned_out = tasks::fan_out(change.conn(), config, &what, now).await.map_err(not_added)?;
+    Ok((fanned_out.children, Some(fanned_out.continuation.id)))
+}
+
+fn not_added(error: BulkError) -> Refusal {
+    match error {
+        BulkError::All(error) => error.into(),
+        BulkError::Items(mut wrong) => match wrong.pop() {
+            Some((place, error)) => match Refusal::from(error) {
+                Refusal::Said(words) => {
+                    Refusal::said(format!("nothing was handed out: task {}: {words}", place + 1))
+                }
+                other => other,
+            },
+            None => Refusal::said("nothing was handed out"),
+        },
+    }
+}
+
+async fn list(call: Call<'_>) -> Result<Said, Refusal> {
+    let List { agent, state, limit } = match call.caller.role() {
+        Role::Lead | Role::Operator => call.read()?,
+        Role::Agent => {
+            let OwnList { state, limit } = call.read()?;
+            List { agent: None, state, limit }
+        }
+    };
+    let limit = i64::from(limit.unwrap_or(USUAL_TASKS).clamp(1, MOST_TASKS));
+    let after = match &call.place {
+        Some(place) => {
+            Some(place.parse().map_err(|_| Refusal::said("`cursor` is none of this tool"))?)
+        }
+        None => None,
+    };
+    let (page, state) = (Page { after, limit: limit + 1 }, state.map(Standing::state));
+    let campaign_id = Some(call.caller.campaign_id());
+    let found = match call.caller {
+        Caller::Turn(turn) if !turn.is_lead() => {
+            let own = (turn.campaign_id, turn.agent.name.as_str(), turn.instance.as_str());
+            tasks::of_conversation(&call.tools.pool, own, state, page).await?
+        }
+        Caller::Turn(_) | Caller::Operator(_) => {
+            let filter = Filter { campaign_id, agent: agent.as_deref(), state };
+            tasks::list(&call.tools.pool, filter, page).await?
+        }
+    };
+    let catalogue = call.tools.settings.agents.current();
+    let shown = &found[..found.len().min(usize::try_from(limit).unwrap_or(usize::MAX))];
+    let next = shown.last().filter(|_| found.len() > shown.len()).map(|last| last.id.to_string());
+    let lines: Vec<Value> = shown.iter().map(|task| line(task, &catalogue)).collect();
+    Said::list(&json!({ "tasks": lines }), next)
+}
+
+fn line(task: &Task, catalogue: &Arc<Catalogue>) -> Value {
+    json!({
+        "task_id": task.id, "agent": catalogue.written(&task.agent, &task.instance), "state": task.state,
+        "asked_at": task.created_at, "ended_at": task.ended_at, "asked": beginning(&task.prompt),
+        "error": task.error.as_deref().map(beginning),
+    })
+}
+
+fn beginning(text: &str) -> String {
+    match text.char_indices().nth(SHOWN_CHARS) {
+        Some((end, _)) => format!("{} …", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+impl Standing {
+    fn state(self) -> State {
+        match self {
+            Self::Queued => State::Queued,
+            Self::Running => State::Running,
+            Self::Done => State::Done,
+            Self::Failed => State::Failed,
+            Self::Cancelled => State::Cancelled,
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Waiting for tasks that were handed out.
+//!
+//! A turn that waits holds a slot of its worker, which the others may need to begin at all. So a wait is short, and says what there
+//! is; for work that takes long, `dispatch` has `then`, and nobody waits.
+
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::{
+    Caller, Refusal,
+    arguments::{schema, short},
+    pages::Said,
+    tool::{Call, Tool, Who},
+};
+use crate::domain::tasks::{self, Task};
+
+pub(super) const TOOLS: &[Tool] = &[Tool {
+    name: "wait_for_results",
+    description: "Shows what tasks have come to that were handed out, and waits some seconds for those that have not ended. For long work use \
+                  `then` of dispatch instead, and end your turn.",
+    who: Who::LeadAndNamed,
+    in_pages: true,
+    timeout: Duration::from_secs(30),
+    schema: |_| schema::<Wait>(),
+    run: |call| wait(call).boxed(),
+}];
+
+const LONGEST_SECS: u64 = 20;
+const MOST_TASKS: usize = 50;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Wait {
+    /// The tasks, as dispatch has named them.
+    task_ids: Vec<String>,
+    /// How long to wait at most: up to 20, which it also is without this. 0 looks and does not wait.
+    #[schemars(range(min = 0, max = 20))]
+    seconds: Option<u64>,
+}
+
+/// Well before the request would end that the call came with.
+pub(super) fn longest(request_timeout_secs: u64) -> Duration {
+    Duration::from_secs(LONGEST_SECS.min(request_timeout_secs.saturating_mul(2) / 3))
+}
+
+async fn wait(call: Call<'_>) -> Result<Said, Refusal> {
+    let asked: Wait = call.read()?;
+    let ids = ids(&asked.task_ids)?;
+    check_visible(&call, &ids).await?;
+    let longest = call.tools.settings.longest_wait;
+    let limit = asked.seconds.map_or(longest, |secs| Duration::from_secs(secs).min(longest));
+    let until = Instant::now() + limit;
+    let mut found = Vec::with_capacity(ids.len());
+    for id in ids {
+        let left = until.saturating_duration_since(Instant::now());
+        found.push(tasks::wait(&call.tools.pool, id, left).await?);
+    }
+    let n_open = found.iter().filter(|task| task.ended_at.is_none()).count();
+    let next = match n_open {
+        0 => "All have ended.",
+        _ => {
+            "Some have not ended: call this again, or go on with what is there and say what is missing."
+        }
+    };
+    let catalogue = call.tools.settings.agents.current();
+    let line = |task: &Task| {
+        let agent = catalogue.written(&task.agent, &task.instance);
+        json!({ "task_id": task.id, "agent": agent, "state": task.state, "result": task.result, "error": task.error })
+    };
+    let lines: Vec<Value> = found.iter().map(line).collect();
+    Said::json(&json!({ "results": lines, "not_ended": n_open, "next": next }))
+}
+
+fn ids(texts: &[String]) -> Result<Vec<Uuid>, Refusal> {
+    if texts.is_empty() || texts.len() > MOST_TASKS {
+        let n_ids = texts.len();
+        return Err(Refusal::said(format!(
+            "`task_ids` has {n_ids} items, 1 to {MOST_TASKS} can be looked at in one call"
+        )));
+    }
+    texts.iter().map(|text| text.parse().map_err(|_| not_yours(text))).collect()
+}
+
+/// The lead and operators see all tasks of the campaign, others what their own conversation has handed out.
+async fn check_visible(call: &Call<'_>, ids: &[Uuid]) -> Result<(), Refusal> {
+    let pool = &call.tools.pool;
+    let visible = match call.caller {
+        Caller::Turn(turn) if !call.caller.sees_all() => {
+            let own = (turn.campaign_id, turn.agent.name.as_str(), turn.instance.as_str());
+            tasks::handed_out_by(pool, own, ids).await?
+        }
+        caller => tasks::in_campaign(pool, caller.campaign_id(), ids).await?,
+    };
+    match ids.iter().find(|id| !visible.contains(id)) {
+        None => Ok(()),
+        Some(id) => Err(not_yours(&id.to_string())),
+    }
+}
+
+/// The same for one that is not there and for one that is somebody else's.
+fn not_yours(id: &str) -> Refusal {
+    let shown = short(id);
+    Refusal::said(format!(
+        "there is no task `{shown}` that you could wait for: take the ids that dispatch gave"
+    ))
+}
