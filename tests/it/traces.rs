@@ -66,6 +66,32 @@ fn number(span: &Value, key: &str) -> i64 {
         .unwrap()
 }
 
+async fn send(service: &Service, path: &str, headers: &[(&str, &str)], body: Value) -> Value {
+    let json = [("Content-Type", "application/json")];
+    let headers: Vec<_> = headers.iter().copied().chain(json).collect();
+    let reply = client::send(service.address, "POST", path, &headers, &body.to_string()).await;
+    assert!((200..300).contains(&reply.status), "{reply:?}");
+    reply.json()
+}
+
+async fn campaign(service: &Service) -> String {
+    let campaign = send(service, "/v1/campaigns", &[], json!({ "name": "Harbour" })).await;
+    campaign["id"].as_str().unwrap().to_owned()
+}
+
+/// Asks, and waits for the end.
+async fn asked(service: &Service, campaign: &str, headers: &[(&str, &str)], prompt: &str) -> Value {
+    let path = format!("/v1/campaigns/{campaign}/tasks");
+    let task =
+        send(service, &path, headers, json!({ "agent": "copywriter", "prompt": prompt })).await;
+    let shown = format!("/v1/tasks/{}", task["id"].as_str().unwrap());
+    eventually("it is done", async || {
+        let task = client::send(service.address, "GET", &shown, &[], "").await.expect(200);
+        (task["state"] == "done").then_some(task)
+    })
+    .await
+}
+
 #[tokio::test]
 async fn a_turn_is_a_trace_that_is_linked_to_who_asked_and_to_the_turn_before() {
     let (folder, collector) = (tempfile::tempdir().unwrap(), Collector::default());
@@ -76,23 +102,11 @@ async fn a_turn_is_a_trace_that_is_linked_to_who_asked_and_to_the_turn_before() 
         ("DALSEGNO_SIM__LATENCY_MS", "5"),
     ];
     let mut service = Service::start(folder.path(), &settings).await;
-    let send = async |path: &str, headers: &[(&str, &str)], body: Value| {
-        let json = [("Content-Type", "application/json")];
-        let headers: Vec<_> = headers.iter().copied().chain(json).collect();
-        client::send(service.address, "POST", path, &headers, &body.to_string()).await.expect(201)
-    };
-    let campaign = send("/v1/campaigns", &[], json!({ "name": "Harbour" })).await;
-    let path = format!("/v1/campaigns/{}/tasks", campaign["id"].as_str().unwrap());
+    let campaign = campaign(&service).await;
     for (words, headers) in
         [("The tide of planted words.", &[("traceparent", CALLER)][..]), ("And on.", &[])]
     {
-        let task = send(&path, headers, json!({ "agent": "copywriter", "prompt": words })).await;
-        let shown = format!("/v1/tasks/{}", task["id"].as_str().unwrap());
-        eventually("it is done", async || {
-            let task = client::send(service.address, "GET", &shown, &[], "").await.expect(200);
-            (task["state"] == "done").then_some(())
-        })
-        .await;
+        asked(&service, &campaign, headers, words).await;
     }
     // What is not sent yet is sent at the end.
     service.signal("TERM");
@@ -155,4 +169,43 @@ async fn a_turn_is_a_trace_that_is_linked_to_who_asked_and_to_the_turn_before() 
     let whole = taken.iter().map(|(_, body)| body.to_string()).collect::<String>();
     assert!(!whole.contains("planted"), "no text of a conversation is in a span");
     assert!(!service.log().contains(SECRET) && service.log().contains("traces are not taken"));
+}
+
+/// The second session goes on from the first one; the third remembers nothing.
+#[tokio::test]
+async fn the_first_turn_of_a_session_is_linked_to_the_last_one_of_the_session_that_it_goes_on_from()
+{
+    let (folder, collector) = (tempfile::tempdir().unwrap(), Collector::default());
+    let endpoint = collector.start().await;
+    let settings =
+        [("DALSEGNO_TRACES__ENDPOINT", endpoint.as_str()), ("DALSEGNO_SIM__LATENCY_MS", "0")];
+    let mut service = Service::start(folder.path(), &settings).await;
+    let campaign = campaign(&service).await;
+    let reset = async |task: &Value, fresh: bool| {
+        let path = format!("/v1/sessions/{}/reset", task["session_id"].as_str().unwrap());
+        send(&service, &path, &[], json!({ "fresh": fresh })).await;
+    };
+    asked(&service, &campaign, &[], "Part one.").await;
+    let second = asked(&service, &campaign, &[], "Part two.").await;
+    reset(&second, false).await;
+    let third = asked(&service, &campaign, &[], "Part three.").await;
+    assert_ne!(third["session_id"], second["session_id"]);
+    let fourth = asked(&service, &campaign, &[], "Part four.").await;
+    reset(&fourth, true).await;
+    asked(&service, &campaign, &[], "Something else.").await;
+    service.signal("TERM");
+    assert_eq!(service.exit_code().await, 0, "{}", service.log());
+
+    let spans = collector.spans();
+    let turns: Vec<_> = spans.iter().filter(|span| span["name"] == "process turns").collect();
+    assert_eq!(turns.len(), 5);
+    let before = |turn: usize| {
+        let links = turns[turn]["links"].as_array().unwrap();
+        links.get(1).map(|link| (link["traceId"].clone(), link["spanId"].clone()))
+    };
+    for turn in 1..4 {
+        let last = (turns[turn - 1]["traceId"].clone(), turns[turn - 1]["spanId"].clone());
+        assert_eq!(before(turn), Some(last), "turn {turn}");
+    }
+    assert_eq!((before(0), before(4)), (None, None));
 }

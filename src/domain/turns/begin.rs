@@ -1,7 +1,7 @@
 //! The transaction before the provider is called.
 
 use chrono::{DateTime, Utc};
-use sqlx::PgConnection;
+use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use super::Error;
@@ -46,6 +46,21 @@ pub struct Begun {
     pub lease: i64,
     pub reserved: Amount,
     pub ephemeral: bool,
+}
+
+/// The session that ran the turn before: turns are numbered on where a session goes on from another one. `None`: it is the first,
+/// or that one is gone.
+pub async fn session_before(
+    executor: impl PgExecutor<'_>,
+    begun: &Begun,
+) -> Result<Option<Uuid>, Failed> {
+    if begun.turn <= 1 {
+        return Ok(None);
+    }
+    sqlx::query_file_scalar!("src/domain/turns/before.sql", begun.session_id, begun.turn - 1)
+        .fetch_optional(executor)
+        .await
+        .map_err(Failed::to("look for the turn before"))
 }
 
 /// Begins a turn: the session runs, the prompt is in the transcript, the budget is set aside. All or nothing: after an

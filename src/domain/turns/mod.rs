@@ -26,7 +26,7 @@ use sqlx::PgExecutor;
 use uuid::Uuid;
 
 pub use self::{
-    begin::{Begin, Begun, begin},
+    begin::{Begin, Begun, begin, session_before},
     end::{Continued, Done, Ending, Failure, Record, Seen, Shown, cancel, commit, fail, interrupt},
     leftover::{clear_up, interrupt_leftover, interrupt_lost},
     unseen::{Look, Unseen, Unshown, unseen},

@@ -14,7 +14,7 @@ use super::{
     kept, notices,
     outlook::{Outlook, look_ahead},
     said::Said,
-    team,
+    team, told,
 };
 use crate::{
     context::{Budget, Calibration, Manifest, Pressure, Weight},
@@ -37,6 +37,7 @@ use crate::{
     },
     providers::{Purpose, Request, Timeouts},
     queue::Run,
+    traces::Context,
     transcript::Message,
 };
 
@@ -59,6 +60,8 @@ pub(super) struct Opened {
     pub(super) board: Option<Board>,
     /// The place in the transcript that is kept for the posts that it shows.
     pub(super) posts_seq: i64,
+    /// The span of the turn before, if spans are wanted.
+    pub(super) before: Option<Context>,
 }
 
 /// What such a provider calls the conversation, and the login that it runs on.
@@ -264,6 +267,7 @@ async fn open(
     if let Some(arrival) = arrival {
         arrival.write(&mut *conn, &resolved.session, assignment.task.id, now).await?;
     }
+    let before = told::look_back(&mut *conn, services, &begun).await?;
     services.crash_points.pass(CrashPoint::BeforeBeginCommit).map_err(Error::undone)?;
     let Outlook { assembled, around, budget, estimated_tokens, has_history, .. } = outlook;
     let opened = Opened {
@@ -281,6 +285,7 @@ async fn open(
         bound,
         unheard: assembled.unheard,
         board: said.board,
+        before,
     };
     let request =
         request(assignment, assembled.system, assembled.messages, expected_tokens(&opened));

@@ -5,10 +5,15 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use metrics::{Unit, counter, describe_counter, describe_histogram, histogram};
+use sqlx::PgConnection;
 
-use super::{ending::Turn, ledger, settle::Fate};
+use super::{Error, ending::Turn, ledger, settle::Fate};
 use crate::{
-    domain::usage::Call,
+    domain::{
+        turns::{self, Begun},
+        usage::Call,
+    },
+    jobs::Services,
     providers::Outcome,
     traces::{Context, Kind, Span, Value},
 };
@@ -33,6 +38,19 @@ pub(in crate::jobs) fn describe() {
     );
     describe_counter!(TOKENS, "Tokens that turns have used in this process, by model and type.");
     describe_counter!(COST, "What they cost, in millionths of the currency of [prices].");
+}
+
+/// Where spans are wanted, the one of the turn before, of which nothing is stored but its number and its session.
+pub(super) async fn look_back(
+    conn: &mut PgConnection,
+    services: &Services,
+    begun: &Begun,
+) -> Result<Option<Context>, Error> {
+    if !services.traces.are_wanted() {
+        return Ok(None);
+    }
+    let session_id = turns::session_before(conn, begun).await.map_err(Error::undone)?;
+    Ok(session_id.map(|session_id| Context::of_turn(session_id, begun.turn - 1)))
 }
 
 /// Once a turn has ended, whatever came of it.
@@ -134,10 +152,8 @@ fn spans(turn: &Turn<'_>, fate: &Fate, lines: &[Call<'_>], began_at: DateTime<Ut
 
 /// Whoever asked for it, and the turn before.
 fn links(turn: &Turn<'_>) -> Vec<Context> {
-    let begun = &turn.opened.begun;
     let asked = turn.assignment.traceparent.as_deref().and_then(Context::parse);
-    let before = (begun.turn > 1).then(|| Context::of_turn(begun.session_id, begun.turn - 1));
-    asked.into_iter().chain(before).collect()
+    asked.into_iter().chain(turn.opened.before).collect()
 }
 
 fn job(turn: &Turn<'_>, fate: &Fate) -> Attributes {
