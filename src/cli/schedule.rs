@@ -87,7 +87,8 @@ async fn on(
         }
         ScheduleCommand::Add(add) => {
             let schedule = put(add, context, &mut tx).await?;
-            let data = json!({ "cron": add.cron, "time_zone": add.time_zone, "agent": add.question.agent() });
+            let data = json!({ "cron": add.cron, "time_zone": add.time_zone, "agent": add.question.agent(),
+                               "campaign_id": schedule.payload["campaign_id"] });
             audit::write(&mut *tx, &who, Action::SchedulePut, &add.name, data, now).await?;
             commit(tx).await?;
             output.data(&schedule, || {

@@ -37,8 +37,11 @@ pub(super) async fn run(
         }
     }
     let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
+    erasures::cancel_jobs(&mut tx, campaign_id).await.map_err(JobError::retry)?;
+    commit(tx).await.map_err(JobError::retry)?;
+    let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
     if !erasures::is_quiet(&mut tx, campaign_id).await.map_err(JobError::retry)? {
-        let why = "a turn of the campaign has not ended yet";
+        let why = "a turn of the campaign, or a summary, has not ended yet";
         return Ok(run.commit_snooze(tx, Until::After(WAIT), why).await?);
     }
     commit(tx).await.map_err(JobError::retry)?;

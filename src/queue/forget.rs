@@ -1,4 +1,4 @@
-//! Taking out what callers and handlers have said about jobs. Counters and the record of runs stay.
+//! Taking out what callers and handlers have said about jobs and lanes. Counters and the record of runs stay.
 
 use sqlx::PgExecutor;
 
@@ -24,7 +24,66 @@ pub async fn forget_keys(executor: impl PgExecutor<'_>, job_ids: &[i64]) -> Resu
     .map_err(Error::of("forget idempotency keys"))
 }
 
-/// The dead letters of a group, those that name it as their campaign, and the errors of its runs. Looks at all of both tables: they hold some days.
+/// Cancels the jobs of this kind that are of a group, or that name it as their campaign; gives their ids. One that runs is asked to
+/// stop, and is there until its worker has written its end. Looks at all jobs.
+pub async fn cancel_of_group(
+    executor: impl PgExecutor<'_>,
+    kind: &str,
+    group_key: &str,
+    reason: &str,
+) -> Result<Vec<i64>, Error> {
+    sqlx::query!(
+        r#"SELECT j.id AS "id!", dalsegno.cancel(j.id, $3) AS "found!"
+             FROM (SELECT j.id FROM dalsegno.jobs AS j JOIN dalsegno.job_payloads AS p ON p.job_id = j.id
+                    WHERE j.kind = $1 AND (j.group_key = $2 OR p.payload ->> 'campaign_id' = $2) ORDER BY j.id) AS j"#,
+        kind,
+        group_key,
+        reason,
+    )
+    .map(|row| row.id)
+    .fetch_all(executor)
+    .await
+    .map_err(Error::of("cancel the jobs of a group"))
+}
+
+/// Whether there is a job of one of these kinds that is of a group, or names it as its campaign.
+pub async fn is_any_of_group(
+    executor: impl PgExecutor<'_>,
+    kinds: &[&str],
+    group_key: &str,
+) -> Result<bool, Error> {
+    sqlx::query_scalar!(
+        r#"SELECT EXISTS (SELECT FROM dalsegno.jobs AS j JOIN dalsegno.job_payloads AS p ON p.job_id = j.id
+                           WHERE j.kind = ANY ($1) AND (j.group_key = $2 OR p.payload ->> 'campaign_id' = $2)) AS "is_any!""#,
+        kinds as &[&str],
+        group_key,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Error::of("look for the jobs of a group"))
+}
+
+/// Lets held lanes go on whose names begin so, and those of these names: with that, nobody's reason for holding them is left. A
+/// failed head that held its lane becomes a dead letter.
+pub async fn forget_holds(
+    executor: impl PgExecutor<'_>,
+    start: Option<&str>,
+    names: &[String],
+) -> Result<i64, Error> {
+    sqlx::query_scalar!(
+        r#"SELECT count(dalsegno.release_lane(l.key)) AS "n!"
+             FROM (SELECT key::text FROM dalsegno.lanes
+                    WHERE held_at IS NOT NULL AND (starts_with(key, $1) OR key = ANY ($2)) ORDER BY id) AS l"#,
+        start,
+        names,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Error::of("forget why lanes are held"))
+}
+
+/// The dead letters of a group, those that name it as their campaign, the errors of its runs, and why it is paused. Looks at all of
+/// these tables: they hold some days.
 pub async fn forget_group(
     executor: impl PgExecutor<'_>,
     group_key: &str,
@@ -35,6 +94,7 @@ pub async fn forget_group(
                 counted AS (
                     INSERT INTO dalsegno.transition_deltas (queue, kind, event, from_state, to_state, n)
                     SELECT d.queue, d.kind, 'purge', 'dead', 'purged', count(*) FROM dead AS d GROUP BY d.queue, d.kind),
+                pause AS (UPDATE dalsegno.pauses SET reason = '' WHERE scope = 'group' AND name = $1),
                 words AS (UPDATE dalsegno.runs SET error = NULL WHERE group_key = $1 AND error IS NOT NULL RETURNING 1)
            SELECT (SELECT count(*) FROM dead) AS "dead_jobs!", (SELECT count(*) FROM words) AS "errors!""#,
         group_key,

@@ -73,7 +73,9 @@ pub use enqueue::{
     taken_keys,
 };
 pub use error::Error;
-pub use forget::{Forgotten, forget_group, forget_keys};
+pub use forget::{
+    Forgotten, cancel_of_group, forget_group, forget_holds, forget_keys, is_any_of_group,
+};
 pub use holds::holds;
 pub use job::{
     Backoff, BoxError, Decision, End, HandlerResult, Job, JobError, LaneFailure, Policy, Until,

@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc};
 use dalsegno::{
     clock::ManualClock,
     config::{Config, Environment, Flags},
-    domain::{erasures, transaction},
+    domain::{compactions, erasures, transaction},
     jobs::{Services, sweep_erased},
     traces::Traces,
 };
@@ -123,6 +123,34 @@ impl Stage {
         eventually("the task ends", async || (self.state(task).await == state).then_some(())).await;
     }
 
+    /// Words of people about lanes, jobs and schedules, and a task that its schedule has not asked for yet.
+    async fn hold_what_it_has(&self, campaign: &str, schedule: &str, word: &str) {
+        let (talk, news) =
+            (format!("{campaign}/copywriter/main"), format!("{campaign}/planner/main"));
+        let sessions = format!(
+            "select id::text from dalsegno.sessions where campaign_id = '{campaign}' limit 1"
+        );
+        let session: String =
+            sqlx::query_scalar(sqlx::AssertSqlSafe(sessions)).fetch_one(&self.pool).await.unwrap();
+        let compacted = format!("compact/{session}");
+        assert_eq!(self.say(&["session", "compact", &session]).await.0, 0);
+        let asked = json!({ "campaign_id": campaign, "agent": "planner", "prompt": word });
+        let enqueue = "select job_id from dalsegno.enqueue(kind => 'add_task', payload => $1, queue => 'upkeep', run_at => '2099-01-01')";
+        let job: i64 = sqlx::query_scalar(enqueue).bind(asked).fetch_one(&self.pool).await.unwrap();
+        let commands = [
+            ["schedule", "pause", schedule, "--reason", word],
+            ["lane", "hold", &talk, "--reason", word],
+            ["lane", "hold", &news, "--reason", word],
+            ["lane", "hold", &compacted, "--reason", word],
+            ["job", "hold", &job.to_string(), "--reason", word],
+        ];
+        for command in commands {
+            assert_eq!(self.say(&command).await.0, 0, "{command:?}");
+        }
+        // One that nobody holds any more, and one that is gone: what was written about them is there.
+        assert_eq!(self.say(&["lane", "release", &news]).await.0, 0);
+    }
+
     async fn say(&self, arguments: &[&str]) -> (i32, Value) {
         let mut command = dalsegno(self.folder.path());
         let output = command.args(arguments).arg("--json").env("DATABASE_URL", &self.url).output();
@@ -177,6 +205,7 @@ async fn nothing_of_an_erased_campaign_is_found_anywhere() {
             word,
         ];
         assert_eq!(stage.say(&schedule).await.0, 0);
+        stage.hold_what_it_has(campaign, &name, word).await;
     }
     // One that waits, and one that runs.
     let later = json!({ "agent": "reviewer", "prompt": PLANTED, "run_at": "2099-01-01T00:00:00Z" });
@@ -184,6 +213,10 @@ async fn nothing_of_an_erased_campaign_is_found_anywhere() {
     let running = json!({ "agent": "reviewer", "instance": "second", "prompt": format!("{PLANTED} [[sim: stall]]") });
     let running = stage.ask(&going, running, "running").await;
     eventually("it runs", async || (stage.state(&running).await == "running").then_some(())).await;
+    for (campaign, word) in [(&going, PLANTED), (&staying, STAYING)] {
+        let pause = format!("/v1/groups/{campaign}/pause");
+        stage.post(&pause, None, json!({ "reason": word })).await;
+    }
 
     let before = found(&stage.pool, PLANTED).await;
     assert!(before.len() >= 5, "{before:?}");
@@ -194,6 +227,11 @@ async fn nothing_of_an_erased_campaign_is_found_anywhere() {
         "blackboards",
         "blackboard_changes",
         "agent_pauses",
+        "lanes",
+        "jobs",
+        "job_payloads",
+        "pauses",
+        "audit",
     ];
     for table in tables {
         assert!(before.iter().any(|(found, _)| found == table), "{table}: {before:?}");
@@ -283,6 +321,44 @@ async fn a_host_removes_its_copies_and_says_so() {
     assert_eq!(erasures::get(&mut conn, world.campaign.id).await.unwrap().hosts, ["host-1"]);
     // Another host has its own folders to look through.
     assert_eq!(sweep_erased(&services, &world.pool, "host-2").await.unwrap(), 1);
+}
+
+/// A summary that is being made, and a task that a schedule asks for at this moment, would be written behind the erasure's back.
+#[tokio::test]
+async fn an_erasure_ends_what_is_being_written_beside_turns_and_waits_for_it() {
+    let world = World::new().await;
+    let campaign = world.campaign.id;
+    let session =
+        world.turn("Part one.", crate::conversations::world::Now::default()).await.session;
+    let mut conn = world.pool.acquire().await.unwrap();
+    compactions::request(&mut conn, session.id, compactions::Cause::Manual).await.unwrap();
+    let asked = json!({ "campaign_id": campaign, "agent": "planner", "prompt": "What is new?" });
+    let enqueue =
+        "select job_id from dalsegno.enqueue(kind => 'add_task', payload => $1, queue => 'upkeep')";
+    sqlx::query(enqueue).bind(asked).execute(&mut *conn).await.unwrap();
+    let mut tx = transaction::begin(&world.pool).await.unwrap();
+    erasures::request(&mut tx, campaign, "by request", noon()).await.unwrap();
+    transaction::commit(tx).await.unwrap();
+    let run = "update dalsegno.jobs set state = 'running', lease = id, worker_id = gen_random_uuid(), claimed_at = now(), attempt = 1
+                where kind in ('compact_session', 'add_task') returning id";
+    let running: Vec<i64> = sqlx::query_scalar(run).fetch_all(&mut *conn).await.unwrap();
+    assert_eq!(running.len(), 2);
+    let is_quiet = async || {
+        let mut tx = transaction::begin(&world.pool).await.unwrap();
+        erasures::cancel_jobs(&mut tx, campaign).await.unwrap();
+        let is_quiet = erasures::is_quiet(&mut tx, campaign).await.unwrap();
+        transaction::commit(tx).await.unwrap();
+        is_quiet
+    };
+    for (n_ended, id) in running.iter().enumerate() {
+        assert!(!is_quiet().await, "{n_ended}");
+        let asked = "select count(*) from dalsegno.cancel_requests where job_id = $1";
+        let asked: i64 = sqlx::query_scalar(asked).bind(id).fetch_one(&mut *conn).await.unwrap();
+        assert_eq!(asked, 1, "its worker is told");
+        let ends = "delete from dalsegno.jobs where id = $1";
+        sqlx::query(ends).bind(id).execute(&mut *conn).await.unwrap();
+    }
+    assert!(is_quiet().await);
 }
 
 /// More of them than one transaction cancels, and all of them run: each is asked to stop once, and none is passed over.

@@ -112,6 +112,34 @@ pub async fn erase_words(
     .map_err(Failed::to("erase the words of the audit log"))
 }
 
+/// What begins so and has lines with words in them, such as the lanes of a campaign.
+pub async fn subjects_below(
+    executor: impl PgExecutor<'_>,
+    start: &str,
+) -> Result<Vec<String>, Failed> {
+    sqlx::query_scalar!(
+        "select distinct subject from dalsegno.audit where starts_with(subject, $1) and data <> '{}'",
+        start,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("look for lines of the audit log"))
+}
+
+/// Schedules that have asked for tasks of a campaign, those too that were removed since.
+pub async fn schedules_of(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+) -> Result<Vec<String>, Failed> {
+    sqlx::query_scalar!(
+        "select distinct subject from dalsegno.audit where subject_kind = 'schedule' and data ->> 'campaign_id' = $1",
+        campaign_id.to_string(),
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("look for schedules in the audit log"))
+}
+
 /// The newest first.
 pub async fn list(executor: impl PgExecutor<'_>, filter: Filter<'_>) -> Result<Vec<Entry>, Failed> {
     sqlx::query_as!(

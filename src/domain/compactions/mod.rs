@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 pub use self::{
     archives::{Archive, OpenedArchive, Replacement, Trigger, archives, open_archive},
-    request::{CompactSession, request},
+    request::{CompactSession, lane, request},
     show::{Shown, apply, apply_newest, newest_prepared, undo},
 };
 use super::{Failed, sessions};

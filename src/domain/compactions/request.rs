@@ -37,6 +37,11 @@ impl Job for CompactSession {
     }
 }
 
+/// Its compactions, one after the other. Not the conversation's lane: turns go on meanwhile.
+pub fn lane(session_id: Uuid) -> String {
+    format!("compact/{session_id}")
+}
+
 /// Puts a compaction of what the session shows on the queue. The same wish of the same turn is one job.
 pub async fn request(
     conn: &mut PgConnection,
@@ -50,8 +55,7 @@ pub async fn request(
     let generation = session.generation;
     let job = CompactSession { session_id, cause, generation };
     let options = queue::Options {
-        // Not the conversation's lane: turns go on meanwhile.
-        lane: Some(format!("compact/{session_id}")),
+        lane: Some(lane(session_id)),
         group_key: Some(session.campaign_id.to_string()),
         idempotency_key: (cause == Cause::Auto)
             .then(|| format!("compact:{session_id}/{generation}/{}", session.turns)),

@@ -1,9 +1,10 @@
 //! Erasure: what was said in a campaign goes, what it has cost stays, and a receipt says how much went.
 //!
-//! In order: the campaign is closed, in the transaction that asks for the job, which cancels its open tasks; once nothing of it
-//! runs any more, sessions go with their messages, summaries, manifests and stored transcripts, then the feed, then the texts of
-//! tasks, and of the campaign itself last. Each step is made of short transactions that find what is left, so a job that was cut
-//! off goes on wherever it comes again. Hosts look through their own folders afterwards.
+//! In order: the campaign is closed, in the transaction that asks for the job, which cancels its open tasks and whatever else is on
+//! the queue for it; once nothing of it runs any more, sessions go with their messages, summaries, manifests and stored
+//! transcripts, then the feed, then the texts of tasks, and of the campaign itself last. Each step is made of short transactions
+//! that find what is left, so a job that was cut off goes on wherever it comes again. Hosts look through their own folders
+//! afterwards.
 //!
 //! Tasks stay as rows without words, because the ledger names them.
 
@@ -19,9 +20,9 @@ use uuid::Uuid;
 
 pub use self::{
     hosts::{Left, left_on, swept},
-    steps::{Step, cancel_open, finish, is_quiet, is_rid, next_batch},
+    steps::{Step, cancel_jobs, cancel_open, finish, is_quiet, is_rid, next_batch},
 };
-use super::{Failed, campaigns, ids, schedules, tasks, text};
+use super::{Failed, audit, campaigns, cleanups, ids, schedules, tasks, text};
 use crate::queue::{self, Job, Options, Policy};
 
 /// The receipt.
@@ -89,7 +90,7 @@ pub async fn request(
     if campaigns::get(&mut *conn, campaign_id).await?.status != campaigns::Status::Closed {
         campaigns::close(conn, campaign_id, now).await?;
     }
-    schedules::remove_of_campaign(&mut *conn, campaign_id).await?;
+    remove_schedules(conn, campaign_id).await?;
     sqlx::query!(
         "insert into dalsegno.erasures (id, campaign_id, reason, asked_at) values ($1, $2, $3, $4)",
         ids::at(now),
@@ -102,6 +103,14 @@ pub async fn request(
     .map_err(Failed::to("ask for an erasure"))?;
     enqueue(conn, campaign_id).await?;
     get(conn, campaign_id).await
+}
+
+/// With what was written about them: later nobody could tell whose they were.
+async fn remove_schedules(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(), Failed> {
+    let mut names = schedules::remove_of_campaign(&mut *conn, campaign_id).await?;
+    names.extend(audit::schedules_of(&mut *conn, campaign_id).await?);
+    cleanups::announce(&mut *conn).await?;
+    audit::erase_words(conn, &names).await.map(drop)
 }
 
 async fn enqueue(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(), queue::Error> {

@@ -8,10 +8,13 @@ use uuid::Uuid;
 use super::Error;
 use crate::{
     domain::{
-        Failed, agent_pauses, audit, blackboard, bulk_actions, campaigns, cleanups, failovers,
-        feed, flows, posts, sessions, tasks, webhooks,
+        Failed, agent_pauses, audit, blackboard, bulk_actions, campaigns, cleanups,
+        compactions::{self, CompactSession},
+        failovers, feed, flows, posts, sessions,
+        tasks::{self, AddTask},
+        webhooks,
     },
-    queue,
+    queue::{self, Job as _},
 };
 
 /// In this order: whoever looks meanwhile never finds an answer without its question.
@@ -32,6 +35,10 @@ const ROWS: i64 = 2_000;
 const VERSIONS: i64 = 200;
 /// Tasks that are cancelled in one transaction.
 const CANCELS: i64 = 200;
+/// What is on the queue for a campaign beside its tasks, and has words of it: a summary that is being made would be written after
+/// the conversation is gone, and what a schedule asks for is in the job.
+const KINDS: [&str; 2] = [CompactSession::KIND, AddTask::KIND];
+const WHY: &str = "the campaign is erased";
 
 impl Step {
     pub const FIRST: Self = Self::Sessions;
@@ -58,12 +65,24 @@ pub async fn cancel_open(
 ) -> Result<Option<Uuid>, Error> {
     let open = tasks::open_of(&mut *conn, campaign_id, after, CANCELS).await?;
     for id in &open {
-        match tasks::cancel(&mut *conn, *id, "the campaign is erased", now).await {
+        match tasks::cancel(&mut *conn, *id, WHY, now).await {
             Ok(_) | Err(tasks::Error::Ended { .. }) => {}
             Err(error) => return Err(error.into()),
         }
     }
     Ok(open.last().copied())
+}
+
+/// Cancels what is on the queue beside tasks.
+pub async fn cancel_jobs(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(), Error> {
+    let mut subjects = Vec::new();
+    for kind in KINDS {
+        let ids = queue::cancel_of_group(&mut *conn, kind, &campaign_id.to_string(), WHY).await?;
+        subjects.extend(ids.iter().map(i64::to_string));
+    }
+    cleanups::announce(&mut *conn).await?;
+    audit::erase_words(conn, &subjects).await?;
+    Ok(())
 }
 
 /// Whether nothing is left to be taken out: what somebody else held for a moment was passed over.
@@ -73,10 +92,13 @@ pub async fn is_rid(conn: &mut PgConnection, campaign_id: Uuid) -> Result<bool, 
 
 /// Whether nothing of the campaign runs or waits any more. A task that was cancelled in its turn ends a moment later, and one that
 /// is being added, by whoever looked before the campaign was closed, is waited for at the campaign's lock.
-pub async fn is_quiet(conn: &mut PgConnection, campaign_id: Uuid) -> Result<bool, Failed> {
+pub async fn is_quiet(conn: &mut PgConnection, campaign_id: Uuid) -> Result<bool, Error> {
     campaigns::lock(&mut *conn, campaign_id).await?;
     let open = tasks::open_of(&mut *conn, campaign_id, None, 1).await?;
-    Ok(open.is_empty() && !sessions::is_any_running(conn, campaign_id).await?)
+    if !open.is_empty() || sessions::is_any_running(&mut *conn, campaign_id).await? {
+        return Ok(false);
+    }
+    Ok(!queue::is_any_of_group(conn, &KINDS, &campaign_id.to_string()).await?)
 }
 
 /// Erases some of what is left of a step, and says whether there may be more. The caller commits.
@@ -120,6 +142,8 @@ pub async fn next_batch(
             Ok(n_rows == VERSIONS)
         }
         Step::Jobs => {
+            // First the holds: a head that had failed becomes a dead letter by it.
+            queue::forget_holds(&mut *conn, Some(&tasks::lanes_of(campaign_id)), &[]).await?;
             let forgotten = queue::forget_group(&mut *conn, &campaign_id.to_string()).await?;
             let counts = [("dead_jobs", forgotten.dead_jobs), ("errors_of_runs", forgotten.errors)];
             count(conn, campaign_id, &counts).await?;
@@ -136,7 +160,8 @@ pub async fn finish(
 ) -> Result<(), Error> {
     cleanups::announce(&mut *conn).await?;
     let actions = bulk_actions::erase_words(&mut *conn, campaign_id).await?;
-    let subjects = actions.iter().chain([&campaign_id]).map(Uuid::to_string).collect::<Vec<_>>();
+    let mut subjects: Vec<_> = actions.iter().chain([&campaign_id]).map(Uuid::to_string).collect();
+    subjects.extend(audit::subjects_below(&mut *conn, &tasks::lanes_of(campaign_id)).await?);
     audit::erase_words(&mut *conn, &subjects).await?;
     failovers::remove_of_campaign(&mut *conn, campaign_id).await?;
     flows::erase_words(&mut *conn, campaign_id).await?;
@@ -174,7 +199,9 @@ async fn some_sessions(conn: &mut PgConnection, campaign_id: Uuid) -> Result<boo
     .execute(&mut *conn)
     .await
     .map_err(Failed::to("keep the names of erased sessions"))?;
-    let subjects: Vec<String> = ids.iter().map(Uuid::to_string).collect();
+    let mut subjects: Vec<String> = ids.iter().map(|id| compactions::lane(*id)).collect();
+    queue::forget_holds(&mut *conn, None, &subjects).await?;
+    subjects.extend(ids.iter().map(Uuid::to_string));
     audit::erase_words(&mut *conn, &subjects).await?;
     let size = cleanups::take_out(&mut *conn, &ids).await?;
     let n_sessions = i64::try_from(ids.len()).unwrap_or(i64::MAX);

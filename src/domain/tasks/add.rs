@@ -72,7 +72,12 @@ impl Config {
 
 /// The serial key of a conversation.
 pub fn lane(campaign_id: Uuid, agent: &str, instance: &str) -> String {
-    format!("{campaign_id}/{agent}/{instance}")
+    format!("{}{agent}/{instance}", lanes_of(campaign_id))
+}
+
+/// What the names of all lanes of a campaign begin with.
+pub fn lanes_of(campaign_id: Uuid) -> String {
+    format!("{campaign_id}/")
 }
 
 /// The job that runs a task.

@@ -33,7 +33,7 @@ use uuid::Uuid;
 use self::state::end_without_turn;
 pub(super) use self::state::ended;
 pub use self::{
-    add::{Added, Config, New, lane},
+    add::{Added, Config, New, lane, lanes_of},
     bulk::{BulkError, MAX_TASKS, Placed, add_many},
     detail::{Detail, detail},
     erase::{ERASED, Erased, erase_some, open_of},
