@@ -64,7 +64,7 @@ async fn until_shown(child: &mut Child, words: &str) {
 }
 
 #[tokio::test]
-async fn the_demo_plays_a_campaign_through_a_kill_a_compaction_and_an_expiry() {
+async fn the_demo_plays_over_the_board_through_a_kill_a_compaction_and_an_expiry() {
     let folder = scratch_folder();
     let played = timeout(PLAYS, demo(folder.path(), &["--json"]).output()).await.unwrap().unwrap();
     let (stdout, stderr) =
@@ -77,12 +77,13 @@ async fn the_demo_plays_a_campaign_through_a_kill_a_compaction_and_an_expiry() {
     assert_eq!(played.status.code(), Some(0), "{stderr}");
 
     let parts = report["parts"].as_array().unwrap();
-    let turns: Vec<i64> = parts.iter().map(|part| part["turn"].as_i64().unwrap()).collect();
-    assert!(turns.len() == 10 && turns.is_sorted_by(|a, b| a < b), "{turns:?}");
+    assert_eq!(parts.len(), 12);
     for (at, part) in parts.iter().enumerate() {
-        let headline = format!("Part {} of 10", at + 1);
+        let headline = format!("Part {} of 12", at + 1);
         assert!(part["result"].as_str().unwrap().contains(&headline), "{part}");
+        assert_eq!(part["writer"], ["writer_a", "writer_b", "writer_c"][at % 3]);
     }
+    the_board_tells_who_called_whom(&report);
 
     let kill = &report["kill"];
     assert!(kill["interrupted_turn"].is_i64() && kill["continued_by_pid"].is_i64(), "{kill}");
@@ -103,12 +104,35 @@ async fn the_demo_plays_a_campaign_through_a_kill_a_compaction_and_an_expiry() {
         (&expiry["closed_because"], &expiry["notice_sent"]),
         (&"expired".into(), &true.into())
     );
-    let before: Vec<_> = parts.iter().map(|part| &part["session_id"]).collect();
-    assert_eq!(before[0], &expiry["closed_session_id"]);
-    assert_eq!(before[9], &expiry["successor_id"]);
+    // The first writer's parts.
+    assert_eq!(parts[0]["session_id"], expiry["closed_session_id"]);
+    assert_eq!(parts[9]["session_id"], expiry["successor_id"]);
 
     assert_eq!(processes_of(folder.path()), Vec::<u32>::new());
     assert_eq!(left_in(folder.path()), Vec::<String>::new());
+}
+
+/// From the operator to the planner, from there to the writers and the reviewer, and back.
+fn the_board_tells_who_called_whom(report: &Value) {
+    let board = report["board"].as_array().unwrap();
+    let senders: Vec<&str> = board.iter().map(|post| post["sender"].as_str().unwrap()).collect();
+    let count = |name: &str| senders.iter().filter(|sender| **sender == name).count();
+    assert_eq!(["operator", "planner", "reviewer", "system"].map(count), [5, 5, 1, 0]);
+    assert_eq!(["writer_a", "writer_b", "writer_c"].map(count), [4, 4, 4]);
+    for (at, post) in board.iter().enumerate() {
+        assert_eq!(post["seq"], at + 1);
+        let asked = post["answers"].as_u64().map(|seq| usize::try_from(seq).unwrap());
+        let asked = asked.map(|seq| senders[seq - 1]);
+        let expected = match senders[at] {
+            "operator" => None,
+            "planner" => Some("operator"),
+            _ => Some("planner"),
+        };
+        assert_eq!(asked, expected, "{post}");
+    }
+    let agents = report["agents"].as_array().unwrap();
+    let tasks: Vec<u64> = agents.iter().map(|agent| agent["tasks"].as_u64().unwrap()).collect();
+    assert_eq!(tasks, [5, 4, 4, 4, 1]);
 }
 
 #[tokio::test]
@@ -132,7 +156,7 @@ async fn workers_do_not_outlive_a_demo_that_is_killed_and_the_next_one_clears_up
     let folder = scratch_folder();
     let mut killed = demo(folder.path(), &[]);
     let mut killed = killed.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    until_shown(&mut killed, "the plan is done").await;
+    until_shown(&mut killed, "what holds for parts 1 to 3 is done").await;
     send(killed.id().unwrap(), Signal::KILL);
     killed.wait().await.unwrap();
     let servers = servers_below(folder.path());

@@ -3,7 +3,10 @@
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{display::bar, script::N_PARTS};
+use super::{
+    display::bar,
+    script::{N_PARTS, N_ROUNDS, PLANNER, REVIEWER, WRITERS, parts_of},
+};
 use crate::domain::{feed::Event, tasks::Task};
 
 #[derive(Debug, Default)]
@@ -28,12 +31,15 @@ pub(super) struct Scene {
 }
 
 impl Cast {
-    pub(super) fn enter(&mut self, task: &Task, label: String, part: Option<usize>) {
+    /// Whom somebody has called. What an agent is called for follows from how often it was before.
+    pub(super) fn enter(&mut self, task: &Task) {
+        let n_before = self.scenes.iter().filter(|scene| scene.agent == task.agent).count();
+        let part = part(&task.agent, n_before + 1);
         self.scenes.push(Scene {
             task_id: task.id,
             job_id: task.job_id,
             agent: task.agent.clone(),
-            label,
+            label: label(&task.agent, n_before + 1, part),
             part,
             n_begun: 0,
             arrived_bytes: 0,
@@ -42,12 +48,16 @@ impl Cast {
         });
     }
 
+    pub(super) fn knows(&self, task_id: Uuid) -> bool {
+        self.scenes.iter().any(|scene| scene.task_id == task_id)
+    }
+
     pub(super) fn part(&self, number: usize) -> Option<&Scene> {
         self.scenes.iter().find(|scene| scene.part == Some(number))
     }
 
-    pub(super) fn all_done(&self) -> bool {
-        self.scenes.iter().all(|scene| scene.is_done)
+    pub(super) fn has_reviewed(&self) -> bool {
+        self.scenes.iter().any(|scene| scene.agent == REVIEWER && scene.is_done)
     }
 
     pub(super) fn parts_done(&self) -> usize {
@@ -63,6 +73,9 @@ impl Cast {
     /// Takes an event in, and says in a line what happened, if it is worth one.
     pub(super) fn hear(&mut self, event: &Event) -> Option<String> {
         let data = &event.data;
+        if event.kind == "post.added" {
+            return Some(posted(data));
+        }
         let scene = self.scenes.iter_mut().find(|scene| Some(scene.task_id) == event.task_id);
         let Some(scene) = scene else {
             return without_task(&event.kind, data);
@@ -116,6 +129,31 @@ impl Cast {
         let running: Vec<String> = running.collect();
         format!("{parts}  {}", running.join(", "))
     }
+}
+
+/// Which part of the series a writer writes when it is called for the nth time.
+pub(super) fn part(agent: &str, nth: usize) -> Option<usize> {
+    let place = WRITERS.iter().position(|writer| *writer == agent)?;
+    Some((nth - 1) * WRITERS.len() + place + 1)
+}
+
+fn label(agent: &str, nth: usize, part: Option<usize>) -> String {
+    match part {
+        Some(number) => format!("part {number}"),
+        None if agent == PLANNER && nth <= N_ROUNDS => {
+            let parts = parts_of(nth);
+            format!("what holds for parts {} to {}", parts.start(), parts.end())
+        }
+        None if agent == PLANNER => "the whole".to_owned(),
+        None => "the review".to_owned(),
+    }
+}
+
+/// A post, as the feed tells of it.
+fn posted(data: &Value) -> String {
+    let names = data["audience"].as_array().map_or(&[][..], Vec::as_slice);
+    let names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
+    format!("{:<10}  posts #{} to {}", word(data, "sender"), data["seq"], names.join(", "))
 }
 
 fn without_task(kind: &str, data: &Value) -> Option<String> {

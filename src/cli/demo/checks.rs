@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{
-    evidence::{Evidence, Work},
+    evidence::{Conversation, Evidence, Work},
     report::{AGENTS, Report},
-    script::N_PARTS,
+    script::{N_PARTS, N_ROUNDS, PLANNER, WRITERS, parts_of},
 };
 use crate::{
     domain::{
+        posts::{Origin, Post},
         tasks,
         turns::{self, Turn},
     },
@@ -29,7 +30,12 @@ pub(super) fn all(evidence: &Evidence, report: &Report) -> Vec<Check> {
     vec![
         all_answered(evidence),
         in_order(evidence),
+        side_by_side(evidence),
         never_two_at_once(evidence),
+        each_answer_on_the_board(evidence),
+        board_without_a_gap(evidence),
+        planner_saw_everything_once(evidence),
+        nobody_saw_what_is_not_theirs(evidence),
         nothing_lost_or_doubled(evidence),
         continued_by_another(evidence, report),
         says_that_it_was_interrupted(evidence),
@@ -52,7 +58,7 @@ fn all_answered(evidence: &Evidence) -> Check {
         work.task.state == tasks::State::Done && turns.count() == 1
     };
     let (n_done, n_tasks) = (evidence.tasks.iter().filter(done).count(), evidence.tasks.len());
-    let n_parts = evidence.of_agent("copywriter").filter(done).count();
+    let n_parts = evidence.parts().values().copied().filter(done).count();
     check(
         "each task was answered by exactly one turn",
         n_done == n_tasks && n_parts == N_PARTS,
@@ -61,14 +67,37 @@ fn all_answered(evidence: &Evidence) -> Check {
 }
 
 fn in_order(evidence: &Evidence) -> Check {
-    let done = evidence.of_agent("copywriter").filter_map(|work| {
-        work.turns.iter().find(|turn| turn.state == turns::State::Done).map(|turn| turn.number)
-    });
-    let numbers: Vec<i32> = done.collect();
+    let numbers = |agent| -> Vec<i32> {
+        let done = evidence.of_agent(agent).filter_map(|work| done_turn(work));
+        done.map(|turn| turn.number).collect()
+    };
+    let by_agent = AGENTS.map(numbers);
+    let holds = by_agent.iter().all(|numbers| numbers.is_sorted_by(|a, b| a < b));
+    let words =
+        |numbers: &Vec<i32>| numbers.iter().map(i32::to_string).collect::<Vec<_>>().join(" ");
+    let turns: Vec<String> = by_agent.iter().map(words).collect();
     check(
-        "the parts were written in the order they were asked",
-        numbers.len() == N_PARTS && numbers.is_sorted_by(|a, b| a < b),
-        format!("turns {}", numbers.iter().map(i32::to_string).collect::<Vec<_>>().join(" ")),
+        "each agent answered in the order in which it was asked",
+        holds,
+        format!("turns {}", turns.join(", ")),
+    )
+}
+
+/// In how many rounds the last of them began before the first one was done.
+fn side_by_side(evidence: &Evidence) -> Check {
+    let parts = evidence.parts();
+    let overlaps = |round: &usize| {
+        let tasks: Vec<&tasks::Task> =
+            parts_of(*round).filter_map(|number| Some(&parts.get(&number)?.task)).collect();
+        let last_begin = tasks.iter().filter_map(|task| task.started_at).max();
+        let first_end = tasks.iter().filter_map(|task| task.ended_at).min();
+        tasks.len() == WRITERS.len() && last_begin < first_end
+    };
+    let n_rounds = (1..=N_ROUNDS).filter(overlaps).count();
+    check(
+        "the writers wrote side by side",
+        n_rounds > 0,
+        format!("all {} at once in {n_rounds} of {N_ROUNDS} rounds", WRITERS.len()),
     )
 }
 
@@ -89,24 +118,101 @@ fn never_two_at_once(evidence: &Evidence) -> Check {
     )
 }
 
-/// The transcript is the ten prompts and the ten answers, each once and in order, whatever was done in between.
-fn nothing_lost_or_doubled(evidence: &Evidence) -> Check {
-    let transcript = evidence.transcript("copywriter");
-    let works: Vec<&Work> = evidence.of_agent("copywriter").collect();
-    let asked: Vec<_> =
-        transcript.iter().filter(|m| m.message.role == Role::User).map(|m| m.id).collect();
-    let answers: Vec<_> = transcript
-        .iter()
-        .filter(|m| m.message.role == Role::Assistant && !m.partial)
-        .map(|m| Some(m.message.text.as_str()))
-        .collect();
-    let all_asked = asked.iter().eq(works.iter().map(|work| &work.task.id));
-    let all_answered =
-        answers.iter().copied().eq(works.iter().map(|work| work.task.result.as_deref()));
+/// One post for each task, in answer to the one that asked for it.
+fn each_answer_on_the_board(evidence: &Evidence) -> Check {
+    let answers = |work: &Work| -> Vec<&Post> {
+        evidence.board.iter().filter(|post| post.task_id == Some(work.task.id)).collect()
+    };
+    let asked = |post: &Post| evidence.board.iter().find(|asked| Some(asked.id) == post.reply_to);
+    let is_answered = |work: &&Work| match answers(work).as_slice() {
+        [answer] => {
+            answer.sender == work.task.agent
+                && Some(&answer.text) == work.task.result.as_ref()
+                && asked(answer).is_some_and(|asked| asked.text == work.task.prompt)
+        }
+        _ => false,
+    };
+    let n_answered = evidence.tasks.iter().filter(is_answered).count();
+    let by_agents = evidence.board.iter().filter(|post| post.origin == Origin::Agent).count();
     check(
-        "no part was lost, and none was written twice",
-        all_asked && all_answered && works.len() == N_PARTS,
-        format!("{} prompts and {} answers in the transcript", asked.len(), answers.len()),
+        "each task has one post that answers the post which asked for it",
+        n_answered == evidence.tasks.len() && n_answered == by_agents,
+        format!("{n_answered} of {} tasks, {by_agents} posts of agents", evidence.tasks.len()),
+    )
+}
+
+fn board_without_a_gap(evidence: &Evidence) -> Check {
+    let seqs = evidence.board.iter().map(|post| post.seq);
+    let n_posts = evidence.board.len();
+    check(
+        "the places of the board have no gap, in the order in which posts were committed",
+        n_posts > 0 && seqs.eq(1..=i64::try_from(n_posts).unwrap_or_default()),
+        format!("{n_posts} posts"),
+    )
+}
+
+/// The lead sees all: what it did not say itself, and was not asked by, has to have been shown to it, as far as it has looked.
+fn planner_saw_everything_once(evidence: &Evidence) -> Check {
+    let prompts: Vec<&str> =
+        evidence.of_agent(PLANNER).map(|work| work.task.prompt.as_str()).collect();
+    let shown: Vec<i64> = evidence.sessions_of(PLANNER).flat_map(Conversation::shown).collect();
+    let up_to = evidence.board.iter().filter(|post| prompts.contains(&post.text.as_str()));
+    let up_to = up_to.map(|post| post.seq).max().unwrap_or_default();
+    let is_for_it = |post: &&Post| {
+        post.seq < up_to && post.sender != PLANNER && !prompts.contains(&post.text.as_str())
+    };
+    let due = evidence.board.iter().filter(is_for_it).map(|post| post.seq);
+    let due: Vec<i64> = due.collect();
+    check(
+        "the planner was shown every answer of the others once",
+        !due.is_empty() && shown == due,
+        format!("{} of {}", shown.len(), due.len()),
+    )
+}
+
+fn nobody_saw_what_is_not_theirs(evidence: &Evidence) -> Check {
+    let (mut n_shown, mut n_wrong) = (0, 0);
+    for conversation in &evidence.sessions {
+        let agent = &conversation.session.agent;
+        let may_see = |seq: &i64| {
+            let post = evidence.board.iter().find(|post| post.seq == *seq);
+            let names =
+                |post: &Post| post.audience.iter().any(|name| name == agent || name == "all");
+            agent == PLANNER || post.is_some_and(names)
+        };
+        let mut shown = conversation.shown();
+        n_shown += shown.len();
+        n_wrong += shown.iter().filter(|seq| !may_see(seq)).count();
+        shown.sort_unstable();
+        n_wrong += shown.windows(2).filter(|pair| pair[0] == pair[1]).count();
+    }
+    check(
+        "no conversation was shown a post twice, or one that is not for its agent",
+        n_shown > 0 && n_wrong == 0,
+        format!("{n_shown} shown, {n_wrong} of them wrong"),
+    )
+}
+
+/// The transcripts are the prompts and the answers, each once and in order, whatever was done in between.
+fn nothing_lost_or_doubled(evidence: &Evidence) -> Check {
+    let (mut n_prompts, mut n_answers, mut n_whole) = (0, 0, 0);
+    for agent in AGENTS {
+        let transcript = evidence.transcript(agent);
+        let works: Vec<&Work> = evidence.of_agent(agent).collect();
+        let asked = transcript.iter().filter(|m| m.message.role == Role::User).map(|m| m.id);
+        let asked: Vec<_> = asked.collect();
+        let answers = transcript.iter().filter(|m| m.message.role == Role::Assistant && !m.partial);
+        let answers: Vec<_> = answers.map(|m| Some(m.message.text.as_str())).collect();
+        let all_asked = asked.iter().eq(works.iter().map(|work| &work.task.id));
+        let results = works.iter().map(|work| work.task.result.as_deref());
+        let all_answered = answers.iter().copied().eq(results);
+        n_whole += usize::from(all_asked && all_answered && !works.is_empty());
+        (n_prompts, n_answers) = (n_prompts + asked.len(), n_answers + answers.len());
+    }
+    check(
+        "nothing that was asked or answered was lost, and nothing is there twice",
+        n_whole == AGENTS.len(),
+        format!("{n_prompts} prompts and {n_answers} answers in {} transcripts", AGENTS.len()),
     )
 }
 
@@ -122,18 +228,23 @@ fn continued_by_another(evidence: &Evidence, report: &Report) -> Check {
     )
 }
 
+/// The turn that comes next in the conversation is the one that has to know.
 fn says_that_it_was_interrupted(evidence: &Evidence) -> Check {
-    let turns = || evidence.of_agent("copywriter").flat_map(|work| &work.turns);
-    let cut_off = turns().filter(|turn| turn.state == turns::State::Interrupted);
-    // The turn that comes next is the one that has to know.
-    let to_be_told: Vec<i32> = cut_off.map(|turn| turn.number + 1).collect();
-    let transcript = evidence.transcript("copywriter");
-    let notices = transcript.iter().filter(|m| m.message.role == Role::Notice);
-    let told: Vec<i32> = notices.map(|notice| notice.turn).collect();
+    let (mut n_told, mut n_to_be_told, mut holds) = (0, 0, true);
+    for agent in AGENTS {
+        let turns = evidence.of_agent(agent).flat_map(|work| &work.turns);
+        let cut_off = turns.filter(|turn| turn.state == turns::State::Interrupted);
+        let to_be_told: Vec<i32> = cut_off.map(|turn| turn.number + 1).collect();
+        let transcript = evidence.transcript(agent);
+        let notices = transcript.iter().filter(|m| m.message.role == Role::Notice);
+        let told: Vec<i32> = notices.map(|notice| notice.turn).collect();
+        holds = holds && told == to_be_told;
+        (n_told, n_to_be_told) = (n_told + told.len(), n_to_be_told + to_be_told.len());
+    }
     check(
         "the turn after an interrupted one was told so",
-        !told.is_empty() && told == to_be_told,
-        format!("{} of {}", told.len(), to_be_told.len()),
+        holds && n_told > 0,
+        format!("{n_told} of {n_to_be_told}"),
     )
 }
 
@@ -150,14 +261,19 @@ fn identifiers_kept(report: &Report) -> Check {
     )
 }
 
+/// A session has its transcript from its first message to its last, whatever is folded.
 fn originals_stay(evidence: &Evidence, report: &Report) -> Check {
-    let n_folded = report.compactions.iter().map(|fold| fold.folded_messages).max().unwrap_or(0);
-    let turns = evidence.of_agent("copywriter").flat_map(|work| &work.turns);
-    let n_notices = turns.filter(|turn| turn.state == turns::State::Interrupted).count();
-    let n_stored = evidence.transcript("copywriter").len();
+    let (mut n_folded, mut n_stored) = (0, 0);
+    for fold in &report.compactions {
+        n_folded = n_folded.max(fold.folded_messages);
+        let conversation = evidence.session(fold.session_id);
+        n_stored = n_stored.max(conversation.map_or(0, |it| it.messages.len()));
+    }
+    let prompts = |agent: &str| evidence.of_agent(agent).count();
+    let least = report.compactions.iter().map(|fold| 2 * prompts(&fold.agent)).max().unwrap_or(0);
     check(
         "folded messages are still in the transcript",
-        n_folded > 0 && n_stored == 2 * N_PARTS + n_notices,
+        n_folded > 0 && n_stored >= least,
         format!("{n_folded} of {n_stored} messages are folded"),
     )
 }
@@ -203,6 +319,10 @@ fn ledger_adds_up(evidence: &Evidence, report: &Report) -> Check {
         in_ledger > 0 && in_ledger == in_sessions,
         format!("{in_ledger} and {in_sessions}"),
     )
+}
+
+fn done_turn(work: &Work) -> Option<&Turn> {
+    work.turns.iter().find(|turn| turn.state == turns::State::Done)
 }
 
 fn nothing_left(evidence: &Evidence) -> Check {

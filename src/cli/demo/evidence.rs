@@ -2,10 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
-use super::play::{Kill, Played, in_order};
+use super::{
+    cast,
+    play::{Kill, Played, in_order},
+    script::WRITERS,
+};
 use crate::{
     cli::Failure,
     domain::{
@@ -13,6 +18,7 @@ use crate::{
         compactions::{self, Compaction},
         manifests::{self, Manifest},
         messages::{self, Span, Stored},
+        posts::{self, Along, Post, Viewer},
         sessions::{self, Session},
         tasks::{self, RunTurn, Task},
         turns::{self, Turn},
@@ -22,6 +28,7 @@ use crate::{
         Job as _,
         admin::{self, JobFilter, RunRecord, WorkerView},
     },
+    transcript::Role,
 };
 
 /// More than the demo makes of anything.
@@ -32,6 +39,8 @@ pub(super) struct Evidence {
     pub(super) tasks: Vec<Work>,
     /// In the order they were opened.
     pub(super) sessions: Vec<Conversation>,
+    /// In the order they were committed.
+    pub(super) board: Vec<Post>,
     pub(super) ledger: Vec<Total>,
     pub(super) kill: Kill,
     /// Ended attempts of the job whose worker was killed, in order.
@@ -75,6 +84,8 @@ impl Evidence {
         Ok(Self {
             tasks: work,
             sessions: conversations(&mut conn, played.campaign.id).await?,
+            board: posts::along(&mut *conn, played.campaign.id, Viewer::All, Along::After(0), ALL)
+                .await?,
             ledger: usage::totals(&mut *conn, played.campaign.id).await?,
             kill: played.kill.clone(),
             runs,
@@ -86,6 +97,15 @@ impl Evidence {
 
     pub(super) fn of_agent<'a>(&'a self, agent: &'a str) -> impl Iterator<Item = &'a Work> {
         self.tasks.iter().filter(move |work| work.task.agent == agent)
+    }
+
+    /// The parts of the series by their numbers, each with the task of the writer who wrote it.
+    pub(super) fn parts(&self) -> BTreeMap<usize, &Work> {
+        let of_writer = |writer| {
+            let works = (1..).zip(self.of_agent(writer));
+            works.filter_map(move |(nth, work)| Some((cast::part(writer, nth)?, work)))
+        };
+        WRITERS.into_iter().flat_map(of_writer).collect()
     }
 
     pub(super) fn sessions_of<'a>(
@@ -109,6 +129,18 @@ impl Evidence {
     pub(super) fn pid_of(&self, worker_id: Option<Uuid>) -> Option<i32> {
         let worker = self.workers.iter().find(|worker| Some(worker.id) == worker_id);
         worker.map(|worker| worker.pid)
+    }
+}
+
+impl Conversation {
+    /// The places of the posts that were shown in it, in the order of its transcript.
+    pub(super) fn shown(&self) -> Vec<i64> {
+        let entries = self.messages.iter().filter(|m| m.message.role == Role::Posts);
+        let posts = entries.flat_map(|entry| {
+            let entry: Value = serde_json::from_str(&entry.message.text).unwrap_or_default();
+            entry["posts"].as_array().cloned().unwrap_or_default()
+        });
+        posts.filter_map(|post| post["seq"].as_i64()).collect()
     }
 }
 

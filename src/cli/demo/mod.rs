@@ -1,8 +1,9 @@
-//! `dalsegno demo`: a campaign on the simulated model, with a worker killed, a conversation folded and one expired.
+//! `dalsegno demo`: a planner, three writers and a reviewer on the board of a campaign, on the simulated model, with a worker killed,
+//! a conversation folded and one expired.
 //!
 //! ```text
 //! stage    a folder, a private Postgres in it, three worker processes      nothing of the user's is touched
-//! play     tasks in, the feed out; kill -9, expiry                         the service does the rest by its own rules
+//! play     posts in, the feed out; kill -9, expiry                         the service does the rest by its own rules
 //! report   evidence from the tables, checks on it, words or JSON
 //! strike   workers, server, folder: on every way out, a signal included; after a kill, by the next demo
 //! ```

@@ -1,4 +1,6 @@
-//! The play itself: what is asked in which order, and the three things that are done to the service meanwhile.
+//! The play itself: what the operator posts in which order, and the two things that are done to the service meanwhile.
+//!
+//! The operator calls nobody but the planner. The writers and the reviewer are called by what the planner posts.
 
 use std::time::Duration;
 
@@ -17,6 +19,8 @@ use crate::{
         amount::Limit,
         campaigns::{self, Campaign},
         compactions::CompactSession,
+        mentions,
+        posts::Audience,
         sessions::{self, Session},
         tasks::{self, Task},
         transaction,
@@ -79,83 +83,43 @@ impl<'a> Play<'a> {
     }
 
     pub(super) async fn perform(mut self) -> Result<Played, Failure> {
-        self.ask("planner", script::PLAN, "the plan".to_owned(), None).await?;
-        self.until(Cast::all_done).await?;
-        self.ask_for_parts(1..=script::LAST_PART_BEFORE_REST).await?;
-        let kill = self.kill_in_the_middle(script::KILLED_PART).await?;
-        let half = script::N_PARTS / 2;
-        self.until(|cast| cast.parts_done() >= half).await?;
-        self.ask_for_review(1..=half).await?;
-        self.until(Cast::all_done).await?;
-        self.until_summaries_are_written().await?;
-        let expired = self.let_expire("copywriter").await?;
-        self.ask_for_parts(script::LAST_PART_BEFORE_REST + 1..=script::N_PARTS).await?;
-        self.until(Cast::all_done).await?;
-        self.ask_for_review(half + 1..=script::N_PARTS).await?;
-        self.until(Cast::all_done).await?;
+        let mut kill = None;
+        let mut expired = None;
+        for round in 1..=script::N_ROUNDS {
+            // The first one says what it is about: everybody may read it.
+            let audience = (round == 1).then(Audience::all);
+            self.say(&script::hand_out(round), audience.as_ref()).await?;
+            let parts = script::parts_of(round);
+            if parts.contains(&script::KILLED_PART) {
+                kill = Some(self.kill_in_the_middle(script::KILLED_PART).await?);
+            }
+            self.until(|cast| cast.parts_done() >= *parts.end()).await?;
+            self.until_summaries_are_written().await?;
+            if round == script::ROUND_BEFORE_REST {
+                expired = Some(self.let_expire(script::WRITERS[0]).await?);
+            }
+        }
+        self.say(&script::put_together(), None).await?;
+        self.until(Cast::has_reviewed).await?;
         self.until_summaries_are_written().await?;
         self.display.end();
-        Ok(Played { campaign: self.campaign, kill, expired })
-    }
-
-    async fn ask_for_parts(
-        &mut self,
-        numbers: std::ops::RangeInclusive<usize>,
-    ) -> Result<(), Failure> {
-        self.display.line(&format!(
-            "{:<10}  parts {} to {} go on the queue, in one lane",
-            "demo",
-            numbers.start(),
-            numbers.end()
-        ));
-        for number in numbers {
-            let label = format!("part {number}");
-            self.ask("copywriter", &script::part(number), label, Some(number)).await?;
+        match (kill, expired) {
+            (Some(kill), Some(expired)) => Ok(Played { campaign: self.campaign, kill, expired }),
+            _ => Err(Failure::failed(anyhow!("the play has no round for its kill and its rest"))),
         }
-        Ok(())
     }
 
-    async fn ask_for_review(
-        &mut self,
-        numbers: std::ops::RangeInclusive<usize>,
-    ) -> Result<(), Failure> {
-        let mut drafts = Vec::new();
-        for scene in numbers.clone().filter_map(|number| self.cast.part(number)) {
-            let task = tasks::get(self.stage.pool(), scene.task_id).await?;
-            drafts.push(task.result.unwrap_or_default());
-        }
-        let label = format!("the review of parts {} to {}", numbers.start(), numbers.end());
-        self.ask("reviewer", &script::review(numbers, &drafts), label, None).await
-    }
-
-    async fn ask(
-        &mut self,
-        agent: &str,
-        prompt: &str,
-        label: String,
-        part: Option<usize>,
-    ) -> Result<(), Failure> {
+    /// Posts as the operator.
+    async fn say(&mut self, text: &str, audience: Option<&Audience>) -> Result<(), Failure> {
         let catalogue = self.library.current();
-        let new = tasks::New {
-            campaign_id: self.campaign.id,
-            agent: catalogue.agent(agent).map_err(|error| Failure::failed(error.into()))?,
-            instance: "main",
-            node: None,
-            prompt,
-            session_mode: None,
-            budget: Limit::default(),
-            idempotency_key: None,
-            priority: None,
-            run_at: None,
-            added_by: None,
-            links: tasks::Links::default(),
-            traceparent: None,
-        };
+        let campaign_id = self.campaign.id;
+        let asked =
+            mentions::Asked { campaign_id, text, audience, reply_to: None, added_by: "demo" };
+        let config = &self.stage.settings.config;
+        let limits = (&config.mentions, &config.tasks);
         let mut tx = transaction::begin(self.stage.pool()).await?;
-        let config = &self.stage.settings.config.tasks;
-        let added = tasks::add(&mut tx, config, &new, self.clock.now()).await?;
+        mentions::post(&mut tx, &catalogue, limits, &asked, self.clock.now()).await?;
         transaction::commit(tx).await?;
-        self.cast.enter(&added.task, label, part);
         Ok(())
     }
 
@@ -232,6 +196,9 @@ impl<'a> Play<'a> {
         loop {
             for event in self.watch.look(self.stage.pool()).await? {
                 last_news = Instant::now();
+                if let Some(id) = event.task_id.filter(|id| !self.cast.knows(*id)) {
+                    self.cast.enter(&tasks::get(self.stage.pool(), id).await?);
+                }
                 if let Some(line) = self.cast.hear(&event) {
                     self.display.line(&line);
                 }

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::{
     checks::{self, Check},
     evidence::{Conversation, Evidence},
-    script,
+    script::{self, PLANNER, REVIEWER, WRITERS},
 };
 use crate::domain::{
     compactions::{Cause, Compaction, Outcome},
@@ -15,7 +15,7 @@ use crate::domain::{
     usage::Purpose,
 };
 
-pub(super) const AGENTS: [&str; 3] = ["planner", "copywriter", "reviewer"];
+pub(super) const AGENTS: [&str; 5] = [PLANNER, WRITERS[0], WRITERS[1], WRITERS[2], REVIEWER];
 
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
@@ -26,6 +26,7 @@ pub(super) struct Report {
     pub(super) campaign: &'static str,
     pub(super) agents: Vec<Agent>,
     pub(super) parts: Vec<Part>,
+    pub(super) board: Vec<Said>,
     pub(super) kill: Rescue,
     pub(super) compactions: Vec<Fold>,
     pub(super) expiry: Option<Expiry>,
@@ -50,12 +51,24 @@ pub(super) struct Agent {
 #[derive(Debug, Serialize)]
 pub(super) struct Part {
     pub(super) number: usize,
+    pub(super) writer: String,
     pub(super) task_id: Uuid,
     pub(super) state: tasks::State,
     pub(super) session_id: Option<Uuid>,
     pub(super) turn: Option<i32>,
     pub(super) attempts: usize,
     pub(super) result: Option<String>,
+}
+
+/// A post.
+#[derive(Debug, Serialize)]
+pub(super) struct Said {
+    pub(super) seq: i64,
+    pub(super) sender: String,
+    pub(super) audience: Vec<String>,
+    /// The place of the post that it answers.
+    pub(super) answers: Option<i64>,
+    pub(super) text: String,
 }
 
 /// What the kill did.
@@ -115,6 +128,7 @@ impl Report {
             campaign: script::CAMPAIGN,
             agents: AGENTS.into_iter().map(|name| agent(evidence, name)).collect(),
             parts: parts(evidence),
+            board: board(evidence),
             kill: rescue(evidence, leases),
             compactions: folds(evidence),
             expiry: expiry(evidence),
@@ -145,8 +159,9 @@ fn agent(evidence: &Evidence, name: &'static str) -> Agent {
 }
 
 fn parts(evidence: &Evidence) -> Vec<Part> {
-    let parts = evidence.of_agent("copywriter").enumerate().map(|(at, work)| Part {
-        number: at + 1,
+    let parts = evidence.parts().into_iter().map(|(number, work)| Part {
+        number,
+        writer: work.task.agent.clone(),
         task_id: work.task.id,
         state: work.task.state,
         session_id: work.task.session_id,
@@ -157,9 +172,22 @@ fn parts(evidence: &Evidence) -> Vec<Part> {
     parts.collect()
 }
 
+fn board(evidence: &Evidence) -> Vec<Said> {
+    let seq_of = |id: Uuid| Some(evidence.board.iter().find(|post| post.id == id)?.seq);
+    let said = evidence.board.iter().map(|post| Said {
+        seq: post.seq,
+        sender: post.sender.clone(),
+        audience: post.audience.clone(),
+        answers: post.reply_to.and_then(seq_of),
+        text: post.text.clone(),
+    });
+    said.collect()
+}
+
 fn rescue(evidence: &Evidence, (lease_secs, usual_lease_secs): (u32, u32)) -> Rescue {
     let kill = &evidence.kill;
-    let place = evidence.of_agent("copywriter").position(|work| work.task.id == kill.task_id);
+    let parts = evidence.parts();
+    let part = parts.iter().find(|(_, work)| work.task.id == kill.task_id);
     let work = evidence.tasks.iter().find(|work| work.task.id == kill.task_id);
     let turns = work.map(|work| work.turns.as_slice()).unwrap_or_default();
     let interrupted = turns.iter().find(|turn| turn.state == turns::State::Interrupted);
@@ -167,7 +195,7 @@ fn rescue(evidence: &Evidence, (lease_secs, usual_lease_secs): (u32, u32)) -> Re
     let run = evidence.runs.iter().find(|run| done.is_some_and(|done| done.lease == run.lease));
     let after = done.map(|done| (done.started_at - kill.killed_at).as_seconds_f64());
     Rescue {
-        part: place.map_or(0, |place| place + 1),
+        part: part.map_or(0, |(number, _)| *number),
         killed_pid: kill.pid,
         arrived_bytes: kill.arrived_bytes,
         interrupted_turn: interrupted.map(|turn| turn.number),

@@ -1,27 +1,30 @@
-//! What the demo asks for: the campaign and the words of its tasks. Everything it prints comes from the tables.
+//! What the demo asks for: the campaign, who is in it, and what the operator says. Everything it prints comes from the tables.
 
-use std::ops::RangeInclusive;
+use std::{fs, ops::RangeInclusive, path::Path};
 
 pub(super) const CAMPAIGN: &str = "The lighthouse series";
 
 pub(super) const BRIEF: &str = "\
-A series of ten short parts about lighthouses and the people who kept them, one part a day from 1 December 2026. Each part \
+A series of twelve short parts about lighthouses and the people who kept them, one part a day from 1 December 2026. Each part \
 names one lamp of the catalogue by its number and links to its page.";
 
 pub(super) const CLIENT_CONTEXT: &str = "\
 Client: Harbour & Light, maker of storm lamps since 1921 (an invented company). Readers: people who like the sea and distrust \
 advertising. Tone: plain, exact, a little dry. Catalogue: https://harbour-light.example/catalogue, contract HL-2026-117.";
 
-pub(super) const PLAN: &str =
-    "Plan the series: ten parts, their order, and what each of them has to leave to the next one.";
+pub(super) const PLANNER: &str = "planner";
+pub(super) const WRITERS: [&str; 3] = ["writer_a", "writer_b", "writer_c"];
+pub(super) const REVIEWER: &str = "reviewer";
 
+/// In each of them, each writer writes one part.
+pub(super) const N_ROUNDS: usize = 4;
 /// In the middle of this part a worker is killed.
-pub(super) const KILLED_PART: usize = 4;
-/// After this part the conversation rests until it has expired.
-pub(super) const LAST_PART_BEFORE_REST: usize = 8;
+pub(super) const KILLED_PART: usize = 5;
+/// After this round the conversation of the first writer rests until it has expired.
+pub(super) const ROUND_BEFORE_REST: usize = 3;
 pub(super) const N_PARTS: usize = TITLES.len();
 
-const TITLES: [&str; 10] = [
+const TITLES: [&str; N_ROUNDS * WRITERS.len()] = [
     "The lamp before the tower",
     "Why the keeper counted the flashes",
     "A logbook without a single wreck",
@@ -31,19 +34,53 @@ const TITLES: [&str; 10] = [
     "Oil, gas, electricity",
     "The last letter from the rock",
     "What the ships saw",
+    "The cook who could not swim",
+    "A coat of paint every spring",
     "The light that was left on",
 ];
 
 /// Long enough that there is a middle in which the worker can be killed.
 const KILLED_PART_DIRECTION: &str = " [[sim: words 400]]";
 
-pub(super) fn part(number: usize) -> String {
-    let title = TITLES.get(number - 1).copied().unwrap_or_default();
-    let [lamp, page, day] = identifiers(number);
-    let direction = if number == KILLED_PART { KILLED_PART_DIRECTION } else { "" };
+const SHIPPED_PLANNER: &str = include_str!("../../../config/agents/planner.md");
+const SHIPPED_WRITER: &str = include_str!("../../../config/agents/copywriter.md");
+const SHIPPED_REVIEWER: &str = include_str!("../../../config/agents/reviewer.md");
+
+/// Writes the files of the agents that come with Dalsegno, with three writers instead of one. Each is told its name, by which
+/// it knows the line of a post that is for it.
+pub(super) fn write_agents(folder: &Path) -> std::io::Result<()> {
+    fs::create_dir(folder)?;
+    let write = |name: &str, shipped: &str, original: &str| {
+        let renamed = shipped.replacen(&format!("name: {original}"), &format!("name: {name}"), 1);
+        let text = format!("{}\n\nOn the board your name is @{name}.\n", renamed.trim_end());
+        fs::write(folder.join(format!("{name}.md")), text)
+    };
+    write(PLANNER, SHIPPED_PLANNER, PLANNER)?;
+    write(REVIEWER, SHIPPED_REVIEWER, REVIEWER)?;
+    WRITERS.iter().try_for_each(|writer| write(writer, SHIPPED_WRITER, "copywriter"))
+}
+
+pub(super) fn parts_of(round: usize) -> RangeInclusive<usize> {
+    let first = (round - 1) * WRITERS.len() + 1;
+    first..=first + WRITERS.len() - 1
+}
+
+/// The names of the writers are code: the operator calls the planner, and the planner calls them.
+pub(super) fn hand_out(round: usize) -> String {
+    let parts = parts_of(round);
+    let (first, last) = (parts.start(), parts.end());
+    let lines: Vec<String> =
+        parts.clone().zip(WRITERS).map(|(number, writer)| line(number, writer)).collect();
     format!(
-        "Write part {number} of {N_PARTS}: {title}.{direction}\n\n\
-         It names the lamp {lamp}, links to {page} and appears on {day}."
+        "@{PLANNER} Parts {first} to {last} of {N_PARTS} are due. Say what holds, and hand them out:\n\n{}",
+        lines.join("\n")
+    )
+}
+
+pub(super) fn put_together() -> String {
+    format!(
+        "@{PLANNER} All {N_PARTS} parts are on the board. Put them together, and hand the whole on:\n\n\
+         - `@{REVIEWER}` The series of {N_PARTS} parts: read it as one text, and give your verdict."
     )
 }
 
@@ -57,19 +94,11 @@ pub(super) fn identifiers(number: usize) -> [String; 3] {
     ]
 }
 
-pub(super) fn review(parts: RangeInclusive<usize>, drafts: &[String]) -> String {
-    let (first, last) = (parts.start(), parts.end());
-    let openings: Vec<String> =
-        drafts.iter().map(|draft| format!("- {}", opening(draft))).collect();
-    format!("Review the openings of parts {first} to {last}.\n\n{}", openings.join("\n"))
-}
-
-/// The beginning of a draft, without what the simulation says of itself.
-fn opening(draft: &str) -> String {
-    let is_own = |line: &&str| {
-        !line.is_empty()
-            && !["(Simulated", "Follows on", "Context:"].iter().any(|p| line.starts_with(p))
-    };
-    let text: Vec<&str> = draft.lines().filter(is_own).take(2).collect();
-    text.join(": ").chars().take(220).collect()
+fn line(number: usize, writer: &str) -> String {
+    let title = TITLES.get(number - 1).copied().unwrap_or_default();
+    let [lamp, page, day] = identifiers(number);
+    let direction = if number == KILLED_PART { KILLED_PART_DIRECTION } else { "" };
+    format!(
+        "- `@{writer}` Part {number} of {N_PARTS}: {title}. It names the lamp {lamp}, links to {page} and appears on {day}.{direction}"
+    )
 }

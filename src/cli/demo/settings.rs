@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+use anyhow::Context as _;
+
+use super::script;
 use crate::{
     cli::{Context, Failure},
     config::{Config, Environment, Flags},
@@ -9,7 +12,7 @@ use crate::{
 };
 
 /// What differs from the defaults. Short leases, so that nobody waits half a minute for the rescue; a small window, so that
-/// ten parts are more than it holds; an answer that takes long enough to be interrupted.
+/// a series is more than it holds; an answer that takes long enough to be interrupted.
 const SETTINGS: [(&str, &str); 19] = [
     ("agents.provider", "sim"),
     ("agents.model", "sim-1"),
@@ -29,8 +32,9 @@ const SETTINGS: [(&str, &str); 19] = [
     ("sim.chunk_delay_ms", "20"),
     ("sim.directives", "true"),
     ("sim.latency_ms", "150"),
-    ("sim.window_tokens", "5120"),
-    ("worker.turns_slots", "4"),
+    ("sim.window_tokens", "9600"),
+    // Fewer than there are writers, so that two workers share them.
+    ("worker.turns_slots", "2"),
 ];
 
 /// The whole configuration, and the same as flags for the workers.
@@ -49,7 +53,10 @@ impl Settings {
         let mut flags: Vec<(String, String)> =
             SETTINGS.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         flags.push(("service.data_dir".to_owned(), folder.display().to_string()));
-        // Folders that do not exist mean the agents and skills that are built in.
+        script::write_agents(&folder.join("agents"))
+            .context("the agents of the demo cannot be written")
+            .map_err(Failure::failed)?;
+        // Folders that do not exist mean the skills and nodes that are built in.
         flags.push(("agents.folder".to_owned(), path("agents")));
         flags.push(("agents.skills_folder".to_owned(), path("skills")));
         flags.push(("agents.nodes_folder".to_owned(), path("nodes")));

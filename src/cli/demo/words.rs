@@ -1,17 +1,45 @@
 //! The report for people.
 
-use super::report::{Agent, Expiry, Fold, Report, Rescue};
+use super::report::{Agent, Expiry, Fold, Report, Rescue, Said};
 use crate::cli::output::table;
 
 const LINE_MAX_CHARS: usize = 96;
+const POST_LINE_MAX_CHARS: usize = 76;
 
 pub(super) fn report(report: &Report) -> String {
-    let mut sections = vec![agents(&report.agents), rescue(&report.kill)];
+    let mut sections = vec![board(&report.board), agents(&report.agents), rescue(&report.kill)];
     sections.extend(report.compactions.iter().map(fold));
     sections.extend(report.expiry.as_ref().map(expiry));
     sections.push(checks(report));
     sections.push(end(report));
     format!("\n{}", sections.join("\n"))
+}
+
+fn board(posts: &[Said]) -> String {
+    let posts = posts.iter().map(|post| {
+        let answers = post.answers.map(|seq| format!(", answers #{seq}")).unwrap_or_default();
+        let head =
+            format!("  #{:<2}  {} to {}{answers}", post.seq, post.sender, post.audience.join(", "));
+        let lines = shortened(&post.text).into_iter().map(|line| format!("       {line}\n"));
+        format!("{head}\n{}", lines.collect::<String>())
+    });
+    format!("  The board\n\n{}", posts.collect::<String>())
+}
+
+/// What a text says first, without that it is simulated, and its lines that call somebody.
+fn shortened(text: &str) -> Vec<String> {
+    let lines = text.lines().map(str::trim);
+    let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with("(Simulated"));
+    let first = lines.next().unwrap_or_default();
+    let calls = lines.filter(|line| line.starts_with('@'));
+    std::iter::once(first).chain(calls).map(cut).collect()
+}
+
+fn cut(line: &str) -> String {
+    match line.char_indices().nth(POST_LINE_MAX_CHARS) {
+        Some((end, _)) => format!("{} ...", line[..end].trim_end()),
+        None => line.to_owned(),
+    }
 }
 
 fn agents(agents: &[Agent]) -> String {

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::fault::Fault;
+use super::{board, fault::Fault};
 use crate::{
     providers::Request,
     transcript::{Message, Role},
@@ -15,6 +15,8 @@ use crate::{
 const LABEL: &str = "(Simulated answer: no model was called.)";
 const LONGEST_HEADLINE_WORDS: usize = 16;
 const MAX_TOPICS: usize = 8;
+/// Of each post that it was shown, enough to tell which one it is.
+const WORDS_OF_POST: usize = 5;
 
 const SENTENCES: [&str; 14] = [
     "{A} is where this begins, and {b} is what the reader should keep.",
@@ -54,7 +56,13 @@ pub(super) fn write(request: &Request, prompt_tokens: u32, faults: &[Fault]) -> 
 fn write_about(request: &Request, prompt_tokens: u32, faults: &[Fault]) -> String {
     let digest = digest(request);
     let mut dice = Dice(digest | 1);
-    let task = task(&request.messages);
+    let prompt = request.messages.iter().rfind(|message| message.role == Role::User);
+    let prompt = prompt.map(|prompt| prompt.text.as_str()).unwrap_or_default();
+    let asked = asked(prompt);
+    let task = match board::own_line(&asked, &request.system) {
+        Some(own) => without_directives(own),
+        None => first_line(&asked),
+    };
     let wanted = faults.iter().find_map(|fault| match fault {
         Fault::Words(n) => usize::try_from(*n).ok(),
         _ => None,
@@ -63,9 +71,16 @@ fn write_about(request: &Request, prompt_tokens: u32, faults: &[Fault]) -> Strin
     let body = body(&topics(&task, &request.system), n_words, &mut dice);
     let follows = previous_headline(&request.messages);
     let follows = follows.map(|line| format!("Follows on from: {line}\n\n")).unwrap_or_default();
+    let shown = board::shown(prompt, headline_of_post);
+    let shown = match shown.is_empty() {
+        true => String::new(),
+        false => format!("On the board: {}.\n\n", shown.join("; ")),
+    };
+    let handed_on: String =
+        board::handed_on(&asked).iter().map(|line| format!("{line}\n\n")).collect();
     let n_messages = request.messages.len();
     format!(
-        "{LABEL}\n\n{}\n\n{follows}{body}\n\n\
+        "{LABEL}\n\n{}\n\n{shown}{follows}{body}\n\n{handed_on}\
          Context: {n_messages} messages, {prompt_tokens} tokens, digest {:08x}.",
         headline(&task),
         digest >> 32,
@@ -111,18 +126,27 @@ impl Digest {
     }
 }
 
-/// The first line of what is asked: of the last task element in the last user message, or of the message itself behind what
-/// was fenced in before it. Without directions.
-fn task(messages: &[Arc<Message>]) -> String {
-    let prompt = messages.iter().rfind(|message| message.role == Role::User);
-    let text = prompt.map(|prompt| prompt.text.as_str()).unwrap_or_default();
-    let asked = task_element(text);
-    let mut lines: Vec<&str> = asked.as_deref().unwrap_or(text).lines().map(str::trim).collect();
+/// What is asked: the last task element in the last user message, or the message itself behind what was fenced in before it.
+fn asked(prompt: &str) -> String {
+    let asked = task_element(prompt).unwrap_or_else(|| prompt.to_owned());
+    let mut lines: Vec<&str> = asked.lines().map(str::trim).collect();
     if let Some(fence) = lines.iter().rposition(|line| line.starts_with("</")) {
         lines.drain(..=fence);
     }
-    let first = lines.into_iter().map(without_directives).find(|line| !line.is_empty());
+    lines.join("\n")
+}
+
+/// The first line that says something besides directions.
+fn first_line(asked: &str) -> String {
+    let first = asked.lines().map(without_directives).find(|line| !line.is_empty());
     first.unwrap_or_default()
+}
+
+/// What the simulation itself has posted is headed by its label.
+fn headline_of_post(text: &str) -> String {
+    let mut lines = text.lines().map(str::trim);
+    let first = lines.find(|line| !line.is_empty() && *line != LABEL).unwrap_or_default();
+    first.split_whitespace().take(WORDS_OF_POST).collect::<Vec<_>>().join(" ")
 }
 
 /// Foreign text is escaped in a prompt, so whatever looks like a tag is one.

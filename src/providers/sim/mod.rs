@@ -8,6 +8,7 @@
 //! summarises what it is shown, or does it badly on purpose.
 
 mod answer;
+mod board;
 mod config;
 mod error;
 mod fault;

@@ -12,6 +12,7 @@ use std::{
 };
 
 use super::{
+    board,
     config::Config,
     error::Error,
     fault::{Direction, Fault},
@@ -59,7 +60,8 @@ impl Script {
         // Older directions have had their effect; they are history.
         let prompt = request.messages.iter().rfind(|message| message.role == Role::User);
         let mut faults = Vec::new();
-        for text in prompt.into_iter().flat_map(|prompt| directives(last_task(&prompt.text))) {
+        let own = prompt.map(|prompt| board::own_words(last_task(&prompt.text), &request.system));
+        for text in own.iter().flat_map(|own| directives(own)) {
             let Ok(direction) = text.parse::<Direction>() else {
                 tracing::warn!(directive = text, "no direction for the simulated model");
                 continue;
