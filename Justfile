@@ -27,6 +27,10 @@ bench *scenarios:
 bench-turns *scenarios:
     cargo bench --bench turns -- {{scenarios}}
 
+# The figures of the board, and of tasks that come together again.
+bench-board *scenarios:
+    cargo bench --bench board -- {{scenarios}}
+
 # The figures of the HTTP API.
 bench-http *scenarios:
     cargo bench --bench http -- {{scenarios}}

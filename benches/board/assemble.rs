@@ -1,0 +1,96 @@
+//! What is sent of a conversation of five hundred messages with fifty posts in front of the task.
+
+use std::time::Instant;
+
+use dalsegno::{
+    context::{
+        Calibration, Entry, Parts, assemble,
+        compaction::View,
+        parts::{Board, Campaign, Task},
+        posts::{Post, Posts},
+        xml::FenceSeed,
+    },
+    transcript::{Message, Role},
+};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::at;
+
+const N_MESSAGES: usize = 500;
+const N_POSTS: i64 = 50;
+const N_SENTENCES: usize = 30;
+const N_RUNS: usize = 101;
+const BAR_MS: f64 = 10.0;
+
+/// As a worker does it that has not continued the conversation before: nothing of it was rendered by an earlier call.
+pub fn posts_behind_messages() -> anyhow::Result<Value> {
+    let entries: Vec<Entry> = (0..N_MESSAGES).map(entry).collect();
+    let shown = Posts { left_out: 7, posts: (1..=N_POSTS).map(post).collect() };
+    let (calibration, seed) = (Calibration::cold(), FenceSeed::from_bytes([7; 32]));
+    let mut millis = Vec::with_capacity(N_RUNS);
+    let mut n_bytes = 0;
+    for _ in 0..N_RUNS {
+        let entries = entries.clone();
+        let began = Instant::now();
+        let view = View::of(&entries, &[], 0)?;
+        let assembled = assemble(&parts(view, &shown), &seed, &calibration);
+        millis.push(began.elapsed().as_secs_f64() * 1e3);
+        n_bytes = assembled.messages.iter().map(|message| message.text.len()).sum::<usize>();
+    }
+    Ok(json!({
+        "scenario": "assemble", "messages": N_MESSAGES, "posts": N_POSTS, "text_bytes": n_bytes,
+        "p50_ms": at(&mut millis, 0.5), "p99_ms": at(&mut millis, 0.99), "max_ms": at(&mut millis, 1.0), "bar_ms": BAR_MS,
+    }))
+}
+
+fn parts<'a>(view: View<'a>, shown: &'a Posts<'a>) -> Parts<'a> {
+    Parts {
+        agent_prompt: "You write articles about harbours.",
+        skills: &[],
+        campaign: Campaign {
+            id: Uuid::from_u128(7),
+            name: "Harbours",
+            brief: "Ten articles about the harbours of the north.",
+            client_context: None,
+        },
+        edicts: &[],
+        roster: &[],
+        view,
+        heard_to_seq: None,
+        notice: None,
+        board: Some(Board { entry_id: Uuid::from_u128(1), shown, not_shown: &[] }),
+        statuses: &[],
+        blackboard: None,
+        results: None,
+        task: Task { entry_id: Uuid::from_u128(u128::MAX), prompt: "Go on." },
+    }
+}
+
+fn entry(at: usize) -> Entry {
+    let message = Message {
+        role: if at % 2 == 0 { Role::User } else { Role::Assistant },
+        text: text(at),
+        tool_calls: Vec::new(),
+        tool_call_id: None,
+        tool_name: None,
+    };
+    Entry::new(Uuid::from_u128(1_000 + at as u128), at as i64 + 1, message)
+}
+
+fn post(seq: i64) -> Post<'static> {
+    Post {
+        id: Uuid::from_u128(seq.unsigned_abs().into()),
+        seq,
+        sender: "ann".into(),
+        to: "all".into(),
+        posted_at: "2031-01-01T00:00:00Z".into(),
+        reply_to: None,
+        text: text(usize::try_from(seq).unwrap_or_default()).into(),
+    }
+}
+
+fn text(at: usize) -> String {
+    let sentence = |n: usize| format!("Part {at} describes ferry {n} & its <mole>. ");
+    (0..N_SENTENCES).map(sentence).collect()
+}

@@ -1,0 +1,100 @@
+//! A task that takes a thousand others up again.
+
+use std::time::Instant;
+
+use dalsegno::{
+    clock::{Clock as _, SystemClock},
+    domain::{
+        Amount,
+        tasks::{self, Children, End, FannedOut, State, Task},
+    },
+};
+use futures_util::future::try_join_all;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::ground::{Ground, agent, ask};
+
+const N_CHILDREN: usize = 1_000;
+/// Ended at once.
+const AT_ONCE: usize = 8;
+const BAR_MS: f64 = 1_000.0;
+
+/// From the end of the last children to the end of the turn that takes all of them up again.
+pub async fn of_a_thousand(ground: &Ground) -> anyhow::Result<Value> {
+    let campaign_id = ground.campaign().await?;
+    let worker = ground.work()?;
+    let parent = ground.add(campaign_id, "Plan.").await?;
+    let parent = ground.done(parent.id).await?;
+    worker.stop().await?;
+    let began = Instant::now();
+    let made = fan_out(ground, &parent).await?;
+    let added_ms = millis(began);
+
+    // No worker takes them: what is measured is the join.
+    let ids: Vec<Uuid> = made.children.iter().map(|child| child.id).collect();
+    let (first, last) = ids.split_at(N_CHILDREN - AT_ONCE);
+    let began = Instant::now();
+    for some in first.chunks(AT_ONCE) {
+        end_all(ground, some).await?;
+    }
+    let ends_ms = millis(began);
+    sqlx::query("delete from dalsegno.jobs where kind = 'run_turn'").execute(&ground.pool).await?;
+    let worker = ground.work()?;
+    // Once it has done something, what follows is not its start.
+    let other = ground.campaign().await?;
+    ground.done(ground.add(other, "Begin.").await?.id).await?;
+    let began = Instant::now();
+    end_all(ground, last).await?;
+    let continued = ground.done(made.continuation.id).await?;
+    let joined_ms = millis(began);
+    worker.stop().await?;
+    let resumptions: i64 =
+        sqlx::query_scalar("select count(*) from dalsegno.turns where task_id = $1")
+            .bind(continued.id)
+            .fetch_one(&ground.pool)
+            .await?;
+    anyhow::ensure!(continued.state == State::Done, "the join ended as {:?}", continued.state);
+    Ok(json!({
+        "scenario": "join", "children": N_CHILDREN, "added_ms": added_ms, "ends_ms": ends_ms, "joined_ms": joined_ms,
+        "resumptions": resumptions, "in_the_same_session": continued.session_id == parent.session_id, "bar_ms": BAR_MS,
+    }))
+}
+
+async fn fan_out(ground: &Ground, parent: &Task) -> anyhow::Result<FannedOut> {
+    let catalogue = ground.catalogue();
+    let called = catalogue.agent(&agent(1))?;
+    let instances: Vec<String> = (0..N_CHILDREN).map(|n| format!("copy-{n}")).collect();
+    let children: Vec<tasks::New<'_>> = instances
+        .iter()
+        .map(|instance| tasks::New { instance, ..ask(parent.campaign_id, called, "Write.") })
+        .collect();
+    let what = Children {
+        parent,
+        agent: catalogue.agent(&parent.agent)?,
+        children: &children,
+        continuation: "Put them together.",
+        idempotency_key: None,
+        added_by: None,
+    };
+    let mut tx = ground.pool.begin().await?;
+    let made = tasks::fan_out(&mut tx, &ground.config.tasks, &what, SystemClock.now()).await;
+    let made = made.map_err(|error| anyhow::anyhow!("{error:?}"))?;
+    tx.commit().await?;
+    Ok(made)
+}
+
+async fn end_all(ground: &Ground, ids: &[Uuid]) -> anyhow::Result<()> {
+    let end = async |id: Uuid| {
+        let mut tx = ground.pool.begin().await?;
+        let result = End::Done { result: "It is done." };
+        tasks::end(&mut tx, id, result, Amount::ZERO, SystemClock.now()).await?;
+        tx.commit().await?;
+        anyhow::Ok(())
+    };
+    try_join_all(ids.iter().map(|id| end(*id))).await.map(drop)
+}
+
+fn millis(began: Instant) -> f64 {
+    began.elapsed().as_secs_f64() * 1e3
+}

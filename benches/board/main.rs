@@ -1,0 +1,62 @@
+//! The bench of the board, and of tasks that come together again: one JSON line per scenario.
+//!
+//! ```text
+//! cargo bench --bench board                              on a private server of its own, durable
+//! DATABASE_URL=postgres://… cargo bench --bench board    on that server, in a database of its own
+//! cargo bench --bench board -- mentions join             some scenarios only
+//! ```
+
+#![expect(clippy::print_stdout, reason = "prints its figures")]
+
+mod assemble;
+#[path = "../common/mod.rs"]
+mod common;
+mod ground;
+mod join;
+mod mentions;
+mod window;
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+
+use common::{Server, is_wanted};
+use ground::Ground;
+
+type Scenario = for<'a> fn(&'a Ground) -> BoxFuture<'a, anyhow::Result<Value>>;
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let server = Server::start().await?;
+    for (name, scenario) in scenarios() {
+        if is_wanted(name) {
+            let ground = Ground::new(&server).await?;
+            let figures = scenario(&ground).await;
+            ground.remove().await?;
+            println!("{}", with_load(figures?));
+        }
+    }
+    server.stop().await
+}
+
+fn scenarios() -> [(&'static str, Scenario); 4] {
+    [
+        ("mentions", |ground| Box::pin(mentions::post_to_ready(ground))),
+        ("window", |ground| Box::pin(window::of_very_many(ground))),
+        ("assemble", |_| Box::pin(async { assemble::posts_behind_messages() })),
+        ("join", |ground| Box::pin(join::of_a_thousand(ground))),
+    ]
+}
+
+/// A share of some times in milliseconds, of which the first is the shortest.
+fn at(millis: &mut [f64], share: f64) -> f64 {
+    millis.sort_by(f64::total_cmp);
+    millis[((millis.len() - 1) as f64 * share).round() as usize]
+}
+
+/// What else ran on this machine: a figure means little without it. Linux only.
+fn with_load(mut figures: Value) -> Value {
+    let load = std::fs::read_to_string("/proc/loadavg").ok();
+    let load = load.as_deref().and_then(|line| line.split(' ').next()?.parse::<f64>().ok());
+    figures["load_average"] = load.into();
+    figures
+}

@@ -1,0 +1,59 @@
+//! What a viewer sees of a board where one post in a thousand is for it.
+
+use std::time::Instant;
+
+use dalsegno::domain::posts::{self, Viewer};
+use serde_json::{Value, json};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::{at, ground::Ground};
+
+const N_POSTS: i64 = 200_000;
+const ONE_IN: i64 = 1_000;
+const WINDOW: i64 = 50;
+const N_RUNS: usize = 200;
+const BAR_MS: f64 = 5.0;
+
+/// The rows that posting writes, at once.
+const FILL: [&str; 3] = [
+    "insert into dalsegno.boards (campaign_id, last_seq) select $1, max(n) from generate_series(1, $2) as n where n % $3 >= 0",
+    "insert into dalsegno.posts (campaign_id, seq, id, posted_at, origin, sender, audience, text)
+     select $1, n, gen_random_uuid(), now(), 'operator', 'operator', array[case when n % $3 = 7 then 'ann' else 'bea' end],
+            'Post ' || n || repeat(' and some words', 20)
+       from generate_series(1, $2) as n",
+    "insert into dalsegno.post_viewers (campaign_id, viewer, seq)
+     select $1, case when n % $3 = 7 then 'ann' else 'bea' end, n from generate_series(1, $2) as n",
+];
+
+pub async fn of_very_many(ground: &Ground) -> anyhow::Result<Value> {
+    let campaign_id = ground.campaign().await?;
+    for sql in FILL {
+        sqlx::query(sql).bind(campaign_id).bind(N_POSTS).bind(ONE_IN).execute(&ground.pool).await?;
+    }
+    sqlx::query("analyze dalsegno.posts, dalsegno.post_viewers").execute(&ground.pool).await?;
+    let mut conn = ground.pool.acquire().await?;
+    let mut sparse = timed(&mut conn, campaign_id, Viewer::Reader("ann")).await?;
+    let mut dense = timed(&mut conn, campaign_id, Viewer::Reader("bea")).await?;
+    let mut lead = timed(&mut conn, campaign_id, Viewer::All).await?;
+    Ok(json!({
+        "scenario": "window", "posts": N_POSTS, "visible_one_in": ONE_IN, "window": WINDOW,
+        "p50_ms": at(&mut sparse, 0.5), "p99_ms": at(&mut sparse, 0.99), "bar_ms": BAR_MS,
+        "p99_ms_of_one_who_sees_most": at(&mut dense, 0.99), "p99_ms_of_the_lead": at(&mut lead, 0.99),
+    }))
+}
+
+async fn timed(
+    conn: &mut PgConnection,
+    campaign_id: Uuid,
+    viewer: Viewer<'_>,
+) -> anyhow::Result<Vec<f64>> {
+    let mut millis = Vec::with_capacity(N_RUNS);
+    for _ in 0..N_RUNS {
+        let began = Instant::now();
+        let seen = posts::window(&mut *conn, campaign_id, viewer, 0, WINDOW).await?;
+        millis.push(began.elapsed().as_secs_f64() * 1e3);
+        anyhow::ensure!(i64::try_from(seen.posts.len()) == Ok(WINDOW), "the window is not full");
+    }
+    Ok(millis)
+}
