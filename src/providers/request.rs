@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Conversation;
-use crate::transcript::Message;
+use crate::transcript::{Message, ToolSpec};
 
 /// One call: everything that the model is to see, and what it may cost in tokens and time.
 #[derive(Debug, Clone)]
@@ -18,6 +18,9 @@ pub struct Request {
     /// The leading system message. Fresh on every call, so it is not part of `messages`.
     pub system: String,
     pub messages: Vec<Arc<Message>>,
+    /// What the model may call. Carrying it out, and asking again with the results, is the caller's. For providers that
+    /// are sent the whole conversation; one that keeps it itself has its tools from [`Grants`](super::Grants).
+    pub tools: Vec<Arc<ToolSpec>>,
     /// What the caller planned with: prompt and answer together. A provider whose model has less says so
     /// in [`Outcome::window_tokens`](super::Outcome::window_tokens).
     pub window_tokens: u32,

@@ -49,6 +49,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         model: "claude-sonnet-5".to_owned(),
         system: "You write.".to_owned(),
         messages: vec![prompt.into()],
+        tools: Vec::new(),
         window_tokens: 200_000,
         reserve_tokens: 8192,
         estimated_prompt_tokens: None,

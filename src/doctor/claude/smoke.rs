@@ -106,6 +106,7 @@ fn request(model: &str) -> Request {
         model: model.to_owned(),
         system: "You answer in one word.".to_owned(),
         messages: vec![prompt.into()],
+        tools: Vec::new(),
         window_tokens: 200_000,
         reserve_tokens: 1024,
         estimated_prompt_tokens: None,

@@ -106,6 +106,7 @@ impl<'a> Call<'a> {
             model: self.model.to_owned(),
             system: self.request.system.clone(),
             messages: vec![Arc::new(prompt)],
+            tools: Vec::new(),
             window_tokens: narrow(folder.summariser_window_tokens),
             reserve_tokens: narrow(self.request.reply_max_tokens),
             estimated_prompt_tokens: Some(narrow(self.prompt_tokens)),

@@ -402,6 +402,7 @@ fn request(
         model: route.model.clone(),
         system,
         messages,
+        tools: Vec::new(),
         window_tokens: tokens(route.window_tokens),
         reserve_tokens: tokens(route.reserve_tokens),
         estimated_prompt_tokens: Some(tokens(expected_tokens)),

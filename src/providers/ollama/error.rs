@@ -34,6 +34,11 @@ pub enum Error {
     Busy { host: String, after: Duration, message: String },
     #[error("{host} does not have the model {model}; run `ollama pull {model}` there")]
     ModelMissing { host: String, model: String },
+    #[error(
+        "the model {model} cannot call tools, and the agent's file grants some: name a model that can (`ollama show` lists \
+         `tools` among its capabilities), or take them out of `tools`"
+    )]
+    NoTools { model: String },
     #[error("{host} answers with status {status}, but not as Ollama does; correct ollama.base_url")]
     NotOllama { host: String, status: u16 },
     #[error(
@@ -101,6 +106,7 @@ impl Error {
             Self::TooLong { .. } => "ollama.too_long",
             Self::Busy { .. } => "ollama.busy",
             Self::ModelMissing { .. } => "ollama.model_missing",
+            Self::NoTools { .. } => "ollama.no_tools",
             Self::NotOllama { .. } => "ollama.not_ollama",
             Self::LoginWanted { .. } => "ollama.login_wanted",
             Self::Redirected { .. } => "ollama.redirected",
@@ -134,6 +140,7 @@ impl Error {
             | Self::Refused { .. }
             | Self::SetUp(_)
             | Self::ModelMissing { .. }
+            | Self::NoTools { .. }
             | Self::NotOllama { .. }
             | Self::LoginWanted { .. }
             | Self::Redirected { .. }
@@ -165,6 +172,7 @@ impl Error {
                 | Self::TooLong { .. }
                 | Self::Overflow { .. }
                 | Self::NothingToSend
+                | Self::NoTools { .. }
                 | Self::Unwritable(_)
                 | Self::SetUp(_)
         )

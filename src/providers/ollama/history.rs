@@ -99,9 +99,14 @@ fn append_group<'a>(
     message: &'a Message,
     round: &'a [Arc<Message>],
 ) {
+    let content = match sent.pop_if(|last| last.role == "assistant" && last.tool_calls.is_empty()) {
+        Some(before) if message.text.is_empty() => before.content,
+        Some(before) => Cow::Owned(format!("{}\n\n{}", before.content, message.text)),
+        None => Cow::Borrowed(message.text.as_str()),
+    };
     sent.push(WireMessage {
         role: "assistant",
-        content: Cow::Borrowed(&message.text),
+        content,
         tool_calls: message.tool_calls.iter().enumerate().map(wire_call).collect(),
         tool_name: None,
         tool_call_id: None,
@@ -221,6 +226,29 @@ mod tests {
             "tool:result of 2",
             "user:interrupted",
             "assistant:done",
+        ];
+        assert_eq!(shape(&transcript), expected);
+    }
+
+    #[test]
+    fn what_was_said_before_a_call_is_said_with_it() {
+        let transcript = [
+            message(Role::Assistant, "a1"),
+            calls(&["1"]),
+            result("1"),
+            calls(&["2"]),
+            result("2"),
+            message(Role::Assistant, "a2"),
+            Message { text: "a3".to_owned(), ..calls(&["3"]) },
+            result("3"),
+        ];
+        let expected = [
+            "assistant:a1",
+            "tool:result of 1",
+            "assistant:",
+            "tool:result of 2",
+            "assistant:a2\n\na3",
+            "tool:result of 3",
         ];
         assert_eq!(shape(&transcript), expected);
     }

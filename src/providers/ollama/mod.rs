@@ -105,6 +105,9 @@ impl Ollama {
         let total = request.timeouts.total.unwrap_or(self.config.total_timeout());
         let patience = Patience::starting_now(total, cancel);
         let model = self.models.facts(&self.http, &request.model, &patience).await?;
+        if model.has_no_tools && !request.tools.is_empty() {
+            return Err(Error::NoTools { model: request.model.clone() });
+        }
         let counts_all = self.models.counts_cached_tokens(&self.http, &patience).await?;
         let plan = Plan {
             request,

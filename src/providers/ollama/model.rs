@@ -26,6 +26,8 @@ pub(super) struct Models {
 pub(super) struct Facts {
     trained_tokens: Option<u32>,
     pub(super) thinking: Thinking,
+    /// A server that does not say what its models can do is asked all the same: it refuses in words.
+    pub(super) has_no_tools: bool,
 }
 
 /// How a model wants to be told whether to think.
@@ -137,7 +139,8 @@ impl Facts {
         let key = architecture.map(|name| format!("{name}.context_length"));
         let trained = key.and_then(|key| shown.model_info.get(&key)?.as_u64());
         let family = shown.details.get("family").and_then(Value::as_str).or(architecture);
-        let thinks = shown.capabilities.iter().any(|capability| capability == "thinking");
+        let can = |what: &str| shown.capabilities.iter().any(|capability| capability == what);
+        let thinks = can("thinking");
         Self {
             trained_tokens: trained.filter(|n| *n > 0).and_then(|n| u32::try_from(n).ok()),
             thinking: match family {
@@ -145,6 +148,7 @@ impl Facts {
                 Some("gptoss" | "gpt-oss") => Thinking::Levels,
                 _ => Thinking::Switch,
             },
+            has_no_tools: !shown.capabilities.is_empty() && !can("tools"),
         }
     }
 }
@@ -205,7 +209,8 @@ mod tests {
         });
         assert_eq!(facts(shown.clone()).window_tokens(8192), 4096);
         assert_eq!(facts(shown.clone()).window_tokens(2048), 2048);
-        assert_eq!(facts(shown).thinking, Thinking::Switch);
+        assert_eq!(facts(shown.clone()).thinking, Thinking::Switch);
+        assert!(facts(shown).has_no_tools);
     }
 
     #[test]
@@ -213,6 +218,7 @@ mod tests {
         let unknown = facts(serde_json::json!({}));
         assert_eq!(unknown.window_tokens(8192), 8192);
         assert_eq!(unknown.thinking, Thinking::Never);
+        assert!(!unknown.has_no_tools);
         let nonsense = serde_json::json!({
             "model_info": { "general.architecture": "x", "x.context_length": 0 },
         });

@@ -39,6 +39,9 @@ const OVERFLOWS: [&str; 4] = [
     "exceed_context_size",
 ];
 
+/// How a server says that a model's template has no place for tools.
+const NO_TOOLS: &str = "does not support tools";
+
 pub(super) fn judge(refusal: &Refusal<'_>, call: Call<'_>) -> Error {
     let Call { model, num_ctx, has_history } = call;
     let Refusal { status, .. } = *refusal;
@@ -46,6 +49,9 @@ pub(super) fn judge(refusal: &Refusal<'_>, call: Call<'_>) -> Error {
     let (message, is_json) = message(refusal.body);
     if status == 413 || is_overflow(&message) {
         return Error::Overflow { num_ctx, message };
+    }
+    if message.contains(NO_TOOLS) {
+        return Error::NoTools { model: model.to_owned() };
     }
     match status {
         300..=399 => Error::Redirected { host, status },
@@ -155,6 +161,8 @@ mod tests {
         let missing = r#"{"error":"model 'm' not found"}"#;
         assert_eq!(code(404, missing), "ollama.model_missing");
         assert_eq!(code(404, "404 page not found"), "ollama.not_ollama");
+        let no_tools = r#"{"error":"registry.ollama.ai/library/m does not support tools"}"#;
+        assert_eq!(code(400, no_tools), "ollama.no_tools");
         assert_eq!(code(503, ""), "ollama.busy");
         assert_eq!(code(429, "{}"), "ollama.busy");
         assert_eq!(code(302, ""), "ollama.redirected");

@@ -9,12 +9,14 @@ use super::{
     model::Thinking,
     verdict::Plan,
 };
-use crate::providers::Think;
+use crate::{providers::Think, transcript::ToolSpec};
 
 #[derive(Debug, Serialize)]
 struct Body<'a> {
     model: &'a str,
     messages: Vec<WireMessage<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<WireTool<'a>>,
     stream: bool,
     /// Off, so that a prompt that is too long is refused and not cut.
     truncate: bool,
@@ -42,12 +44,27 @@ struct WireOptions<'a> {
     stop: &'a [String],
 }
 
+#[derive(Debug, Serialize)]
+struct WireTool<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    function: WireFunction<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct WireFunction<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Value,
+}
+
 pub(super) fn body(plan: &Plan<'_>, thinking: Thinking, keep_alive: i64) -> Result<Vec<u8>, Error> {
     let request = plan.request;
     let options = &request.options;
     let body = Body {
         model: &request.model,
         messages: history::messages(&request.system, &request.messages),
+        tools: request.tools.iter().map(|tool| wire_tool(tool)).collect(),
         stream: true,
         truncate: false,
         shift: false,
@@ -64,6 +81,14 @@ pub(super) fn body(plan: &Plan<'_>, thinking: Thinking, keep_alive: i64) -> Resu
         },
     };
     serde_json::to_vec(&body).map_err(Error::Unwritable)
+}
+
+fn wire_tool(tool: &ToolSpec) -> WireTool<'_> {
+    let ToolSpec { name, description, input_schema } = tool;
+    WireTool {
+        kind: "function",
+        function: WireFunction { name, description, parameters: input_schema },
+    }
 }
 
 /// A model that cannot think is not told not to: the server refuses the key as such.

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::{board, fault::Fault};
+use super::{board, calls, fault::Fault, script};
 use crate::{
     providers::Request,
     transcript::{Message, Role},
@@ -56,7 +56,7 @@ pub(super) fn write(request: &Request, prompt_tokens: u32, faults: &[Fault]) -> 
 fn write_about(request: &Request, prompt_tokens: u32, faults: &[Fault]) -> String {
     let digest = digest(request);
     let mut dice = Dice(digest | 1);
-    let prompt = request.messages.iter().rfind(|message| message.role == Role::User);
+    let prompt = script::prompt(&request.messages).map(|at| &request.messages[at]);
     let prompt = prompt.map(|prompt| prompt.text.as_str()).unwrap_or_default();
     let asked = asked(prompt);
     let task = match board::own_line(&asked, &request.system) {
@@ -78,9 +78,14 @@ fn write_about(request: &Request, prompt_tokens: u32, faults: &[Fault]) -> Strin
     };
     let handed_on: String =
         board::handed_on(&asked).iter().map(|line| format!("{line}\n\n")).collect();
+    let used = calls::used(&request.messages);
+    let used = match used.is_empty() {
+        true => String::new(),
+        false => format!("Tools used: {}.\n\n", used.join(", ")),
+    };
     let n_messages = request.messages.len();
     format!(
-        "{LABEL}\n\n{}\n\n{shown}{follows}{body}\n\n{handed_on}\
+        "{LABEL}\n\n{}\n\n{shown}{follows}{body}\n\n{handed_on}{used}\
          Context: {n_messages} messages, {prompt_tokens} tokens, digest {:08x}.",
         headline(&task),
         digest >> 32,
@@ -153,7 +158,7 @@ fn headline_of_post(text: &str) -> String {
 fn task_element(text: &str) -> Option<String> {
     let (_, element) = text.rsplit_once("<task ")?;
     let (inside, _) = element.split_once('>')?.1.split_once("</task>")?;
-    Some(inside.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+    Some(script::plain(inside))
 }
 
 fn without_directives(line: &str) -> String {

@@ -7,10 +7,16 @@
 //! length           breaks off in the middle      counts 40  reports 40 % of the prompt's tokens
 //! slow 250         250 ms more                   words 300  an answer of about that many words
 //! say TEXT         answers exactly TEXT
+//! call NAME JSON   asks for this tool with these arguments, and is asked again with its result
+//! also NAME JSON   asks for this one together with the call before it
 //! ```
-//! Each but `say` may end with `once`, `3 times` (the first three calls) or `every 4` (each fourth); else it always holds.
+//! Each but these three may end with `once`, `3 times` (the first three calls) or `every 4` (each fourth); else it always holds.
+//! Several calls are asked for one after the other; `call` may end with `3 times`, which is three calls. Whoever offers no tools is
+//! answered at once.
 
 use std::{str::FromStr, time::Duration};
+
+use serde_json::Value;
 
 /// Something to do, and how often.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +38,17 @@ pub(super) enum Fault {
     Slow { ms: u64 },
     Words(u32),
     Say(String),
+    Call(Call),
+}
+
+/// A tool that is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Call {
+    pub(super) name: String,
+    pub(super) arguments: Value,
+    pub(super) n_times: u32,
+    /// Together with the one before.
+    pub(super) is_joined: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -85,10 +102,37 @@ impl FromStr for Direction {
             let fault = Fault::Say(words.trim().to_owned());
             return Ok(Self { fault, often: Often::Always });
         }
+        let wrong = || Error(text.to_owned());
+        for (verb, is_joined) in [("call ", false), ("also ", true)] {
+            if let Some(asked) = text.strip_prefix(verb) {
+                let fault = Fault::Call(Call::parse(asked, is_joined).ok_or_else(wrong)?);
+                return Ok(Self { fault, often: Often::Always });
+            }
+        }
         let mut words: Vec<&str> = text.split_whitespace().collect();
         let often = take_often(&mut words);
         let parsed = often.and_then(|often| Some(Self { fault: fault(&words)?, often }));
-        parsed.ok_or_else(|| Error(text.to_owned()))
+        parsed.ok_or_else(wrong)
+    }
+}
+
+impl Call {
+    /// `NAME`, `NAME JSON` or `NAME JSON 3 times`.
+    fn parse(text: &str, is_joined: bool) -> Option<Self> {
+        let text = text.trim();
+        let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
+        let arguments = match values.next() {
+            Some(value) => value.ok()?,
+            None => Value::Object(serde_json::Map::new()),
+        };
+        let words: Vec<&str> = rest.get(values.byte_offset()..)?.split_whitespace().collect();
+        let n_times = match words.as_slice() {
+            [] => 1,
+            [n, "times"] if !is_joined => n.parse().ok()?,
+            _ => return None,
+        };
+        (!name.is_empty()).then(|| Self { name: name.to_owned(), arguments, n_times, is_joined })
     }
 }
 
@@ -138,6 +182,23 @@ mod tests {
         assert_eq!(holds("slow 10"), [1, 2, 3, 4]);
         let say: Direction = "say it once".parse().unwrap();
         assert_eq!(say.fault, Fault::Say("it once".to_owned()));
+    }
+
+    #[test]
+    fn a_call_has_a_name_and_arguments_and_may_be_repeated() {
+        let call = |text: &str| match text.parse::<Direction>().map(|direction| direction.fault) {
+            Ok(Fault::Call(call)) => Some((call.name, call.arguments.to_string(), call.n_times)),
+            _ => None,
+        };
+        let expected =
+            |name: &str, arguments: &str, n| Some((name.to_owned(), arguments.to_owned(), n));
+        assert_eq!(call("call status"), expected("status", "{}", 1));
+        assert_eq!(call("call post {\"a\": [1, 2]}"), expected("post", "{\"a\":[1,2]}", 1));
+        assert_eq!(call("call post {} 3 times"), expected("post", "{}", 3));
+        assert_eq!(call("also post \"odd\""), expected("post", "\"odd\"", 1));
+        for wrong in ["call ", "call post {", "call post {} often", "also post {} 2 times"] {
+            assert_eq!(call(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

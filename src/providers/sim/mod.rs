@@ -5,10 +5,11 @@
 //! Only faults that count ("once") have a memory, and it is this process's alone.
 //!
 //! It counts tokens by rules of its own, refuses what does not fit into its window, takes time if told to, and
-//! summarises what it is shown, or does it badly on purpose.
+//! summarises what it is shown, or does it badly on purpose. It asks for tools only as it is directed to.
 
 mod answer;
 mod board;
+mod calls;
 mod config;
 mod error;
 mod fault;
@@ -31,7 +32,7 @@ use super::{
     Durations, EventSink, Outcome, Provider, Purpose, Request, Running, Status, StopReason, Usage,
     patience::{GaveUp, Patience},
 };
-use crate::transcript::{Message, Role};
+use crate::transcript::{Message, Role, ToolCall};
 
 /// The simulated model.
 #[derive(Debug)]
@@ -79,16 +80,26 @@ impl Sim {
         pause(&patience, self.config.latency() + extra).await?;
         call.stall_if_told(&patience).await?;
         let first_byte = started.elapsed();
+        let wanted = calls::wanted(request, &call.faults);
+        if !wanted.is_empty() {
+            return call.outcome(
+                (String::new(), wanted),
+                StopReason::ToolCalls,
+                first_byte,
+                started.elapsed(),
+            );
+        }
         let (text, stop) = self.text(&call)?;
         self.stream(&text, events, &patience, call.has(&Fault::Cut)).await?;
-        call.outcome(text, stop, first_byte, started.elapsed())
+        call.outcome((text, Vec::new()), stop, first_byte, started.elapsed())
     }
 
     /// Refuses what the script or the window says, before any time passes.
     fn admit<'a>(&self, request: &'a Request) -> Result<Call<'a>, Error> {
         let faults = self.script.faults_of(request);
         let window_tokens = self.config.window_tokens.min(request.window_tokens);
-        let prompt_tokens = tokens::count_prompt(&request.system, &request.messages);
+        let prompt_tokens = tokens::count_prompt(&request.system, &request.messages)
+            .saturating_add(tokens::count_tools(&request.tools));
         for fault in &faults {
             match fault {
                 Fault::Status(503 | 429) => return Err(Error::Busy { after: BUSY }),
@@ -195,12 +206,12 @@ impl Call<'_> {
 
     fn outcome(
         &self,
-        text: String,
+        (text, tool_calls): (String, Vec<ToolCall>),
         stop: StopReason,
         first_byte: Duration,
         total: Duration,
     ) -> Result<Outcome, Error> {
-        let output = u64::from(tokens::count(&text));
+        let output = u64::from(tokens::count(&text) + tokens::count_calls(&tool_calls));
         let percent = self.faults.iter().find_map(Fault::counted_percent).unwrap_or(100);
         let usage = Usage {
             input: Some(u64::from(self.prompt_tokens) * u64::from(percent) / 100),
@@ -215,7 +226,7 @@ impl Call<'_> {
             message: Message {
                 role: Role::Assistant,
                 text,
-                tool_calls: Vec::new(),
+                tool_calls,
                 tool_call_id: None,
                 tool_name: None,
             },

@@ -6,7 +6,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Mutex, PoisonError,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU32, Ordering},
     },
 };
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     providers::{Purpose, Request},
-    transcript::Role,
+    transcript::{Message, Role},
 };
 
 #[derive(Debug)]
@@ -58,11 +58,11 @@ impl Script {
 
     fn faults_of_prompt(&self, request: &Request) -> Vec<Fault> {
         // Older directions have had their effect; they are history.
-        let prompt = request.messages.iter().rfind(|message| message.role == Role::User);
+        let prompt = prompt(&request.messages).map(|at| &request.messages[at]);
         let mut faults = Vec::new();
         let own = prompt.map(|prompt| board::own_words(last_task(&prompt.text), &request.system));
         for text in own.iter().flat_map(|own| directives(own)) {
-            let Ok(direction) = text.parse::<Direction>() else {
+            let Ok(direction) = plain(text).parse::<Direction>() else {
                 tracing::warn!(directive = text, "no direction for the simulated model");
                 continue;
             };
@@ -84,6 +84,18 @@ impl Script {
         *nth = nth.saturating_add(1);
         *nth
     }
+}
+
+/// Where the prompt stands: the last message with a task in it, and where none has any, the last of the user.
+pub(super) fn prompt(messages: &[Arc<Message>]) -> Option<usize> {
+    let of_user = |message: &Arc<Message>| message.role == Role::User;
+    let has_task = |message: &Arc<Message>| of_user(message) && message.text.contains("<task ");
+    messages.iter().rposition(has_task).or_else(|| messages.iter().rposition(of_user))
+}
+
+/// Foreign text is escaped in a prompt.
+pub(super) fn plain(text: &str) -> String {
+    text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 }
 
 /// A task that nobody answered stands in the same message as the next one, and its directions have had their effect too.

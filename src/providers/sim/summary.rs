@@ -259,6 +259,7 @@ mod tests {
             model: "sim".to_owned(),
             system: String::new(),
             messages: pinned.iter().enumerate().map(message).map(Arc::new).collect(),
+            tools: Vec::new(),
             window_tokens: 8192,
             reserve_tokens: 1024,
             estimated_prompt_tokens: None,

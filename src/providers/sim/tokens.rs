@@ -2,12 +2,13 @@
 //!
 //! - a word (letters and digits in a row) costs one token for each four characters that it begins;
 //! - every other character costs one, except white space, which costs nothing;
-//! - a message costs four on top of its text, a tool call four on top of its name and arguments;
+//! - a message costs four on top of its text, a tool call four on top of its name and arguments, a tool that is offered four on
+//!   top of its name, description and schema;
 //! - a prompt costs three on top of its messages.
 
 use std::sync::Arc;
 
-use crate::transcript::Message;
+use crate::transcript::{Message, ToolCall, ToolSpec};
 
 const CHARS_PER_TOKEN: u32 = 4;
 const PER_MESSAGE: u32 = 4;
@@ -27,6 +28,22 @@ pub fn count_prompt(system: &str, messages: &[Arc<Message>]) -> u32 {
     let system = if system.is_empty() { 0 } else { PER_MESSAGE + count(system) };
     let messages = messages.iter().map(|message| count_message(message));
     messages.fold(PER_PROMPT + system, u32::saturating_add)
+}
+
+/// What is offered costs the same in every call.
+pub(super) fn count_tools(tools: &[Arc<ToolSpec>]) -> u32 {
+    let tools = tools.iter().map(|tool| {
+        let schema = count(&tool.input_schema.to_string());
+        (PER_MESSAGE + count(&tool.name) + count(&tool.description)).saturating_add(schema)
+    });
+    tools.fold(0, u32::saturating_add)
+}
+
+pub(super) fn count_calls(calls: &[ToolCall]) -> u32 {
+    let calls = calls
+        .iter()
+        .map(|call| PER_MESSAGE + count(&call.name) + count(&call.arguments.to_string()));
+    calls.fold(0, u32::saturating_add)
 }
 
 /// The longest beginning that costs no more than `max_tokens`.
@@ -125,11 +142,7 @@ fn classify(block: &[u8; 64]) -> (u64, u32) {
 }
 
 fn count_message(message: &Message) -> u32 {
-    let calls = message
-        .tool_calls
-        .iter()
-        .map(|call| PER_MESSAGE + count(&call.name) + count(&call.arguments.to_string()));
-    calls.fold(PER_MESSAGE + count(&message.text), u32::saturating_add)
+    (PER_MESSAGE + count(&message.text)).saturating_add(count_calls(&message.tool_calls))
 }
 
 #[cfg(test)]

@@ -31,6 +31,7 @@ async fn after_ten_turns_an_estimate_is_within_ten_per_cent_of_ollamas_count() {
             model: "qwen3:8b".to_owned(),
             system: assembled.system,
             messages: assembled.messages,
+            tools: Vec::new(),
             window_tokens: 4096,
             reserve_tokens: 512,
             estimated_prompt_tokens: u32::try_from(projected).ok(),

@@ -171,6 +171,7 @@ impl Series {
             model: "sim-1".to_owned(),
             system: assembled.system,
             messages: assembled.messages,
+            tools: Vec::new(),
             window_tokens: u32::try_from(WINDOW_TOKENS).unwrap(),
             reserve_tokens: u32::try_from(Budget::default_reserve(WINDOW_TOKENS)).unwrap(),
             estimated_prompt_tokens: None,

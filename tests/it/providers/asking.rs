@@ -41,6 +41,7 @@ pub fn request(prompt: &str) -> Request {
             message(Role::Assistant, "Hello!").into(),
             message(Role::User, prompt).into(),
         ],
+        tools: Vec::new(),
         window_tokens: 4096,
         reserve_tokens: 512,
         estimated_prompt_tokens: None,

@@ -7,3 +7,4 @@ mod ollama_answers;
 mod ollama_faults;
 mod ollama_host;
 mod sim;
+mod tools;

@@ -157,14 +157,16 @@ async fn a_history_with_tools_goes_out_in_whole_pairs() {
     let expected_call = json!({
         "id": "c1", "function": { "index": 0, "name": "look_up", "arguments": { "what": "c1" } },
     });
-    assert_eq!(sent[3]["tool_calls"][0], expected_call);
-    assert_eq!(sent[4]["tool_call_id"], "c1");
-    assert!(sent[4]["content"].as_str().unwrap().contains("interrupted"));
+    // What was said before is said with the calls: nobody follows themselves.
+    assert_eq!(sent[2]["content"], "Hello!");
+    assert_eq!(sent[2]["tool_calls"][0], expected_call);
+    assert_eq!(sent[3]["tool_call_id"], "c1");
+    assert!(sent[3]["content"].as_str().unwrap().contains("interrupted"));
     let expected_result = json!({
         "role": "tool", "content": "found", "tool_name": "look_up", "tool_call_id": "c2",
     });
-    assert_eq!(sent[5], expected_result);
-    assert_eq!(sent[6]["content"], "Interrupted.\n\nAnd now?");
+    assert_eq!(sent[4], expected_result);
+    assert_eq!(sent[5]["content"], "Interrupted.\n\nAnd now?");
 }
 
 #[tokio::test]

@@ -173,6 +173,7 @@ impl Stored {
             model: MODEL.to_owned(),
             system: "You write for the client.".to_owned(),
             messages: messages.into_iter().map(Arc::new).collect(),
+            tools: Vec::new(),
             window_tokens: 200_000,
             reserve_tokens: 8192,
             estimated_prompt_tokens: None,

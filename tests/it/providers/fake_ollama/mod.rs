@@ -57,6 +57,8 @@ pub struct State {
 pub enum Play {
     /// A whole answer, one line per piece.
     Says(&'static [&'static str]),
+    /// Asks for these tools, by name and arguments, as far as they are offered or not.
+    Calls(Vec<(&'static str, Value)>),
     /// Cuts the prompt, whatever `truncate` says.
     IgnoresTruncate,
     /// Status, headers and body.
@@ -222,6 +224,13 @@ async fn chat(
         Play::HangsUp => Ok(()),
         Play::NeverBegins => stall(socket, state).await,
         Play::Stream(steps) => stream(socket, state, steps).await,
+        Play::Calls(calls) => match model::calls(body, &calls) {
+            Err(refusal) => http::send_json(socket, 400, &refusal).await,
+            Ok(lines) => {
+                let steps = lines.into_iter().map(Step::Bytes).chain([Step::End]).collect();
+                stream(socket, state, steps).await
+            }
+        },
         Play::Says(pieces) => answer_prompt(socket, state, body, pieces, false).await,
         Play::IgnoresTruncate => answer_prompt(socket, state, body, &["Invented."], true).await,
     }

@@ -2,10 +2,16 @@
 
 use serde_json::{Value, json};
 
-/// Its real tokenizer: each word costs one token per five bytes it begins, each message four more.
+/// Its real tokenizer: each word costs one token per five bytes it begins, each message four more. Tools and calls are words too.
 pub fn count_prompt(body: &Value) -> u64 {
     let messages = body["messages"].as_array().unwrap();
-    messages.iter().map(|message| 4 + count(message["content"].as_str().unwrap())).sum()
+    let said = messages.iter().map(|message| {
+        let calls = message["tool_calls"].as_array().into_iter().flatten();
+        let calls = calls.map(|call| count(&call.to_string()));
+        4 + count(message["content"].as_str().unwrap()) + calls.sum::<u64>()
+    });
+    let tools = body["tools"].as_array().into_iter().flatten();
+    said.sum::<u64>() + tools.map(|tool| count(&tool.to_string())).sum::<u64>()
 }
 
 /// One line of a stream.
@@ -36,19 +42,41 @@ pub fn lines(body: &Value, pieces: &[&str], ignores_truncate: bool) -> Result<Ve
             }))
         })
         .collect();
-    lines.push(line(&json!({
+    let n_answer = pieces.iter().map(|piece| count(piece)).sum();
+    lines.push(last_line(body, n_read, n_answer));
+    Ok(lines)
+}
+
+/// The lines of an answer that asks for tools. Their ids are the server's, and never come twice.
+pub fn calls(body: &Value, calls: &[(&'static str, Value)]) -> Result<Vec<Vec<u8>>, Value> {
+    let mut lines = lines(body, &[], false)?;
+    let n_before = body["messages"].as_array().unwrap().len();
+    let calls: Vec<Value> = calls
+        .iter()
+        .enumerate()
+        .map(|(at, (name, arguments))| {
+            let function = json!({ "index": at, "name": name, "arguments": arguments });
+            json!({ "id": format!("call_{n_before}_{at}"), "function": function })
+        })
+        .collect();
+    let message = json!({ "role": "assistant", "content": "", "tool_calls": calls });
+    lines.insert(0, line(&json!({ "model": body["model"], "message": message, "done": false })));
+    Ok(lines)
+}
+
+fn last_line(body: &Value, n_prompt: u64, n_answer: u64) -> Vec<u8> {
+    line(&json!({
         "model": body["model"],
         "message": { "role": "assistant", "content": "" },
         "done": true,
         "done_reason": "stop",
         "total_duration": 5_000_000,
         "load_duration": 1_000_000,
-        "prompt_eval_count": n_read,
+        "prompt_eval_count": n_prompt,
         "prompt_eval_duration": 2_000_000,
-        "eval_count": pieces.iter().map(|piece| count(piece)).sum::<u64>(),
+        "eval_count": n_answer,
         "eval_duration": 2_000_000,
-    })));
-    Ok(lines)
+    }))
 }
 
 fn count(text: &str) -> u64 {
