@@ -2,22 +2,33 @@
 //!
 //! An older binary runs on a newer schema (deploys overlap), so versions that this binary does not know are
 //! not an error; versions that it knows and the database lacks are.
+//!
+//! Race: older binaries write meanwhile, and take the same tables in another order. A migration is one transaction, of which nothing
+//! is left when it gives way, and is tried again. It gives way before Postgres looks for deadlocks, which would cost whoever looks
+//! first, and everybody who comes to a table after it waits no longer than it does.
 
 use std::{collections::BTreeSet, sync::LazyLock, time::Duration};
 
 use serde::Serialize;
 use sqlx::{
-    PgPool,
+    Connection as _, Executor as _, PgPool,
     migrate::{MigrateError, Migrator},
 };
 
 use super::Error;
+use crate::causes::causes;
 
 /// Keeps the history out of `public._sqlx_migrations`, which belongs to the user's own project.
 const TABLE: &str = "dalsegno.migrations";
 
 /// How often a process that does not migrate looks whether somebody else has.
 const SCHEMA_PAUSE: Duration = Duration::from_secs(1);
+
+/// How often a migration is tried while others have the tables that it wants, and the pause between two tries: a minute in all.
+const TRIES: u32 = 60;
+const TRY_PAUSE: Duration = Duration::from_millis(500);
+/// How long a migration waits for a lock: half of Postgres' own `deadlock_timeout`.
+const LOCK_TIMEOUT: &str = "set lock_timeout = '500ms'";
 
 static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
     let mut migrator = sqlx::migrate!();
@@ -50,10 +61,23 @@ pub enum MigrationState {
 /// Applies what is missing. Several processes may call it at once: sqlx holds an advisory lock meanwhile.
 pub async fn migrate(pool: &PgPool) -> Result<(), Error> {
     super::require_supported_version(pool).await?;
-    MIGRATOR.run(pool).await.map_err(|error| match is_forbidden(&error) {
-        true => Error::MayNotMigrate(error),
-        false => Error::Migrate(error),
-    })
+    let mut n_tries = 1;
+    loop {
+        match run(pool).await {
+            // Somebody else migrates, however long that takes.
+            Err(MigrateError::Execute(error)) if met_others(&error) => n_tries = 0,
+            Err(MigrateError::ExecuteMigration(error, version))
+                if met_others(&error) && n_tries < TRIES =>
+            {
+                let error = causes(&error);
+                tracing::warn!(version, error, "a migration met others' locks and is tried again");
+            }
+            Err(error) if is_forbidden(&error) => return Err(Error::MayNotMigrate(error)),
+            ran => return ran.map_err(Error::Migrate),
+        }
+        n_tries += 1;
+        tokio::time::sleep(TRY_PAUSE).await;
+    }
 }
 
 /// Every migration this binary knows, and whether it is applied.
@@ -104,11 +128,31 @@ async fn applied(pool: &PgPool) -> Result<BTreeSet<i64>, Error> {
     Ok(versions.into_iter().collect())
 }
 
+/// On a connection of its own: after a failure sqlx leaves its advisory lock on it, which goes with the connection.
+async fn run(pool: &PgPool) -> Result<(), MigrateError> {
+    let mut conn = pool.acquire().await?.detach();
+    conn.execute(LOCK_TIMEOUT).await?;
+    let ran = MIGRATOR.run_direct(None, &mut conn, false).await;
+    // What was migrated is committed, however the connection ends.
+    let _ = conn.close().await;
+    ran
+}
+
+/// Whether it had to give way to somebody's locks: a deadlock, or a lock that did not come in time.
+fn met_others(error: &sqlx::Error) -> bool {
+    matches!(sqlstate(error).as_deref(), Some("40P01" | "55P03"))
+}
+
 /// SQLSTATE 42501, insufficient privilege.
 fn is_forbidden(error: &MigrateError) -> bool {
-    let cause = match error {
-        MigrateError::Execute(cause) | MigrateError::ExecuteMigration(cause, _) => cause,
-        _ => return false,
-    };
-    cause.as_database_error().and_then(|error| error.code()).is_some_and(|code| code == "42501")
+    match error {
+        MigrateError::Execute(cause) | MigrateError::ExecuteMigration(cause, _) => {
+            sqlstate(cause).as_deref() == Some("42501")
+        }
+        _ => false,
+    }
+}
+
+fn sqlstate(error: &sqlx::Error) -> Option<String> {
+    Some(error.as_database_error()?.code()?.into_owned())
 }

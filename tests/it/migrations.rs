@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use dalsegno::db::{self, MigrationState, constraint};
 use sqlx::PgPool;
 
-use crate::app::TestDatabase;
+use crate::app::{TestDatabase, eventually};
 
 /// Files `tests/data/migrations/<version>.sql` are loaded after their step, so that the next step meets rows.
 fn sample_data(migration: &Path) -> PathBuf {
@@ -88,6 +88,116 @@ async fn migrating_at_once_and_again_is_fine() {
     let (a, b, c) = tokio::join!(db::migrate(&pool), db::migrate(&pool), db::migrate(&pool));
     a.and(b).and(c).unwrap();
     assert_eq!(db::migration_state(&pool).await.unwrap(), MigrationState::Current);
+}
+
+/// As a deploy does it: whoever works on the older schema has one table and wants another, which the migration has.
+#[tokio::test]
+async fn a_migration_that_meets_others_locks_is_tried_again() {
+    let database = TestDatabase::empty().await;
+    let pool = database.pool().await;
+    migrate_to(&pool, 20261124103000).await;
+    let mut turn = pool.begin().await.unwrap();
+    // The one that is ended is the migration.
+    let begins =
+        "set local deadlock_timeout = '10min'; lock table dalsegno.tasks in row exclusive mode";
+    sqlx::raw_sql(begins).execute(&mut *turn).await.unwrap();
+    let others = pool.clone();
+    let migrating = tokio::spawn(async move { db::migrate(&others).await });
+    let waits =
+        "select count(*) from pg_locks where relation = 'dalsegno.tasks'::regclass and not granted";
+    eventually("the migration waits for the turn", async || {
+        let n: i64 = sqlx::query_scalar(waits).fetch_one(&pool).await.unwrap();
+        (n == 1).then_some(())
+    })
+    .await;
+    let goes_on = "lock table dalsegno.campaigns in row exclusive mode";
+    sqlx::raw_sql(goes_on).execute(&mut *turn).await.unwrap();
+    let applied = db::status(&pool).await.unwrap().iter().filter(|step| step.applied).count();
+    assert!(
+        applied < db::status(&pool).await.unwrap().len(),
+        "it was not the migration that gave way"
+    );
+    turn.commit().await.unwrap();
+    migrating.await.unwrap().unwrap();
+    assert_eq!(db::migration_state(&pool).await.unwrap(), MigrationState::Current);
+}
+
+/// A long transaction has a table: the migration does not stand in front of it and hold up everybody who comes after.
+#[tokio::test]
+async fn a_migration_that_waits_for_a_long_transaction_holds_nobody_up() {
+    let database = TestDatabase::empty().await;
+    let pool = database.pool().await;
+    migrate_to(&pool, 20261124120000).await;
+    let mut long = pool.begin().await.unwrap();
+    sqlx::raw_sql("select from dalsegno.tasks").execute(&mut *long).await.unwrap();
+    let others = pool.clone();
+    let migrating = tokio::spawn(async move { db::migrate(&others).await });
+    // Each of many turns gets at the table, whatever the migration does at that moment.
+    let turn = "set local lock_timeout = '5s'; lock table dalsegno.tasks in row exclusive mode";
+    let waits =
+        "select count(*) from pg_locks where relation = 'dalsegno.tasks'::regclass and not granted";
+    for _ in 0..3 {
+        eventually("the migration waits", async || {
+            let n: i64 = sqlx::query_scalar(waits).fetch_one(&pool).await.unwrap();
+            (n == 1).then_some(())
+        })
+        .await;
+        let mut tx = pool.begin().await.unwrap();
+        sqlx::raw_sql(turn).execute(&mut *tx).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+    assert!(!migrating.is_finished());
+    long.commit().await.unwrap();
+    migrating.await.unwrap().unwrap();
+    assert_eq!(db::migration_state(&pool).await.unwrap(), MigrationState::Current);
+}
+
+/// What an older binary names is there as it was, after every step: it runs on whatever comes after the schema that it was built for.
+/// Columns do not change their type, and do not begin to be required; functions take what they took.
+#[tokio::test]
+async fn no_step_takes_away_or_changes_what_an_older_binary_names() {
+    let database = TestDatabase::empty().await;
+    let pool = database.pool().await;
+    let mut before: Vec<String> = Vec::new();
+    for migration in migrations() {
+        let version = migration.file_name().unwrap().to_str().unwrap()[..14].parse().unwrap();
+        migrate_to(&pool, version).await;
+        let after = names(&pool, NAMED).await;
+        assert!(after.len() > 3, "{after:?}");
+        let lost: Vec<_> = before.iter().filter(|name| !after.contains(name)).collect();
+        assert!(lost.is_empty(), "{}: {lost:#?}", migration.display());
+        before = after;
+    }
+    assert!(before.len() > 400, "{}", before.len());
+}
+
+/// Columns with their types, and whether an insert may leave them out; functions with the types of all calls that name no more arguments
+/// than an older binary knew; what they give back.
+const NAMED: &str = "
+    select format('%s.%s %s', c.relname, a.attname, format_type(a.atttypid, a.atttypmod))
+      from pg_class as c join pg_attribute as a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+     where c.relnamespace = 'dalsegno'::regnamespace and c.relkind in ('r', 'p', 'v')
+    union all
+    select format('%s may be written without %s', c.relname, a.attname)
+      from pg_class as c join pg_attribute as a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+     where c.relnamespace = 'dalsegno'::regnamespace and c.relkind in ('r', 'p') and (not a.attnotnull or a.atthasdef or a.attidentity <> '')
+    union all
+    select format('%s(%s) gives %s', p.proname,
+                  (select string_agg(format_type(t.oid, null), ', ' order by t.place)
+                     from unnest(p.proargtypes) with ordinality as t (oid, place) where t.place <= n), column_)
+      from pg_proc as p,
+           generate_series(p.pronargs::int - p.pronargdefaults::int, p.pronargs::int) as n,
+           unnest(array[format_type(p.prorettype, null)]
+                  || array(select p.proargnames[i] from generate_series(1, coalesce(cardinality(p.proargmodes), 0)) as i
+                            where p.proargmodes[i] in ('o', 't'))) as column_
+     where p.pronamespace = 'dalsegno'::regnamespace and p.prorettype <> 'trigger'::regtype and p.prokind = 'f'
+     order by 1";
+
+async fn migrate_to(pool: &PgPool, version: i64) {
+    let mut migrator = sqlx::migrate!();
+    migrator.create_schema("dalsegno");
+    migrator.dangerous_set_table_name("dalsegno.migrations");
+    migrator.run_to(version, pool).await.unwrap();
 }
 
 #[tokio::test]
