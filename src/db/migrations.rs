@@ -29,6 +29,8 @@ const TRIES: u32 = 60;
 const TRY_PAUSE: Duration = Duration::from_millis(500);
 /// How long a migration waits for a lock: half of Postgres' own `deadlock_timeout`.
 const LOCK_TIMEOUT: &str = "set lock_timeout = '500ms'";
+/// For a migration with a `lock_timeout` of its own: whoever looks first for deadlocks is the one that is ended.
+const DEADLOCK_TIMEOUT: &str = "set deadlock_timeout = '100ms'";
 
 static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
     let mut migrator = sqlx::migrate!();
@@ -132,6 +134,8 @@ async fn applied(pool: &PgPool) -> Result<BTreeSet<i64>, Error> {
 async fn run(pool: &PgPool) -> Result<(), MigrateError> {
     let mut conn = pool.acquire().await?.detach();
     conn.execute(LOCK_TIMEOUT).await?;
+    // Postgres lets superusers say it, and those to whom it was granted.
+    let _ = conn.execute(DEADLOCK_TIMEOUT).await;
     let ran = MIGRATOR.run_direct(None, &mut conn, false).await;
     // What was migrated is committed, however the connection ends.
     let _ = conn.close().await;
