@@ -9,6 +9,7 @@ use crate::{
     db::{Database, Use},
     domain::{
         audit::{self, Action},
+        tasks,
         transaction::{begin, commit},
     },
     queue::admin::{self, Cancelled, Explanation, JobDetail, JobFilter, JobSummary},
@@ -24,7 +25,8 @@ pub(super) enum JobCommand {
     Explain(Id),
     /// Runs a dead, held or waiting job again.
     Retry(Id),
-    /// Cancels a job: at once if it does not run, through its worker if it does.
+    /// Cancels a job: at once if it does not run, through its worker if it does. That of a task is cancelled as the task is, with what
+    /// it has handed out.
     Cancel(Reasoned),
     /// Keeps a job from running until it is released.
     Hold(Reasoned),
@@ -96,7 +98,7 @@ async fn on(command: &JobCommand, context: &Context, database: &Database) -> Res
         }
         JobCommand::Cancel(Reasoned { id, reason }) => {
             let mut tx = begin(pool).await?;
-            let found = admin::cancel_job(&mut *tx, *id, reason).await?;
+            let found = tasks::cancel_job(&mut tx, *id, reason, now).await?;
             audit::write(&mut *tx, &who, Action::JobCancel, id, json!({ "reason": reason }), now)
                 .await?;
             commit(tx).await?;

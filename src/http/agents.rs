@@ -12,6 +12,7 @@ use serde_json::json;
 use super::{
     Front, Problem,
     input::{Body, Id, IdAndName, Name},
+    sessions::Interruption,
     tasks::{Nothing, Reasoned},
 };
 use crate::{
@@ -23,6 +24,7 @@ use crate::{
         campaigns,
         sessions::{self, Reset},
         statuses::{self, Standing},
+        tasks::{self, Interrupted},
         transaction::{begin, commit},
     },
 };
@@ -36,6 +38,7 @@ pub(super) fn routes() -> Router<Front> {
         .route("/v1/campaigns/{id}/agents", get(standing))
         .route("/v1/campaigns/{id}/agents/reset", post(reset_all))
         .route("/v1/campaigns/{id}/agents/{name}/reset", post(reset))
+        .route("/v1/campaigns/{id}/agents/{name}/interrupt", post(interrupt))
         .route("/v1/campaigns/{id}/agents/{name}/pause", post(pause))
         .route("/v1/campaigns/{id}/agents/{name}/resume", post(resume))
 }
@@ -49,6 +52,7 @@ pub(super) fn routes() -> Router<Front> {
     standing,
     reset_all,
     reset,
+    interrupt,
     pause,
     resume
 ))]
@@ -70,6 +74,12 @@ struct Standings {
 #[derive(Serialize, utoipa::ToSchema)]
 struct AgentPauses {
     items: Vec<Pause>,
+}
+
+/// What was stopped; empty where nothing ran.
+#[derive(Serialize, utoipa::ToSchema)]
+struct AgentInterrupted {
+    items: Vec<Interrupted>,
 }
 
 #[derive(Deserialize, utoipa::ToSchema)]
@@ -180,6 +190,39 @@ async fn reset(
     app.agents.current().agent(&name)?;
     let now = app.clock.now();
     Ok(Json(sessions::reset_agents(&app.pool, &who, (id, Some(&name)), fresh, now).await?))
+}
+
+/// Cancels the tasks of an agent whose turns run in a campaign at this moment, with all its instances.
+///
+/// Its other tasks go on: whoever does not want that pauses it first.
+#[utoipa::path(
+    post,
+    path = "/v1/campaigns/{id}/agents/{name}/interrupt",
+    operation_id = "interrupt_agent",
+    tag = "agents",
+    params(("id" = Uuid, Path), ("name" = String, Path)),
+    request_body = Interruption,
+    responses(
+        (status = 200, body = AgentInterrupted),
+        (status = 404, description = "`unknown_agent`, `unknown_campaign`"),
+        (status = 409, description = "`task_requeued`"),
+        (status = 422, description = "`nul_in_text`, `bad_argument`"),
+    ),
+)]
+async fn interrupt(
+    app: App,
+    who: Actor,
+    IdAndName(id, name): IdAndName,
+    Body(Interruption { reason, how }): Body<Interruption>,
+) -> Result<Json<AgentInterrupted>, Problem> {
+    app.agents.current().agent(&name)?;
+    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let items = tasks::interrupt_agent(&mut tx, (id, &name), how, &reason, now).await?;
+    let task_ids: Vec<_> = items.iter().map(|one| one.task_id).collect();
+    let data = json!({ "agent": name, "how": how, "reason": reason, "task_ids": task_ids });
+    audit::write(&mut *tx, &who, Action::AgentInterrupt, id, data, now).await?;
+    commit(tx).await?;
+    Ok(Json(AgentInterrupted { items }))
 }
 
 /// Has an agent begin no more turns in a campaign.

@@ -18,6 +18,7 @@ use crate::{
     app::App,
     domain::{
         audit::{self, Action, Actor},
+        tasks,
         transaction::{begin, commit},
     },
     queue::admin::{self, Cancelled, Explanation, JobDetail, JobFilter, JobSummary},
@@ -174,6 +175,8 @@ async fn retry(
 }
 
 /// Cancels a job: at once if it does not run, through its worker if it does.
+///
+/// That of a task is cancelled as the task is, with what it has handed out.
 #[utoipa::path(
     post,
     path = "/v1/jobs/{id}/cancel",
@@ -194,7 +197,7 @@ async fn cancel(
     Body(Reasoned { reason }): Body<Reasoned>,
 ) -> Result<Json<CancelledJob>, Problem> {
     let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
-    let cancel = admin::cancel_job(&mut *tx, id, &reason).await?;
+    let cancel = tasks::cancel_job(&mut tx, id, &reason, now).await?;
     audit::write(&mut *tx, &who, Action::JobCancel, id, json!({ "reason": reason }), now).await?;
     commit(tx).await?;
     Ok(Json(CancelledJob { id, cancel }))

@@ -41,6 +41,7 @@ pub const NEEDS: &[(&str, &str, Need)] = &[
     ("GET", "/v1/campaigns/{id}/agents", READ),
     ("POST", "/v1/campaigns/{id}/agents/reset", OPERATE),
     ("POST", "/v1/campaigns/{id}/agents/{name}/reset", OPERATE),
+    ("POST", "/v1/campaigns/{id}/agents/{name}/interrupt", OPERATE),
     ("POST", "/v1/campaigns/{id}/agents/{name}/pause", OPERATE),
     ("POST", "/v1/campaigns/{id}/agents/{name}/resume", OPERATE),
     ("GET", "/v1/campaigns/{id}/blackboard", READ),

@@ -87,11 +87,11 @@ struct Archives {
 
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Interruption {
+pub(super) struct Interruption {
     #[serde(default = "by_request")]
-    reason: String,
+    pub reason: String,
     #[serde(default)]
-    how: How,
+    pub how: How,
 }
 
 #[derive(Serialize, utoipa::ToSchema)]

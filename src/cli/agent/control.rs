@@ -10,6 +10,7 @@ use crate::{
         Context, Exit, Failure,
         database::with_database,
         output::{Output, table},
+        session::interrupted_words,
         words::{first_line, time},
     },
     clock::{Clock as _, SystemClock},
@@ -22,6 +23,7 @@ use crate::{
         ids::Given,
         sessions,
         statuses::{self, Standing},
+        tasks::{self, How},
         transaction::{begin, commit},
     },
 };
@@ -44,6 +46,20 @@ pub(in crate::cli) struct Reset {
     /// Their successors remember nothing.
     #[arg(long)]
     fresh: bool,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Interrupt {
+    /// The agent, with all its instances.
+    agent: String,
+    #[arg(long, value_name = "ID")]
+    campaign: Given,
+    /// Why, for whoever finds it interrupted.
+    #[arg(long, default_value = "by an operator")]
+    reason: String,
+    /// At the next point where nothing is lost, and not now.
+    #[arg(long)]
+    soft: bool,
 }
 
 #[derive(Debug, Args)]
@@ -70,6 +86,7 @@ pub(in crate::cli) struct Whom {
 pub(super) enum Command<'a> {
     Status(&'a Status),
     Reset(&'a Reset),
+    Interrupt(&'a Interrupt),
     Pause(&'a Pause),
     Resume(&'a Whom),
 }
@@ -95,6 +112,9 @@ async fn on(
             status(campaign.as_ref(), catalogue, &mut tx, context.output).await?;
         }
         Command::Reset(reset) => self::reset(reset, catalogue, context, pool).await?,
+        Command::Interrupt(interrupt) => {
+            self::interrupt(interrupt, catalogue, context, pool).await?;
+        }
         Command::Pause(Pause { whom, reason }) => {
             catalogue.agent(&whom.agent)?;
             let (mut tx, now, who) = (begin(pool).await?, SystemClock.now(), context.who());
@@ -126,6 +146,29 @@ async fn on(
         }
     }
     Ok(Exit::Ok)
+}
+
+async fn interrupt(
+    interrupt: &Interrupt,
+    catalogue: &Catalogue,
+    context: &Context,
+    pool: &PgPool,
+) -> Result<(), Failure> {
+    let Interrupt { agent, campaign, reason, soft } = interrupt;
+    catalogue.agent(agent)?;
+    let how = if *soft { How::Soft } else { How::Hard };
+    let (mut tx, now, who) = (begin(pool).await?, SystemClock.now(), context.who());
+    let campaign_id = campaigns::find(&mut *tx, campaign).await?;
+    let stopped = tasks::interrupt_agent(&mut tx, (campaign_id, agent), how, reason, now).await?;
+    let task_ids: Vec<Uuid> = stopped.iter().map(|one| one.task_id).collect();
+    let data = json!({ "agent": agent, "how": how, "reason": reason, "task_ids": task_ids });
+    audit::write(&mut *tx, &who, Action::AgentInterrupt, campaign_id, data, now).await?;
+    commit(tx).await?;
+    context.output.data(&stopped, || match stopped.is_empty() {
+        true => format!("no turn of {agent} runs there"),
+        false => stopped.iter().map(interrupted_words).collect::<Vec<_>>().join("\n"),
+    });
+    Ok(())
 }
 
 impl Whom {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
 
-use self::control::{Command, Pause, Reset, Status, Whom};
+use self::control::{Command, Interrupt, Pause, Reset, Status, Whom};
 use super::{Context, Exit, Failure, output::table, words::first_line};
 use crate::{
     domain::agents::{self, Agent, Catalogue, Node, Problems},
@@ -26,6 +26,8 @@ pub(super) enum AgentCommand {
     Status(Status),
     /// Has the next task of each conversation of an agent, or of all, begin a new session. What runs is not disturbed.
     Reset(Reset),
+    /// Stops its turns that run in a campaign, and cancels their tasks. Its other tasks go on.
+    Interrupt(Interrupt),
     /// Begins none of its turns until it is resumed. What runs goes on; tasks are taken in, and wait.
     Pause(Pause),
     /// Ends a pause.
@@ -60,6 +62,9 @@ pub(super) async fn run(command: &AgentCommand, context: &Context) -> Result<Exi
             on_database(Command::Status(status), &config, context).await
         }
         AgentCommand::Reset(reset) => on_database(Command::Reset(reset), &config, context).await,
+        AgentCommand::Interrupt(interrupt) => {
+            on_database(Command::Interrupt(interrupt), &config, context).await
+        }
         AgentCommand::Pause(pause) => on_database(Command::Pause(pause), &config, context).await,
         AgentCommand::Resume(whom) => on_database(Command::Resume(whom), &config, context).await,
         AgentCommand::Check(Check { folder }) => {

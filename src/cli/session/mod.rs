@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 use sqlx::PgConnection;
 
-pub(super) use self::show::{lines, name};
+pub(super) use self::show::{interrupted_words, lines, name};
 use super::{
     Context, Exit, Failure,
     args::{Id, Paging},
@@ -171,7 +171,7 @@ async fn on(
             let data = json!({ "task_id": interrupted.task_id, "how": how, "reason": reason });
             audit::write(&mut *tx, &who, Action::SessionInterrupt, id, data, now).await?;
             commit(tx).await?;
-            output.data(&interrupted, || show::interrupted_words(&interrupted));
+            output.data(&interrupted, || interrupted_words(&interrupted));
         }
     }
     Ok(Exit::Ok)

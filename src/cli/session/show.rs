@@ -119,7 +119,7 @@ pub(super) fn history_words(history: &Value) -> String {
     history.as_array().into_iter().flatten().map(entry).collect()
 }
 
-pub(super) fn interrupted_words(interrupted: &Interrupted) -> String {
+pub(in crate::cli) fn interrupted_words(interrupted: &Interrupted) -> String {
     let Interrupted { session_id, task_id, cancel } = interrupted;
     match cancel {
         Cancelled::Requested => {

@@ -35,7 +35,9 @@ pub use self::{
     generations::{add_tokens, lock_breaker, next_generation, show_generation, store_breaker},
     list::{Filter, Session, find, get, history, lineage, list, of_conversation},
     logins::{OnLogin, by_login},
-    of_campaign::{is_any_left, is_any_running, lock_of_campaign, open_of_agents},
+    of_campaign::{
+        is_any_left, is_any_running, lock_of_campaign, open_of_agents, running_of_agent,
+    },
     open::ask_rebuild,
     people::{expire, reset, reset_some, uncompact},
     reset_agents::{Reset, ResetError, reset_agents},

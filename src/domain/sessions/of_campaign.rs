@@ -40,6 +40,22 @@ pub async fn is_any_running(
     .map_err(Failed::to("look for turns of a campaign"))
 }
 
+/// Those of an agent's sessions in which a turn runs, those that were made for one task too.
+pub async fn running_of_agent(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+    agent: &str,
+) -> Result<Vec<Uuid>, Failed> {
+    sqlx::query_scalar!(
+        "select id from dalsegno.sessions where campaign_id = $1 and agent_type = $2 and running_turn is not null order by id",
+        campaign_id,
+        agent,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("look for turns of an agent"))
+}
+
 /// Whether there is one at all.
 pub async fn is_any_left(executor: impl PgExecutor<'_>, campaign_id: Uuid) -> Result<bool, Failed> {
     sqlx::query_scalar!(

@@ -1,4 +1,4 @@
-//! Stopping what runs in a session.
+//! Stopping what runs in a session, or in all of an agent.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::{Cancelled, Error, cancel, ended, get};
 use crate::{
     domain::{
-        Failed,
+        Failed, campaigns,
         feed::{self, Kind},
         sessions, turns,
     },
@@ -60,6 +60,27 @@ pub async fn interrupt(
     };
     feed::append(conn, &[event], now).await?;
     Ok(Interrupted { session_id, task_id, cancel })
+}
+
+/// The same for every turn of an agent that runs in a campaign at this moment, whichever of its instances it is. What has ended by itself
+/// meanwhile is not among them.
+pub async fn interrupt_agent(
+    conn: &mut PgConnection,
+    (campaign_id, agent): (Uuid, &str),
+    how: How,
+    reason: &str,
+    now: DateTime<Utc>,
+) -> Result<Vec<Interrupted>, Error> {
+    campaigns::get(&mut *conn, campaign_id).await?;
+    let mut interrupted = Vec::new();
+    for session_id in sessions::running_of_agent(&mut *conn, campaign_id, agent).await? {
+        match interrupt(&mut *conn, session_id, how, reason, now).await {
+            Ok(one) => interrupted.push(one),
+            Err(Error::NothingRuns(_) | Error::Ended { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(interrupted)
 }
 
 /// Whether a task is to end where nothing is lost.

@@ -6,7 +6,7 @@ use serde_json::json;
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use super::{Error, RunJoinedTurn, RunTurn, State, Task, cascade, get, lane, waits};
+use super::{Error, RunJoinedTurn, RunTurn, State, Task, by_job, cascade, get, lane, waits};
 use crate::{
     domain::{
         Amount, Failed,
@@ -194,6 +194,27 @@ pub async fn cancel(
         }
     }
     Ok(cancelled)
+}
+
+/// The same for whoever names the job: of one that runs a task, the task is cancelled, with what hangs on it.
+pub async fn cancel_job(
+    conn: &mut PgConnection,
+    job_id: i64,
+    reason: &str,
+    now: DateTime<Utc>,
+) -> Result<admin::Cancelled, Error> {
+    let task = match by_job(&mut *conn, job_id).await {
+        Ok(task) => task,
+        Err(Error::NoTaskOfJob(_)) => return Ok(admin::cancel_job(conn, job_id, reason).await?),
+        Err(error) => return Err(error),
+    };
+    match cancel(&mut *conn, task.id, reason, now).await {
+        Ok(Cancelled::AtOnce) => Ok(admin::Cancelled::AtOnce),
+        Ok(_) => Ok(admin::Cancelled::Requested),
+        // The queue knows whether it left a dead letter.
+        Err(Error::Ended { .. }) => Ok(admin::cancel_job(conn, job_id, reason).await?),
+        Err(error) => Err(error),
+    }
 }
 
 /// The job goes first: whoever has its row decides whether the task is running.

@@ -55,6 +55,11 @@ async fn every_command_that_changes_something_writes_its_line() {
         (vec!["agent", "resume", "planner", "--campaign", &campaign], "agent.resume", &campaign),
         (vec!["agent", "pause", "planner", "--everywhere"], "agent.pause", "planner"),
         (vec!["agent", "resume", "planner", "--everywhere"], "agent.resume", "planner"),
+        (
+            vec!["agent", "interrupt", "planner", "--campaign", &campaign, "--soft"],
+            "agent.interrupt",
+            &campaign,
+        ),
         (vec!["agent", "reset", &campaign, "planner"], "agent.reset", &campaign),
         (vec!["agent", "reset", &campaign, "--all", "--fresh"], "agent.reset", &campaign),
         (add, "schedule.put", "news"),

@@ -32,6 +32,40 @@ async fn runs(ground: &Ground, task: &Task) {
         .await;
 }
 
+#[tokio::test]
+async fn all_turns_of_an_agent_are_stopped_and_nobody_elses() {
+    let ground = Ground::new(&[]).await;
+    ground.write_agent("editor", "---\nname: editor\ndescription: Edits\n---\nYou edit.\n");
+    let worker = ground.work().await;
+    let slow = "Write. [[sim: slow 60000]]";
+    let running =
+        [ground.add_for("writer", "main", slow).await, ground.add_for("writer", "2", slow).await];
+    let next = ground.add_for("writer", "2", "Write part two.").await;
+    let other = ground.add_for("editor", "main", "Edit. [[sim: slow 3000]]").await;
+    for task in running.iter().chain([&other]) {
+        runs(&ground, task).await;
+    }
+    let stop = async |agent| {
+        let mut tx = ground.pool.begin().await.unwrap();
+        let whom = (ground.campaign.id, agent);
+        let stopped = tasks::interrupt_agent(&mut tx, whom, How::Hard, "not wanted", noon()).await;
+        tx.commit().await.unwrap();
+        stopped.unwrap()
+    };
+    let mut stopped: Vec<_> = stop("writer").await.iter().map(|one| one.task_id).collect();
+    stopped.sort_unstable();
+    assert_eq!(stopped, running.each_ref().map(|task| task.id));
+    for task in &running {
+        assert_eq!(ground.ended(task).await.state, State::Cancelled);
+    }
+    ground.done(&next).await;
+    ground.done(&other).await;
+    assert!(stop("writer").await.is_empty() && stop("nobody").await.is_empty());
+    let told = ground.feed().await.into_iter().filter(|event| event.kind == "task.interrupted");
+    assert_eq!(told.count(), 2);
+    worker.stop().await;
+}
+
 fn piece(text: &str) -> Step {
     let message = json!({ "role": "assistant", "content": text });
     Step::Bytes(line(&json!({ "model": "qwen3:8b", "message": message, "done": false })))

@@ -116,6 +116,13 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
             json!({}),
             "agent.reset",
         ),
+        (
+            "POST",
+            "/v1/campaigns/{id}/agents/{name}/interrupt",
+            agent("interrupt"),
+            why.clone(),
+            "agent.interrupt",
+        ),
         ("POST", "/v1/campaigns/{id}/posts", posts, post, "campaign.post"),
         ("PUT", "/v1/schedules/{name}", "/v1/schedules/news".into(), recurring, "schedule.put"),
         (

@@ -125,6 +125,29 @@ async fn a_parent_takes_its_work_up_again_in_its_own_conversation() {
 }
 
 #[tokio::test]
+async fn who_cancels_the_job_of_a_parent_cancels_the_same() {
+    let ground = Ground::new(&[]).await;
+    let (parent, made) = family(&ground).await;
+    let cancel = async |job_id| {
+        let mut tx = ground.pool.begin().await.unwrap();
+        let cancelled = tasks::cancel_job(&mut tx, job_id, "by its job", crate::app::noon()).await;
+        tx.commit().await.unwrap();
+        cancelled
+    };
+    assert_eq!(cancel(parent.job_id).await.unwrap(), admin::Cancelled::AtOnce);
+    assert_eq!(states(&ground, &made).await, [State::Cancelled; 3]);
+    assert_eq!(ground.count("select count(*) from dalsegno.jobs").await, 0);
+    // Once more: there is nothing left. A job that is no task's is the queue's business.
+    assert_eq!(cancel(parent.job_id).await.unwrap(), admin::Cancelled::AlreadyEnded);
+    let unknown = cancel(1_000_000).await.unwrap_err();
+    assert!(matches!(unknown, tasks::Error::Queue(_)), "{unknown:?}");
+    // Of one that has not begun, the task ends with its job.
+    let waiting = ground.add("Plan again.").await;
+    assert_eq!(cancel(waiting.job_id).await.unwrap(), admin::Cancelled::AtOnce);
+    assert_eq!(get(&ground, waiting.id).await.state, State::Cancelled);
+}
+
+#[tokio::test]
 async fn who_cancels_a_parent_cancels_what_hangs_on_it_and_all_are_told_why() {
     let ground = Ground::new(&[]).await;
     let (parent, made) = family(&ground).await;
