@@ -1,25 +1,65 @@
-//! The files of agents and skills.
+//! The files of agents, skills and nodes, and of the templates of flows.
+
+use std::path::Path;
 
 use super::Finding;
-use crate::domain::agents::{Catalogue, Config};
+use crate::{
+    config::Config,
+    domain::{
+        agents::Catalogue,
+        flows::{self, Templates},
+    },
+};
 
 const CHECK: &str = "agents";
 const WHY: &str =
     "a service does not start on files with problems, and a running one does not use them";
+const FLOWS: &str = "workflows";
+const WHY_FLOWS: &str = "no flow can be started while one of the templates has a problem";
 
-pub(super) fn examine(config: &Config) -> Finding {
-    let place = match config.folder.is_dir() {
-        true => format!("in {}", config.folder.display()),
-        false => format!("built in, because there is no folder {}", config.folder.display()),
-    };
-    match Catalogue::load(config) {
+pub(super) fn examine(config: &Config) -> Vec<Finding> {
+    let place = place(&config.agents.folder);
+    match Catalogue::load(&config.agents) {
         Ok(catalogue) => {
             let (n_agents, n_skills) = (catalogue.agents().count(), catalogue.skills().count());
-            Finding::ok(CHECK, format!("{n_agents} agents, {n_skills} skills, {place}"), WHY)
+            let n_nodes = catalogue.nodes().count();
+            let what = format!("{n_agents} agents, {n_skills} skills, {n_nodes} nodes, {place}");
+            vec![Finding::ok(CHECK, what, WHY), workflows(&config.flows, &catalogue)]
         }
-        Err(problems) => {
-            let what = problems.to_string().replace('\n', "\n      ");
-            Finding::fail(CHECK, what, WHY, "mend the files, then dalsegno agent check")
-        }
+        Err(problems) => vec![
+            Finding::fail(
+                CHECK,
+                indented(&problems.to_string()),
+                WHY,
+                "mend the files, then dalsegno agent check",
+            ),
+            Finding::skipped(FLOWS, "they name agents, whose files have problems", WHY_FLOWS),
+        ],
     }
+}
+
+fn workflows(config: &flows::Config, catalogue: &Catalogue) -> Finding {
+    match Templates::load(config, catalogue) {
+        Ok(templates) => {
+            let what = format!("{} templates, {}", templates.all().count(), place(&config.folder));
+            Finding::ok(FLOWS, what, WHY_FLOWS)
+        }
+        Err(problems) => Finding::fail(
+            FLOWS,
+            indented(&problems.to_string()),
+            WHY_FLOWS,
+            "mend the files, then dalsegno flow templates",
+        ),
+    }
+}
+
+fn place(folder: &Path) -> String {
+    match folder.is_dir() {
+        true => format!("in {}", folder.display()),
+        false => format!("built in, because there is no folder {}", folder.display()),
+    }
+}
+
+fn indented(problems: &str) -> String {
+    problems.replace('\n', "\n      ")
 }

@@ -56,7 +56,8 @@ pub async fn examine(
         }
     };
     let config_is_fine = Finding::ok("config", "every key is known and fits", WHY);
-    let mut findings = vec![config_is_fine, agents::examine(&config.agents)];
+    let mut findings = vec![config_is_fine];
+    findings.extend(agents::examine(&config));
     findings.extend(claude::examine(&config).await);
     findings.extend(database::examine(&config, clock, stop).await);
     findings

@@ -269,3 +269,36 @@ async fn a_call_is_made_on_each_login_where_somebody_asks_for_it() {
     let left = std::fs::read_dir(machine.folder.path().join("data/claude")).unwrap().count();
     assert_eq!(left, 0, "nothing of the calls is kept");
 }
+
+#[tokio::test]
+async fn files_of_nodes_and_of_flows_that_do_not_fit_are_found() {
+    let machine = Machine::new().await;
+    let folders = ["nodes", "workflows"].map(|name| machine.folder.path().join(name));
+    folders.iter().for_each(|folder| std::fs::create_dir(folder).unwrap());
+    let [nodes, flows] = folders.each_ref().map(|folder| folder.display().to_string());
+    let machine = machine.with("agents.nodes_folder", &nodes).with("flows.folder", &flows);
+    let about = async |check: &str| {
+        let (clock, stop) = (ManualClock::at(noon()), CancellationToken::new());
+        let found = doctor::examine(&machine.environment(), &machine.flags(), &clock, &stop).await;
+        let found = found.into_iter().find(|found| found.check == check).unwrap();
+        (found.status, format!("{} {}", found.what, found.mend))
+    };
+    let node = "---\nname: draft\ndescription: d\n---\nThe contract.\n";
+    std::fs::write(folders[0].join("draft.md"), node).unwrap();
+    let flow = "---\nname: one\ndescription: d\nsteps:\n  - step: a\n    agent: writer\n---\n## a\n\nGo.\n";
+    std::fs::write(folders[1].join("one.md"), flow).unwrap();
+    let (status, words) = about("agents").await;
+    assert!(status == Status::Ok && words.contains("1 nodes"), "{words}");
+    let (status, words) = about("workflows").await;
+    assert!(status == Status::Ok && words.contains(&format!("1 templates, in {flows}")), "{words}");
+
+    std::fs::write(folders[1].join("one.md"), flow.replace("writer", "wrter")).unwrap();
+    let (status, words) = about("workflows").await;
+    assert!(status == Status::Fail && words.contains("wrter"), "{words}");
+    assert!(words.contains("dalsegno flow templates"), "{words}");
+    std::fs::write(folders[0].join("draft.md"), node.replace("name: draft", "name: other"))
+        .unwrap();
+    let (status, words) = about("agents").await;
+    assert!(status == Status::Fail && words.contains("draft.md"), "{words}");
+    assert_eq!(about("workflows").await.0, Status::Skipped);
+}
