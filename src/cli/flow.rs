@@ -166,7 +166,7 @@ async fn on(
         FlowCommand::Resume(Id { id }) => {
             let id = flows::find(&mut *tx, id).await?;
             audit::write(&mut *tx, &who, Action::FlowResume, id, json!({}), now).await?;
-            flows::resume(&mut tx, id).await?
+            flows::resume(&mut tx, id, now).await?
         }
         FlowCommand::Retry(Retry { id: Id { id }, from }) => {
             let (config, added_by) = (context.load()?, who.label());

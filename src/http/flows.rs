@@ -218,7 +218,7 @@ async fn resume(
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<Json<Flow>, Problem> {
     let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
-    let flow = flows::resume(&mut tx, id).await?;
+    let flow = flows::resume(&mut tx, id, now).await?;
     audit::write(&mut *tx, &who, Action::FlowResume, id, json!({}), now).await?;
     commit(tx).await?;
     Ok(Json(flow))

@@ -76,6 +76,11 @@ pub enum Kind {
     SessionReset,
     /// Somebody asked its turn to stop, now or at the next point where nothing is lost.
     TaskInterrupted,
+    FlowStarted,
+    FlowPaused,
+    FlowResumed,
+    /// It goes on again from one of its steps.
+    FlowRetried,
 }
 
 /// Which events to list.
@@ -165,6 +170,10 @@ impl Kind {
             Self::AgentResumed => "agent.resumed",
             Self::SessionReset => "session.reset",
             Self::TaskInterrupted => "task.interrupted",
+            Self::FlowStarted => "flow.started",
+            Self::FlowPaused => "flow.paused",
+            Self::FlowResumed => "flow.resumed",
+            Self::FlowRetried => "flow.retried",
         }
     }
 }

@@ -1,11 +1,12 @@
 //! What people do with a flow.
 
 use chrono::{DateTime, Utc};
+use serde_json::json;
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use super::{Error, Flow, get};
-use crate::domain::{Failed, tasks};
+use crate::domain::{Failed, feed, tasks};
 
 /// Lets nothing of it begin any more; what has begun goes on.
 pub async fn pause(conn: &mut PgConnection, id: Uuid, now: DateTime<Utc>) -> Result<Flow, Error> {
@@ -17,16 +18,22 @@ pub async fn pause(conn: &mut PgConnection, id: Uuid, now: DateTime<Utc>) -> Res
         .fetch_one(&mut *conn)
         .await
         .map_err(Failed::to("pause a flow"))?;
-    if is_new { get(conn, id).await } else { Err(Error::Paused(id)) }
+    match is_new {
+        true => told(conn, id, feed::Kind::FlowPaused, now).await,
+        false => Err(Error::Paused(id)),
+    }
 }
 
-pub async fn resume(conn: &mut PgConnection, id: Uuid) -> Result<Flow, Error> {
+pub async fn resume(conn: &mut PgConnection, id: Uuid, now: DateTime<Utc>) -> Result<Flow, Error> {
     get(&mut *conn, id).await?;
     let was_paused = sqlx::query_scalar!(r#"select dalsegno.resume_flow($1) as "was_paused!""#, id)
         .fetch_one(&mut *conn)
         .await
         .map_err(Failed::to("let a flow go on"))?;
-    if was_paused { get(conn, id).await } else { Err(Error::NotPaused(id)) }
+    match was_paused {
+        true => told(conn, id, feed::Kind::FlowResumed, now).await,
+        false => Err(Error::NotPaused(id)),
+    }
 }
 
 /// Cancels all of it that has not ended; those that wait come first, so that no end wakes one up.
@@ -46,6 +53,18 @@ pub async fn cancel(
     get(conn, id).await
 }
 
+/// The flow as it is now, and an event that says what was done to it.
+async fn told(
+    conn: &mut PgConnection,
+    id: Uuid,
+    kind: feed::Kind,
+    now: DateTime<Utc>,
+) -> Result<Flow, Error> {
+    let flow = get(&mut *conn, id).await?;
+    feed::append(conn, &[flow.event(kind, json!({}))], now).await?;
+    Ok(flow)
+}
+
 /// One that has ended stays as it is.
 pub(super) async fn cancel_task(
     conn: &mut PgConnection,
@@ -59,10 +78,17 @@ pub(super) async fn cancel_task(
     }
 }
 
-/// Holds a flow against others who would change it.
-pub(super) async fn lock(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(), Failed> {
+/// Holds a flow against others who would change it. First against those who tell its end, because they come to its row afterwards.
+pub(super) async fn lock(conn: &mut PgConnection, id: Uuid) -> Result<(), Failed> {
+    sqlx::query!(
+        "select pg_advisory_xact_lock(hashtextextended('dalsegno flow ' || $1::uuid, 0))",
+        id
+    )
+    .fetch_one(&mut *conn)
+    .await
+    .map_err(Failed::to("lock the end of a flow"))?;
     sqlx::query!("select id from dalsegno.flows where id = $1 for no key update", id)
-        .fetch_optional(executor)
+        .fetch_optional(conn)
         .await
         .map(drop)
         .map_err(Failed::to("lock a flow"))

@@ -25,7 +25,7 @@ pub use self::{
     start::{Given, Inputs, New, start},
     template::{Input, Step, Template},
 };
-use super::{Failed, agents, campaigns, tasks};
+use super::{Failed, agents, campaigns, feed, tasks};
 use crate::config::Checks;
 
 /// One call adds at most so many tasks: as many as one task may wait for.
@@ -118,6 +118,23 @@ impl Config {
             let fix =
                 "a folder; one that does not exist means the templates that come with Dalsegno";
             checks.fail("flows.folder", "is empty", fix);
+        }
+    }
+}
+
+impl Flow {
+    /// That it has ended, the database tells: its tasks end in many ways.
+    fn event(&self, kind: feed::Kind, more: serde_json::Value) -> feed::New {
+        let mut data = serde_json::json!({ "flow_id": self.id, "template": self.template });
+        if let (Some(data), serde_json::Value::Object(more)) = (data.as_object_mut(), more) {
+            data.extend(more);
+        }
+        feed::New {
+            campaign_id: Some(self.campaign_id),
+            task_id: None,
+            session_id: None,
+            kind,
+            data,
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
+use serde_json::json;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -10,6 +11,7 @@ use super::{Error, Flow, control, get, is_paused, start::refused};
 use crate::domain::{
     agents::{Catalogue, nearest},
     amount::Limit,
+    feed,
     tasks::{self, After, FlowStep, FlowTask, Links},
 };
 
@@ -63,7 +65,10 @@ pub async fn retry(
     let added = tasks::add_many(&mut *conn, config, campaign_id, &news, now).await;
     added
         .map_err(|error| refused(error, |place| again.get(place).map(|task| task.step.clone())))?;
-    get(conn, id).await
+    let flow = get(&mut *conn, id).await?;
+    let data = json!({ "from": step, "tasks": again.len() });
+    feed::append(conn, &[flow.event(feed::Kind::FlowRetried, data)], now).await?;
+    Ok(flow)
 }
 
 /// The tasks of the step, and all that wait for one of these, in the order of their places.

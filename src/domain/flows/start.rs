@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -12,7 +13,7 @@ use crate::domain::{
     Failed,
     agents::Catalogue,
     amount::Limit,
-    ids,
+    feed, ids,
     tasks::{self, After, BulkError, FlowStep, Links},
 };
 
@@ -86,7 +87,10 @@ pub async fn start(
     added.map_err(|error| {
         refused(error, |place| drafts.get(place).map(|draft| draft.step.name.clone()))
     })?;
-    get(conn, id).await
+    let flow = get(&mut *conn, id).await?;
+    let event = flow.event(feed::Kind::FlowStarted, json!({ "tasks": flow.tasks }));
+    feed::append(conn, &[event], now).await?;
+    Ok(flow)
 }
 
 /// The first of what cannot be taken in, with its step.
@@ -113,7 +117,7 @@ async fn insert(
         now,
         new.template.name,
         new.added_by,
-        serde_json::json!(new.inputs),
+        json!(new.inputs),
     )
     .execute(conn)
     .await

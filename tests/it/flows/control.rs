@@ -19,7 +19,7 @@ async fn pause(ground: &Ground, id: uuid::Uuid) -> Result<flows::Flow, flows::Er
 
 async fn resume(ground: &Ground, id: uuid::Uuid) -> Result<flows::Flow, flows::Error> {
     let mut tx = begin(&ground.pool).await.unwrap();
-    let flow = flows::resume(&mut tx, id).await?;
+    let flow = flows::resume(&mut tx, id, noon()).await?;
     commit(tx).await.unwrap();
     Ok(flow)
 }
@@ -83,6 +83,71 @@ async fn a_cancelled_flow_is_cancelled_as_a_whole_and_says_why() {
     assert!(matches!(again, flows::Error::Ended(_)), "{again}");
     // From its beginning it goes on anew.
     assert_eq!(retry(&ground, flow.id, "plan").await.unwrap().state, State::Running);
+}
+
+/// What the feed tells of flows, in order.
+async fn told(ground: &Ground) -> Vec<String> {
+    let feed = ground.feed().await.into_iter().filter(|event| event.kind.starts_with("flow."));
+    let words = |event: dalsegno::domain::feed::Event| match event.data["state"].as_str() {
+        Some(state) => format!("{} {state}", event.kind),
+        None => event.kind,
+    };
+    feed.map(words).collect()
+}
+
+#[tokio::test]
+async fn the_feed_tells_what_is_done_to_a_flow_and_that_it_has_ended() {
+    let ground = ground().await;
+    let flow = start(&ground, "series", &inputs("x", &["a", "b"])).await.unwrap();
+    pause(&ground, flow.id).await.unwrap();
+    resume(&ground, flow.id).await.unwrap();
+    let worker = ground.work().await;
+    ended(&ground, flow.id).await;
+    let before = ["flow.started", "flow.paused", "flow.resumed", "flow.ended done"];
+    assert_eq!(told(&ground).await, before);
+    retry(&ground, flow.id, "review").await.unwrap();
+    ended(&ground, flow.id).await;
+    worker.stop().await;
+    // Cancelled as a whole: four of its tasks end in one transaction.
+    let other = start(&ground, "series", &inputs("x", &["a"])).await.unwrap();
+    let mut tx = begin(&ground.pool).await.unwrap();
+    flows::cancel(&mut tx, other.id, "too late", noon()).await.unwrap();
+    commit(tx).await.unwrap();
+    let after = ["flow.retried", "flow.ended done", "flow.started", "flow.ended cancelled"];
+    assert_eq!(told(&ground).await, [&before[..], &after].concat());
+    let ends = ground.feed().await.into_iter().filter(|event| event.kind == "flow.ended");
+    let ids: Vec<_> = ends.map(|event| event.data["flow_id"].clone()).collect();
+    let [first, second] = [flow.id, other.id].map(|id| serde_json::json!(id));
+    assert_eq!(ids, [first.clone(), first, second]);
+}
+
+/// Each of them sees the others as open until it is its turn.
+#[tokio::test]
+async fn however_many_tasks_end_at_once_the_end_of_their_flow_is_told_once() {
+    let ground = ground().await;
+    ground.write_template(
+        "wide",
+        "---\nname: wide\ndescription: d\ninputs:\n  parts: One line each\nsteps:\n  - step: draft\n    agent: copywriter\n    instance: part\n    each: parts\n---\n## draft\n\nWrite {{item}}\n",
+    );
+    for _ in 0..10 {
+        let parts = serde_json::json!({ "parts": ["a", "b", "c", "d", "e", "f"] });
+        let inputs: flows::Inputs = serde_json::from_value(parts).unwrap();
+        let flow = start(&ground, "wide", &inputs).await.unwrap();
+        let end = async |task_id| {
+            let mut tx = ground.pool.begin().await.unwrap();
+            let done = tasks::End::Done { result: "A part." };
+            tasks::end(&mut tx, task_id, done, dalsegno::domain::Amount::ZERO, noon())
+                .await
+                .unwrap();
+            tx.commit().await.unwrap();
+        };
+        let steps = show(&ground, flow.id).await.steps;
+        futures_util::future::join_all(steps.iter().map(|step| end(step.task_id))).await;
+        assert_eq!(show(&ground, flow.id).await.flow.state, State::Done);
+    }
+    let told = told(&ground).await;
+    let ends = told.iter().filter(|kind| *kind == "flow.ended done").count();
+    assert_eq!((ends, told.len()), (10, 20), "{told:?}");
 }
 
 #[tokio::test]
