@@ -1,9 +1,16 @@
 //! What the lead knows of the others, and nobody else.
 
+use chrono::TimeDelta;
 use dalsegno::{
     clock::Clock as _,
     context::xml::{FenceSeed, Scope, parse},
-    domain::{agents::Library, sessions::Reason, statuses, tasks::Task},
+    domain::{
+        agents::Library,
+        amount::Limit,
+        sessions::Reason,
+        statuses,
+        tasks::{State, Task},
+    },
     queue::admin,
 };
 use serde_json::json;
@@ -41,6 +48,33 @@ async fn stay_put_off(ground: &Ground, task: &Task) {
         (hit.rows_affected() == 1).then_some(())
     })
     .await;
+}
+
+#[tokio::test]
+async fn whoever_is_refused_before_a_turn_begins_is_in_error_until_it_answers() {
+    let ground = Ground::new(&[]).await;
+    let of_writer = async |expected: &str| {
+        let states = states(&ground).await;
+        let writer = states.iter().find(|(name, _)| name == "writer").unwrap();
+        assert_eq!(writer.1, expected);
+    };
+    let refused = async || {
+        let limit = Limit { tokens: Some(1), micros: None };
+        let task = ground.add_as("writer", "main", "Write.", None, limit).await;
+        assert_eq!(ground.ended(&task).await.state, State::Failed);
+        assert!(ground.turns(&task).await.is_empty(), "its turn began");
+    };
+    let worker = ground.work().await;
+    refused().await;
+    assert!(ground.sessions().await.is_empty());
+    of_writer("error").await;
+    ground.advance(TimeDelta::seconds(1));
+    ground.done(&ground.add("Write.").await).await;
+    of_writer("idle").await;
+    ground.advance(TimeDelta::seconds(1));
+    refused().await;
+    of_writer("error").await;
+    worker.stop().await;
 }
 
 #[tokio::test]
