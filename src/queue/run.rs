@@ -1,7 +1,10 @@
 //! One run of a job, as its handler sees it.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -25,6 +28,8 @@ struct Inner {
     hold_lane: bool,
     cancel: CancellationToken,
     stop: Mutex<Option<Stop>>,
+    /// Its handler has sent the commit of its end. A renewal may find the job without its lease from then on, and nothing is lost.
+    is_ending: AtomicBool,
     shared: Arc<Shared>,
 }
 
@@ -124,6 +129,7 @@ impl Run {
             hold_lane,
             cancel: CancellationToken::new(),
             stop: Mutex::new(None),
+            is_ending: AtomicBool::new(false),
             shared,
         }))
     }
@@ -282,7 +288,12 @@ impl Run {
             return Err(CommitError::LeaseLost { job_id, lease });
         }
         crash_points.pass(CrashPoint::AfterEndWriteBeforeCommit);
-        tx.commit().await.map_err(|source| CommitError::Commit { job_id, source })?;
+        self.0.is_ending.store(true, Ordering::SeqCst);
+        if let Err(source) = tx.commit().await {
+            // Whether it was written, nobody knows: the lease decides again.
+            self.0.is_ending.store(false, Ordering::SeqCst);
+            return Err(CommitError::Commit { job_id, source });
+        }
         crash_points.pass(CrashPoint::AfterCommit);
         Ok(End::Committed(Committed { lane_owed: written.lane_owed }))
     }
@@ -296,6 +307,11 @@ impl Run {
             .and_then(|secs| u64::try_from(secs).ok())
             .map(Duration::from_secs);
         own.or(policy.deadline)
+    }
+
+    /// Whether the end that its handler writes is on its way, or written.
+    pub(super) fn is_ending(&self) -> bool {
+        self.0.is_ending.load(Ordering::SeqCst)
     }
 
     /// Tells the run to stop. The first reason stays, except that a lost lease overrules all others: whatever the run

@@ -247,9 +247,12 @@ impl Heartbeat {
         }
     }
 
-    /// A run whose end was written while the renewal was on its way is reported as lost, and is not.
+    /// A run whose end was written while the renewal was on its way is reported as lost, and is not. Its slot may be taken a moment
+    /// longer than that.
     fn stop_if_still_running(&self, run: &Run, why: Stop) {
-        if self.slots.find(run.job_id()).is_some_and(|current| current.lease() == run.lease()) {
+        let is_there =
+            self.slots.find(run.job_id()).is_some_and(|current| current.lease() == run.lease());
+        if is_there && !run.is_ending() {
             tracing::info!(job_id = run.job_id(), ?why, "stopping a run");
             run.stop(why);
         }
