@@ -170,13 +170,22 @@ pub async fn get(address: SocketAddr, path: &str) -> std::io::Result<Answer> {
 }
 
 /// Tries until `probe` gives a value, and fails the test after [`SOON`].
-pub async fn eventually<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
-    let deadline = tokio::time::Instant::now() + SOON;
+pub async fn eventually<T>(what: &str, probe: impl AsyncFnMut() -> Option<T>) -> T {
+    eventually_within(SOON, what, probe).await
+}
+
+/// The same for what takes longer.
+pub async fn eventually_within<T>(
+    limit: Duration,
+    what: &str,
+    mut probe: impl AsyncFnMut() -> Option<T>,
+) -> T {
+    let deadline = tokio::time::Instant::now() + limit;
     loop {
         if let Some(value) = probe().await {
             return value;
         }
-        assert!(tokio::time::Instant::now() < deadline, "not within {SOON:?}: {what}");
+        assert!(tokio::time::Instant::now() < deadline, "not within {limit:?}: {what}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

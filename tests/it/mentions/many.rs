@@ -15,7 +15,7 @@ use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use rustix::process::Signal;
 
 use super::*;
-use crate::turns::ground::Process;
+use crate::{app::eventually_within, turns::ground::Process};
 
 const N_AGENTS: usize = 20;
 /// Of those, the first ones may call others.
@@ -73,11 +73,10 @@ async fn kill_at_random(ground: &Ground, random: &mut StdRng) -> Vec<Process> {
     let mut workers = vec![ground.process(&[]), ground.process(&[])];
     for kill in 1..=N_KILLS {
         let share = i64::try_from(kill).unwrap() * N_POSTS / i64::try_from(N_KILLS + 1).unwrap();
-        let deadline = tokio::time::Instant::now() + PATIENCE;
-        while ground.count("select count(*) from dalsegno.posts").await < share {
-            assert!(tokio::time::Instant::now() < deadline, "nobody posts");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        eventually_within(PATIENCE, "so many have been posted", async || {
+            (ground.count("select count(*) from dalsegno.posts").await >= share).then_some(())
+        })
+        .await;
         let mut victim = workers.swap_remove(random.random_range(0..workers.len()));
         victim.signal(Signal::KILL);
         victim.ended().await;
@@ -110,11 +109,10 @@ async fn twenty_agents_and_two_thousand_posts_whoever_is_killed() {
         join_all((0..N_POSTERS).map(|poster| speak(&ground, poster + 1, seed)))
     );
     let open = "select count(*) from dalsegno.tasks where ended_at is null";
-    let deadline = tokio::time::Instant::now() + PATIENCE;
-    while ground.count(open).await > 0 {
-        assert!(tokio::time::Instant::now() < deadline, "tasks are left");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    eventually_within(PATIENCE, "no task is left", async || {
+        (ground.count(open).await == 0).then_some(())
+    })
+    .await;
     ground.settled().await;
     drop(workers);
 

@@ -221,3 +221,20 @@ async fn summaries_come_as_they_were_ordered() {
     let bloated = summarise(SummaryMode::Bloated).await;
     assert!(count_tokens(&bloated.message.text) > count_tokens(&text));
 }
+
+#[tokio::test]
+async fn it_hands_on_what_it_is_asked_to_and_takes_the_line_that_is_for_it() {
+    let asked = "Parts are due:\n\n- `@ann` Part 1: the mole.\n- `@bea` Part 2: the pier. [[sim: words 400]]";
+    let handed_on = ask(&sim(), request(asked)).await.unwrap().message.text;
+    assert!(handed_on.contains("\n\n@ann Part 1: the mole.\n\n@bea Part 2: the pier. [[sim:"));
+    assert!(handed_on.split_whitespace().count() < 160, "the direction is for bea: {handed_on}");
+    let ask_as = async |name: &str| {
+        let mut request = request(&handed_on);
+        request.system = format!("On the board your name is @{name}.");
+        ask(&sim(), request).await.unwrap().message.text
+    };
+    let (ann, bea) = (ask_as("ann").await, ask_as("bea").await);
+    assert!(ann.contains("\n\nPart 1: the mole\n\n") && !ann.contains("@ann"), "{ann}");
+    assert!(bea.contains("\n\nPart 2: the pier\n\n"), "{bea}");
+    assert!(bea.split_whitespace().count() > 180, "{bea}");
+}

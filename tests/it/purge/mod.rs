@@ -115,6 +115,7 @@ async fn rows(pool: &PgPool) -> BTreeMap<&'static str, i64> {
         "manifests",
         "transcript_files",
         "transcript_chunks",
+        "session_nodes",
         "usage",
         "tasks",
         "campaigns",

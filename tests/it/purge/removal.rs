@@ -4,6 +4,7 @@ use chrono::TimeDelta;
 use dalsegno::domain::{
     Amount,
     cleanups::{Kept, Walk},
+    erasures,
     messages::{self, Span},
     sessions::{self, resolve::Mode},
     tasks, turns,
@@ -15,6 +16,10 @@ use crate::{
     cli::compact,
     conversations::world::{Now, World},
 };
+
+/// Each session stands at a node.
+const STAYS: &str = "insert into dalsegno.session_nodes (session_id, campaign_id, task_id, entered_at, first_seq, ordinal, agent, instance, node)
+                     select id, campaign_id, gen_random_uuid(), now(), 1, 1, agent_type, instance, 'draft' from dalsegno.sessions";
 
 #[tokio::test]
 async fn what_has_expired_goes_with_all_that_belongs_to_it_and_the_ledger_stays() {
@@ -31,7 +36,7 @@ async fn what_has_expired_goes_with_all_that_belongs_to_it_and_the_ledger_stays(
     let standing =
         "insert into dalsegno.failovers (campaign_id, agent, instance, failures, failed_at)
                     select campaign_id, agent_type, instance, 2, now() from dalsegno.sessions";
-    for statement in [files, chunks, manifests, standing] {
+    for statement in [files, chunks, manifests, standing, STAYS] {
         sqlx::query(statement).execute(&world.pool).await.unwrap();
     }
     let before = rows(&world.pool).await;
@@ -54,6 +59,25 @@ async fn what_has_expired_goes_with_all_that_belongs_to_it_and_the_ledger_stays(
     let n_left: i64 = after.values().sum();
     let stays = ["usage", "tasks", "campaigns", "feed"].map(|table| after[table]);
     assert_eq!(n_left, stays.iter().sum::<i64>(), "{after:?}");
+}
+
+#[tokio::test]
+async fn an_erasure_takes_sessions_that_stood_at_nodes() {
+    let world = World::new().await;
+    world.turn("Part one.", Now::default()).await;
+    sqlx::query(STAYS).execute(&world.pool).await.unwrap();
+    assert_eq!(rows(&world.pool).await["session_nodes"], 1);
+    let mut tx = world.pool.begin().await.unwrap();
+    erasures::request(&mut tx, world.campaign.id, "by request", noon()).await.unwrap();
+    let mut step = Some(erasures::Step::FIRST);
+    while let Some(now) = step {
+        let more = erasures::next_batch(&mut tx, world.campaign.id, now).await.unwrap();
+        step = if more { Some(now) } else { now.next() };
+    }
+    erasures::finish(&mut tx, world.campaign.id, noon()).await.unwrap();
+    tx.commit().await.unwrap();
+    let left = rows(&world.pool).await;
+    assert_eq!((left["sessions"], left["session_nodes"]), (0, 0), "{left:?}");
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ mod hosts;
 mod interrupts;
 mod limits;
 mod memory;
+mod nodes;
 mod prices;
 mod warm;
 mod warnings;
