@@ -69,7 +69,7 @@ fn parts<'a>(view: View<'a>, shown: &'a Posts<'a>) -> Parts<'a> {
 
 fn entry(at: usize) -> Entry {
     let message = Message {
-        role: if at % 2 == 0 { Role::User } else { Role::Assistant },
+        role: if at.is_multiple_of(2) { Role::User } else { Role::Assistant },
         text: text(at),
         tool_calls: Vec::new(),
         tool_call_id: None,
