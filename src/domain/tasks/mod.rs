@@ -28,6 +28,7 @@ mod waits;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use sqlx::postgres::{PgDatabaseError, PgSeverity};
 use uuid::Uuid;
 
 use self::state::end_without_turn;
@@ -192,6 +193,16 @@ pub enum Error {
 impl Error {
     pub(crate) fn transaction(source: sqlx::Error) -> Self {
         Failed { action: "open or commit a transaction for a task", source }.into()
+    }
+
+    /// Whether it is known that the call has written nothing: it was refused before the database was asked, or the database itself
+    /// says that the statement has failed. A connection that was lost may have been lost behind the commit.
+    pub fn has_written_nothing(&self) -> bool {
+        let Self::Database(failed) = self else { return true };
+        let raised = failed.source.as_database_error();
+        let raised = raised.and_then(|error| error.try_downcast_ref::<PgDatabaseError>());
+        // A session that is ended from outside says so as FATAL, which a commit may have come before.
+        raised.is_some_and(|error| error.severity() == PgSeverity::Error)
     }
 }
 
