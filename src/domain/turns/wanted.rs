@@ -29,6 +29,8 @@ pub struct Wanted {
     pub traceparent: Option<String>,
     /// It was added to wait for others, and is told what they came to.
     pub has_waited: bool,
+    /// It has ended before, and was put on the queue again.
+    pub was_retried: bool,
     /// The last place on the campaign's board; 0 while nobody has posted.
     pub last_post: i64,
     /// The post that it came from.
@@ -95,6 +97,7 @@ pub async fn wanted(
         is_asked_to_stop: row.is_asked_to_stop,
         traceparent: row.traceparent,
         has_waited: row.has_waited,
+        was_retried: row.was_retried,
         last_post: row.last_post,
         post_id: row.post_id,
     })

@@ -12,6 +12,7 @@ use super::{
     joined,
 };
 use crate::{
+    context::results,
     domain::{
         agents::{Agent, Catalogue, Node, Skill},
         campaigns::Campaign,
@@ -41,6 +42,8 @@ pub(super) struct Assignment<'a> {
     pub(super) blackboard: Option<Blackboard>,
     /// What the tasks came to that this one has waited for.
     pub(super) predecessors: Vec<Predecessor>,
+    /// The id of the entry that tells it.
+    pub(super) results_entry: Uuid,
     /// The last place of the campaign's board when the task was read; 0 while nobody has posted.
     pub(super) last_post: i64,
     /// The post that the task came from.
@@ -58,6 +61,13 @@ pub(super) struct Read {
     wanted: Wanted,
     predecessors: Vec<Predecessor>,
     standing: Option<Standing>,
+}
+
+impl Assignment<'_> {
+    /// What an attempt of this task stores in front of its call.
+    pub(super) fn own_entries(&self) -> [Uuid; 2] {
+        [self.task.id, self.results_entry]
+    }
 }
 
 impl Read {
@@ -99,7 +109,16 @@ impl<'a> Assignment<'a> {
         cancel: &CancellationToken,
     ) -> Result<Self, (Task, Refused)> {
         let Wanted {
-            task, campaign, limit, node, blackboard, traceparent, last_post, post_id, ..
+            task,
+            campaign,
+            limit,
+            node,
+            blackboard,
+            traceparent,
+            last_post,
+            post_id,
+            was_retried,
+            ..
         } = wanted;
         let failover = Failover::of(&services.agents, standing, services.clock.now());
         let catalogue = services.library.current();
@@ -128,6 +147,7 @@ impl<'a> Assignment<'a> {
             prompt_hash: catalogue.prompt_hash(&agent),
             node,
             is_limited: limits.iter().any(Option::is_some),
+            results_entry: results::entry_id(task.id, was_retried.then_some(task.job_id)),
             task,
             agent,
             catalogue,
