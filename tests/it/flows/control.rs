@@ -67,6 +67,24 @@ async fn what_runs_while_a_flow_is_paused_ends_and_wakes_nobody_up() {
 }
 
 #[tokio::test]
+async fn a_pause_does_not_change_what_a_failure_does() {
+    let ground = ground().await;
+    let flow = start(&ground, "series", &inputs("x", &["a"])).await.unwrap();
+    for place in [0, 1] {
+        let step = task(&ground, flow.id, place).await;
+        let mut tx = begin(&ground.pool).await.unwrap();
+        let done = tasks::End::Done { result: "Done." };
+        tasks::end(&mut tx, step.id, done, dalsegno::domain::Amount::ZERO, noon()).await.unwrap();
+        commit(tx).await.unwrap();
+    }
+    // The review could begin now.
+    pause(&ground, flow.id).await.unwrap();
+    resume(&ground, flow.id).await.unwrap();
+    let steps = tasks::of_flow(&ground.pool, flow.id).await.unwrap();
+    assert_eq!((steps[2].step.as_str(), steps[2].on_failure), ("review", tasks::OnFailure::Cancel));
+}
+
+#[tokio::test]
 async fn a_cancelled_flow_is_cancelled_as_a_whole_and_says_why() {
     let ground = ground().await;
     let flow = start(&ground, "series", &inputs("x", &["a"])).await.unwrap();
