@@ -36,6 +36,7 @@ pub async fn cancel(
     reason: &str,
     now: DateTime<Utc>,
 ) -> Result<Flow, Error> {
+    lock(&mut *conn, id).await?;
     if get(&mut *conn, id).await?.open == 0 {
         return Err(Error::Ended(id));
     }

@@ -28,6 +28,7 @@ pub async fn retry(
     if is_paused(&mut *conn, id).await? {
         return Err(Error::Paused(id));
     }
+    tasks::hold_of_flow(&mut *conn, id).await?;
     let tasks = tasks::of_flow(&mut *conn, id).await?;
     let again = affected(&tasks, step)?;
     let why = format!("its flow {id} goes on again from the step `{step}`");

@@ -40,7 +40,7 @@ pub use self::{
     erase::{ERASED, Erased, erase_some, open_of},
     explain::{Explanation, explain},
     fan_out::{Children, FannedOut, MAX_CHILDREN, child_key, depth, fan_out, handed_out_by},
-    flow::{FlowTask, flow_id_of, of_flow},
+    flow::{FlowTask, flow_id_of, hold_of_flow, of_flow},
     follow::{Follow, News, wait},
     interrupt::{How, Interrupted, interrupt, is_asked_to_stop},
     line::{BadLine, Line},

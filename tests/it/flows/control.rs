@@ -8,7 +8,10 @@ use dalsegno::domain::{
 };
 
 use super::{ended, ground, inputs, retry, show, start, states, task};
-use crate::{app::noon, turns::ground::Ground};
+use crate::{
+    app::{eventually, noon},
+    turns::ground::Ground,
+};
 
 async fn pause(ground: &Ground, id: uuid::Uuid) -> Result<flows::Flow, flows::Error> {
     let mut tx = begin(&ground.pool).await.unwrap();
@@ -64,6 +67,31 @@ async fn what_runs_while_a_flow_is_paused_ends_and_wakes_nobody_up() {
     assert_eq!(ground.count(waiting).await, 4);
     resume(&ground, flow.id).await.unwrap();
     assert_eq!(ground.count(waiting).await, 2, "the two parts");
+}
+
+#[tokio::test]
+async fn a_step_that_ends_and_a_flow_that_is_let_go_on_do_not_wait_for_each_other() {
+    let ground = ground().await;
+    let flow = start(&ground, "series", &inputs("x", &["a"])).await.unwrap();
+    pause(&ground, flow.id).await.unwrap();
+    let plan = task(&ground, flow.id, 0).await;
+    let mut ending = ground.pool.begin().await.unwrap();
+    let done = tasks::End::Done { result: "A plan." };
+    tasks::end(&mut ending, plan.id, done, dalsegno::domain::Amount::ZERO, noon()).await.unwrap();
+    // It has the row of the flow by now, and wants that of the step.
+    let waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
+    let commits = async {
+        eventually("the resumption waits for the end of the step", async || {
+            (ground.count(waits).await == 1).then_some(())
+        })
+        .await;
+        ending.commit().await
+    };
+    let (resumed, ended) = tokio::join!(resume(&ground, flow.id), commits);
+    ended.unwrap();
+    resumed.unwrap();
+    let waiting = "select count(*) from dalsegno.jobs where kind = 'run_joined_turn' and wait_reason = 'signal'";
+    assert_eq!(ground.count(waiting).await, 2, "the part goes on");
 }
 
 #[tokio::test]
