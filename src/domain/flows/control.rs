@@ -29,6 +29,18 @@ pub async fn resume(conn: &mut PgConnection, id: Uuid) -> Result<Flow, Error> {
     if was_paused { get(conn, id).await } else { Err(Error::NotPaused(id)) }
 }
 
+/// Whether nothing of it begins; then it does not go on before the end of the transaction.
+pub async fn hold_pause(executor: impl PgExecutor<'_>, id: Uuid) -> Result<bool, Failed> {
+    sqlx::query_scalar!(
+        "select id from dalsegno.flows where id = $1 and paused_at is not null for share",
+        id,
+    )
+    .fetch_optional(executor)
+    .await
+    .map(|found| found.is_some())
+    .map_err(Failed::to("look for the pause of a flow"))
+}
+
 /// Cancels all of it that has not ended; those that wait come first, so that no end wakes one up.
 pub async fn cancel(
     conn: &mut PgConnection,

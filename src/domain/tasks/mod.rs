@@ -53,7 +53,7 @@ pub use self::{
     state::{Cancelled, End, admit, cancel, charge, end, retry, wait_longer},
     store::{add, add_together},
     waiting::{awaited, queued_jobs},
-    waits::{Predecessor, WaitedFor, Waiting, look_at_waits, predecessors, waits_of},
+    waits::{Predecessor, WaitedFor, Waiting, look_at_waits, predecessors, wait_aside, waits_of},
 };
 use super::{
     Failed,

@@ -268,7 +268,7 @@ pub async fn retry(conn: &mut PgConnection, id: Uuid, now: DateTime<Utc>) -> Res
     };
     let hit = sqlx::query!(
         "update dalsegno.tasks
-            set state = 'queued', ended_at = null, error = null, cancelled_because = null, n_waits = 0, stop_asked_at = null, job_id = $2,
+            set state = 'queued', started_at = null, ended_at = null, error = null, cancelled_because = null, n_waits = 0, stop_asked_at = null, job_id = $2,
                 first_job_id = coalesce(first_job_id, job_id)
           where id = $1 and job_id = $3 and state in ('failed', 'cancelled')",
         id,

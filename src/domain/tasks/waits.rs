@@ -116,6 +116,16 @@ pub(super) async fn begin_again(conn: &mut PgConnection, task_id: Uuid) -> Resul
     .map_err(Failed::to("have a task wait again"))
 }
 
+/// Has a task wait whose job is put aside in the same transaction, until its flow goes on. The caller keeps that from happening
+/// meanwhile.
+pub async fn wait_aside(executor: impl PgExecutor<'_>, task_id: Uuid) -> Result<(), Failed> {
+    sqlx::query!("select dalsegno.wait_aside($1)", task_id)
+        .execute(executor)
+        .await
+        .map(drop)
+        .map_err(Failed::to("have a task wait for its flow"))
+}
+
 /// Whether a task was added to wait for others.
 pub(super) async fn has_any(executor: impl PgExecutor<'_>, task_id: Uuid) -> Result<bool, Failed> {
     sqlx::query_scalar!(

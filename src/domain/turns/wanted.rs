@@ -23,6 +23,8 @@ pub struct Wanted {
     pub blackboard: Option<Written>,
     /// Whether its agent is to begin no turn now.
     pub is_paused: bool,
+    /// Its flow, if that is paused and the task has not begun.
+    pub paused_flow: Option<Uuid>,
     /// Whether none of its turns is to begin any more.
     pub is_asked_to_stop: bool,
     /// Who asked for the task, in the words of traces.
@@ -94,6 +96,7 @@ pub async fn wanted(
         node: row.node,
         blackboard,
         is_paused: row.is_paused,
+        paused_flow: row.paused_flow,
         is_asked_to_stop: row.is_asked_to_stop,
         traceparent: row.traceparent,
         has_waited: row.has_waited,

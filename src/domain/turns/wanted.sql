@@ -12,6 +12,8 @@ select t.id, t.campaign_id, t.agent, t.instance, t.session_mode as "session_mode
        exists (select from dalsegno.agent_pauses as p
                 where p.agent = t.agent and (p.campaign_id = t.campaign_id or p.campaign_id is null) and p.resumed_at is null)
          as "is_paused!",
+       (select f.id from dalsegno.flows as f where f.id = t.flow_id and f.paused_at is not null and t.started_at is null)
+         as "paused_flow?",
        w.version as "blackboard_version?", w.document as "blackboard?"
   from dalsegno.tasks as t
   join dalsegno.campaigns as c on c.id = t.campaign_id

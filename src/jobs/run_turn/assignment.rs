@@ -80,6 +80,11 @@ impl Read {
     pub(super) fn paused(&self) -> Option<&Task> {
         self.wanted.is_paused.then_some(&self.wanted.task)
     }
+
+    /// The task and its flow, if that is paused and the task has not begun.
+    pub(super) fn paused_flow(&self) -> Option<(&Task, Uuid)> {
+        self.wanted.paused_flow.map(|flow| (&self.wanted.task, flow))
+    }
 }
 
 /// The task of a job, if it still has to be done, and its campaign.

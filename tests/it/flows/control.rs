@@ -94,6 +94,81 @@ async fn a_step_that_ends_and_a_flow_that_is_let_go_on_do_not_wait_for_each_othe
     assert_eq!(ground.count(waiting).await, 2, "the part goes on");
 }
 
+/// Whatever brings the job of a step back while the flow is paused.
+#[tokio::test]
+async fn what_comes_back_while_a_flow_is_paused_is_put_aside_when_its_turn_would_begin() {
+    let ground = ground().await;
+    let mut flows = Vec::new();
+    let again = async |id: uuid::Uuid| {
+        let mut tx = begin(&ground.pool).await.unwrap();
+        tasks::retry(&mut tx, id, noon()).await.unwrap();
+        commit(tx).await.unwrap();
+    };
+    let services = ground.services(&[]);
+    // All of them are in one lane, and only its head can have been put off.
+    for how in ["put off", "tried again after a turn", "tried again", "released", "was locked"] {
+        let topic = match how {
+            "tried again after a turn" => "x [[sim: error 400 once]]",
+            _ => "x",
+        };
+        let flow = start(&ground, "series", &inputs(topic, &["a"])).await.unwrap();
+        let plan = task(&ground, flow.id, 0).await;
+        let run = async |sql: &'static str| {
+            sqlx::query(sql).bind(plan.job_id).execute(&ground.pool).await.unwrap();
+        };
+        match how {
+            "tried again" => {
+                ground.cancel(&plan).await;
+                pause(&ground, flow.id).await.unwrap();
+                again(plan.id).await;
+            }
+            "tried again after a turn" => {
+                let worker = ground.work_on(services.clone(), &[]).await;
+                ground.ended(&plan).await;
+                worker.stop().await;
+                pause(&ground, flow.id).await.unwrap();
+                again(plan.id).await;
+            }
+            "released" => {
+                run("select dalsegno.hold_job($1, 'a look at it')").await;
+                pause(&ground, flow.id).await.unwrap();
+                run("select dalsegno.release_job($1)").await;
+            }
+            "put off" => {
+                run("update dalsegno.jobs set state = 'scheduled', wait_reason = 'snooze' where id = $1").await;
+                pause(&ground, flow.id).await.unwrap();
+            }
+            _ => {
+                let mut somebody = ground.pool.begin().await.unwrap();
+                let lock = "select from dalsegno.jobs where id = $1 for update";
+                sqlx::query(lock).bind(plan.job_id).execute(&mut *somebody).await.unwrap();
+                pause(&ground, flow.id).await.unwrap();
+                somebody.rollback().await.unwrap();
+            }
+        }
+        flows.push((flow.id, how));
+    }
+    let worker = ground.work_on(services, &[]).await;
+    // In the same lane, behind all of them.
+    ground.done(&ground.add_for("planner", "main", "Meanwhile.").await).await;
+    for (id, how) in &flows {
+        let plan = task(&ground, *id, 0).await;
+        assert_eq!(plan.state, TaskState::Queued, "{how}");
+        let told = tasks::explain(&mut *ground.pool.acquire().await.unwrap(), plan.id).await.unwrap();
+        assert!(told.because.contains("is paused"), "{how}: {told:?}");
+        let aside = "select wait_reason = 'signal' and attempt = 0 from dalsegno.jobs where id = $1";
+        let is_aside: bool =
+            sqlx::query_scalar(aside).bind(plan.job_id).fetch_one(&ground.pool).await.unwrap();
+        assert!(is_aside, "{how}");
+        resume(&ground, *id).await.unwrap();
+    }
+    for (id, how) in &flows {
+        let shown = ended(&ground, *id).await;
+        assert_eq!(shown.flow.state, State::Done, "{how}: {:?}", states(&shown));
+    }
+    worker.stop().await;
+}
+
 #[tokio::test]
 async fn a_pause_does_not_change_what_a_failure_does() {
     let ground = ground().await;
