@@ -156,6 +156,10 @@ pub enum Error {
         "task {id} is {}, and hands nothing out: its children are added while it runs or after it is done", .state.as_str()
     )]
     NoParent { id: Uuid, state: State },
+    #[error(
+        "task {0} is being cancelled, and hands nothing out any more: `dalsegno task show {0}` shows what becomes of it"
+    )]
+    BeingCancelled(Uuid),
     #[error("nothing runs in session {0} at this moment: `dalsegno task ls` shows what waits")]
     NothingRuns(Uuid),
     #[error(
