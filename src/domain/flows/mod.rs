@@ -22,10 +22,10 @@ use uuid::Uuid;
 
 pub use self::{
     control::{cancel, erase_words, hold_pause, pause, resume},
-    retry::retry,
+    retry::{n_more, retry},
     shelf::{Problems, Templates},
     show::{Filter, Shown, StepTask, find, get, is_paused, list, show},
-    start::{Given, Inputs, New, start},
+    start::{Given, Inputs, New, n_tasks, start},
     template::{Input, Step, Template},
 };
 use super::{Failed, agents, campaigns, tasks};

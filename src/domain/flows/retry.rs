@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
-use sqlx::PgConnection;
+use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use super::{Error, Flow, control, get, is_paused, start::refused};
@@ -65,6 +65,15 @@ pub async fn retry(
     added
         .map_err(|error| refused(error, |place| again.get(place).map(|task| task.step.clone())))?;
     get(conn, id).await
+}
+
+/// By how many tasks the queue becomes longer. What has not ended is cancelled for what comes in its place.
+pub async fn n_more(executor: impl PgExecutor<'_>, id: Uuid, step: &str) -> Result<usize, Error> {
+    let tasks = tasks::of_flow(executor, id).await?;
+    if tasks.is_empty() {
+        return Err(Error::Unknown(id));
+    }
+    Ok(affected(&tasks, step)?.iter().filter(|task| task.state.has_ended()).count())
 }
 
 /// The tasks of the step, and all that wait for one of these, in the order of their places.
