@@ -35,7 +35,10 @@ pub async fn end_lost_tasks(services: &Services, pool: &PgPool, stop: &Cancellat
         match look_at_waits(pool, after_task).await {
             Ok(next) => after_task = next.unwrap_or_default(),
             Err(error) => {
-                tracing::warn!(%error, "looking for tasks that wait for nothing any more")
+                tracing::warn!(
+                    error = causes(&error),
+                    "looking for tasks that wait for nothing any more"
+                )
             }
         }
         match bulk_actions::end_lost(pool, services.clock.now()).await {

@@ -198,8 +198,10 @@ pub async fn look_at_waits(
     let rows = sqlx::query!(
         r#"select w.task_id,
                   (own.ended_at is not null
-                   or not exists (select from dalsegno.task_dependencies as d join dalsegno.tasks as t on t.id = d.on_task_id
-                                   where d.task_id = w.task_id and t.ended_at is null)
+                   -- A step whose flow is paused needs no net: it is let go with its flow.
+                   or (not exists (select from dalsegno.task_dependencies as d join dalsegno.tasks as t on t.id = d.on_task_id
+                                    where d.task_id = w.task_id and t.ended_at is null)
+                       and not dalsegno.is_flow_paused(own.flow_id))
                    or (w.on_failure = 'cancel'
                        and exists (select from dalsegno.task_dependencies as d join dalsegno.tasks as t on t.id = d.on_task_id
                                     where d.task_id = w.task_id and t.state in ('failed', 'cancelled')

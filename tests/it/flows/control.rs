@@ -94,6 +94,18 @@ async fn a_step_that_ends_and_a_flow_that_is_let_go_on_do_not_wait_for_each_othe
     assert_eq!(ground.count(waiting).await, 2, "the part goes on");
 }
 
+#[tokio::test]
+async fn nobody_writes_to_a_flow_that_is_paused() {
+    let ground = ground().await;
+    let flow = start(&ground, "series", &inputs("x", &["a"])).await.unwrap();
+    pause(&ground, flow.id).await.unwrap();
+    let rows = "select coalesce(sum(hashtext(w.ctid::text || w::text)), 0)::bigint from dalsegno.task_waits as w";
+    let before = ground.count(rows).await;
+    let mut conn = ground.pool.acquire().await.unwrap();
+    tasks::look_at_waits(&mut conn, uuid::Uuid::nil(), 100).await.unwrap();
+    assert_eq!(ground.count(rows).await, before);
+}
+
 /// Whatever brings the job of a step back while the flow is paused.
 #[tokio::test]
 async fn what_comes_back_while_a_flow_is_paused_is_put_aside_when_its_turn_would_begin() {
