@@ -1,8 +1,12 @@
 //! The schema: comments, names of constraints, steps on sample data, running twice and at once.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use dalsegno::db::{self, MigrationState, constraint};
+use sha2::{Digest as _, Sha256};
 use sqlx::PgPool;
 
 use crate::app::{TestDatabase, eventually};
@@ -40,6 +44,29 @@ async fn each_step_works_on_the_data_of_the_step_before() {
             ran.unwrap_or_else(|error| panic!("{}: {error}", migration.display()));
         }
     }
+}
+
+/// Databases have what has landed as it was, and refuse to start with anything else under its name.
+#[test]
+fn a_migration_that_has_landed_is_not_edited() {
+    let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/migrations/checksums");
+    let list = std::fs::read_to_string(list).unwrap();
+    let mut landed: BTreeMap<&str, &str> =
+        list.lines().map(|line| line.split_once("  ").unwrap()).map(|(a, b)| (b, a)).collect();
+    let mut new = String::new();
+    for path in migrations() {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let digest = hex::encode(Sha256::digest(std::fs::read(&path).unwrap()));
+        match landed.remove(name) {
+            Some(known) => assert_eq!(
+                known, digest,
+                "{name} was edited: write a new migration; if it has not landed yet, take its line out of the list first"
+            ),
+            None => new.push_str(&format!("{digest}  {name}\n")),
+        }
+    }
+    assert!(landed.is_empty(), "these have landed and are gone: {landed:?}");
+    assert!(new.is_empty(), "add to tests/data/migrations/checksums, as scripts/sqlx-prepare does:\n{new}");
 }
 
 /// A column that must not be null breaks the inserts of the older binary, unless it has a default.
