@@ -69,6 +69,55 @@ fn a_migration_that_has_landed_is_not_edited() {
     assert!(new.is_empty(), "add to tests/data/migrations/checksums, as scripts/sqlx-prepare does:\n{new}");
 }
 
+/// The first that is held to it. What those before it take is said in docs/UPGRADING.md.
+const INDEXED_BESIDE_WRITERS_SINCE: &str = "20261125160000";
+
+/// Else everybody who writes to the table waits as long as its index is built.
+#[test]
+fn an_index_on_a_table_that_is_there_is_built_beside_those_who_write() {
+    for path in migrations() {
+        if path.file_name().unwrap().to_str().unwrap() < INDEXED_BESIDE_WRITERS_SINCE {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap().to_lowercase();
+        for (table, is_beside) in new_indexes(&text) {
+            let is_new = text.contains(&format!("create table dalsegno.{table} "));
+            let is_beside = is_beside && text.starts_with("-- no-transaction");
+            assert!(
+                is_new || is_beside,
+                "{}: index {table} with `create index concurrently`, alone in a file that begins with `-- no-transaction`",
+                path.display()
+            );
+        }
+    }
+}
+
+/// The tables that get one, each with whether it is built concurrently.
+fn new_indexes(text: &str) -> Vec<(String, bool)> {
+    let statements = text.split(';').map(str::trim_start);
+    let statements = statements.map(|statement| {
+        let lines = statement.lines().filter(|line| !line.trim_start().starts_with("--"));
+        lines.collect::<Vec<_>>().join(" ")
+    });
+    let indexes = statements.filter(|statement| {
+        statement.starts_with("create index ") || statement.starts_with("create unique index ")
+    });
+    let of = |statement: String| {
+        let (_, table) = statement.split_once(" on dalsegno.").unwrap();
+        let table = table.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap();
+        (table.to_owned(), statement.contains(" index concurrently "))
+    };
+    indexes.map(of).collect()
+}
+
+#[test]
+fn indexes_are_found_with_their_tables() {
+    let text = "-- no-transaction\n-- Why.\ncreate unique index concurrently a on dalsegno.tasks (b);\n\
+                create index c\n  on dalsegno.jobs (d) where e;\ncomment on index dalsegno.c is 'create index f';";
+    let found = new_indexes(text);
+    assert_eq!(found, [("tasks".to_owned(), true), ("jobs".to_owned(), false)]);
+}
+
 /// A column that must not be null breaks the inserts of the older binary, unless it has a default.
 #[test]
 fn added_columns_that_are_not_null_have_a_default() {
