@@ -92,10 +92,12 @@ impl Results {
     }
 }
 
-/// The id of the entry, by that of the prompt that it stands in front of: a second attempt finds the entry of the first.
-pub fn entry_id(task: Uuid) -> Uuid {
+/// The id of the entry, by that of the prompt that it stands in front of: a second attempt finds the entry of the first. `again` is
+/// the job of a task that was put on the queue again: what the others came to may be different by then, and is told anew.
+pub fn entry_id(task: Uuid, again: Option<i64>) -> Uuid {
     const RESULTS: u128 = 0x7265_7375_6c74_7300_7265_7375_6c74_7300;
-    Uuid::from_u128(task.as_u128() ^ RESULTS)
+    let again = u128::from(again.unwrap_or_default().unsigned_abs());
+    Uuid::from_u128(task.as_u128() ^ RESULTS ^ again)
 }
 
 /// The most that one text may have so that all of them fit.
@@ -167,7 +169,9 @@ mod tests {
     #[test]
     fn the_entry_is_another_than_the_prompt_and_always_the_same() {
         let task = Uuid::from_u128(9);
-        assert_ne!(entry_id(task), task);
-        assert_eq!(entry_id(task), entry_id(task));
+        assert_ne!(entry_id(task, None), task);
+        assert_eq!(entry_id(task, None), entry_id(task, None));
+        assert_ne!(entry_id(task, Some(7)), entry_id(task, None));
+        assert_ne!(entry_id(task, Some(7)), entry_id(task, Some(8)));
     }
 }

@@ -82,6 +82,11 @@ pub async fn migrate(pool: &PgPool) -> Result<(), Error> {
     }
 }
 
+/// The newest migration that this binary knows.
+pub fn newest_known() -> i64 {
+    MIGRATOR.iter().map(|migration| migration.version).max().unwrap_or_default()
+}
+
 /// Every migration this binary knows, and whether it is applied.
 pub async fn status(pool: &PgPool) -> Result<Vec<Step>, Error> {
     let applied = applied(pool).await?;

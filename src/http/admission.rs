@@ -24,6 +24,7 @@ pub(super) struct Admission(Arc<Shared>);
 
 /// Room for tasks that are about to be added. What is not used of it is given back when it goes.
 #[derive(Debug)]
+#[must_use = "what is not used of it is given back when it goes: say so behind the commit"]
 pub(super) struct Room {
     admission: Admission,
     n_unused: u64,

@@ -2,7 +2,7 @@
 
 use axum::{
     Extension, Json, Router,
-    http::{HeaderMap, HeaderName, HeaderValue, StatusCode},
+    http::{HeaderMap, HeaderValue, StatusCode},
     response::{IntoResponse, Response},
     routing::post,
 };
@@ -13,7 +13,7 @@ use super::{
     admission::Admission,
     input::{Body, Id},
     problem::Wrong,
-    tasks::key,
+    tasks::{REPLAYED, key},
 };
 use crate::{
     app::App,
@@ -24,8 +24,6 @@ use crate::{
         transaction::{begin, commit},
     },
 };
-
-const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 pub(super) fn routes(admission: Admission) -> Router<Front> {
     Router::new().route("/v1/tasks/{id}/children", post(hand_out)).layer(Extension(admission))
@@ -77,7 +75,7 @@ struct HandedOut {
     tag = "tasks",
     params(
         ("id" = Uuid, Path, description = "The task: one that runs or is done"),
-        ("Idempotency-Key" = Option<String>, Header, description = "At most 190 visible ASCII characters", max_length = 195, pattern = "^[!-~][ -~]*$"),
+        ("Idempotency-Key" = Option<String>, Header, description = "At most 190 visible ASCII characters", max_length = 190, pattern = "^[!-~][ -~]*$"),
     ),
     request_body = Handed,
     responses(
@@ -123,16 +121,18 @@ async fn hand_out(
         idempotency_key: key,
         added_by: Some(&added_by),
     };
-    admission.admit(&app, children.len() as u64).await?;
+    let room = admission.admit(&app, children.len() as u64 + 1).await?;
     let mut tx = begin(&app.pool).await?;
     let made = tasks::fan_out(&mut tx, &app.config.tasks, &what, app.clock.now()).await;
     let made = made.map_err(|error| refused(error, children.len()))?;
     commit(tx).await?;
-    let is_replay = !made.children.iter().chain([&made.continuation]).any(|one| one.created);
+    let all = made.children.iter().chain([&made.continuation]);
+    let created = all.filter(|one| one.created).count();
+    room.used(created as u64);
     let answer = Json(HandedOut { children: made.children, continuation: made.continuation });
-    Ok(match is_replay {
-        true => ([(REPLAYED, HeaderValue::from_static("true"))], answer).into_response(),
-        false => (StatusCode::CREATED, answer).into_response(),
+    Ok(match created {
+        0 => ([(REPLAYED, HeaderValue::from_static("true"))], answer).into_response(),
+        _ => (StatusCode::CREATED, answer).into_response(),
     })
 }
 

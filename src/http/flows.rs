@@ -127,12 +127,14 @@ async fn start(
         inputs: &asked.inputs,
         added_by: Some(&added_by),
     };
-    admission.admit(&app, new.template.steps.len() as u64).await?;
+    let n_tasks = flows::n_tasks(new.template, new.inputs)? as u64;
+    let room = admission.admit(&app, n_tasks).await?;
     let mut tx = begin(&app.pool).await?;
     let flow = flows::start(&mut tx, &app.config.tasks, &catalogue, &new, now).await?;
     let data = json!({ "template": flow.template, "campaign_id": campaign_id });
     audit::write(&mut *tx, &who, Action::FlowStart, flow.id, data, now).await?;
     commit(tx).await?;
+    room.used(n_tasks);
     let location = format!("/v1/flows/{}", flow.id);
     Ok((StatusCode::CREATED, [(LOCATION, location)], Json(flow)).into_response())
 }
@@ -237,20 +239,25 @@ async fn resume(
         (status = 404, description = "`unknown_flow`, `unknown_step`, `unknown_agent`"),
         (status = 409, description = "`flow_paused`, `campaign_closed`, `budget_exceeded`"),
         (status = 422, description = "`bad_value`"),
+        (status = 503, description = "`queue_full`", headers(("Retry-After" = i32, description = "Seconds"))),
     ),
 )]
 async fn retry(
     app: App,
     who: Actor,
     Id(id): Id,
+    Extension(admission): Extension<Admission>,
     Body(From { from }): Body<From>,
 ) -> Result<Json<Flow>, Problem> {
     let (catalogue, added_by, now) = (app.agents.current(), who.label(), app.clock.now());
+    let n_more = flows::n_more(&app.pool, id, &from).await? as u64;
+    let room = admission.admit(&app, n_more).await?;
     let mut tx = begin(&app.pool).await?;
     let config = &app.config.tasks;
     let flow = flows::retry(&mut tx, config, &catalogue, (id, &from), Some(&added_by), now).await?;
     audit::write(&mut *tx, &who, Action::FlowRetry, id, json!({ "from": from }), now).await?;
     commit(tx).await?;
+    room.used(n_more);
     Ok(Json(flow))
 }
 

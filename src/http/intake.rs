@@ -5,7 +5,8 @@
 //! all are busy is written together by the next one that becomes free.
 //!
 //! Nobody pays for somebody else's request. Where one of several is refused, or has to wait for a transaction of another
-//! system that holds its conversation, nothing of them is written; then each is written alone, and gets its own answer.
+//! system that holds its conversation, nothing of them is written; then each is written alone, and gets its own answer. Only
+//! then: where the database was not heard, all of them may have been written, and each is told that it is not known.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -156,13 +157,20 @@ async fn write_together(app: &App, mut together: Vec<Waiting>) {
     match add_together(app, &together).await {
         Ok(added) => {
             for (waiting, added) in together.into_iter().zip(added) {
-                waiting.tell(Ok(added));
+                waiting.tell(added.map_err(Problem::from));
             }
             return;
         }
-        Err(error) => {
+        Err(error) if error.has_written_nothing() => {
             let error = causes(&error);
             tracing::debug!(n_tasks = together.len(), error, "tasks are added one by one");
+        }
+        Err(error) => {
+            let problem = Problem::from(error);
+            for waiting in together {
+                waiting.tell(Err(problem.clone()));
+            }
+            return;
         }
     }
     // Not by this writer: one of them may have to wait as long as a transaction of another system stays open.
@@ -175,7 +183,10 @@ async fn write_together(app: &App, mut together: Vec<Waiting>) {
     }
 }
 
-async fn add_together(app: &App, together: &[Waiting]) -> Result<Vec<Added>, tasks::Error> {
+async fn add_together(
+    app: &App,
+    together: &[Waiting],
+) -> Result<Vec<Result<Added, tasks::Error>>, tasks::Error> {
     let news: Vec<tasks::New<'_>> = together.iter().map(|waiting| waiting.asked.as_new()).collect();
     let mut conn = connection(&app.pool).await?;
     tasks::add_together(&mut conn, &app.config.tasks, &news, app.clock.now()).await

@@ -1,5 +1,5 @@
 //! Gives every accepted task an end that people can see, also where its job ended and no handler could write it; and so for
-//! bulk actions.
+//! bulk actions, and for erasures that an older worker has ended.
 //!
 //! Each worker looks in turn at a stretch of the tasks that have not ended; two that find the same one do no harm.
 
@@ -12,7 +12,10 @@ use uuid::Uuid;
 use super::Services;
 use crate::{
     causes::causes,
-    domain::{bulk_actions, tasks},
+    domain::{
+        bulk_actions, erasures, tasks,
+        transaction::{begin, commit},
+    },
 };
 
 const EVERY: Duration = Duration::from_secs(5);
@@ -32,7 +35,10 @@ pub async fn end_lost_tasks(services: &Services, pool: &PgPool, stop: &Cancellat
         match look_at_waits(pool, after_task).await {
             Ok(next) => after_task = next.unwrap_or_default(),
             Err(error) => {
-                tracing::warn!(%error, "looking for tasks that wait for nothing any more")
+                tracing::warn!(
+                    error = causes(&error),
+                    "looking for tasks that wait for nothing any more"
+                )
             }
         }
         match bulk_actions::end_lost(pool, services.clock.now()).await {
@@ -47,7 +53,20 @@ pub async fn end_lost_tasks(services: &Services, pool: &PgPool, stop: &Cancellat
                 )
             }
         }
+        if let Err(error) = ask_again_for_erasures(services, pool).await {
+            tracing::warn!(error = causes(&error), "looking for erasures that are not whole");
+        }
     }
+}
+
+async fn ask_again_for_erasures(services: &Services, pool: &PgPool) -> Result<(), erasures::Error> {
+    let mut tx = begin(pool).await?;
+    let campaigns = erasures::again(&mut tx, services.clock.now()).await?;
+    commit(tx).await?;
+    for campaign in campaigns {
+        tracing::info!(campaign.id = %campaign, "an older worker has erased it, so it is looked at again");
+    }
+    Ok(())
 }
 
 /// The net for signals that were not given. Says where the next stretch begins.

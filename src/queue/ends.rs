@@ -20,6 +20,8 @@ pub(super) enum Ending {
     Snooze { until: Until, reason: String },
     /// Not before a person decides.
     Held { reason: String },
+    /// Not before the application gives a signal; its lane goes on without it.
+    Aside { reason: String },
     /// Given up.
     Fail { death: Death, hold_lane: bool, error: String },
     /// Stopped because somebody cancelled it.
@@ -54,7 +56,7 @@ impl Ending {
             Self::Done | Self::Committed { .. } => "ok",
             Self::Retry { cause, .. } => cause,
             Self::Snooze { .. } => "rate_limited",
-            Self::Held { .. } => "held",
+            Self::Held { .. } | Self::Aside { .. } => "held",
             Self::Fail { death: Death::BadPayload, .. } => "bad_payload",
             Self::Fail { .. } => "error",
             Self::Cancelled { .. } => "cancelled",
@@ -136,6 +138,11 @@ pub(super) async fn write(
                 .fetch_optional(conn)
                 .await?
         }
+        Ending::Aside { reason } => {
+            let back = give_back(&mut *conn, &[job_id], &[lease], &text(reason)).await?;
+            put_aside(conn, job_id).await?;
+            back.first().copied()
+        }
         Ending::Fail { death, hold_lane, error } => {
             sqlx::query_file!(
                 "src/queue/sql/end_fail.sql",
@@ -165,6 +172,14 @@ pub(super) async fn write(
         }
     };
     Ok(Written { held: lane_owed.is_some(), lane_owed: lane_owed.unwrap_or(false) })
+}
+
+/// Has a job wait for a signal that was just given back. One that a person wants held keeps its place, and is held there.
+async fn put_aside(executor: impl PgExecutor<'_>, job_id: i64) -> Result<(), sqlx::Error> {
+    sqlx::query_scalar!("select dalsegno.put_aside($1)", &[job_id])
+        .fetch_one(executor)
+        .await
+        .map(drop)
 }
 
 /// Gives running jobs back unburned. One entry per job that was still ours: whether its lane has to be swept.

@@ -220,6 +220,16 @@ impl Run {
         self.commit_as(tx, &Ending::Held { reason: reason.to_owned() }).await
     }
 
+    /// As [`commit`](Self::commit), but the job waits for `dalsegno.signal`, and no attempt is burned. It loses its place in its
+    /// lane, which goes on without it.
+    pub async fn commit_aside(
+        &self,
+        tx: Transaction<'static, Postgres>,
+        reason: &str,
+    ) -> Result<End, CommitError> {
+        self.commit_as(tx, &Ending::Aside { reason: reason.to_owned() }).await
+    }
+
     /// As [`commit`](Self::commit), but the job is given up: what the handler wrote says why.
     pub async fn commit_failure(
         &self,

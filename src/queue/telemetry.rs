@@ -102,6 +102,7 @@ pub(super) fn ended(run: &Run, ending: &Ending, held: bool) {
         Ending::Retry { .. }
         | Ending::Snooze { .. }
         | Ending::Held { .. }
+        | Ending::Aside { .. }
         | Ending::GivenBack
         | Ending::LeaseLost => {
             return;

@@ -17,6 +17,7 @@ use crate::{
     conversations::world::World,
     http::client,
     service::{Service, dalsegno},
+    turns::ground::Ground,
 };
 
 /// In every text of the campaign that goes, and in none of the other.
@@ -278,6 +279,49 @@ async fn nothing_of_an_erased_campaign_is_found_anywhere() {
     assert_eq!(stage.say(&["task", "retry", &later]).await.0, 5);
     let files = files_with(stage.folder.path(), PLANTED);
     assert!(files.is_empty(), "{files:?}, the log among them");
+}
+
+/// An older worker has taken the job beside the newer one, and does not know where the campaign's name is.
+#[tokio::test]
+async fn an_erasure_that_an_older_worker_has_ended_is_done_again() {
+    let ground = Ground::new(&[]).await;
+    let id = ground.campaign.id;
+    let mut tx = transaction::begin(&ground.pool).await.unwrap();
+    erasures::request(&mut tx, id, "by request", noon()).await.unwrap();
+    for sql in [
+        "delete from dalsegno.jobs",
+        "update dalsegno.erasures set ended_at = '2026-11-20 12:00:00Z'",
+    ] {
+        sqlx::query(sql).execute(&mut *tx).await.unwrap();
+    }
+    let name = "update dalsegno.campaigns set name = $2 where id = $1";
+    sqlx::query(name).bind(id).bind(PLANTED).execute(&mut *tx).await.unwrap();
+    transaction::commit(tx).await.unwrap();
+    let receipt = async || {
+        let mut conn = ground.pool.acquire().await.unwrap();
+        erasures::get(&mut conn, id).await.unwrap()
+    };
+    assert_eq!(receipt().await.ended_at, None, "nobody knows what that worker left");
+
+    let again = async |at| {
+        let mut tx = transaction::begin(&ground.pool).await.unwrap();
+        let campaigns = erasures::again(&mut tx, at).await.unwrap();
+        transaction::commit(tx).await.unwrap();
+        campaigns
+    };
+    let later = noon() + chrono::TimeDelta::minutes(2);
+    assert_eq!(again(noon()).await, [id]);
+    assert!(again(noon()).await.is_empty(), "another worker looks at the same moment");
+    assert_eq!(again(later).await, [id], "an older one may have got it again");
+    let worker = ground.upkeep().await;
+    eventually("it is erased", async || receipt().await.ended_at).await;
+    worker.stop().await;
+    assert_eq!(found(&ground.pool, PLANTED).await, []);
+    assert!(again(later + chrono::TimeDelta::days(1)).await.is_empty());
+    // By the time of an upgrade, whose tables this worker did not know.
+    sqlx::query("update dalsegno.erasures set covers = covers - 1").execute(&ground.pool).await.unwrap();
+    assert_eq!(again(later + chrono::TimeDelta::days(1)).await, [id]);
+    assert!(receipt().await.ended_at.is_some());
 }
 
 #[tokio::test]

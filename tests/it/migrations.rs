@@ -1,8 +1,12 @@
 //! The schema: comments, names of constraints, steps on sample data, running twice and at once.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use dalsegno::db::{self, MigrationState, constraint};
+use sha2::{Digest as _, Sha256};
 use sqlx::PgPool;
 
 use crate::app::{TestDatabase, eventually};
@@ -40,6 +44,78 @@ async fn each_step_works_on_the_data_of_the_step_before() {
             ran.unwrap_or_else(|error| panic!("{}: {error}", migration.display()));
         }
     }
+}
+
+/// Databases have what has landed as it was, and refuse to start with anything else under its name.
+#[test]
+fn a_migration_that_has_landed_is_not_edited() {
+    let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/migrations/checksums");
+    let list = std::fs::read_to_string(list).unwrap();
+    let mut landed: BTreeMap<&str, &str> =
+        list.lines().map(|line| line.split_once("  ").unwrap()).map(|(a, b)| (b, a)).collect();
+    let mut new = String::new();
+    for path in migrations() {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let digest = hex::encode(Sha256::digest(std::fs::read(&path).unwrap()));
+        match landed.remove(name) {
+            Some(known) => assert_eq!(
+                known, digest,
+                "{name} was edited: write a new migration; if it has not landed yet, take its line out of the list first"
+            ),
+            None => new.push_str(&format!("{digest}  {name}\n")),
+        }
+    }
+    assert!(landed.is_empty(), "these have landed and are gone: {landed:?}");
+    assert!(new.is_empty(), "add to tests/data/migrations/checksums, as scripts/sqlx-prepare does:\n{new}");
+}
+
+/// The first that is held to it. What those before it take is said in docs/UPGRADING.md.
+const INDEXED_BESIDE_WRITERS_SINCE: &str = "20261125160000";
+
+/// Else everybody who writes to the table waits as long as its index is built.
+#[test]
+fn an_index_on_a_table_that_is_there_is_built_beside_those_who_write() {
+    for path in migrations() {
+        if path.file_name().unwrap().to_str().unwrap() < INDEXED_BESIDE_WRITERS_SINCE {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap().to_lowercase();
+        for (table, is_beside) in new_indexes(&text) {
+            let is_new = text.contains(&format!("create table dalsegno.{table} "));
+            let is_beside = is_beside && text.starts_with("-- no-transaction");
+            assert!(
+                is_new || is_beside,
+                "{}: index {table} with `create index concurrently`, alone in a file that begins with `-- no-transaction`",
+                path.display()
+            );
+        }
+    }
+}
+
+/// The tables that get one, each with whether it is built concurrently.
+fn new_indexes(text: &str) -> Vec<(String, bool)> {
+    let statements = text.split(';').map(str::trim_start);
+    let statements = statements.map(|statement| {
+        let lines = statement.lines().filter(|line| !line.trim_start().starts_with("--"));
+        lines.collect::<Vec<_>>().join(" ")
+    });
+    let indexes = statements.filter(|statement| {
+        statement.starts_with("create index ") || statement.starts_with("create unique index ")
+    });
+    let of = |statement: String| {
+        let (_, table) = statement.split_once(" on dalsegno.").unwrap();
+        let table = table.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap();
+        (table.to_owned(), statement.contains(" index concurrently "))
+    };
+    indexes.map(of).collect()
+}
+
+#[test]
+fn indexes_are_found_with_their_tables() {
+    let text = "-- no-transaction\n-- Why.\ncreate unique index concurrently a on dalsegno.tasks (b);\n\
+                create index c\n  on dalsegno.jobs (d) where e;\ncomment on index dalsegno.c is 'create index f';";
+    let found = new_indexes(text);
+    assert_eq!(found, [("tasks".to_owned(), true), ("jobs".to_owned(), false)]);
 }
 
 /// A column that must not be null breaks the inserts of the older binary, unless it has a default.

@@ -7,7 +7,11 @@
 //! afterwards.
 //!
 //! Tasks stay as rows without words, because the ledger names them.
+//!
+//! Race: an older worker runs beside a newer one, and takes the job. What it does not know it leaves, so an erasure is whole only
+//! when a worker has ended it that knew the schema; a newer one [asks for it again](again).
 
+mod again;
 mod hosts;
 mod steps;
 
@@ -19,6 +23,7 @@ use sqlx::{PgConnection, PgExecutor, types::Json};
 use uuid::Uuid;
 
 pub use self::{
+    again::again,
     hosts::{Left, left_on, swept},
     steps::{Step, cancel_jobs, cancel_open, finish, is_quiet, is_rid, next_batch},
 };
@@ -32,7 +37,8 @@ pub struct Erasure {
     pub campaign_id: Uuid,
     pub reason: String,
     pub asked_at: DateTime<Utc>,
-    /// When the database held nothing of it any more.
+    /// When the database held nothing of it any more that the worker knew of. Null also where that worker was too old to say what it
+    /// knew: then a newer one does it again.
     pub ended_at: Option<DateTime<Utc>>,
     /// How many of what.
     pub removed: BTreeMap<String, i64>,
@@ -120,7 +126,7 @@ async fn enqueue(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(), queue
 
 pub async fn get(conn: &mut PgConnection, campaign_id: Uuid) -> Result<Erasure, Error> {
     sqlx::query!(
-        r#"select e.id, e.campaign_id, e.reason, e.asked_at, e.ended_at,
+        r#"select e.id, e.campaign_id, e.reason, e.asked_at, case when e.covers is not null then e.ended_at end as ended_at,
                   e.removed as "removed: Json<BTreeMap<String, i64>>",
                   array(select h.host from dalsegno.erasure_hosts as h where h.erasure_id = e.id order by h.host) as "hosts!"
              from dalsegno.erasures as e where e.campaign_id = $1"#,

@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::Error;
 use crate::{
+    db,
     domain::{
         Failed, agent_pauses, audit, blackboard, bulk_actions, campaigns, cleanups,
         compactions::{self, CompactSession},
@@ -168,9 +169,10 @@ pub async fn finish(
     agent_pauses::remove_of_campaign(&mut *conn, campaign_id).await?;
     campaigns::erase_words(&mut *conn, campaign_id).await?;
     sqlx::query!(
-        "update dalsegno.erasures set ended_at = coalesce(ended_at, $2) where campaign_id = $1",
+        "update dalsegno.erasures set ended_at = coalesce(ended_at, $2), covers = greatest(covers, $3) where campaign_id = $1",
         campaign_id,
         now,
+        db::newest_known(),
     )
     .execute(conn)
     .await

@@ -36,6 +36,18 @@ pub async fn resume(conn: &mut PgConnection, id: Uuid, now: DateTime<Utc>) -> Re
     }
 }
 
+/// Whether nothing of it begins; then it does not go on before the end of the transaction.
+pub async fn hold_pause(executor: impl PgExecutor<'_>, id: Uuid) -> Result<bool, Failed> {
+    sqlx::query_scalar!(
+        "select id from dalsegno.flows where id = $1 and paused_at is not null for share",
+        id,
+    )
+    .fetch_optional(executor)
+    .await
+    .map(|found| found.is_some())
+    .map_err(Failed::to("look for the pause of a flow"))
+}
+
 /// Cancels all of it that has not ended; those that wait come first, so that no end wakes one up.
 pub async fn cancel(
     conn: &mut PgConnection,
@@ -43,6 +55,7 @@ pub async fn cancel(
     reason: &str,
     now: DateTime<Utc>,
 ) -> Result<Flow, Error> {
+    lock(&mut *conn, id).await?;
     if get(&mut *conn, id).await?.open == 0 {
         return Err(Error::Ended(id));
     }

@@ -5,6 +5,9 @@
 //! tasks say what the file said.
 //!
 //! What has become of a flow follows from its tasks: nothing of it is stored twice.
+//!
+//! A pause puts aside what waits for its turn. What comes later, by whatever way (a job that somebody held or had locked, one that
+//! was put off, a step that is tried again), is put aside when its turn would begin.
 
 mod control;
 mod retry;
@@ -18,11 +21,11 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 pub use self::{
-    control::{cancel, erase_words, pause, resume},
-    retry::retry,
+    control::{cancel, erase_words, hold_pause, pause, resume},
+    retry::{n_more, retry},
     shelf::{Problems, Templates},
     show::{Filter, Shown, StepTask, find, get, is_paused, list, show},
-    start::{Given, Inputs, New, start},
+    start::{Given, Inputs, New, n_tasks, start},
     template::{Input, Step, Template},
 };
 use super::{Failed, agents, campaigns, feed, tasks};

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 use serde_json::json;
-use sqlx::PgConnection;
+use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use super::{Error, Flow, control, get, is_paused, start::refused};
@@ -30,6 +30,7 @@ pub async fn retry(
     if is_paused(&mut *conn, id).await? {
         return Err(Error::Paused(id));
     }
+    tasks::hold_of_flow(&mut *conn, id).await?;
     let tasks = tasks::of_flow(&mut *conn, id).await?;
     let again = affected(&tasks, step)?;
     let why = format!("its flow {id} goes on again from the step `{step}`");
@@ -69,6 +70,15 @@ pub async fn retry(
     let data = json!({ "from": step, "tasks": again.len() });
     feed::append(conn, &[flow.event(feed::Kind::FlowRetried, data)], now).await?;
     Ok(flow)
+}
+
+/// By how many tasks the queue becomes longer. What has not ended is cancelled for what comes in its place.
+pub async fn n_more(executor: impl PgExecutor<'_>, id: Uuid, step: &str) -> Result<usize, Error> {
+    let tasks = tasks::of_flow(executor, id).await?;
+    if tasks.is_empty() {
+        return Err(Error::Unknown(id));
+    }
+    Ok(affected(&tasks, step)?.iter().filter(|task| task.state.has_ended()).count())
 }
 
 /// The tasks of the step, and all that wait for one of these, in the order of their places.

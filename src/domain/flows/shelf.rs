@@ -1,6 +1,6 @@
 //! The templates of an installation.
 
-use std::{collections::BTreeMap, fmt, fs, path::Path};
+use std::{collections::BTreeMap, fmt, fs, io, path::Path};
 
 use serde::Serialize;
 
@@ -25,7 +25,11 @@ impl Templates {
     /// Reads all files, and reports all problems of all of them together. Without the folder, those that come with Dalsegno,
     /// as far as there are agents for them.
     pub fn load(config: &Config, agents: &Catalogue) -> Result<Self, Problems> {
-        let Some(files) = files(&config.folder) else {
+        let unreadable = |error: io::Error| {
+            let (file, fix) = (config.folder.display().to_string(), "a folder that can be read");
+            Problems(vec![Problem::whole(&file, format!("cannot be read: {error}"), fix)])
+        };
+        let Some(files) = files(&config.folder).map_err(unreadable)? else {
             let shipped = SHIPPED.iter().filter_map(|(name, content)| {
                 template::parse(&format!("{name} (built in)"), name, content, agents).ok()
             });
@@ -79,9 +83,13 @@ struct File {
 }
 
 /// `None`: there is no such folder.
-fn files(folder: &Path) -> Option<Vec<File>> {
-    let mut paths: Vec<_> =
-        fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).collect();
+fn files(folder: &Path) -> io::Result<Option<Vec<File>>> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        entries => entries?,
+    };
+    let paths: io::Result<Vec<_>> = entries.map(|entry| Ok(entry?.path())).collect();
+    let mut paths = paths?;
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
     paths.sort();
     let file = |path: &std::path::PathBuf| File {
@@ -89,5 +97,5 @@ fn files(folder: &Path) -> Option<Vec<File>> {
         name: path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
         content: fs::read_to_string(path).map_err(|error| error.to_string()),
     };
-    Some(paths.iter().map(file).collect())
+    Ok(Some(paths.iter().map(file).collect()))
 }

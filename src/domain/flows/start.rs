@@ -44,6 +44,17 @@ struct Draft<'a> {
     after: Vec<After>,
 }
 
+/// How many tasks a flow has.
+pub fn n_tasks(template: &Template, inputs: &Inputs) -> Result<usize, Error> {
+    check(template, inputs)?;
+    let of_step = |step: &Step| {
+        let items = step.each.as_ref().and_then(|each| inputs.get(each));
+        items.map_or(1, |items| items.items().len())
+    };
+    let n_tasks = template.steps.iter().map(of_step).sum();
+    if n_tasks > MAX_TASKS { Err(Error::TooMany(n_tasks)) } else { Ok(n_tasks) }
+}
+
 /// Makes all tasks of a flow, each waiting for those of the steps before it. After an error the caller rolls back.
 pub async fn start(
     conn: &mut PgConnection,
@@ -52,11 +63,8 @@ pub async fn start(
     new: &New<'_>,
     now: DateTime<Utc>,
 ) -> Result<Flow, Error> {
-    check(new.template, new.inputs)?;
+    n_tasks(new.template, new.inputs)?;
     let drafts = drafts(new.template, new.inputs);
-    if drafts.len() > MAX_TASKS {
-        return Err(Error::TooMany(drafts.len()));
-    }
     let id = ids::at(now);
     let mut news = Vec::with_capacity(drafts.len());
     for (place, draft) in (0..).zip(&drafts) {

@@ -20,6 +20,8 @@ use crate::{
 
 /// What the queue takes, less the word that goes in front.
 const MAX_KEY_CHARS: usize = 195;
+/// In front of the keys that callers choose for tasks, which other kinds of jobs must not meet.
+pub(super) const KEY_PREFIX: &str = "task:";
 /// What the queue takes.
 const MAX_PRIORITY: i32 = 32_767;
 
@@ -87,8 +89,7 @@ pub(super) fn job(new: &New<'_>, id: Uuid) -> (RunTurn, queue::Options) {
         group_key: Some(new.campaign_id.to_string()),
         priority: new.priority,
         run_at: new.run_at,
-        // Other kinds of jobs must not meet the keys that callers choose for tasks.
-        idempotency_key: new.idempotency_key.map(|key| format!("task:{key}")),
+        idempotency_key: new.idempotency_key.map(|key| format!("{KEY_PREFIX}{key}")),
         // For whoever looks at the job; not part of what the key compares.
         headers: Some(json!({ "task": id })),
         ..queue::Options::default()

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{
     Added, After, Config, Error, New, RunJoinedTurn, RunTurn,
-    add::{check, event, job, mode_of},
+    add::{KEY_PREFIX, check, event, job, mode_of},
     get,
     node::place,
     store::admit,
@@ -264,8 +264,8 @@ async fn tasks_of_keys(
     .map_err(Failed::to("find the tasks of idempotency keys"))?;
     let tasks: HashMap<i64, Uuid> = tasks.into_iter().map(|row| (row.job_id, row.id)).collect();
     let task_of = |(stored, job_id): (String, i64)| {
-        let key = keys.iter().find(|key| stored_key(key) == stored)?;
-        Some(((*key).to_owned(), *tasks.get(&job_id)?))
+        let key = stored.strip_prefix(KEY_PREFIX)?;
+        Some((key.to_owned(), *tasks.get(&job_id)?))
     };
     Ok(jobs.into_iter().filter_map(task_of).collect())
 }
@@ -375,9 +375,9 @@ async fn added_before(
     Ok(found.into_iter().map(|row| (row.job_id, row.id)).collect())
 }
 
-/// As the queue has it: other kinds of jobs must not meet the keys that callers choose for tasks.
+/// As the queue has it.
 fn stored_key(key: &str) -> String {
-    format!("task:{key}")
+    format!("{KEY_PREFIX}{key}")
 }
 
 impl Draft<'_> {

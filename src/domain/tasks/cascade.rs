@@ -1,16 +1,14 @@
 //! What is cancelled together with a task: what it has handed out, and what was to take its work up again.
 
-use sqlx::PgConnection;
+use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use super::{Mode, State, Task};
 use crate::domain::Failed;
 
 /// The open ones among the tasks that hang on this one: its children and theirs, and what continues it. Of one that continues
 /// another, also the children that it waits for. Those that wait come first, so that the end of a child wakes nobody up.
-pub(super) async fn below(conn: &mut PgConnection, id: Uuid) -> Result<Vec<Task>, Failed> {
-    sqlx::query_as!(
-        Task,
+pub(super) async fn below(conn: &mut PgConnection, id: Uuid) -> Result<Vec<Uuid>, Failed> {
+    sqlx::query_scalar!(
         r#"with recursive below (id) as (
                select $1::uuid
                union
@@ -25,11 +23,7 @@ pub(super) async fn below(conn: &mut PgConnection, id: Uuid) -> Result<Vec<Task>
                       join dalsegno.tasks as own on own.id = d.task_id
                       join dalsegno.tasks as t on t.id = d.on_task_id and t.parent_id = own.continues_id
                      where d.task_id = b.id) as o)
-           select t.id as "id!", t.campaign_id as "campaign_id!", t.agent as "agent!", t.instance as "instance!",
-                  t.session_mode as "session_mode!: Mode", t.state as "state!: State", t.prompt as "prompt!", t.result, t.error,
-                  t.budget_micros, t.budget_tokens, t.spent_micros as "spent_micros!", t.spent_tokens as "spent_tokens!",
-                  t.job_id as "job_id!", t.session_id, t.turn, t.created_at as "created_at!", t.started_at, t.ended_at
-             from below as b join dalsegno.tasks as t on t.id = b.id
+           select t.id as "id!" from below as b join dalsegno.tasks as t on t.id = b.id
             where t.id <> $1 and t.ended_at is null
             order by t.continues_id is null, t.id"#,
         id,
@@ -37,4 +31,13 @@ pub(super) async fn below(conn: &mut PgConnection, id: Uuid) -> Result<Vec<Task>
     .fetch_all(conn)
     .await
     .map_err(Failed::to("look for what hangs on a task"))
+}
+
+/// Keeps a task as it is until the end of the transaction: nothing is handed out by it meanwhile.
+pub(super) async fn lock(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(), Failed> {
+    sqlx::query!("select id from dalsegno.tasks where id = $1 for no key update", id)
+        .fetch_optional(executor)
+        .await
+        .map(drop)
+        .map_err(Failed::to("lock a task"))
 }

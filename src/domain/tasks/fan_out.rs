@@ -1,5 +1,8 @@
 //! A task that hands work out and takes it up again: its children, and one more task in its own conversation that waits for all of
 //! them and is told what they came to.
+//!
+//! Race: the task is cancelled at the same moment. Both lock its row, and look behind that: whoever cancels finds the children, or
+//! whoever hands them out finds that it is cancelled.
 
 use chrono::{DateTime, Utc};
 use sqlx::{PgConnection, PgExecutor};
@@ -36,7 +39,8 @@ pub struct FannedOut {
     pub continuation: Placed,
 }
 
-/// Adds the children and the task that waits for them, all or none. Places in errors are those of the children.
+/// Adds the children and the task that waits for them, all or none. Places in errors are those of the children. After an error the
+/// caller rolls back.
 pub async fn fan_out(
     conn: &mut PgConnection,
     config: &Config,
@@ -44,7 +48,10 @@ pub async fn fan_out(
     now: DateTime<Utc>,
 ) -> Result<FannedOut, BulkError> {
     let Children { parent, children, .. } = *what;
-    check(parent, children.len())?;
+    if !(1..=MAX_CHILDREN).contains(&children.len()) {
+        return Err(Error::NChildren(children.len()).into());
+    }
+    let parents = standing(&mut *conn, parent).await?;
     let mut news: Vec<New<'_>> = children
         .iter()
         .map(|child| New { links: Links { parent_id: Some(parent.id), ..child.links }, ..*child })
@@ -74,19 +81,42 @@ pub async fn fan_out(
         },
     });
     let mut placed = add_many(conn, config, parent.campaign_id, &news, now).await?;
+    // Only what is new: whoever asks again is told of the tasks that are there, whatever became of their parent.
+    if placed.iter().any(|one| one.created) {
+        parents.check(parent.id)?;
+    }
     // One was added for each.
     let continuation = placed.pop().ok_or(Error::NChildren(0))?;
     Ok(FannedOut { children: placed, continuation })
 }
 
-fn check(parent: &Task, n_children: usize) -> Result<(), Error> {
-    if !(1..=MAX_CHILDREN).contains(&n_children) {
-        return Err(Error::NChildren(n_children));
+/// What a parent has come to, which it stays until the end of the transaction.
+struct Standing {
+    state: State,
+    /// Somebody has asked for it.
+    is_cancelled: bool,
+}
+
+impl Standing {
+    fn check(&self, id: Uuid) -> Result<(), Error> {
+        match self.state {
+            State::Running if self.is_cancelled => Err(Error::BeingCancelled(id)),
+            State::Running | State::Done => Ok(()),
+            state => Err(Error::NoParent { id, state }),
+        }
     }
-    match parent.state {
-        State::Running | State::Done => Ok(()),
-        state => Err(Error::NoParent { id: parent.id, state }),
-    }
+}
+
+async fn standing(conn: &mut PgConnection, parent: &Task) -> Result<Standing, Error> {
+    sqlx::query_as!(
+        Standing,
+        r#"select state as "state: State", cancelled_because is not null as "is_cancelled!" from dalsegno.tasks where id = $1 for share"#,
+        parent.id,
+    )
+    .fetch_optional(conn)
+    .await
+    .map_err(Failed::to("look at a task that hands work out"))?
+    .ok_or(Error::Unknown(parent.id))
 }
 
 /// The key of a child, where the whole has one: asked again, each of them is found.

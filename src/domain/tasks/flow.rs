@@ -44,6 +44,16 @@ pub async fn of_flow(
     .map_err(Failed::to("read the tasks of a flow"))
 }
 
+/// Keeps the tasks of a flow as they are until the end of the transaction. Before the rows of their waits, as every end of a task
+/// takes them.
+pub async fn hold_of_flow(executor: impl PgExecutor<'_>, flow_id: Uuid) -> Result<(), Failed> {
+    sqlx::query!("select id from dalsegno.tasks where flow_id = $1 order by id for share", flow_id)
+        .fetch_all(executor)
+        .await
+        .map(drop)
+        .map_err(Failed::to("hold the tasks of a flow"))
+}
+
 /// The flow that a task is a part of.
 pub async fn flow_id_of(
     executor: impl PgExecutor<'_>,

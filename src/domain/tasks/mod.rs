@@ -28,6 +28,7 @@ mod waits;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use sqlx::postgres::{PgDatabaseError, PgSeverity};
 use uuid::Uuid;
 
 use self::state::end_without_turn;
@@ -39,7 +40,7 @@ pub use self::{
     erase::{ERASED, Erased, erase_some, open_of},
     explain::{Explanation, explain},
     fan_out::{Children, FannedOut, MAX_CHILDREN, child_key, depth, fan_out, handed_out_by},
-    flow::{FlowTask, flow_id_of, of_flow},
+    flow::{FlowTask, flow_id_of, hold_of_flow, of_flow},
     follow::{Follow, News, wait},
     interrupt::{How, Interrupted, interrupt, interrupt_agent, is_asked_to_stop},
     line::{BadLine, Line},
@@ -52,7 +53,7 @@ pub use self::{
     state::{Cancelled, End, admit, cancel, cancel_job, charge, end, retry, wait_longer},
     store::{add, add_together},
     waiting::{awaited, queued_jobs},
-    waits::{Predecessor, WaitedFor, Waiting, look_at_waits, predecessors, waits_of},
+    waits::{Predecessor, WaitedFor, Waiting, look_at_waits, predecessors, wait_aside, waits_of},
 };
 use super::{
     Failed,
@@ -155,6 +156,10 @@ pub enum Error {
         "task {id} is {}, and hands nothing out: its children are added while it runs or after it is done", .state.as_str()
     )]
     NoParent { id: Uuid, state: State },
+    #[error(
+        "task {0} is being cancelled, and hands nothing out any more: `dalsegno task show {0}` shows what becomes of it"
+    )]
+    BeingCancelled(Uuid),
     #[error("nothing runs in session {0} at this moment: `dalsegno task ls` shows what waits")]
     NothingRuns(Uuid),
     #[error(
@@ -192,6 +197,16 @@ pub enum Error {
 impl Error {
     pub(crate) fn transaction(source: sqlx::Error) -> Self {
         Failed { action: "open or commit a transaction for a task", source }.into()
+    }
+
+    /// Whether it is known that the call has written nothing: it was refused before the database was asked, or the database itself
+    /// says that the statement has failed. A connection that was lost may have been lost behind the commit.
+    pub fn has_written_nothing(&self) -> bool {
+        let Self::Database(failed) = self else { return true };
+        let raised = failed.source.as_database_error();
+        let raised = raised.and_then(|error| error.try_downcast_ref::<PgDatabaseError>());
+        // A session that is ended from outside says so as FATAL, which a commit may have come before.
+        raised.is_some_and(|error| error.severity() == PgSeverity::Error)
     }
 }
 

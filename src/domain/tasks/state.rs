@@ -1,5 +1,7 @@
 //! Tasks on their way: started, ended, cancelled, tried again.
 
+use std::collections::HashSet;
+
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::json;
@@ -177,21 +179,34 @@ pub async fn cancel(
     now: DateTime<Utc>,
 ) -> Result<Cancelled, Error> {
     let task = get(&mut *conn, id).await?;
-    let below = cascade::below(&mut *conn, id).await?;
-    let mut cancelled = match cancel_one(&mut *conn, id, reason, now).await {
+    let own = cancel_one(&mut *conn, id, reason, now).await;
+    // Behind the lock: whoever was handing something out has committed it, and whoever comes now finds that it is cancelled. After
+    // its job, as everybody who holds both.
+    cascade::lock(&mut *conn, id).await?;
+    let mut below = cascade::below(&mut *conn, id).await?;
+    let mut cancelled = match own {
         Err(Error::Ended { .. }) if !below.is_empty() => Cancelled::AtOnce,
         cancelled => cancelled?,
     };
     let why =
         format!("{reason} (with task {id} of {}/{}, on which it hangs)", task.agent, task.instance);
-    for other in below {
-        match cancel_one(&mut *conn, other.id, &why, now).await {
-            // Where the task itself has ended, whether anything goes on is what its caller wants to know.
-            Ok(Cancelled::Requested) if task.ended_at.is_some() => cancelled = Cancelled::Requested,
-            // It has ended by itself.
-            Ok(_) | Err(Error::Ended { .. }) => {}
-            Err(error) => return Err(error),
+    let mut seen: HashSet<Uuid> = HashSet::new();
+    while !below.is_empty() {
+        for other in &below {
+            match cancel_one(&mut *conn, *other, &why, now).await {
+                // Where the task itself has ended, whether anything goes on is what its caller wants to know.
+                Ok(Cancelled::Requested) if task.ended_at.is_some() => {
+                    cancelled = Cancelled::Requested;
+                }
+                // It has ended by itself.
+                Ok(_) | Err(Error::Ended { .. }) => {}
+                Err(error) => return Err(error),
+            }
         }
+        seen.extend(below);
+        // What one of these was handing out until it was locked.
+        below = cascade::below(&mut *conn, id).await?;
+        below.retain(|other| !seen.contains(other));
     }
     Ok(cancelled)
 }
@@ -289,7 +304,7 @@ pub async fn retry(conn: &mut PgConnection, id: Uuid, now: DateTime<Utc>) -> Res
     };
     let hit = sqlx::query!(
         "update dalsegno.tasks
-            set state = 'queued', ended_at = null, error = null, cancelled_because = null, n_waits = 0, stop_asked_at = null, job_id = $2,
+            set state = 'queued', started_at = null, ended_at = null, error = null, cancelled_because = null, n_waits = 0, stop_asked_at = null, job_id = $2,
                 first_job_id = coalesce(first_job_id, job_id)
           where id = $1 and job_id = $3 and state in ('failed', 'cancelled')",
         id,

@@ -64,14 +64,16 @@ pub async fn add(
     added(conn, new, &row, stored).await
 }
 
-/// As [`add()`], of several that are asked for at the same moment, in this order and in one transaction. One that is refused, or
-/// that has to wait for another transaction, fails them all; then they are added one by one. None of them has to do with others.
+/// As [`add()`], of several that are asked for at the same moment, in this order and in one transaction, the call's own. One that
+/// is refused, or that has to wait for another transaction, fails them all; then they are added one by one, if
+/// [nothing was written](Error::has_written_nothing). None of them has to do with others. What goes wrong behind the commit is
+/// the error of one of them.
 pub async fn add_together(
     conn: &mut PgConnection,
     config: &Config,
     news: &[New<'_>],
     now: DateTime<Utc>,
-) -> Result<Vec<Added>, Error> {
+) -> Result<Vec<Result<Added, Error>>, Error> {
     for new in news {
         check(config, new)?;
     }
@@ -86,7 +88,7 @@ pub async fn add_together(
     .map_err(Failed::to("store tasks"))?;
     let mut all = Vec::with_capacity(news.len());
     for ((new, row), stored) in news.iter().zip(&rows).zip(stored) {
-        all.push(added(&mut *conn, new, row, stored).await?);
+        all.push(added(&mut *conn, new, row, stored).await);
     }
     Ok(all)
 }

@@ -86,18 +86,44 @@ pub(super) async fn begin(conn: &mut PgConnection, waits: &[NewWait]) -> Result<
 }
 
 /// A task that is put on the queue again waits again, if there is something to wait for. What has failed by now, whoever asked for
-/// it knows.
+/// it knows: it does not cancel the task once more. What fails later does what it was asked to do.
 pub(super) async fn begin_again(conn: &mut PgConnection, task_id: Uuid) -> Result<(), Failed> {
+    sqlx::query!(
+        "update dalsegno.task_dependencies as d set forgiven_job = t.job_id
+           from dalsegno.tasks as t
+          where d.task_id = $1 and t.id = d.on_task_id and t.state in ('failed', 'cancelled')",
+        task_id,
+    )
+    .execute(&mut *conn)
+    .await
+    .map_err(Failed::to("forgive what has failed"))?;
     // Only a new row is counted at the commit.
-    sqlx::query!("delete from dalsegno.task_waits where task_id = $1", task_id)
-        .execute(&mut *conn)
-        .await
-        .map_err(Failed::to("end the wait of a task"))?;
-    sqlx::query!("insert into dalsegno.task_waits (task_id) values ($1)", task_id)
-        .execute(conn)
+    let on_failure = sqlx::query_scalar!(
+        "delete from dalsegno.task_waits where task_id = $1 returning on_failure",
+        task_id,
+    )
+    .fetch_optional(&mut *conn)
+    .await
+    .map_err(Failed::to("end the wait of a task"))?;
+    sqlx::query!(
+        "insert into dalsegno.task_waits (task_id, on_failure) values ($1, coalesce($2, 'run'))",
+        task_id,
+        on_failure,
+    )
+    .execute(conn)
+    .await
+    .map(drop)
+    .map_err(Failed::to("have a task wait again"))
+}
+
+/// Has a task wait whose job is put aside in the same transaction, until its flow goes on. The caller keeps that from happening
+/// meanwhile.
+pub async fn wait_aside(executor: impl PgExecutor<'_>, task_id: Uuid) -> Result<(), Failed> {
+    sqlx::query!("select dalsegno.wait_aside($1)", task_id)
+        .execute(executor)
         .await
         .map(drop)
-        .map_err(Failed::to("have a task wait again"))
+        .map_err(Failed::to("have a task wait for its flow"))
 }
 
 /// Whether a task was added to wait for others.
@@ -172,11 +198,14 @@ pub async fn look_at_waits(
     let rows = sqlx::query!(
         r#"select w.task_id,
                   (own.ended_at is not null
-                   or not exists (select from dalsegno.task_dependencies as d join dalsegno.tasks as t on t.id = d.on_task_id
-                                   where d.task_id = w.task_id and t.ended_at is null)
+                   -- A step whose flow is paused needs no net: it is let go with its flow.
+                   or (not exists (select from dalsegno.task_dependencies as d join dalsegno.tasks as t on t.id = d.on_task_id
+                                    where d.task_id = w.task_id and t.ended_at is null)
+                       and not dalsegno.is_flow_paused(own.flow_id))
                    or (w.on_failure = 'cancel'
                        and exists (select from dalsegno.task_dependencies as d join dalsegno.tasks as t on t.id = d.on_task_id
-                                    where d.task_id = w.task_id and t.state in ('failed', 'cancelled')))) as "is_due!"
+                                    where d.task_id = w.task_id and t.state in ('failed', 'cancelled')
+                                      and d.forgiven_job is distinct from t.job_id))) as "is_due!"
              from dalsegno.task_waits as w join dalsegno.tasks as own on own.id = w.task_id
             where w.over_at is null and w.task_id > $1 order by w.task_id limit $2"#,
         after,

@@ -23,12 +23,16 @@ pub struct Wanted {
     pub blackboard: Option<Written>,
     /// Whether its agent is to begin no turn now.
     pub is_paused: bool,
+    /// Its flow, if that is paused and the task has not begun.
+    pub paused_flow: Option<Uuid>,
     /// Whether none of its turns is to begin any more.
     pub is_asked_to_stop: bool,
     /// Who asked for the task, in the words of traces.
     pub traceparent: Option<String>,
     /// It was added to wait for others, and is told what they came to.
     pub has_waited: bool,
+    /// It has ended before, and was put on the queue again.
+    pub was_retried: bool,
     /// The last place on the campaign's board; 0 while nobody has posted.
     pub last_post: i64,
     /// The post that it came from.
@@ -92,9 +96,11 @@ pub async fn wanted(
         node: row.node,
         blackboard,
         is_paused: row.is_paused,
+        paused_flow: row.paused_flow,
         is_asked_to_stop: row.is_asked_to_stop,
         traceparent: row.traceparent,
         has_waited: row.has_waited,
+        was_retried: row.was_retried,
         last_post: row.last_post,
         post_id: row.post_id,
     })

@@ -5,12 +5,15 @@ select t.id, t.campaign_id, t.agent, t.instance, t.session_mode as "session_mode
        t.started_at, t.ended_at, t.traceparent, t.node, t.post_id,
        c.name, c.status as "status: Status", c.brief, c.client_context, c.created_at as campaign_created_at, c.closed_at,
        exists (select from dalsegno.task_dependencies as d where d.task_id = t.id) as "has_waited!",
+       t.first_job_id is not null as "was_retried!",
        b.limit_micros as "limit_micros?", b.limit_tokens as "limit_tokens?",
        coalesce(p.last_seq, 0) as "last_post!",
        t.stop_asked_at is not null as "is_asked_to_stop!",
        exists (select from dalsegno.agent_pauses as p
                 where p.agent = t.agent and (p.campaign_id = t.campaign_id or p.campaign_id is null) and p.resumed_at is null)
          as "is_paused!",
+       (select f.id from dalsegno.flows as f where f.id = t.flow_id and f.paused_at is not null and t.started_at is null)
+         as "paused_flow?",
        w.version as "blackboard_version?", w.document as "blackboard?"
   from dalsegno.tasks as t
   join dalsegno.campaigns as c on c.id = t.campaign_id

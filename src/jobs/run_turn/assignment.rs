@@ -12,6 +12,7 @@ use super::{
     joined,
 };
 use crate::{
+    context::results,
     domain::{
         agents::{Agent, Catalogue, Node, Skill},
         campaigns::Campaign,
@@ -41,6 +42,8 @@ pub(super) struct Assignment<'a> {
     pub(super) blackboard: Option<Blackboard>,
     /// What the tasks came to that this one has waited for.
     pub(super) predecessors: Vec<Predecessor>,
+    /// The id of the entry that tells it.
+    pub(super) results_entry: Uuid,
     /// The last place of the campaign's board when the task was read; 0 while nobody has posted.
     pub(super) last_post: i64,
     /// The post that the task came from.
@@ -60,6 +63,13 @@ pub(super) struct Read {
     standing: Option<Standing>,
 }
 
+impl Assignment<'_> {
+    /// What an attempt of this task stores in front of its call.
+    pub(super) fn own_entries(&self) -> [Uuid; 2] {
+        [self.task.id, self.results_entry]
+    }
+}
+
 impl Read {
     /// The task, if somebody has asked it to stop.
     pub(super) fn asked_to_stop(&self) -> Option<&Task> {
@@ -69,6 +79,11 @@ impl Read {
     /// The task, if its agent is paused.
     pub(super) fn paused(&self) -> Option<&Task> {
         self.wanted.is_paused.then_some(&self.wanted.task)
+    }
+
+    /// The task and its flow, if that is paused and the task has not begun.
+    pub(super) fn paused_flow(&self) -> Option<(&Task, Uuid)> {
+        self.wanted.paused_flow.map(|flow| (&self.wanted.task, flow))
     }
 }
 
@@ -99,7 +114,16 @@ impl<'a> Assignment<'a> {
         cancel: &CancellationToken,
     ) -> Result<Self, (Task, Refused)> {
         let Wanted {
-            task, campaign, limit, node, blackboard, traceparent, last_post, post_id, ..
+            task,
+            campaign,
+            limit,
+            node,
+            blackboard,
+            traceparent,
+            last_post,
+            post_id,
+            was_retried,
+            ..
         } = wanted;
         let failover = Failover::of(&services.agents, standing, services.clock.now());
         let catalogue = services.library.current();
@@ -128,6 +152,7 @@ impl<'a> Assignment<'a> {
             prompt_hash: catalogue.prompt_hash(&agent),
             node,
             is_limited: limits.iter().any(Option::is_some),
+            results_entry: results::entry_id(task.id, was_retried.then_some(task.job_id)),
             task,
             agent,
             catalogue,

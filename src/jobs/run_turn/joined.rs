@@ -1,14 +1,14 @@
 //! What a task is told that has waited for others: one entry in front of its prompt, in the transcript like the prompt itself.
 //!
 //! A second attempt tells the same: it finds the entry of the first. Where the conversation begins anew without that, it is made
-//! again from the tasks, as they are then.
+//! again from the tasks, as they are then. A task that was put on the queue again has waited again, and is told what came of that.
 
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{Error, assignment::Assignment};
 use crate::{
-    context::results::{EndOfTask, Limits, Results, entry_id},
+    context::results::{EndOfTask, Limits, Results},
     domain::{
         messages,
         tasks::{Predecessor, State},
@@ -33,11 +33,11 @@ pub(super) async fn read(
     assignment: &Assignment<'_>,
     session_id: Uuid,
 ) -> Result<Option<Joined>, Error> {
-    let Assignment { task, predecessors, route, .. } = assignment;
+    let Assignment { task, predecessors, route, results_entry: id, .. } = assignment;
     if predecessors.is_empty() {
         return Ok(None);
     }
-    let id = entry_id(task.id);
+    let id = *id;
     // Only an attempt that began has stored it.
     let stored = match task.turn {
         Some(_) => messages::find(conn, session_id, id).await?,

@@ -95,6 +95,11 @@ async fn take_turn(run: &Run, services: &Services) -> Result<End, Error> {
     {
         return Ok(end);
     }
+    if let Some((task, flow_id)) = read.paused_flow()
+        && let Some(end) = paused::wait_for_flow(run, services, task, flow_id).await?
+    {
+        return Ok(end);
+    }
     services.crash_points.pass(CrashPoint::BeforeResolve).map_err(Error::undone)?;
     let assigned = Assignment::of(services, read, run.cancel()).await;
     let assignment = match assigned {

@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use crate::{
-    context::{compaction::View, results},
+    context::compaction::View,
     domain::{
         messages::{self, LeftOut},
         sessions::{Live, Reason},
@@ -63,10 +63,10 @@ pub(super) fn left_out(id: Uuid, what: LeftOut) -> messages::New {
 pub(super) fn restored(
     session: &Live,
     view: &View<'_>,
-    task: Uuid,
+    own: &[Uuid],
     shows_posts: bool,
 ) -> Option<String> {
-    let has_history = has_history(view, task);
+    let has_history = has_history(view, own);
     if session.context_tokens > 0 || !(has_history || shows_posts) {
         return None;
     }
@@ -82,7 +82,7 @@ pub(super) fn restored(
         Reason::Poisoned => "the provider refused it as it was",
     };
     let mine = |role: Role| !matches!(role, Role::Notice | Role::Posts);
-    let has_messages = view.tail.iter().any(|it| it.id != task && mine(it.message.role));
+    let has_messages = view.tail.iter().any(|it| !own.contains(&it.id) && mine(it.message.role));
     let what = match (view.compaction, has_messages) {
         (Some(_), false) => "A summary of it came along; its messages did not.",
         (Some(_), true) => {
@@ -98,8 +98,7 @@ pub(super) fn restored(
     ))
 }
 
-/// Whether there is anything beside the prompt, and the results in front of it, that an earlier attempt of this task has stored.
-pub(super) fn has_history(view: &View<'_>, task: Uuid) -> bool {
-    let own = [task, results::entry_id(task)];
+/// Whether there is anything beside what an earlier attempt of this task has stored: the prompt, and the results in front of it.
+pub(super) fn has_history(view: &View<'_>, own: &[Uuid]) -> bool {
     view.compaction.is_some() || view.tail.iter().any(|entry| !own.contains(&entry.id))
 }

@@ -33,7 +33,7 @@ pub(super) fn look_ahead(
     let shown = blackboard.as_ref().map_or(Weight::ZERO, |it| Weight::of_text(&it.json));
     let calibration = given.calibration;
     let view = loaded.view().map_err(Error::undone)?;
-    let has_history = notices::has_history(&view, task.id);
+    let has_history = notices::has_history(&view, &assignment.own_entries());
     let assembled = assemble_call(assignment, session, view, given)?;
     let system_tokens = calibration.tokens(assembled.system_weight);
     let budget = Budget::new(route.window_tokens, route.reserve_tokens, system_tokens)
@@ -62,7 +62,7 @@ fn assemble_call(
     let skills: Vec<Skill<'_>> =
         skills.iter().map(|skill| Skill { name: &skill.name, text: &skill.text }).collect();
     let shows_posts = given.said.board.as_ref().is_some_and(Board::shows_posts);
-    let notice = notices::restored(session, &view, task.id, shows_posts);
+    let notice = notices::restored(session, &view, &assignment.own_entries(), shows_posts);
     let parts = Parts {
         agent_prompt: &agent.prompt,
         skills: &skills,

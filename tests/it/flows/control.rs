@@ -8,7 +8,10 @@ use dalsegno::domain::{
 };
 
 use super::{ended, ground, inputs, retry, show, start, states, task};
-use crate::{app::noon, turns::ground::Ground};
+use crate::{
+    app::{eventually, noon},
+    turns::ground::Ground,
+};
 
 async fn pause(ground: &Ground, id: uuid::Uuid) -> Result<flows::Flow, flows::Error> {
     let mut tx = begin(&ground.pool).await.unwrap();
@@ -64,6 +67,136 @@ async fn what_runs_while_a_flow_is_paused_ends_and_wakes_nobody_up() {
     assert_eq!(ground.count(waiting).await, 4);
     resume(&ground, flow.id).await.unwrap();
     assert_eq!(ground.count(waiting).await, 2, "the two parts");
+}
+
+#[tokio::test]
+async fn a_step_that_ends_and_a_flow_that_is_let_go_on_do_not_wait_for_each_other() {
+    let ground = ground().await;
+    let flow = start(&ground, "series", &inputs("x", &["a"])).await.unwrap();
+    pause(&ground, flow.id).await.unwrap();
+    let plan = task(&ground, flow.id, 0).await;
+    let mut ending = ground.pool.begin().await.unwrap();
+    let done = tasks::End::Done { result: "A plan." };
+    tasks::end(&mut ending, plan.id, done, dalsegno::domain::Amount::ZERO, noon()).await.unwrap();
+    // It has the row of the flow by now, and wants that of the step.
+    let waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
+    let commits = async {
+        eventually("the resumption waits for the end of the step", async || {
+            (ground.count(waits).await == 1).then_some(())
+        })
+        .await;
+        ending.commit().await
+    };
+    let (resumed, ended) = tokio::join!(resume(&ground, flow.id), commits);
+    ended.unwrap();
+    resumed.unwrap();
+    let waiting = "select count(*) from dalsegno.jobs where kind = 'run_joined_turn' and wait_reason = 'signal'";
+    assert_eq!(ground.count(waiting).await, 2, "the part goes on");
+}
+
+#[tokio::test]
+async fn nobody_writes_to_a_flow_that_is_paused() {
+    let ground = ground().await;
+    let flow = start(&ground, "series", &inputs("x", &["a"])).await.unwrap();
+    pause(&ground, flow.id).await.unwrap();
+    let rows = "select coalesce(sum(hashtext(w.ctid::text || w::text)), 0)::bigint from dalsegno.task_waits as w";
+    let before = ground.count(rows).await;
+    let mut conn = ground.pool.acquire().await.unwrap();
+    tasks::look_at_waits(&mut conn, uuid::Uuid::nil(), 100).await.unwrap();
+    assert_eq!(ground.count(rows).await, before);
+}
+
+/// Whatever brings the job of a step back while the flow is paused.
+#[tokio::test]
+async fn what_comes_back_while_a_flow_is_paused_is_put_aside_when_its_turn_would_begin() {
+    let ground = ground().await;
+    let mut flows = Vec::new();
+    let again = async |id: uuid::Uuid| {
+        let mut tx = begin(&ground.pool).await.unwrap();
+        tasks::retry(&mut tx, id, noon()).await.unwrap();
+        commit(tx).await.unwrap();
+    };
+    let services = ground.services(&[]);
+    // All of them are in one lane, and only its head can have been put off.
+    for how in ["put off", "tried again after a turn", "tried again", "released", "was locked"] {
+        let topic = match how {
+            "tried again after a turn" => "x [[sim: error 400 once]]",
+            _ => "x",
+        };
+        let flow = start(&ground, "series", &inputs(topic, &["a"])).await.unwrap();
+        let plan = task(&ground, flow.id, 0).await;
+        let run = async |sql: &'static str| {
+            sqlx::query(sql).bind(plan.job_id).execute(&ground.pool).await.unwrap();
+        };
+        match how {
+            "tried again" => {
+                ground.cancel(&plan).await;
+                pause(&ground, flow.id).await.unwrap();
+                again(plan.id).await;
+            }
+            "tried again after a turn" => {
+                let worker = ground.work_on(services.clone(), &[]).await;
+                ground.ended(&plan).await;
+                worker.stop().await;
+                pause(&ground, flow.id).await.unwrap();
+                again(plan.id).await;
+            }
+            "released" => {
+                run("select dalsegno.hold_job($1, 'a look at it')").await;
+                pause(&ground, flow.id).await.unwrap();
+                run("select dalsegno.release_job($1)").await;
+            }
+            "put off" => {
+                run("update dalsegno.jobs set state = 'scheduled', wait_reason = 'snooze' where id = $1").await;
+                pause(&ground, flow.id).await.unwrap();
+            }
+            _ => {
+                let mut somebody = ground.pool.begin().await.unwrap();
+                let lock = "select from dalsegno.jobs where id = $1 for update";
+                sqlx::query(lock).bind(plan.job_id).execute(&mut *somebody).await.unwrap();
+                pause(&ground, flow.id).await.unwrap();
+                somebody.rollback().await.unwrap();
+            }
+        }
+        flows.push((flow.id, how));
+    }
+    let worker = ground.work_on(services, &[]).await;
+    // In the same lane, behind all of them.
+    ground.done(&ground.add_for("planner", "main", "Meanwhile.").await).await;
+    for (id, how) in &flows {
+        let plan = task(&ground, *id, 0).await;
+        assert_eq!(plan.state, TaskState::Queued, "{how}");
+        let told = tasks::explain(&mut *ground.pool.acquire().await.unwrap(), plan.id).await.unwrap();
+        assert!(told.because.contains("is paused"), "{how}: {told:?}");
+        let aside = "select wait_reason = 'signal' and attempt = 0 from dalsegno.jobs where id = $1";
+        let is_aside: bool =
+            sqlx::query_scalar(aside).bind(plan.job_id).fetch_one(&ground.pool).await.unwrap();
+        assert!(is_aside, "{how}");
+        resume(&ground, *id).await.unwrap();
+    }
+    for (id, how) in &flows {
+        let shown = ended(&ground, *id).await;
+        assert_eq!(shown.flow.state, State::Done, "{how}: {:?}", states(&shown));
+    }
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn a_pause_does_not_change_what_a_failure_does() {
+    let ground = ground().await;
+    let flow = start(&ground, "series", &inputs("x", &["a"])).await.unwrap();
+    for place in [0, 1] {
+        let step = task(&ground, flow.id, place).await;
+        let mut tx = begin(&ground.pool).await.unwrap();
+        let done = tasks::End::Done { result: "Done." };
+        tasks::end(&mut tx, step.id, done, dalsegno::domain::Amount::ZERO, noon()).await.unwrap();
+        commit(tx).await.unwrap();
+    }
+    // The review could begin now.
+    pause(&ground, flow.id).await.unwrap();
+    resume(&ground, flow.id).await.unwrap();
+    let steps = tasks::of_flow(&ground.pool, flow.id).await.unwrap();
+    assert_eq!((steps[2].step.as_str(), steps[2].on_failure), ("review", tasks::OnFailure::Cancel));
 }
 
 #[tokio::test]

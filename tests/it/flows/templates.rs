@@ -1,5 +1,7 @@
 //! What a file of a template has to say, and what is wrong with one.
 
+use std::path::Path;
+
 use dalsegno::domain::{
     agents::Catalogue,
     flows::{Config, Templates},
@@ -103,6 +105,17 @@ Nobody asks this.
         assert!(words.contains(expected), "{expected}\n in:\n{words}");
     }
     assert!(words.starts_with("the templates of flows have 10 problems"), "{words}");
+}
+
+/// A file stands where the folder should.
+#[test]
+fn a_folder_that_cannot_be_read_is_a_problem_and_not_an_empty_one() {
+    let agents = Catalogue::default();
+    let folder = tempfile::NamedTempFile::new().unwrap();
+    let load = |folder: &Path| Templates::load(&Config { folder: folder.to_owned() }, &agents);
+    let words = load(folder.path()).unwrap_err().to_string();
+    assert!(words.contains("cannot be read"), "{words}");
+    assert!(load(Path::new("/nowhere/at/all")).is_ok());
 }
 
 #[tokio::test]

@@ -102,6 +102,15 @@ async fn children_and_their_continuation_are_added_in_one_request() {
     let last = ground.get(&format!("/v1/tasks/{}", id(&made["continuation"]))).await.expect(200);
     assert_eq!((&last["agent"], &last["continues_id"]), (&json!("copywriter"), &json!(parent)));
     assert_eq!(last["waiting"]["depends_on"].as_array().unwrap().len(), 2);
+    // Whatever has become of the parent since.
+    for sql in [
+        "update dalsegno.tasks set state = 'failed', result = null, error = 'x' where id = $1::uuid",
+        "update dalsegno.tasks set state = 'done', result = 'Two parts.', error = null where id = $1::uuid",
+    ] {
+        sqlx::query(sql).bind(&parent).execute(&ground.app.pool).await.unwrap();
+        let again = ground.post_with(&path, &body, &key).await;
+        assert_eq!(again.expect(200)["continuation"]["id"], made["continuation"]["id"]);
+    }
     let cancelled =
         ground.post(&format!("/v1/tasks/{parent}/cancel"), &json!({ "reason": "no" })).await;
     assert_eq!(cancelled.expect(200)["cancel"], "at_once");

@@ -2,13 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use dalsegno::domain::campaigns;
+use dalsegno::domain::{amount::Limit, campaigns};
 use futures_util::future::join_all;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{Ground, client::send};
-use crate::app::{eventually, noon};
+use super::{Ground, client::send, lossy};
+use crate::{
+    app::{TestApp, TestDatabase, eventually, noon},
+    conversations::world::World,
+};
 
 #[tokio::test]
 async fn many_at_once_get_a_task_each_and_what_is_refused_spoils_nothing() {
@@ -18,7 +21,7 @@ async fn many_at_once_get_a_task_each_and_what_is_refused_spoils_nothing() {
         name: "over",
         brief: "",
         client_context: None,
-        limit: dalsegno::domain::amount::Limit::default(),
+        limit: Limit::default(),
     };
     let over = campaigns::create(&mut conn, &new, noon()).await.unwrap().id;
     campaigns::close(&mut conn, over, noon()).await.unwrap();
@@ -87,4 +90,50 @@ async fn a_conversation_that_another_transaction_holds_holds_up_nobody_else() {
     for held in held {
         held.await.unwrap().expect(201);
     }
+}
+
+/// A key that was used for a job which is no task's: whoever asks under it is told so, when the others are written already.
+#[tokio::test]
+async fn what_goes_wrong_behind_the_commit_is_one_answer_and_adds_nothing_twice() {
+    let ground = Ground::new().await;
+    let taken = "select count(*) from generate_series(1, 40) as n, lateral dalsegno.enqueue(kind => 'run_turn', queue => 'turns',
+                        lane => $1 || '/copywriter/main', group_key => $1, max_attempts => 5, idempotency_key => 'task:taken-' || n,
+                        payload => jsonb_build_object('asked', dalsegno.fingerprint_of_task($1, 'copywriter', 'main', 'x',
+                                                                                            'Continue None None')))";
+    let campaign = ground.world.campaign.id.to_string();
+    sqlx::query(taken).bind(campaign).execute(&ground.world.pool).await.unwrap();
+    let (ground, path) = (&ground, &ground.tasks());
+    let posts = (0..160).map(|n| async move {
+        let key = format!("taken-{}", n / 4 + 1);
+        let ask = json!({ "agent": "copywriter", "prompt": "x" });
+        match n % 4 {
+            0 => ground.post_with(path, &ask, &[("Idempotency-Key", &key)]).await.problem(404, "unknown_task"),
+            _ => ground.post(path, &ask).await.expect(201)["id"].to_string(),
+        }
+    });
+    join_all(posts).await;
+    let count = "select count(*) from dalsegno.tasks";
+    let n_tasks: i64 = sqlx::query_scalar(count).fetch_one(&ground.world.pool).await.unwrap();
+    assert_eq!(n_tasks, 120);
+}
+
+#[tokio::test]
+async fn tasks_whose_answer_was_lost_are_not_added_again() {
+    let mut database = TestDatabase::migrated().await;
+    let direct = database.pool().await;
+    let lossy = lossy::start(&database.options, "Part 11 of many").await;
+    database.options = lossy.parse().unwrap();
+    let app = TestApp::start_on(database).await;
+    let campaign = World::over(direct.clone(), Limit::default()).await.campaign.id;
+    let (address, path) = (app.address, &format!("/v1/campaigns/{campaign}/tasks"));
+    let posts = (0..80).map(|n| async move {
+        let ask = json!({ "agent": "copywriter", "prompt": format!("Part {n} of many.") });
+        send(address, "POST", path, &[], &ask.to_string()).await
+    });
+    let replies = join_all(posts).await;
+    let lost: Vec<_> = replies.iter().filter(|reply| reply.status != 201).collect();
+    assert!(!lost.is_empty(), "the one whose answer was lost");
+    assert!(lost.iter().all(|reply| reply.status == 503 && reply.json()["retryable"] == true), "{lost:?}");
+    let twice = "select count(*) - count(distinct prompt) from dalsegno.tasks";
+    assert_eq!(sqlx::query_scalar::<_, i64>(twice).fetch_one(&direct).await.unwrap(), 0);
 }

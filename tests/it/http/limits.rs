@@ -51,3 +51,32 @@ async fn a_queue_that_is_full_takes_no_more_until_it_is_shorter() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn flows_and_children_take_room_in_the_queue_too() {
+    let ground = Ground::with(&[("queue.max_waiting", "5")]).await;
+    let ask = json!({ "agent": "copywriter", "prompt": "x" });
+    let task = ground.post(&ground.tasks(), &ask).await.expect(201);
+    let done = "update dalsegno.tasks set state = 'done', result = 'x', started_at = now(), ended_at = now() where id = $1::uuid";
+    sqlx::query(done).bind(task["id"].as_str()).execute(&ground.app.pool).await.unwrap();
+    let flows = format!("/v1/campaigns/{}/flows", ground.world.campaign.id);
+    let start = json!({ "template": "reviewed-text", "inputs": { "task": "Write." } });
+    let flow = ground.post(&flows, &start).await.expect(201);
+    // Three of the flow, and the job of the one above.
+    let children = format!("/v1/tasks/{}/children", task["id"].as_str().unwrap());
+    let handed = json!({ "children": [ask], "continuation": { "prompt": "Go on." } });
+    ground.post(&children, &handed).await.problem(503, "queue_full");
+    ground.post(&flows, &start).await.problem(503, "queue_full");
+    ground.post(&ground.tasks(), &ask).await.expect(201);
+    ground.post(&ground.tasks(), &ask).await.problem(503, "queue_full");
+    // What a flow asks for again in the place of what is open makes the queue no longer; what has ended does.
+    let at = format!("/v1/flows/{}", flow["id"].as_str().unwrap());
+    let retry = (format!("{at}/retry"), json!({ "from": "write" }));
+    ground.post(&retry.0, &retry.1).await.expect(200);
+    ground.post(&format!("{at}/cancel"), &json!({ "reason": "no" })).await.expect(200);
+    eventually("there is room again", async || {
+        (ground.post(&ground.tasks(), &ask).await.status == 201).then_some(())
+    })
+    .await;
+    ground.post(&retry.0, &retry.1).await.problem(503, "queue_full");
+}

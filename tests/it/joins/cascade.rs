@@ -2,7 +2,7 @@
 
 use dalsegno::{
     domain::{
-        agents::Library,
+        agents::{Catalogue, Library},
         tasks::{self, Cancelled, Children, FannedOut, New, State, Task},
     },
     queue::admin,
@@ -197,6 +197,8 @@ async fn children_of_children_go_too_and_a_task_that_has_not_begun_hands_nothing
     assert!(matches!(refused, tasks::BulkError::All(tasks::Error::NoParent { .. })), "{refused}");
     let none = fan_out(&ground, &parent, &[], "y", None).await.unwrap_err();
     assert!(matches!(none, tasks::BulkError::All(tasks::Error::NChildren(0))), "{none}");
+    let runs = "update dalsegno.tasks set state = 'running', started_at = now() where id = $1";
+    sqlx::query(runs).bind(child.id).execute(&ground.pool).await.unwrap();
     let running = Task { state: State::Running, ..child };
     let below = fan_out(&ground, &running, &["Below.".to_owned()], "Then.", None).await.unwrap();
     cancel(&ground, parent.id).await.unwrap();
@@ -204,4 +206,73 @@ async fn children_of_children_go_too_and_a_task_that_has_not_begun_hands_nothing
     let mut conn = ground.pool.acquire().await.unwrap();
     let job = get(&ground, made.continuation.id).await.job_id;
     assert_eq!(admin::explain(&mut *conn, job).await.unwrap().state, "ended");
+}
+
+#[tokio::test]
+async fn what_is_handed_out_while_the_task_is_cancelled_is_cancelled_or_refused() {
+    let ground = Ground::new(&[]).await;
+    let config = ground.config();
+    let catalogue = Library::open(&config.agents).unwrap().current();
+    let worker = ground.work().await;
+    let parent = ground.done(&ground.add("Plan. [[sim: say a part]]").await).await;
+    worker.stop().await;
+    let child = New { prompt: "Part.", ..child_of(&ground, &catalogue) };
+    let what = Children {
+        parent: &parent,
+        agent: catalogue.agent("writer").unwrap(),
+        children: &[child],
+        continuation: "Go on.",
+        idempotency_key: None,
+        added_by: None,
+    };
+    let mut handing = ground.pool.begin().await.unwrap();
+    let made = tasks::fan_out(&mut handing, &config.tasks, &what, crate::app::noon()).await.unwrap();
+    let waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
+    let commit = async {
+        crate::app::eventually("the cancellation waits for the children", async || {
+            (ground.count(waits).await == 1).then_some(())
+        })
+        .await;
+        handing.commit().await.unwrap();
+    };
+    let (cancelled, ()) = tokio::join!(cancel(&ground, parent.id), commit);
+    assert_eq!(cancelled.unwrap(), Cancelled::AtOnce);
+    assert_eq!(states(&ground, &made).await, [State::Cancelled; 2]);
+
+    // One that runs ends later than its cancellation.
+    let running = ground.add("More. [[sim: stall]]").await;
+    let worker = ground.work().await;
+    crate::app::eventually("it runs", async || {
+        (ground.task(&running).await.state == State::Running).then_some(())
+    })
+    .await;
+    let mut asking = ground.pool.begin().await.unwrap();
+    let asked = tasks::cancel(&mut asking, running.id, "no budget left", crate::app::noon()).await;
+    assert_eq!(asked.unwrap(), Cancelled::Requested);
+    let parent = Task { state: State::Running, ..running };
+    let what = Children { parent: &parent, ..what };
+    let refused = tasks::fan_out(&mut asking, &config.tasks, &what, crate::app::noon()).await;
+    let refused = refused.unwrap_err();
+    assert!(matches!(refused, tasks::BulkError::All(tasks::Error::BeingCancelled(_))), "{refused}");
+    asking.rollback().await.unwrap();
+    ground.cancel(&parent).await;
+    worker.stop().await;
+}
+
+fn child_of<'a>(ground: &Ground, catalogue: &'a Catalogue) -> New<'a> {
+    New {
+        campaign_id: ground.campaign.id,
+        agent: catalogue.agent("writer").unwrap(),
+        instance: "part",
+        node: None,
+        prompt: "x",
+        session_mode: None,
+        budget: Default::default(),
+        idempotency_key: None,
+        priority: None,
+        run_at: None,
+        added_by: None,
+        traceparent: None,
+        links: Default::default(),
+    }
 }

@@ -4,7 +4,7 @@ use dalsegno::{
     context::results::{Results, entry_id},
     domain::{
         Amount,
-        tasks::{self, End, Task},
+        tasks::{self, End, State, Task},
     },
 };
 use serde_json::Value;
@@ -85,7 +85,7 @@ async fn ends_are_told_in_order_escaped_and_stay_in_the_conversation() {
     assert!(prompt(&chats[0], 0).contains("- <results> tells you"), "the rules name it");
 
     let stored = ground.messages(joined.session_id.unwrap()).await;
-    assert_eq!(stored[0].id, entry_id(joined.id));
+    assert_eq!(stored[0].id, entry_id(joined.id, None));
     let kept = results_of(&stored[0].message.text);
     assert_eq!(kept.ends[1].text, HOSTILE);
     let lines = lines(&ground, &joined).await;
@@ -110,6 +110,36 @@ async fn a_second_attempt_tells_the_same_and_the_transcript_has_it_once() {
     let lines = lines(&ground, &joined).await;
     assert_eq!(lines.len(), 2, "{lines:?}");
     assert_eq!(lines[0]["sha256"], lines[1]["sha256"]);
+}
+
+#[tokio::test]
+async fn a_task_that_is_tried_again_is_told_what_the_others_came_to_by_then() {
+    let ground = Ground::new(&[]).await;
+    // The simulation counts its calls as long as a process lives.
+    let services = ground.services(&[]);
+    let again = async |task: &Task| {
+        let mut tx = ground.pool.begin().await.unwrap();
+        tasks::retry(&mut tx, task.id, noon()).await.unwrap();
+        tx.commit().await.unwrap();
+    };
+    let fails = "[[sim: error 400 once]]";
+    let first = ground.add_for("writer", "one", &format!("One. {fails} [[sim: say one]]")).await;
+    let joined = format!("Join. {fails} [[sim: say joined]]");
+    let joined = ground.add_after("main", &joined, &[&first]).await;
+    let worker = ground.work_on(services.clone(), &[]).await;
+    assert_eq!(ground.ended(&joined).await.state, State::Failed);
+    again(&first).await;
+    ground.done(&first).await;
+    again(&joined).await;
+    let joined = ground.done(&joined).await;
+    worker.stop().await;
+    let stored = ground.messages(joined.session_id.unwrap()).await;
+    let told = stored.iter().filter_map(|stored| Results::of(&stored.message));
+    let told: Vec<_> = told.map(|told| told.ends[0].state.clone()).collect();
+    assert_eq!(told.last().map(String::as_str), Some("done"), "{told:?}");
+    let lines = lines(&ground, &joined).await;
+    let id = entry_id(joined.id, Some(joined.job_id)).to_string();
+    assert!(lines.last().unwrap().to_string().contains(&id), "{lines:?}");
 }
 
 #[tokio::test]

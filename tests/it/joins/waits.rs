@@ -148,6 +148,35 @@ async fn a_task_that_was_cancelled_while_it_waited_waits_again_when_it_is_tried_
 }
 
 #[tokio::test]
+async fn one_that_is_tried_again_forgives_what_had_failed_by_then_and_nothing_else() {
+    let ground = Ground::new(&[]).await;
+    let known = ground.add_for("writer", "one", "One. [[sim: error 400]]").await;
+    let later = ground.add_for("writer", "two", "Two. [[sim: error 400]]").await;
+    let fine = ground.add_for("writer", "three", "Three.").await;
+    let unlucky = add_strict(&ground, "four", &[&known, &later]).await;
+    let lucky = add_strict(&ground, "five", &[&known, &fine]).await;
+    for instance in ["two", "three"] {
+        ground.hold("writer", instance).await;
+    }
+    let worker = ground.work().await;
+    for task in [&unlucky, &lucky] {
+        assert_eq!(ground.ended(task).await.state, State::Cancelled);
+        let mut tx = ground.pool.begin().await.unwrap();
+        tasks::retry(&mut tx, task.id, noon()).await.unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(job_state(&ground, task).await, "scheduled");
+    }
+    for instance in ["two", "three"] {
+        ground.release("writer", instance).await;
+    }
+    assert_eq!(ground.ended(&unlucky).await.state, State::Cancelled);
+    let why = cancelled_because(&ground, &unlucky).await;
+    assert!(why.contains(&later.id.to_string()), "{why}");
+    ground.done(&lucky).await;
+    worker.stop().await;
+}
+
+#[tokio::test]
 async fn a_moment_beside_the_others_counts_too() {
     let ground = Ground::new(&[]).await;
     let worker = ground.work().await;

@@ -1,0 +1,35 @@
+//! Erasures that were ended by a worker which did not know all of the schema.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{Error, enqueue};
+use crate::{db, domain::Failed};
+
+/// Longer than one takes. It may be an older worker again that gets the job.
+const PAUSE: TimeDelta = TimeDelta::minutes(1);
+/// In one transaction: after an upgrade all that were ever asked for are looked at again.
+const SOME: i64 = 20;
+
+/// Asks again for some that a worker has ended which knew less of the schema than this one, and says of which campaigns.
+pub async fn again(conn: &mut PgConnection, now: DateTime<Utc>) -> Result<Vec<Uuid>, Error> {
+    let campaigns = sqlx::query_scalar!(
+        "update dalsegno.erasures set looked_again_at = $2
+          where id in (select id from dalsegno.erasures
+                        where ended_at is not null and coalesce(covers, 0) < $1 and (looked_again_at is null or looked_again_at < $3)
+                        order by ended_at limit $4 for update skip locked)
+         returning campaign_id",
+        db::newest_known(),
+        now,
+        now - PAUSE,
+        SOME,
+    )
+    .fetch_all(&mut *conn)
+    .await
+    .map_err(Failed::to("look for erasures that are not whole"))?;
+    for campaign_id in &campaigns {
+        enqueue(&mut *conn, *campaign_id).await?;
+    }
+    Ok(campaigns)
+}
