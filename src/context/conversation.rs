@@ -206,10 +206,14 @@ fn posts(board: Board<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> Option<
         ledger.posts_not_shown(not_shown.span, not_shown.why);
     }
     let shown = &board.shown.posts;
-    let ([first, .., last] | [first @ last]) = shown.as_slice() else { return None };
+    if shown.is_empty() && board.shown.left_out == 0 {
+        return None;
+    }
     let block = board.shown.element().render(&seed.fence(Scope::Entry(board.entry_id)));
-    let span = Span { from_seq: first.seq, to_seq: last.seq, count: Some(shown.len()) };
-    ledger.posts(span, &block);
+    if let [first, .., last] | [first @ last] = shown.as_slice() {
+        let span = Span { from_seq: first.seq, to_seq: last.seq, count: Some(shown.len()) };
+        ledger.posts(span, &block);
+    }
     Some(block)
 }
 
