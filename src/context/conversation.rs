@@ -123,7 +123,15 @@ fn block(name: &'static str, id: Uuid, message: &Message, seed: &FenceSeed) -> S
     let fence = seed.fence(Scope::Entry(id));
     match Results::of(message) {
         Some(results) => results.element().render(&fence),
-        None => Element::with_text(name, &message.text).render(&fence),
+        None => from(Element::with_text(name, &message.text), message.asked_by()).render(&fence),
+    }
+}
+
+/// Says so where another agent asks: a request would else be taken for one of the people the agent works for.
+fn from<'a>(element: Element<'a>, asked_by: Option<&'a str>) -> Element<'a> {
+    match asked_by {
+        Some(agent) => element.attribute("from", agent),
+        None => element,
     }
 }
 
@@ -197,7 +205,8 @@ fn task(parts: &Parts<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> String 
         task.prompt,
         Weight::of_user_text(task.prompt),
     );
-    Element::with_text("task", task.prompt).render(&seed.fence(Scope::Entry(task.entry_id)))
+    let element = Element::with_text("task", task.prompt);
+    from(element, task.asked_by).render(&seed.fence(Scope::Entry(task.entry_id)))
 }
 
 /// Rendered exactly as their entry will be in later turns.

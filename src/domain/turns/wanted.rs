@@ -33,6 +33,8 @@ pub struct Wanted {
     pub last_post: i64,
     /// The post that it came from.
     pub post_id: Option<Uuid>,
+    /// The agent that said it, if an agent did; from the row of the post.
+    pub asked_by: Option<String>,
 }
 
 /// What stands on a blackboard.
@@ -97,5 +99,6 @@ pub async fn wanted(
         has_waited: row.has_waited,
         last_post: row.last_post,
         post_id: row.post_id,
+        asked_by: row.asked_by,
     })
 }

@@ -45,6 +45,8 @@ pub(super) struct Assignment<'a> {
     pub(super) last_post: i64,
     /// The post that the task came from.
     pub(super) asked_in: Option<Uuid>,
+    /// The agent that said it, if an agent did.
+    pub(super) asked_by: Option<String>,
 }
 
 /// What the agent is shown of its campaign's blackboard, as it was when the task was read.
@@ -99,7 +101,16 @@ impl<'a> Assignment<'a> {
         cancel: &CancellationToken,
     ) -> Result<Self, (Task, Refused)> {
         let Wanted {
-            task, campaign, limit, node, blackboard, traceparent, last_post, post_id, ..
+            task,
+            campaign,
+            limit,
+            node,
+            blackboard,
+            traceparent,
+            last_post,
+            post_id,
+            asked_by,
+            ..
         } = wanted;
         let failover = Failover::of(&services.agents, standing, services.clock.now());
         let catalogue = services.library.current();
@@ -137,6 +148,7 @@ impl<'a> Assignment<'a> {
             predecessors,
             last_post,
             asked_in: post_id,
+            asked_by,
         })
     }
 }

@@ -87,7 +87,11 @@ fn assemble_call(
             .results
             .as_ref()
             .map(|told| Told { entry_id: told.id, message: &told.message }),
-        task: Task { entry_id: task.id, prompt: &task.prompt },
+        task: Task {
+            entry_id: task.id,
+            prompt: &task.prompt,
+            asked_by: assignment.asked_by.as_deref(),
+        },
     };
     let seed = session.fence_seed.as_slice().try_into();
     let seed = seed.map_err(|_| Error::undone("the fence seed of the session has not 32 bytes"))?;
