@@ -49,7 +49,7 @@ pub use self::{
     matching::{Matching, count_matching, matching},
     posted::set_post,
     recurring::AddTask,
-    state::{Cancelled, End, admit, cancel, charge, end, retry, wait_longer},
+    state::{Cancelled, End, admit, cancel, cancel_silently, charge, end, retry, wait_longer},
     store::{add, add_together},
     waiting::{awaited, queued_jobs},
     waits::{Predecessor, WaitedFor, Waiting, look_at_waits, predecessors, waits_of},

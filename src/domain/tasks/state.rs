@@ -102,8 +102,8 @@ pub async fn end(
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
     match write_end(&mut *conn, id, None, end, spent, now).await? {
-        true => Ok(()),
-        false => Err(ended(conn, id).await),
+        Some(unanswered) => answer(conn, unanswered, end, now).await,
+        None => Err(ended(conn, id).await),
     }
 }
 
@@ -115,14 +115,59 @@ pub(super) async fn end_without_turn(
     end: End<'_>,
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
+    let unanswered = end_unanswered(&mut *conn, task, end, now).await?;
+    answer(conn, unanswered, end, now).await
+}
+
+/// The same, with the answer to the post that it came from still to be given.
+async fn end_unanswered(
+    conn: &mut PgConnection,
+    task: &Task,
+    end: End<'_>,
+    now: DateTime<Utc>,
+) -> Result<Option<Unanswered>, Error> {
     match write_end(&mut *conn, task.id, Some(task.job_id), end, Amount::ZERO, now).await? {
-        true => Ok(()),
-        false => Err(match get(conn, task.id).await? {
+        Some(unanswered) => Ok(unanswered),
+        None => Err(match get(conn, task.id).await? {
             found if found.ended_at.is_none() => Error::Requeued(task.id),
             found => Error::Ended { id: task.id, state: found.state },
         }),
     }
 }
+
+/// A task that has ended and came from a post.
+pub(super) struct Unanswered {
+    campaign_id: Uuid,
+    task_id: Uuid,
+    agent: String,
+    instance: String,
+    asked_in: Uuid,
+}
+
+/// Holds the board until the transaction ends: whoever ends several tasks answers when all of them have ended.
+pub(super) async fn answer(
+    conn: &mut PgConnection,
+    unanswered: impl IntoIterator<Item = Unanswered>,
+    end: End<'_>,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    for one in unanswered {
+        let ended = mentions::Ended {
+            campaign_id: one.campaign_id,
+            task_id: one.task_id,
+            agent: &one.agent,
+            instance: &one.instance,
+            asked_in: one.asked_in,
+            end,
+            said: None,
+            handed_on: None,
+        };
+        mentions::answer(&mut *conn, &ended, now).await?;
+    }
+    Ok(())
+}
+
+/// `None`: it has ended already, or has another job.
 
 async fn write_end(
     conn: &mut PgConnection,
@@ -131,7 +176,7 @@ async fn write_end(
     end: End<'_>,
     spent: Amount,
     now: DateTime<Utc>,
-) -> Result<bool, Error> {
+) -> Result<Option<Option<Unanswered>>, Error> {
     let (state, result, error) = end.columns();
     let ended_at = (state != State::Queued).then_some(now);
     let hit = sqlx::query!(
@@ -151,21 +196,17 @@ async fn write_end(
     .fetch_optional(&mut *conn)
     .await
     .map_err(Failed::to("end a task"))?;
-    let Some(task) = hit else { return Ok(false) };
-    if let Some(asked_in) = task.post_id {
-        let ended = mentions::Ended {
+    Ok(hit.map(|task| {
+        let (agent, instance) = (task.agent, task.instance);
+        let of = |asked_in| Unanswered {
             campaign_id: task.campaign_id,
             task_id: id,
-            agent: &task.agent,
-            instance: &task.instance,
+            agent,
+            instance,
             asked_in,
-            end,
-            said: None,
-            handed_on: None,
         };
-        mentions::answer(conn, &ended, now).await?;
-    }
-    Ok(true)
+        task.post_id.map(of)
+    }))
 }
 
 /// Cancels a task, and with it what it has handed out and what was to take its work up again: at once what does not run, through
@@ -176,33 +217,77 @@ pub async fn cancel(
     reason: &str,
     now: DateTime<Utc>,
 ) -> Result<Cancelled, Error> {
-    let task = get(&mut *conn, id).await?;
-    let below = cascade::below(&mut *conn, id).await?;
-    let mut cancelled = match cancel_one(&mut *conn, id, reason, now).await {
-        Err(Error::Ended { .. }) if !below.is_empty() => Cancelled::AtOnce,
-        cancelled => cancelled?,
-    };
-    let why =
-        format!("{reason} (with task {id} of {}/{}, on which it hangs)", task.agent, task.instance);
-    for other in below {
-        match cancel_one(&mut *conn, other.id, &why, now).await {
-            // Where the task itself has ended, whether anything goes on is what its caller wants to know.
-            Ok(Cancelled::Requested) if task.ended_at.is_some() => cancelled = Cancelled::Requested,
-            // It has ended by itself.
-            Ok(_) | Err(Error::Ended { .. }) => {}
-            Err(error) => return Err(error),
-        }
-    }
+    let Stopped { cancelled, unanswered } = cancel_all(&mut *conn, id, reason, now).await?;
+    answer(conn, unanswered, End::Cancelled, now).await?;
     Ok(cancelled)
 }
 
-/// The job goes first: whoever has its row decides whether the task is running.
-async fn cancel_one(
+/// The same, for a board that is about to be erased: nobody is answered, so that one transaction can cancel many. An answer holds
+/// the board, and a turn that ends holds its task while it waits for that.
+pub async fn cancel_silently(
     conn: &mut PgConnection,
     id: Uuid,
     reason: &str,
     now: DateTime<Utc>,
 ) -> Result<Cancelled, Error> {
+    cancel_all(conn, id, reason, now).await.map(|stopped| stopped.cancelled)
+}
+
+/// What a cancellation has come to, and the posts that are to be answered when nothing else is left to be locked.
+pub(super) struct Stopped {
+    pub(super) cancelled: Cancelled,
+    pub(super) unanswered: Vec<Unanswered>,
+}
+
+impl Stopped {
+    pub(super) fn through_worker(cancelled: Cancelled) -> Self {
+        Self { cancelled, unanswered: Vec::new() }
+    }
+}
+
+async fn cancel_all(
+    conn: &mut PgConnection,
+    id: Uuid,
+    reason: &str,
+    now: DateTime<Utc>,
+) -> Result<Stopped, Error> {
+    let task = get(&mut *conn, id).await?;
+    let below = cascade::below(&mut *conn, id).await?;
+    let mut all = match cancel_one(&mut *conn, id, reason, now).await {
+        Err(Error::Ended { .. }) if !below.is_empty() => Stopped::through_worker(Cancelled::AtOnce),
+        stopped => stopped?,
+    };
+    let why = with(&task, reason);
+    for other in below {
+        match cancel_one(&mut *conn, other.id, &why, now).await {
+            Ok(stopped) => {
+                // Where the task itself has ended, whether anything goes on is what its caller wants to know.
+                if stopped.cancelled == Cancelled::Requested && task.ended_at.is_some() {
+                    all.cancelled = Cancelled::Requested;
+                }
+                all.unanswered.extend(stopped.unanswered);
+            }
+            // It has ended by itself.
+            Err(Error::Ended { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(all)
+}
+
+/// Why what hangs on a task is cancelled.
+pub(super) fn with(task: &Task, reason: &str) -> String {
+    let Task { id, agent, instance, .. } = task;
+    format!("{reason} (with task {id} of {agent}/{instance}, on which it hangs)")
+}
+
+/// The job goes first: whoever has its row decides whether the task is running.
+pub(super) async fn cancel_one(
+    conn: &mut PgConnection,
+    id: Uuid,
+    reason: &str,
+    now: DateTime<Utc>,
+) -> Result<Stopped, Error> {
     let task = get(&mut *conn, id).await?;
     if task.ended_at.is_some() {
         return Err(Error::Ended { id, state: task.state });
@@ -216,18 +301,22 @@ async fn cancel_one(
     };
     keep_reason(&mut *conn, id, reason).await?;
     if runs {
-        return Ok(Cancelled::Requested);
+        return Ok(Stopped::through_worker(Cancelled::Requested));
     }
     // A worker that was lost may have left its turn running, with a part of the budget.
     turns::clear_up(&mut *conn, &task, now).await?;
-    end_without_turn(&mut *conn, &task, End::Cancelled, now).await?;
+    let unanswered = end_unanswered(&mut *conn, &task, End::Cancelled, now).await?;
     let event = task.event(Kind::TaskCancelled, json!({ "reason": reason }));
     feed::append(conn, &[event], now).await?;
-    Ok(Cancelled::AtOnce)
+    Ok(Stopped { cancelled: Cancelled::AtOnce, unanswered: unanswered.into_iter().collect() })
 }
 
 /// In the words of who asked. A task that runs may end before it is stopped; then they do not count.
-async fn keep_reason(executor: impl PgExecutor<'_>, id: Uuid, reason: &str) -> Result<(), Failed> {
+pub(super) async fn keep_reason(
+    executor: impl PgExecutor<'_>,
+    id: Uuid,
+    reason: &str,
+) -> Result<(), Failed> {
     sqlx::query!("update dalsegno.tasks set cancelled_because = $2 where id = $1", id, reason)
         .execute(executor)
         .await
