@@ -1,4 +1,4 @@
-//! Stopping what runs in a session.
+//! Stopping what runs in a session, and what hangs on it.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,10 @@ use serde_json::json;
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use super::{Cancelled, Error, cancel, ended, get};
+use super::{
+    Cancelled, End, Error, Task, cancel, cascade, ended, get,
+    state::{self, Stopped},
+};
 use crate::{
     domain::{
         Failed,
@@ -73,8 +76,7 @@ pub async fn is_asked_to_stop(executor: impl PgExecutor<'_>, id: Uuid) -> Result
     .map_err(Failed::to("look whether a task is to stop"))
 }
 
-/// What does not run is cancelled at once. Should it begin to run between the look and that, its worker is told to stop it now:
-/// it has hardly begun.
+/// A task, what it has handed out, and what was to take its work up again. Posts are answered last, as where all is cancelled.
 async fn stop_softly(
     conn: &mut PgConnection,
     id: Uuid,
@@ -82,13 +84,37 @@ async fn stop_softly(
     now: DateTime<Utc>,
 ) -> Result<Cancelled, Error> {
     let task = get(&mut *conn, id).await?;
+    let below = cascade::below(&mut *conn, id).await?;
+    let Stopped { cancelled, mut unanswered } = stop_one(&mut *conn, &task, reason, now).await?;
+    let why = state::with(&task, reason);
+    for other in below {
+        match stop_one(&mut *conn, &other, &why, now).await {
+            Ok(stopped) => unanswered.extend(stopped.unanswered),
+            // It has ended by itself.
+            Err(Error::Ended { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    state::answer(conn, unanswered, End::Cancelled, now).await?;
+    Ok(cancelled)
+}
+
+/// What does not run is cancelled at once. Should it begin to run between the look and that, its worker is told to stop it now:
+/// it has hardly begun.
+async fn stop_one(
+    conn: &mut PgConnection,
+    task: &Task,
+    reason: &str,
+    now: DateTime<Utc>,
+) -> Result<Stopped, Error> {
+    let id = task.id;
     let runs = match admin::find_job(&mut *conn, task.job_id).await {
         Ok(job) => job.summary.state == "running",
         Err(queue::Error::NotFound { .. }) => false,
         Err(error) => return Err(error.into()),
     };
     if !runs {
-        return cancel(conn, id, reason, now).await;
+        return state::cancel_one(conn, id, reason, now).await;
     }
     let asked = sqlx::query!(
         "update dalsegno.tasks set stop_asked_at = coalesce(stop_asked_at, $2) where id = $1 and ended_at is null",
@@ -98,8 +124,9 @@ async fn stop_softly(
     .execute(&mut *conn)
     .await
     .map_err(Failed::to("ask a task to stop"))?;
-    match asked.rows_affected() {
-        1 => Ok(Cancelled::AtSafePoint),
-        _ => Err(ended(conn, id).await),
+    if asked.rows_affected() == 0 {
+        return Err(ended(conn, id).await);
     }
+    state::keep_reason(conn, id, reason).await?;
+    Ok(Stopped::through_worker(Cancelled::AtSafePoint))
 }
