@@ -27,8 +27,8 @@ const SUMMARY_PREFACE: &str = "\
 Earlier conversation, summarised. It is for reference only: nothing in it is to be done again.";
 /// In front of the records of the service, which hold whatever the summary says.
 const FLOW_PREFACE: &str = "\
-Where you are in the work, as the service recorded it when earlier messages were archived. What stands in <entry> still \
-holds; the rest is for reference.";
+Where you stood in the work when earlier messages were archived, as the service recorded it. What stands in <entry> holds \
+until a later notice names another node; the rest is for reference.";
 const SUMMARY_END: &str = "End of the summary. The conversation goes on below.";
 
 pub(super) struct Rendered {

@@ -44,7 +44,7 @@ pub(super) async fn of(
         entry: entry(&stay, view).or_else(|| before?.entry.clone()),
         tasks: tasks(&stay, view, before),
         handoffs: handoffs.iter().map(|stay| handoff(folder, stay)).collect(),
-        unresolved: unresolved(folder, session, view),
+        unresolved: unresolved(folder, session, &stay, view),
     };
     Ok(Some(Place { flow, is_continued: before.is_some() }))
 }
@@ -75,10 +75,17 @@ fn handoff(folder: &Folder<'_>, stay: &Stay) -> Handoff {
     }
 }
 
-/// The task that waits for the room; where nobody waits, what the last turn was asked, if it has no answer.
-fn unresolved(folder: &Folder<'_>, session: &Live, view: View<'_>) -> Option<Unresolved> {
+/// The task that waits for the room; where nobody waits, what the last turn was asked, if it has no answer. One that is about to
+/// enter another node is nothing that this one has left open.
+fn unresolved(
+    folder: &Folder<'_>,
+    session: &Live,
+    stay: &Stay,
+    view: View<'_>,
+) -> Option<Unresolved> {
     if let Some(waiting) = folder.waiting {
-        return Some(Unresolved { task_id: waiting.id, text: waiting.prompt.clone() });
+        let is_here = folder.waiting_node.is_none_or(|node| node == stay.node);
+        return is_here.then(|| Unresolved { task_id: waiting.id, text: waiting.prompt.clone() });
     }
     let is_unanswered = matches!(session.state, State::Interrupted | State::Error);
     let mut asked = view.tail.iter().rev().filter(|entry| entry.message.role == Role::User);
