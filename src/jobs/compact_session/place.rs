@@ -20,6 +20,8 @@ pub(super) struct Place {
     pub(super) flow: Flow,
     /// The summary that is shown is of the same stay.
     pub(super) is_continued: bool,
+    /// Where the node's entry stands, if it is not folded yet.
+    pub(super) entry_seq: Option<i64>,
 }
 
 /// `None`: the session stands at no node.
@@ -34,6 +36,8 @@ pub(super) async fn of(
     let handoffs = nodes::handoffs(conn, session.campaign_id, limit).await?;
     let before = view.compaction.and_then(|compaction| compaction.flow.as_deref());
     let before = before.filter(|flow| flow.first_seq == stay.first_seq && flow.node == stay.node);
+    // What the node asks for, as it was said.
+    let entry = view.tail.iter().find(|entry| Some(entry.id) == stay.entry_id);
     let flow = Flow {
         campaign_id: session.campaign_id,
         session_id: session.id,
@@ -41,18 +45,13 @@ pub(super) async fn of(
         node: stay.node.clone(),
         entered_at: time(stay.entered_at),
         first_seq: stay.first_seq,
-        entry: entry(&stay, view).or_else(|| before?.entry.clone()),
+        entry: entry.map(|entry| entry.message.text.clone()).or_else(|| before?.entry.clone()),
         tasks: tasks(&stay, view, before),
         handoffs: handoffs.iter().map(|stay| handoff(folder, stay)).collect(),
         unresolved: unresolved(folder, session, &stay, view),
     };
-    Ok(Some(Place { flow, is_continued: before.is_some() }))
-}
-
-/// What the node asks for, as it was said.
-fn entry(stay: &Stay, view: View<'_>) -> Option<String> {
-    let said = view.tail.iter().find(|entry| Some(entry.id) == stay.entry_id);
-    said.map(|entry| entry.message.text.clone())
+    let entry_seq = entry.map(|entry| entry.seq);
+    Ok(Some(Place { flow, is_continued: before.is_some(), entry_seq }))
 }
 
 /// A prompt has the id of its task.
