@@ -31,7 +31,7 @@ pub use self::{
     add::add,
     audience::{Audience, OPERATOR, SYSTEM, is_reserved},
     chain::{Past, Repeated, answers_before, sender_of, times_said},
-    read::{Along, Window, along, last_seq, window},
+    read::{Along, along, last_seq},
     remove::remove_some,
 };
 use super::{
