@@ -136,7 +136,7 @@ impl<'a> Assignment<'a> {
             failover: agent.fallback.is_some().then_some(failover),
             skills: catalogue.skills_of(&agent),
             blackboard: blackboard.and_then(|written| Blackboard::shown_to(&agent, &written)),
-            prompt_hash: catalogue.prompt_hash(&agent),
+            prompt_hash: catalogue.prompt_hash(&agent, &task.instance),
             node,
             is_limited: limits.iter().any(Option::is_some),
             task,

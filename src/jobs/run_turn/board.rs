@@ -15,7 +15,6 @@ use crate::{
         posts::{Post, Posts},
     },
     domain::{
-        agents::MAIN,
         ids, messages,
         posts::{self, Viewer},
         sessions::Live,
@@ -61,7 +60,7 @@ pub(super) async fn look(
         return Ok(None);
     }
     let name = posts::reader(&session.agent, &session.instance);
-    let viewer = match agent.lead && session.instance == MAIN {
+    let viewer = match agent.leads(&session.instance) {
         true => Viewer::All,
         false => Viewer::Reader(&name),
     };

@@ -58,7 +58,7 @@ fn assemble_call(
     view: View<'_>,
     given: &Given<'_>,
 ) -> Result<Assembled, Error> {
-    let Assignment { task, agent, catalogue, campaign, skills, route, blackboard, .. } = assignment;
+    let Assignment { task, agent, campaign, skills, route, blackboard, .. } = assignment;
     let skills: Vec<Skill<'_>> =
         skills.iter().map(|skill| Skill { name: &skill.name, text: &skill.text }).collect();
     let shows_posts = given.said.board.as_ref().is_some_and(Board::shows_posts);
@@ -73,7 +73,7 @@ fn assemble_call(
             client_context: campaign.client_context.as_deref(),
         },
         edicts: &[],
-        roster: &team::roster(catalogue, agent),
+        roster: &team::roster(assignment),
         view,
         heard_to_seq: route.keeps_conversation.then(|| kept::heard_to_seq(session)).flatten(),
         notice: notice.as_deref(),
