@@ -30,7 +30,7 @@ use uuid::Uuid;
 pub use self::{
     add::add,
     audience::{Audience, OPERATOR, SYSTEM, is_reserved},
-    chain::{Past, Repeated, answers_before, sender_of, times_said},
+    chain::{Behind, Past, Repeated, behind, sender_of, times_said},
     read::{Along, along, last_seq},
     remove::remove_some,
 };

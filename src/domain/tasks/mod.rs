@@ -47,7 +47,7 @@ pub use self::{
     list::{Filter, by_job, find, get, has_ended, in_campaign, list, of_conversation},
     lost::{end_lost, gone, live_jobs},
     matching::{Matching, count_matching, matching},
-    posted::set_post,
+    posted::{count_of_root, set_post},
     recurring::AddTask,
     state::{Cancelled, End, admit, cancel, cancel_silently, charge, end, retry, wait_longer},
     store::{add, add_together},
