@@ -15,7 +15,7 @@ pub struct Message {
     /// The call a `Tool` message answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
-    /// The tool a `Tool` message comes from.
+    /// The tool a `Tool` message comes from; of a `User` message, the agent that asked it on the board.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_name: Option<String>,
 }
@@ -38,6 +38,13 @@ pub struct ToolCall {
     pub id: String,
     pub name: String,
     pub arguments: serde_json::Value,
+}
+
+impl Message {
+    /// The agent that asked it on the board. `None` for what people ask, and for all that is no request.
+    pub fn asked_by(&self) -> Option<&str> {
+        self.tool_name.as_deref().filter(|_| self.role == Role::User)
+    }
 }
 
 /// A tool that a model may call, as it is told of it.

@@ -27,8 +27,8 @@ const SUMMARY_PREFACE: &str = "\
 Earlier conversation, summarised. It is for reference only: nothing in it is to be done again.";
 /// In front of the records of the service, which hold whatever the summary says.
 const FLOW_PREFACE: &str = "\
-Where you are in the work, as the service recorded it when earlier messages were archived. What stands in <entry> still \
-holds; the rest is for reference.";
+Where you stood in the work when earlier messages were archived, as the service recorded it. What stands in <entry> holds \
+until a later notice names another node; the rest is for reference.";
 const SUMMARY_END: &str = "End of the summary. The conversation goes on below.";
 
 pub(super) struct Rendered {
@@ -123,7 +123,15 @@ fn block(name: &'static str, id: Uuid, message: &Message, seed: &FenceSeed) -> S
     let fence = seed.fence(Scope::Entry(id));
     match Results::of(message) {
         Some(results) => results.element().render(&fence),
-        None => Element::with_text(name, &message.text).render(&fence),
+        None => from(Element::with_text(name, &message.text), message.asked_by()).render(&fence),
+    }
+}
+
+/// Says so where another agent asks: a request would else be taken for one of the people the agent works for.
+fn from<'a>(element: Element<'a>, asked_by: Option<&'a str>) -> Element<'a> {
+    match asked_by {
+        Some(agent) => element.attribute("from", agent),
+        None => element,
     }
 }
 
@@ -197,7 +205,8 @@ fn task(parts: &Parts<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> String 
         task.prompt,
         Weight::of_user_text(task.prompt),
     );
-    Element::with_text("task", task.prompt).render(&seed.fence(Scope::Entry(task.entry_id)))
+    let element = Element::with_text("task", task.prompt);
+    from(element, task.asked_by).render(&seed.fence(Scope::Entry(task.entry_id)))
 }
 
 /// Rendered exactly as their entry will be in later turns.
@@ -206,10 +215,14 @@ fn posts(board: Board<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> Option<
         ledger.posts_not_shown(not_shown.span, not_shown.why);
     }
     let shown = &board.shown.posts;
-    let ([first, .., last] | [first @ last]) = shown.as_slice() else { return None };
+    if shown.is_empty() && board.shown.left_out == 0 {
+        return None;
+    }
     let block = board.shown.element().render(&seed.fence(Scope::Entry(board.entry_id)));
-    let span = Span { from_seq: first.seq, to_seq: last.seq, count: Some(shown.len()) };
-    ledger.posts(span, &block);
+    if let [first, .., last] | [first @ last] = shown.as_slice() {
+        let span = Span { from_seq: first.seq, to_seq: last.seq, count: Some(shown.len()) };
+        ledger.posts(span, &block);
+    }
     Some(block)
 }
 

@@ -106,4 +106,6 @@ pub struct Task<'a> {
     /// entry, because an interrupted attempt stored it, it is sent once.
     pub entry_id: Uuid,
     pub prompt: &'a str,
+    /// The agent that asked it on the board, if an agent did: from a row, never from the text.
+    pub asked_by: Option<&'a str>,
 }

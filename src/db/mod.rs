@@ -23,7 +23,9 @@ use tokio_util::sync::CancellationToken;
 use self::embedded::{Attached, Embedded};
 pub use self::{
     constraint::user_mistake,
-    migrations::{MigrationState, Step, await_schema, migrate, migration_state, newest_known, status},
+    migrations::{
+        MigrationState, Step, await_schema, migrate, migration_state, newest_known, status,
+    },
 };
 use crate::{
     causes::causes,

@@ -100,7 +100,9 @@ impl Classify for tasks::Error {
             Self::NoPredecessor(_) => Class::of(Kind::NotFound, "unknown_predecessor"),
             Self::TooManyPredecessors(_) => Class::of(Kind::Invalid, "too_many_predecessors"),
             Self::NChildren(_) => Class::of(Kind::Invalid, "bad_argument"),
-            Self::NoParent { .. } | Self::BeingCancelled(_) => Class::of(Kind::Conflict, "no_parent"),
+            Self::NoParent { .. } | Self::BeingCancelled(_) => {
+                Class::of(Kind::Conflict, "no_parent")
+            }
             Self::NothingRuns(_) => Class::of(Kind::Conflict, "nothing_runs"),
             Self::KeyTaken(_) => Class::of(Kind::Conflict, "idempotency_conflict"),
             Self::Instance(_) => Class::of(Kind::Invalid, "bad_instance"),

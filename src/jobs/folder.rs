@@ -96,6 +96,7 @@ pub(super) fn folder<'a>(
         clock: &*services.clock,
         cancel,
         waiting: None,
+        waiting_node: None,
         catalogue,
         provider: route.provider,
         alternate_model: agent.summariser.as_deref(),

@@ -319,7 +319,10 @@ async fn an_erasure_that_an_older_worker_has_ended_is_done_again() {
     assert_eq!(found(&ground.pool, PLANTED).await, []);
     assert!(again(later + chrono::TimeDelta::days(1)).await.is_empty());
     // By the time of an upgrade, whose tables this worker did not know.
-    sqlx::query("update dalsegno.erasures set covers = covers - 1").execute(&ground.pool).await.unwrap();
+    sqlx::query("update dalsegno.erasures set covers = covers - 1")
+        .execute(&ground.pool)
+        .await
+        .unwrap();
     assert_eq!(again(later + chrono::TimeDelta::days(1)).await, [id]);
     assert!(receipt().await.ended_at.is_some());
 }

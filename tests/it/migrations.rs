@@ -66,7 +66,10 @@ fn a_migration_that_has_landed_is_not_edited() {
         }
     }
     assert!(landed.is_empty(), "these have landed and are gone: {landed:?}");
-    assert!(new.is_empty(), "add to tests/data/migrations/checksums, as scripts/sqlx-prepare does:\n{new}");
+    assert!(
+        new.is_empty(),
+        "add to tests/data/migrations/checksums, as scripts/sqlx-prepare does:\n{new}"
+    );
 }
 
 /// The first that is held to it. What those before it take is said in docs/UPGRADING.md.

@@ -241,8 +241,9 @@ impl<'a> Folding<'a> {
 
     fn done(&mut self, summary: String) -> Step {
         let summary_tokens = self.scene.calibration.tokens(Weight::of_text(&summary));
-        let flow = self.scene.node.map(|node| node.flow);
-        let flow_tokens = flow.map_or(0, |flow| self.scene.calibration.tokens(flow.weight()));
+        let flow = self.scene.node.map(|node| node.flow_to(self.plan.to_seq));
+        let flow_tokens =
+            flow.as_ref().map_or(0, |flow| self.scene.calibration.tokens(flow.weight()));
         Step::Done(Outcome {
             compaction: Compaction {
                 generation: self.generation,
@@ -250,7 +251,7 @@ impl<'a> Folding<'a> {
                 from_seq: self.plan.from_seq,
                 to_seq: self.plan.to_seq,
                 summary,
-                flow: flow.cloned().map(Box::new),
+                flow: flow.map(|flow| Box::new(flow.into_owned())),
                 pins: std::mem::take(&mut self.pins),
                 tokens_before: self.plan.tokens_before,
                 tokens_after: self.plan.tail_tokens + flow_tokens + summary_tokens,

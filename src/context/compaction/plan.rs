@@ -1,7 +1,7 @@
 //! Decides what is folded and what stays. Pure, linear in the number of messages, reads no text but that
 //! of messages too long for one batch.
 
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range};
 
 use crate::context::{
     budget::Budget,
@@ -44,6 +44,18 @@ pub struct Node<'a> {
     /// The summary that is shown is of this node too, so the next one goes on from it.
     pub is_continued: bool,
     pub flow: &'a Flow,
+    /// Where the entry stands that the flow quotes; `None` where it is folded already.
+    pub entry_seq: Option<i64>,
+}
+
+impl<'a> Node<'a> {
+    /// What stands in front of a summary up to this place: without the entry where that stays word for word behind it.
+    pub(super) fn flow_to(self, to_seq: i64) -> Cow<'a, Flow> {
+        match self.entry_seq {
+            Some(seq) if seq > to_seq => Cow::Owned(Flow { entry: None, ..self.flow.clone() }),
+            _ => Cow::Borrowed(self.flow),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,12 +111,15 @@ pub fn plan(scene: &Scene<'_>) -> Result<Plan, Error> {
     let tail_tokens = scene.calibration.tokens(weight_of(&entries[cut..]));
     let stands_in = scene.view.compaction.map_or(Weight::ZERO, Compaction::weight);
     let tokens_before = scene.calibration.tokens(weight_of(entries) + stands_in);
-    let summary_max_tokens = summary_room(scene, tokens_before, tail_tokens)?;
+    let to_seq = entries[cut - 1].seq;
+    let flow = scene.node.map_or(Weight::ZERO, |node| node.flow_to(to_seq).weight());
+    let flow_tokens = scene.calibration.tokens(flow);
+    let summary_max_tokens = summary_room(scene, tokens_before, tail_tokens, flow_tokens)?;
     let read = node_start(scene).min(cut)..cut;
     Ok(Plan {
         fold: cut,
         from_seq: entries[0].seq,
-        to_seq: entries[cut - 1].seq,
+        to_seq,
         batches: batches(scene, read.clone(), summary_max_tokens),
         read,
         tokens_before,
@@ -184,13 +199,17 @@ fn whole_cuts(count: usize, grouping: &Grouping) -> Vec<bool> {
 }
 
 /// The most a summary may take so that it both saves enough and fits.
-fn summary_room(scene: &Scene<'_>, tokens_before: u64, tail_tokens: u64) -> Result<u64, Error> {
+fn summary_room(
+    scene: &Scene<'_>,
+    tokens_before: u64,
+    tail_tokens: u64,
+    flow_tokens: u64,
+) -> Result<u64, Error> {
     let policy = &scene.policy;
     let room_tokens = scene.budget.room_tokens();
-    let flow = scene.node.map_or(0, |node| scene.calibration.tokens(node.flow.weight()));
-    let stays = tail_tokens + flow + scene.upcoming_tokens;
-    let to_save =
-        (tokens_before * (100 - policy.save_percent) / 100).saturating_sub(tail_tokens + flow);
+    let stays = tail_tokens + flow_tokens + scene.upcoming_tokens;
+    let to_save = (tokens_before * (100 - policy.save_percent) / 100)
+        .saturating_sub(tail_tokens + flow_tokens);
     // Room for the bare headings and for the share that pins may fill: then the extract always fits.
     let min_tokens = scene.calibration.tokens(extract::skeleton()) * 5 / 2 + 1;
     let window = scene.budget.window_tokens().min(scene.summariser_window_tokens);

@@ -1,5 +1,7 @@
 //! What a summariser is asked.
 
+use std::borrow::Cow;
+
 use crate::{
     context::{
         compaction::{
@@ -12,7 +14,7 @@ use crate::{
         weight::Weight,
         xml::{Element, Fence},
     },
-    transcript::Role,
+    transcript::{Message, Role},
 };
 
 /// More of a call's arguments tells a summariser nothing.
@@ -106,8 +108,7 @@ fn transcript<'a>(question: &Question<'a>) -> Element<'a> {
 
 fn message<'a>(entry: &'a Entry, piece: &Piece) -> Element<'a> {
     let text = &entry.message.text[piece.bytes.clone()];
-    let element =
-        Element::with_text("message", text).attribute("from", speaker(entry.message.role));
+    let element = Element::with_text("message", text).attribute("from", speaker(&entry.message));
     if piece.parts > 1 {
         element.attribute("part", format!("{} of {}", piece.part, piece.parts))
     } else {
@@ -130,14 +131,18 @@ fn calls(entry: &Entry) -> Vec<Element<'_>> {
         .collect()
 }
 
-fn speaker(role: Role) -> &'static str {
-    match role {
+fn speaker(message: &Message) -> Cow<'static, str> {
+    if let Some(agent) = message.asked_by() {
+        return format!("agent {agent}").into();
+    }
+    let name = match message.role {
         Role::User => "person",
         Role::Assistant => "assistant",
         Role::Tool => "tool",
         Role::Notice | Role::System => "service",
         Role::Posts => "board",
-    }
+    };
+    name.into()
 }
 
 /// One per line: a pin comes from one line and cannot hold a break.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::{Grants, Problem, fields::Fields, front_matter, grants, servers::Surroundings};
+use super::{Grants, MAIN, Problem, fields::Fields, front_matter, grants, servers::Surroundings};
 use crate::domain::{amount::Limit, posts, sessions::resolve::Mode, text};
 
 /// The longest system prompt, in bytes.
@@ -61,6 +61,13 @@ pub enum Provider {
     Claude,
     Ollama,
     Sim,
+}
+
+impl Agent {
+    /// Whether an instance of it is the lead: one conversation, in which it is told of all others and of all posts.
+    pub fn leads(&self, instance: &str) -> bool {
+        self.lead && instance == MAIN
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]

@@ -102,9 +102,9 @@ impl Catalogue {
         nearest(&name.to_lowercase(), self.agents.keys().map(String::as_str))
     }
 
-    /// SHA-256 of what an agent's sessions are made with, in hex: of its prompt, and for the lead of the roster too.
-    pub fn prompt_hash(&self, agent: &Agent) -> String {
-        if !agent.lead {
+    /// SHA-256 of what the sessions of an instance are made with, in hex: of its prompt, and for the lead of the roster too.
+    pub fn prompt_hash(&self, agent: &Agent, instance: &str) -> String {
+        if !agent.leads(instance) {
             return agent.prompt_hash.clone();
         }
         let mut bytes = agent.prompt_hash.clone().into_bytes();

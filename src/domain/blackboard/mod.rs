@@ -74,6 +74,12 @@ impl Blackboard {
     fn empty(campaign_id: Uuid) -> Self {
         Self { campaign_id, version: 0, changed_at: None, document: Value::Object(Map::new()) }
     }
+
+    /// A row may be there before the first change: of a writer who came to no change.
+    fn of_row(campaign_id: Uuid, version: i64, changed_at: DateTime<Utc>, document: Value) -> Self {
+        let changed_at = (version > 0).then_some(changed_at);
+        Self { campaign_id, version, changed_at, document }
+    }
 }
 
 /// The current version.
@@ -87,12 +93,7 @@ pub async fn get(executor: impl PgExecutor<'_>, campaign_id: Uuid) -> Result<Bla
     .map_err(Failed::to("read a blackboard"))?;
     Ok(found.map_or_else(
         || Blackboard::empty(campaign_id),
-        |row| Blackboard {
-            campaign_id,
-            version: row.version,
-            changed_at: Some(row.changed_at),
-            document: row.document,
-        },
+        |row| Blackboard::of_row(campaign_id, row.version, row.changed_at, row.document),
     ))
 }
 

@@ -146,8 +146,7 @@ async fn lock(
     .fetch_one(conn)
     .await
     .map_err(Failed::to("lock a blackboard"))?;
-    let (version, document) = (row.version, row.document);
-    Ok(Blackboard { campaign_id, version, changed_at: Some(row.changed_at), document })
+    Ok(Blackboard::of_row(campaign_id, row.version, row.changed_at, row.document))
 }
 
 async fn store(

@@ -66,7 +66,7 @@ pub async fn cancel_open(
 ) -> Result<Option<Uuid>, Error> {
     let open = tasks::open_of(&mut *conn, campaign_id, after, CANCELS).await?;
     for id in &open {
-        match tasks::cancel(&mut *conn, *id, WHY, now).await {
+        match tasks::cancel_silently(&mut *conn, *id, WHY, now).await {
             Ok(_) | Err(tasks::Error::Ended { .. }) => {}
             Err(error) => return Err(error.into()),
         }

@@ -34,6 +34,8 @@ pub struct HandedOn {
     /// Reader names of those who see it besides whoever asked.
     names: Vec<String>,
     task_ids: Vec<Uuid>,
+    /// The post of a person that led to them.
+    root: Uuid,
     /// For the agent.
     notes: Vec<String>,
 }
@@ -61,10 +63,17 @@ pub async fn hand_on(
         let says_nothing = handed_on.notes.is_empty() && !handed_on.everybody;
         return Ok((!says_nothing).then_some(handed_on));
     }
-    if let Some(cut) = too_often(&mut *conn, config, &speaker, spoken, now).await? {
+    let max_depth = i64::from(config.max_depth);
+    let past = posts::Past { campaign_id: spoken.campaign_id, post_id: spoken.asked_in, max_depth };
+    let behind = posts::behind(&mut *conn, past).await?;
+    handed_on.root = behind.first;
+    if let Some(cut) = too_often(&mut *conn, config, &speaker, spoken, &behind, now).await? {
         return Ok(Some(handed_on.cut(cut)));
     }
     handed_on.notes.extend(cut_fan_out(config, &mut called));
+    if let Some(cut) = too_many(&mut *conn, config, behind.first, called.len()).await? {
+        return Ok(Some(handed_on.cut(cut)));
+    }
     handed_on.names = called.iter().map(reader_of).collect();
     let news = asked(spoken.campaign_id, &called, spoken.text, &speaker);
     let undone = |source| Failed { action: "hand a task on", source };
@@ -107,7 +116,7 @@ impl HandedOn {
         campaign_id: Uuid,
         now: DateTime<Utc>,
     ) -> Result<(), posts::Error> {
-        tasks::set_post(&mut *conn, &self.task_ids, post.id).await?;
+        tasks::set_post(&mut *conn, &self.task_ids, post.id, self.root).await?;
         if self.notes.is_empty() {
             return Ok(());
         }
@@ -135,12 +144,12 @@ async fn too_often(
     config: &Config,
     speaker: &str,
     spoken: &Spoken<'_>,
+    behind: &posts::Behind,
     now: DateTime<Utc>,
 ) -> Result<Option<String>, Error> {
     let (max_depth, max_repeats) = (i64::from(config.max_depth), i64::from(config.max_repeats));
     let since = now - TimeDelta::seconds(config.repeat_window_secs.into());
-    let past = posts::Past { campaign_id: spoken.campaign_id, post_id: spoken.asked_in, max_depth };
-    if posts::answers_before(&mut *conn, past).await? >= max_depth {
+    if behind.n_answers >= max_depth {
         return Ok(Some(format!(
             "Nobody was asked: {max_depth} answers that each called the next are behind this one, and no more are allowed \
              (mentions.max_depth). A person has to go on from here."
@@ -160,6 +169,25 @@ async fn too_often(
         )));
     }
     Ok(None)
+}
+
+/// Why these are not asked, if together with all that the first post has led to they are too many. What others are about to ask at
+/// this moment is not counted: that would make all turns of a campaign end one after the other.
+async fn too_many(
+    conn: &mut PgConnection,
+    config: &Config,
+    root: Uuid,
+    n_called: usize,
+) -> Result<Option<String>, Error> {
+    let (n_tasks, max_tasks) =
+        (tasks::count_of_root(conn, root).await?, i64::from(config.max_tasks));
+    let n_more = i64::try_from(n_called).unwrap_or(i64::MAX);
+    Ok((n_tasks.saturating_add(n_more) > max_tasks).then(|| {
+        format!(
+            "Nobody was asked: one post has led to {n_tasks} tasks, and to no more than {max_tasks} it may (mentions.max_tasks). A \
+             person has to go on from here."
+        )
+    }))
 }
 
 fn unknown(names: &[UnknownName]) -> Vec<String> {

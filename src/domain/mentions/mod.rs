@@ -7,14 +7,17 @@
 //! ```
 //!
 //! Invariants:
-//! - A task that came from a post ends with exactly one post that answers it: the agent's own words, or the service's that name the
-//!   agent and the reason. It is written with the end of the task, so no crash doubles it or loses it, and one that fails
-//!   leaves the others alone.
+//! - Each end of a task that came from a post is exactly one post that answers it: the agent's own words, or the service's that name
+//!   the agent and the reason. It is written with the end of the task, so no crash doubles it or loses it, and one that fails
+//!   leaves the others alone. One that is tried again ends twice. An erasure ends them without a word, because the board goes.
+//! - Who asks is told from the row of the post: an agent's request says so in the words of the service, beside its text.
 //! - Nothing is dropped without a word: names of nobody, and calls that a bound has cut, are told to whoever posted.
 //! - Agents cannot call each other for ever ([`Config`]): an answer calls nobody if too many answers that called are in its past,
-//!   if it has been said before, and never more than so many. People are bound by the last rule alone.
+//!   if it has been said before, if the post of a person that it goes back to has led to too many tasks, and never more than so
+//!   many. People are bound by the last rule alone.
 //!
-//! Order of locks: lanes, which tasks join, before the board. Whoever cancels a task holds its lane when its end is posted.
+//! Order of locks: lanes, which tasks join, and tasks before the board. Whoever cancels several tasks posts their ends when all of
+//! them have ended.
 
 mod addressees;
 mod answer;

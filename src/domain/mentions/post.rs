@@ -78,7 +78,7 @@ pub async fn post(
     };
     let post = posts::add(&mut *conn, &added, now).await?;
     let ids: Vec<Uuid> = placed.iter().map(|placed| placed.id).collect();
-    tasks::set_post(&mut *conn, &ids, post.id).await?;
+    tasks::set_post(&mut *conn, &ids, post.id, post.id).await?;
     if let Some(cut) = cut {
         let said = posts::New {
             sender: Sender::System { task_id: None },

@@ -40,24 +40,32 @@ pub async fn sender_of(
     .map_err(Failed::to("look up who posted"))
 }
 
-/// How many answers of agents, each to the one before, a post is the last of.
-pub async fn answers_before(executor: impl PgExecutor<'_>, past: Past) -> Result<i64, Failed> {
-    sqlx::query_scalar!(
+/// What is behind a post: the answers of agents, each to the one before, that it is the last of, and what they began with.
+#[derive(Debug, Clone, Copy)]
+pub struct Behind {
+    pub n_answers: i64,
+    /// What a person said; where that is further back than was looked, the furthest post.
+    pub first: Uuid,
+}
+
+pub async fn behind(executor: impl PgExecutor<'_>, past: Past) -> Result<Behind, Failed> {
+    let found = sqlx::query!(
         r#"with recursive past as (
-             select p.reply_to, p.origin, 1::bigint as n from dalsegno.posts as p where p.campaign_id = $1 and p.id = $2
+             select p.id, p.reply_to, p.origin, 1::bigint as n from dalsegno.posts as p where p.campaign_id = $1 and p.id = $2
              union all
-             select p.reply_to, p.origin, past.n + 1
+             select p.id, p.reply_to, p.origin, past.n + 1
                from past join dalsegno.posts as p on p.campaign_id = $1 and p.id = past.reply_to
-              where past.origin = 'agent' and past.n < $3
+              where past.origin = 'agent' and past.n <= $3
            )
-           select count(*) filter (where origin = 'agent') as "n!" from past"#,
+           select count(*) filter (where origin = 'agent') as "n_answers!", (array_agg(id order by n desc))[1] as first from past"#,
         past.campaign_id,
         past.post_id,
         past.max_depth,
     )
     .fetch_one(executor)
     .await
-    .map_err(Failed::to("look up what led to a post"))
+    .map_err(Failed::to("look up what led to a post"))?;
+    Ok(Behind { n_answers: found.n_answers, first: found.first.unwrap_or(past.post_id) })
 }
 
 /// How often the sender has said the very same since then.

@@ -30,8 +30,8 @@ use uuid::Uuid;
 pub use self::{
     add::add,
     audience::{Audience, OPERATOR, SYSTEM, is_reserved},
-    chain::{Past, Repeated, answers_before, sender_of, times_said},
-    read::{Along, Window, along, last_seq, window},
+    chain::{Behind, Past, Repeated, behind, sender_of, times_said},
+    read::{Along, along, last_seq},
     remove::remove_some,
 };
 use super::{

@@ -1,13 +1,77 @@
 //! What is cancelled together with a task: what it has handed out, and what was to take its work up again.
 
+use std::collections::HashSet;
+
+use chrono::{DateTime, Utc};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
+use super::{
+    Cancelled, Error, How, get, interrupt,
+    state::{self, Stopped},
+};
 use crate::domain::Failed;
+
+/// Stops a task, and what hangs on it. Posts are for the caller to answer, when nothing else is left to be locked.
+pub(super) async fn stop(
+    conn: &mut PgConnection,
+    id: Uuid,
+    how: How,
+    reason: &str,
+    now: DateTime<Utc>,
+) -> Result<Stopped, Error> {
+    let task = get(&mut *conn, id).await?;
+    let own = stop_one(&mut *conn, id, how, reason, now).await;
+    // Behind the lock: whoever was handing something out has committed it, and whoever comes now finds that it is cancelled. After
+    // its job, as everybody who holds both.
+    lock(&mut *conn, id).await?;
+    let mut open = below(&mut *conn, id).await?;
+    let mut all = match own {
+        Err(Error::Ended { .. }) if !open.is_empty() => Stopped::through_worker(Cancelled::AtOnce),
+        stopped => stopped?,
+    };
+    let (agent, instance) = (&task.agent, &task.instance);
+    let why = format!("{reason} (with task {id} of {agent}/{instance}, on which it hangs)");
+    let mut seen: HashSet<Uuid> = HashSet::new();
+    while !open.is_empty() {
+        for other in &open {
+            match stop_one(&mut *conn, *other, how, &why, now).await {
+                Ok(stopped) => {
+                    // Where the task itself has ended, whether anything goes on is what its caller wants to know.
+                    if stopped.cancelled != Cancelled::AtOnce && task.ended_at.is_some() {
+                        all.cancelled = stopped.cancelled;
+                    }
+                    all.unanswered.extend(stopped.unanswered);
+                }
+                // It has ended by itself.
+                Err(Error::Ended { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        seen.extend(open);
+        // What one of these was handing out until it was locked.
+        open = below(&mut *conn, id).await?;
+        open.retain(|other| !seen.contains(other));
+    }
+    Ok(all)
+}
+
+async fn stop_one(
+    conn: &mut PgConnection,
+    id: Uuid,
+    how: How,
+    reason: &str,
+    now: DateTime<Utc>,
+) -> Result<Stopped, Error> {
+    match how {
+        How::Hard => state::cancel_one(conn, id, reason, now).await,
+        How::Soft => interrupt::stop_softly(conn, id, reason, now).await,
+    }
+}
 
 /// The open ones among the tasks that hang on this one: its children and theirs, and what continues it. Of one that continues
 /// another, also the children that it waits for. Those that wait come first, so that the end of a child wakes nobody up.
-pub(super) async fn below(conn: &mut PgConnection, id: Uuid) -> Result<Vec<Uuid>, Failed> {
+async fn below(conn: &mut PgConnection, id: Uuid) -> Result<Vec<Uuid>, Failed> {
     sqlx::query_scalar!(
         r#"with recursive below (id) as (
                select $1::uuid
@@ -34,7 +98,7 @@ pub(super) async fn below(conn: &mut PgConnection, id: Uuid) -> Result<Vec<Uuid>
 }
 
 /// Keeps a task as it is until the end of the transaction: nothing is handed out by it meanwhile.
-pub(super) async fn lock(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(), Failed> {
+async fn lock(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(), Failed> {
     sqlx::query!("select id from dalsegno.tasks where id = $1 for no key update", id)
         .fetch_optional(executor)
         .await

@@ -1,4 +1,4 @@
-//! Stopping what runs in a session, or in all of an agent.
+//! Stopping what runs in a session, or in all of an agent, and what hangs on it.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,10 @@ use serde_json::json;
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use super::{Cancelled, Error, cancel, ended, get};
+use super::{
+    Cancelled, End, Error, cascade, ended, get,
+    state::{self, Stopped},
+};
 use crate::{
     domain::{
         Failed, campaigns,
@@ -48,10 +51,9 @@ pub async fn interrupt(
     let latest = turns::of_session(&mut *conn, session_id, None, 1).await?;
     let running = latest.first().filter(|turn| turn.state == turns::State::Running);
     let task_id = running.ok_or(Error::NothingRuns(session_id))?.task_id;
-    let cancel = match how {
-        How::Soft => stop_softly(&mut *conn, task_id, reason, now).await?,
-        How::Hard => cancel(&mut *conn, task_id, reason, now).await?,
-    };
+    let stopped = cascade::stop(&mut *conn, task_id, how, reason, now).await?;
+    state::answer(&mut *conn, stopped.unanswered, End::Cancelled, now).await?;
+    let cancel = stopped.cancelled;
     let event = feed::New {
         session_id: Some(session_id),
         ..get(&mut *conn, task_id)
@@ -96,12 +98,12 @@ pub async fn is_asked_to_stop(executor: impl PgExecutor<'_>, id: Uuid) -> Result
 
 /// What does not run is cancelled at once. Should it begin to run between the look and that, its worker is told to stop it now:
 /// it has hardly begun.
-async fn stop_softly(
+pub(super) async fn stop_softly(
     conn: &mut PgConnection,
     id: Uuid,
     reason: &str,
     now: DateTime<Utc>,
-) -> Result<Cancelled, Error> {
+) -> Result<Stopped, Error> {
     let task = get(&mut *conn, id).await?;
     let runs = match admin::find_job(&mut *conn, task.job_id).await {
         Ok(job) => job.summary.state == "running",
@@ -109,7 +111,7 @@ async fn stop_softly(
         Err(error) => return Err(error.into()),
     };
     if !runs {
-        return cancel(conn, id, reason, now).await;
+        return state::cancel_one(conn, id, reason, now).await;
     }
     let asked = sqlx::query!(
         "update dalsegno.tasks set stop_asked_at = coalesce(stop_asked_at, $2) where id = $1 and ended_at is null",
@@ -119,8 +121,9 @@ async fn stop_softly(
     .execute(&mut *conn)
     .await
     .map_err(Failed::to("ask a task to stop"))?;
-    match asked.rows_affected() {
-        1 => Ok(Cancelled::AtSafePoint),
-        _ => Err(ended(conn, id).await),
+    if asked.rows_affected() == 0 {
+        return Err(ended(conn, id).await);
     }
+    state::keep_reason(conn, id, reason).await?;
+    Ok(Stopped::through_worker(Cancelled::AtSafePoint))
 }

@@ -48,9 +48,11 @@ pub use self::{
     list::{Filter, by_job, find, get, has_ended, in_campaign, list, of_conversation},
     lost::{end_lost, gone, live_jobs},
     matching::{Matching, count_matching, matching},
-    posted::set_post,
+    posted::{count_of_root, set_post},
     recurring::AddTask,
-    state::{Cancelled, End, admit, cancel, cancel_job, charge, end, retry, wait_longer},
+    state::{
+        Cancelled, End, admit, cancel, cancel_job, cancel_silently, charge, end, retry, wait_longer,
+    },
     store::{add, add_together},
     waiting::{awaited, queued_jobs},
     waits::{Predecessor, WaitedFor, Waiting, look_at_waits, predecessors, wait_aside, waits_of},

@@ -1,14 +1,12 @@
 //! Tasks on their way: started, ended, cancelled, tried again.
 
-use std::collections::HashSet;
-
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::json;
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use super::{Error, RunJoinedTurn, RunTurn, State, Task, by_job, cascade, get, lane, waits};
+use super::{Error, How, RunJoinedTurn, RunTurn, State, Task, by_job, cascade, get, lane, waits};
 use crate::{
     domain::{
         Amount, Failed,
@@ -104,8 +102,8 @@ pub async fn end(
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
     match write_end(&mut *conn, id, None, end, spent, now).await? {
-        true => Ok(()),
-        false => Err(ended(conn, id).await),
+        Some(unanswered) => answer(conn, unanswered, end, now).await,
+        None => Err(ended(conn, id).await),
     }
 }
 
@@ -117,14 +115,59 @@ pub(super) async fn end_without_turn(
     end: End<'_>,
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
+    let unanswered = end_unanswered(&mut *conn, task, end, now).await?;
+    answer(conn, unanswered, end, now).await
+}
+
+/// The same, with the answer to the post that it came from still to be given.
+async fn end_unanswered(
+    conn: &mut PgConnection,
+    task: &Task,
+    end: End<'_>,
+    now: DateTime<Utc>,
+) -> Result<Option<Unanswered>, Error> {
     match write_end(&mut *conn, task.id, Some(task.job_id), end, Amount::ZERO, now).await? {
-        true => Ok(()),
-        false => Err(match get(conn, task.id).await? {
+        Some(unanswered) => Ok(unanswered),
+        None => Err(match get(conn, task.id).await? {
             found if found.ended_at.is_none() => Error::Requeued(task.id),
             found => Error::Ended { id: task.id, state: found.state },
         }),
     }
 }
+
+/// A task that has ended and came from a post.
+pub(super) struct Unanswered {
+    campaign_id: Uuid,
+    task_id: Uuid,
+    agent: String,
+    instance: String,
+    asked_in: Uuid,
+}
+
+/// Holds the board until the transaction ends: whoever ends several tasks answers when all of them have ended.
+pub(super) async fn answer(
+    conn: &mut PgConnection,
+    unanswered: impl IntoIterator<Item = Unanswered>,
+    end: End<'_>,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    for one in unanswered {
+        let ended = mentions::Ended {
+            campaign_id: one.campaign_id,
+            task_id: one.task_id,
+            agent: &one.agent,
+            instance: &one.instance,
+            asked_in: one.asked_in,
+            end,
+            said: None,
+            handed_on: None,
+        };
+        mentions::answer(&mut *conn, &ended, now).await?;
+    }
+    Ok(())
+}
+
+/// `None`: it has ended already, or has another job.
 
 async fn write_end(
     conn: &mut PgConnection,
@@ -133,7 +176,7 @@ async fn write_end(
     end: End<'_>,
     spent: Amount,
     now: DateTime<Utc>,
-) -> Result<bool, Error> {
+) -> Result<Option<Option<Unanswered>>, Error> {
     let (state, result, error) = end.columns();
     let ended_at = (state != State::Queued).then_some(now);
     let hit = sqlx::query!(
@@ -153,21 +196,17 @@ async fn write_end(
     .fetch_optional(&mut *conn)
     .await
     .map_err(Failed::to("end a task"))?;
-    let Some(task) = hit else { return Ok(false) };
-    if let Some(asked_in) = task.post_id {
-        let ended = mentions::Ended {
+    Ok(hit.map(|task| {
+        let (agent, instance) = (task.agent, task.instance);
+        let of = |asked_in| Unanswered {
             campaign_id: task.campaign_id,
             task_id: id,
-            agent: &task.agent,
-            instance: &task.instance,
+            agent,
+            instance,
             asked_in,
-            end,
-            said: None,
-            handed_on: None,
         };
-        mentions::answer(conn, &ended, now).await?;
-    }
-    Ok(true)
+        task.post_id.map(of)
+    }))
 }
 
 /// Cancels a task, and with it what it has handed out and what was to take its work up again: at once what does not run, through
@@ -178,36 +217,9 @@ pub async fn cancel(
     reason: &str,
     now: DateTime<Utc>,
 ) -> Result<Cancelled, Error> {
-    let task = get(&mut *conn, id).await?;
-    let own = cancel_one(&mut *conn, id, reason, now).await;
-    // Behind the lock: whoever was handing something out has committed it, and whoever comes now finds that it is cancelled. After
-    // its job, as everybody who holds both.
-    cascade::lock(&mut *conn, id).await?;
-    let mut below = cascade::below(&mut *conn, id).await?;
-    let mut cancelled = match own {
-        Err(Error::Ended { .. }) if !below.is_empty() => Cancelled::AtOnce,
-        cancelled => cancelled?,
-    };
-    let why =
-        format!("{reason} (with task {id} of {}/{}, on which it hangs)", task.agent, task.instance);
-    let mut seen: HashSet<Uuid> = HashSet::new();
-    while !below.is_empty() {
-        for other in &below {
-            match cancel_one(&mut *conn, *other, &why, now).await {
-                // Where the task itself has ended, whether anything goes on is what its caller wants to know.
-                Ok(Cancelled::Requested) if task.ended_at.is_some() => {
-                    cancelled = Cancelled::Requested;
-                }
-                // It has ended by itself.
-                Ok(_) | Err(Error::Ended { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        seen.extend(below);
-        // What one of these was handing out until it was locked.
-        below = cascade::below(&mut *conn, id).await?;
-        below.retain(|other| !seen.contains(other));
-    }
+    let Stopped { cancelled, unanswered } =
+        cascade::stop(&mut *conn, id, How::Hard, reason, now).await?;
+    answer(conn, unanswered, End::Cancelled, now).await?;
     Ok(cancelled)
 }
 
@@ -232,13 +244,36 @@ pub async fn cancel_job(
     }
 }
 
-/// The job goes first: whoever has its row decides whether the task is running.
-async fn cancel_one(
+/// The same, for a board that is about to be erased: nobody is answered, so that one transaction can cancel many. An answer holds
+/// the board, and a turn that ends holds its task while it waits for that.
+pub async fn cancel_silently(
     conn: &mut PgConnection,
     id: Uuid,
     reason: &str,
     now: DateTime<Utc>,
 ) -> Result<Cancelled, Error> {
+    cascade::stop(conn, id, How::Hard, reason, now).await.map(|stopped| stopped.cancelled)
+}
+
+/// What a cancellation has come to, and the posts that are to be answered when nothing else is left to be locked.
+pub(super) struct Stopped {
+    pub(super) cancelled: Cancelled,
+    pub(super) unanswered: Vec<Unanswered>,
+}
+
+impl Stopped {
+    pub(super) fn through_worker(cancelled: Cancelled) -> Self {
+        Self { cancelled, unanswered: Vec::new() }
+    }
+}
+
+/// The job goes first: whoever has its row decides whether the task is running.
+pub(super) async fn cancel_one(
+    conn: &mut PgConnection,
+    id: Uuid,
+    reason: &str,
+    now: DateTime<Utc>,
+) -> Result<Stopped, Error> {
     let task = get(&mut *conn, id).await?;
     if task.ended_at.is_some() {
         return Err(Error::Ended { id, state: task.state });
@@ -252,18 +287,22 @@ async fn cancel_one(
     };
     keep_reason(&mut *conn, id, reason).await?;
     if runs {
-        return Ok(Cancelled::Requested);
+        return Ok(Stopped::through_worker(Cancelled::Requested));
     }
     // A worker that was lost may have left its turn running, with a part of the budget.
     turns::clear_up(&mut *conn, &task, now).await?;
-    end_without_turn(&mut *conn, &task, End::Cancelled, now).await?;
+    let unanswered = end_unanswered(&mut *conn, &task, End::Cancelled, now).await?;
     let event = task.event(Kind::TaskCancelled, json!({ "reason": reason }));
     feed::append(conn, &[event], now).await?;
-    Ok(Cancelled::AtOnce)
+    Ok(Stopped { cancelled: Cancelled::AtOnce, unanswered: unanswered.into_iter().collect() })
 }
 
 /// In the words of who asked. A task that runs may end before it is stopped; then they do not count.
-async fn keep_reason(executor: impl PgExecutor<'_>, id: Uuid, reason: &str) -> Result<(), Failed> {
+pub(super) async fn keep_reason(
+    executor: impl PgExecutor<'_>,
+    id: Uuid,
+    reason: &str,
+) -> Result<(), Failed> {
     sqlx::query!("update dalsegno.tasks set cancelled_because = $2 where id = $1", id, reason)
         .execute(executor)
         .await

@@ -2,13 +2,16 @@
 -- them are not shown. One row without a post where there is none.
 -- $1 uuid campaign · $2 text reader, NULL for one who sees all · $3 uuid session · $4 text agent · $5 text instance
 -- $6 bigint behind it · $7 bigint in front of it · $8 bigint how many · $9 boolean whether nothing was answered in the session yet
--- $10 bigint bytes that the texts may have · $11 bigint how many older ones are counted · $12 uuid the task whose turn it is
+-- $10 bigint bytes that a text may have · $11 bigint how many older ones are counted · $12 uuid the task whose turn it is
+-- $13 bigint bytes that all of the texts may have · $14 bigint the session's cursor: older ones are counted down to it
 --
 -- While nothing was answered in it, a session may hold what it took over from another one; later, the cursor says that. An answer that
 -- it took over may be posted later all the same.
 with seen as materialized (
     select s.seq from dalsegno.visible_posts($1, $2, $6, $7, $8) as s (seq)
-), judged as (
+), held as materialized (
+    select unnest(m.posts) as seq from dalsegno.messages as m where $9 and m.session_id = $3 and m.posts is not null
+), judged as materialized (
     select p.id, p.seq, p.sender, p.origin, p.audience, p.reply_to, p.posted_at, p.task_id, p.session_id, p.turn, p.text,
            case
              when p.session_id = $3
@@ -18,17 +21,17 @@ with seen as materialized (
                              and (t.id = $12 or (t.ended_at is null and t.session_mode <> 'none')
                                   or exists (select from dalsegno.messages as m
                                               where m.session_id = $3 and m.id = t.id and m.role = 'user'))) then 'task'
-             when $9 and exists (select from dalsegno.messages as m where m.session_id = $3 and p.seq = any(m.posts)) then 'shown'
+             when p.seq in (select h.seq from held as h) then 'shown'
              when octet_length(p.text) > $10::bigint then 'long'
            end as why
       from seen as s join dalsegno.posts as p on p.campaign_id = $1 and p.seq = s.seq
 ), weighed as (
-    select j.*, sum(octet_length(j.text)) filter (where j.why is null) over (order by j.seq desc) > $10::bigint as is_too_much from judged as j
+    select j.*, sum(octet_length(j.text)) filter (where j.why is null) over (order by j.seq desc) > $13::bigint as is_too_much from judged as j
 )
-select b.last_seq, (select count(*) from dalsegno.visible_posts($1, $2, $6, (select min(s.seq) from seen as s), $11)) as "n_older!",
+select b.last_seq, (select count(*) from dalsegno.visible_posts($1, $2, $14, coalesce((select min(s.seq) from seen as s), 0), $11)) as "n_older!",
        w.id as "id?", w.seq as "seq?", w.sender as "sender?", w.origin as "origin?: Origin", w.audience as "audience?", w.reply_to,
        w.posted_at as "posted_at?", w.task_id, w.session_id, w.turn,
-       case when w.why is null and w.is_too_much then 'long' else w.why end as "why: Unshown",
+       case when w.why is null and w.is_too_much then 'full' else w.why end as "why: Unshown",
        case when w.why is null and not w.is_too_much then w.text end as text
   from dalsegno.boards as b left join weighed as w on true
  where b.campaign_id = $1

@@ -37,6 +37,8 @@ pub struct Wanted {
     pub last_post: i64,
     /// The post that it came from.
     pub post_id: Option<Uuid>,
+    /// The agent that said it, if an agent did; from the row of the post.
+    pub asked_by: Option<String>,
 }
 
 /// What stands on a blackboard.
@@ -103,5 +105,6 @@ pub async fn wanted(
         was_retried: row.was_retried,
         last_post: row.last_post,
         post_id: row.post_id,
+        asked_by: row.asked_by,
     })
 }

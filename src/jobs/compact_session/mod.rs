@@ -57,6 +57,8 @@ pub struct Folder<'a> {
     pub cancel: &'a CancellationToken,
     /// The task whose turn waits for it. It pays, within its own budget; `None`: only the campaign does.
     pub waiting: Option<&'a Task>,
+    /// The node that this one belongs to, if it belongs to one.
+    pub waiting_node: Option<&'a str>,
     /// For the names of roles.
     pub catalogue: &'a Catalogue,
     /// The session's own; its model is the first summariser.

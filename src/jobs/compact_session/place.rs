@@ -20,6 +20,8 @@ pub(super) struct Place {
     pub(super) flow: Flow,
     /// The summary that is shown is of the same stay.
     pub(super) is_continued: bool,
+    /// Where the node's entry stands, if it is not folded yet.
+    pub(super) entry_seq: Option<i64>,
 }
 
 /// `None`: the session stands at no node.
@@ -34,6 +36,8 @@ pub(super) async fn of(
     let handoffs = nodes::handoffs(conn, session.campaign_id, limit).await?;
     let before = view.compaction.and_then(|compaction| compaction.flow.as_deref());
     let before = before.filter(|flow| flow.first_seq == stay.first_seq && flow.node == stay.node);
+    // What the node asks for, as it was said.
+    let entry = view.tail.iter().find(|entry| Some(entry.id) == stay.entry_id);
     let flow = Flow {
         campaign_id: session.campaign_id,
         session_id: session.id,
@@ -41,18 +45,13 @@ pub(super) async fn of(
         node: stay.node.clone(),
         entered_at: time(stay.entered_at),
         first_seq: stay.first_seq,
-        entry: entry(&stay, view).or_else(|| before?.entry.clone()),
+        entry: entry.map(|entry| entry.message.text.clone()).or_else(|| before?.entry.clone()),
         tasks: tasks(&stay, view, before),
         handoffs: handoffs.iter().map(|stay| handoff(folder, stay)).collect(),
-        unresolved: unresolved(folder, session, view),
+        unresolved: unresolved(folder, session, &stay, view),
     };
-    Ok(Some(Place { flow, is_continued: before.is_some() }))
-}
-
-/// What the node asks for, as it was said.
-fn entry(stay: &Stay, view: View<'_>) -> Option<String> {
-    let said = view.tail.iter().find(|entry| Some(entry.id) == stay.entry_id);
-    said.map(|entry| entry.message.text.clone())
+    let entry_seq = entry.map(|entry| entry.seq);
+    Ok(Some(Place { flow, is_continued: before.is_some(), entry_seq }))
 }
 
 /// A prompt has the id of its task.
@@ -75,10 +74,17 @@ fn handoff(folder: &Folder<'_>, stay: &Stay) -> Handoff {
     }
 }
 
-/// The task that waits for the room; where nobody waits, what the last turn was asked, if it has no answer.
-fn unresolved(folder: &Folder<'_>, session: &Live, view: View<'_>) -> Option<Unresolved> {
+/// The task that waits for the room; where nobody waits, what the last turn was asked, if it has no answer. One that is about to
+/// enter another node is nothing that this one has left open.
+fn unresolved(
+    folder: &Folder<'_>,
+    session: &Live,
+    stay: &Stay,
+    view: View<'_>,
+) -> Option<Unresolved> {
     if let Some(waiting) = folder.waiting {
-        return Some(Unresolved { task_id: waiting.id, text: waiting.prompt.clone() });
+        let is_here = folder.waiting_node.is_none_or(|node| node == stay.node);
+        return is_here.then(|| Unresolved { task_id: waiting.id, text: waiting.prompt.clone() });
     }
     let is_unanswered = matches!(session.state, State::Interrupted | State::Error);
     let mut asked = view.tail.iter().rev().filter(|entry| entry.message.role == Role::User);

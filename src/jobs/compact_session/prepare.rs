@@ -106,8 +106,9 @@ async fn load(folder: &Folder<'_>, session: &Live) -> Result<(Loaded, Option<Pla
 }
 
 fn node(place: &Place) -> Node<'_> {
-    let Place { flow, is_continued } = place;
-    Node { first_seq: flow.first_seq, is_continued: *is_continued, flow }
+    let Place { flow, is_continued, entry_seq } = place;
+    let (is_continued, entry_seq) = (*is_continued, *entry_seq);
+    Node { first_seq: flow.first_seq, is_continued, flow, entry_seq }
 }
 
 fn calibration(folder: &Folder<'_>, session: &Live) -> Result<Calibration, Error> {

@@ -48,6 +48,8 @@ pub(super) struct Assignment<'a> {
     pub(super) last_post: i64,
     /// The post that the task came from.
     pub(super) asked_in: Option<Uuid>,
+    /// The agent that said it, if an agent did.
+    pub(super) asked_by: Option<String>,
 }
 
 /// What the agent is shown of its campaign's blackboard, as it was when the task was read.
@@ -123,6 +125,7 @@ impl<'a> Assignment<'a> {
             last_post,
             post_id,
             was_retried,
+            asked_by,
             ..
         } = wanted;
         let failover = Failover::of(&services.agents, standing, services.clock.now());
@@ -149,7 +152,7 @@ impl<'a> Assignment<'a> {
             failover: agent.fallback.is_some().then_some(failover),
             skills: catalogue.skills_of(&agent),
             blackboard: blackboard.and_then(|written| Blackboard::shown_to(&agent, &written)),
-            prompt_hash: catalogue.prompt_hash(&agent),
+            prompt_hash: catalogue.prompt_hash(&agent, &task.instance),
             node,
             is_limited: limits.iter().any(Option::is_some),
             results_entry: results::entry_id(task.id, was_retried.then_some(task.job_id)),
@@ -162,6 +165,7 @@ impl<'a> Assignment<'a> {
             predecessors,
             last_post,
             asked_in: post_id,
+            asked_by,
         })
     }
 }

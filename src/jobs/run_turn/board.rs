@@ -15,7 +15,6 @@ use crate::{
         posts::{Post, Posts},
     },
     domain::{
-        agents::MAIN,
         ids, messages,
         posts::{self, Viewer},
         sessions::Live,
@@ -61,7 +60,7 @@ pub(super) async fn look(
         return Ok(None);
     }
     let name = posts::reader(&session.agent, &session.instance);
-    let viewer = match agent.lead && session.instance == MAIN {
+    let viewer = match agent.leads(&session.instance) {
         true => Viewer::All,
         false => Viewer::Reader(&name),
     };
@@ -76,7 +75,8 @@ pub(super) async fn look(
 impl Board {
     fn of(mut unseen: Unseen, max_weight: Weight, now: DateTime<Utc>) -> Self {
         let (weight, too_much) = fit(&mut unseen, max_weight);
-        let n_long = unseen.not_shown.iter().filter(|(_, why)| *why == Unshown::Long).count();
+        let is_long = |why: &Unshown| matches!(why, Unshown::Long | Unshown::Full);
+        let n_long = unseen.not_shown.iter().filter(|(_, why)| is_long(why)).count();
         let n_left_out = i64::try_from(n_long + too_much.len()).unwrap_or(i64::MAX);
         let not_shown = unseen.not_shown.iter().map(|(seq, why)| (*seq, reason(*why)));
         let mut not_shown =
@@ -96,8 +96,9 @@ impl Board {
         }
     }
 
+    /// Or says how many there are that it does not show.
     pub(super) fn shows_posts(&self) -> bool {
-        !self.seqs.is_empty()
+        !self.seqs.is_empty() || self.shown.left_out > 0
     }
 
     pub(super) fn part(&self) -> parts::Board<'_> {
@@ -143,7 +144,7 @@ fn reason(why: Unshown) -> Why {
         Unshown::Own => Why::OwnAnswer,
         Unshown::Task => Why::IsATask,
         Unshown::Shown => Why::ShownBefore,
-        Unshown::Long => Why::NoRoom,
+        Unshown::Long | Unshown::Full => Why::NoRoom,
     }
 }
 

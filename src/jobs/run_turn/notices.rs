@@ -7,6 +7,7 @@ use crate::{
     domain::{
         messages::{self, LeftOut},
         sessions::{Live, Reason},
+        tasks::Task,
     },
     jobs::measure::measured,
     transcript::{Message, Role},
@@ -31,16 +32,30 @@ pub(super) fn message(id: Uuid, role: Role, text: String) -> messages::New {
     measured(id, Message { role, text, tool_calls, tool_call_id, tool_name })
 }
 
+/// What a task asks, with the agent that asked it on the board.
+pub(super) fn prompt(task: &Task, asked_by: Option<&str>) -> messages::New {
+    let message = Message {
+        role: Role::User,
+        text: task.prompt.clone(),
+        tool_calls: Vec::new(),
+        tool_call_id: None,
+        tool_name: asked_by.map(str::to_owned),
+    };
+    measured(task.id, message)
+}
+
 pub(super) fn interrupted(id: Uuid) -> messages::New {
     message(id, Role::Notice, INTERRUPTED.to_owned())
 }
 
 /// Stored in front of an answer whose question stands further up, with others in between.
-pub(super) fn again(id: Uuid, prompt: &str) -> messages::New {
+pub(super) fn again(id: Uuid, prompt: &str, asked_by: Option<&str>) -> messages::New {
     let start: String = prompt.chars().take(PROMPT_MAX_CHARS).collect();
     let which = if start.len() < prompt.len() { "the task that begins with" } else { "the task" };
+    let by =
+        asked_by.map(|agent| format!(", which the agent `{agent}` has asked")).unwrap_or_default();
     let text = format!(
-        "A task from further up is tried again here, after others. What follows is for {which}:\n{start}"
+        "A task from further up{by} is tried again here, after others. What follows is for {which}:\n{start}"
     );
     message(id, Role::Notice, text)
 }

@@ -58,7 +58,7 @@ fn assemble_call(
     view: View<'_>,
     given: &Given<'_>,
 ) -> Result<Assembled, Error> {
-    let Assignment { task, agent, catalogue, campaign, skills, route, blackboard, .. } = assignment;
+    let Assignment { task, agent, campaign, skills, route, blackboard, .. } = assignment;
     let skills: Vec<Skill<'_>> =
         skills.iter().map(|skill| Skill { name: &skill.name, text: &skill.text }).collect();
     let shows_posts = given.said.board.as_ref().is_some_and(Board::shows_posts);
@@ -73,7 +73,7 @@ fn assemble_call(
             client_context: campaign.client_context.as_deref(),
         },
         edicts: &[],
-        roster: &team::roster(catalogue, agent),
+        roster: &team::roster(assignment),
         view,
         heard_to_seq: route.keeps_conversation.then(|| kept::heard_to_seq(session)).flatten(),
         notice: notice.as_deref(),
@@ -87,7 +87,11 @@ fn assemble_call(
             .results
             .as_ref()
             .map(|told| Told { entry_id: told.id, message: &told.message }),
-        task: Task { entry_id: task.id, prompt: &task.prompt },
+        task: Task {
+            entry_id: task.id,
+            prompt: &task.prompt,
+            asked_by: assignment.asked_by.as_deref(),
+        },
     };
     let seed = session.fence_seed.as_slice().try_into();
     let seed = seed.map_err(|_| Error::undone("the fence seed of the session has not 32 bytes"))?;

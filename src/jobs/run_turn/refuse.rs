@@ -18,6 +18,7 @@ use crate::{
 
 const MOST_PAUSE: Duration = Duration::from_secs(60);
 const CANCELLED: &str = "the task was cancelled before its turn could begin";
+const CANCELLED_BETWEEN: &str = "the task was cancelled before another of its turns could begin";
 
 pub(super) async fn refuse(
     run: &Run,
@@ -56,7 +57,8 @@ async fn cancel(conn: &mut PgConnection, services: &Services, task: &Task) -> Re
     let task = tasks::get(&mut *conn, task.id).await?;
     turns::clear_up(&mut *conn, &task, now).await?;
     tasks::end(&mut *conn, task.id, tasks::End::Cancelled, Amount::ZERO, now).await?;
-    let event = task.event(feed::Kind::TaskCancelled, json!({ "because": CANCELLED }));
+    let because = if task.turn.is_some() { CANCELLED_BETWEEN } else { CANCELLED };
+    let event = task.event(feed::Kind::TaskCancelled, json!({ "because": because }));
     Ok(feed::append(conn, &[event], now).await?)
 }
 

@@ -35,7 +35,7 @@ pub(super) async fn make(
     session_id: Uuid,
     needed: Needed,
 ) -> Result<(), Error> {
-    let Assignment { task, agent, route, .. } = assignment;
+    let Assignment { task, agent, node, route, .. } = assignment;
     let window = folder::summariser_window(services, agent, route, run.cancel()).await;
     let cost = |model: &str, tokens| services.cost(&route.provider_name, model, tokens);
     let refused = needed.refused_tokens.map(|tokens| tokens.saturating_add(route.reserve_tokens));
@@ -52,7 +52,8 @@ pub(super) async fn make(
         &cost,
     );
     let window_tokens = limit(folder.window_tokens);
-    let folder = Folder { window_tokens, waiting: Some(task), ..folder };
+    let waiting_node = node.as_deref().map(|node| node.name.as_str());
+    let folder = Folder { window_tokens, waiting: Some(task), waiting_node, ..folder };
     let is_overflow = needed.pressure == Pressure::Overflow;
     let cause = if is_overflow { Cause::Overflow } else { Cause::Auto };
     // Where the provider keeps the conversation, a new one can begin without a summary.

@@ -14,7 +14,6 @@ use super::{
 use crate::{
     context::{Calibration, Weight},
     domain::{ids, messages, sessions::resolve::Resolved},
-    transcript::Role,
 };
 
 pub(super) struct Said<'a> {
@@ -40,6 +39,7 @@ impl<'a> Said<'a> {
         now: DateTime<Utc>,
     ) -> Result<Self, Error> {
         let (task, session) = (&assignment.task, &resolved.session);
+        let asked_by = assignment.asked_by.as_deref();
         let joined = joined::read(&mut *conn, assignment, session.id).await?;
         let mut new = Vec::with_capacity(1);
         if resolved.interrupted() {
@@ -49,13 +49,13 @@ impl<'a> Said<'a> {
         let is_latest =
             before.was_refused || task.turn.is_none_or(|turn| turn == session.turn_count);
         if !is_latest && messages::others_asked_since(&mut *conn, session.id, task.id).await? {
-            new.push(notices::again(ids::at(now), &task.prompt));
+            new.push(notices::again(ids::at(now), &task.prompt, asked_by));
         }
         let arrival = arrival::look(&mut *conn, assignment, session, now).await?;
         new.extend(arrival.as_ref().map(Arrival::entry));
         let untold = joined.as_ref().filter(|joined| !joined.is_stored);
         new.extend(untold.map(|joined| joined.entry.clone()));
-        new.push(notices::message(task.id, Role::User, task.prompt.clone()));
+        new.push(notices::prompt(task, asked_by));
         let board = board::look(&mut *conn, assignment, session, calibration, now).await?;
         Ok(Self { new, arrival, results: joined.map(|joined| joined.entry), board })
     }

@@ -9,10 +9,7 @@ use sqlx::PgExecutor;
 use super::{Error, assignment::Assignment};
 use crate::{
     context::parts::{Colleague, Status},
-    domain::{
-        agents::{Agent, Catalogue},
-        statuses,
-    },
+    domain::statuses,
 };
 
 /// A colleague at this moment.
@@ -28,7 +25,7 @@ pub(super) async fn look(
     now: DateTime<Utc>,
 ) -> Result<Vec<Seen>, Error> {
     let Assignment { task, agent, catalogue, .. } = assignment;
-    if !agent.lead {
+    if !agent.leads(&task.instance) {
         return Ok(Vec::new());
     }
     let statuses = statuses::of_campaign(executor, task.campaign_id, catalogue, now);
@@ -39,8 +36,10 @@ pub(super) async fn look(
         .collect())
 }
 
-pub(super) fn roster<'a>(catalogue: &'a Catalogue, agent: &Agent) -> Vec<Colleague<'a>> {
-    let all = catalogue.agents().map(Arc::as_ref).filter(|_| agent.lead);
+pub(super) fn roster<'a>(assignment: &'a Assignment<'_>) -> Vec<Colleague<'a>> {
+    let Assignment { task, agent, catalogue, .. } = assignment;
+    let is_lead = agent.leads(&task.instance);
+    let all = catalogue.agents().map(Arc::as_ref).filter(|_| is_lead);
     all.map(|colleague| Colleague { name: &colleague.name, description: &colleague.description })
         .collect()
 }

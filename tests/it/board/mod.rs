@@ -1,5 +1,6 @@
 //! The board of a campaign: who sees what, and what of it a model is shown.
 
+mod asked;
 mod posting;
 mod random;
 mod shown;

@@ -17,14 +17,15 @@ use crate::providers::fake_ollama::Play;
 const READERS: [&str; 5] = ["an", "ann", "anna", "ann/an", "all-ann"];
 const LEAD: &str = "all-ann";
 const AGENTS: [&str; 3] = ["an", "ann", "anna"];
-const ALL_OF_IT: &str = "history_window: 1000\n";
+/// Of one case each: all of it, and so little that nearly everything has to be looked for.
+const WINDOWS: [usize; 6] = [1000, 1, 1000, 2, 3, 7];
 
 /// How much is played. Each round ends with all its tasks.
-const CASES: usize = 6;
 const ROUNDS: usize = 5;
 
 struct Case {
     table: Table,
+    window: usize,
     random: StdRng,
     tasks: Vec<(Task, &'static str)>,
     n_posts: usize,
@@ -38,14 +39,16 @@ struct Counts {
     failed: usize,
     shown: usize,
     held: usize,
+    left_out: usize,
 }
 
 impl Case {
-    async fn new(seed: u64) -> Self {
-        let table = Table::new(&AGENTS, ALL_OF_IT).await;
-        table.write(LEAD, &format!("lead: true\n{ALL_OF_IT}"), "");
+    async fn new(seed: u64, window: usize) -> Self {
+        let fields = format!("history_window: {window}\n");
+        let table = Table::new(&AGENTS, &fields).await;
+        table.write(LEAD, &format!("lead: true\n{fields}"), "");
         let random = StdRng::seed_from_u64(seed);
-        Self { table, random, tasks: Vec::new(), n_posts: 0, n_words: 0 }
+        Self { table, window, random, tasks: Vec::new(), n_posts: 0, n_words: 0 }
     }
 
     fn chance(&mut self, percent: u32) -> bool {
@@ -108,7 +111,8 @@ impl Case {
         }
         if self.chance(40) {
             let agent = *AGENTS.choose(&mut self.random).unwrap();
-            self.table.write(agent, ALL_OF_IT, &format!(" Rule {}.", self.n_words));
+            let fields = format!("history_window: {}\n", self.window);
+            self.table.write(agent, &fields, &format!(" Rule {}.", self.n_words));
         }
         if self.chance(30) {
             let sql = "update dalsegno.sessions set rebuild_because = 'reset' where agent_type = $1 and closed_at is null";
@@ -191,8 +195,23 @@ fn asked(sent: &str) -> &str {
     task.split_once('[').unwrap().1.split_once(']').unwrap().0
 }
 
-fn check_request(chat: &Value, posts: &BTreeMap<String, &Post>) -> Vec<Read> {
+/// How many posts each turn has shown, and how many it has said that it leaves out.
+fn blocks(sent: &str) -> Vec<(usize, usize)> {
+    let block = |rest: &str| {
+        let (open, rest) = rest.split_once('>').unwrap();
+        let (inside, _) = rest.split_once("</posts>").unwrap();
+        let left_out = open.split_once("left_out=\"").map(|(_, n)| n.split_once('"').unwrap().0);
+        (inside.matches("<post ").count(), left_out.map_or(0, |n| n.parse().unwrap()))
+    };
+    sent.split("<posts ").skip(1).map(block).collect()
+}
+
+fn check_request(chat: &Value, posts: &BTreeMap<String, &Post>, window: usize) -> Vec<Read> {
     let sent = sent(chat);
+    for (n_shown, n_left_out) in blocks(&sent) {
+        assert!(n_shown <= window, "{sent}");
+        assert!(n_left_out == 0 || n_shown == window, "there was place for more: {sent}");
+    }
     let (reader, read) = (asked(&sent), read(&sent));
     assert!(is_free_of_repetition(&read), "{reader}: {sent}");
     for post in &read {
@@ -203,8 +222,8 @@ fn check_request(chat: &Value, posts: &BTreeMap<String, &Post>) -> Vec<Read> {
     read
 }
 
-async fn play(seed: u64, counts: &mut Counts) {
-    let mut case = Case::new(seed).await;
+async fn play(seed: u64, window: usize, counts: &mut Counts) {
+    let mut case = Case::new(seed, window).await;
     for _ in 0..ROUNDS {
         case.round().await;
     }
@@ -212,15 +231,21 @@ async fn play(seed: u64, counts: &mut Counts) {
     let posts = case.posts().await;
     let by_id: BTreeMap<String, &Post> = posts.iter().map(|p| (p.id.to_string(), p)).collect();
     let chats = case.table.fake.chats();
-    let seen: Vec<Vec<Read>> = chats.iter().map(|chat| check_request(chat, &by_id)).collect();
-    for ((task, reader), shown) in last.iter().zip(&seen[seen.len() - last.len()..]) {
+    let check = |chat: &Value| (sent(chat), check_request(chat, &by_id, window));
+    let seen: Vec<(String, Vec<Read>)> = chats.iter().map(check).collect();
+    for ((task, reader), (sent, shown)) in last.iter().zip(&seen[seen.len() - last.len()..]) {
+        let n_left_out: usize = blocks(sent).iter().map(|(_, n_left_out)| n_left_out).sum();
+        let mut n_missing = 0;
         for post in posts.iter().filter(|post| may_see(post, reader)) {
             let is_shown = shown.iter().any(|read| read.id == post.id.to_string());
             let is_held = case.is_held(post, task).await;
-            assert!(is_shown != is_held, "{reader}, shown {is_shown}, held {is_held}: {post:?}");
+            assert!(!(is_shown && is_held), "{reader} has it twice: {post:?}");
+            n_missing += usize::from(!is_shown && !is_held);
             counts.shown += usize::from(is_shown);
             counts.held += usize::from(is_held);
         }
+        assert!(n_missing <= n_left_out, "{reader}: {n_missing} posts of {n_left_out}: {sent}");
+        counts.left_out += n_missing;
     }
     counts.posts += posts.len();
     counts.requests += chats.len();
@@ -235,14 +260,16 @@ async fn whatever_happens_nobody_gets_what_is_not_theirs_and_every_session_gets_
     let seed = std::env::var("BOARD_SEED")
         .map_or_else(|_| u64::from(rand::random::<u32>()), |seed| seed.parse().unwrap());
     let mut counts = Counts::default();
-    for case in 0..CASES {
-        println!("case {case}: seed {}", seed + case as u64);
-        play(seed + case as u64, &mut counts).await;
+    for (case, window) in WINDOWS.into_iter().enumerate() {
+        println!("case {case}: seed {}, window {window}", seed + case as u64);
+        play(seed + case as u64, window, &mut counts).await;
     }
-    let Counts { posts, requests, failed, shown, held } = counts;
+    let Counts { posts, requests, failed, shown, held, left_out } = counts;
     println!(
-        "{CASES} boards with {posts} posts: {requests} requests looked through, {failed} tasks failed or were cancelled, \
-         {shown} posts shown once and {held} held otherwise at the end"
+        "{} boards with {posts} posts: {requests} requests looked through, {failed} tasks failed or were cancelled, \
+         {shown} posts shown once, {held} held otherwise and {left_out} left out at the end",
+        WINDOWS.len()
     );
-    assert!(failed > 0 && held > 0 && shown > posts, "the cases are too tame");
+    let is_wild = failed > 0 && held > 0 && left_out > 0 && shown > posts;
+    assert!(is_wild, "the cases are too tame");
 }

@@ -127,6 +127,81 @@ async fn the_window_is_the_agents_and_says_what_it_leaves_out() {
     assert_eq!(said, [line(false, "beyond_window", 1, 5, 5), line(true, "since_cursor", 6, 8, 3)]);
 }
 
+/// Three that ask ann, behind a note to her, while nobody works.
+async fn a_note_behind_mentions(table: &Table, note: &str) -> Vec<Task> {
+    table.post(&["ann"], note).await;
+    let mut tasks = Vec::new();
+    for number in 1..=3 {
+        tasks.push(table.mention("ann", &format!("Mention {number}.")).await.1);
+    }
+    tasks
+}
+
+#[tokio::test]
+async fn what_is_behind_mentions_fills_the_window_of_a_session_that_begins() {
+    let table = Table::new(&["ann"], "history_window: 3\n").await;
+    let first = a_note_behind_mentions(&table, "The first note.").await;
+    let worker = table.ground.work().await;
+    for task in &first {
+        table.ground.done(task).await;
+    }
+    worker.stop().await;
+    // Rebuilt, and about to be: what its predecessor has not seen is as new as for that one.
+    table.write("ann", "history_window: 3\n", " Be brief.");
+    let second = a_note_behind_mentions(&table, "The second note.").await;
+    let worker = table.ground.work().await;
+    for task in &second {
+        table.ground.done(task).await;
+    }
+    worker.stop().await;
+    let chats = table.fake.chats();
+    assert_eq!(texts(&read(&sent(&chats[0]))), ["The first note."]);
+    assert_ne!(
+        table.ground.task(&first[0]).await.session_id,
+        table.ground.task(&second[0]).await.session_id
+    );
+    for chat in &chats[3..] {
+        assert_eq!(texts(&read(&sent(chat))), ["The first note.", "The second note."]);
+        assert!(!sent(chat).contains("left_out"), "{}", sent(chat));
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_goes_on_looks_behind_what_it_is_not_shown() {
+    let table = Table::new(&["ann"], "history_window: 2\n").await;
+    let worker = table.ground.work().await;
+    table.ground.done(&table.ask("ann", "Begin.", None).await).await;
+    worker.stop().await;
+    for number in 1..=3 {
+        table.post(&["ann"], &format!("Note {number}.")).await;
+    }
+    a_note_behind_mentions(&table, &"long ".repeat(100_000)).await;
+    table.post(&["ann"], &"longer ".repeat(100_000)).await;
+    let worker = table.ground.work().await;
+    let last = table.ground.done(&table.ask("ann", "The end.", None).await).await;
+    worker.stop().await;
+    let [begun] = table.requests_with("Mention 1.").try_into().unwrap();
+    assert_eq!(texts(&read(&sent(&begun))), ["Note 2.", "Note 3."]);
+    // The two that are too long, and the first one, for which there was no place.
+    assert!(sent(&begun).contains("left_out=\"3\""), "{}", sent(&begun));
+    assert_eq!(cursor(&table, &last).await, 11);
+}
+
+#[tokio::test]
+async fn where_no_post_is_shown_it_is_said_how_many_there_are() {
+    let table = Table::new(&["ann"], "").await;
+    table.post(&["ann"], &"long ".repeat(100_000)).await;
+    let worker = table.ground.work().await;
+    table.ground.done(&table.ask("ann", "What is new?", None).await).await;
+    table.ground.done(&table.ask("ann", "And now?", None).await).await;
+    worker.stop().await;
+    for chat in table.fake.chats() {
+        let sent = sent(&chat);
+        assert_eq!(sent.matches("left_out=\"1\"").count(), 1, "{sent}");
+        assert!(read(&sent).is_empty());
+    }
+}
+
 #[tokio::test]
 async fn a_rebuilt_session_gets_what_it_did_not_take_over_and_nothing_twice() {
     let table = Table::new(&["ann"], "").await;

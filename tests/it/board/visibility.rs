@@ -2,13 +2,17 @@
 
 use std::time::{Duration, Instant};
 
-use dalsegno::domain::posts::{New, Said, Sender, Viewer, reader, window};
+use dalsegno::domain::{
+    posts::{Along, New, Said, Sender, Viewer, along, reader},
+    sessions::Live,
+    turns::{Look, unseen},
+};
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{by_operator, post, to};
-use crate::conversations::world::World;
+use crate::conversations::world::{Now, World};
 
 /// Parts of each other, and the same agent's instances.
 const READERS: [(&str, &str); 7] = [
@@ -56,8 +60,8 @@ async fn nobody_sees_what_is_addressed_to_a_name_that_is_like_theirs() {
         everything.push(text);
     }
     let seen = async |viewer| {
-        let window = window(&world.pool, id, viewer, 0, 1000).await.unwrap();
-        window.posts.into_iter().map(|post| post.text).collect::<Vec<_>>()
+        let posts = along(&world.pool, id, viewer, Along::After(0), 1000).await.unwrap();
+        posts.into_iter().map(|post| post.text).collect::<Vec<_>>()
     };
     for (name, expected) in readers.iter().zip(&expected) {
         assert_eq!(&seen(Viewer::Reader(name)).await, expected, "{name}");
@@ -90,19 +94,33 @@ async fn fill(world: &World) {
     }
 }
 
+/// A conversation of five hundred messages, whose turn is about to look at the board.
+async fn session(world: &World) -> Live {
+    let live = world.turn("Begin.", Now::default()).await.session;
+    let sql = "insert into dalsegno.messages (session_id, seq, id, created_at, weight, turn, role, text, digest)
+               select $1, 10 + n, gen_random_uuid(), now(), 1, 1, case n % 2 when 0 then 'user' else 'assistant' end, 'Said.',
+                      sha256('x')
+                 from generate_series(1, 500) as n";
+    sqlx::query(sql).bind(live.id).execute(&world.pool).await.unwrap();
+    live
+}
+
 /// What a look takes, without what else the machine does meanwhile: of many, the shortest.
-async fn took(conn: &mut PgConnection, world: &World, viewer: Viewer<'_>, after: i64) -> Duration {
+async fn took(conn: &mut PgConnection, session: &Live, viewer: Viewer<'_>) -> Duration {
     let mut took = Vec::new();
+    let look =
+        Look { session, task_id: Uuid::new_v4(), viewer, window: 50, max_bytes: 1024 * 1024 };
+    let after = session.board_cursor;
     for _ in 0..40 {
         let began = Instant::now();
-        let seen = window(&mut *conn, world.campaign.id, viewer, after, 50).await.unwrap();
+        let seen = unseen(&mut *conn, &look).await.unwrap();
         took.push(began.elapsed());
         assert_eq!(seen.posts.len(), 50);
         if viewer == Viewer::Reader(SPARSE) {
             let seqs: Vec<i64> = seen.posts.iter().map(|post| post.seq).collect();
             let hers: Vec<i64> = (after + 1..=POSTS).filter(|seq| seq % 1000 == 7).collect();
             assert_eq!(seqs, hers[hers.len() - 50..]);
-            assert_eq!(seen.left_out, i64::try_from(hers.len() - 50).unwrap());
+            assert_eq!(seen.n_older, i64::try_from(hers.len() - 50).unwrap());
         }
     }
     took.sort_unstable();
@@ -110,25 +128,47 @@ async fn took(conn: &mut PgConnection, world: &World, viewer: Viewer<'_>, after:
     took[0]
 }
 
+/// The same for a page that a person reads.
+async fn page_took(conn: &mut PgConnection, world: &World, way: Along) -> Duration {
+    let mut took = Vec::new();
+    for _ in 0..40 {
+        let began = Instant::now();
+        let viewer = Viewer::Reader(SPARSE);
+        let page = along(&mut *conn, world.campaign.id, viewer, way, 50).await.unwrap();
+        took.push(began.elapsed());
+        assert!(page.len() == 50 && page.iter().all(|post| post.seq % 1000 == 7));
+    }
+    took.sort_unstable();
+    println!("a page {way:?}: shortest {:?}, median {:?}", took[0], took[20]);
+    took[0]
+}
+
 #[tokio::test]
 async fn a_window_of_one_in_a_thousand_of_very_many_posts_is_filled_in_milliseconds() {
     let world = World::new().await;
+    let begins = Live { context_tokens: 0, ..session(&world).await };
     fill(&world).await;
+    let at = |board_cursor| Live { context_tokens: 1, board_cursor, ..begins.clone() };
     let mut conn = world.pool.acquire().await.unwrap();
     // As a table is that grew just now, and as it is later.
     for analyse in [false, true] {
         if analyse {
-            let sql = "analyze dalsegno.posts, dalsegno.post_viewers";
+            let sql = "analyze dalsegno.posts, dalsegno.post_viewers, dalsegno.messages";
             sqlx::query(sql).execute(&mut *conn).await.unwrap();
         }
-        for (viewer, after) in [
-            (Viewer::Reader(SPARSE), 0),
-            (Viewer::Reader(SPARSE), 150_000),
-            (Viewer::Reader("anna"), 0),
-            (Viewer::All, 0),
+        for (viewer, session) in [
+            (Viewer::Reader(SPARSE), &begins),
+            (Viewer::Reader(SPARSE), &at(0)),
+            (Viewer::Reader(SPARSE), &at(150_000)),
+            (Viewer::Reader("anna"), &at(0)),
+            (Viewer::All, &at(0)),
         ] {
-            let took = took(&mut conn, &world, viewer, after).await;
-            assert!(took <= MOST, "{viewer:?} after {after}: {took:?}");
+            let took = took(&mut conn, session, viewer).await;
+            assert!(took <= MOST, "{viewer:?}: {took:?}");
+        }
+        for way in [Along::After(0), Along::After(100_000), Along::Before(i64::MAX)] {
+            let took = page_took(&mut conn, &world, way).await;
+            assert!(took <= MOST, "{way:?}: {took:?}");
         }
     }
 }

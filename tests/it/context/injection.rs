@@ -110,7 +110,7 @@ fn send(text: &str) -> Sent {
         statuses: &[Status { agent: text, state: text }],
         blackboard: Some(Blackboard { version: 7, json: text }),
         results: None,
-        task: Task { entry_id: task_id(), prompt: text },
+        task: Task { entry_id: task_id(), prompt: text, asked_by: Some(text) },
     };
     let assembled = assemble(&parts, &seed(), &Calibration::cold());
     let fences = fences(&history.iter().map(|entry| entry.id).collect::<Vec<_>>());
@@ -176,7 +176,7 @@ fn check(text: &str) {
     }
     assert_eq!(last[4].children[0].attribute("agent"), Some(text));
     assert_eq!((last[5].text.as_str(), last[5].attribute("version")), (text, Some("7")));
-    assert_eq!(last[6].text, text);
+    assert_eq!((last[6].text.as_str(), last[6].attribute("from")), (text, Some(text)));
 }
 
 #[test]

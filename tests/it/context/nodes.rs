@@ -4,7 +4,7 @@ use dalsegno::{
     context::{
         Budget, Calibration, Entry,
         compaction::{
-            Folding, Policy, Step, View,
+            Compaction, Folding, Policy, Step, View,
             flow::{Flow, Handoff, Unresolved},
             groups,
             ladder::{Ladder, Rung},
@@ -57,7 +57,12 @@ fn scene<'a>(
         upcoming_tokens: 20,
         summariser_window_tokens: 8192,
         policy: Policy::default(),
-        node: Some(Node { first_seq: flow.first_seq, is_continued: false, flow }),
+        node: Some(Node {
+            first_seq: flow.first_seq,
+            is_continued: false,
+            flow,
+            entry_seq: Some(flow.first_seq),
+        }),
     }
 }
 
@@ -69,12 +74,16 @@ fn turn(word: &str, n_words: usize) -> [Message; 2] {
 
 /// Three turns elsewhere, the first of which pins a rule, and five at the node.
 fn two_nodes() -> Vec<Entry> {
+    with_turns_at_node(5)
+}
+
+fn with_turns_at_node(n_turns: usize) -> Vec<Entry> {
     let mut said: Vec<Message> = turn("olden", 120).into();
     said[0].text.push_str("\nPIN: never name the client");
     said.extend(turn("olden", 120));
     said.extend(turn("olden", 120));
     said.push(message(Role::Notice, "You are at the node `draft` now."));
-    (0..5).for_each(|_| said.extend(turn("newer", 120)));
+    (0..n_turns).for_each(|_| said.extend(turn("newer", 120)));
     entries(said)
 }
 
@@ -136,6 +145,44 @@ fn a_node_of_which_little_was_said_stays_word_for_word_and_nobody_is_asked() {
     assert_eq!((folding.plan().fold, folding.plan().read.len()), (6, 0));
     assert!(outcome.refused.is_empty() && outcome.compaction.summary.contains("never name"));
     assert!(!outcome.compaction.summary.contains("olden"));
+    // What the node asks for stands behind the summary, where it was said: it is neither sent nor weighed twice.
+    let made = outcome.compaction;
+    assert_eq!(made.flow.as_deref(), Some(&Flow { entry: None, ..flow.clone() }));
+    let summary = calibration.tokens(dalsegno::context::Weight::of_text(&made.summary));
+    let without_entry = calibration.tokens(made.flow.unwrap().weight());
+    assert!(without_entry < calibration.tokens(flow.weight()));
+    assert_eq!(made.tokens_after, folding.plan().tail_tokens + without_entry + summary);
+}
+
+/// What stood in front of the node is in no summary of it; what was folded of the node itself is in the next one.
+#[test]
+fn a_node_that_is_folded_again_goes_on_from_its_own_summary_and_from_no_other() {
+    let (entries, calibration, flow) = (with_turns_at_node(9), Calibration::cold(), flow(NODE_SEQ));
+    let seed = seed();
+    let earlier = [Compaction {
+        generation: 1,
+        parent: 0,
+        from_seq: 1,
+        to_seq: NODE_SEQ + 2,
+        summary: "Summed up before.".to_owned(),
+        flow: Some(Box::new(flow.clone())),
+        pins: Vec::new(),
+        tokens_before: 3_000,
+        tokens_after: 500,
+    }];
+    for is_continued in [true, false] {
+        let scene = scene(&entries, WINDOW, &calibration, &flow);
+        let node = scene.node.map(|node| Node { is_continued, entry_seq: None, ..node });
+        let scene = Scene { view: View::of(&entries, &earlier, 1).unwrap(), node, ..scene };
+        let (mut folding, step) = Folding::begin(scene, &seed, 2, Ladder::new(1, false)).unwrap();
+        let Step::Ask { request, .. } = step else { panic!("{step:?}") };
+        assert_eq!(request.prompt.contains("Summed up before."), is_continued, "{request:?}");
+        let Step::Done(outcome) = folding.answered(Err("it is away".to_owned())) else {
+            panic!("no extract")
+        };
+        // The entry that is folded comes from the earlier flow, and stays.
+        assert_eq!(outcome.compaction.flow.unwrap().entry, flow.entry);
+    }
 }
 
 #[test]

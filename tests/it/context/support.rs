@@ -71,7 +71,7 @@ pub fn parts<'a>(view: View<'a>, prompt: &'a str) -> Parts<'a> {
         statuses: &[],
         blackboard: None,
         results: None,
-        task: Task { entry_id: Uuid::from_u128(u128::MAX), prompt },
+        task: Task { entry_id: Uuid::from_u128(u128::MAX), prompt, asked_by: None },
     }
 }
 

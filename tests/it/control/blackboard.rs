@@ -229,6 +229,20 @@ fn an_agent_changes_and_sees_what_its_file_grants_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn who_changes_nothing_leaves_no_change_behind() {
+    let world = World::new().await;
+    let written = patch(&world, &json!({}), &OPERATOR).await.unwrap();
+    assert!(!written.changed);
+    let read = blackboard::get(&world.pool, world.campaign.id).await.unwrap();
+    for blackboard in [written.blackboard, read] {
+        assert_eq!((blackboard.version, blackboard.changed_at), (0, None));
+    }
+    patch(&world, &json!({ "n": 1 }), &OPERATOR).await.unwrap();
+    let read = blackboard::get(&world.pool, world.campaign.id).await.unwrap();
+    assert_eq!((read.version, read.changed_at), (1, Some(noon())));
+}
+
+#[tokio::test]
 async fn a_grant_is_for_its_place_and_not_for_names_that_begin_like_it() {
     let world = World::new().await;
     let document = json!({ "plan": { "parts": 10, "partsman": "x" }, "planning": "secret" });

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use dalsegno::domain::{
-    tasks::{self, Cancelled, How, Interrupted, State, Task},
+    amount::Limit,
+    tasks::{self, Cancelled, How, Interrupted, Links, State, Task},
     turns,
 };
+use rustix::process::Signal;
 use serde_json::json;
 
 use crate::{
@@ -133,6 +135,7 @@ async fn softly_nothing_is_tried_again_and_what_had_arrived_is_kept() {
     assert_eq!(fake.chats().len(), 1, "no other attempt");
     let turns = ground.turns(&task).await;
     assert_eq!((turns.len(), turns[0].state), (1, turns::State::Interrupted));
+    assert_eq!(because(&ground, &task).await.as_deref(), Some("not wanted"));
     let transcript = ground.transcript(task.session_id.unwrap()).await;
     assert_eq!(transcript, ["User: Write part one.", "Assistant: Half an answer"]);
 
@@ -163,20 +166,60 @@ async fn now_the_call_is_given_up_and_what_had_arrived_is_kept() {
     worker.stop().await;
 }
 
+async fn because(ground: &Ground, task: &Task) -> Option<String> {
+    let mut conn = ground.pool.acquire().await.unwrap();
+    tasks::detail(&mut conn, task.id).await.unwrap().cancelled_because
+}
+
+/// Of what hangs on it, what runs may come to its end too, and what does not run never begins.
+#[tokio::test]
+async fn softly_what_a_task_has_handed_out_is_stopped_with_it() {
+    let ground = Ground::new(&[]).await;
+    let parent = ground.add_for("writer", "main", "Plan. [[sim: slow 2000]]").await;
+    let child = async |instance: &str, prompt: &str| {
+        let links = Links { parent_id: Some(parent.id), ..Links::default() };
+        let child = ground.add_linked("writer", instance, prompt, None, Limit::default(), links);
+        child.await.unwrap()
+    };
+    let runs_too = child("one", "Write one. [[sim: slow 2000]]").await;
+    let waits = child("two", "Write two.").await;
+    ground.hold("writer", "two").await;
+    let worker = ground.work().await;
+    runs(&ground, &parent).await;
+    runs(&ground, &runs_too).await;
+    assert_eq!(interrupt(&ground, &parent, How::Soft).await.cancel, Cancelled::AtSafePoint);
+    assert_eq!(ground.task(&waits).await.state, State::Cancelled);
+    let why = format!("not wanted (with task {} of writer/main, on which it hangs)", parent.id);
+    assert_eq!(because(&ground, &waits).await, Some(why));
+    assert!(tasks::is_asked_to_stop(&ground.pool, runs_too.id).await.unwrap());
+    // Nothing is cut in two.
+    ground.done(&parent).await;
+    ground.done(&runs_too).await;
+    ground.settled().await;
+    worker.stop().await;
+}
+
 /// Between two attempts nothing runs, so there is nothing to wait for.
 #[tokio::test]
 async fn a_task_that_is_asked_to_stop_begins_no_other_turn() {
     let ground = Ground::new(&[]).await;
-    let worker = ground.work().await;
-    let task = ground.add("Write. [[sim: slow 1200]] [[sim: stall once]]").await;
+    let mut victim = ground.process(&[]);
+    let task = ground.add("Write. [[sim: slow 5000]]").await;
     runs(&ground, &task).await;
-    // As if its worker had died after it was asked.
     interrupt(&ground, &task, How::Soft).await;
-    worker.stop().await;
-    let worker = ground.work().await;
-    let task = ground.ended(&task).await;
+    victim.signal(Signal::KILL);
+    victim.ended().await;
+    let heir = ground.process(&[]);
+    let task = ground.patiently_ended(&task).await;
+    drop(heir);
     assert_eq!(task.state, State::Cancelled, "{task:?}");
-    assert_eq!(ground.turns(&task).await.len(), 1);
-    ground.settled().await;
-    worker.stop().await;
+    let turns = ground.turns(&task).await;
+    assert_eq!((turns.len(), turns[0].state), (1, turns::State::Interrupted));
+    assert_eq!(because(&ground, &task).await.as_deref(), Some("not wanted"));
+    let told = ground.feed().await;
+    let end = told.iter().find(|event| event.kind == "task.cancelled").unwrap();
+    assert_eq!(
+        end.data["because"],
+        "the task was cancelled before another of its turns could begin"
+    );
 }

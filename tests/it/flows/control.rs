@@ -166,9 +166,11 @@ async fn what_comes_back_while_a_flow_is_paused_is_put_aside_when_its_turn_would
     for (id, how) in &flows {
         let plan = task(&ground, *id, 0).await;
         assert_eq!(plan.state, TaskState::Queued, "{how}");
-        let told = tasks::explain(&mut *ground.pool.acquire().await.unwrap(), plan.id).await.unwrap();
+        let told =
+            tasks::explain(&mut *ground.pool.acquire().await.unwrap(), plan.id).await.unwrap();
         assert!(told.because.contains("is paused"), "{how}: {told:?}");
-        let aside = "select wait_reason = 'signal' and attempt = 0 from dalsegno.jobs where id = $1";
+        let aside =
+            "select wait_reason = 'signal' and attempt = 0 from dalsegno.jobs where id = $1";
         let is_aside: bool =
             sqlx::query_scalar(aside).bind(plan.job_id).fetch_one(&ground.pool).await.unwrap();
         assert!(is_aside, "{how}");

@@ -17,12 +17,8 @@ use crate::{
 async fn many_at_once_get_a_task_each_and_what_is_refused_spoils_nothing() {
     let ground = Ground::new().await;
     let mut conn = ground.world.pool.acquire().await.unwrap();
-    let new = campaigns::New {
-        name: "over",
-        brief: "",
-        client_context: None,
-        limit: Limit::default(),
-    };
+    let new =
+        campaigns::New { name: "over", brief: "", client_context: None, limit: Limit::default() };
     let over = campaigns::create(&mut conn, &new, noon()).await.unwrap().id;
     campaigns::close(&mut conn, over, noon()).await.unwrap();
     let ground = &ground;
@@ -107,7 +103,10 @@ async fn what_goes_wrong_behind_the_commit_is_one_answer_and_adds_nothing_twice(
         let key = format!("taken-{}", n / 4 + 1);
         let ask = json!({ "agent": "copywriter", "prompt": "x" });
         match n % 4 {
-            0 => ground.post_with(path, &ask, &[("Idempotency-Key", &key)]).await.problem(404, "unknown_task"),
+            0 => ground
+                .post_with(path, &ask, &[("Idempotency-Key", &key)])
+                .await
+                .problem(404, "unknown_task"),
             _ => ground.post(path, &ask).await.expect(201)["id"].to_string(),
         }
     });
@@ -133,7 +132,10 @@ async fn tasks_whose_answer_was_lost_are_not_added_again() {
     let replies = join_all(posts).await;
     let lost: Vec<_> = replies.iter().filter(|reply| reply.status != 201).collect();
     assert!(!lost.is_empty(), "the one whose answer was lost");
-    assert!(lost.iter().all(|reply| reply.status == 503 && reply.json()["retryable"] == true), "{lost:?}");
+    assert!(
+        lost.iter().all(|reply| reply.status == 503 && reply.json()["retryable"] == true),
+        "{lost:?}"
+    );
     let twice = "select count(*) - count(distinct prompt) from dalsegno.tasks";
     assert_eq!(sqlx::query_scalar::<_, i64>(twice).fetch_one(&direct).await.unwrap(), 0);
 }

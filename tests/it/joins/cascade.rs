@@ -226,7 +226,8 @@ async fn what_is_handed_out_while_the_task_is_cancelled_is_cancelled_or_refused(
         added_by: None,
     };
     let mut handing = ground.pool.begin().await.unwrap();
-    let made = tasks::fan_out(&mut handing, &config.tasks, &what, crate::app::noon()).await.unwrap();
+    let made =
+        tasks::fan_out(&mut handing, &config.tasks, &what, crate::app::noon()).await.unwrap();
     let waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
     let commit = async {
         crate::app::eventually("the cancellation waits for the children", async || {

@@ -64,6 +64,34 @@ async fn who_repeats_itself_calls_nobody_again_until_time_has_passed() {
     assert_eq!(said(&super::board(&ground).await).len(), 10);
 }
 
+/// Each of those who are called calls all others, in words of its own.
+#[tokio::test]
+async fn what_one_post_leads_to_is_bounded_however_it_branches() {
+    let settings = [
+        ("mentions.max_tasks", "5"),
+        ("mentions.max_depth", "100"),
+        ("mentions.max_repeats", "1000"),
+        ("sim.faults", r#"["say @all: go on."]"#),
+    ];
+    let ground = ground(&[], &settings).await;
+    for name in ["ann", "bea", "cid"] {
+        ground.write_agent(name, &agent(name, "mentions: true\n"));
+    }
+    let worker = ground.work().await;
+    for n_posts in 1..=2 {
+        // Ann, and then the four others: of those, the writer may not call anybody.
+        post(&ground, "@ann: begin.").await;
+        all_ended(&ground).await;
+        assert_eq!(ground.count("select count(*) from dalsegno.tasks").await, 5 * n_posts);
+        let board = board(&ground).await;
+        let cut: Vec<_> =
+            board.iter().filter(|post| post.text.contains("mentions.max_tasks")).collect();
+        assert_eq!(i64::try_from(cut.len()).unwrap(), 3 * n_posts, "{:#?}", lines(&board));
+        assert!(cut[0].text.starts_with("Nobody was asked: one post has led to 5 tasks"));
+    }
+    worker.stop().await;
+}
+
 #[tokio::test]
 async fn a_post_calls_no_more_than_so_many_and_names_those_who_were_left_out() {
     let ground = ground(&["ann", "bea", "cid", "dan"], &[("mentions.max_fan_out", "2")]).await;

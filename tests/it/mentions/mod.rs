@@ -4,6 +4,7 @@ mod bounds;
 mod called;
 mod crashes;
 mod handed_on;
+mod locks;
 mod many;
 
 use dalsegno::{

@@ -152,6 +152,23 @@ async fn the_lead_is_told_who_there_is_and_what_each_of_them_does() {
 }
 
 #[tokio::test]
+async fn another_instance_of_the_lead_is_one_of_the_others() {
+    let ground = Ground::new(&[]).await;
+    ground.write_agent("planner", LEAD);
+    let worker = ground.work().await;
+    let task = ground.done(&ground.add_for("planner", "2", "Go on.").await).await;
+    let manifest = ground.manifests(task.session_id.unwrap()).await.pop().unwrap().manifest;
+    let kinds: Vec<_> =
+        manifest["parts"].as_array().unwrap().iter().map(|part| part["kind"].clone()).collect();
+    assert!(!kinds.contains(&json!("roster")) && !kinds.contains(&json!("statuses")), "{kinds:?}");
+    // So nothing of it depends on who else there is.
+    ground.write_agent("editor", &sim("editor"));
+    let later = ground.done(&ground.add_for("planner", "2", "Go on.").await).await;
+    assert_eq!(later.session_id, task.session_id);
+    worker.stop().await;
+}
+
+#[tokio::test]
 async fn a_changed_roster_rebuilds_the_session_of_the_lead_and_of_nobody_else() {
     let ground = Ground::new(&[]).await;
     ground.write_agent("planner", LEAD);

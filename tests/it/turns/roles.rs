@@ -142,12 +142,17 @@ async fn answered(ground: &Ground, node: Option<&str>, prompt: &str) -> Task {
 }
 
 async fn compact(ground: &Ground, session_id: Uuid) -> compactions::Compaction {
+    let applied = async || {
+        let made = compactions::list(&ground.pool, session_id).await.unwrap();
+        let applied = made.into_iter().filter(|made| made.outcome == Outcome::Applied);
+        applied.max_by_key(|made| made.generation)
+    };
+    let known = applied().await.map(|made| made.generation);
     let mut tx = ground.pool.begin().await.unwrap();
     compactions::request(&mut tx, session_id, Cause::Manual).await.unwrap();
     tx.commit().await.unwrap();
     eventually("the compaction is shown", async || {
-        let made = compactions::list(&ground.pool, session_id).await.unwrap();
-        made.into_iter().find(|made| made.outcome == Outcome::Applied)
+        applied().await.filter(|made| Some(made.generation) > known)
     })
     .await
 }
@@ -267,6 +272,59 @@ async fn a_role_keeps_its_session_through_nodes_a_compaction_and_a_killed_worker
     assert_eq!(sent[..whole.len()], whole);
     assert!(!sent.iter().any(|message| message.contains("flow")), "{sent:?}");
     ground.session(&first).await;
+}
+
+/// What was folded first comes into the second summary by way of the first.
+#[tokio::test]
+async fn a_node_that_is_compacted_twice_goes_on_from_its_own_summary() {
+    let plays = ["A1.", "A2.", "A3.", "A4."].map(long).into_iter().chain([record()]);
+    let plays = plays.chain(["A5.", "A6."].map(long)).chain([record()]);
+    let fake = FakeOllama::playing(plays).await;
+    let ground = ground(&fake).await;
+    let worker = ground.work().await;
+    let first = answered(&ground, Some("draft"), "T1.").await;
+    for prompt in ["T2.", "T3.", "T4."] {
+        answered(&ground, Some("draft"), prompt).await;
+    }
+    let id = ground.session(&first).await.id;
+    let made = compact(&ground, id).await;
+    for prompt in ["T5.", "T6."] {
+        answered(&ground, Some("draft"), prompt).await;
+    }
+    let again = compact(&ground, id).await;
+    worker.stop().await;
+    assert_eq!((again.node.as_deref(), again.generation), (Some("draft"), made.generation + 1));
+    let asked = fake.chats().pop().unwrap()["messages"].to_string();
+    assert!(asked.contains("Of the draft.") && asked.contains("T3."), "{asked}");
+    assert!(!asked.contains("T1.") && !asked.contains("T5."), "{asked}");
+    let flow = again.flow.unwrap();
+    let entry = flow["entry"].as_str().unwrap();
+    assert!(entry.contains("The contract of draft."), "the entry was folded before: {flow}");
+    assert_eq!(flow["tasks"][0], json!(first.id));
+}
+
+/// The place is that of before: what waits is about to leave it.
+#[tokio::test]
+async fn room_that_is_made_on_arrival_says_nothing_of_the_node_that_is_entered() {
+    let plays = ["A1.", "A2.", "A3.", "A4.", "A5."].map(long).into_iter().chain([record()]);
+    let fake = FakeOllama::playing(plays.chain([Play::Says(&["A6."])])).await;
+    let ground = ground(&fake).await;
+    let worker = ground.work().await;
+    for prompt in ["T1.", "T2.", "T3.", "T4.", "T5."] {
+        answered(&ground, Some("draft"), prompt).await;
+    }
+    let much = format!("T6. {}", "The mole shields the basin. ".repeat(380));
+    answered(&ground, Some("review"), &much).await;
+    worker.stop().await;
+    let sent = fake.chats().pop().unwrap();
+    let first = sent["messages"][1]["content"].as_str().unwrap();
+    let Some((flow, _)) = first.split_once("<summary") else {
+        panic!("nothing was folded: {sent}")
+    };
+    assert!(flow.starts_with("Where you stood in the work when earlier messages"), "{flow}");
+    assert!(flow.contains("node=\"draft\"") && flow.contains("The contract of draft."), "{flow}");
+    assert!(!flow.contains("unresolved") && !flow.contains("T6."), "{flow}");
+    assert!(sent.to_string().contains("You are at the node `review` now."));
 }
 
 /// Places without a gap, in the order of the tasks that entered.
