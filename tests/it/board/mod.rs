@@ -4,7 +4,7 @@ mod asked;
 mod posting;
 mod random;
 mod shown;
-mod table;
+pub mod table;
 mod visibility;
 
 use chrono::{DateTime, Utc};

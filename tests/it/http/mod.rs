@@ -19,6 +19,7 @@ mod keys;
 mod limits;
 mod logins;
 mod lossy;
+mod memory;
 mod openapi;
 mod posts;
 mod queue;
