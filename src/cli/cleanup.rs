@@ -12,11 +12,12 @@ use super::{
 };
 use crate::{
     clock::{Clock as _, SystemClock},
+    config::Config,
     db::{Database, Use},
     domain::{
         audit::{self, Action},
         cleanups::{self, CleanupRun, Preview, Walk},
-        sessions::{Because, Config},
+        sessions::Because,
         transaction::{begin, commit},
     },
 };
@@ -48,7 +49,7 @@ struct Runs {
 }
 
 pub(super) async fn run(cleanup: &Cleanup, context: &Context) -> Result<Exit, Failure> {
-    let config = context.load()?.sessions;
+    let config = context.load()?;
     with_database(context, Use::Look, async |database| {
         on(cleanup, &config, context, database).await
     })
@@ -69,7 +70,7 @@ async fn on(
         }
         None if cleanup.dry_run => {
             let mut tx = begin(pool).await?;
-            let walk = Walk::new(SystemClock.now(), config);
+            let walk = Walk::new(SystemClock.now(), &config.sessions, &config.memory);
             let preview = cleanups::preview(&mut tx, walk).await?;
             output.data(&preview, || preview_words(&preview, config));
         }
@@ -95,13 +96,19 @@ fn preview_words(preview: &Preview, config: &Config) -> String {
             "{n} sessions would go, with {} messages, {} bytes; nothing was removed\n\n{}",
             preview.messages,
             preview.bytes,
-            groups(preview, config.keep_closed_days)
+            groups(preview, config.sessions.keep_closed_days)
         ),
     };
     if preview.events > 0 {
         text.push_str(&format!(
             "\n{} events of the feed would go, older than {} days\n",
-            preview.events, config.keep_feed_days
+            preview.events, config.sessions.keep_feed_days
+        ));
+    }
+    if preview.memory_items > 0 {
+        text.push_str(&format!(
+            "\n{} items of memories would go, revoked or expired for {} days\n",
+            preview.memory_items, config.memory.keep_days
         ));
     }
     if !preview.kept.is_empty() {
@@ -133,8 +140,8 @@ fn run_lines(runs: &[CleanupRun]) -> String {
         let what = match run.kind.as_str() {
             "folders" => format!("{} folders on {}", run.folders, run.host),
             _ => format!(
-                "{} sessions, {} messages, {} events",
-                run.sessions, run.messages, run.events
+                "{} sessions, {} messages, {} events, {} memory items",
+                run.sessions, run.messages, run.events, run.memory_items
             ),
         };
         [

@@ -19,6 +19,7 @@ mod key;
 mod lane;
 mod login;
 mod manual;
+mod memory;
 mod migrate;
 mod output;
 mod queue;
@@ -95,6 +96,9 @@ enum Command {
     /// Asks agents to do something; shows, cancels, retries and explains what was asked.
     #[command(subcommand)]
     Task(task::TaskCommand),
+    /// What the people and agents of a campaign keep for later: edicts, records, journals.
+    #[command(subcommand)]
+    Memory(memory::MemoryCommand),
     /// Looks at conversations; resets, compacts and interrupts them.
     #[command(subcommand)]
     Session(session::SessionCommand),
@@ -202,6 +206,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Campaign(command) => block_on(campaign::run(&command, context)),
         Command::Task(command) => block_on(task::run(&command, context)),
         Command::Board(command) => block_on(board::run(&command, context)),
+        Command::Memory(command) => block_on(memory::run(&command, context)),
         Command::Session(command) => block_on(session::run(&command, context)),
         Command::Blackboard(command) => block_on(blackboard::run(&command, context)),
         Command::Serve => block_on(serve::run(context)),

@@ -39,6 +39,7 @@ pub struct Config {
     pub sessions: crate::domain::sessions::Config,
     pub tasks: crate::domain::tasks::Config,
     pub mentions: crate::domain::mentions::Config,
+    pub memory: crate::domain::memory::Config,
     pub scheduler: crate::domain::schedules::Config,
     pub audit: crate::domain::audit::Config,
     pub webhooks: crate::domain::webhooks::Config,
@@ -102,6 +103,7 @@ impl Config {
         let sessions = layers.section("sessions", problems);
         let tasks = layers.section("tasks", problems);
         let mentions = layers.section("mentions", problems);
+        let memory: Option<crate::domain::memory::Config> = layers.section("memory", problems);
         let scheduler = layers.section("scheduler", problems);
         let audit = layers.section("audit", problems);
         let webhooks = layers.section("webhooks", problems);
@@ -126,6 +128,7 @@ impl Config {
             sessions: sessions?,
             tasks: tasks?,
             mentions: mentions?,
+            memory: memory?,
             scheduler: scheduler?,
             audit: audit?,
             webhooks: webhooks?,
@@ -155,6 +158,7 @@ impl Config {
         self.sessions.check(checks);
         self.tasks.check(checks);
         self.mentions.check(checks);
+        self.memory.check(checks);
         self.scheduler.check(checks);
         self.audit.check(checks);
         self.webhooks.check(checks);

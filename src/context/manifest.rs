@@ -100,7 +100,7 @@ pub enum Why {
     ShownBefore,
     /// Older than the most posts that the agent's file wants at once.
     BeyondWindow,
-    /// Too long for the room that posts may take.
+    /// Too long for the room that posts, or edicts, may take.
     NoRoom,
 }
 
@@ -176,6 +176,12 @@ impl<'a> Ledger<'a> {
     pub(super) fn posts_not_shown(&mut self, span: Span, why: Why) {
         let (kind, id, sha256) = (Kind::Posts, None, None);
         self.parts.push(Part { kind, id, span: Some(span), sha256, tokens: 0, sent: false, why });
+    }
+
+    pub(super) fn edict_not_shown(&mut self, id: Uuid) {
+        let (kind, why) = (Kind::Edict, Why::NoRoom);
+        let id = id_of(id);
+        self.parts.push(Part { kind, id, span: None, sha256: None, tokens: 0, sent: false, why });
     }
 
     pub(super) fn folded(&mut self, to_seq: i64, generation: u32) {

@@ -53,7 +53,9 @@ pub struct Campaign<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Edict<'a> {
     pub id: Uuid,
-    pub text: &'a str,
+    pub name: &'a str,
+    /// `None`: there is no room for it, and the model is told that it is there.
+    pub text: Option<&'a str>,
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -91,6 +91,18 @@ pub const WORDS: &[UserMistake] = &[
         message: "a post is addressed to 1 to 200 names; `all` reaches everybody",
     },
     UserMistake {
+        constraint: "memory_items_title_length",
+        message: "the title of an item has 1 to 200 characters",
+    },
+    UserMistake {
+        constraint: "memory_items_body_length",
+        message: "an item has 1 to 131072 bytes: split it",
+    },
+    UserMistake {
+        constraint: "memory_items_name_form",
+        message: "the name of an item has lower-case letters, digits, - and _, at most 64",
+    },
+    UserMistake {
         constraint: "schedules_name_form",
         message: "the name of a schedule has lower-case letters, digits, - and _, at most 64",
     },
@@ -110,6 +122,24 @@ pub const WORDS: &[UserMistake] = &[
 
 /// Constraints that only our own code can violate; a violation is a bug, not a mistake of the user.
 pub const INTERNAL: &[&str] = &[
+    "memory_items_campaign",
+    "memory_items_journal_unchanged",
+    "memory_items_kind_known",
+    "memory_items_language_known",
+    "memory_items_name_unique",
+    "memory_items_origin_known",
+    "memory_items_owner_fits_kind",
+    "memory_items_owner_length",
+    "memory_items_pkey",
+    "memory_items_revoked_complete",
+    "memory_items_trust_known",
+    "memory_items_turn_fits_origin",
+    "memory_items_version_positive",
+    "memory_versions_item",
+    "memory_versions_origin_known",
+    "memory_versions_pkey",
+    "memory_versions_trust_known",
+    "memory_versions_version_positive",
     "flows_campaign",
     "flows_inputs_object",
     "flows_pkey",

@@ -6,8 +6,8 @@ use sqlx::error::DatabaseError;
 use super::{
     Failed, agent_pauses, agents,
     amount::{MoneyError, Refusal},
-    blackboard, bulk_actions, campaigns, compactions, erasures, flows, ids, keys, logins, mentions,
-    posts, schedules, sessions, tasks, text, webhooks,
+    blackboard, bulk_actions, campaigns, compactions, erasures, flows, ids, keys, logins, memory,
+    mentions, posts, schedules, sessions, tasks, text, webhooks,
 };
 use crate::queue;
 
@@ -292,6 +292,31 @@ impl Classify for posts::Error {
             Self::NoAudience => Class::of(Kind::Invalid, "no_audience"),
             Self::TooManyNames(_) => Class::of(Kind::TooLarge, "too_many_names"),
             Self::Text(error) => error.class(),
+            Self::Database(error) => error.class(),
+        }
+    }
+}
+
+impl Classify for memory::Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::NoItem { .. } | Self::NoId(_) => Class::of(Kind::NotFound, "unknown_item"),
+            Self::NoVersion { .. } => Class::of(Kind::NotFound, "unknown_version"),
+            Self::Name { .. } => Class::of(Kind::Invalid, "bad_item_name"),
+            Self::Title(_) => Class::of(Kind::Invalid, "bad_title"),
+            Self::NotAllowed { .. } => Class::of(Kind::Conflict, "not_allowed"),
+            Self::Changed { .. } => Class::of(Kind::Conflict, "item_changed"),
+            Self::Written(_) => Class::of(Kind::Conflict, "entry_written"),
+            Self::Revoked { .. } => Class::of(Kind::Conflict, "item_revoked"),
+            Self::TooManyVersions { .. } => Class::of(Kind::Conflict, "too_many_versions"),
+            Self::Full { .. } => Class::of(Kind::Conflict, "memory_full"),
+            Self::TooManyEdicts { .. } => Class::of(Kind::Conflict, "too_many_edicts"),
+            Self::Expired(_) => Class::of(Kind::Invalid, "expired"),
+            Self::NoOwner | Self::Owner(_) => Class::of(Kind::Invalid, "bad_owner"),
+            Self::NoWords => Class::of(Kind::Invalid, "no_words"),
+            Self::Import(_) => Class::of(Kind::Invalid, "bad_items"),
+            Self::Text(error) => error.class(),
+            Self::Campaign(error) => error.class(),
             Self::Database(error) => error.class(),
         }
     }

@@ -27,6 +27,7 @@ pub mod installation;
 pub mod keys;
 pub mod logins;
 pub mod manifests;
+pub mod memory;
 pub mod mentions;
 pub mod messages;
 pub mod nodes;

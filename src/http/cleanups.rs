@@ -62,6 +62,6 @@ async fn runs(app: App, Asked(asked): Asked<Listed>) -> Result<Json<Listing<Clea
 )]
 async fn preview(app: App) -> Result<Json<Preview>, Problem> {
     let mut tx = begin(&app.pool).await?;
-    let walk = Walk::new(app.clock.now(), &app.config.sessions);
+    let walk = Walk::new(app.clock.now(), &app.config.sessions, &app.config.memory);
     Ok(Json(cleanups::preview(&mut tx, walk).await?))
 }

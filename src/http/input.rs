@@ -39,6 +39,9 @@ pub(super) struct Number(pub i64);
 /// The one name in the path.
 pub(super) struct Name(pub String);
 
+/// Two ids in the path, that of a campaign and that of something in it.
+pub(super) struct IdAndItem(pub Uuid, pub Uuid);
+
 /// An id in the path, and a name behind it.
 pub(super) struct IdAndName(pub Uuid, pub String);
 
@@ -107,6 +110,17 @@ impl FromRequestParts<Front> for Id {
         let Path(text) = path
             .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, "bad_id", error.body_text()))?;
         id(&text).map(Self)
+    }
+}
+
+impl FromRequestParts<Front> for IdAndItem {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, front: &Front) -> Result<Self, Problem> {
+        let path = Path::<(String, String)>::from_request_parts(parts, front).await;
+        let Path((first, second)) = path
+            .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, "bad_id", error.body_text()))?;
+        Ok(Self(id(&first)?, id(&second)?))
     }
 }
 

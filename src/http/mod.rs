@@ -26,6 +26,7 @@ mod keys;
 mod lanes;
 mod limits;
 mod logins;
+mod memory;
 mod openapi;
 mod page;
 mod posts;
@@ -144,6 +145,7 @@ pub fn router(config: &Config, front: Front) -> Router {
         .merge(campaigns::routes())
         .merge(blackboard::routes())
         .merge(posts::routes())
+        .merge(memory::routes())
         .merge(tasks::routes(waiters.clone(), admission.clone()))
         .merge(children::routes(admission.clone()))
         .merge(flows::routes(admission.clone()))

@@ -10,7 +10,7 @@ use crate::{
     clock::Clock,
     config::{Config, Environment},
     domain::{
-        agents, audit, mentions,
+        agents, audit, memory, mentions,
         prices::{self, Price},
         sessions, tasks,
         usage::Tokens,
@@ -34,6 +34,7 @@ pub struct Services {
     pub sessions: sessions::Config,
     pub tasks: tasks::Config,
     pub mentions: mentions::Config,
+    pub memory: memory::Config,
     pub audit: audit::Config,
     /// Of turns, in this process or through the service.
     pub tools: Arc<tools::Settings>,
@@ -87,6 +88,7 @@ impl Services {
             sessions: config.sessions.clone(),
             tasks: config.tasks.clone(),
             mentions: config.mentions.clone(),
+            memory: config.memory.clone(),
             audit: config.audit.clone(),
             prices: config.prices.clone(),
             calibrations: Calibrations::default(),

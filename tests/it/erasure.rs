@@ -186,6 +186,14 @@ async fn nothing_of_an_erased_campaign_is_found_anywhere() {
             let patch = json!({ word: { format!("{word} {number}"): word } }).to_string();
             assert_eq!(stage.say(&["blackboard", "patch", campaign, &patch]).await.0, 0);
         }
+        for kind in ["edict", "record"] {
+            for text in ["One", "Two"] {
+                let text = format!("{text} of {word}.");
+                let publish = ["memory", "publish", campaign, kind, word, "--title", word, &text];
+                assert_eq!(stage.say(&publish).await.0, 0);
+            }
+        }
+        assert_eq!(stage.say(&["memory", "revoke", campaign, "record", word]).await.0, 0);
         let pause = ["agent", "pause", "reviewer", "--campaign", campaign, "--reason", word];
         let resume = ["agent", "resume", "reviewer", "--campaign", campaign];
         for command in [&pause[..], &resume] {
@@ -232,6 +240,8 @@ async fn nothing_of_an_erased_campaign_is_found_anywhere() {
         "job_payloads",
         "pauses",
         "audit",
+        "memory_items",
+        "memory_versions",
     ];
     for table in tables {
         assert!(before.iter().any(|(found, _)| found == table), "{table}: {before:?}");
@@ -265,6 +275,7 @@ async fn nothing_of_an_erased_campaign_is_found_anywhere() {
     );
     assert_eq!(removed["blackboard_changes"], 40, "{receipt}");
     assert_eq!(removed["posts"], 2, "{receipt}");
+    assert_eq!(removed["memory_items"], 2, "{receipt}");
     assert!(
         removed["sessions"].as_i64() >= Some(3) && removed["messages"].as_i64() >= Some(4),
         "{receipt}"

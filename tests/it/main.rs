@@ -26,6 +26,7 @@ mod flows;
 mod health;
 mod http;
 mod joins;
+mod memory;
 mod mentions;
 mod migrations;
 mod process;

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{Kept, KeptCounts, Walk, group};
 use crate::domain::{
-    Failed, feed,
+    Failed, feed, memory,
     messages::{self, Size},
     sessions::{Because, Due},
     transcripts,
@@ -27,6 +27,8 @@ pub struct Preview {
     pub bytes: i64,
     /// Of the feed, because of their age.
     pub events: i64,
+    /// Of memories, because they were revoked or have expired long enough ago.
+    pub memory_items: i64,
     pub groups: Vec<Group>,
     /// Sessions whose time is over and that would be kept all the same.
     #[schema(value_type = BTreeMap<Kept, i64>)]
@@ -64,7 +66,8 @@ pub async fn preview(conn: &mut PgConnection, mut walk: Walk) -> Result<Preview,
                 .or_insert(part);
         }
     }
-    preview.events = feed::count_before(conn, walk.feed_until).await?;
+    preview.events = feed::count_before(&mut *conn, walk.feed_until).await?;
+    preview.memory_items = memory::count_ended(conn, walk.memory_until).await?;
     preview.groups = groups.into_values().collect();
     Ok(preview)
 }

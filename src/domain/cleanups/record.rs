@@ -27,6 +27,8 @@ pub struct CleanupRun {
     pub folders: i64,
     /// Of the feed, because of their age.
     pub events: i64,
+    /// Of memories, because they were revoked or had expired long enough ago.
+    pub memory_items: i64,
     /// Removed sessions by provider and reason.
     pub removed: Value,
     /// Sessions whose time was over and that were kept, by reason.
@@ -48,6 +50,7 @@ pub struct Progress {
     pub messages: i64,
     pub bytes: i64,
     pub events: i64,
+    pub memory_items: i64,
     pub removed: Vec<Removed>,
     /// By this attempt alone: a later one looks at them again.
     pub kept: KeptCounts,
@@ -99,7 +102,7 @@ pub async fn begin(
         r#"insert into dalsegno.cleanup_runs as r (job_id, lease, started_at, kind) values ($1, $2, $3, 'sessions')
            on conflict (job_id) where job_id is not null do update
               set lease = excluded.lease, ended_at = null, outcome = null where r.lease <= excluded.lease
-           returning id, sessions, messages, bytes, events, removed as "removed: Json<Vec<Removed>>""#,
+           returning id, sessions, messages, bytes, events, memory_items, removed as "removed: Json<Vec<Removed>>""#,
         job_id,
         lease,
         now,
@@ -115,6 +118,7 @@ pub async fn begin(
             messages: row.messages,
             bytes: row.bytes,
             events: row.events,
+            memory_items: row.memory_items,
             removed: row.removed.0,
             kept: KeptCounts::new(),
         },
@@ -126,7 +130,7 @@ pub async fn begin(
 pub async fn advance(executor: impl PgExecutor<'_>, recorded: &Recorded) -> Result<bool, Failed> {
     let Recorded { id, lease, progress } = recorded;
     sqlx::query!(
-        "update dalsegno.cleanup_runs set sessions = $3, messages = $4, bytes = $5, removed = $6, kept = $7, events = $8
+        "update dalsegno.cleanup_runs set sessions = $3, messages = $4, bytes = $5, removed = $6, kept = $7, events = $8, memory_items = $9
           where id = $1 and lease = $2 and ended_at is null",
         id,
         lease,
@@ -136,6 +140,7 @@ pub async fn advance(executor: impl PgExecutor<'_>, recorded: &Recorded) -> Resu
         Json(&progress.removed) as _,
         Json(&progress.kept) as _,
         progress.events,
+        progress.memory_items,
     )
     .execute(executor)
     .await
@@ -195,7 +200,7 @@ pub async fn list(
         CleanupRun,
         r#"select id, kind, job_id, host, started_at, ended_at,
                   extract(epoch from ended_at - started_at)::float8 as duration_secs, outcome, sessions, messages, bytes, folders,
-                  events, removed, kept
+                  events, memory_items, removed, kept
              from dalsegno.cleanup_runs where id < coalesce($1, 9223372036854775807) order by id desc limit $2"#,
         before,
         limit,

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::{Kept, Removed, Walk, group, walk};
 use crate::domain::{
-    Failed, compactions, failovers, feed, manifests,
+    Failed, compactions, failovers, feed, manifests, memory,
     messages::{self, Size},
     nodes,
     sessions::{self, Due},
@@ -70,6 +70,16 @@ pub async fn remove_events(
 ) -> Result<i64, Failed> {
     announce(&mut *conn).await?;
     feed::remove_before(conn, walk.feed_until, limit).await
+}
+
+/// Removes up to `limit` items of memories that have held no more for long enough, and says how many. The caller commits.
+pub async fn remove_memory(
+    conn: &mut PgConnection,
+    walk: &Walk,
+    limit: i64,
+) -> Result<i64, Failed> {
+    announce(&mut *conn).await?;
+    memory::remove_ended(conn, walk.memory_until, limit).await
 }
 
 /// These sessions with all that belongs to them, which has to be announced. Says how much was said and stored.

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::Kept;
 use crate::domain::{
-    Failed,
+    Failed, memory,
     sessions::{Because, Config, Due, due_after},
     tasks,
 };
@@ -17,6 +17,7 @@ pub struct Walk {
     pub(super) now: DateTime<Utc>,
     pub(super) closed_until: DateTime<Utc>,
     pub(super) feed_until: DateTime<Utc>,
+    pub(super) memory_until: DateTime<Utc>,
     because: Option<Because>,
     place: (DateTime<Utc>, Uuid),
 }
@@ -31,13 +32,15 @@ pub struct Page {
 const BEGINNING: (DateTime<Utc>, Uuid) = (DateTime::UNIX_EPOCH, Uuid::nil());
 
 impl Walk {
-    /// Of all that is over at `now`. A closed session is over `keep_closed_days` after its closing.
-    pub fn new(now: DateTime<Utc>, config: &Config) -> Self {
+    /// Of all that is over at `now`. A closed session is over `keep_closed_days` after its closing, and what
+    /// was revoked or has expired in a memory `keep_days` after that.
+    pub fn new(now: DateTime<Utc>, config: &Config, memory: &memory::Config) -> Self {
         let before = |days: u32| now - TimeDelta::days(days.into());
         Self {
             now,
             closed_until: before(config.keep_closed_days),
             feed_until: before(config.keep_feed_days),
+            memory_until: now - memory.keep(),
             because: Some(Because::Expired),
             place: BEGINNING,
         }

@@ -10,7 +10,7 @@ use crate::{
     domain::{
         Failed, agent_pauses, audit, blackboard, bulk_actions, campaigns, cleanups,
         compactions::{self, CompactSession},
-        failovers, feed, flows, posts, sessions,
+        failovers, feed, flows, memory, posts, sessions,
         tasks::{self, AddTask},
         webhooks,
     },
@@ -25,6 +25,7 @@ pub enum Step {
     Feed,
     Tasks,
     Blackboard,
+    Memory,
     Jobs,
 }
 
@@ -33,6 +34,8 @@ const SESSIONS: i64 = 50;
 const ROWS: i64 = 2_000;
 /// Versions of a blackboard, each of which may be long.
 const VERSIONS: i64 = 200;
+/// Items of the memory, each with its versions.
+const ITEMS: i64 = 200;
 /// Tasks that are cancelled in one transaction.
 const CANCELS: i64 = 200;
 /// What is on the queue for a campaign beside its tasks, and has words of it: a summary that is being made would be written after
@@ -49,7 +52,8 @@ impl Step {
             Self::Posts => Some(Self::Feed),
             Self::Feed => Some(Self::Tasks),
             Self::Tasks => Some(Self::Blackboard),
-            Self::Blackboard => Some(Self::Jobs),
+            Self::Blackboard => Some(Self::Memory),
+            Self::Memory => Some(Self::Jobs),
             Self::Jobs => None,
         }
     }
@@ -140,6 +144,11 @@ pub async fn next_batch(
             let n_rows = blackboard::remove_some(&mut *conn, campaign_id, VERSIONS).await?;
             count(conn, campaign_id, &[("blackboard_changes", n_rows)]).await?;
             Ok(n_rows == VERSIONS)
+        }
+        Step::Memory => {
+            let n_items = memory::remove_some(&mut *conn, campaign_id, ITEMS).await?;
+            count(conn, campaign_id, &[("memory_items", n_items)]).await?;
+            Ok(n_items == ITEMS)
         }
         Step::Jobs => {
             // First the holds: a head that had failed becomes a dead letter by it.

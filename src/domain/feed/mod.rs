@@ -69,6 +69,9 @@ pub enum Kind {
     BudgetRefused,
     /// A person or an agent has written on the campaign's blackboard.
     BlackboardChanged,
+    /// An edict, a record or an entry of a journal was written, or holds no more.
+    MemoryPublished,
+    MemoryRevoked,
     /// It begins no more turns: in the campaign of the event, or in all of them.
     AgentPaused,
     AgentResumed,
@@ -166,6 +169,8 @@ impl Kind {
             Self::CompactionNotNeeded => "session.compaction_not_needed",
             Self::BudgetRefused => "budget.refused",
             Self::BlackboardChanged => "blackboard.changed",
+            Self::MemoryPublished => "memory.published",
+            Self::MemoryRevoked => "memory.revoked",
             Self::AgentPaused => "agent.paused",
             Self::AgentResumed => "agent.resumed",
             Self::SessionReset => "session.reset",

@@ -30,7 +30,7 @@ pub use self::{
     end::{Continued, Done, Ending, Failure, Record, Seen, Shown, cancel, commit, fail, interrupt},
     leftover::{clear_up, interrupt_leftover, interrupt_lost},
     unseen::{Look, Unseen, Unshown, unseen},
-    wanted::{Wanted, Written, wanted},
+    wanted::{Beside, Wanted, Written, wanted},
 };
 use super::{Failed, campaigns, sessions, tasks};
 

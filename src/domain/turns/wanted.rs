@@ -1,5 +1,6 @@
 //! What a turn begins with.
 
+use chrono::{DateTime, Utc};
 use serde_json::Value;
 use sqlx::PgExecutor;
 use uuid::Uuid;
@@ -8,6 +9,7 @@ use crate::domain::{
     Failed,
     amount::Limit,
     campaigns::{Campaign, Status},
+    memory::{self, Standing},
     sessions::resolve::Mode,
     tasks::{self, State as TaskState, Task},
 };
@@ -21,6 +23,8 @@ pub struct Wanted {
     pub node: Option<String>,
     /// For an agent that is shown some of it: the whole of it, from which the caller takes what the agent may read.
     pub blackboard: Option<Written>,
+    /// What holds for all agents of the campaign.
+    pub edicts: Vec<Standing>,
     /// Whether its agent is to begin no turn now.
     pub is_paused: bool,
     /// Whether none of its turns is to begin any more.
@@ -41,17 +45,28 @@ pub struct Written {
     pub document: Value,
 }
 
-/// `readers` are the agents whose files let them read something of a blackboard.
+/// What to read beside the task.
+#[derive(Debug, Clone, Copy)]
+pub struct Beside<'a> {
+    /// The agents whose files let them read something of a blackboard.
+    pub readers: &'a [String],
+    /// Of the texts of edicts.
+    pub edicts_max_bytes: i32,
+    pub now: DateTime<Utc>,
+}
+
 pub async fn wanted(
     executor: impl PgExecutor<'_>,
     job_id: i64,
-    readers: &[String],
+    beside: Beside<'_>,
 ) -> Result<Wanted, tasks::Error> {
-    let row = sqlx::query_file!("src/domain/turns/wanted.sql", job_id, readers)
-        .fetch_optional(executor)
-        .await
-        .map_err(Failed::to("read the task of a job"))?
-        .ok_or(tasks::Error::NoTaskOfJob(job_id))?;
+    let Beside { readers, edicts_max_bytes, now } = beside;
+    let row =
+        sqlx::query_file!("src/domain/turns/wanted.sql", job_id, readers, now, edicts_max_bytes)
+            .fetch_optional(executor)
+            .await
+            .map_err(Failed::to("read the task of a job"))?
+            .ok_or(tasks::Error::NoTaskOfJob(job_id))?;
     let limit = Limit { micros: row.limit_micros, tokens: row.limit_tokens };
     let campaign = Campaign {
         id: row.campaign_id,
@@ -83,6 +98,10 @@ pub async fn wanted(
         started_at: row.started_at,
         ended_at: row.ended_at,
     };
+    let edicts = memory::standing(row.edicts).map_err(|error| Failed {
+        action: "read the edicts of a campaign",
+        source: sqlx::Error::Decode(error.into()),
+    })?;
     let blackboard = row.blackboard_version.zip(row.blackboard);
     let blackboard = blackboard.map(|(version, document)| Written { version, document });
     Ok(Wanted {
@@ -91,6 +110,7 @@ pub async fn wanted(
         limit,
         node: row.node,
         blackboard,
+        edicts,
         is_paused: row.is_paused,
         is_asked_to_stop: row.is_asked_to_stop,
         traceparent: row.traceparent,

@@ -18,8 +18,8 @@ use utoipa::OpenApi;
 
 use super::{
     Front, Problem, agents, audit, blackboard, bulk, bulk_actions, campaigns, children, cleanups,
-    feed, flows, health, jobs, keys, lanes, logins, posts, queues, schedules, sessions, tasks,
-    webhooks, workers,
+    feed, flows, health, jobs, keys, lanes, logins, memory, posts, queues, schedules, sessions,
+    tasks, webhooks, workers,
 };
 use crate::domain::feed::Event as FeedEvent;
 
@@ -41,6 +41,7 @@ pub(super) fn routes() -> Router<Front> {
         (name = "tasks", description = "What agents are asked to do, and what came of it"),
         (name = "flows", description = "Tasks that are made together from a template"),
         (name = "board", description = "What was said in a campaign, for all who may see it"),
+        (name = "memory", description = "What the people and agents of a campaign keep for later"),
         (name = "sessions", description = "Conversations"),
         (name = "agents", description = "Who works"),
         (name = "feed", description = "What happens"),
@@ -79,6 +80,7 @@ fn generate() -> String {
         campaigns::Described::openapi(),
         blackboard::Described::openapi(),
         posts::Described::openapi(),
+        memory::Described::openapi(),
         tasks::Described::openapi(),
         bulk::Described::openapi(),
         children::Described::openapi(),

@@ -27,6 +27,8 @@ pub use self::metrics::{describe, succeeded_at};
 
 /// Events of the feed that one transaction removes.
 const EVENTS: i64 = 5_000;
+/// Items of memories, each with its versions.
+const ITEMS: i64 = 500;
 /// Lines of the audit log that go in one transaction.
 const AUDIT_BATCH: i64 = 5_000;
 
@@ -81,7 +83,7 @@ async fn record(run: &Run, services: &Services) -> Result<Recorded, JobError> {
 async fn remove_all(run: &Run, services: &Services, recorded: &mut Recorded) -> Result<(), Error> {
     let config = &services.sessions;
     let pause = Duration::from_millis(config.purge_pause_ms.into());
-    let mut walk = Walk::new(services.clock.now(), config);
+    let mut walk = Walk::new(services.clock.now(), config, &services.memory);
     while let Some(Page { going, kept }) = page(run, &mut walk, config.purge_batch_sessions).await?
     {
         let reasons: Vec<_> = kept.iter().map(|(_, kept)| *kept).collect();
@@ -98,7 +100,28 @@ async fn remove_all(run: &Run, services: &Services, recorded: &mut Recorded) -> 
     while old_events(run, &walk, recorded).await? {
         run.cancel().run_until_cancelled(tokio::time::sleep(pause)).await;
     }
+    while old_memory(run, &walk, recorded).await? {
+        run.cancel().run_until_cancelled(tokio::time::sleep(pause)).await;
+    }
     Ok(())
+}
+
+/// Removes some of what has held no more for long enough, and says whether there may be more.
+async fn old_memory(run: &Run, walk: &Walk, recorded: &mut Recorded) -> Result<bool, Error> {
+    if run.cancel().is_cancelled() {
+        return Err(Error::Stopped);
+    }
+    let mut tx = begin(run.pool()).await?;
+    let n_items = cleanups::remove_memory(&mut tx, walk, ITEMS).await?;
+    let mut next = recorded.clone();
+    next.progress.memory_items += n_items;
+    if !cleanups::advance(&mut *tx, &next).await? {
+        return Err(Error::Overtaken);
+    }
+    commit(tx).await?;
+    *recorded = next;
+    metrics::removed_memory(n_items);
+    Ok(n_items > 0)
 }
 
 /// Removes some of what the feed has kept for long enough, and says whether there may be more.
@@ -199,6 +222,7 @@ async fn finish(run: &Run, services: &Services, recorded: &Recorded) -> Result<E
         messages = progress.messages,
         bytes = progress.bytes,
         events = progress.events,
+        memory_items = progress.memory_items,
         kept = progress.kept.values().sum::<i64>(),
         "the cleanup went through"
     );

@@ -16,8 +16,9 @@ use crate::{
         agents::{Agent, Catalogue, Node, Skill},
         campaigns::Campaign,
         failovers::{Side, Standing},
+        memory,
         tasks::{self, Predecessor, Task},
-        turns::{self, Wanted},
+        turns::{self, Beside, Wanted},
     },
     jobs::{Services, route::Route},
 };
@@ -39,6 +40,8 @@ pub(super) struct Assignment<'a> {
     pub(super) failover: Option<Failover>,
     pub(super) traceparent: Option<String>,
     pub(super) blackboard: Option<Blackboard>,
+    /// What holds for all agents of the campaign, as it was when the task was read.
+    pub(super) edicts: Vec<memory::Standing>,
     /// What the tasks came to that this one has waited for.
     pub(super) predecessors: Vec<Predecessor>,
     /// The last place of the campaign's board when the task was read; 0 while nobody has posted.
@@ -76,7 +79,9 @@ impl Read {
 pub(super) async fn read(pool: &PgPool, services: &Services, job_id: i64) -> Result<Read, Error> {
     let mut conn = pool.acquire().await.map_err(Error::undone)?;
     let readers = services.library.current().blackboard_readers();
-    let wanted = turns::wanted(&mut *conn, job_id, &readers).await?;
+    let edicts_max_bytes = services.memory.edicts_max_bytes;
+    let beside = Beside { readers: &readers, edicts_max_bytes, now: services.clock.now() };
+    let wanted = turns::wanted(&mut *conn, job_id, beside).await?;
     if wanted.task.ended_at.is_some() {
         return Err(Error::Ended);
     }
@@ -99,7 +104,16 @@ impl<'a> Assignment<'a> {
         cancel: &CancellationToken,
     ) -> Result<Self, (Task, Refused)> {
         let Wanted {
-            task, campaign, limit, node, blackboard, traceparent, last_post, post_id, ..
+            task,
+            campaign,
+            limit,
+            node,
+            blackboard,
+            edicts,
+            traceparent,
+            last_post,
+            post_id,
+            ..
         } = wanted;
         let failover = Failover::of(&services.agents, standing, services.clock.now());
         let catalogue = services.library.current();
@@ -125,6 +139,7 @@ impl<'a> Assignment<'a> {
             failover: agent.fallback.is_some().then_some(failover),
             skills: catalogue.skills_of(&agent),
             blackboard: blackboard.and_then(|written| Blackboard::shown_to(&agent, &written)),
+            edicts,
             prompt_hash: catalogue.prompt_hash(&agent),
             node,
             is_limited: limits.iter().any(Option::is_some),

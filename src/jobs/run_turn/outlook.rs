@@ -7,7 +7,7 @@ use crate::{
     context::{
         Assembled, Budget, Checkpoint, Parts, Pressure, Weight, assemble,
         compaction::View,
-        parts::{Blackboard, Campaign, Skill, Task, Told},
+        parts::{Blackboard, Campaign, Edict, Skill, Task, Told},
         xml::FenceSeed,
     },
     domain::sessions::Live,
@@ -58,9 +58,14 @@ fn assemble_call(
     view: View<'_>,
     given: &Given<'_>,
 ) -> Result<Assembled, Error> {
-    let Assignment { task, agent, catalogue, campaign, skills, route, blackboard, .. } = assignment;
+    let Assignment { task, agent, catalogue, campaign, skills, route, blackboard, edicts, .. } =
+        assignment;
     let skills: Vec<Skill<'_>> =
         skills.iter().map(|skill| Skill { name: &skill.name, text: &skill.text }).collect();
+    let edicts: Vec<Edict<'_>> = edicts
+        .iter()
+        .map(|edict| Edict { id: edict.id, name: &edict.name, text: edict.body.as_deref() })
+        .collect();
     let shows_posts = given.said.board.as_ref().is_some_and(Board::shows_posts);
     let notice = notices::restored(session, &view, task.id, shows_posts);
     let parts = Parts {
@@ -72,7 +77,7 @@ fn assemble_call(
             brief: &campaign.brief,
             client_context: campaign.client_context.as_deref(),
         },
-        edicts: &[],
+        edicts: &edicts,
         roster: &team::roster(catalogue, agent),
         view,
         heard_to_seq: route.keeps_conversation.then(|| kept::heard_to_seq(session)).flatten(),

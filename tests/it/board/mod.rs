@@ -3,7 +3,7 @@
 mod posting;
 mod random;
 mod shown;
-mod table;
+pub mod table;
 mod visibility;
 
 use chrono::{DateTime, Utc};

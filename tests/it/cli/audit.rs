@@ -32,6 +32,10 @@ async fn every_command_that_changes_something_writes_its_line() {
     sqlx::query(rest).execute(&world.pool).await.unwrap();
     let add = ["schedule", "add", "news", "--campaign", &campaign, "--agent", "copywriter"];
     let add = [&add[..], &["--cron", "0 0 8 * * *", "SECRET PROMPT"]].concat();
+    let item = ground.path().join("item.md");
+    std::fs::write(&item, "---\nkind: record\nname: prices\ntitle: T\n---\nSECRET PROMPT\n")
+        .unwrap();
+    let item = item.display().to_string();
     let commands: Vec<(Vec<&str>, &str, &str)> = vec![
         (vec!["campaign", "create", "Spring", "--brief", "SECRET PROMPT"], "campaign.create", ""),
         (vec!["board", "post", &campaign, "SECRET PROMPT"], "campaign.post", &campaign),
@@ -50,6 +54,13 @@ async fn every_command_that_changes_something_writes_its_line() {
             "blackboard.set",
             &campaign,
         ),
+        (
+            vec!["memory", "publish", &campaign, "edict", "tone", "--title", "T", "SECRET PROMPT"],
+            "memory.publish",
+            &campaign,
+        ),
+        (vec!["memory", "revoke", &campaign, "edict", "tone"], "memory.revoke", &campaign),
+        (vec!["memory", "import", &campaign, &item], "memory.import", &campaign),
         (vec!["blackboard", "patch", &campaign, r#"{"plan":null}"#], "blackboard.patch", &campaign),
         (vec!["agent", "pause", "planner", "--campaign", &campaign], "agent.pause", &campaign),
         (vec!["agent", "resume", "planner", "--campaign", &campaign], "agent.resume", &campaign),

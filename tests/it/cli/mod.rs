@@ -10,6 +10,7 @@ mod campaigns;
 mod cleanups;
 mod keys;
 mod logins;
+mod memory;
 mod service;
 mod sessions;
 mod tasks;

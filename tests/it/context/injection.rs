@@ -101,7 +101,7 @@ fn send(text: &str) -> Sent {
         agent_prompt: "You are an agent with <own_markup>.",
         skills: &[Skill { name: text, text }],
         campaign: Campaign { id, name: text, brief: text, client_context: Some(text) },
-        edicts: &[Edict { id, text }],
+        edicts: &[Edict { id, name: text, text: Some(text) }],
         roster: &[Colleague { name: text, description: text }],
         view: View::of(&history, &compactions, 1).unwrap(),
         heard_to_seq: None,
@@ -155,6 +155,7 @@ fn check(text: &str) {
     assert_eq!(system[1].child("brief").unwrap().text, text);
     assert_eq!(system[1].child("client_context").unwrap().text, text);
     assert_eq!(system[2].children[0].text, text);
+    assert_eq!(system[2].children[0].attribute("name"), Some(text));
     assert_eq!(system[3].children[0].attribute("name"), Some(text));
     assert_eq!(sent.messages.len(), 5);
     assert_eq!(names(&sent.messages[0]), ["summary", "task"]);

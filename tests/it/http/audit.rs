@@ -38,6 +38,12 @@ async fn flow(world: &World) -> uuid::Uuid {
     flow.id
 }
 
+/// An item of the memory that holds.
+async fn revocable(world: &World) -> uuid::Uuid {
+    let edict = crate::memory::new(dalsegno::domain::memory::Kind::Edict, "third", "Text.");
+    crate::memory::publish(world, &edict, &crate::memory::OPERATOR).await.unwrap().item.id
+}
+
 /// Each changing route once, in an order in which each has something to do.
 async fn steps(world: &World, key: &str) -> Vec<Step> {
     put_nightly(&world.pool, noon()).await;
@@ -82,6 +88,10 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
     let agents = format!("{change}/agents");
     let agent = |verb: &str| format!("{agents}/planner/{verb}");
     let anywhere = |verb: &str| format!("/v1/agents/planner/{verb}");
+    let memory = format!("{change}/memory");
+    let item = |name: &str| json!({ "kind": "edict", "name": name, "title": "SECRET PROMPT", "body": "SECRET PROMPT" });
+    let imported = json!({ "items": [item("second")] });
+    let revoked = revocable(world).await;
     let (posts, post) = (format!("{change}/posts"), json!({ "text": "SECRET PROMPT" }));
     vec![
         ("POST", "/v1/campaigns/{id}/flows", format!("{change}/flows"), started, "flow.start"),
@@ -91,6 +101,21 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
         ("POST", "/v1/flows/{id}/cancel", flow("cancel"), why.clone(), "flow.cancel"),
         ("POST", "/v1/campaigns", "/v1/campaigns".into(), new, "campaign.create"),
         ("PATCH", "/v1/campaigns/{id}", change.clone(), limit, "campaign.limit"),
+        ("POST", "/v1/campaigns/{id}/memory", memory.clone(), item("first"), "memory.publish"),
+        (
+            "POST",
+            "/v1/campaigns/{id}/memory/import",
+            format!("{memory}/import"),
+            imported,
+            "memory.import",
+        ),
+        (
+            "POST",
+            "/v1/campaigns/{id}/memory/{item}/revoke",
+            format!("{memory}/{revoked}/revoke"),
+            json!({}),
+            "memory.revoke",
+        ),
         ("PUT", "/v1/campaigns/{id}/blackboard", board.clone(), document, "blackboard.set"),
         ("PATCH", "/v1/campaigns/{id}/blackboard", board, patch, "blackboard.patch"),
         (

@@ -18,6 +18,7 @@ mod keyed;
 mod keys;
 mod limits;
 mod logins;
+mod memory;
 mod openapi;
 mod posts;
 mod queue;

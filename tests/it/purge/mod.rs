@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, TimeDelta, Utc};
 use dalsegno::domain::{
     cleanups::{self, Batch, KeptCounts, Page, Preview, Progress, Walk},
+    memory,
     sessions::Config,
     transaction::{begin, commit},
 };
@@ -42,8 +43,12 @@ fn at_later() -> Now {
     Now { at: later(), ..Now::default() }
 }
 
+fn memory_config() -> memory::Config {
+    crate::memory::config()
+}
+
 fn walk() -> Walk {
-    Walk::new(later(), &config())
+    Walk::new(later(), &config(), &memory_config())
 }
 
 /// All that a cleanup does but for its record, in batches of this size.

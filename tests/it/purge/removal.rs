@@ -10,7 +10,7 @@ use dalsegno::domain::{
     tasks, turns,
 };
 
-use super::{config, fill, kept, later, preview, purge, rows, walk};
+use super::{config, fill, kept, later, memory_config, preview, purge, rows, walk};
 use crate::{
     app::noon,
     cli::compact,
@@ -42,7 +42,7 @@ async fn what_has_expired_goes_with_all_that_belongs_to_it_and_the_ledger_stays(
     let before = rows(&world.pool).await;
     let n_messages = before["messages"];
     assert!(before.values().all(|n| *n > 0), "{before:?}");
-    let early = purge(&world.pool, Walk::new(noon(), &config()), 10).await;
+    let early = purge(&world.pool, Walk::new(noon(), &config(), &memory_config()), 10).await;
     assert_eq!((early.sessions, rows(&world.pool).await), (0, before.clone()));
 
     let done = purge(&world.pool, walk(), 10).await;
@@ -133,7 +133,7 @@ async fn a_closed_session_is_kept_for_a_while_and_leaves_no_link_behind() {
     assert_eq!(world.session(second).await.predecessor_id, Some(first));
     let keep_open = "update dalsegno.sessions set expires_at = now() + interval '900 days' where closed_at is null";
     sqlx::query(keep_open).execute(&world.pool).await.unwrap();
-    let walk = |days| Walk::new(noon() + TimeDelta::days(days), &config());
+    let walk = |days| Walk::new(noon() + TimeDelta::days(days), &config(), &memory_config());
     assert_eq!(purge(&world.pool, walk(29), 10).await.sessions, 0);
     let transcript = world.transcript(second).await;
     let done = purge(&world.pool, walk(30), 10).await;

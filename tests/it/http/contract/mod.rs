@@ -215,6 +215,10 @@ impl Ground {
         let webhook = json!({ "url": "https://example.com/" });
         let webhook = self.post("/v1/webhooks", &webhook).await.expect(201);
         let bulk = self.post("/v1/bulk-actions", &bulk).await.expect(202);
+        let edict =
+            crate::memory::new(dalsegno::domain::memory::Kind::Edict, "tone", "Short sentences.");
+        let edict = crate::memory::publish(&self.world, &edict, &crate::memory::OPERATOR).await;
+        let item = edict.unwrap().item.id;
         Known(vec![
             ("agent", json!("copywriter")),
             ("instance", json!("main")),
@@ -242,6 +246,8 @@ impl Ground {
             ("schedules", json!("purge")),
             ("bulk-actions", bulk["id"].clone()),
             ("webhooks", webhook["id"].clone()),
+            ("item", json!(item)),
+            ("q", json!("sentences")),
             ("limit", json!(5)),
         ])
     }

@@ -1,0 +1,179 @@
+//! Items as files below a folder: `edicts/<name>.md`, `records/<name>.md`, `journals/<agent>/<name>.md`.
+//!
+//! Nothing is written or read outside of the folder: names are checked here again, whatever the database holds, and links are not
+//! followed.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use anyhow::anyhow;
+use serde::Serialize;
+
+use crate::{
+    cli::{Exit, Failure},
+    domain::{
+        agents,
+        memory::{self, BODY_MAX_BYTES, Entry, Item, Kind},
+    },
+};
+
+/// More than any item has with its front matter.
+const FILE_MAX_BYTES: u64 = BODY_MAX_BYTES as u64 + 64 * 1024;
+/// Below the folder: journals, the agent, its instance, the entry.
+const MAX_DEPTH: usize = 4;
+
+/// What an export did.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Exported {
+    pub(super) written: usize,
+    /// Files that were the same already.
+    pub(super) unchanged: usize,
+}
+
+/// Writes every item, or none and says of every file why not.
+pub(super) fn write(folder: &Path, items: &[Item], overwrites: bool) -> Result<Exported, Failure> {
+    let (mut problems, mut files, mut exported) = (Vec::new(), Vec::new(), Exported::default());
+    for item in items {
+        let Some(inner) = path_of(item) else {
+            problems.push(format!("item {} has a name that is no file's", item.id));
+            continue;
+        };
+        let content = memory::write_document(item);
+        match look(folder, &inner, &content) {
+            Ok(There::Nothing) => files.push((inner, content)),
+            Ok(There::Same) => exported.unchanged += 1,
+            Ok(There::Other) if overwrites => files.push((inner, content)),
+            Ok(There::Other) => problems.push(format!(
+                "{} says something else: --overwrite writes over it",
+                folder.join(&inner).display()
+            )),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    if !problems.is_empty() {
+        return Err(refused("nothing was written", &problems));
+    }
+    for (inner, content) in files {
+        let path = folder.join(&inner);
+        let written = path.parent().map_or(Ok(()), fs::create_dir_all);
+        written.and_then(|()| fs::write(&path, content)).map_err(|error| {
+            let words = format!("{} cannot be written", path.display());
+            Failure::failed(anyhow!(error).context(words))
+        })?;
+        exported.written += 1;
+    }
+    Ok(exported)
+}
+
+/// Reads every file that ends in `.md`, or says what is wrong with each of them.
+pub(super) fn read(folder: &Path) -> Result<Vec<Entry>, Failure> {
+    let (mut problems, mut entries) = (Vec::new(), Vec::new());
+    // The folder itself may be a link: whoever names it means where it leads.
+    match fs::metadata(folder) {
+        Ok(found) if found.is_dir() => {
+            for path in files_below(folder, 0, &mut problems) {
+                read_file(&path, &mut entries, &mut problems);
+            }
+        }
+        Ok(_) => read_file(folder, &mut entries, &mut problems),
+        Err(error) => problems.push(format!("{}: {error}", folder.display())),
+    }
+    match problems.is_empty() {
+        true if entries.is_empty() => Err(refused(
+            "nothing was taken in",
+            &[format!("{} has no .md file in it", folder.display())],
+        )),
+        true => Ok(entries),
+        false => Err(refused("nothing was taken in", &problems)),
+    }
+}
+
+/// What is where an item is to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum There {
+    Nothing,
+    Same,
+    Other,
+}
+
+/// `None` for a name that could lead elsewhere.
+fn path_of(item: &Item) -> Option<PathBuf> {
+    let mut path = PathBuf::from(item.kind.plural());
+    if item.kind == Kind::Journal {
+        for part in item.owner.as_deref()?.split('/') {
+            path.push(Some(part).filter(|part| agents::is_name(part))?);
+        }
+    }
+    path.push(format!("{}.md", Some(&item.name).filter(|name| agents::is_name(name))?));
+    Some(path)
+}
+
+fn look(folder: &Path, inner: &Path, content: &str) -> Result<There, String> {
+    let mut path = folder.to_owned();
+    for part in inner {
+        path.push(part);
+        match fs::symlink_metadata(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(There::Nothing),
+            Err(error) => return Err(format!("{}: {error}", path.display())),
+            Ok(found) if found.is_symlink() => {
+                return Err(format!("{} is a link, and leads who knows where", path.display()));
+            }
+            Ok(_) => {}
+        }
+    }
+    match fs::read(&path) {
+        Ok(bytes) if bytes == content.as_bytes() => Ok(There::Same),
+        Ok(_) => Ok(There::Other),
+        Err(error) => Err(format!("{}: {error}", path.display())),
+    }
+}
+
+/// In the order of their paths.
+fn files_below(folder: &Path, depth: usize, problems: &mut Vec<String>) -> Vec<PathBuf> {
+    let mut paths = match fs::read_dir(folder) {
+        Ok(entries) => entries.flatten().map(|entry| entry.path()).collect::<Vec<_>>(),
+        Err(error) => {
+            problems.push(format!("{}: {error}", folder.display()));
+            return Vec::new();
+        }
+    };
+    paths.sort();
+    let mut files = Vec::new();
+    for path in paths {
+        let is_markdown = path.extension().is_some_and(|extension| extension == "md");
+        match fs::symlink_metadata(&path) {
+            Ok(found) if found.is_symlink() && is_markdown => {
+                problems.push(format!("{} is a link: copy what it leads to", path.display()));
+            }
+            Ok(found) if found.is_dir() && depth < MAX_DEPTH => {
+                files.extend(files_below(&path, depth + 1, problems));
+            }
+            Ok(found) if found.is_file() && is_markdown => files.push(path),
+            Ok(_) => {}
+            Err(error) => problems.push(format!("{}: {error}", path.display())),
+        }
+    }
+    files
+}
+
+fn read_file(path: &Path, entries: &mut Vec<Entry>, problems: &mut Vec<String>) {
+    let at = path.display().to_string();
+    let is_too_long = fs::metadata(path).is_ok_and(|found| found.len() > FILE_MAX_BYTES);
+    let content = match is_too_long {
+        true => Err(format!("it is longer than any item ({FILE_MAX_BYTES} bytes)")),
+        false => fs::read_to_string(path).map_err(|error| error.to_string()),
+    };
+    let read = content
+        .and_then(|text| memory::read_document(&at, &text).map_err(|error| error.to_string()));
+    match read {
+        Ok(document) => entries.push(Entry { at, document }),
+        Err(why) => problems.push(format!("{at}: {why}")),
+    }
+}
+
+fn refused(what: &str, problems: &[String]) -> Failure {
+    let list: String = problems.iter().map(|problem| format!("\n- {problem}")).collect();
+    Failure::new(Exit::Usage, anyhow!("{what}{list}"))
+}

@@ -1,0 +1,84 @@
+//! The section `[memory]`.
+
+use chrono::TimeDelta;
+use serde::Deserialize;
+
+use super::BODY_MAX_BYTES;
+use crate::config::Checks;
+
+/// What has stems in every Postgres that is supported; `simple` has none.
+const LANGUAGES: &[&str] = &[
+    "simple",
+    "danish",
+    "dutch",
+    "english",
+    "finnish",
+    "french",
+    "german",
+    "hungarian",
+    "italian",
+    "norwegian",
+    "portuguese",
+    "romanian",
+    "russian",
+    "spanish",
+    "swedish",
+    "turkish",
+];
+/// A century: far from where subtracting from a point in time overflows.
+const MAX_DAYS: u32 = 36_500;
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Of one item's text.
+    pub item_max_bytes: usize,
+    /// Of all that holds and that one agent has written in a campaign.
+    pub agent_max_bytes: i64,
+    /// From this share of a limit on, whoever writes is warned.
+    pub warn_percent: u8,
+    /// Of all edicts together, in the system part of a call.
+    pub edicts_max_bytes: i32,
+    /// Whose stems a search knows beside the words as they are.
+    pub language: String,
+    /// What was revoked or has expired is kept so long.
+    pub keep_days: u32,
+}
+
+impl Config {
+    pub fn keep(&self) -> TimeDelta {
+        TimeDelta::days(self.keep_days.into())
+    }
+
+    pub fn check(&self, checks: &mut Checks<'_>) {
+        checks.at_least("memory.item_max_bytes", self.item_max_bytes as u64, 1);
+        if self.item_max_bytes > BODY_MAX_BYTES {
+            let message = format!("is {}, more than an item can have", self.item_max_bytes);
+            checks.fail("memory.item_max_bytes", message, format!("at most {BODY_MAX_BYTES}"));
+        }
+        if self.agent_max_bytes < 1 {
+            let message = format!("is {}", self.agent_max_bytes);
+            checks.fail("memory.agent_max_bytes", message, "1048576");
+        }
+        if !(1..=100).contains(&self.warn_percent) {
+            let message = format!("is {}, but has to be from 1 to 100", self.warn_percent);
+            checks.fail("memory.warn_percent", message, "80");
+        }
+        if self.edicts_max_bytes < 0 {
+            let message = format!("is {}", self.edicts_max_bytes);
+            checks.fail(
+                "memory.edicts_max_bytes",
+                message,
+                "32768; 0 tells agents only their names",
+            );
+        }
+        if !LANGUAGES.contains(&self.language.as_str()) {
+            let message = format!("is `{}`, which is not known", self.language);
+            checks.fail("memory.language", message, format!("one of {}", LANGUAGES.join(", ")));
+        }
+        if !(1..=MAX_DAYS).contains(&self.keep_days) {
+            let message = format!("is {}, but has to be from 1 to {MAX_DAYS}", self.keep_days);
+            checks.fail("memory.keep_days", message, "90");
+        }
+    }
+}

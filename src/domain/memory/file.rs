@@ -1,0 +1,209 @@
+//! One item as one file: Markdown with front matter.
+//!
+//! What is written is read back as the same item. Where it came from stands in the file for people, and is not taken in: whoever
+//! imports a file is its author then.
+
+use std::fmt::Write as _;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde_json::Value;
+
+use super::{Item, Kind};
+use crate::domain::agents::front_matter::{self, Found};
+
+/// What a file says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Document {
+    pub kind: Kind,
+    /// Whose journal, as it is written there.
+    pub owner: Option<String>,
+    pub name: String,
+    pub title: String,
+    pub expires_at: Option<DateTime<Utc>>,
+    pub body: String,
+}
+
+/// Everything that is wrong with a file, each with its line where there is one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.join("; "))]
+pub struct NoDocument(pub Vec<String>);
+
+/// Told to people only.
+const PROVENANCE: [&str; 6] = ["version", "trust", "author", "written_at", "task_id", "turn"];
+
+pub fn write(item: &Item) -> String {
+    let mut file = String::from("---\n");
+    let mut line = |key: &str, value: String| {
+        let _ = writeln!(file, "{key}: {value}");
+    };
+    // A text in JSON is one in YAML.
+    let quoted = |text: &str| Value::from(text).to_string();
+    let time = |at: DateTime<Utc>| at.to_rfc3339_opts(SecondsFormat::Micros, true);
+    line("kind", item.kind.as_str().to_owned());
+    if let Some(owner) = &item.owner {
+        line("owner", quoted(owner));
+    }
+    line("name", quoted(&item.name));
+    line("title", quoted(&item.title));
+    if let Some(end) = item.expires_at {
+        line("expires_at", quoted(&time(end)));
+    }
+    line("version", item.version.to_string());
+    line("trust", item.trust.as_str().to_owned());
+    line("author", quoted(&item.author));
+    line("written_at", quoted(&time(item.written_at)));
+    if let Some((task_id, turn)) = item.task_id.zip(item.turn) {
+        line("task_id", quoted(&task_id.to_string()));
+        line("turn", turn.to_string());
+    }
+    file.push_str("---\n\n");
+    file.push_str(item.body.as_deref().unwrap_or_default());
+    file.push('\n');
+    file
+}
+
+/// `file` is how it is called in what is said about it.
+pub fn read(file: &str, content: &str) -> Result<Document, NoDocument> {
+    let parsed = front_matter::parse(file, content)
+        .map_err(|problem| NoDocument(vec![problem.to_string().replace('\n', ";")]))?;
+    let mut problems = Vec::new();
+    let known = ["kind", "owner", "name", "title", "expires_at"];
+    for (key, found) in &parsed.values {
+        if !known.contains(&key.as_str()) && !PROVENANCE.contains(&key.as_str()) {
+            problems.push(format!("line {}: `{key}` is no key of an item", found.line));
+        }
+    }
+    let mut text = |key: &str| match parsed.values.get(key) {
+        None => None,
+        Some(Found { value: Value::String(text), .. }) => Some(text.clone()),
+        // `name: 2026` is meant as a text.
+        Some(Found { value: value @ (Value::Number(_) | Value::Bool(_)), .. }) => {
+            Some(value.to_string())
+        }
+        Some(found) => {
+            problems.push(format!("line {}: `{key}` is no text", found.line));
+            None
+        }
+    };
+    let (kind, owner, name) = (text("kind"), text("owner"), text("name"));
+    let (title, expires_at) = (text("title"), text("expires_at"));
+    let kind = Kind::ALL.into_iter().find(|known| Some(known.as_str()) == kind.as_deref());
+    if kind.is_none() {
+        problems.push("`kind` has to be edict, record or journal".to_owned());
+    }
+    for (key, value) in [("name", &name), ("title", &title)] {
+        if value.is_none() {
+            problems.push(format!("`{key}` is missing"));
+        }
+    }
+    let expires_at = expires_at.map(|text| DateTime::parse_from_rfc3339(&text));
+    if let Some(Err(error)) = &expires_at {
+        problems.push(format!("`expires_at` is no time like 2027-01-31T12:00:00Z: {error}"));
+    }
+    match (kind, name, title) {
+        (Some(kind), Some(name), Some(title)) if problems.is_empty() => Ok(Document {
+            kind,
+            owner,
+            name,
+            title,
+            expires_at: expires_at.and_then(Result::ok).map(|end| end.to_utc()),
+            body: body(content).to_owned(),
+        }),
+        _ => Err(NoDocument(problems)),
+    }
+}
+
+/// What follows the front matter, without the empty line in front of it and the end of its last line: blanks of a text are its own.
+fn body(content: &str) -> &str {
+    let mut ends = content.match_indices('\n').map(|(at, _)| at + 1);
+    let mut start = 0;
+    let mut n_marks = 0;
+    while n_marks < 2 {
+        let Some(end) = ends.next() else { return "" };
+        n_marks +=
+            usize::from(content[start..end].trim_start_matches('\u{feff}').trim_end() == "---");
+        start = end;
+    }
+    let text = &content[start..];
+    let text = text.strip_prefix("\r\n").or(text.strip_prefix('\n')).unwrap_or(text);
+    text.strip_suffix("\r\n").or(text.strip_suffix('\n')).unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::domain::memory::{Origin, Trust};
+
+    fn item(title: &str, body: &str, kind: Kind, end: Option<i64>) -> Item {
+        let at = DateTime::from_timestamp(1_764_000_000, 123_456_000).unwrap();
+        Item {
+            id: Uuid::nil(),
+            campaign_id: Uuid::nil(),
+            kind,
+            owner: (kind == Kind::Journal).then(|| "curator/2".to_owned()),
+            name: "2026".to_owned(),
+            version: 3,
+            title: title.to_owned(),
+            body: Some(body.to_owned()),
+            bytes: 0,
+            trust: Trust::Agent,
+            origin: Origin::Agent,
+            author: "key:\"ci\": 'x'".to_owned(),
+            task_id: Some(Uuid::nil()),
+            turn: Some(1),
+            created_at: at,
+            written_at: at,
+            expires_at: end.and_then(|secs| DateTime::from_timestamp(secs, 0)),
+            revoked_at: None,
+            revoked_by: None,
+        }
+    }
+
+    fn check(title: &str, body: &str, kind: Kind, end: Option<i64>) {
+        let item = item(title, body, kind, end);
+        let read = read("x.md", &write(&item)).unwrap();
+        let expected = Document {
+            kind,
+            owner: item.owner.clone(),
+            name: item.name.clone(),
+            title: title.to_owned(),
+            expires_at: item.expires_at,
+            body: body.to_owned(),
+        };
+        assert_eq!(read, expected);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back(
+            title in "[^\\p{Cc}\u{2028}\u{2029}\u{feff}\u{fffe}\u{ffff}]{1,40}",
+            body in "(---\n|\r\n|\n|[ -~]|\\PC){0,60}",
+            kind in 0..3_usize,
+            end in proptest::option::of(0..4_000_000_000_i64),
+        ) {
+            check(&title, &body, Kind::ALL[kind], end);
+        }
+    }
+
+    #[test]
+    fn a_text_of_marks_and_blanks_stays_as_it_is() {
+        for body in ["---\nkind: edict\n---\n", "\n\n  x  \n\n", "\r\n", "", "\u{202e}a\u{1b}[31m"]
+        {
+            check("true", body, Kind::Record, None);
+        }
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_said_at_once() {
+        let wrong = "---\nkind: rule\ntitle: [a]\nexpires_at: soon\ncolour: red\n---\nText.";
+        let said = read("x.md", wrong).unwrap_err().to_string();
+        for part in ["`kind` has", "line 2: `title`", "`name` is", "`expires_at` is no", "`colour`"]
+        {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        assert!(read("x.md", "No front matter.").is_err());
+    }
+}

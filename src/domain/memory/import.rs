@@ -1,0 +1,127 @@
+//! Taking many items in at once: all of them or none.
+
+use std::{collections::BTreeSet, fmt};
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{
+    Config, Document, Error, Kind, New, Who,
+    publish::{Outcome, hold, look, publish},
+};
+
+/// One transaction has to be over soon.
+const MAX_ENTRIES: usize = 2_000;
+
+/// An item, and where it stands in what was sent: a file, or its number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    pub at: String,
+    pub document: Document,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = MemoryImported)]
+pub struct Imported {
+    pub created: i64,
+    /// Those that have a new version now.
+    pub replaced: i64,
+    /// Those that said so already.
+    pub unchanged: i64,
+    /// What comes near a limit.
+    pub warnings: Vec<String>,
+}
+
+/// Why one of the items cannot be taken in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Mistake {
+    pub at: String,
+    pub message: String,
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.at, self.message)
+    }
+}
+
+/// Takes all of them in, or says everything that is wrong: then the caller must not commit. Without `replaces`, an item that says
+/// something else already is a mistake.
+pub async fn import(
+    conn: &mut PgConnection,
+    campaign_id: Uuid,
+    entries: &[Entry],
+    replaces: bool,
+    by: &Who<'_>,
+    config: &Config,
+    now: DateTime<Utc>,
+) -> Result<Imported, Error> {
+    if entries.len() > MAX_ENTRIES {
+        let message = format!("{} items at once, {MAX_ENTRIES} are allowed", entries.len());
+        return Err(Error::Import(vec![Mistake { at: "all".to_owned(), message }]));
+    }
+    hold(&mut *conn, campaign_id, by).await?;
+    let (mut mistakes, mut seen) = (Vec::new(), BTreeSet::<(Kind, Option<&str>, &str)>::new());
+    let mut imported = Imported::default();
+    for Entry { at, document } in entries {
+        let mistake = |message: String| Mistake { at: at.clone(), message };
+        let named = (document.kind, document.owner.as_deref(), document.name.as_str());
+        if !seen.insert(named) {
+            mistakes.push(mistake("another of them has the same kind, owner and name".to_owned()));
+            continue;
+        }
+        let outcome = match look(&mut *conn, campaign_id, &new(document), by, config, now).await {
+            Err(error @ (Error::Database(_) | Error::Campaign(_))) => return Err(error),
+            Err(error) => {
+                mistakes.push(mistake(error.to_string()));
+                continue;
+            }
+            Ok(outcome) => outcome,
+        };
+        match outcome {
+            Outcome::Same => imported.unchanged += 1,
+            Outcome::Next if !replaces => {
+                let (kind, name) = (document.kind.as_str(), &document.name);
+                mistakes.push(mistake(format!(
+                    "{kind} `{name}` is there already, and says something else or holds no more: ask for its replacement, or leave it out"
+                )));
+            }
+            Outcome::Next => imported.replaced += 1,
+            Outcome::First => imported.created += 1,
+        }
+    }
+    if !mistakes.is_empty() {
+        return Err(Error::Import(mistakes));
+    }
+    for Entry { at, document } in entries {
+        // Only what depends on the others is left: the number of edicts.
+        match publish(&mut *conn, campaign_id, &new(document), by, config, now).await {
+            Ok(written) => {
+                imported.warnings.extend(written.warning.map(|it| format!("{at}: {it}")))
+            }
+            Err(error @ (Error::Database(_) | Error::Campaign(_))) => return Err(error),
+            Err(error) => {
+                return Err(Error::Import(vec![Mistake {
+                    at: at.clone(),
+                    message: error.to_string(),
+                }]));
+            }
+        }
+    }
+    Ok(imported)
+}
+
+fn new(document: &Document) -> New<'_> {
+    New {
+        kind: document.kind,
+        owner: document.owner.as_deref(),
+        name: Some(&document.name),
+        title: &document.title,
+        body: &document.body,
+        expires_at: document.expires_at,
+        expected_version: None,
+        is_imported: true,
+    }
+}

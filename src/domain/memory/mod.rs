@@ -1,0 +1,243 @@
+//! What the people and agents of a campaign keep for later: edicts hold for all, records are what all know, journals are an
+//! agent's own notes.
+//!
+//! Invariants:
+//! - Who may do what is decided in [`Who`], and nowhere else: tools, API and commands ask there.
+//! - The author and the owner of a journal come from who writes, never from what is written.
+//! - A version that is replaced can be read again. An entry of a journal is never replaced.
+//! - Nothing is deleted but by retention and erasure: what should hold no more is revoked, or expires.
+//!
+//! Race: two write at once. Writers of one campaign wait for each other ([`publish`]), so that versions are dense and no limit is
+//! passed by both together.
+
+mod access;
+mod config;
+mod edicts;
+mod file;
+mod import;
+mod name;
+mod publish;
+mod read;
+mod remove;
+mod revoke;
+mod room;
+mod search;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+pub use self::{
+    access::Who,
+    config::Config,
+    edicts::{Standing, standing},
+    file::{Document, NoDocument, read as read_document, write as write_document},
+    import::{Entry, Imported, Mistake, import},
+    publish::{New, Written, publish},
+    read::{Filter, Version, at_version, by_name, get, list, page_of_whole, versions},
+    remove::{count_ended, remove_ended, remove_some},
+    revoke::revoke,
+    search::{Asked, Hit, search},
+};
+use super::{Failed, campaigns, text};
+
+/// The longest body that is stored, whatever the configuration says.
+pub const BODY_MAX_BYTES: usize = 128 * 1024;
+/// The longest title, in characters.
+pub const TITLE_MAX_CHARS: usize = 200;
+
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    sqlx::Type,
+    utoipa::ToSchema,
+)]
+#[serde(rename_all = "snake_case")]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[schema(as = MemoryKind)]
+pub enum Kind {
+    /// A rule for all agents of the campaign: in the system part of every call.
+    Edict,
+    /// What all agents may know.
+    Record,
+    /// An entry of an agent's own notes.
+    Journal,
+}
+
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
+)]
+#[serde(rename_all = "snake_case")]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[schema(as = MemoryOrigin)]
+pub enum Origin {
+    /// A person.
+    Operator,
+    /// A turn of an agent.
+    Agent,
+}
+
+/// How far what it says can be relied on.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
+)]
+#[serde(rename_all = "snake_case")]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[schema(as = MemoryTrust)]
+pub enum Trust {
+    /// A person has written it, or vouches for it.
+    Operator,
+    /// A model has written it, from whatever it was told.
+    Agent,
+    /// A person has taken it in from a file.
+    Imported,
+}
+
+/// An edict, a record or an entry of a journal, in its current version or an earlier one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = MemoryItem)]
+pub struct Item {
+    pub id: Uuid,
+    pub campaign_id: Uuid,
+    pub kind: Kind,
+    /// Whose journal, as the agent is called on the board.
+    pub owner: Option<String>,
+    pub name: String,
+    /// Counts from 1.
+    pub version: i32,
+    pub title: String,
+    /// Left out of lists and of what a search finds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body: Option<String>,
+    /// Of title and body.
+    pub bytes: i32,
+    pub trust: Trust,
+    pub origin: Origin,
+    /// An operator as in the audit log, or an agent as it is called on the board.
+    pub author: String,
+    /// The task in whose turn an agent wrote it.
+    pub task_id: Option<Uuid>,
+    pub turn: Option<i32>,
+    pub created_at: DateTime<Utc>,
+    /// When this version was.
+    pub written_at: DateTime<Utc>,
+    /// From when on it holds no more.
+    pub expires_at: Option<DateTime<Utc>>,
+    /// Since when it holds no more.
+    pub revoked_at: Option<DateTime<Utc>>,
+    pub revoked_by: Option<String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("there is no {kind} `{name}` in this campaign: list what there is")]
+    NoItem { kind: &'static str, name: String },
+    #[error(
+        "there is nothing in the memory of this campaign with the id {0}: `dalsegno memory ls` lists it"
+    )]
+    NoId(Uuid),
+    #[error("{kind} `{name}` has no version {version}: its versions go up to {current}")]
+    NoVersion { kind: &'static str, name: String, version: i32, current: i32 },
+    #[error("{name:?} is no name here: {advice}; `tone-of-voice` is one")]
+    Name { name: String, advice: &'static str },
+    #[error("the title {0}: write one short line")]
+    Title(&'static str),
+    #[error("you may not {what}: {advice}")]
+    NotAllowed { what: String, advice: &'static str },
+    #[error(
+        "{kind} `{name}` is at version {current}, and not at {expected}: read it again, and decide by what it says now"
+    )]
+    Changed { kind: &'static str, name: String, expected: i32, current: i32 },
+    #[error(
+        "there is an entry `{0}` in the journal already, and entries are never replaced: write another one under another name"
+    )]
+    Written(String),
+    #[error("{kind} `{name}` is revoked already")]
+    Revoked { kind: &'static str, name: String },
+    #[error(
+        "{kind} `{name}` has had {versions} versions, and more are not kept: publish it under another name"
+    )]
+    TooManyVersions { kind: &'static str, name: String, versions: i32 },
+    #[error(
+        "what you have written in this campaign would have {bytes} bytes, {limit} are allowed: publish shorter versions of your \
+         records, or ask the operator to revoke what nobody needs any more"
+    )]
+    Full { bytes: i64, limit: i64 },
+    #[error(
+        "there are {limit} edicts already, and all of them are told to everybody: revoke one first, or put them together"
+    )]
+    TooManyEdicts { limit: i64 },
+    #[error("it expires at {0}, which is over already: name a time to come")]
+    Expired(DateTime<Utc>),
+    #[error("a journal is one agent's: say whose")]
+    NoOwner,
+    #[error("{0} belong to the whole campaign, and not to an agent")]
+    Owner(&'static str),
+    #[error("there is no word to look for: write one at least")]
+    NoWords,
+    #[error("{} of the items cannot be taken in, and so none was{}", .0.len(), lines(.0))]
+    Import(Vec<Mistake>),
+    #[error(transparent)]
+    Text(#[from] text::Error),
+    #[error(transparent)]
+    Campaign(#[from] campaigns::Error),
+    #[error(transparent)]
+    Database(#[from] Failed),
+}
+
+impl Kind {
+    pub const ALL: [Self; 3] = [Self::Edict, Self::Record, Self::Journal];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Edict => "edict",
+            Self::Record => "record",
+            Self::Journal => "journal",
+        }
+    }
+
+    /// How several of them are called: folders of an export, and words of an error.
+    pub fn plural(self) -> &'static str {
+        match self {
+            Self::Edict => "edicts",
+            Self::Record => "records",
+            Self::Journal => "journals",
+        }
+    }
+}
+
+impl Trust {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Operator => "operator",
+            Self::Agent => "agent",
+            Self::Imported => "imported",
+        }
+    }
+}
+
+impl Item {
+    /// What the audit log keeps of it: which one it is, and nothing of what it says.
+    pub fn for_audit(&self) -> Value {
+        let Self { id, kind, owner, name, version, .. } = self;
+        json!({ "item_id": id, "kind": kind, "owner": owner, "name": name, "version": version })
+    }
+
+    /// Whether it was neither revoked nor has expired.
+    pub fn holds(&self, now: DateTime<Utc>) -> bool {
+        self.revoked_at.is_none() && self.expires_at.is_none_or(|end| end > now)
+    }
+}
+
+fn lines(mistakes: &[Mistake]) -> String {
+    mistakes.iter().map(|mistake| format!("\n- {mistake}")).collect()
+}

@@ -1,0 +1,100 @@
+//! What an item may be called, and what its texts have to be.
+
+use chrono::{DateTime, Utc};
+use uuid::Uuid;
+
+use super::{BODY_MAX_BYTES, Config, Error, TITLE_MAX_CHARS};
+use crate::domain::{agents, text};
+
+const MAX_CHARS: usize = 64;
+/// Of a name that is none, in what is said about it.
+const SHOWN_CHARS: usize = 80;
+
+/// A name is part of paths, addresses and front matter, and is what agents call the item by.
+pub(super) fn check(name: &str) -> Result<(), Error> {
+    let advice = match name {
+        _ if agents::is_name(name) => return Ok(()),
+        "" => "write one",
+        _ if name.chars().count() > MAX_CHARS => "it is longer than 64 characters",
+        _ if name.contains(['/', '\\', '.']) => "it is no path: no slashes and no dots",
+        _ if name.starts_with(['-', '_']) => "it begins with a letter or a digit",
+        _ => "it has lower-case letters of English, digits, - and _",
+    };
+    Err(Error::Name { name: name.chars().take(SHOWN_CHARS).collect(), advice })
+}
+
+/// Whose journal it is: a path too, for whoever exports it.
+pub(super) fn check_owner(owner: &str) -> Result<(), Error> {
+    let (agent, instance) = owner.split_once('/').unwrap_or((owner, agents::MAIN));
+    match agents::is_name(agent) && agents::is_name(instance) {
+        true => Ok(()),
+        false => Err(Error::Name {
+            name: owner.chars().take(SHOWN_CHARS).collect(),
+            advice: "the owner of a journal is an agent, `curator` or `curator/2`",
+        }),
+    }
+}
+
+/// Of an entry that was given none: when it was written, and enough of its id that no other has it.
+pub(super) fn of_entry(id: Uuid, now: DateTime<Utc>) -> String {
+    let id = id.simple().to_string();
+    format!("{}-{}", now.format("%Y%m%d-%H%M%S"), &id[id.len() - 6..])
+}
+
+/// One line: it stands in lists, in front matter and in what agents are shown.
+pub(super) fn check_title(title: &str) -> Result<(), Error> {
+    text::check("title", title, TITLE_MAX_CHARS * 4)?;
+    match title {
+        _ if title.chars().count() > TITLE_MAX_CHARS => {
+            Err(Error::Title("has more than 200 characters"))
+        }
+        _ if title.chars().any(|c| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')) => {
+            Err(Error::Title("has a line break or a control character in it"))
+        }
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn check_body(body: &str, config: &Config) -> Result<(), Error> {
+    Ok(text::check("text of the item", body, config.item_max_bytes.min(BODY_MAX_BYTES))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_leads_elsewhere_or_hides_something_is_refused_with_advice() {
+        for fine in ["tone-of-voice", "a", "2026_plan", &"x".repeat(64)] {
+            assert!(check(fine).is_ok(), "{fine}");
+        }
+        for (name, advice) in [
+            ("", "write one"),
+            ("../../etc/passwd", "no path"),
+            ("a.md", "no path"),
+            ("c:\\x", "no path"),
+            ("-rf", "begins with"),
+            ("Tone", "lower-case"),
+            ("a b", "lower-case"),
+            ("a\0b", "lower-case"),
+            ("a'; drop table x; --", "lower-case"),
+            ("e\u{202e}x", "lower-case"),
+            (&"x".repeat(65), "longer than 64"),
+        ] {
+            let said = check(name).unwrap_err().to_string();
+            assert!(said.contains(advice), "{said}");
+            assert!(!said.contains(['\0', '\u{202e}']), "{said}");
+        }
+        assert!(check(&"ü".repeat(1_000_000)).unwrap_err().to_string().len() < 1_000);
+    }
+
+    #[test]
+    fn a_title_is_one_line() {
+        for fine in ["The tone", "Zwölf Boxkämpfer", "a\u{202e}b"] {
+            assert!(check_title(fine).is_ok(), "{fine}");
+        }
+        for wrong in ["", "  ", "a\nb", "a\u{2028}b", "a\0", "\u{1b}[31m", &"x".repeat(201)] {
+            assert!(check_title(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Looking items up. What somebody may not read is not there for them.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sqlx::{PgConnection, PgExecutor};
+use uuid::Uuid;
+
+use super::{Error, Item, Kind, Origin, Trust, Who};
+use crate::domain::{Failed, Page};
+
+/// Which items to list.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Filter<'a> {
+    pub kind: Option<Kind>,
+    /// Only this journal.
+    pub owner: Option<&'a str>,
+    /// Those that were revoked or have expired, too.
+    pub with_ended: bool,
+}
+
+/// A version that an item has or has had.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = MemoryVersion)]
+pub struct Version {
+    pub version: i32,
+    pub title: String,
+    pub bytes: i32,
+    pub trust: Trust,
+    pub origin: Origin,
+    pub author: String,
+    pub task_id: Option<Uuid>,
+    pub turn: Option<i32>,
+    pub written_at: DateTime<Utc>,
+}
+
+/// The newest first, without their bodies.
+pub async fn list(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+    filter: Filter<'_>,
+    who: &Who<'_>,
+    page: Page,
+    now: DateTime<Utc>,
+) -> Result<Vec<Item>, Failed> {
+    sqlx::query_as!(
+        Item,
+        r#"select id, campaign_id, kind as "kind: Kind", nullif(owner, '') as owner, name, version, title, null::text as body,
+                  bytes as "bytes!", trust as "trust: Trust", origin as "origin: Origin", author, task_id, turn, created_at, written_at,
+                  expires_at, revoked_at, revoked_by
+             from dalsegno.memory_items
+            where campaign_id = $1 and ($2::text is null or kind = $2) and ($3::text is null or owner = $3)
+              and (kind <> 'journal' or $4::text is null or owner = $4)
+              and ($5 or (revoked_at is null and (expires_at is null or expires_at > $6)))
+              and ($7::uuid is null or id < $7)
+            order by id desc limit $8"#,
+        campaign_id,
+        filter.kind.map(Kind::as_str),
+        filter.owner,
+        who.journals().column(),
+        filter.with_ended,
+        now,
+        page.after,
+        page.limit,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("list a memory"))
+}
+
+/// Whole items for an export, in the order in which they were first written. Who exports is an operator.
+pub async fn page_of_whole(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+    page: Page,
+    now: DateTime<Utc>,
+) -> Result<Vec<Item>, Failed> {
+    sqlx::query_as!(
+        Item,
+        r#"select id, campaign_id, kind as "kind: Kind", nullif(owner, '') as owner, name, version, title, body,
+                  bytes as "bytes!", trust as "trust: Trust", origin as "origin: Origin", author, task_id, turn, created_at, written_at,
+                  expires_at, revoked_at, revoked_by
+             from dalsegno.memory_items
+            where campaign_id = $1 and revoked_at is null and (expires_at is null or expires_at > $2)
+              and ($3::uuid is null or id > $3)
+            order by id limit $4"#,
+        campaign_id,
+        now,
+        page.after,
+        page.limit,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("read a whole memory"))
+}
+
+/// The current version, also of what was revoked or has expired.
+pub async fn by_name(
+    conn: &mut PgConnection,
+    campaign_id: Uuid,
+    (kind, owner, name): (Kind, Option<&str>, &str),
+    who: &Who<'_>,
+) -> Result<Item, Error> {
+    let owner = who.owner_of_read(kind, owner)?;
+    let no_item = || Error::NoItem { kind: kind.as_str(), name: name.to_owned() };
+    find(conn, campaign_id, kind, owner, name).await?.ok_or_else(no_item)
+}
+
+/// The same by its id, for operators.
+pub async fn get(conn: &mut PgConnection, campaign_id: Uuid, id: Uuid) -> Result<Item, Error> {
+    sqlx::query_as!(
+        Item,
+        r#"select id, campaign_id, kind as "kind: Kind", nullif(owner, '') as owner, name, version, title, body,
+                  bytes as "bytes!", trust as "trust: Trust", origin as "origin: Origin", author, task_id, turn, created_at, written_at,
+                  expires_at, revoked_at, revoked_by
+             from dalsegno.memory_items where campaign_id = $1 and id = $2"#,
+        campaign_id,
+        id,
+    )
+    .fetch_optional(conn)
+    .await
+    .map_err(Failed::to("read an item"))?
+    .ok_or(Error::NoId(id))
+}
+
+/// An item as it was in one of its versions.
+pub async fn at_version(conn: &mut PgConnection, item: Item, version: i32) -> Result<Item, Error> {
+    if version == item.version {
+        return Ok(item);
+    }
+    let row = sqlx::query!(
+        r#"select written_at, task_id, turn, origin as "origin: Origin", author, trust as "trust: Trust", title, body,
+                  octet_length(title) + octet_length(body) as "bytes!"
+             from dalsegno.memory_versions where item_id = $1 and version = $2"#,
+        item.id,
+        version,
+    )
+    .fetch_optional(conn)
+    .await
+    .map_err(Failed::to("read an earlier version of an item"))?;
+    let current = item.version;
+    let Some(row) = row else {
+        let (kind, name) = (item.kind.as_str(), item.name);
+        return Err(Error::NoVersion { kind, name, version, current });
+    };
+    Ok(Item {
+        version,
+        written_at: row.written_at,
+        task_id: row.task_id,
+        turn: row.turn,
+        origin: row.origin,
+        author: row.author,
+        trust: row.trust,
+        title: row.title,
+        body: Some(row.body),
+        bytes: row.bytes,
+        ..item
+    })
+}
+
+/// All versions, the newest first. There are a hundred at most.
+pub async fn versions(conn: &mut PgConnection, item: &Item) -> Result<Vec<Version>, Failed> {
+    sqlx::query_as!(
+        Version,
+        r#"select version as "version!", title as "title!", bytes as "bytes!", trust as "trust!: Trust", origin as "origin!: Origin",
+                  author as "author!", task_id, turn, written_at as "written_at!"
+             from (select version, title, octet_length(title) + octet_length(body) as bytes, trust, origin, author, task_id, turn, written_at
+                     from dalsegno.memory_versions where item_id = $1
+                   union all
+                   select version, title, bytes, trust, origin, author, task_id, turn, written_at
+                     from dalsegno.memory_items where id = $1) as v
+            order by version desc"#,
+        item.id,
+    )
+    .fetch_all(conn)
+    .await
+    .map_err(Failed::to("list the versions of an item"))
+}
+
+/// Whatever has this name.
+pub(super) async fn find(
+    conn: &mut PgConnection,
+    campaign_id: Uuid,
+    kind: Kind,
+    owner: &str,
+    name: &str,
+) -> Result<Option<Item>, Failed> {
+    // What can be no name is not there, and Postgres would not even look for a NUL.
+    if !crate::domain::agents::is_name(name) || owner.contains('\0') {
+        return Ok(None);
+    }
+    sqlx::query_as!(
+        Item,
+        r#"select id, campaign_id, kind as "kind: Kind", nullif(owner, '') as owner, name, version, title, body,
+                  bytes as "bytes!", trust as "trust: Trust", origin as "origin: Origin", author, task_id, turn, created_at, written_at,
+                  expires_at, revoked_at, revoked_by
+             from dalsegno.memory_items where campaign_id = $1 and kind = $2 and owner = $3 and name = $4"#,
+        campaign_id,
+        kind as Kind,
+        owner,
+        name,
+    )
+    .fetch_optional(conn)
+    .await
+    .map_err(Failed::to("look up an item"))
+}

@@ -1,0 +1,46 @@
+//! What should hold no more.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{
+    Error, Item, Kind, Who, name,
+    publish::{event, hold, lock},
+    read::find,
+};
+use crate::domain::{Failed, feed};
+
+/// Takes an item back: it is listed no more, found no more and told to nobody, and stays readable for who asks for it by name. To
+/// publish it again makes it hold again.
+pub async fn revoke(
+    conn: &mut PgConnection,
+    campaign_id: Uuid,
+    (kind, owner, called): (Kind, Option<&str>, &str),
+    by: &Who<'_>,
+    now: DateTime<Utc>,
+) -> Result<Item, Error> {
+    by.check_revoke(kind)?;
+    let owner = by.owner_of_read(kind, owner)?;
+    hold(&mut *conn, campaign_id, by).await?;
+    name::check(called)?;
+    lock(&mut *conn, campaign_id, kind, owner, called).await?;
+    let no_item = || Error::NoItem { kind: kind.as_str(), name: called.to_owned() };
+    let mut item = find(&mut *conn, campaign_id, kind, owner, called).await?.ok_or_else(no_item)?;
+    if item.revoked_at.is_some() {
+        return Err(Error::Revoked { kind: kind.as_str(), name: item.name });
+    }
+    sqlx::query!(
+        "update dalsegno.memory_items set revoked_at = $2, revoked_by = $3 where id = $1",
+        item.id,
+        now,
+        by.label(),
+    )
+    .execute(&mut *conn)
+    .await
+    .map_err(Failed::to("revoke an item"))?;
+    item.revoked_at = Some(now);
+    item.revoked_by = Some(by.label().to_owned());
+    feed::append(conn, &[event(&item, feed::Kind::MemoryRevoked, by)], now).await?;
+    Ok(item)
+}

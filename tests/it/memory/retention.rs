@@ -1,0 +1,82 @@
+//! How long what holds no more is kept.
+
+use chrono::TimeDelta;
+use dalsegno::domain::{
+    cleanups::{self, Walk},
+    memory::{self, Kind, New},
+    sessions,
+};
+
+use super::{OPERATOR, config, listed, new, publish, read, revoke};
+use crate::{app::noon, conversations::world::World};
+
+fn walk(days: i64) -> Walk {
+    let sessions = sessions::Config {
+        claude_ttl_days: 30,
+        ollama_ttl_days: 7,
+        sim_ttl_days: 7,
+        keep_closed_days: 30,
+        keep_feed_days: 90,
+        purge_batch_sessions: 200,
+        purge_pause_ms: 0,
+    };
+    Walk::new(noon() + TimeDelta::days(days), &sessions, &config())
+}
+
+async fn remove(world: &World, days: i64) -> (i64, i64) {
+    let mut tx = world.pool.begin().await.unwrap();
+    let told = cleanups::preview(&mut tx, walk(days)).await.unwrap().memory_items;
+    let gone = cleanups::remove_memory(&mut tx, &walk(days), 100).await.unwrap();
+    tx.commit().await.unwrap();
+    (told, gone)
+}
+
+#[tokio::test]
+async fn what_was_revoked_or_has_expired_goes_after_its_time_and_nothing_else() {
+    let world = World::new().await;
+    let put = async |new: &New<'_>| publish(&world, new, &OPERATOR).await.unwrap();
+    put(&new(Kind::Record, "stays", "Text.")).await;
+    put(&new(Kind::Record, "revoked", "One.")).await;
+    put(&new(Kind::Record, "revoked", "Two.")).await;
+    put(&new(Kind::Record, "again", "Text.")).await;
+    let end = Some(noon() + TimeDelta::days(10));
+    put(&New { expires_at: end, ..new(Kind::Edict, "expires", "Text.") }).await;
+    for name in ["revoked", "again"] {
+        revoke(&world, (Kind::Record, None, name), &OPERATOR).await.unwrap();
+    }
+    put(&new(Kind::Record, "again", "Text.")).await;
+    assert_eq!(remove(&world, 89).await, (0, 0));
+    assert_eq!(remove(&world, 91).await, (1, 1));
+    assert!(read(&world, (Kind::Record, None, "revoked"), &OPERATOR).await.is_err());
+    assert!(read(&world, (Kind::Edict, None, "expires"), &OPERATOR).await.is_ok());
+    assert_eq!(remove(&world, 101).await, (1, 1));
+    assert_eq!(listed(&world, &OPERATOR).await, ["record again", "record stays"]);
+    let n_versions: i64 = sqlx::query_scalar("select count(*) from dalsegno.memory_versions")
+        .fetch_one(&world.pool)
+        .await
+        .unwrap();
+    assert_eq!(n_versions, 1);
+}
+
+/// Whoever publishes it again in the moment in which it goes waits, and then writes it anew.
+#[tokio::test]
+async fn what_is_published_again_while_it_goes_is_there_afterwards() {
+    let world = World::new().await;
+    publish(&world, &new(Kind::Record, "late", "Text."), &OPERATOR).await.unwrap();
+    revoke(&world, (Kind::Record, None, "late"), &OPERATOR).await.unwrap();
+    let mut tx = world.pool.begin().await.unwrap();
+    assert_eq!(cleanups::remove_memory(&mut tx, &walk(100), 100).await.unwrap(), 1);
+    let record = new(Kind::Record, "late", "Again.");
+    let (written, ()) = tokio::join!(publish(&world, &record, &OPERATOR), async {
+        crate::app::eventually("it waits", async || {
+            let waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
+            let n: i64 = sqlx::query_scalar(waits).fetch_one(&world.pool).await.unwrap();
+            (n > 0).then_some(())
+        })
+        .await;
+        tx.commit().await.unwrap();
+    });
+    assert_eq!(written.unwrap().item.version, 1);
+    assert_eq!(listed(&world, &OPERATOR).await, ["record late"]);
+    assert_eq!(memory::count_ended(&world.pool, noon() + TimeDelta::days(100)).await.unwrap(), 0);
+}

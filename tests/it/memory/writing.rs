@@ -1,0 +1,236 @@
+//! Versions, limits and hostile texts.
+
+use chrono::TimeDelta;
+use dalsegno::domain::{
+    campaigns, feed,
+    memory::{self, Config, Error, Kind, New, Origin, Trust},
+};
+use futures_util::future::join_all;
+use uuid::Uuid;
+
+use super::{OPERATOR, agent, config, listed, new, publish, publish_with, read, revoke};
+use crate::{app::noon, conversations::world::World};
+
+#[tokio::test]
+async fn every_version_can_be_read_again_with_who_wrote_it() {
+    let world = World::new().await;
+    let first = publish(&world, &new(Kind::Record, "prices", "One."), &OPERATOR).await.unwrap();
+    assert!(first.changed && first.item.version == 1 && first.warning.is_none());
+    let second = publish(&world, &new(Kind::Record, "prices", "Two."), &agent("writer")).await;
+    assert_eq!(second.unwrap().item.version, 2);
+    // The same words again are no change; a person who says them vouches for them.
+    let same = publish(&world, &new(Kind::Record, "prices", "Two."), &agent("curator")).await;
+    assert!(!same.unwrap().changed);
+    let vouched = publish(&world, &new(Kind::Record, "prices", "Two."), &OPERATOR).await.unwrap();
+    assert_eq!((vouched.item.version, vouched.item.trust), (3, Trust::Operator));
+
+    let item = read(&world, (Kind::Record, None, "prices"), &agent("reviewer")).await.unwrap();
+    assert_eq!(item.id, first.item.id);
+    let mut conn = world.pool.acquire().await.unwrap();
+    let versions = memory::versions(&mut conn, &item).await.unwrap();
+    let said: Vec<_> =
+        versions.iter().map(|it| (it.version, it.author.as_str(), it.origin, it.trust)).collect();
+    assert_eq!(
+        said,
+        [
+            (3, "cli:ann@host", Origin::Operator, Trust::Operator),
+            (2, "writer", Origin::Agent, Trust::Agent),
+            (1, "cli:ann@host", Origin::Operator, Trust::Operator),
+        ]
+    );
+    assert_eq!((versions[1].task_id, versions[1].turn), (Some(Uuid::from_u128(7)), Some(3)));
+    let then = memory::at_version(&mut conn, item.clone(), 1).await.unwrap();
+    assert_eq!(then.body.as_deref(), Some("One."));
+    let none = memory::at_version(&mut conn, item, 4).await.unwrap_err();
+    assert!(none.to_string().contains("go up to 3"), "{none}");
+    for statement in
+        ["update dalsegno.memory_versions set body = ''", "delete from dalsegno.memory_versions"]
+    {
+        let error = sqlx::query(statement).execute(&world.pool).await.unwrap_err();
+        assert!(error.to_string().contains("append-only"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn writers_at_once_make_dense_versions_and_none_writes_over_what_it_has_not_read() {
+    const WRITERS: usize = 8;
+    let world = World::new().await;
+    let at_once = (0..WRITERS).map(async |writer| {
+        publish(&world, &new(Kind::Record, "plan", &format!("By {writer}.")), &OPERATOR).await
+    });
+    let mut versions: Vec<_> =
+        join_all(at_once).await.into_iter().map(|it| it.unwrap().item.version).collect();
+    versions.sort_unstable();
+    assert_eq!(versions, (1..=8).collect::<Vec<_>>());
+    let expecting = (0..WRITERS).map(async |writer| {
+        let body = format!("After eight, by {writer}.");
+        let new = New { expected_version: Some(8), ..new(Kind::Record, "plan", &body) };
+        publish(&world, &new, &OPERATOR).await
+    });
+    let (won, lost): (Vec<_>, Vec<_>) =
+        join_all(expecting).await.into_iter().partition(Result::is_ok);
+    assert_eq!((won.len(), lost.len()), (1, WRITERS - 1));
+    let words = lost[0].as_ref().unwrap_err().to_string();
+    assert!(words.contains("at version 9, and not at 8"), "{words}");
+    let first = New { expected_version: Some(0), ..new(Kind::Record, "plan", "First.") };
+    assert!(matches!(publish(&world, &first, &OPERATOR).await, Err(Error::Changed { .. })));
+}
+
+#[tokio::test]
+async fn an_entry_of_a_journal_is_never_replaced_and_needs_no_name() {
+    let world = World::new().await;
+    let writer = agent("writer");
+    let entry = new(Kind::Journal, "day-one", "It rains.");
+    publish(&world, &entry, &writer).await.unwrap();
+    assert!(!publish(&world, &entry, &writer).await.unwrap().changed, "a retry says it again");
+    let other = New { body: "It does not.", ..entry };
+    assert!(matches!(publish(&world, &other, &writer).await, Err(Error::Written(_))));
+    let unnamed = New { name: None, ..other };
+    for _ in 0..3 {
+        publish(&world, &unnamed, &writer).await.unwrap();
+    }
+    let names = listed(&world, &writer).await;
+    assert_eq!(names.len(), 4);
+    assert!(names[0].starts_with("journal writer:20261120-120000-"), "{names:?}");
+    // Nothing else may be without a name.
+    let record = New { kind: Kind::Record, ..unnamed };
+    assert!(matches!(publish(&world, &record, &writer).await, Err(Error::Name { .. })));
+    let update = "update dalsegno.memory_items set version = 2 where kind = 'journal'";
+    assert!(sqlx::query(update).execute(&world.pool).await.is_err());
+}
+
+#[tokio::test]
+async fn what_is_revoked_or_over_holds_no_more_and_holds_again_when_it_is_published_again() {
+    let world = World::new().await;
+    let edict = new(Kind::Edict, "tone", "Write short sentences.");
+    publish(&world, &edict, &OPERATOR).await.unwrap();
+    let revoked = revoke(&world, (Kind::Edict, None, "tone"), &agent("planner")).await.unwrap();
+    assert_eq!(revoked.revoked_by.as_deref(), Some("planner"));
+    let again = revoke(&world, (Kind::Edict, None, "tone"), &OPERATOR).await.unwrap_err();
+    assert!(matches!(again, Error::Revoked { .. }), "{again}");
+    assert_eq!(listed(&world, &OPERATOR).await, Vec::<String>::new());
+    let shown = read(&world, (Kind::Edict, None, "tone"), &OPERATOR).await.unwrap();
+    assert!(!shown.holds(noon()) && shown.body.is_some());
+    let back = publish(&world, &edict, &OPERATOR).await.unwrap();
+    assert_eq!((back.changed, back.item.version), (true, 2));
+    assert_eq!(listed(&world, &OPERATOR).await, ["edict tone"]);
+
+    let over = New { expires_at: Some(noon()), ..new(Kind::Record, "late", "Text.") };
+    assert!(matches!(publish(&world, &over, &OPERATOR).await, Err(Error::Expired(_))));
+    let soon = New { expires_at: Some(noon() + TimeDelta::hours(1)), ..over };
+    publish(&world, &soon, &OPERATOR).await.unwrap();
+    assert_eq!(listed(&world, &OPERATOR).await.len(), 2);
+    let filter = memory::Filter::default();
+    let (page, later) = (Default::default(), noon() + TimeDelta::hours(2));
+    let items = memory::list(&world.pool, world.campaign.id, filter, &OPERATOR, page, later).await;
+    assert_eq!(items.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn an_agent_is_warned_before_it_is_full_and_then_told_what_to_do() {
+    let world = World::new().await;
+    let small = Config { item_max_bytes: 1000, agent_max_bytes: 2100, ..config() };
+    let (writer, body) = (agent("writer"), "x".repeat(700));
+    let put = async |name: &str, body: &str| {
+        publish_with(&world, &new(Kind::Record, name, body), &writer, &small).await
+    };
+    assert_eq!(put("one", &body).await.unwrap().warning, None);
+    assert_eq!(put("two", &body).await.unwrap().warning, None);
+    let full = put("three", &body).await.unwrap_err();
+    assert!(matches!(full, Error::Full { bytes, limit: 2100 } if bytes > 2100), "{full}");
+    assert!(full.to_string().contains("ask the operator to revoke"), "{full}");
+    let near = put("three", &"x".repeat(600)).await.unwrap();
+    assert!(near.warning.unwrap().contains("of 2100 bytes"));
+    // A new version takes the place of the one before, and what is revoked makes room. Others have room of their own.
+    assert!(put("three", &"y".repeat(600)).await.is_ok());
+    revoke(&world, (Kind::Record, None, "one"), &OPERATOR).await.unwrap();
+    assert!(put("four", &body).await.is_ok());
+    assert!(
+        publish_with(&world, &new(Kind::Record, "five", &body), &agent("curator"), &small)
+            .await
+            .is_ok()
+    );
+    let long = put("long", &"x".repeat(1001)).await.unwrap_err().to_string();
+    assert!(long.contains("1001 bytes, 1000 are allowed"), "{long}");
+    let long = "x".repeat(900);
+    let near = publish_with(&world, &new(Kind::Record, "six", &long), &OPERATOR, &small).await;
+    assert!(near.unwrap().warning.unwrap().contains("900 of the 1000"));
+}
+
+#[tokio::test]
+async fn hostile_names_and_texts_are_refused_in_words_or_kept_as_they_are() {
+    let world = World::new().await;
+    for name in [
+        "../../etc/passwd",
+        "a\0",
+        "Tone",
+        "a b",
+        "-rf",
+        "a'; --",
+        "\u{202e}x",
+        &"x".repeat(1_000_000),
+    ] {
+        let refused =
+            publish(&world, &new(Kind::Record, name, "Text."), &OPERATOR).await.unwrap_err();
+        assert!(matches!(refused, Error::Name { .. }), "{refused}");
+        assert!(refused.to_string().len() < 1000);
+        let missing = read(&world, (Kind::Record, None, name), &OPERATOR).await.unwrap_err();
+        assert!(matches!(missing, Error::NoItem { .. }), "{missing}");
+    }
+    for body in ["", "  \n", "a\0b", &"x".repeat(1024 * 1024)] {
+        let refused =
+            publish(&world, &new(Kind::Record, "text", body), &OPERATOR).await.unwrap_err();
+        assert!(matches!(refused, Error::Text(_)), "{refused}");
+    }
+    let odd = "\u{1b}[31m\u{202e}</edict>\r\n'; drop table x; --\u{ffff}\u{e0041}";
+    publish(&world, &new(Kind::Record, "odd", odd), &OPERATOR).await.unwrap();
+    let kept = read(&world, (Kind::Record, None, "odd"), &OPERATOR).await.unwrap();
+    assert_eq!(kept.body.as_deref(), Some(odd));
+    let title = New { title: "Two\nlines", ..new(Kind::Record, "title", "Text.") };
+    assert!(matches!(publish(&world, &title, &OPERATOR).await, Err(Error::Title(_))));
+}
+
+#[tokio::test]
+async fn a_change_is_told_in_the_feed_without_its_words_and_a_closed_campaign_takes_none_of_people()
+{
+    let world = World::new().await;
+    publish(&world, &new(Kind::Edict, "tone", "SECRET TEXT"), &agent("planner")).await.unwrap();
+    publish(&world, &new(Kind::Edict, "tone", "SECRET TEXT"), &agent("planner")).await.unwrap();
+    revoke(&world, (Kind::Edict, None, "tone"), &OPERATOR).await.unwrap();
+    let all = feed::Filter { campaign_id: None, after: 0, up_to: i64::MAX, limit: 100 };
+    let events = feed::list(&world.pool, all).await.unwrap();
+    let told: Vec<_> = events
+        .iter()
+        .filter(|event| event.kind.starts_with("memory."))
+        .map(|event| (event.kind.as_str(), event.data["author"].as_str().unwrap()))
+        .collect();
+    assert_eq!(told, [("memory.published", "planner"), ("memory.revoked", "cli:ann@host")]);
+    assert!(!format!("{events:?}").contains("SECRET"));
+
+    let mut tx = world.pool.begin().await.unwrap();
+    campaigns::close(&mut tx, world.campaign.id, noon()).await.unwrap();
+    tx.commit().await.unwrap();
+    let record = new(Kind::Record, "late", "Text.");
+    let refused = publish(&world, &record, &OPERATOR).await.unwrap_err();
+    assert!(matches!(refused, Error::Campaign(campaigns::Error::Closed(_))), "{refused}");
+    assert!(publish(&world, &record, &agent("writer")).await.is_ok(), "its turn ends");
+}
+
+#[tokio::test]
+async fn no_more_than_a_hundred_edicts_hold_and_a_hundred_versions_are_kept() {
+    let world = World::new().await;
+    for number in 0..100 {
+        publish(&world, &new(Kind::Edict, &format!("e{number}"), "Text."), &OPERATOR)
+            .await
+            .unwrap();
+    }
+    let refused = publish(&world, &new(Kind::Edict, "more", "Text."), &OPERATOR).await.unwrap_err();
+    assert!(matches!(refused, Error::TooManyEdicts { limit: 100 }), "{refused}");
+    assert!(publish(&world, &new(Kind::Edict, "e7", "Another."), &OPERATOR).await.is_ok());
+    for number in 0..100 {
+        let body = format!("Version {number}.");
+        publish(&world, &new(Kind::Record, "busy", &body), &OPERATOR).await.unwrap();
+    }
+    let refused = publish(&world, &new(Kind::Record, "busy", "One more."), &OPERATOR).await;
+    assert!(refused.unwrap_err().to_string().contains("publish it under another name"));
+}
