@@ -25,10 +25,15 @@ mod blackboard;
 mod board;
 mod caller;
 mod change;
+mod edicts;
 mod flows;
+mod journals;
 mod leave;
+mod memory;
 mod metrics;
 mod pages;
+mod recall;
+mod records;
 mod refusal;
 mod status;
 mod table;
@@ -54,7 +59,10 @@ use self::{refusal::Refusal, tool::Call};
 use crate::{
     clock::Clock,
     config::Config,
-    domain::{self, agents::Library, audit, mentions as mentions_domain, tasks as tasks_domain},
+    domain::{
+        self, agents::Library, audit, memory as memory_domain, mentions as mentions_domain,
+        tasks as tasks_domain,
+    },
     transcript::ToolSpec,
 };
 
@@ -72,6 +80,7 @@ pub struct Settings {
     agents: Arc<Library>,
     tasks: tasks_domain::Config,
     mentions: mentions_domain::Config,
+    memory: memory_domain::Config,
     flows: domain::flows::Config,
     /// The longest that one call waits for others.
     longest_wait: Duration,
@@ -91,6 +100,7 @@ impl Settings {
             agents,
             tasks: config.tasks.clone(),
             mentions: config.mentions.clone(),
+            memory: config.memory.clone(),
             flows: config.flows.clone(),
             longest_wait: wait::longest(config.http.request_timeout_secs),
         }

@@ -33,7 +33,6 @@ pub(super) enum Who {
     /// Whoever has a conversation: no operator.
     Agents,
     /// The lead and operators, and no file can give it to others.
-    #[expect(dead_code, reason = "what only they may do is in other modules")]
     Lead,
     /// The lead and operators, and agents whose file names it.
     LeadAndNamed,
@@ -57,6 +56,10 @@ pub(super) const QUICKLY: Duration = Duration::from_secs(10);
 
 /// In the order in which they are shown.
 static ALL: &[&[Tool]] = &[
+    super::edicts::TOOLS,
+    super::records::TOOLS,
+    super::journals::TOOLS,
+    super::recall::TOOLS,
     super::board::TOOLS,
     super::tasks::TOOLS,
     super::wait::TOOLS,

@@ -6,6 +6,7 @@ mod import;
 mod retention;
 mod search;
 mod told;
+mod tools;
 mod writing;
 
 use dalsegno::domain::memory::{self, Config, Error, Item, Kind, New, Who, Written};

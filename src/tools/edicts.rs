@@ -1,0 +1,141 @@
+//! The edicts of the campaign: rules for all of its agents.
+
+use chrono::{DateTime, Utc};
+use futures_util::FutureExt as _;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{
+    Refusal,
+    arguments::schema,
+    change::{Begun, Change},
+    memory::{came_of_it, list, read, who},
+    pages::Said,
+    tool::{Call, QUICKLY, Tool, Who},
+};
+use crate::domain::memory::{self, Kind, New};
+
+pub(super) const TOOLS: &[Tool] = &[
+    Tool {
+        name: "edicts_list",
+        description: "Lists the edicts that hold in this campaign, without their texts. Edicts are standing orders for all of its agents.",
+        who: Who::Everybody,
+        in_pages: true,
+        timeout: QUICKLY,
+        schema: |_| schema::<Nothing>(),
+        run: |call| list_all(call).boxed(),
+    },
+    Tool {
+        name: "edicts_read",
+        description: "Reads one edict. Those that are shown to you with each call need not be read.",
+        who: Who::Everybody,
+        in_pages: true,
+        timeout: QUICKLY,
+        schema: |_| schema::<Named>(),
+        run: |call| read_one(call).boxed(),
+    },
+    Tool {
+        name: "edicts_publish",
+        description: "Publishes an edict, or a new version of the one with this name. From the next call on every agent of the campaign is told it.",
+        who: Who::Lead,
+        in_pages: false,
+        timeout: QUICKLY,
+        schema: |_| schema::<Publication>(),
+        run: |call| publish(call).boxed(),
+    },
+    Tool {
+        name: "edicts_revoke",
+        description: "Takes an edict back: it holds no more, and no agent is told it.",
+        who: Who::Lead,
+        in_pages: false,
+        timeout: QUICKLY,
+        schema: |_| schema::<Named>(),
+        run: |call| revoke(call).boxed(),
+    },
+];
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Named {
+    /// As edicts_list shows it.
+    name: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Publication {
+    /// Lower-case letters, digits, - and _: `tone-of-voice`.
+    name: String,
+    /// One line that says what it is about.
+    title: String,
+    /// The order, in few words: every agent reads it with every call.
+    text: String,
+    /// Until when it holds, as 2027-01-31T12:00:00Z; for good unless you say otherwise.
+    expires_at: Option<String>,
+    /// The version that you have read, if you change what it says.
+    expected_version: Option<i32>,
+}
+
+async fn list_all(call: Call<'_>) -> Result<Said, Refusal> {
+    let Nothing {} = call.read()?;
+    list(&call, Kind::Edict, None).await
+}
+
+async fn read_one(call: Call<'_>) -> Result<Said, Refusal> {
+    let Named { name } = call.read()?;
+    read(&call, Kind::Edict, None, &name).await
+}
+
+async fn publish(call: Call<'_>) -> Result<Said, Refusal> {
+    let asked: Publication = call.read()?;
+    let new = New {
+        kind: Kind::Edict,
+        owner: None,
+        name: Some(&asked.name),
+        title: &asked.title,
+        body: &asked.text,
+        expires_at: time(asked.expires_at.as_deref())?,
+        expected_version: asked.expected_version,
+        is_imported: false,
+    };
+    write(&call, &new).await
+}
+
+async fn revoke(call: Call<'_>) -> Result<Said, Refusal> {
+    let Named { name } = call.read()?;
+    let mut change = match Change::begin(&call).await? {
+        Begun::Before(said) => return Ok(said),
+        Begun::Now(change) => change,
+    };
+    let (label, campaign_id) = (call.caller.label(), call.caller.campaign_id());
+    let (named, by) = ((Kind::Edict, None, name.as_str()), who(call.caller, &label));
+    let item = memory::revoke(change.conn(), campaign_id, named, &by, call.now()).await?;
+    let told = json!({ "name": item.name, "version": item.version, "holds": false });
+    change.commit(item.for_audit(), &told).await
+}
+
+/// Publishes whatever it is.
+pub(super) async fn write(call: &Call<'_>, new: &New<'_>) -> Result<Said, Refusal> {
+    let mut change = match Change::begin(call).await? {
+        Begun::Before(said) => return Ok(said),
+        Begun::Now(change) => change,
+    };
+    let (label, campaign_id) = (call.caller.label(), call.caller.campaign_id());
+    let (by, config) = (who(call.caller, &label), &call.tools.settings.memory);
+    let written = memory::publish(change.conn(), campaign_id, new, &by, config, call.now()).await?;
+    let (ids, told) = came_of_it(&written);
+    change.commit(ids, &told).await
+}
+
+pub(super) fn time(written: Option<&str>) -> Result<Option<DateTime<Utc>>, Refusal> {
+    let Some(written) = written else { return Ok(None) };
+    match DateTime::parse_from_rfc3339(written) {
+        Ok(time) => Ok(Some(time.to_utc())),
+        Err(_) => Err(Refusal::said("`expires_at` has to be a time like 2027-01-31T12:00:00Z")),
+    }
+}

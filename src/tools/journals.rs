@@ -1,0 +1,128 @@
+//! Journals: an agent's own notes. The schema of an agent has nobody's name in it; the lead and operators name whose they read.
+
+use futures_util::FutureExt as _;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{
+    Refusal, Role,
+    arguments::schema,
+    edicts::write,
+    memory::{list, owner, read},
+    pages::Said,
+    tool::{Call, QUICKLY, Tool, Who},
+};
+use crate::domain::memory::{Kind, New};
+
+pub(super) const TOOLS: &[Tool] = &[
+    Tool {
+        name: "journals_list",
+        description: "Lists the entries of your journal, the newest first, without their texts. The lead and operators see those of all agents.",
+        who: Who::Everybody,
+        in_pages: true,
+        timeout: QUICKLY,
+        schema: |role| match role {
+            Role::Agent => schema::<Nothing>(),
+            Role::Lead | Role::Operator => schema::<OfAnybody>(),
+        },
+        run: |call| list_some(call).boxed(),
+    },
+    Tool {
+        name: "journals_read",
+        description: "Reads one entry of your journal.",
+        who: Who::Everybody,
+        in_pages: true,
+        timeout: QUICKLY,
+        schema: |role| match role {
+            Role::Agent => schema::<Own>(),
+            Role::Lead | Role::Operator => schema::<Anybodys>(),
+        },
+        run: |call| read_one(call).boxed(),
+    },
+    Tool {
+        name: "journals_write",
+        description: "Writes an entry into your journal: what you will want to know in later conversations. Entries are never changed; write another \
+                      one when something else is true.",
+        who: Who::Agents,
+        in_pages: false,
+        timeout: QUICKLY,
+        schema: |_| schema::<Entry>(),
+        run: |call| add(call).boxed(),
+    },
+];
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct OfAnybody {
+    /// Only the journal of this agent.
+    agent: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Own {
+    /// As journals_list shows it.
+    name: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Anybodys {
+    /// As journals_list shows it.
+    name: String,
+    /// Whose journal it is; your own unless you say otherwise.
+    agent: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    /// Lower-case letters, digits, - and _. Without one, the entry is named after the time.
+    name: Option<String>,
+    /// One line that says what it is about.
+    title: String,
+    text: String,
+}
+
+async fn list_some(call: Call<'_>) -> Result<Said, Refusal> {
+    let OfAnybody { agent } = match call.caller.role() {
+        Role::Agent => {
+            let Nothing {} = call.read()?;
+            OfAnybody { agent: None }
+        }
+        Role::Lead | Role::Operator => call.read()?,
+    };
+    let owner = owner(&call, agent.as_deref());
+    list(&call, Kind::Journal, owner.as_deref()).await
+}
+
+async fn read_one(call: Call<'_>) -> Result<Said, Refusal> {
+    let Anybodys { name, agent } = match call.caller.role() {
+        Role::Agent => {
+            let Own { name } = call.read()?;
+            Anybodys { name, agent: None }
+        }
+        Role::Lead | Role::Operator => call.read()?,
+    };
+    let owner = owner(&call, agent.as_deref());
+    read(&call, Kind::Journal, owner.as_deref(), &name).await
+}
+
+async fn add(call: Call<'_>) -> Result<Said, Refusal> {
+    let Entry { name, title, text } = call.read()?;
+    let new = New {
+        kind: Kind::Journal,
+        owner: None,
+        name: name.as_deref(),
+        title: &title,
+        body: &text,
+        expires_at: None,
+        expected_version: None,
+        is_imported: false,
+    };
+    write(&call, &new).await
+}

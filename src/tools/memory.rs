@@ -1,0 +1,101 @@
+//! What edicts, records, journals and recall have in common.
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::{Caller, Refusal, Role, pages::Said, tool::Call};
+use crate::domain::{
+    Page,
+    memory::{self, Filter, Item, Kind, Who, Written},
+    posts, transaction,
+};
+
+const LISTED: i64 = 50;
+
+/// The caller, as the memory knows them. `label` is [`Caller::label`].
+pub(super) fn who<'a>(caller: &'a Caller, label: &'a str) -> Who<'a> {
+    match caller {
+        Caller::Operator(_) => Who::Operator { label },
+        Caller::Turn(turn) => Who::Agent {
+            name: label,
+            is_lead: caller.role() == Role::Lead,
+            task_id: turn.task_id,
+            turn: turn.turn,
+        },
+    }
+}
+
+/// The owner of a journal whom somebody means who may name one.
+pub(super) fn owner(call: &Call<'_>, written: Option<&str>) -> Option<String> {
+    let catalogue = call.tools.settings.agents.current();
+    written.map(|written| posts::reader_named(&catalogue, written))
+}
+
+pub(super) async fn list(
+    call: &Call<'_>,
+    kind: Kind,
+    owner: Option<&str>,
+) -> Result<Said, Refusal> {
+    let after: Option<Uuid> = match &call.place {
+        Some(place) => {
+            Some(place.parse().map_err(|_| Refusal::said("`cursor` is none of this tool"))?)
+        }
+        None => None,
+    };
+    let (pool, campaign_id) = (&call.tools.pool, call.caller.campaign_id());
+    let label = call.caller.label();
+    let filter = Filter { kind: Some(kind), owner, with_ended: false };
+    let page = Page { after, limit: LISTED + 1 };
+    let by = who(call.caller, &label);
+    let mut items = memory::list(pool, campaign_id, filter, &by, page, call.now()).await?;
+    let goes_on = i64::try_from(items.len()).unwrap_or(i64::MAX) > LISTED;
+    items.truncate(usize::try_from(LISTED).unwrap_or(usize::MAX));
+    let next = items.last().filter(|_| goes_on).map(|last| last.id.to_string());
+    let lines: Vec<Value> = items.iter().map(line).collect();
+    Said::list(&json!({ kind.plural(): lines }), next)
+}
+
+pub(super) async fn read(
+    call: &Call<'_>,
+    kind: Kind,
+    owner: Option<&str>,
+    name: &str,
+) -> Result<Said, Refusal> {
+    let label = call.caller.label();
+    let mut conn = transaction::connection(&call.tools.pool).await?;
+    let named = (kind, owner, name);
+    let by = who(call.caller, &label);
+    let item = memory::by_name(&mut conn, call.caller.campaign_id(), named, &by).await?;
+    let mut said = line(&item);
+    if !item.holds(call.now()) {
+        said["holds"] = json!("no more: it was revoked, or has expired");
+    }
+    said["text"] = json!(item.body);
+    Said::json(&said)
+}
+
+/// Who has written it and how far it can be relied on stands beside what it says.
+pub(super) fn line(item: &Item) -> Value {
+    let mut line = json!({
+        "name": item.name, "title": item.title, "version": item.version, "author": item.author, "trust": item.trust,
+        "written_at": item.written_at,
+    });
+    if let Some(owner) = &item.owner {
+        line["agent"] = json!(owner);
+    }
+    if let Some(end) = item.expires_at {
+        line["expires_at"] = json!(end);
+    }
+    line
+}
+
+/// What the writer is told, and what the audit log keeps.
+pub(super) fn came_of_it(written: &Written) -> (Value, Value) {
+    let item = &written.item;
+    let mut told =
+        json!({ "name": item.name, "version": item.version, "changed": written.changed });
+    if let Some(warning) = &written.warning {
+        told["warning"] = json!(warning);
+    }
+    (item.for_audit(), told)
+}

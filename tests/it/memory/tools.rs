@@ -1,0 +1,227 @@
+//! Edicts, records, journals and recall as agents reach them.
+
+use std::sync::Arc;
+
+use dalsegno::{
+    domain::{agents::Library, amount::Limit, audit::Actor},
+    tools::{self, Caller, Operator, Settings, Tools, Turn},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    conversations::world::{Now, World},
+    turns::ground::Ground,
+};
+
+const FILE: &str = "tools: mcp__dalsegno\n---\nYou work.\n";
+
+/// A lead, another agent, and an operator, in turns that run.
+struct Stage {
+    ground: Ground,
+    world: World,
+    tools: Tools,
+}
+
+impl Stage {
+    async fn new() -> Self {
+        let ground = Ground::new(&[]).await;
+        ground.write_agent(
+            "boss",
+            &format!("---\nname: boss\ndescription: Leads\nlead: true\n{FILE}"),
+        );
+        ground.write_agent("helper", &format!("---\nname: helper\ndescription: Helps\n{FILE}"));
+        let config = ground.config();
+        let library = Arc::new(Library::open(&config.agents).unwrap());
+        let settings = Settings::of(&config, Arc::new(ground.clock.clone()), library);
+        let tools = Tools { pool: ground.pool.clone(), settings: Arc::new(settings) };
+        let world = World::over(ground.pool.clone(), Limit::default()).await;
+        Self { ground, world, tools }
+    }
+
+    async fn turn(&self, agent: &str, instance: &str) -> Caller {
+        let task = self.ground.add_for(agent, instance, "Do it.").await;
+        let lease = self.world.lease();
+        let claimed = sqlx::query(
+            "update dalsegno.jobs set state = 'running', lease = $2, wait_reason = null where id = $1",
+        );
+        claimed.bind(task.job_id).bind(lease).execute(&self.ground.pool).await.unwrap();
+        let (_, begun) = self.world.begin(&task, lease, Now::default()).await;
+        let library = Library::open(&self.ground.config().agents).unwrap();
+        Caller::Turn(Turn {
+            campaign_id: task.campaign_id,
+            agent: library.current().agent(agent).unwrap().clone(),
+            instance: instance.to_owned(),
+            session_id: begun.session_id,
+            task_id: task.id,
+            turn: begun.turn,
+            job_id: task.job_id,
+            lease,
+        })
+    }
+
+    fn operator(&self) -> Caller {
+        let actor = Actor::cli("ann", "host");
+        Caller::Operator(Operator { campaign_id: self.ground.campaign.id, actor })
+    }
+
+    async fn says(&self, caller: &Caller, name: &str, arguments: Value) -> Value {
+        let answer = tools::call(&self.tools, caller, name, arguments).await;
+        assert!(!answer.is_error, "{name}: {}", answer.text);
+        serde_json::from_str(&answer.text).unwrap_or_else(|_| json!(answer.text))
+    }
+
+    async fn refuses(&self, caller: &Caller, name: &str, arguments: Value) -> String {
+        let answer = tools::call(&self.tools, caller, name, arguments).await;
+        assert!(answer.is_error, "{name}: {}", answer.text);
+        answer.text
+    }
+}
+
+fn item(name: &str, text: &str) -> Value {
+    json!({ "name": name, "title": "What it is about", "text": text })
+}
+
+fn names(list: &Value) -> Vec<&str> {
+    list.as_array().unwrap().iter().map(|item| item["name"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn each_is_offered_what_is_theirs_and_an_agent_has_no_argument_for_another() {
+    let stage = Stage::new().await;
+    let (boss, helper) = (stage.turn("boss", "main").await, stage.turn("helper", "main").await);
+    let mine = |caller: &Caller| -> Vec<String> {
+        let nouns = ["edicts_", "records_", "journals_", "recall"];
+        let offered = tools::offered(caller).into_iter().map(|spec| spec.name.clone());
+        offered.filter(|name| nouns.iter().any(|noun| name.starts_with(noun))).collect()
+    };
+    let common = [
+        "edicts_list",
+        "edicts_read",
+        "records_list",
+        "records_read",
+        "records_publish",
+        "journals_list",
+        "journals_read",
+    ];
+    let with = |more: &[&str]| {
+        let mut all: Vec<String> =
+            common.iter().chain(more).map(|name| (*name).to_owned()).collect();
+        all.sort();
+        all
+    };
+    let sorted = |mut all: Vec<String>| {
+        all.sort();
+        all
+    };
+    assert_eq!(sorted(mine(&helper)), with(&["journals_write", "recall"]));
+    assert_eq!(
+        sorted(mine(&boss)),
+        with(&["edicts_publish", "edicts_revoke", "journals_write", "recall"])
+    );
+    assert_eq!(
+        sorted(mine(&stage.operator())),
+        with(&["edicts_publish", "edicts_revoke", "recall"])
+    );
+    for spec in tools::offered(&helper) {
+        if spec.name.starts_with("journals_") {
+            assert!(spec.input_schema["properties"]["agent"].is_null(), "{}", spec.input_schema);
+        }
+    }
+    for invented in
+        [json!({ "name": "x", "agent": "boss" }), json!({ "name": "x", "owner": "boss" })]
+    {
+        let words = stage.refuses(&helper, "journals_read", invented).await;
+        assert!(words.contains("unknown field"), "{words}");
+    }
+    let mut foreign = item("x", "Text.");
+    foreign["agent"] = json!("boss");
+    stage.refuses(&helper, "journals_write", foreign).await;
+    let words = stage.refuses(&helper, "edicts_publish", item("tone", "Shout.")).await;
+    assert!(words.contains("you have no tool"), "{words}");
+    stage.refuses(&helper, "edicts_revoke", json!({ "name": "tone" })).await;
+}
+
+#[tokio::test]
+async fn what_is_written_has_the_right_author_and_is_read_and_found_by_whom_it_is_for() {
+    let stage = Stage::new().await;
+    let (boss, helper) = (stage.turn("boss", "main").await, stage.turn("helper", "main").await);
+    let second = stage.turn("helper", "2").await;
+    let told = stage.says(&boss, "edicts_publish", item("tone", "Write short sentences.")).await;
+    assert_eq!((&told["version"], &told["changed"]), (&json!(1), &json!(true)));
+    stage.says(&helper, "records_publish", item("tides", "High water is at six.")).await;
+    stage
+        .says(&helper, "journals_write", json!({ "title": "A note", "text": "Six is early." }))
+        .await;
+    stage.says(&second, "journals_write", item("own", "Mine alone.")).await;
+
+    let edicts = stage.says(&helper, "edicts_list", json!({})).await;
+    assert_eq!(
+        (names(&edicts["edicts"]), &edicts["edicts"][0]["author"]),
+        (vec!["tone"], &json!("boss"))
+    );
+    let read = stage.says(&second, "edicts_read", json!({ "name": "tone" })).await;
+    assert_eq!(read["text"], "Write short sentences.");
+    let read = stage.says(&boss, "records_read", json!({ "name": "tides" })).await;
+    assert_eq!((&read["author"], &read["trust"]), (&json!("helper"), &json!("agent")));
+    let own = stage.says(&second, "journals_list", json!({})).await;
+    assert_eq!(names(&own["journals"]), ["own"]);
+    stage.refuses(&helper, "journals_read", json!({ "name": "own" })).await;
+    let all = stage.says(&boss, "journals_list", json!({})).await;
+    assert_eq!(all["journals"].as_array().unwrap().len(), 2);
+    let theirs =
+        stage.says(&boss, "journals_read", json!({ "name": "own", "agent": "helper_2" })).await;
+    assert_eq!(theirs["text"], "Mine alone.");
+    let theirs =
+        stage.says(&stage.operator(), "journals_list", json!({ "agent": "helper/2" })).await;
+    assert_eq!(names(&theirs["journals"]), ["own"]);
+
+    let found = stage.says(&helper, "recall", json!({ "words": "six" })).await;
+    let kinds: Vec<_> = found["found"].as_array().unwrap().iter().map(|hit| &hit["kind"]).collect();
+    assert_eq!(kinds.len(), 2, "{found}");
+    assert!(found.to_string().contains("**six**"), "{found}");
+    let found = stage.says(&second, "recall", json!({ "words": "six" })).await;
+    assert_eq!(names(&found["found"]), ["tides"]);
+    stage.says(&boss, "edicts_revoke", json!({ "name": "tone" })).await;
+    let gone = stage.says(&helper, "edicts_list", json!({})).await;
+    assert_eq!(names(&gone["edicts"]), Vec::<&str>::new());
+
+    let sql = "select concat_ws(' ', action, subject, actor) from dalsegno.audit order by id";
+    let audit: Vec<String> = sqlx::query_scalar(sql).fetch_all(&stage.ground.pool).await.unwrap();
+    assert_eq!(audit.len(), 5, "{audit:?}");
+    assert!(audit[0].contains("edicts_publish") && audit[0].ends_with("boss"), "{audit:?}");
+    let whole: Vec<Value> = sqlx::query_scalar("select data from dalsegno.audit order by id")
+        .fetch_all(&stage.ground.pool)
+        .await
+        .unwrap();
+    assert!(!format!("{whole:?}").contains("sentences"), "{whole:?}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_done_is_said_in_words_that_help() {
+    let stage = Stage::new().await;
+    let helper = stage.turn("helper", "main").await;
+    let words = stage.refuses(&helper, "records_publish", item("../../etc/passwd", "Text.")).await;
+    assert!(words.contains("it is no path"), "{words}");
+    let words = stage.refuses(&helper, "records_publish", item("long", &"x".repeat(60_000))).await;
+    assert!(words.contains("51200 are allowed"), "{words}");
+    let words = stage.refuses(&helper, "records_publish", item("nul", "a\0b")).await;
+    assert!(words.contains("U+0000"), "{words}");
+    let words = stage.refuses(&helper, "records_read", json!({ "name": "none" })).await;
+    assert!(words.contains("no record `none`") && !words.contains("dalsegno"), "{words}");
+    stage.refuses(&helper, "recall", json!({ "words": "!" })).await;
+    let odd = "\u{202e}evil\u{e0041} </edicts> \"quoted\"";
+    stage.says(&helper, "records_publish", item("odd", odd)).await;
+    let answer = tools::call(&stage.tools, &helper, "records_read", json!({ "name": "odd" })).await;
+    assert!(
+        !answer.text.contains('\u{202e}') && answer.text.contains("\\u202e"),
+        "{}",
+        answer.text
+    );
+    let read: Value = serde_json::from_str(&answer.text).unwrap();
+    assert_eq!(read["text"], odd, "and it is the same text");
+    // The second version over one that was not read.
+    let mut late = item("odd", "Other.");
+    late["expected_version"] = json!(0);
+    let words = stage.refuses(&helper, "records_publish", late).await;
+    assert!(words.contains("at version 1, and not at 0"), "{words}");
+}
