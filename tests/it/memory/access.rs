@@ -5,7 +5,7 @@ use dalsegno::domain::memory::{Error, Kind, New, Who};
 use super::{OPERATOR, agent, listed, new, publish, read, revoke};
 use crate::conversations::world::World;
 
-fn is_refused<T: std::fmt::Debug>(result: Result<T, Error>) -> bool {
+fn is_refused<T: std::fmt::Debug>(result: &Result<T, Error>) -> bool {
     matches!(result, Err(Error::NotAllowed { .. } | Error::Owner(_) | Error::NoOwner))
 }
 
@@ -51,7 +51,7 @@ async fn each_does_what_the_table_says_and_nothing_else() {
         for (number, (did, expected)) in did.into_iter().zip(expected).enumerate() {
             match expected {
                 true => assert!(did.is_ok(), "{name} {number}: {did:?}"),
-                false => assert!(is_refused(did), "{name} {number}"),
+                false => assert!(is_refused(&did), "{name} {number}"),
             }
         }
         // Nobody but its owner writes in a journal, but for a person.
