@@ -26,6 +26,7 @@ mod keys;
 mod lanes;
 mod limits;
 mod logins;
+mod mcp;
 mod openapi;
 mod page;
 mod posts;
@@ -53,6 +54,7 @@ use tokio::net::TcpListener;
 use self::{admission::Admission, auth::Gate, waiters::Waiters};
 pub use self::{
     front::Front,
+    mcp::{bind_turns, run_turns},
     openapi::document,
     problem::{Problem, Wrong},
 };
@@ -159,6 +161,7 @@ pub fn router(config: &Config, front: Front) -> Router {
         .merge(jobs::routes())
         .merge(lanes::routes())
         .merge(workers::routes())
+        .merge(mcp::routes(config))
         .merge(openapi::routes())
         .merge(keys::routes())
         .merge(audit::routes())

@@ -38,6 +38,7 @@ mod schedules;
 mod service;
 mod shared_cluster;
 mod tidy;
+mod tools;
 mod traces;
 mod turns;
 mod webhooks;
