@@ -15,7 +15,7 @@ fn said() -> Said {
         task_id: Uuid::new_v4(),
         session_id: Uuid::new_v4(),
         turn: 3,
-        message_id: Uuid::new_v4(),
+        message_id: Some(Uuid::new_v4()),
     }
 }
 

@@ -41,7 +41,7 @@ async fn nobody_sees_what_is_addressed_to_a_name_that_is_like_theirs() {
             who if who < readers.len() => {
                 let (agent, instance) = READERS[who];
                 let (task_id, session_id) = (Uuid::new_v4(), Uuid::new_v4());
-                let said = Said { task_id, session_id, turn: 1, message_id: Uuid::new_v4() };
+                let said = Said { task_id, session_id, turn: 1, message_id: Some(Uuid::new_v4()) };
                 (Sender::Agent { agent, instance, said }, Some(who))
             }
             _ => (Sender::Operator, None),

@@ -84,7 +84,7 @@ async fn speak(
     send(address, "POST", path, &headers, &body.to_string()).await
 }
 
-fn call(name: &str, arguments: Value) -> Value {
+fn call(name: &str, arguments: &Value) -> Value {
     json!({ "name": name, "arguments": arguments })
 }
 
@@ -111,10 +111,10 @@ async fn a_turn_lists_and_calls_its_tools_in_both_versions() {
             .map(|tool| tool["name"].as_str().unwrap())
             .collect();
         assert!(names.contains(&"board_post") && !names.contains(&"dispatch"), "{names:?}");
-        let post = call("board_post", json!({ "text": version }));
+        let post = call("board_post", &json!({ "text": version }));
         let said = speak(at, &token, version, "tools/call", post).await.expect(200);
         assert_eq!(said["result"]["isError"], false, "{said}");
-        let denied = call("dispatch", json!({ "tasks": [] }));
+        let denied = call("dispatch", &json!({ "tasks": [] }));
         let said = speak(at, &token, version, "tools/call", denied).await.expect(200);
         assert_eq!(said["result"]["isError"], true, "{said}");
     }
@@ -129,10 +129,10 @@ async fn a_token_is_good_for_its_own_turn_while_that_runs_and_nowhere_else() {
     let stage = Stage::new().await;
     let endpoint = stage.endpoint().await;
     let at = (endpoint.address, "/mcp");
-    let post = || call("board_post", json!({ "text": "Ahoy." }));
+    let post = || call("board_post", &json!({ "text": "Ahoy." }));
     let ask = async |token: &str| speak(at, token, BEFORE, "tools/call", post()).await;
     // Another change than that of an earlier attempt, which would not be made again.
-    let post_anew = call("board_post", json!({ "text": "Ahoy once more." }));
+    let post_anew = call("board_post", &json!({ "text": "Ahoy once more." }));
 
     let turn = stage.turn("helper", "main").await;
     let live = stage.token(&turn).await;
@@ -188,7 +188,7 @@ async fn the_service_serves_operators_and_no_turn() {
     let key = "k".repeat(40);
     let listed = speak(at, &key, NOW, "tools/list", json!({})).await.expect(200);
     assert!(listed["result"]["tools"].as_array().unwrap().len() >= 9, "{listed}");
-    let post = call("board_post", json!({ "text": "Ahoy.", "to": ["operator"] }));
+    let post = call("board_post", &json!({ "text": "Ahoy.", "to": ["operator"] }));
     let said = speak(at, &key, BEFORE, "tools/call", post.clone()).await.expect(200);
     assert_eq!(said["result"]["isError"], false, "{said}");
     speak(at, "", BEFORE, "tools/call", post.clone()).await.problem(401, "unauthenticated");
@@ -269,7 +269,7 @@ async fn a_call_over_loopback_takes_milliseconds() {
         ("board_history", json!({ "limit": 5 })),
         ("status", json!({})),
     ] {
-        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call(name, arguments) });
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call(name, &arguments) });
         let mut took_ms = Vec::new();
         for number in 0..220 {
             let started = Instant::now();
