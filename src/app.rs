@@ -6,7 +6,8 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use sqlx::PgPool;
 
 use crate::{
-    clock::Clock, config::Config, domain::agents::Library, shutdown::Shutdown, traces::Traces,
+    clock::Clock, config::Config, domain::agents::Library, shutdown::Shutdown, tools,
+    traces::Traces,
 };
 
 /// Cheap to clone; the parts are shared.
@@ -16,6 +17,7 @@ pub struct App {
     pub pool: PgPool,
     pub clock: Arc<dyn Clock>,
     pub agents: Arc<Library>,
+    pub tools: Arc<tools::Settings>,
     pub metrics: PrometheusHandle,
     pub traces: Traces,
     pub shutdown: Shutdown,

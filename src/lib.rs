@@ -14,6 +14,7 @@ pub mod doctor;
 pub mod domain;
 pub mod http;
 pub mod jobs;
+pub mod mcp;
 pub mod outbound;
 pub mod providers;
 pub mod queue;

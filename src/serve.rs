@@ -108,6 +108,7 @@ async fn run(
         pool: database.pool.clone(),
         clock: services.clock.clone(),
         agents: services.library.clone(),
+        tools: services.tools.clone(),
         metrics: front.metrics.clone(),
         traces: services.traces.clone(),
         shutdown: shutdown.clone(),

@@ -6,6 +6,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use serde::Deserialize;
 use sqlx::PgPool;
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -19,6 +20,7 @@ use crate::{
     scheduler,
     shutdown::Shutdown,
     telemetry::Telemetry,
+    tools::Tools,
     traces::{self, Traces},
 };
 
@@ -60,6 +62,8 @@ pub enum Error {
     Http(#[from] http::Error),
     #[error(transparent)]
     Traces(#[from] traces::Error),
+    #[error("turns need a port of 127.0.0.1 or ::1 for their tools; let this process listen there")]
+    Endpoint(#[source] std::io::Error),
     #[error("worker.{pool}_slots is 0, so this process would do nothing; give it some")]
     NoSlots { pool: &'static str },
     #[error(
@@ -127,6 +131,7 @@ async fn join(
         pool: database.pool.clone(),
         clock: services.clock.clone(),
         agents: services.library.clone(),
+        tools: services.tools.clone(),
         metrics: front.metrics.clone(),
         traces: services.traces.clone(),
         shutdown: shutdown.clone(),
@@ -146,6 +151,10 @@ pub async fn work(
     shutdown: Shutdown,
     pool: Pool,
 ) -> Result<(), Error> {
+    let endpoint = match pool {
+        Pool::Turns => Some(open_endpoint(&services).await?),
+        Pool::Upkeep => None,
+    };
     let settings = queue::Config {
         queues: vec![pool.name().to_owned()],
         slots: pool.slots(&config.worker),
@@ -165,6 +174,7 @@ pub async fn work(
                 // Two that share a host may have folders of their own.
                 let place = format!("{host} {}", config.service.data_dir.display());
                 tokio::join!(
+                    serve_turns(config, &services, database, endpoint, &stop),
                     jobs::end_lost_tasks(&services, database, &stop),
                     // Where turns run are their files.
                     jobs::remove_old_folders(&services, database, &host, &stop),
@@ -183,6 +193,26 @@ pub async fn work(
     };
     let (worked, ()) = tokio::join!(worked, tidied);
     worked.map_err(|source| Error::Work { pool: pool.name(), source })
+}
+
+/// Before a turn begins that could want it.
+async fn open_endpoint(services: &Services) -> Result<TcpListener, Error> {
+    let listener = http::bind_turns().await.map_err(Error::Endpoint)?;
+    services.endpoint.open(listener.local_addr().map_err(Error::Endpoint)?);
+    Ok(listener)
+}
+
+/// Until the last turn has ended: one that is drained still uses its tools.
+async fn serve_turns(
+    config: &config::Config,
+    services: &Services,
+    database: &PgPool,
+    endpoint: Option<TcpListener>,
+    stop: &CancellationToken,
+) {
+    let Some(listener) = endpoint else { return };
+    let tools = Tools { pool: database.clone(), settings: services.tools.clone() };
+    http::run_turns(&config.http, tools, listener, stop.cancelled()).await;
 }
 
 async fn work_on(

@@ -11,6 +11,7 @@ use dalsegno::{
     http::{self, Front},
     shutdown::Shutdown,
     telemetry,
+    tools::Settings,
     traces::Traces,
 };
 use sqlx::{ConnectOptions as _, PgPool};
@@ -56,8 +57,10 @@ impl Ground {
         let listener = TcpListener::bind(config.http.listen).await?;
         let address = listener.local_addr()?;
         let config = Arc::new(config);
+        let agents = Arc::new(Library::open(&config.agents)?);
         let app = App {
-            agents: Arc::new(Library::open(&config.agents)?),
+            tools: Arc::new(Settings::of(&config, Arc::new(SystemClock), agents.clone())),
+            agents,
             config: config.clone(),
             pool: opened.pool.clone(),
             clock: Arc::new(SystemClock),

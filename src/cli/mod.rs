@@ -19,6 +19,7 @@ mod key;
 mod lane;
 mod login;
 mod manual;
+mod mcp;
 mod memory;
 mod migrate;
 mod output;
@@ -138,6 +139,8 @@ enum Command {
     Login(login::LoginCommand),
     /// Removes conversations whose time is over, or says what would go; lists earlier cleanups.
     Cleanup(cleanup::Cleanup),
+    /// Offers the tools of agents to a person's own client, over its standard input and output; prints who may use which.
+    Mcp(mcp::Mcp),
     /// Makes, lists, rotates and revokes the keys that others show to the API.
     #[command(subcommand)]
     Key(key::KeyCommand),
@@ -220,6 +223,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Flow(command) => block_on(flow::run(&command, context)),
         Command::Login(command) => block_on(login::run(&command, context)),
         Command::Cleanup(cleanup) => block_on(cleanup::run(&cleanup, context)),
+        Command::Mcp(mcp) => block_on(mcp::run(&mcp, context)),
         Command::Key(command) => block_on(key::run(&command, context)),
         Command::Audit(command) => block_on(audit::run(&command, context)),
         Command::Webhook(command) => block_on(webhook::run(&command, context)),

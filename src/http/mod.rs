@@ -26,6 +26,7 @@ mod keys;
 mod lanes;
 mod limits;
 mod logins;
+mod mcp;
 mod memory;
 mod openapi;
 mod page;
@@ -54,6 +55,7 @@ use tokio::net::TcpListener;
 use self::{admission::Admission, auth::Gate, waiters::Waiters};
 pub use self::{
     front::Front,
+    mcp::{bind_turns, run_turns},
     openapi::document,
     problem::{Problem, Wrong},
 };
@@ -161,6 +163,7 @@ pub fn router(config: &Config, front: Front) -> Router {
         .merge(jobs::routes())
         .merge(lanes::routes())
         .merge(workers::routes())
+        .merge(mcp::routes(config))
         .merge(openapi::routes())
         .merge(keys::routes())
         .merge(audit::routes())

@@ -22,11 +22,13 @@ const READ_OR_ENQUEUE: Need = Need::Any(&[Scope::Read, Scope::Enqueue]);
 const ENQUEUE: Need = Need::Any(&[Scope::Enqueue]);
 const OPERATE: Need = Need::Any(&[Scope::Operate]);
 const ADMIN: Need = Need::Any(&[Scope::Admin]);
+const MCP: Need = Need::Any(&[Scope::Mcp]);
 
 pub const NEEDS: &[(&str, &str, Need)] = &[
     ("GET", "/livez", NOTHING),
     ("GET", "/readyz", NOTHING),
     ("GET", "/metrics", READ),
+    ("POST", "/mcp/{id}", MCP),
     ("GET", "/v1/agents", READ),
     ("GET", "/v1/agents/pauses", READ),
     ("POST", "/v1/agents/{name}/pause", OPERATE),

@@ -8,6 +8,7 @@ pub mod purge;
 mod add_task;
 mod bulk_action;
 mod calibrations;
+mod endpoint;
 mod erased_files;
 mod folder;
 mod histories;
@@ -27,6 +28,7 @@ use std::sync::Arc;
 pub use self::run_turn::CrashPoint;
 pub use self::{
     calibrations::Calibrations,
+    endpoint::Endpoint,
     erased_files::{remove_erased_files, sweep_erased},
     lost_tasks::end_lost_tasks,
     old_folders::{Error as FolderError, Swept, remove_old_folders, sweep_folders},

@@ -3,8 +3,8 @@
 use std::{io, path::PathBuf, sync::Arc};
 
 use super::{
-    calibrations::Calibrations, compact_session::Cost, deliver_webhook, histories::Histories,
-    run_turn,
+    calibrations::Calibrations, compact_session::Cost, deliver_webhook, endpoint::Endpoint,
+    histories::Histories, run_turn,
 };
 use crate::{
     clock::Clock,
@@ -38,6 +38,8 @@ pub struct Services {
     pub audit: audit::Config,
     /// Of turns, in this process or through the service.
     pub tools: Arc<tools::Settings>,
+    /// Where the second way leads.
+    pub endpoint: Endpoint,
     pub prices: prices::Config,
     pub calibrations: Calibrations,
     pub(super) webhooks: deliver_webhook::Sender,
@@ -82,6 +84,7 @@ impl Services {
         let library = Arc::new(agents::Library::open(&config.agents)?);
         let services = Self {
             tools: Arc::new(tools::Settings::of(config, clock.clone(), library.clone())),
+            endpoint: Endpoint::default(),
             library,
             agents: config.agents.clone(),
             providers: providers::Available::new(claude, &config.ollama, &config.sim)?,

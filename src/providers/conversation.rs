@@ -6,6 +6,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
+use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
@@ -61,6 +62,8 @@ pub struct Grants {
     pub permission_mode: PermissionMode,
     /// Tool servers by name, as Claude Code's own files have them below `mcpServers`. May hold secrets.
     pub mcp_servers: BTreeMap<String, Value>,
+    /// Of those, what is good for this turn alone. Nothing that the provider gives back has them in it.
+    pub secrets: Vec<SecretString>,
     /// Folders besides its own that it may work in.
     pub folders: Vec<PathBuf>,
     /// Calls of the model that one turn may take.

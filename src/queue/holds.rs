@@ -17,3 +17,19 @@ pub async fn holds(executor: impl PgExecutor<'_>, job_id: i64, lease: i64) -> Re
     .map(Option::unwrap_or_default)
     .map_err(Error::of("see whether a run still has its job"))
 }
+
+/// Whether a run has its job at this moment. Nothing keeps it from losing it in the next.
+pub async fn is_run_by(
+    executor: impl PgExecutor<'_>,
+    job_id: i64,
+    lease: i64,
+) -> Result<bool, Error> {
+    sqlx::query_scalar!(
+        r#"SELECT exists (SELECT FROM dalsegno.jobs WHERE id = $1 AND lease = $2 AND state = 'running') AS "is_run!""#,
+        job_id,
+        lease,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Error::of("see who runs a job"))
+}

@@ -76,7 +76,7 @@ pub use error::Error;
 pub use forget::{
     Forgotten, cancel_of_group, forget_group, forget_holds, forget_keys, is_any_of_group,
 };
-pub use holds::holds;
+pub use holds::{holds, is_run_by};
 pub use job::{
     Backoff, BoxError, Decision, End, HandlerResult, Job, JobError, LaneFailure, Policy, Until,
 };

@@ -96,9 +96,8 @@ impl Caller {
 }
 
 impl Turn {
-    /// Another instance of the lead is one of the others.
     pub fn is_lead(&self) -> bool {
-        self.agent.lead && self.instance == MAIN
+        is_lead(&self.agent, &self.instance)
     }
 
     /// Its name on the board.
@@ -113,6 +112,11 @@ impl Turn {
             false => Viewer::Reader(name),
         }
     }
+}
+
+/// Another instance of the lead is one of the others.
+pub(super) fn is_lead(agent: &Agent, instance: &str) -> bool {
+    agent.lead && instance == MAIN
 }
 
 impl Role {

@@ -5,10 +5,10 @@
 //! mcp__dalsegno__dispatch            this one, which the file may give beyond the role
 //! ```
 
-use crate::domain::agents::Grants;
+use crate::domain::agents::{Grants, OWN_SERVER};
 
 /// The name under which the tools are offered. No server of an agent's file has it.
-pub const SERVER: &str = "dalsegno";
+pub const SERVER: &str = OWN_SERVER;
 
 /// What a file says of one tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -38,6 +38,7 @@ mod refusal;
 mod status;
 mod table;
 mod tasks;
+mod token;
 mod tool;
 #[cfg(feature = "test-fakes")]
 mod trial;
@@ -53,15 +54,17 @@ pub use self::{
     caller::{Caller, Operator, Role, Turn},
     leave::{SERVER, are_granted},
     metrics::describe,
-    table::{Line, table},
+    table::{Line, markdown, table},
+    token::{TokenError, turn_of},
 };
 use self::{refusal::Refusal, tool::Call};
 use crate::{
     clock::Clock,
     config::Config,
     domain::{
-        self, agents::Library, audit, memory as memory_domain, mentions as mentions_domain,
-        tasks as tasks_domain,
+        self,
+        agents::{Agent, Library},
+        audit, memory as memory_domain, mentions as mentions_domain, tasks as tasks_domain,
     },
     transcript::ToolSpec,
 };
@@ -111,6 +114,13 @@ impl Settings {
 pub fn offered(caller: &Caller) -> Vec<Arc<ToolSpec>> {
     let role = caller.role();
     tool::all().filter(|tool| tool.is_offered_to(caller)).map(|tool| tool.spec(role)).collect()
+}
+
+/// The same for an agent whose turn has not begun yet.
+pub fn offered_to_agent(agent: &Agent, instance: &str) -> Vec<Arc<ToolSpec>> {
+    let role = if caller::is_lead(agent, instance) { Role::Lead } else { Role::Agent };
+    let offered = tool::all().filter(|tool| tool.is_offered_to_agent(agent, role));
+    offered.map(|tool| tool.spec(role)).collect()
 }
 
 /// Calls a tool.

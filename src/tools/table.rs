@@ -61,3 +61,27 @@ fn arguments(tool: &tool::Tool, role: Role) -> Vec<String> {
     let properties = spec.input_schema["properties"].as_object();
     properties.map(|fields| fields.keys().cloned().collect()).unwrap_or_default()
 }
+
+/// The same for people, and for `docs/mcp-tools.md`.
+pub fn markdown() -> String {
+    let mut text = String::from(HEAD);
+    for Line { tool, agent, lead, operator, only, .. } in table() {
+        let only = only.join("; ");
+        text.push_str(&format!("| {tool} | {agent} | {lead} | {operator} | {only} |\n"));
+    }
+    text.push_str("\n| tool | what a model is told of it |\n|---|---|\n");
+    for Line { tool, about, .. } in table() {
+        text.push_str(&format!("| {tool} | {about} |\n"));
+    }
+    text
+}
+
+const HEAD: &str = "\
+# Who may use which tool
+
+`dalsegno mcp tools` prints this from the code. An agent has a tool if its file grants it besides: `mcp__dalsegno` for all that its role may use,
+`mcp__dalsegno__board_post` for one.
+
+| tool | agent | lead | operator | arguments that not all have |
+|---|---|---|---|---|
+";

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{Caller, Refusal, Role, Tools, arguments, leave::Leave, pages::Said};
-use crate::transcript::ToolSpec;
+use crate::{domain::agents::Agent, transcript::ToolSpec};
 
 /// One tool. There is one of each, in the module of its noun.
 pub(super) struct Tool {
@@ -87,17 +87,20 @@ static SPECS: LazyLock<BTreeMap<(&'static str, Role), Arc<ToolSpec>>> = LazyLock
 
 impl Tool {
     pub(super) fn is_offered_to(&self, caller: &Caller) -> bool {
-        let turn = match caller {
-            Caller::Operator(_) => return self.who != Who::Agents,
-            Caller::Turn(turn) => turn,
-        };
-        let leave = Leave::of(&turn.agent.grants, self.name);
-        let blackboard = &turn.agent.grants.blackboard;
+        match caller {
+            Caller::Operator(_) => self.who != Who::Agents,
+            Caller::Turn(turn) => self.is_offered_to_agent(&turn.agent, caller.role()),
+        }
+    }
+
+    pub(super) fn is_offered_to_agent(&self, agent: &Agent, role: Role) -> bool {
+        let leave = Leave::of(&agent.grants, self.name);
+        let blackboard = &agent.grants.blackboard;
         leave != Leave::Nothing
             && match self.who {
                 Who::Everybody | Who::Agents => true,
-                Who::Lead => turn.is_lead(),
-                Who::LeadAndNamed => turn.is_lead() || leave == Leave::ByName,
+                Who::Lead => role == Role::Lead,
+                Who::LeadAndNamed => role == Role::Lead || leave == Leave::ByName,
                 Who::BlackboardReaders => !blackboard.read.is_empty(),
                 Who::BlackboardWriters => !blackboard.write.is_empty(),
             }

@@ -18,6 +18,7 @@ use dalsegno::{
     http::{self, Front},
     shutdown::Shutdown,
     telemetry,
+    tools::Settings,
     traces::Traces,
 };
 use sqlx::{
@@ -120,11 +121,14 @@ impl TestApp {
         let telemetry = telemetry::init(&config.log).unwrap();
         let traces = Traces::start(&config.traces).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let agents = Arc::new(Library::open(&config.agents).unwrap());
+        let clock = Arc::new(ManualClock::at(noon()));
         let app = App {
-            agents: Arc::new(Library::open(&config.agents).unwrap()),
+            tools: Arc::new(Settings::of(&config, clock.clone(), agents.clone())),
+            agents,
             config: Arc::new(config),
             pool: database.pool().await,
-            clock: Arc::new(ManualClock::at(noon())),
+            clock,
             metrics: telemetry.metrics.clone(),
             traces,
             shutdown: Shutdown::new(),

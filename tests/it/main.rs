@@ -39,6 +39,7 @@ mod schedules;
 mod service;
 mod shared_cluster;
 mod tidy;
+mod tools;
 mod traces;
 mod turns;
 mod webhooks;

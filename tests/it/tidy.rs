@@ -7,7 +7,7 @@ use std::{
 
 /// Which top-level modules each one may name. An arrow that is not here does not exist.
 const EDGES: &[(&str, &[&str])] = &[
-    ("app", &["clock", "config", "domain", "shutdown", "traces"]),
+    ("app", &["clock", "config", "domain", "shutdown", "tools", "traces"]),
     (
         "cli",
         &[
@@ -18,11 +18,13 @@ const EDGES: &[(&str, &[&str])] = &[
             "domain",
             "http",
             "jobs",
+            "mcp",
             "providers",
             "queue",
             "serve",
             "shutdown",
             "telemetry",
+            "tools",
             "transcript",
             "worker",
         ],
@@ -51,7 +53,10 @@ const EDGES: &[(&str, &[&str])] = &[
     ("db", &["causes", "config"]),
     ("doctor", &["causes", "clock", "config", "db", "domain", "providers", "queue", "transcript"]),
     ("domain", &["config", "db", "queue", "transcript"]),
-    ("http", &["app", "causes", "config", "db", "domain", "queue", "shutdown", "traces"]),
+    (
+        "http",
+        &["app", "causes", "config", "db", "domain", "mcp", "queue", "shutdown", "tools", "traces"],
+    ),
     (
         "jobs",
         &[
@@ -69,6 +74,7 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("main", &["cli"]),
+    ("mcp", &["tools"]),
     ("outbound", &[]),
     ("providers", &["clock", "outbound", "transcript"]),
     // The queue knows nothing of the domain: it could be a crate of its own.
@@ -108,6 +114,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "scheduler",
             "shutdown",
             "telemetry",
+            "tools",
             "traces",
         ],
     ),

@@ -27,7 +27,7 @@ pub use self::{
     library::Library,
     node::Node,
     problem::{Problem, Problems},
-    servers::{Error as ServersError, Servers},
+    servers::{Error as ServersError, OWN_SERVER, Servers},
     skill::Skill,
 };
 use crate::config::Checks;

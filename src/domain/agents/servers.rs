@@ -43,6 +43,8 @@ pub(super) struct Surroundings<'a> {
     pub named: &'a RefCell<Vec<PathBuf>>,
 }
 
+/// Under which the service's own tools are offered.
+pub const OWN_SERVER: &str = "dalsegno";
 const KEY: &str = "mcpServers";
 const EXAMPLE: &str = "{ board: { type: http, url: \"https://board.example/mcp\" } }";
 
@@ -154,6 +156,10 @@ fn wrong(name: &str, server: &Value) -> Vec<(&'static str, String)> {
     let fine = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if name.is_empty() || !name.chars().all(fine) {
         found.push(("has a name that rules cannot say", "letters, digits, - and _".to_owned()));
+    }
+    if name == OWN_SERVER {
+        let fix = "another name; the service's own tools need no server, only rules such as mcp__dalsegno below tools";
+        found.push(("is called as the service itself", fix.to_owned()));
     }
     let Value::Object(server) = server else {
         found.push(("is no map of keys", EXAMPLE.to_owned()));

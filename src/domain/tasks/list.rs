@@ -145,3 +145,26 @@ pub async fn in_campaign(
     .await
     .map_err(Failed::to("look for tasks of a campaign"))
 }
+
+/// Where a task belongs, and who it is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Addressee {
+    pub campaign_id: Uuid,
+    pub agent: String,
+    pub instance: String,
+}
+
+/// Without the words of the task, which may be long.
+pub async fn addressee(
+    executor: impl PgExecutor<'_>,
+    id: Uuid,
+) -> Result<Option<Addressee>, Failed> {
+    sqlx::query_as!(
+        Addressee,
+        "select campaign_id, agent, instance from dalsegno.tasks where id = $1",
+        id,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(Failed::to("see who a task is for"))
+}

@@ -45,7 +45,10 @@ pub use self::{
     interrupt::{How, Interrupted, interrupt, interrupt_agent, is_asked_to_stop},
     line::{BadLine, Line},
     links::{After, FlowStep, Links, MAX_PREDECESSORS, OnFailure},
-    list::{Filter, by_job, find, get, has_ended, in_campaign, list, of_conversation},
+    list::{
+        Addressee, Filter, addressee, by_job, find, get, has_ended, in_campaign, list,
+        of_conversation,
+    },
     lost::{end_lost, gone, live_jobs},
     matching::{Matching, count_matching, matching},
     posted::{count_of_root, set_post},

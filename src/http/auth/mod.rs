@@ -34,6 +34,7 @@ use super::{Config, Front, Problem, scopes};
 use crate::domain::{
     audit::Actor,
     keys::{self, Key, Scope},
+    turn_tokens,
 };
 
 /// Keys that do not exist, from one address. Each costs a look into the database.
@@ -171,6 +172,8 @@ impl Shared {
     async fn caller(&self, asked: &Asked) -> Result<Caller, Refusal> {
         let text = match &asked.bearer {
             Some(text) if self.keyring.is_admin(text) => return Ok(Caller::AdminKey),
+            // It is good for its own worker alone, and whoever shows it is nobody else.
+            Some(text) if text.starts_with(turn_tokens::PREFIX) => return Err(bad_key()),
             Some(text) if self.asks || text.starts_with(keys::PREFIX) => text,
             _ if self.asks => return Err(unauthenticated()),
             _ => return Ok(Caller::Anybody),
@@ -238,7 +241,7 @@ impl From<Problem> for Refusal {
     }
 }
 
-fn bearer(headers: &HeaderMap) -> Option<&str> {
+pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, text) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| text.trim())
 }

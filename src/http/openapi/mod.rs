@@ -18,7 +18,7 @@ use utoipa::OpenApi;
 
 use super::{
     Front, Problem, agents, audit, blackboard, bulk, bulk_actions, campaigns, children, cleanups,
-    feed, flows, health, jobs, keys, lanes, logins, memory, posts, queues, schedules, sessions,
+    feed, flows, health, jobs, keys, lanes, logins, mcp, memory, posts, queues, schedules, sessions,
     tasks, webhooks, workers,
 };
 use crate::domain::feed::Event as FeedEvent;
@@ -51,6 +51,7 @@ pub(super) fn routes() -> Router<Front> {
         (name = "webhooks", description = "Who is told of the ends of tasks"),
         (name = "logins", description = "Logins of providers, and their rests"),
         (name = "keys", description = "Who may do what, and who changed what"),
+        (name = "mcp", description = "The tools of agents, for a person's own client"),
         (name = "openapi", description = "This document"),
         (name = "probes", description = "For those who run the service"),
     ),
@@ -99,6 +100,7 @@ fn generate() -> String {
         logins::Described::openapi(),
         webhooks::Described::openapi(),
         audit::Described::openapi(),
+        mcp::Described::openapi(),
         health::Described::openapi(),
     ] {
         api.merge(part);

@@ -7,7 +7,8 @@
 use std::{io, path::PathBuf};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use serde_json::Value;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use sqlx::PgConnection;
 use tokio::fs::DirBuilder;
@@ -27,6 +28,8 @@ use crate::{
         sessions::Live,
         text,
         transcripts::{self, Added},
+        turn_tokens::{self, Bearer},
+        turns::Begun,
     },
     jobs::Services,
     providers::{
@@ -34,6 +37,7 @@ use crate::{
         TranscriptFile,
     },
     queue::Run,
+    tools,
 };
 
 /// The last place of the transcript that the provider has heard of what is shown now.
@@ -91,8 +95,10 @@ pub(super) async fn conversation(
             .unwrap_or_default(),
         credential: Some(bound.login.clone()),
         grants: grants(
+            run,
             services,
             assignment,
+            &opened.begun,
             left_micros(run, assignment, opened.begun.reserved).await?,
         )
         .await?,
@@ -171,6 +177,8 @@ fn offered(assignment: &Assignment<'_>) -> String {
     let granted = &assignment.agent.grants;
     let mut all = granted.built_in_tools();
     all.extend(granted.mcp_servers.names().map(|name| format!("mcp__{name}")));
+    let own = tools::offered_to_agent(&assignment.agent, &assignment.task.instance);
+    all.extend(own.iter().map(|tool| format!("mcp__{}__{}", tools::SERVER, tool.name)));
     if all.is_empty() || !assignment.route.keeps_conversation {
         return String::new();
     }
@@ -311,8 +319,10 @@ async fn left_micros(
 
 /// What the agent's file grants now, and what a turn may cost.
 async fn grants(
+    run: &Run,
     services: &Services,
     assignment: &Assignment<'_>,
+    begun: &Begun,
     left_micros: Option<i64>,
 ) -> Result<Grants, providers::Error> {
     let Assignment { agent, task, .. } = assignment;
@@ -320,6 +330,14 @@ async fn grants(
     let left = left_micros.map(|left| left.max(1));
     let variable = |name: &str| services.environment.get(name).map(str::to_owned);
     let servers = granted.mcp_servers.resolve(variable);
+    let mut servers =
+        servers.map_err(|error| providers::Error::new("agent.servers", Class::Fail, error))?;
+    let mut secrets = Vec::new();
+    if tools::are_granted(granted) {
+        let token = mint(run, services, begun).await?;
+        servers.insert(tools::SERVER.to_owned(), own_server(services, &token)?);
+        secrets.push(token);
+    }
     let mut folders = Vec::new();
     if granted.workspace {
         folders.push(workspace(services, task.campaign_id).await?);
@@ -336,11 +354,38 @@ async fn grants(
             agents::PermissionMode::Plan => PermissionMode::Plan,
             agents::PermissionMode::BypassPermissions => PermissionMode::BypassPermissions,
         },
-        mcp_servers: servers
-            .map_err(|error| providers::Error::new("agent.servers", Class::Fail, error))?,
+        mcp_servers: servers,
+        secrets,
         folders,
     })
 }
+
+/// By what the CLI shows that it is this turn.
+async fn mint(
+    run: &Run,
+    services: &Services,
+    begun: &Begun,
+) -> Result<SecretString, providers::Error> {
+    let bearer = Bearer { session_id: begun.session_id, turn: begun.turn };
+    let minted = turn_tokens::mint(run.pool(), &bearer, services.clock.now()).await;
+    minted.map_err(|error| {
+        providers::Error::new("turn.no_token", Class::Retry { after: None }, error)
+    })
+}
+
+/// The service's own tools, as the CLI is told of a server.
+fn own_server(services: &Services, token: &SecretString) -> Result<Value, providers::Error> {
+    let url = services.endpoint.url();
+    let url = url.ok_or_else(|| providers::Error::new("turn.no_tools", Class::Fail, NoEndpoint))?;
+    let authorization = format!("Bearer {}", token.expose_secret());
+    Ok(json!({ "type": "http", "url": url, "headers": { "Authorization": authorization } }))
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "this process serves no tools, which the agent's file grants; run its turns in `dalsegno serve` or `dalsegno worker turns`"
+)]
+struct NoEndpoint;
 
 /// The campaign's folder on this host, closed to everybody else.
 async fn workspace(services: &Services, campaign_id: Uuid) -> Result<PathBuf, providers::Error> {

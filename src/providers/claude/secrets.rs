@@ -47,6 +47,15 @@ impl Secrets {
         Self { all, in_json }
     }
 
+    /// Together with what is secret in one turn alone.
+    pub(super) fn and(&self, others: &[SecretString]) -> Self {
+        let mut both = Self::new(others.iter(), &[]);
+        both.all.extend(self.all.iter().cloned());
+        both.in_json.extend(self.in_json.iter().cloned());
+        both.all.sort_by_key(|secret| std::cmp::Reverse(secret.expose_secret().len()));
+        both
+    }
+
     pub(super) fn cleaned(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for secret in self.texts().filter(|secret| !secret.is_empty()) {

@@ -31,7 +31,7 @@ use crate::{
 pub(super) struct Turn<'a> {
     config: &'a Config,
     surroundings: &'a Surroundings,
-    secrets: &'a Arc<Secrets>,
+    secrets: Arc<Secrets>,
     rates: &'a Rates,
     ahead: &'a Ahead,
     /// Started behind the turn before this one.
@@ -65,6 +65,10 @@ impl<'a> Turn<'a> {
         // Before the folders are touched.
         let waiting = ahead.take(session).and_then(Waiting::if_running);
         let call = waiting.as_ref().map(Waiting::call);
+        let secrets = match conversation.grants.secrets.as_slice() {
+            [] => Arc::clone(secrets),
+            own => Arc::new(secrets.and(own)),
+        };
         let (sessions, system) = (surroundings.sessions.clone(), request.system.clone());
         let grants = conversation.grants.clone();
         let prepare = move || {
@@ -105,7 +109,7 @@ impl<'a> Turn<'a> {
         let watch = self.watch();
         let child = self.child().map_err(|error| error.costing(Vec::new()).not_made())?;
         let (heard, ended) =
-            drive::drive(child, &self.prompt, &watch, self.secrets, events, cancel).await;
+            drive::drive(child, &self.prompt, &watch, &self.secrets, events, cancel).await;
         let (spent, meter) = self.bill(&heard);
         let judged = self.case().judge(&heard, ended, &watch);
         let kept = match judged {
@@ -205,7 +209,9 @@ impl<'a> Turn<'a> {
     fn start_ahead(&mut self, outcome: &Outcome) {
         let Some(continued) = &outcome.conversation else { return };
         let Conversation { external_id: session, is_warm, is_temporary, .. } = self.conversation;
-        if !is_warm || is_temporary || !self.ahead.has_room() {
+        // What a turn was given for itself would be in the process of the next one.
+        let is_only_for_this = !self.conversation.grants.secrets.is_empty();
+        if !is_warm || is_temporary || is_only_for_this || !self.ahead.has_room() {
             return;
         }
         let start = Start::Resume { session, at: continued.head };
@@ -304,7 +310,7 @@ impl<'a> Turn<'a> {
         let head = heard.answer.head.ok_or(Error::NotPersisted)?;
         let (project, held) = (self.ground.project(), self.held.clone());
         let Conversation { external_id: session, is_temporary, .. } = self.conversation;
-        let (claim, secrets) = (self.ground.claim(), Arc::clone(self.secrets));
+        let (claim, secrets) = (self.ground.claim(), Arc::clone(&self.secrets));
         let side_max_bytes = self.config.side_files_max_bytes;
         let collect = move || {
             claim.check()?;

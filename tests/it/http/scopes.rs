@@ -14,6 +14,7 @@ fn who_may(method: &str, path: &str) -> &'static [&'static str] {
     let is_admins = path.starts_with("/v1/keys") || path.starts_with("/v1/audit");
     match method {
         _ if is_admins => &["admin"],
+        _ if path.starts_with("/mcp/") => &["mcp", "admin"],
         // Addresses of receivers may have a token in them.
         "GET" if path.starts_with("/v1/webhooks") => &["operate", "admin"],
         "GET" if path.starts_with("/v1/tasks/{id}") => &["read", "enqueue", "operate", "admin"],

@@ -1,0 +1,60 @@
+//! `dalsegno mcp`: the tools for a person's own client, and who may use which.
+
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use clap::{Args, Subcommand};
+
+use super::{Context, Exit, Failure, database::with_database};
+use crate::{
+    clock::SystemClock,
+    db::{Database, Use},
+    domain::{agents::Library, campaigns, ids::Given},
+    mcp::{self, Session},
+    tools::{self, Caller, Operator, Settings, Tools},
+};
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(super) struct Mcp {
+    #[command(subcommand)]
+    command: Option<McpCommand>,
+    /// The campaign that all calls are about: its id, or the beginning of it.
+    #[arg(long, required = true)]
+    campaign: Option<Given>,
+}
+
+#[derive(Debug, Subcommand)]
+enum McpCommand {
+    /// Prints who may use which tool.
+    Tools,
+}
+
+pub(super) async fn run(mcp: &Mcp, context: &Context) -> Result<Exit, Failure> {
+    match (&mcp.command, &mcp.campaign) {
+        (Some(McpCommand::Tools), _) => {
+            context.output.data(&tools::table(), tools::markdown);
+            Ok(Exit::Ok)
+        }
+        (None, Some(campaign)) => {
+            let serve = async |database: &Database| serve(campaign, context, database).await;
+            with_database(context, Use::Look, serve).await
+        }
+        (None, None) => Err(Failure::new(Exit::Usage, anyhow!("name a campaign with --campaign"))),
+    }
+}
+
+/// Speaks with the client until it closes the standard input.
+async fn serve(campaign: &Given, context: &Context, database: &Database) -> Result<Exit, Failure> {
+    let config = context.load()?;
+    let campaign_id = campaigns::find(&database.pool, campaign).await?;
+    campaigns::get(&database.pool, campaign_id).await?;
+    let library = Library::open(&config.agents)?;
+    let settings = Settings::of(&config, Arc::new(SystemClock), Arc::new(library));
+    let session = Session {
+        tools: Tools { pool: database.pool.clone(), settings: Arc::new(settings) },
+        caller: Caller::Operator(Operator { campaign_id, actor: context.who() }),
+    };
+    mcp::serve_stdio(session).await.map_err(|error| Failure::failed(error.into()))?;
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,156 @@
+//! The tools by the Model Context Protocol: `/mcp/{id}` of the service for people and other systems, and `/mcp` of each worker for the
+//! children of its own turns.
+//!
+//! The second is a listener of its own, on loopback and on a port that the system chooses. So a turn reaches its tools wherever its worker
+//! runs and whatever the service listens on, and for as long as the worker lets its turns end.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use axum::{
+    Router,
+    body::Body,
+    extract::{Request, State},
+    http::{StatusCode, header::CONTENT_TYPE},
+    middleware,
+    response::{IntoResponse as _, Response},
+    routing::post,
+};
+use secrecy::SecretString;
+use tokio::net::TcpListener;
+use uuid::Uuid;
+
+use super::{Config, Front, Problem, auth, guard, input::Id, serve};
+use crate::{
+    app::App,
+    causes::causes,
+    domain::{audit::Actor, campaigns, turn_tokens},
+    mcp::{self, Service, Session},
+    tools::{self, Caller, Operator, Tools},
+};
+
+const JSON: &str = "application/json";
+/// Of what is said about a message that is none.
+const MOST_WORDS_BYTES: usize = 4096;
+
+pub(super) fn routes(config: &Config) -> Router<Front> {
+    let service = mcp::service(config.max_body_bytes);
+    let served = async move |app: App, who: Actor, Id(campaign_id): Id, request: Request| {
+        operate(&service, app, who, campaign_id, request).await
+    };
+    Router::new().route("/mcp/{id}", post(served))
+}
+
+#[derive(utoipa::OpenApi)]
+#[openapi(paths(operate))]
+pub(super) struct Described;
+
+/// Speaks the Model Context Protocol (2026-07-28 and 2025-11-25) about the tools that operators have in a campaign.
+///
+/// What a tool says no to is an answer of the tool with `isError`. Whoever shows no key where none is asked for is an operator too.
+#[utoipa::path(
+    post,
+    path = "/mcp/{id}",
+    operation_id = "speak_mcp",
+    tag = "mcp",
+    params(("id" = Uuid, Path, description = "The campaign that all calls are about")),
+    request_body(content = Object, description = "A message of JSON-RPC"),
+    responses(
+        (status = 200, body = Object, description = "The answer, as JSON-RPC has it"),
+        (status = 202, description = "A message that has no answer"),
+        (status = 400, description = "`no_message`"),
+        (status = 404, description = "`unknown_campaign`"),
+        (status = 406, description = "`no_message`"),
+        (status = 413, description = "`no_message`"),
+        (status = 415, description = "`no_message`"),
+    ),
+)]
+async fn operate(
+    service: &Service,
+    app: App,
+    actor: Actor,
+    campaign_id: Uuid,
+    request: Request,
+) -> Result<Response, Problem> {
+    campaigns::get(&app.pool, campaign_id).await?;
+    let caller = Caller::Operator(Operator { campaign_id, actor });
+    let tools = Tools { pool: app.pool, settings: app.tools };
+    Ok(answer(service, Session { tools, caller }, request).await)
+}
+
+/// The one path of a worker.
+const OF_TURNS: &str = "/mcp";
+
+/// What the turns of one worker are served with.
+#[derive(Clone)]
+struct Turns {
+    tools: Tools,
+    service: Service,
+}
+
+/// Serves the turns of this process until `stop`.
+pub async fn run_turns(
+    config: &Config,
+    tools: Tools,
+    listener: TcpListener,
+    stop: impl Future<Output = ()>,
+) {
+    let turns = Turns { tools, service: mcp::service(config.max_body_bytes) };
+    let router = Router::new()
+        .fallback(of_turn)
+        .layer(middleware::from_fn(guard::from_here))
+        .layer(middleware::from_fn_with_state(guard::Names::of(config), guard::for_us))
+        .with_state(turns);
+    serve::serve(listener, router, config.header_timeout(), stop).await;
+}
+
+/// A port that nobody else has, where only this machine comes.
+pub async fn bind_turns() -> std::io::Result<TcpListener> {
+    let loopback: [SocketAddr; 2] =
+        [([127, 0, 0, 1], 0).into(), ([0, 0, 0, 0, 0, 0, 0, 1], 0).into()];
+    TcpListener::bind(&loopback[..]).await
+}
+
+async fn of_turn(State(turns): State<Turns>, request: Request) -> Response {
+    if request.uri().path() != OF_TURNS {
+        return super::problem::not_found().await.into_response();
+    }
+    let token = auth::bearer(request.headers())
+        .filter(|token| token.starts_with(turn_tokens::PREFIX))
+        .map(SecretString::from);
+    let Some(token) = token else { return no_turn().into_response() };
+    match tools::turn_of(&turns.tools, &token).await {
+        Ok(Some(turn)) => {
+            let session = Session { tools: turns.tools, caller: Caller::Turn(turn) };
+            answer(&turns.service, session, request).await
+        }
+        Ok(None) => no_turn().into_response(),
+        Err(error) => {
+            tracing::error!(error = causes(&error), "the token of a turn could not be looked up");
+            let detail = "the database does not answer; ask again";
+            Problem::unavailable("database_unreachable", detail).into_response()
+        }
+    }
+}
+
+async fn answer(service: &Service, session: Session, mut request: Request) -> Response {
+    request.extensions_mut().insert(Arc::new(session));
+    let response = service.handle(request).await.map(Body::new);
+    let is_plain = response.headers().get(CONTENT_TYPE).is_none_or(|kind| kind != JSON);
+    match response.status().is_client_error() && is_plain {
+        true => no_message(response).await,
+        false => response,
+    }
+}
+
+/// What is no message of the protocol is refused as everything else is.
+async fn no_message(response: Response) -> Response {
+    let status = response.status();
+    let words = axum::body::to_bytes(response.into_body(), MOST_WORDS_BYTES).await;
+    let words = String::from_utf8_lossy(&words.unwrap_or_default()).into_owned();
+    Problem::new(status, "no_message", words).into_response()
+}
+
+fn no_turn() -> Problem {
+    let detail = "only a turn that runs has tools here, and shows the token that it was given; people use /mcp/{campaign} of the service";
+    Problem::new(StatusCode::UNAUTHORIZED, "no_turn", detail)
+}

@@ -1,0 +1,129 @@
+//! The tools by the Model Context Protocol, in its current version and the one before.
+//!
+//! Nothing is decided here: who calls comes with the request or with the process, and [`tools`] does the rest. No request is kept
+//! between two others, so any process can answer the next one. What a tool says no to is an answer of the tool, which
+//! the model reads; errors of the protocol are for clients.
+
+use std::{borrow::Cow, sync::Arc};
+
+use axum::http::request::Parts;
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler,
+    model::{
+        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
+        ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
+        Tool,
+    },
+    service::RequestContext,
+    transport::streamable_http_server::{
+        StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
+    },
+};
+use serde_json::{Map, Value};
+
+use crate::tools::{self, Caller, Tools};
+
+/// One caller with what there is to call.
+#[derive(Debug, Clone)]
+pub struct Session {
+    pub tools: Tools,
+    pub caller: Caller,
+}
+
+/// What answers over HTTP. Each request has a [`Session`] among its extensions, put there by whoever knows who asks.
+pub type Service = StreamableHttpService<Server, NeverSessionManager>;
+
+#[derive(Debug, Clone)]
+pub struct Server(Of);
+
+#[derive(Debug, Clone)]
+enum Of {
+    One(Arc<Session>),
+    EachRequest,
+}
+
+/// Each has its own way to begin: the first knows no `initialize`, the second wants it.
+const VERSIONS: &[ProtocolVersion] =
+    &[ProtocolVersion::V_2025_11_25, ProtocolVersion::V_2026_07_28];
+
+/// Why a client could not be served.
+#[derive(Debug, thiserror::Error)]
+#[error("the client at the standard input and output is not spoken with any more: {0}")]
+pub struct Broken(String);
+
+/// Names, origins and keys are looked at before, by the rules of the whole service.
+pub fn service(max_body_bytes: usize) -> Service {
+    let config = StreamableHttpServerConfig::default()
+        .with_legacy_session_mode(false)
+        .with_json_response(true)
+        .with_max_request_body_bytes(max_body_bytes)
+        .disable_allowed_hosts()
+        .disable_allowed_origins();
+    let each = || Ok(Server(Of::EachRequest));
+    StreamableHttpService::new(each, Arc::new(NeverSessionManager::default()), config)
+}
+
+/// Serves one client at the standard input and output, until it goes.
+pub async fn serve_stdio(session: Session) -> Result<(), Broken> {
+    let server = Server(Of::One(Arc::new(session)));
+    let served = rmcp::serve_server(server, rmcp::transport::stdio()).await;
+    let running = served.map_err(|error| Broken(error.to_string()))?;
+    running.waiting().await.map(drop).map_err(|error| Broken(error.to_string()))
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new(tools::SERVER, env!("CARGO_PKG_VERSION")))
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        Cow::Borrowed(VERSIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let session = self.session(&context)?;
+        let offered = tools::offered(&session.caller);
+        let told = offered.iter().map(|spec| {
+            let schema = spec.input_schema.as_object().cloned().unwrap_or_else(Map::new);
+            Tool::new(spec.name.clone(), spec.description.clone(), Arc::new(schema))
+        });
+        Ok(ListToolsResult::with_all_items(told.collect()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let session = self.session(&context)?;
+        let arguments = request.arguments.map_or(Value::Null, Value::Object);
+        let Session { tools, caller } = &*session;
+        let answer = tools::call(tools, caller, &request.name, arguments).await;
+        let content = vec![ContentBlock::text(answer.text)];
+        let result = match answer.is_error {
+            true => CallToolResult::error(content),
+            false => CallToolResult::success(content),
+        };
+        Ok(CallToolResponse::Complete(result))
+    }
+}
+
+impl Server {
+    fn session(&self, context: &RequestContext<RoleServer>) -> Result<Arc<Session>, ErrorData> {
+        match &self.0 {
+            Of::One(session) => Ok(Arc::clone(session)),
+            Of::EachRequest => {
+                let parts = context.extensions.get::<Parts>();
+                let session = parts.and_then(|parts| parts.extensions.get::<Arc<Session>>());
+                let session = session.map(Arc::clone);
+                session.ok_or_else(|| ErrorData::internal_error("nobody knows who asks", None))
+            }
+        }
+    }
+}

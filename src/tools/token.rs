@@ -1,0 +1,57 @@
+//! From the token of a turn to who calls.
+
+use secrecy::SecretString;
+use serde_json::json;
+
+use super::{Tools, Turn};
+use crate::{
+    domain::{
+        Failed,
+        audit::{self, Action, Actor},
+        posts, tasks, turn_tokens, turns,
+    },
+    queue,
+};
+
+/// Why nobody knows whose token it is.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    #[error(transparent)]
+    Database(#[from] Failed),
+    #[error(transparent)]
+    Queue(#[from] queue::Error),
+}
+
+/// The turn that a token was made for, if that still runs. Whoever shows one whose turn is over is written down.
+pub async fn turn_of(tools: &Tools, token: &SecretString) -> Result<Option<Turn>, TokenError> {
+    let pool = &tools.pool;
+    let Some(bearer) = turn_tokens::find(pool, token).await? else { return Ok(None) };
+    let Some(turn) = turns::find(pool, bearer.session_id, bearer.turn).await? else {
+        return Ok(None);
+    };
+    let addressee = tasks::addressee(pool, turn.task_id).await?;
+    let runs = turn.state == turns::State::Running
+        && queue::is_run_by(pool, turn.job_id, turn.lease).await?;
+    let catalogue = tools.settings.agents.current();
+    let Some(tasks::Addressee { campaign_id, agent, instance }) = addressee else {
+        return Ok(None);
+    };
+    if let (true, Ok(agent)) = (runs, catalogue.agent(&agent)) {
+        return Ok(Some(Turn {
+            campaign_id,
+            agent: agent.clone(),
+            instance,
+            session_id: turn.session_id,
+            task_id: turn.task_id,
+            turn: turn.number,
+            job_id: turn.job_id,
+            lease: turn.lease,
+        }));
+    }
+    let actor = Actor::agent(&posts::reader(&agent, &instance));
+    let by = json!({ "task_id": turn.task_id, "session_id": turn.session_id, "turn": turn.number });
+    let data = json!({ "campaign_id": campaign_id, "by": by });
+    let now = tools.settings.clock.now();
+    audit::write(pool, &actor, Action::ToolDeny, "token", data, now).await?;
+    Ok(None)
+}

@@ -1,0 +1,87 @@
+//! The committed table is what the code does: for every role, every tool.
+
+use std::collections::BTreeSet;
+
+use dalsegno::tools::{self, Caller, Line};
+use serde_json::json;
+
+use super::Stage;
+
+#[test]
+fn the_committed_table_is_the_generated_one() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/mcp-tools.md");
+    let committed = std::fs::read_to_string(path).unwrap();
+    assert_eq!(committed, tools::markdown(), "`dalsegno mcp tools > docs/mcp-tools.md` writes it");
+}
+
+/// What a column of the table means for an agent.
+fn is_yes(cell: &str, is_named: bool, has_paths: bool) -> bool {
+    match cell {
+        "yes" => true,
+        "no" => false,
+        "if its file names it" => is_named,
+        "if its file grants a path" => has_paths,
+        other => panic!("{other}"),
+    }
+}
+
+#[tokio::test]
+async fn who_may_use_what_is_what_the_table_says_and_what_is_denied_leaves_a_line_and_no_effect() {
+    let stage = Stage::new().await;
+    let table = tools::table();
+    let all: Vec<String> =
+        table.iter().map(|line| format!("mcp__dalsegno__{}", line.tool)).collect();
+    let paths = "blackboard: { read: [/], write: [/] }\n";
+    let agent = |name: &str, tools: &str, more: &str| {
+        format!("---\nname: {name}\ndescription: D\ntools: {tools}\n{more}---\nYou.\n")
+    };
+    let files = [
+        ("plain", "mcp__dalsegno".to_owned(), "", false, false),
+        ("named", all.join(", "), "", true, false),
+        ("painter", "mcp__dalsegno__*".to_owned(), paths, false, true),
+        ("bare", "Read".to_owned(), paths, false, true),
+        ("taken", "mcp__dalsegno\ndisallowedTools: mcp__dalsegno".to_owned(), paths, false, true),
+    ];
+    for (name, tools, more, ..) in &files {
+        stage.ground.write_agent(name, &agent(name, tools, more));
+    }
+    stage.ground.write_agent("chief", &agent("chief", "mcp__dalsegno", "lead: true\n"));
+    stage.ground.remove_agent("boss");
+    let mut callers = vec![(
+        stage.operator(),
+        Box::new(|line: &Line| line.operator == "yes") as Box<dyn Fn(&Line) -> bool>,
+    )];
+    callers.push((stage.caller("chief").await, Box::new(|line| is_yes(line.lead, false, false))));
+    for (name, _, _, is_named, has_paths) in files {
+        let has_none = name == "bare" || name == "taken";
+        let may = move |line: &Line| !has_none && is_yes(line.agent, is_named, has_paths);
+        callers.push((stage.caller(name).await, Box::new(may)));
+    }
+    // A copy of the lead is one of the others.
+    let copy = Caller::Turn(stage.turn("chief", "2").await);
+    callers.push((copy, Box::new(|line| is_yes(line.agent, false, false))));
+    let mut n_denied = 0;
+    for (caller, may) in &callers {
+        let offered: BTreeSet<String> =
+            tools::offered(caller).iter().map(|spec| spec.name.clone()).collect();
+        for line in &table {
+            assert_eq!(offered.contains(line.tool), may(line), "{} for {caller:?}", line.tool);
+            if may(line) {
+                continue;
+            }
+            let before = stage.state().await;
+            let words = stage.refuses(caller, line.tool, json!({})).await;
+            assert!(words.contains("you have no tool"), "{words}");
+            assert_eq!(stage.state().await, before);
+            n_denied += 1;
+        }
+        assert!(
+            offered.iter().all(
+                |name| table.iter().any(|line| line.tool == name) || name.starts_with("trial_")
+            )
+        );
+    }
+    let audit = stage.audit().await;
+    assert_eq!(audit.len(), n_denied);
+    assert!(n_denied > 20 && audit.iter().all(|line| line.starts_with("tool.deny ")), "{audit:?}");
+}

@@ -1,0 +1,158 @@
+//! The tools of agents and operators: who may use which, what they do, and whom they are believed to be.
+
+mod calls;
+mod claude;
+mod endpoint;
+mod hostile;
+mod matrix;
+mod once;
+
+use std::sync::Arc;
+
+use dalsegno::{
+    domain::{
+        agents::Library,
+        amount::Limit,
+        audit::Actor,
+        posts::{self, Along, Post, Viewer},
+        tasks::{self, Task},
+    },
+    tools::{self, Answer, Caller, Operator, Settings, Tools, Turn},
+};
+use serde_json::{Value, json};
+use sqlx::PgPool;
+
+use crate::{
+    conversations::world::{Now, World},
+    turns::ground::Ground,
+};
+
+const BOSS: &str = "---\nname: boss\ndescription: Leads\nlead: true\ntools: mcp__dalsegno\nblackboard: { read: [/], write: [/plan] }\n---\nYou lead.\n";
+const HELPER: &str =
+    "---\nname: helper\ndescription: Helps\ntools: mcp__dalsegno__*\n---\nYou help.\n";
+const CLERK: &str = "---\nname: clerk\ndescription: Hands out\ntools: mcp__dalsegno__dispatch, mcp__dalsegno__wait_for_results, mcp__dalsegno__board_post, mcp__dalsegno__trial_hang, mcp__dalsegno__trial_fail, mcp__dalsegno__trial_panic, mcp__dalsegno__trial_long\ndisallowedTools: mcp__dalsegno__board_post\n---\nYou hand out.\n";
+const PAIR: &str = "---\nname: pair\ndescription: Two parts, one after the other\ninputs:\n  topic: What it is about\nsteps:\n  - step: draft\n    agent: helper\n  - step: polish\n    agent: helper\n    after: [draft]\n---\n## draft\nWrite about {{topic}}.\n\n## polish\nPolish it.\n";
+
+/// A campaign with a lead, three others and an operator. Nobody works: turns are begun by hand.
+struct Stage {
+    ground: Ground,
+    world: World,
+    tools: Tools,
+}
+
+impl Stage {
+    async fn new() -> Self {
+        let ground = Ground::new(&[]).await;
+        for (name, text) in [("boss", BOSS), ("helper", HELPER), ("clerk", CLERK)] {
+            ground.write_agent(name, text);
+        }
+        ground.write_template("pair", PAIR);
+        let config = ground.config();
+        let library = Arc::new(Library::open(&config.agents).unwrap());
+        let settings = Settings::of(&config, Arc::new(ground.clock.clone()), library);
+        let tools = Tools { pool: ground.pool.clone(), settings: Arc::new(settings) };
+        let world = World::over(ground.pool.clone(), Limit::default()).await;
+        Self { ground, world, tools }
+    }
+
+    fn pool(&self) -> &PgPool {
+        &self.ground.pool
+    }
+
+    fn operator(&self) -> Caller {
+        let actor = Actor::cli("ann", "host");
+        Caller::Operator(Operator { campaign_id: self.ground.campaign.id, actor })
+    }
+
+    /// A turn that runs.
+    async fn turn(&self, agent: &str, instance: &str) -> Turn {
+        let task = self.ground.add_for(agent, instance, "Do it.").await;
+        self.attempt(&task).await
+    }
+
+    /// The next attempt of a task, as a worker begins it that has just got the job.
+    async fn attempt(&self, task: &Task) -> Turn {
+        let lease = self.world.lease();
+        let claimed = sqlx::query(
+            "update dalsegno.jobs set state = 'running', lease = $2, wait_reason = null where id = $1",
+        );
+        claimed.bind(task.job_id).bind(lease).execute(self.pool()).await.unwrap();
+        let (_, begun) = self.world.begin(task, lease, Now::default()).await;
+        let library = Library::open(&self.ground.config().agents).unwrap();
+        Turn {
+            campaign_id: task.campaign_id,
+            agent: library.current().agent(&task.agent).unwrap().clone(),
+            instance: task.instance.clone(),
+            session_id: begun.session_id,
+            task_id: task.id,
+            turn: begun.turn,
+            job_id: task.job_id,
+            lease,
+        }
+    }
+
+    async fn caller(&self, agent: &str) -> Caller {
+        Caller::Turn(self.turn(agent, "main").await)
+    }
+
+    async fn call(&self, caller: &Caller, name: &str, arguments: Value) -> Answer {
+        tools::call(&self.tools, caller, name, arguments).await
+    }
+
+    /// What a call says that goes well.
+    async fn says(&self, caller: &Caller, name: &str, arguments: Value) -> Value {
+        let answer = self.call(caller, name, arguments).await;
+        assert!(!answer.is_error, "{name}: {}", answer.text);
+        serde_json::from_str(&answer.text).unwrap_or_else(|_| json!(answer.text))
+    }
+
+    /// The words of a call that does not.
+    async fn refuses(&self, caller: &Caller, name: &str, arguments: Value) -> String {
+        let answer = self.call(caller, name, arguments).await;
+        assert!(answer.is_error, "{name}: {}", answer.text);
+        answer.text
+    }
+
+    async fn posts(&self) -> Vec<Post> {
+        let along = Along::After(0);
+        let campaign_id = self.ground.campaign.id;
+        posts::along(self.pool(), campaign_id, Viewer::All, along, 1000).await.unwrap()
+    }
+
+    async fn tasks(&self) -> Vec<Task> {
+        let campaign_id = Some(self.ground.campaign.id);
+        let filter = tasks::Filter { campaign_id, ..tasks::Filter::default() };
+        let page = dalsegno::domain::Page { after: None, limit: 1000 };
+        tasks::list(self.pool(), filter, page).await.unwrap()
+    }
+
+    /// `action subject actor`, the oldest first.
+    async fn audit(&self) -> Vec<String> {
+        sqlx::query_scalar("select concat_ws(' ', action, subject, actor_kind, actor) from dalsegno.audit order by id")
+            .fetch_all(self.pool())
+            .await
+            .unwrap()
+    }
+
+    /// Everything that a call could change.
+    async fn state(&self) -> String {
+        sqlx::query_scalar(
+            "select concat_ws(' ', (select count(*) from dalsegno.posts), (select count(*) from dalsegno.tasks),
+                    (select count(*) from dalsegno.flows), (select sum(version) from dalsegno.blackboards),
+                    (select count(*) from dalsegno.tool_calls))",
+        )
+        .fetch_one(self.pool())
+        .await
+        .unwrap()
+    }
+}
+
+/// Every tool that changes something, with arguments that fit.
+fn changes() -> [(&'static str, Value); 4] {
+    [
+        ("board_post", json!({ "text": "Ahoy." })),
+        ("dispatch", json!({ "tasks": [{ "agent": "helper", "text": "Part one." }] })),
+        ("workflows_start", json!({ "workflow": "pair", "inputs": { "topic": "tides" } })),
+        ("blackboard_write", json!({ "patch": { "plan": { "parts": 10 } } })),
+    ]
+}
