@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::{
     Error, Refused,
     failover::{self, Failover},
-    joined,
+    joined, offer,
 };
 use crate::{
     domain::{
@@ -20,6 +20,7 @@ use crate::{
         turns::{self, Wanted},
     },
     jobs::{Services, route::Route},
+    transcript::ToolSpec,
 };
 
 pub(super) struct Assignment<'a> {
@@ -36,6 +37,8 @@ pub(super) struct Assignment<'a> {
     /// Whether anything limits what the turn may cost.
     pub(super) is_limited: bool,
     pub(super) route: Route<'a>,
+    /// What the model may call in this turn, where it is this service that carries it out.
+    pub(super) tools: Vec<Arc<ToolSpec>>,
     pub(super) failover: Option<Failover>,
     pub(super) traceparent: Option<String>,
     pub(super) blackboard: Option<Blackboard>,
@@ -128,6 +131,7 @@ impl<'a> Assignment<'a> {
             prompt_hash: catalogue.prompt_hash(&agent),
             node,
             is_limited: limits.iter().any(Option::is_some),
+            tools: offer::tools(services, &agent, &task, &route),
             task,
             agent,
             catalogue,

@@ -42,7 +42,7 @@ pub(super) fn look_ahead(
     Ok(Outlook {
         around: Around {
             system: assembled.system_weight,
-            upcoming: Weight::of_user_text(&task.prompt) + shown + given.said.upcoming(),
+            upcoming: Weight::of_user_text(&task.prompt) + shown + given.words.upcoming(),
         },
         pressure: budget.pressure(estimated_tokens, &route.thresholds),
         assembled,
@@ -58,10 +58,11 @@ fn assemble_call(
     view: View<'_>,
     given: &Given<'_>,
 ) -> Result<Assembled, Error> {
-    let Assignment { task, agent, catalogue, campaign, skills, route, blackboard, .. } = assignment;
+    let Assignment { task, agent, catalogue, campaign, skills, route, blackboard, tools, .. } =
+        assignment;
     let skills: Vec<Skill<'_>> =
         skills.iter().map(|skill| Skill { name: &skill.name, text: &skill.text }).collect();
-    let shows_posts = given.said.board.as_ref().is_some_and(Board::shows_posts);
+    let shows_posts = given.words.board.as_ref().is_some_and(Board::shows_posts);
     let notice = notices::restored(session, &view, task.id, shows_posts);
     let parts = Parts {
         agent_prompt: &agent.prompt,
@@ -74,16 +75,17 @@ fn assemble_call(
         },
         edicts: &[],
         roster: &team::roster(catalogue, agent),
+        tools,
         view,
         heard_to_seq: route.keeps_conversation.then(|| kept::heard_to_seq(session)).flatten(),
         notice: notice.as_deref(),
-        board: given.said.board.as_ref().map(Board::part),
+        board: given.words.board.as_ref().map(Board::part),
         statuses: &team::statuses(given.team),
         blackboard: blackboard
             .as_ref()
             .map(|it| Blackboard { version: it.version, json: &it.json }),
         results: given
-            .said
+            .words
             .results
             .as_ref()
             .map(|told| Told { entry_id: told.id, message: &told.message }),
