@@ -119,7 +119,7 @@ fn push_placed(messages: &mut Vec<Arc<Message>>, placed: &Placed<'_>, seed: &Fen
 }
 
 /// One entry as an element of its own. Results are written by the service as a notice, and have a shape.
-fn block(name: &'static str, id: Uuid, message: &Message, seed: &FenceSeed) -> String {
+pub(super) fn block(name: &'static str, id: Uuid, message: &Message, seed: &FenceSeed) -> String {
     let fence = seed.fence(Scope::Entry(id));
     match Results::of(message) {
         Some(results) => results.element().render(&fence),

@@ -64,6 +64,10 @@ pub enum Kind {
     Blackboard,
     Results,
     Task,
+    /// What the model may call.
+    Tools,
+    /// Its calls in this turn, with their results.
+    Rounds,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -102,6 +106,10 @@ pub enum Why {
     BeyondWindow,
     /// Too long for the room that posts, or edicts, may take.
     NoRoom,
+    /// Results of this turn of which only the beginning and the end are sent, because all of them have no room.
+    Shortened,
+    /// The last call of a turn has to end in words.
+    LastCall,
 }
 
 /// Collects the lines while the parts are rendered.
@@ -128,18 +136,19 @@ impl<'a> Ledger<'a> {
         text: &str,
         weight: Weight,
     ) {
-        self.push(
-            Part {
-                kind,
-                id,
-                span: None,
-                sha256: Some(Digest::of(text)),
-                tokens: 0,
-                sent: true,
-                why,
-            },
-            weight,
-        );
+        self.sent_with(kind, id, why, Digest::of(text), weight);
+    }
+
+    pub(super) fn sent_with(
+        &mut self,
+        kind: Kind,
+        id: Option<String>,
+        why: Why,
+        sha256: Digest,
+        weight: Weight,
+    ) {
+        let sha256 = Some(sha256);
+        self.push(Part { kind, id, span: None, sha256, tokens: 0, sent: true, why }, weight);
     }
 
     /// One line for all entries that share a reason; none for no entries.
@@ -195,6 +204,21 @@ impl<'a> Ledger<'a> {
             sent: false,
             why: Why::Folded,
         });
+    }
+
+    /// Goes on from what an earlier call of the turn was sent.
+    pub(super) fn going_on(
+        calibration: &'a Calibration,
+        manifest: &Manifest,
+        weight: Weight,
+    ) -> Self {
+        Self { calibration, parts: manifest.parts.clone(), weight }
+    }
+
+    /// Takes out what is not sent this time.
+    pub(super) fn without(&mut self, kind: Kind, weight: Weight) {
+        self.parts.retain(|part| part.kind != kind);
+        self.weight = self.weight.saturating_sub(weight);
     }
 
     pub(super) fn weight(&self) -> Weight {

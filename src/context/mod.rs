@@ -11,6 +11,7 @@
 //!           earlier turns have shown
 //!           context notice · posts since the cursor · agents' status · blackboard · results it waited for
 //!           the task
+//!           what the model has called since, with the results: in the second call of a turn and later ones ([`rounds`])
 //! ```
 //!
 //! Invariants:
@@ -40,6 +41,7 @@ pub mod manifest;
 pub mod parts;
 pub mod posts;
 pub mod results;
+pub mod rounds;
 pub mod weight;
 pub mod xml;
 

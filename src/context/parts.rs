@@ -1,5 +1,7 @@
 //! What a call is assembled from. Borrowed and plain: whoever loads the rows decides what is in them.
 
+use std::sync::Arc;
+
 use uuid::Uuid;
 
 use crate::{
@@ -8,7 +10,7 @@ use crate::{
         manifest::{Span, Why},
         posts::Posts,
     },
-    transcript::Message,
+    transcript::{Message, ToolSpec},
 };
 
 #[derive(Debug, Clone)]
@@ -20,6 +22,8 @@ pub struct Parts<'a> {
     pub campaign: Campaign<'a>,
     pub edicts: &'a [Edict<'a>],
     pub roster: &'a [Colleague<'a>],
+    /// What the model may call. Providers put it into the prompt by themselves; here it is counted.
+    pub tools: &'a [Arc<ToolSpec>],
     pub view: View<'a>,
     /// The last place of the view that a provider which keeps the conversation itself has heard. `None`: there is no such
     /// provider, or it has heard nothing of this view.

@@ -1,9 +1,16 @@
 //! The system part: who the agent is and what holds whatever the conversation says.
 
-use crate::context::{
-    manifest::{Kind, Ledger, Why, id_of},
-    parts::{Colleague, Edict, Parts, Skill},
-    xml::{Element, Fence},
+use std::sync::Arc;
+
+use crate::{
+    context::{
+        digest::Digest,
+        manifest::{Kind, Ledger, Why, id_of},
+        parts::{Colleague, Edict, Parts, Skill},
+        weight::Weight,
+        xml::{Element, Fence},
+    },
+    transcript::ToolSpec,
 };
 
 /// Says once how to read the elements, because the model cannot know what a fence is for.
@@ -51,7 +58,20 @@ pub(super) fn render(parts: &Parts<'_>, fence: &Fence, ledger: &mut Ledger<'_>) 
         ledger.sent(Kind::Roster, None, Why::EveryCall, &rendered);
         blocks.push(rendered);
     }
+    if !parts.tools.is_empty() {
+        tools(parts.tools, ledger);
+    }
     blocks.join("\n\n")
+}
+
+/// They are sent beside the text, so nothing of them is in it.
+fn tools(tools: &[Arc<ToolSpec>], ledger: &mut Ledger<'_>) {
+    let schema = |tool: &ToolSpec| tool.input_schema.to_string();
+    let fields = tools.iter().flat_map(|it| [it.name.clone(), it.description.clone(), schema(it)]);
+    let digest = Digest::chain(fields.map(|field| Digest::of(&field)));
+    let weight = tools.iter().map(|tool| Weight::of_tool(tool)).sum();
+    let id = Some(format!("{} tools", tools.len()));
+    ledger.sent_with(Kind::Tools, id, Why::EveryCall, digest, weight);
 }
 
 fn skills<'a>(skills: &[Skill<'a>], ledger: &mut Ledger<'_>) -> Element<'a> {

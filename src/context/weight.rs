@@ -8,7 +8,7 @@ use std::{iter::Sum, ops::Add};
 
 use serde::{Deserialize, Serialize};
 
-use crate::transcript::{Message, Role};
+use crate::transcript::{Message, Role, ToolSpec};
 
 /// Role markers and separators that a chat template puts around every message.
 const MESSAGE_OVERHEAD: u64 = 4_000;
@@ -60,6 +60,13 @@ impl Weight {
     /// A user's text as the message that it is sent as.
     pub fn of_user_text(text: &str) -> Self {
         Self::of_text(text) + Self(ELEMENT_OVERHEAD + MESSAGE_OVERHEAD)
+    }
+
+    /// As it stands in the prompt.
+    pub fn of_tool(tool: &ToolSpec) -> Self {
+        let ToolSpec { name, description, input_schema } = tool;
+        let texts = [name, description, &input_schema.to_string()].map(|text| Self::of_text(text));
+        texts.into_iter().sum::<Self>() + Self(8_000)
     }
 
     pub fn from_millitokens(millitokens: u64) -> Self {

@@ -125,7 +125,19 @@ pub fn offered_to_agent(agent: &Agent, instance: &str) -> Vec<Arc<ToolSpec>> {
 
 /// Calls a tool.
 pub async fn call(tools: &Tools, caller: &Caller, name: &str, arguments: Value) -> Answer {
-    let answered = Box::pin(answer(tools, caller, name, arguments)).await;
+    call_for(tools, caller, name, arguments, pages::PAGE_CHARS).await
+}
+
+/// The same for a model that is shown no more than so many characters at once, and what is said about the rest.
+pub async fn call_for(
+    tools: &Tools,
+    caller: &Caller,
+    name: &str,
+    arguments: Value,
+    page_chars: usize,
+) -> Answer {
+    let page_chars = page_chars.min(pages::PAGE_CHARS);
+    let answered = Box::pin(answer(tools, caller, name, arguments, page_chars)).await;
     metrics::count(name, &answered);
     match answered {
         Ok(text) => Answer { text, is_error: false },
@@ -141,6 +153,7 @@ async fn answer(
     caller: &Caller,
     name: &str,
     arguments: Value,
+    page_chars: usize,
 ) -> Result<String, Refusal> {
     let Some(tool) = tool::named(name).filter(|tool| tool.is_offered_to(caller)) else {
         deny(tools, caller, name).await?;
@@ -155,7 +168,7 @@ async fn answer(
         Ok(Err(_panic)) => return Err(Refusal::Panicked),
         Err(_elapsed) => return Err(Refusal::TookTooLong { secs: tool.timeout.as_secs() }),
     };
-    pages::page(said, tool.name, cursor.from_char)
+    pages::page(said, tool.name, cursor.from_char, page_chars)
 }
 
 /// Writes down that somebody called what is not theirs.

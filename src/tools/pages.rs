@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Refusal;
 
 /// Leaves room for what is said about the rest.
-const PAGE_CHARS: usize = 48_000;
+pub(super) const PAGE_CHARS: usize = 48_000;
 
 /// What a tool says.
 #[derive(Debug, Default)]
@@ -35,7 +35,12 @@ impl Said {
 }
 
 /// The part of an answer that is asked for.
-pub(super) fn page(said: Said, tool: &str, from_char: usize) -> Result<String, Refusal> {
+pub(super) fn page(
+    said: Said,
+    tool: &str,
+    from_char: usize,
+    page_chars: usize,
+) -> Result<String, Refusal> {
     let Said { text, next, began } = said;
     let Some(start) = byte_of(&text, from_char) else {
         return Err(Refusal::said(
@@ -43,9 +48,9 @@ pub(super) fn page(said: Said, tool: &str, from_char: usize) -> Result<String, R
         ));
     };
     let rest = &text[start..];
-    let cursor = match byte_of(rest, PAGE_CHARS).filter(|end| *end < rest.len()) {
+    let cursor = match byte_of(rest, page_chars).filter(|end| *end < rest.len()) {
         Some(end) => {
-            let at = from_char + PAGE_CHARS;
+            let at = from_char + page_chars;
             let place = began.map(|place| format!("/{place}")).unwrap_or_default();
             return Ok(going_on(&rest[..end], tool, &format!("{at}{place}")));
         }
@@ -101,7 +106,7 @@ mod tests {
         let (mut from, mut read) = (0, String::new());
         loop {
             let said = Said { text: whole.clone(), next: None, began: Some("7".to_owned()) };
-            let page = page(said, "list", from).unwrap();
+            let page = page(said, "list", from, PAGE_CHARS).unwrap();
             assert!(page.chars().count() <= 50_000);
             let Some((text, rest)) = page.split_once("\n\n[") else {
                 read.push_str(&page);
@@ -117,8 +122,8 @@ mod tests {
     #[test]
     fn a_list_says_where_it_goes_on() {
         let said = || Said { text: "[1]".to_owned(), next: Some("3".to_owned()), began: None };
-        assert!(page(said(), "list", 0).unwrap().contains(r#""cursor": "0/3""#));
-        assert!(page(said(), "list", 4).is_err());
+        assert!(page(said(), "list", 0, PAGE_CHARS).unwrap().contains(r#""cursor": "0/3""#));
+        assert!(page(said(), "list", 4, PAGE_CHARS).is_err());
     }
 
     #[test]

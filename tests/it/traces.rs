@@ -209,3 +209,58 @@ async fn the_first_turn_of_a_session_is_linked_to_the_last_one_of_the_session_th
     }
     assert_eq!((before(0), before(4)), (None, None));
 }
+
+#[tokio::test]
+async fn each_call_of_a_tool_has_a_span_beside_those_of_the_model() {
+    let (folder, collector) = (tempfile::tempdir().unwrap(), Collector::default());
+    let agents = folder.path().join("agents");
+    std::fs::create_dir(&agents).unwrap();
+    let writer =
+        "---\nname: writer\ndescription: Writes\ntools: mcp__dalsegno__status\n---\nYou write.\n";
+    std::fs::write(agents.join("writer.md"), writer).unwrap();
+    let (endpoint, agents) = (collector.start().await, agents.display().to_string());
+    let settings = [
+        ("DALSEGNO_TRACES__ENDPOINT", endpoint.as_str()),
+        ("DALSEGNO_AGENTS__FOLDER", agents.as_str()),
+        ("DALSEGNO_SIM__LATENCY_MS", "5"),
+        ("DALSEGNO_SIM__DIRECTIVES", "true"),
+    ];
+    let mut service = Service::start(folder.path(), &settings).await;
+    let send = async |path: &str, body: Value| {
+        let json = [("Content-Type", "application/json")];
+        client::send(service.address, "POST", path, &json, &body.to_string()).await.expect(201)
+    };
+    let campaign = send("/v1/campaigns", json!({ "name": "Harbour" })).await;
+    let path = format!("/v1/campaigns/{}/tasks", campaign["id"].as_str().unwrap());
+    let prompt = "Write. [[sim: call status]] [[sim: also drop_tables]] [[sim: say Done.]]";
+    let task = send(&path, json!({ "agent": "writer", "prompt": prompt })).await;
+    let shown = format!("/v1/tasks/{}", task["id"].as_str().unwrap());
+    eventually("it is done", async || {
+        let task = client::send(service.address, "GET", &shown, &[], "").await.expect(200);
+        (task["state"] == "done").then_some(())
+    })
+    .await;
+    service.signal("TERM");
+    assert_eq!(service.exit_code().await, 0, "{}", service.log());
+
+    let spans = collector.spans();
+    let named =
+        |name: &str| -> Vec<&Value> { spans.iter().filter(|span| span["name"] == name).collect() };
+    let invoked = named("invoke_agent writer")[0];
+    let calls = named("chat sim-1");
+    assert_eq!(calls.len(), 2, "{spans:#?}");
+    let (done, failed) = (named("execute_tool status")[0], named("execute_tool drop_tables")[0]);
+    for span in [calls[0], calls[1], done, failed] {
+        assert_eq!(span["parentSpanId"], invoked["spanId"]);
+        assert_eq!(text(span, "gen_ai.agent.name"), "writer");
+    }
+    assert_eq!(text(done, "gen_ai.operation.name"), "execute_tool");
+    assert_eq!(text(done, "gen_ai.tool.name"), "status");
+    assert_eq!(
+        (attribute(done, "error.type"), text(failed, "error.type")),
+        (&Value::Null, "failed")
+    );
+    let tokens = |span: &Value| number(span, "gen_ai.usage.input_tokens");
+    assert_eq!(tokens(invoked), tokens(calls[0]) + tokens(calls[1]));
+    assert_ne!(text(done, "gen_ai.tool.call.id"), text(failed, "gen_ai.tool.call.id"));
+}

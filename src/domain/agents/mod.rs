@@ -52,6 +52,13 @@ pub struct Config {
     pub fallback_after: i32,
     /// How long the agent's own provider is left alone then.
     pub fallback_secs: u64,
+    /// Calls of the model in one turn, where tools are carried out here and the agent's file says nothing.
+    pub max_rounds: u32,
+    /// How often one turn may make the very same call of a tool.
+    pub max_same_calls: u32,
+    pub tool_timeout_secs: u64,
+    /// Of one result, as the model is shown it.
+    pub tool_result_max_chars: u64,
 }
 
 impl Config {
@@ -76,6 +83,17 @@ impl Config {
                 format!("is {}", self.fallback_after),
                 "1 or more",
             );
+        }
+        let at_least = [
+            ("agents.max_rounds", u64::from(self.max_rounds), 1),
+            ("agents.max_same_calls", u64::from(self.max_same_calls), 1),
+            ("agents.tool_timeout_secs", self.tool_timeout_secs, 1),
+            ("agents.tool_result_max_chars", self.tool_result_max_chars, 256),
+        ];
+        for (key, value, least) in at_least {
+            if value < least {
+                checks.fail(key, format!("is {value}"), format!("{least} or more"));
+            }
         }
         if self.model.trim().is_empty() {
             checks.fail("agents.model", "is empty", "a model that agents.provider has");

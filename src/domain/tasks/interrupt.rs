@@ -24,8 +24,8 @@ use crate::{
 #[serde(rename_all = "snake_case")]
 #[schema(as = InterruptMode)]
 pub enum How {
-    /// At the next point where nothing is cut in two: when the call of the model has ended, and on Claude behind the tools that
-    /// it is using. Nothing is begun after that.
+    /// At the next point where nothing is cut in two: when the call of the model has ended, and where it uses tools behind those
+    /// that run. Nothing is begun after that.
     Soft,
     /// Now.
     #[default]

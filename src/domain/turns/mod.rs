@@ -17,6 +17,7 @@
 mod begin;
 mod end;
 mod leftover;
+mod reserve;
 mod unseen;
 mod wanted;
 
@@ -29,6 +30,7 @@ pub use self::{
     begin::{Begin, Begun, begin, session_before},
     end::{Continued, Done, Ending, Failure, Record, Seen, Shown, cancel, commit, fail, interrupt},
     leftover::{clear_up, interrupt_leftover, interrupt_lost},
+    reserve::reserve_more,
     unseen::{Look, Unseen, Unshown, unseen},
     wanted::{Beside, Wanted, Written, wanted},
 };

@@ -18,8 +18,8 @@ use utoipa::OpenApi;
 
 use super::{
     Front, Problem, agents, audit, blackboard, bulk, bulk_actions, campaigns, children, cleanups,
-    feed, flows, health, jobs, keys, lanes, logins, mcp, memory, posts, queues, schedules, sessions,
-    tasks, webhooks, workers,
+    feed, flows, health, jobs, keys, lanes, logins, mcp, memory, posts, queues, schedules,
+    sessions, tasks, webhooks, workers,
 };
 use crate::domain::feed::Event as FeedEvent;
 

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::{
     Error, Refused,
     failover::{self, Failover},
-    joined,
+    joined, offer,
 };
 use crate::{
     context::results,
@@ -22,6 +22,7 @@ use crate::{
         turns::{self, Beside, Wanted},
     },
     jobs::{Services, route::Route},
+    transcript::ToolSpec,
 };
 
 pub(super) struct Assignment<'a> {
@@ -38,6 +39,8 @@ pub(super) struct Assignment<'a> {
     /// Whether anything limits what the turn may cost.
     pub(super) is_limited: bool,
     pub(super) route: Route<'a>,
+    /// What the model may call in this turn, where it is this service that carries it out.
+    pub(super) tools: Vec<Arc<ToolSpec>>,
     pub(super) failover: Option<Failover>,
     pub(super) traceparent: Option<String>,
     pub(super) blackboard: Option<Blackboard>,
@@ -163,6 +166,7 @@ impl<'a> Assignment<'a> {
             node,
             is_limited: limits.iter().any(Option::is_some),
             results_entry: results::entry_id(task.id, was_retried.then_some(task.job_id)),
+            tools: offer::tools(services, &agent, &task, &route),
             task,
             agent,
             catalogue,

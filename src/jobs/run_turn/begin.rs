@@ -13,7 +13,7 @@ use super::{
     board::Board,
     kept, notices,
     outlook::{Outlook, look_ahead},
-    said::Said,
+    said::{Said, Words},
     team, told,
 };
 use crate::{
@@ -57,7 +57,8 @@ pub(super) struct Opened {
     /// For a provider that keeps the conversation itself.
     pub(super) bound: Option<Bound>,
     pub(super) unheard: Option<String>,
-    pub(super) board: Option<Board>,
+    pub(super) words: Words,
+    pub(super) team: Vec<team::Seen>,
     /// The place in the transcript that is kept for the posts that it shows.
     pub(super) posts_seq: i64,
     /// The span of the turn before, if spans are wanted.
@@ -95,7 +96,7 @@ pub(super) struct Before {
 /// What is sent beside the conversation as it is stored.
 pub(super) struct Given<'a> {
     pub(super) calibration: &'a Calibration,
-    pub(super) said: &'a Said<'a>,
+    pub(super) words: &'a Words,
     pub(super) team: &'a [team::Seen],
 }
 
@@ -137,8 +138,8 @@ async fn write(
     let mut said =
         Said::before_call(&mut *conn, &resolved, assignment, &calibration, before, now).await?;
     let team = team::look(&mut *conn, assignment, now).await?;
-    let given = Given { calibration: &calibration, said: &said, team: &team };
-    let mut outlook = look(&mut *conn, services, assignment, &resolved, &given).await?;
+    let given = Given { calibration: &calibration, words: &said.words, team: &team };
+    let mut outlook = look(&mut *conn, services, assignment, &resolved.session, &given).await?;
     if outlook.pressure >= Pressure::Apply || before.was_refused {
         // What was prepared ahead costs this turn no call.
         let shown = compact_session::apply(&mut *conn, &*services.clock, resolved.session.id).await;
@@ -153,8 +154,8 @@ async fn write(
                     Said::before_call(&mut *conn, &resolved, assignment, &calibration, before, now)
                         .await?;
             }
-            let given = Given { calibration: &calibration, said: &said, team: &team };
-            outlook = look(&mut *conn, services, assignment, &resolved, &given).await?;
+            let given = Given { calibration: &calibration, words: &said.words, team: &team };
+            outlook = look(&mut *conn, services, assignment, &resolved.session, &given).await?;
         }
     }
     if outlook.pressure >= Pressure::Apply && !before.made_room {
@@ -172,11 +173,11 @@ async fn write(
         say_what_was_left_out(&mut *conn, &resolved, now).await?;
         said =
             Said::before_call(&mut *conn, &resolved, assignment, &calibration, before, now).await?;
-        let given = Given { calibration: &calibration, said: &said, team: &team };
-        outlook = look(&mut *conn, services, assignment, &resolved, &given).await?;
+        let given = Given { calibration: &calibration, words: &said.words, team: &team };
+        outlook = look(&mut *conn, services, assignment, &resolved.session, &given).await?;
     }
     check_room(assignment, &outlook, &calibration)?;
-    open(&mut *conn, run, services, assignment, (resolved, calibration, outlook, said)).await
+    open(&mut *conn, run, services, assignment, (resolved, calibration, outlook, said), team).await
 }
 
 /// In front of what a successor took over, where what it lacks once stood.
@@ -205,14 +206,14 @@ async fn go_on_anew(
     Ok(succeed(conn, (&resolved.session, full), &opening, lease, max_weight).await?)
 }
 
-async fn look(
+/// What would be sent now. The session's row is as it was before the turn.
+pub(super) async fn look(
     conn: &mut PgConnection,
     services: &Services,
     assignment: &Assignment<'_>,
-    resolved: &Resolved,
+    session: &Live,
     given: &Given<'_>,
 ) -> Result<Outlook, Error> {
-    let session = &resolved.session;
     let mut loaded = match services.histories.take(session.id, session.generation) {
         Some(known) => known,
         None => Loaded::folded(&mut *conn, session.id, session.generation)
@@ -221,10 +222,8 @@ async fn look(
     };
     loaded.catch_up(conn, session.last_seq).await.map_err(Error::undone)?;
     // The prompt is sent as the task, whatever the transcript holds of it; notices are sent from there.
-    if let [notices @ .., _prompt] = given.said.new.as_slice() {
-        for (notice, seq) in notices.iter().zip(session.last_seq + 1..) {
-            loaded.add(measure::coming(notice, seq));
-        }
+    for (notice, seq) in given.words.notices().iter().zip(session.last_seq + 1..) {
+        loaded.add(measure::coming(notice, seq));
     }
     let outlook = look_ahead(assignment, session, &loaded, given);
     services.histories.keep(loaded.stored());
@@ -238,6 +237,7 @@ async fn open(
     services: &Services,
     assignment: &Assignment<'_>,
     (resolved, calibration, outlook, said): (Resolved, Calibration, Outlook, Said<'_>),
+    team: Vec<team::Seen>,
 ) -> Result<Beginning, Error> {
     let now = services.clock.now();
     let bound = kept::bind(&mut *conn, services, assignment, &resolved.session).await?;
@@ -258,8 +258,8 @@ async fn open(
         attempt: run.attempt(),
         reserve: reserve(services, assignment, outlook.estimated_tokens),
         minted,
-        messages: &said.new,
-        shows_posts: said.board.as_ref().is_some_and(Board::shows_posts),
+        messages: &said.words.new,
+        shows_posts: said.words.board.as_ref().is_some_and(Board::shows_posts),
         events: &events,
         now,
     };
@@ -272,7 +272,8 @@ async fn open(
     let Outlook { assembled, around, budget, estimated_tokens, has_history, .. } = outlook;
     let opened = Opened {
         // Behind the notices, in front of the prompt.
-        posts_seq: resolved.session.last_seq + i64::try_from(said.new.len()).unwrap_or(i64::MAX),
+        posts_seq: resolved.session.last_seq
+            + i64::try_from(said.words.new.len()).unwrap_or(i64::MAX),
         begun,
         session: resolved.session,
         manifest: assembled.manifest,
@@ -284,7 +285,8 @@ async fn open(
         has_history,
         bound,
         unheard: assembled.unheard,
-        board: said.board,
+        words: said.words,
+        team,
         before,
     };
     let request =
@@ -363,7 +365,11 @@ fn check_room(
 ///
 /// Claude's models have a price without a configured one. Until a turn has told it, nothing of it is set aside: the CLI is told
 /// what is left, and stops there by itself.
-fn reserve(services: &Services, assignment: &Assignment<'_>, estimated_tokens: u64) -> Amount {
+pub(super) fn reserve(
+    services: &Services,
+    assignment: &Assignment<'_>,
+    estimated_tokens: u64,
+) -> Amount {
     if !assignment.is_limited {
         return Amount::ZERO;
     }
@@ -381,7 +387,7 @@ fn reserve(services: &Services, assignment: &Assignment<'_>, estimated_tokens: u
 
 /// What the count of an honest server is compared with. A cold estimate is high on purpose, so that an honest count would
 /// look like that of a cut prompt.
-fn expected_tokens(opened: &Opened) -> u64 {
+pub(super) fn expected_tokens(opened: &Opened) -> u64 {
     match opened.calibration.is_cold() {
         true => opened.weight.millitokens() / 1000,
         false => opened.estimated_tokens,
@@ -402,7 +408,7 @@ fn request(
         model: route.model.clone(),
         system,
         messages,
-        tools: Vec::new(),
+        tools: assignment.tools.clone(),
         window_tokens: tokens(route.window_tokens),
         reserve_tokens: tokens(route.reserve_tokens),
         estimated_prompt_tokens: Some(tokens(expected_tokens)),

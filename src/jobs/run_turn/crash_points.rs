@@ -19,6 +19,8 @@ pub enum CrashPoint {
     BeforeBeginCommit,
     /// The turn has begun; nobody was called.
     AfterBegin,
+    /// The tools of a round have done what they do; the model has not been asked again.
+    BetweenRounds,
     /// The answer is there; nothing of it is written.
     AfterCall,
     /// Everything is written but the end of the job; not committed.

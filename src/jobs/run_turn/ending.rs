@@ -18,6 +18,7 @@ use crate::{
         compactions::{self, Cause},
         feed, ids,
         logins::{self, Resting},
+        manifests,
         mentions::{self, HandedOn, Spoken},
         messages,
         tasks::RunTurn,
@@ -126,15 +127,11 @@ impl Turn<'_> {
         learnt: &Learnt,
     ) -> Result<(), Error> {
         let now = self.services.clock.now();
-        let lines = ledger::outcome(fate, &self.called.result).map_or_else(Vec::new, |outcome| {
-            ledger::lines(self.services, self.assignment, self.opened, self.called, outcome)
-        });
+        let lines = ledger::all(self.services, self.assignment, self.opened, self.called, fate);
+        let is_made = ledger::outcome(fate, &self.called.result).is_some();
         let manifest = serde_json::to_value(&self.opened.manifest).map_err(Error::undone)?;
         let manifest = ledger::manifest(self.opened, self.called, &manifest);
-        let record = Record {
-            manifest: (!lines.is_empty()).then_some(&manifest),
-            events: &[self.event(fate)],
-        };
+        let record = Record { manifest: is_made.then_some(&manifest), events: &[self.event(fate)] };
         if let Some(resting) = self.rests(fate, now) {
             logins::rest(&mut *conn, &self.assignment.route.provider_name, &resting).await?;
         }
@@ -142,8 +139,24 @@ impl Turn<'_> {
         failover::note(&mut *conn, self.assignment, fate, &self.called.result, now).await?;
         let ending = Ending { turn: &self.opened.begun, calls: &lines, messages: new, record, now };
         self.end_turn(&mut *conn, &ending, fate, (learnt, handed_on.as_ref())).await?;
+        self.record_rounds(&mut *conn, now).await?;
         self.prepare_ahead(&mut *conn, fate, learnt).await?;
         self.services.crash_points.pass(CrashPoint::BeforeJobEnd).map_err(Error::undone)
+    }
+
+    /// What the calls before the last one were sent.
+    async fn record_rounds(
+        &self,
+        conn: &mut PgConnection,
+        now: DateTime<Utc>,
+    ) -> Result<(), Error> {
+        let rounds = &self.called.rounds;
+        let all = ledger::manifests_of_rounds(rounds).map_err(Error::undone)?;
+        for (asked, manifest) in rounds.calls.iter().enumerate().zip(&all) {
+            let new = ledger::manifest_of_round(self.opened, asked, manifest);
+            manifests::insert(&mut *conn, &new, now).await.map_err(Error::undone)?;
+        }
+        Ok(())
     }
 
     async fn end_turn(
@@ -264,7 +277,7 @@ impl Turn<'_> {
             rewritten: kept::is_rewritten(continued),
             grown: &grown,
         });
-        let board = self.opened.board.as_ref();
+        let board = self.opened.words.board.as_ref();
         let entry = board.and_then(|board| board.entry(self.opened.posts_seq));
         let done = Done {
             result: &text::storable(outcome.message.text.clone()),
@@ -287,8 +300,15 @@ impl Turn<'_> {
         kept::rests(self.opened, error, &text::storable(why.clone()), now)
     }
 
-    /// The answer; or what had arrived of it, where the turn was stopped in the middle.
+    /// What the turn has called and been told, then the answer; or what had arrived of it, where the turn was stopped in the
+    /// middle.
     fn messages(&self, fate: &Fate) -> Vec<messages::New> {
+        let mut new = self.called.rounds.said.clone();
+        new.extend(self.last_words(fate));
+        new
+    }
+
+    fn last_words(&self, fate: &Fate) -> Vec<messages::New> {
         let id = ids::at(self.services.clock.now());
         match (fate, &self.called.result) {
             (Fate::Done, Ok(outcome)) => self.answer(outcome),
@@ -340,6 +360,7 @@ impl Turn<'_> {
         if self.called.is_doubted {
             learnt.flags.push(witness::FLAG.to_owned());
         }
+        learnt.flags.extend(self.called.rounds.flags.iter().cloned());
         let flags = outcome.conversation.iter().flat_map(|continued| &continued.flags);
         learnt.flags.extend(flags.map(kept::flag));
         let Some(real_tokens) = outcome.prompt_tokens() else { return learnt };
@@ -411,12 +432,14 @@ impl Turn<'_> {
 
     fn done_data(&self) -> Value {
         let answered = self.called.result.as_ref().ok();
-        let usage = answered.map(|outcome| outcome.usage).unwrap_or_default();
+        let (usage, rounds) = (self.called.usage(), &self.called.rounds);
         let continued = answered.and_then(|outcome| outcome.conversation.as_deref());
         json!({
             "turn": self.opened.begun.turn,
             "input_tokens": usage.prompt(),
             "output_tokens": usage.output,
+            "calls": continued.is_none().then_some(rounds.calls.len() + 1),
+            "tools": continued.is_none().then_some(rounds.tools.len()),
             "began": continued.map(|continued| continued.began),
             "ahead": continued.map(|continued| continued.was_ahead),
         })

@@ -9,7 +9,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
 use sqlx::PgConnection;
 
-use super::{Error, Refused, assignment::Assignment, settle::Fate};
+use super::{Error, Refused, assignment::Assignment, rounds, settle::Fate};
 use crate::{
     domain::{
         agents,
@@ -31,9 +31,9 @@ pub(super) struct Failover {
     pub(super) side: Side,
 }
 
-/// Failures of this host.
-const OUR_OWN: [&str; 4] =
-    ["transcript.not_read", "workspace", "claude.folder", "claude.not_persisted"];
+/// Failures of this host, and what is no failure of anybody.
+const OUR_OWN: [&str; 5] =
+    ["transcript.not_read", "workspace", "claude.folder", "claude.not_persisted", rounds::BUDGET];
 
 impl Failover {
     pub(super) fn of(

@@ -19,6 +19,7 @@ use super::{
     assignment::Assignment,
     begin::{Bound, Opened},
     call::{self, Called},
+    progress::Progress,
 };
 use crate::{
     context::{Calibration, Checkpoint},
@@ -126,7 +127,8 @@ pub(super) async fn call(
             && conversation.transcript.iter().all(|file| file.bytes.is_none())
     };
     let again = request.conversation.as_ref().is_some_and(has_no_bytes).then(|| request.clone());
-    let called = call::call(run, services, assignment, opened, request).await;
+    let mut progress = Progress::new(run.pool(), services, opened.begun);
+    let called = call::call(run, services, assignment, request, &mut progress).await;
     let is_lost = called.result.as_ref().is_err_and(|error| error.code == LOST_HERE);
     let (true, Some(mut request)) = (is_lost, again) else { return called };
     if let Some(conversation) = &mut request.conversation
@@ -134,7 +136,7 @@ pub(super) async fn call(
     {
         return Called::not_made(error, called.called_at);
     }
-    call::call(run, services, assignment, opened, request).await
+    call::call(run, services, assignment, request, &mut progress).await
 }
 
 /// Before anybody was asked: files of the conversation were not there.

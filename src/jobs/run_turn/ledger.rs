@@ -1,10 +1,17 @@
 //! The line of a call in the ledger, and its manifest.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, time::Duration};
 
+use chrono::DateTime;
 use serde_json::Value;
 
-use super::{assignment::Assignment, begin::Opened, call::Called, settle::Fate};
+use super::{
+    assignment::Assignment,
+    begin::Opened,
+    call::Called,
+    rounds::{Asked, Rounds},
+    settle::Fate,
+};
 use crate::{
     domain::{manifests, usage},
     jobs::Services,
@@ -20,6 +27,40 @@ pub(super) fn outcome(fate: &Fate, result: &Result<Outcome, Error>) -> Option<us
         (_, Err(error)) if error.class == Class::Cancelled => Some(usage::Outcome::Interrupted),
         _ => Some(usage::Outcome::Failed),
     }
+}
+
+/// What goes into the ledger for a turn: each of its calls, in order.
+pub(super) fn all<'a>(
+    services: &'a Services,
+    assignment: &'a Assignment<'_>,
+    opened: &Opened,
+    called: &'a Called,
+    fate: &Fate,
+) -> Vec<usage::Call<'a>> {
+    let mut all = lines_of_rounds(assignment, opened, &called.rounds);
+    if let Some(outcome) = outcome(fate, &called.result) {
+        all.extend(lines(services, assignment, opened, called, outcome));
+    }
+    all
+}
+
+/// The calls before the last one.
+pub(super) fn lines_of_rounds<'a>(
+    assignment: &'a Assignment<'_>,
+    opened: &Opened,
+    rounds: &'a Rounds,
+) -> Vec<usage::Call<'a>> {
+    let line = |asked: &'a Asked| {
+        let tokens = tokens(asked.usage);
+        usage::Call {
+            provider_message_id: asked.provider_message_id.as_deref(),
+            first_byte_ms: asked.first_byte.and_then(millis),
+            total_ms: millis(asked.took),
+            called_at: asked.called_at,
+            ..blank(assignment, opened, tokens, usage::Outcome::Done)
+        }
+    };
+    rounds.calls.iter().map(line).collect()
 }
 
 /// What goes into the ledger for a call that was really made: one line, or one for each model where the provider has asked
@@ -71,7 +112,22 @@ fn line<'a>(
     };
     let tokens = tokens(counted.unwrap_or_default());
     let answered = called.result.as_ref().ok();
-    let millis = |time: std::time::Duration| i32::try_from(time.as_millis()).ok();
+    usage::Call {
+        provider_message_id: answered.and_then(|answer| answer.provider_message_id.as_deref()),
+        first_byte_ms: answered.and_then(|answer| answer.durations.first_byte).and_then(millis),
+        total_ms: millis(called.took),
+        called_at: called.called_at,
+        ..blank(assignment, opened, tokens, outcome)
+    }
+}
+
+/// A call of which only what it has used is known.
+fn blank<'a>(
+    assignment: &'a Assignment<'_>,
+    opened: &Opened,
+    tokens: usage::Tokens,
+    outcome: usage::Outcome,
+) -> usage::Call<'a> {
     let route = &assignment.route;
     usage::Call {
         campaign_id: opened.begun.campaign_id,
@@ -83,14 +139,18 @@ fn line<'a>(
         model: &route.model,
         purpose: usage::Purpose::Turn,
         outcome,
-        provider_message_id: answered.and_then(|answer| answer.provider_message_id.as_deref()),
+        provider_message_id: None,
         tokens,
         cost_micros: route.price.map_or(0, |price| price.cost_micros(tokens)),
         price: route.price.map(|price| Cow::Owned(price.frozen())),
-        first_byte_ms: answered.and_then(|answer| answer.durations.first_byte).and_then(millis),
-        total_ms: millis(called.took),
-        called_at: called.called_at,
+        first_byte_ms: None,
+        total_ms: None,
+        called_at: DateTime::UNIX_EPOCH,
     }
+}
+
+fn millis(time: Duration) -> Option<i32> {
+    i32::try_from(time.as_millis()).ok()
 }
 
 pub(super) fn manifest<'a>(
@@ -105,12 +165,38 @@ pub(super) fn manifest<'a>(
     manifests::New {
         session_id: opened.begun.session_id,
         turn: opened.begun.turn,
-        call: 0,
+        call: place(called.rounds.calls.len()),
         manifest,
         sha256: *opened.manifest.sha256.as_bytes(),
         estimated_tokens: i64::try_from(opened.estimated_tokens).unwrap_or(i64::MAX),
         real_tokens: counted.and_then(|n| i64::try_from(n).ok()),
     }
+}
+
+/// The manifests of the calls before the last one, with their JSON.
+pub(super) fn manifests_of_rounds(rounds: &Rounds) -> serde_json::Result<Vec<Value>> {
+    rounds.calls.iter().map(|asked| serde_json::to_value(&asked.manifest)).collect()
+}
+
+/// One of them.
+pub(super) fn manifest_of_round<'a>(
+    opened: &Opened,
+    (at, asked): (usize, &Asked),
+    manifest: &'a Value,
+) -> manifests::New<'a> {
+    manifests::New {
+        session_id: opened.begun.session_id,
+        turn: opened.begun.turn,
+        call: place(at),
+        manifest,
+        sha256: *asked.manifest.sha256.as_bytes(),
+        estimated_tokens: i64::try_from(asked.estimated_tokens).unwrap_or(i64::MAX),
+        real_tokens: asked.usage.prompt().and_then(|n| i64::try_from(n).ok()),
+    }
+}
+
+fn place(call: usize) -> i16 {
+    i16::try_from(call).unwrap_or(i16::MAX)
 }
 
 fn tokens(usage: Usage) -> usage::Tokens {
@@ -125,8 +211,6 @@ fn tokens(usage: Usage) -> usage::Tokens {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::providers::Scope;
 

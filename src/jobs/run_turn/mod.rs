@@ -5,6 +5,7 @@
 //! begin     resolve → view · board → assemble → budget transaction A: turn, prompt, feed
 //!  (room)   fold older messages, begin again          no transaction; at most twice
 //! call      the provider                              no transaction; the feed gets what arrives
+//!  (tools)  carried out, and the provider asked again  each with transactions of its own
 //! settle    answer, failure or interruption           transaction B: messages, posts shown, ledger, counters, task, feed, job
 //! ```
 //!
@@ -33,10 +34,13 @@ mod joined;
 mod kept;
 mod ledger;
 mod notices;
+mod offer;
 mod outlook;
 mod paused;
+mod progress;
 mod refuse;
 mod room;
+mod rounds;
 mod said;
 mod settle;
 mod team;
@@ -140,13 +144,7 @@ async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> 
             }
         };
         services.crash_points.pass(CrashPoint::AfterBegin).map_err(Error::undone)?;
-        let called = match kept::conversation(run, services, assignment, &mut opened).await {
-            Ok(conversation) => {
-                let request = Request { conversation, ..request };
-                kept::call(run, services, assignment, &opened, request).await
-            }
-            Err(error) => Called::not_made(error, services.clock.now()),
-        };
+        let called = ask(run, services, assignment, &mut opened, request).await?;
         let called = witness::judge(services, &opened, called);
         services.crash_points.pass(CrashPoint::AfterCall).map_err(Error::undone)?;
         let fate = match settle::decide(&called.result, facts(run, &opened, &called)) {
@@ -171,6 +169,27 @@ async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> 
         room::make(run, services, assignment, session_id, needed).await?;
         before = Before { made_room: true, was_refused: true };
     }
+}
+
+/// All calls of the turn, and what its tools do in between.
+async fn ask(
+    run: &Run,
+    services: &Services,
+    assignment: &Assignment<'_>,
+    opened: &mut Opened,
+    request: Request,
+) -> Result<Called, Error> {
+    if !assignment.route.keeps_conversation {
+        // Many turns run at once, and most of them call nothing.
+        return Box::pin(rounds::ask(run, services, assignment, opened, request)).await;
+    }
+    Ok(match kept::conversation(run, services, assignment, opened).await {
+        Ok(conversation) => {
+            let request = Request { conversation, ..request };
+            Box::pin(kept::call(run, services, assignment, opened, request)).await
+        }
+        Err(error) => Called::not_made(error, services.clock.now()),
+    })
 }
 
 fn facts(run: &Run, opened: &Opened, called: &Called) -> Facts {

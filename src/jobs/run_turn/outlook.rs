@@ -42,7 +42,7 @@ pub(super) fn look_ahead(
     Ok(Outlook {
         around: Around {
             system: assembled.system_weight,
-            upcoming: Weight::of_user_text(&task.prompt) + shown + given.said.upcoming(),
+            upcoming: Weight::of_user_text(&task.prompt) + shown + given.words.upcoming(),
         },
         pressure: budget.pressure(estimated_tokens, &route.thresholds),
         assembled,
@@ -58,14 +58,15 @@ fn assemble_call(
     view: View<'_>,
     given: &Given<'_>,
 ) -> Result<Assembled, Error> {
-    let Assignment { task, agent, campaign, skills, route, blackboard, edicts, .. } = assignment;
+    let Assignment { task, agent, campaign, skills, route, blackboard, edicts, tools, .. } =
+        assignment;
     let skills: Vec<Skill<'_>> =
         skills.iter().map(|skill| Skill { name: &skill.name, text: &skill.text }).collect();
     let edicts: Vec<Edict<'_>> = edicts
         .iter()
         .map(|edict| Edict { id: edict.id, name: &edict.name, text: edict.body.as_deref() })
         .collect();
-    let shows_posts = given.said.board.as_ref().is_some_and(Board::shows_posts);
+    let shows_posts = given.words.board.as_ref().is_some_and(Board::shows_posts);
     let notice = notices::restored(session, &view, &assignment.own_entries(), shows_posts);
     let parts = Parts {
         agent_prompt: &agent.prompt,
@@ -78,16 +79,17 @@ fn assemble_call(
         },
         edicts: &edicts,
         roster: &team::roster(assignment),
+        tools,
         view,
         heard_to_seq: route.keeps_conversation.then(|| kept::heard_to_seq(session)).flatten(),
         notice: notice.as_deref(),
-        board: given.said.board.as_ref().map(Board::part),
+        board: given.words.board.as_ref().map(Board::part),
         statuses: &team::statuses(given.team),
         blackboard: blackboard
             .as_ref()
             .map(|it| Blackboard { version: it.version, json: &it.json }),
         results: given
-            .said
+            .words
             .results
             .as_ref()
             .map(|told| Told { entry_id: told.id, message: &told.message }),

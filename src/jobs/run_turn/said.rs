@@ -17,10 +17,15 @@ use crate::{
 };
 
 pub(super) struct Said<'a> {
-    /// In this order; the prompt is the last one.
-    pub(super) new: Vec<messages::New>,
+    pub(super) words: Words,
     /// Is among them.
     pub(super) arrival: Option<Arrival<'a>>,
+}
+
+/// The same for as long as the turn runs.
+pub(super) struct Words {
+    /// In this order; the prompt is the last one.
+    pub(super) new: Vec<messages::New>,
     /// What the task has waited for. Among them unless an earlier attempt has added it.
     pub(super) results: Option<messages::New>,
     /// What it shows of the board, which its commit adds.
@@ -57,7 +62,18 @@ impl<'a> Said<'a> {
         new.extend(untold.map(|joined| joined.entry.clone()));
         new.push(notices::prompt(task, asked_by));
         let board = board::look(&mut *conn, assignment, session, calibration, now).await?;
-        Ok(Self { new, arrival, results: joined.map(|joined| joined.entry), board })
+        let words = Words { new, results: joined.map(|joined| joined.entry), board };
+        Ok(Self { words, arrival })
+    }
+}
+
+impl Words {
+    /// The notices in front of the prompt, which is sent as the task.
+    pub(super) fn notices(&self) -> &[messages::New] {
+        match self.new.as_slice() {
+            [notices @ .., _prompt] => notices,
+            [] => &[],
+        }
     }
 
     /// The weight of what the prompt stands behind.

@@ -3,11 +3,13 @@
 //! The names of spans and attributes are OpenTelemetry's for generative AI. Texts of the conversation are not among them: the ids
 //! are, and the texts are in the database.
 
+use std::time::Duration;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use metrics::{Unit, counter, describe_counter, describe_histogram, histogram};
 use sqlx::PgConnection;
 
-use super::{Error, ending::Turn, ledger, settle::Fate};
+use super::{Error, call::Called, ending::Turn, ledger, rounds::Used, settle::Fate};
 use crate::{
     domain::{
         turns::{self, Begun},
@@ -24,6 +26,7 @@ const DURATION: &str = "dalsegno_turn_duration_seconds";
 const FIRST_BYTE: &str = "dalsegno_turn_first_byte_seconds";
 const TOKENS: &str = "dalsegno_tokens_total";
 const COST: &str = "dalsegno_cost_micros_total";
+const TOOLS: &str = "dalsegno_turn_tool_duration_seconds";
 
 pub(in crate::jobs) fn describe() {
     describe_histogram!(
@@ -38,6 +41,11 @@ pub(in crate::jobs) fn describe() {
     );
     describe_counter!(TOKENS, "Tokens that turns have used in this process, by model and type.");
     describe_counter!(COST, "What they cost, in millionths of the currency of [prices].");
+    describe_histogram!(
+        TOOLS,
+        Unit::Seconds,
+        "Calls of tools between the calls of a turn, by tool and what came of them."
+    );
 }
 
 /// Where spans are wanted, the one of the turn before, of which nothing is stored but its number and its session.
@@ -55,10 +63,7 @@ pub(super) async fn look_back(
 
 /// Once a turn has ended, whatever came of it.
 pub(super) fn tell(turn: &Turn<'_>, fate: &Fate, began_at: DateTime<Utc>) {
-    let outcome = ledger::outcome(fate, &turn.called.result);
-    let lines = outcome.map_or_else(Vec::new, |outcome| {
-        ledger::lines(turn.services, turn.assignment, turn.opened, turn.called, outcome)
-    });
+    let lines = ledger::all(turn.services, turn.assignment, turn.opened, turn.called, fate);
     measure(turn, fate, &lines);
     if turn.services.traces.are_wanted() {
         for span in spans(turn, fate, &lines, began_at) {
@@ -69,9 +74,16 @@ pub(super) fn tell(turn: &Turn<'_>, fate: &Fate, began_at: DateTime<Utc>) {
 
 fn measure(turn: &Turn<'_>, fate: &Fate, lines: &[Call<'_>]) {
     let (called, provider) = (turn.called, turn.assignment.route.provider_name.clone());
-    if !called.took.is_zero() {
+    let took = duration(called);
+    if !took.is_zero() {
         let labels = [("provider", provider.clone()), ("outcome", word(fate).to_owned())];
-        histogram!(DURATION, &labels).record(called.took.as_secs_f64());
+        histogram!(DURATION, &labels).record(took.as_secs_f64());
+    }
+    for used in &called.rounds.tools {
+        // What a model has made up is no label: there is no end of it.
+        let tool = if used.is_offered { used.name.as_str() } else { "unknown" };
+        let labels = [("tool", tool.to_owned()), ("outcome", used.outcome.as_str().to_owned())];
+        histogram!(TOOLS, &labels).record(used.took.as_secs_f64());
     }
     let first_byte = called.result.as_ref().ok().and_then(|outcome| outcome.durations.first_byte);
     if let Some(first_byte) = first_byte {
@@ -87,6 +99,13 @@ fn measure(turn: &Turn<'_>, fate: &Fate, lines: &[Call<'_>]) {
     }
 }
 
+/// All calls of a turn, and what its tools did in between.
+fn duration(called: &Called) -> Duration {
+    let calls = called.rounds.calls.iter().map(|asked| asked.took);
+    let tools = called.rounds.tools.iter().map(|used| used.took);
+    calls.chain(tools).sum::<Duration>() + called.took
+}
+
 fn kinds(line: &Call<'_>) -> impl Iterator<Item = (&'static str, i64)> {
     let tokens = line.tokens;
     let all = [
@@ -98,55 +117,97 @@ fn kinds(line: &Call<'_>) -> impl Iterator<Item = (&'static str, i64)> {
     all.into_iter().filter_map(|(kind, n_tokens)| n_tokens.map(|n_tokens| (kind, n_tokens)))
 }
 
-/// The job that ran, in it the agent, in it the call of the model.
+/// The job that ran, in it the agent, in it the calls of the model and of its tools.
 fn spans(turn: &Turn<'_>, fate: &Fate, lines: &[Call<'_>], began_at: DateTime<Utc>) -> Vec<Span> {
-    let (begun, now) = (&turn.opened.begun, turn.services.clock.now());
+    let (begun, now, called) = (&turn.opened.begun, turn.services.clock.now(), turn.called);
     let root = Context::of_turn(begun.session_id, begun.turn);
-    let (agent, chat) = (root.sibling(), root.sibling());
-    let answered_at = turn.called.called_at
-        + TimeDelta::from_std(turn.called.took).unwrap_or_else(|_| TimeDelta::zero());
-    let error = match &turn.called.result {
+    let agent = root.sibling();
+    let rounds = &called.rounds;
+    let error = match &called.result {
         Err(error) => Some(error.code.to_owned()),
         Ok(_) if *fate != Fate::Done => Some(word(fate).to_owned()),
         Ok(_) => None,
     };
-    let span = |context, parent, name, kind, attributes| Span {
-        context,
-        parent,
+    let called_at = rounds.calls.first().map_or(called.called_at, |first| first.called_at);
+    let child = |name, kind, (from, took): (DateTime<Utc>, Duration), attributes| Span {
+        context: root.sibling(),
+        parent: Some(agent.span),
         name,
         kind,
-        started_at: turn.called.called_at,
-        ended_at: answered_at,
+        started_at: from,
+        ended_at: after(from, took),
         attributes,
         links: Vec::new(),
-        error: error.clone(),
+        error: None,
     };
-    let Turn { assignment, .. } = turn;
-    let names = [
-        format!("invoke_agent {}", assignment.agent.name),
-        format!("chat {}", assignment.route.model),
-    ];
-    let [invoke, call] = names;
-    let root_span = Span {
-        started_at: began_at,
-        ended_at: now,
-        links: links(turn),
-        ..span(root, None, "process turns".to_owned(), Kind::Consumer, job(turn, fate))
+    let chat = || format!("chat {}", turn.assignment.route.model);
+    let with_error = |mut span: Span, error: Option<String>| {
+        span.attributes.extend(error.iter().map(|error| ("error.type", error.as_str().into())));
+        Span { error, ..span }
     };
-    let with_error = |mut attributes: Attributes| {
-        attributes.extend(error.iter().map(|error| ("error.type", error.as_str().into())));
-        attributes
-    };
-    vec![
-        root_span,
-        span(
-            agent,
-            Some(root.span),
-            invoke,
-            Kind::Internal,
-            with_error(model(turn, "invoke_agent", lines)),
+    let (before, last) = lines.split_at(rounds.calls.len().min(lines.len()));
+    let mut spans = vec![
+        Span {
+            context: root,
+            parent: None,
+            started_at: began_at,
+            ended_at: now,
+            links: links(turn),
+            error: error.clone(),
+            ..child(
+                "process turns".to_owned(),
+                Kind::Consumer,
+                (now, Duration::ZERO),
+                job(turn, fate),
+            )
+        },
+        with_error(
+            Span {
+                context: agent,
+                parent: Some(root.span),
+                ended_at: after(called.called_at, called.took),
+                ..child(
+                    format!("invoke_agent {}", turn.assignment.agent.name),
+                    Kind::Internal,
+                    (called_at, Duration::ZERO),
+                    model(turn, "invoke_agent", lines),
+                )
+            },
+            error.clone(),
         ),
-        span(chat, Some(agent.span), call, Kind::Client, with_error(model(turn, "chat", lines))),
+    ];
+    spans.extend(rounds.calls.iter().zip(before).map(|(asked, line)| {
+        let attributes = model(turn, "chat", std::slice::from_ref(line));
+        child(chat(), Kind::Client, (asked.called_at, asked.took), attributes)
+    }));
+    spans.extend(rounds.tools.iter().map(|used| {
+        let error = used.outcome.is_error().then(|| used.outcome.as_str().to_owned());
+        let name = format!("execute_tool {}", used.name);
+        let span = child(name, Kind::Internal, (used.called_at, used.took), tool(turn, used));
+        with_error(span, error)
+    }));
+    // Where a turn was stopped between two calls, there is no last one.
+    let is_made = called.result.as_ref().map_or_else(|error| !error.is_unasked, |_| true);
+    if is_made || rounds.calls.is_empty() {
+        let span =
+            child(chat(), Kind::Client, (called.called_at, called.took), model(turn, "chat", last));
+        spans.push(with_error(span, error));
+    }
+    spans
+}
+
+fn after(from: DateTime<Utc>, took: Duration) -> DateTime<Utc> {
+    from + TimeDelta::from_std(took).unwrap_or_else(|_| TimeDelta::zero())
+}
+
+fn tool(turn: &Turn<'_>, used: &Used) -> Attributes {
+    vec![
+        ("gen_ai.operation.name", "execute_tool".into()),
+        ("gen_ai.tool.name", used.name.as_str().into()),
+        ("gen_ai.tool.call.id", used.call_id.as_str().into()),
+        ("gen_ai.tool.type", "function".into()),
+        ("gen_ai.agent.name", turn.assignment.agent.name.as_str().into()),
+        ("gen_ai.conversation.id", turn.opened.begun.session_id.to_string().into()),
     ]
 }
 

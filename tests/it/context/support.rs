@@ -64,6 +64,7 @@ pub fn parts<'a>(view: View<'a>, prompt: &'a str) -> Parts<'a> {
         },
         edicts: &[],
         roster: &[],
+        tools: &[],
         view,
         heard_to_seq: None,
         notice: None,

@@ -31,6 +31,28 @@ async fn the_first_task_begins_a_session_and_the_next_goes_on_in_it() {
     assert_eq!(session.state, State::Idle);
 }
 
+/// The row that other systems may know: one array of messages, and the columns beside it.
+#[tokio::test]
+async fn other_systems_see_a_session_as_one_row_with_its_history() {
+    let world = World::new().await;
+    world.turn("Part one.", Now::default()).await;
+    let session = world.turn("Part two.", Now::default()).await.session;
+    let seen = "select to_jsonb(h) from dalsegno.session_histories as h where h.id = $1";
+    let seen: serde_json::Value =
+        sqlx::query_scalar(seen).bind(session.id).fetch_one(&world.pool).await.unwrap();
+    let history = seen["message_history"].as_array().unwrap();
+    let roles: Vec<_> = history.iter().map(|message| message["role"].as_str().unwrap()).collect();
+    assert_eq!(roles, ["user", "assistant", "user", "assistant"]);
+    let asked = (&history[0]["content"], &history[2]["content"]);
+    assert_eq!(asked, (&"Part one.".into(), &"Part two.".into()));
+    assert_eq!(seen["campaign_id"], world.campaign.id.to_string());
+    assert_eq!((&seen["agent_type"], &seen["model"]), (&"copywriter".into(), &"sim-1".into()));
+    assert_eq!(seen["token_count"], 80);
+    for column in ["external_session_id", "expires_at", "created_at"] {
+        assert!(seen.get(column).is_some(), "{column}: {seen}");
+    }
+}
+
 #[tokio::test]
 async fn instances_and_campaigns_have_sessions_of_their_own() {
     let world = World::new().await;

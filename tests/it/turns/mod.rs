@@ -11,7 +11,9 @@ mod instances;
 mod lead;
 mod lost;
 mod ollama;
+mod ollama_rounds;
 mod pressure;
 mod roles;
+mod rounds;
 
 use self::ground::Ground;

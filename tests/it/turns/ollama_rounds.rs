@@ -1,0 +1,217 @@
+//! What is sent to Ollama in each call of a turn with tools, message by message; and what the calls in between cost.
+
+use std::time::Duration;
+
+use dalsegno::domain::{tasks::State, turns};
+use serde_json::{Value, json};
+
+use super::Ground;
+use crate::providers::fake_ollama::{FakeOllama, Play};
+
+const WRITER: &str = "---\nname: writer\ndescription: Writes\nprovider: ollama\nmodel: qwen3:8b\n\
+                      tools: mcp__dalsegno__status, mcp__dalsegno__board_post\n---\nYou write.\n";
+
+async fn ground(fake: &FakeOllama, settings: &[(&str, &str)]) -> Ground {
+    let url = format!("http://{}", fake.addr);
+    let usual = [("ollama.base_url", url.as_str()), ("ollama.num_ctx", "16384")];
+    let settings: Vec<_> = usual.into_iter().chain(settings.iter().copied()).collect();
+    let ground = Ground::new(&settings).await;
+    ground.write_agent("writer", WRITER);
+    ground
+}
+
+fn status() -> Play {
+    Play::Calls(vec![("status", json!({}))])
+}
+
+fn posting(text: &str) -> Play {
+    Play::Calls(vec![("board_post", json!({ "text": text }))])
+}
+
+fn messages(chat: &Value) -> &[Value] {
+    chat["messages"].as_array().unwrap()
+}
+
+#[tokio::test]
+async fn each_call_is_sent_all_of_the_ones_before_and_the_results() {
+    let both = Play::Calls(vec![
+        ("status", json!({})),
+        ("board_post", json!({ "text": "Tide.", "to": ["all"] })),
+    ]);
+    let fake = FakeOllama::playing([both, status(), Play::Says(&["Part ", "one."])]).await;
+    let ground = ground(&fake, &[]).await;
+    let worker = ground.work().await;
+    let first = ground.done(&ground.add("Write part one.").await).await;
+    assert_eq!(first.result.as_deref(), Some("Part one."));
+    ground.done(&ground.add("Write part two.").await).await;
+    worker.stop().await;
+    let chats = fake.chats();
+    assert_eq!(chats.len(), 4);
+    let roles = |at: usize| -> Vec<&str> {
+        messages(&chats[at]).iter().map(|message| message["role"].as_str().unwrap()).collect()
+    };
+    assert_eq!(roles(0), ["system", "user"]);
+    assert_eq!(roles(1), ["system", "user", "assistant", "tool", "tool"]);
+    assert_eq!(roles(2), ["system", "user", "assistant", "tool", "tool", "assistant", "tool"]);
+    let later =
+        ["system", "user", "assistant", "tool", "tool", "assistant", "tool", "assistant", "user"];
+    assert_eq!(roles(3), later);
+    // Letter by letter what was sent before: the server reads only what is new.
+    for at in 0..3 {
+        let (sent, next) = (messages(&chats[at]), messages(&chats[at + 1]));
+        for (message, again) in sent.iter().zip(next) {
+            assert_eq!(message.to_string(), again.to_string(), "call {at}");
+        }
+        assert_eq!(chats[at]["tools"], chats[at + 1]["tools"]);
+    }
+    let sent = messages(&chats[2]);
+    let calls = &sent[2]["tool_calls"];
+    assert_eq!(calls[0]["function"]["name"], "status");
+    assert_eq!(calls[1]["function"]["arguments"], json!({ "text": "Tide.", "to": ["all"] }));
+    for (at, result) in sent[3..5].iter().enumerate() {
+        assert_eq!(
+            (&result["tool_call_id"], &result["tool_name"]),
+            (&calls[at]["id"], &calls[at]["function"]["name"])
+        );
+        assert!(
+            result["content"].as_str().unwrap().starts_with("<tool_output fence=\""),
+            "{result}"
+        );
+    }
+    let names: Vec<_> = chats[0]["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| &tool["function"]["name"])
+        .collect();
+    assert_eq!(names, ["board_post", "status"]);
+    // Each call of the ledger has the server's own count of what it was sent.
+    let counted = "select json_agg(input_tokens order by id) from dalsegno.usage";
+    let counted: Vec<u64> = serde_json::from_value(ground.json(counted).await).unwrap();
+    let expected: Vec<u64> =
+        chats.iter().map(crate::providers::fake_ollama::count_prompt).collect();
+    assert_eq!(counted, expected);
+}
+
+#[tokio::test]
+async fn the_last_call_offers_nothing_and_says_so() {
+    let fake = FakeOllama::playing([status(), posting("One."), status()]).await;
+    let ground = ground(&fake, &[("agents.max_rounds", "3")]).await;
+    let worker = ground.work().await;
+    // It calls tools to the end, and says nothing.
+    let silent = ground.ended(&ground.add("Write.").await).await;
+    assert_eq!(silent.state, State::Failed, "{silent:?}");
+    assert!(silent.error.as_ref().unwrap().contains("no answer in words"), "{silent:?}");
+    let chats = fake.chats();
+    assert!(chats[1]["tools"].is_array() && chats[2].get("tools").is_none());
+    let last = messages(&chats[2]).last().unwrap();
+    assert_eq!(last["role"], "user");
+    assert!(last["content"].as_str().unwrap().contains("You can call no more tools"), "{last}");
+    // What it did is in the transcript, and the next turn is told that this one broke off.
+    let turn = ground.turns(&silent).await.pop().unwrap();
+    assert_eq!((turn.state, turn.calls), (turns::State::Failed, 3));
+    ground.done(&ground.add("Write on.").await).await;
+    worker.stop().await;
+    let next = fake.chats().pop().unwrap();
+    let sent = messages(&next);
+    assert_eq!(sent.iter().filter(|message| message["role"] == "tool").count(), 2);
+    assert!(
+        sent.last().unwrap()["content"].as_str().unwrap().contains("was interrupted"),
+        "{sent:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_fails_in_the_middle_is_asked_again_and_nothing_is_done_twice() {
+    let broken = Play::Status(500, "", r#"{"error":"boom"}"#);
+    let fake = FakeOllama::playing([posting("Once."), broken, posting("Once.")]).await;
+    let ground = ground(&fake, &[]).await;
+    let worker = ground.work().await;
+    let task = ground.done(&ground.add("Write.").await).await;
+    ground.settled().await;
+    worker.stop().await;
+    assert_eq!(ground.count("select count(*) from dalsegno.posts").await, 1);
+    let turns = ground.turns(&task).await;
+    let ends: Vec<_> = turns.iter().map(|turn| (turn.attempt, turn.state, turn.calls)).collect();
+    assert_eq!(ends, [(1, turns::State::Interrupted, 2), (2, turns::State::Done, 2)]);
+    // The second attempt sees what the first one did.
+    let chats = fake.chats();
+    let again = messages(&chats[2]);
+    assert!(again.iter().any(|message| message["role"] == "tool"), "{again:?}");
+    let asked = again.last().unwrap()["content"].as_str().unwrap();
+    assert!(asked.contains("was interrupted") && asked.contains("Write."), "{asked}");
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_the_grown_prompt_is_sent_less_of_it() {
+    let too_long =
+        r#"{"error":"the prompt is longer than the context length currently available"}"#;
+    let fake = FakeOllama::playing([status(), status(), Play::Status(400, "", too_long)]).await;
+    let ground = ground(&fake, &[("agents.max_same_calls", "9")]).await;
+    // Many agents, so that a result is long enough to be shortened.
+    for number in 0..12 {
+        let name = format!("colleague{number}");
+        ground.write_agent(&name, &WRITER.replace("writer", &name));
+    }
+    let worker = ground.work().await;
+    let task = ground.done(&ground.add("Write.").await).await;
+    worker.stop().await;
+    assert_eq!(ground.turns(&task).await.len(), 1);
+    let chats = fake.chats();
+    let result = |at: usize, message: usize| {
+        messages(&chats[at])[message]["content"].as_str().unwrap().to_owned()
+    };
+    assert!(!result(2, 3).contains("are not shown any more"));
+    assert!(result(3, 3).contains("are not shown any more"), "{}", result(3, 3));
+    assert_eq!(result(3, 5), result(2, 5), "the latest result is left whole");
+}
+
+#[tokio::test]
+async fn a_model_without_tools_fails_the_task_in_words() {
+    let fake = FakeOllama::start().await;
+    fake.state.shown.lock().unwrap()["capabilities"] = json!(["completion"]);
+    let ground = ground(&fake, &[]).await;
+    let worker = ground.work().await;
+    let task = ground.ended(&ground.add("Write.").await).await;
+    worker.stop().await;
+    assert_eq!(task.state, State::Failed);
+    assert!(task.error.as_ref().unwrap().contains("name a model that can"), "{task:?}");
+    assert!(fake.chats().is_empty());
+}
+
+/// What a turn costs above the model's own time: all of its job, and the model's time as the server has seen it.
+#[tokio::test]
+#[ignore = "prints figures, and wants a quiet machine"]
+async fn figures_of_rounds() {
+    const TURNS: usize = 60;
+    for n_rounds in [0, 5] {
+        let fake = FakeOllama::start().await;
+        let ground = ground(&fake, &[("agents.max_same_calls", "9")]).await;
+        let worker = ground.work().await;
+        let mut above = Vec::with_capacity(TURNS);
+        for number in 0..TURNS {
+            let plays = (0..n_rounds).map(|round| posting_of(number, round));
+            fake.state.plays.lock().unwrap().extend(plays);
+            fake.state.answered.lock().unwrap().clear();
+            // A conversation of its own, so that none grows.
+            let task = ground.add_for("writer", &format!("w{number}"), "Write.").await;
+            ground.done(&task).await;
+            ground.settled().await;
+            let model: Duration = fake.state.answered.lock().unwrap().iter().sum();
+            let job = "select (extract(epoch from max(ended_at) - max(started_at)) * 1e6)::bigint from dalsegno.runs
+                        where job_id = (select max(job_id) from dalsegno.runs where kind = 'run_turn')";
+            let job = u64::try_from(ground.count(job).await).unwrap();
+            above.push(Duration::from_micros(job).saturating_sub(model));
+        }
+        worker.stop().await;
+        above.sort_unstable();
+        let (p50, p95) = (above[TURNS / 2], above[TURNS * 95 / 100]);
+        println!(
+            "{n_rounds} rounds of tools: {p50:.1?} above the model's own time (p95 {p95:.1?})"
+        );
+    }
+}
+
+fn posting_of(turn: usize, round: usize) -> Play {
+    Play::Calls(vec![("board_post", json!({ "text": format!("Part {turn}.{round}") }))])
+}
