@@ -56,6 +56,7 @@ fn parts<'a>(view: View<'a>, shown: &'a Posts<'a>) -> Parts<'a> {
         },
         edicts: &[],
         roster: &[],
+        tools: &[],
         view,
         heard_to_seq: None,
         notice: None,
@@ -63,7 +64,7 @@ fn parts<'a>(view: View<'a>, shown: &'a Posts<'a>) -> Parts<'a> {
         statuses: &[],
         blackboard: None,
         results: None,
-        task: Task { entry_id: Uuid::from_u128(u128::MAX), prompt: "Go on." },
+        task: Task { entry_id: Uuid::from_u128(u128::MAX), prompt: "Go on.", asked_by: None },
     }
 }
 

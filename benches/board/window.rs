@@ -2,7 +2,12 @@
 
 use std::time::Instant;
 
-use dalsegno::domain::posts::{self, Viewer};
+use anyhow::Context as _;
+use dalsegno::domain::{
+    posts::Viewer,
+    sessions::{self, Live},
+    turns::{Look, unseen},
+};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -12,6 +17,7 @@ use crate::{at, ground::Ground};
 const N_POSTS: i64 = 200_000;
 const ONE_IN: i64 = 1_000;
 const WINDOW: i64 = 50;
+const MAX_BYTES: i64 = 1024 * 1024;
 const N_RUNS: usize = 200;
 const BAR_MS: f64 = 5.0;
 
@@ -28,14 +34,15 @@ const FILL: [&str; 3] = [
 
 pub async fn of_very_many(ground: &Ground) -> anyhow::Result<Value> {
     let campaign_id = ground.campaign().await?;
+    let session = session(ground, campaign_id).await?;
     for sql in FILL {
         sqlx::query(sql).bind(campaign_id).bind(N_POSTS).bind(ONE_IN).execute(&ground.pool).await?;
     }
     sqlx::query("analyze dalsegno.posts, dalsegno.post_viewers").execute(&ground.pool).await?;
     let mut conn = ground.pool.acquire().await?;
-    let mut sparse = timed(&mut conn, campaign_id, Viewer::Reader("ann")).await?;
-    let mut dense = timed(&mut conn, campaign_id, Viewer::Reader("bea")).await?;
-    let mut lead = timed(&mut conn, campaign_id, Viewer::All).await?;
+    let mut sparse = timed(&mut conn, &session, Viewer::Reader("ann")).await?;
+    let mut dense = timed(&mut conn, &session, Viewer::Reader("bea")).await?;
+    let mut lead = timed(&mut conn, &session, Viewer::All).await?;
     Ok(json!({
         "scenario": "window", "posts": N_POSTS, "visible_one_in": ONE_IN, "window": WINDOW,
         "p50_ms": at(&mut sparse, 0.5), "p99_ms": at(&mut sparse, 0.99), "bar_ms": BAR_MS,
@@ -43,15 +50,26 @@ pub async fn of_very_many(ground: &Ground) -> anyhow::Result<Value> {
     }))
 }
 
+/// One that has had a turn, when nobody had posted yet.
+async fn session(ground: &Ground, campaign_id: Uuid) -> anyhow::Result<Live> {
+    let task = ground.add(campaign_id, "Begin.").await?;
+    let worker = ground.work()?;
+    let session_id = ground.done(task.id).await?.session_id;
+    worker.stop().await?;
+    Ok(sessions::look(&ground.pool, session_id.context("the turn has failed")?).await?)
+}
+
 async fn timed(
     conn: &mut PgConnection,
-    campaign_id: Uuid,
+    session: &Live,
     viewer: Viewer<'_>,
 ) -> anyhow::Result<Vec<f64>> {
+    let look =
+        Look { session, task_id: Uuid::new_v4(), viewer, window: WINDOW, max_bytes: MAX_BYTES };
     let mut millis = Vec::with_capacity(N_RUNS);
     for _ in 0..N_RUNS {
         let began = Instant::now();
-        let seen = posts::window(&mut *conn, campaign_id, viewer, 0, WINDOW).await?;
+        let seen = unseen(&mut *conn, &look).await?;
         millis.push(began.elapsed().as_secs_f64() * 1e3);
         anyhow::ensure!(i64::try_from(seen.posts.len()) == Ok(WINDOW), "the window is not full");
     }

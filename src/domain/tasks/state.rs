@@ -168,7 +168,6 @@ pub(super) async fn answer(
 }
 
 /// `None`: it has ended already, or has another job.
-
 async fn write_end(
     conn: &mut PgConnection,
     id: Uuid,

@@ -83,7 +83,7 @@ impl Series {
 
     /// What a turn does before it calls: compacts if the conversation presses.
     async fn make_room(&mut self, id: Uuid, task: &Task) -> Assembled {
-        let spoken = AssembledTask { entry_id: task.id, prompt: &task.prompt };
+        let spoken = AssembledTask { entry_id: task.id, prompt: &task.prompt, asked_by: None };
         for _ in 0..3 {
             let assembled = self.stage.assembled(id, spoken).await;
             let cause = match self.pressure(id, &assembled).await {

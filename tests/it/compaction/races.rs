@@ -133,7 +133,7 @@ async fn a_compaction_applied_while_a_turn_runs_loses_nothing_of_the_turn() {
     let world = &stage.world;
     let task = world.add("Part 25 is about INV-0025.").await;
     let (_, begun) = world.begin(&task, world.lease(), Now::default()).await;
-    let spoken = Task { entry_id: task.id, prompt: &task.prompt };
+    let spoken = Task { entry_id: task.id, prompt: &task.prompt, asked_by: None };
     let sent = stage.assembled(id, spoken).await;
     stage.prepare(id, Cause::Manual).await.unwrap();
     assert!(matches!(stage.apply(id).await, Shown::Applied(_)));
@@ -157,7 +157,7 @@ async fn a_compaction_applied_while_a_turn_runs_loses_nothing_of_the_turn() {
 #[tokio::test]
 async fn going_back_gives_each_earlier_view_exactly() {
     let stage = Stage::new(Watched::honest()).await;
-    let task = Task { entry_id: Uuid::max(), prompt: "Go on." };
+    let task = Task { entry_id: Uuid::max(), prompt: "Go on.", asked_by: None };
     let id = stage.chat(24).await;
     let whole = stage.assembled(id, task).await;
     stage.prepare(id, Cause::Manual).await.unwrap();

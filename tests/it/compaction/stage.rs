@@ -148,6 +148,7 @@ impl Stage {
             clock: &self.clock,
             cancel: &self.cancel,
             waiting: None,
+            waiting_node: None,
             catalogue: &self.world.catalogue,
             provider: &self.provider,
             alternate_model: self.alternate_model,
@@ -232,7 +233,7 @@ impl Stage {
 
     /// Everything that a call with a new task would hold, as the model reads it.
     pub async fn context(&self, id: Uuid) -> String {
-        let task = Task { entry_id: Uuid::max(), prompt: "Go on." };
+        let task = Task { entry_id: Uuid::max(), prompt: "Go on.", asked_by: None };
         text_of(&self.assembled(id, task).await)
     }
 

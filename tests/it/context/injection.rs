@@ -103,6 +103,7 @@ fn send(text: &str) -> Sent {
         campaign: Campaign { id, name: text, brief: text, client_context: Some(text) },
         edicts: &[Edict { id, name: text, text: Some(text) }],
         roster: &[Colleague { name: text, description: text }],
+        tools: &[],
         view: View::of(&history, &compactions, 1).unwrap(),
         heard_to_seq: None,
         notice: Some(text),

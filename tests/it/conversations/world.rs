@@ -248,6 +248,10 @@ pub fn files(folder: impl Into<PathBuf>, skills_folder: impl Into<PathBuf>) -> C
         variables: vec!["BOARD_TOKEN".to_owned()],
         fallback_after: 3,
         fallback_secs: 900,
+        max_rounds: 16,
+        max_same_calls: 3,
+        tool_timeout_secs: 60,
+        tool_result_max_chars: 24_000,
     }
 }
 

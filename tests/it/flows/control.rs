@@ -167,7 +167,7 @@ async fn what_comes_back_while_a_flow_is_paused_is_put_aside_when_its_turn_would
         let plan = task(&ground, *id, 0).await;
         assert_eq!(plan.state, TaskState::Queued, "{how}");
         let told =
-            tasks::explain(&mut *ground.pool.acquire().await.unwrap(), plan.id).await.unwrap();
+            tasks::explain(&mut ground.pool.acquire().await.unwrap(), plan.id).await.unwrap();
         assert!(told.because.contains("is paused"), "{how}: {told:?}");
         let aside =
             "select wait_reason = 'signal' and attempt = 0 from dalsegno.jobs where id = $1";

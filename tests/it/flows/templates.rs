@@ -46,7 +46,7 @@ fn a_template_says_its_inputs_and_steps() {
 
 #[test]
 fn the_templates_that_come_with_the_service_are_without_problems() {
-    let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("config/workflows");
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/workflows");
     let names: Vec<_> = std::fs::read_dir(&here)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
