@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn lines_that_begin_with_a_name_in_code_are_handed_on() {
-        assert_eq!(handed_on(ASKED), ["@ann Part 1: the `mole`.", "@ann_2 Part 2.", "@cid"]);
+        assert_eq!(handed_on(ASKED), ["@ann Part 1: the `mole`.", "@ann_2 Part 2."]);
         assert!(handed_on("Ask `@ann`.\n`code`\n@ann").is_empty());
     }
 
