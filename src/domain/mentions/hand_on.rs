@@ -34,8 +34,7 @@ pub struct HandedOn {
     /// Reader names of those who see it besides whoever asked.
     names: Vec<String>,
     task_ids: Vec<Uuid>,
-    /// The post of a person that led to them.
-    root: Uuid,
+    tree: tasks::Tree,
     /// For the agent.
     notes: Vec<String>,
 }
@@ -66,12 +65,13 @@ pub async fn hand_on(
     let max_depth = i64::from(config.max_depth);
     let past = posts::Past { campaign_id: spoken.campaign_id, post_id: spoken.asked_in, max_depth };
     let behind = posts::behind(&mut *conn, past).await?;
-    handed_on.root = behind.first;
+    let tree = tasks::Tree { campaign_id: spoken.campaign_id, root_post_id: behind.first };
+    handed_on.tree = tree;
     if let Some(cut) = too_often(&mut *conn, config, &speaker, spoken, &behind, now).await? {
         return Ok(Some(handed_on.cut(cut)));
     }
     handed_on.notes.extend(cut_fan_out(config, &mut called));
-    if let Some(cut) = too_many(&mut *conn, config, behind.first, called.len()).await? {
+    if let Some(cut) = too_many(&mut *conn, config, tree, called.len()).await? {
         return Ok(Some(handed_on.cut(cut)));
     }
     handed_on.names = called.iter().map(reader_of).collect();
@@ -116,7 +116,7 @@ impl HandedOn {
         campaign_id: Uuid,
         now: DateTime<Utc>,
     ) -> Result<(), posts::Error> {
-        tasks::set_post(&mut *conn, &self.task_ids, post.id, self.root).await?;
+        tasks::set_post(&mut *conn, &self.task_ids, post.id, self.tree).await?;
         if self.notes.is_empty() {
             return Ok(());
         }
@@ -176,11 +176,11 @@ async fn too_often(
 async fn too_many(
     conn: &mut PgConnection,
     config: &Config,
-    root: Uuid,
+    tree: tasks::Tree,
     n_called: usize,
 ) -> Result<Option<String>, Error> {
     let (n_tasks, max_tasks) =
-        (tasks::count_of_root(conn, root).await?, i64::from(config.max_tasks));
+        (tasks::count_of_tree(conn, tree).await?, i64::from(config.max_tasks));
     let n_more = i64::try_from(n_called).unwrap_or(i64::MAX);
     Ok((n_tasks.saturating_add(n_more) > max_tasks).then(|| {
         format!(

@@ -78,7 +78,8 @@ pub async fn post(
     };
     let post = posts::add(&mut *conn, &added, now).await?;
     let ids: Vec<Uuid> = placed.iter().map(|placed| placed.id).collect();
-    tasks::set_post(&mut *conn, &ids, post.id, post.id).await?;
+    let tree = tasks::Tree { campaign_id: new.campaign_id, root_post_id: post.id };
+    tasks::set_post(&mut *conn, &ids, post.id, tree).await?;
     if let Some(cut) = cut {
         let said = posts::New {
             sender: Sender::System { task_id: None },

@@ -51,7 +51,7 @@ pub use self::{
     },
     lost::{end_lost, gone, live_jobs},
     matching::{Matching, count_matching, matching},
-    posted::{count_of_root, set_post},
+    posted::{Tree, count_of_tree, set_post},
     recurring::AddTask,
     state::{
         Cancelled, End, admit, cancel, cancel_job, cancel_silently, charge, end, retry, wait_longer,

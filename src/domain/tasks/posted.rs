@@ -1,43 +1,54 @@
 //! Tasks that came from a post.
 
-use sqlx::PgExecutor;
+use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use crate::domain::Failed;
 
-/// Names the post that tasks were made from, and the one of a person that has led to it. They are added before it is posted, in the
-/// same transaction.
+/// A post of a person, and all that it leads to.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Tree {
+    pub campaign_id: Uuid,
+    pub root_post_id: Uuid,
+}
+
+/// Names the post that tasks were made from, and counts them to its tree. They are added before it is posted, in the same
+/// transaction.
 pub async fn set_post(
-    executor: impl PgExecutor<'_>,
+    conn: &mut PgConnection,
     ids: &[Uuid],
     post_id: Uuid,
-    root_post_id: Uuid,
+    tree: Tree,
 ) -> Result<(), Failed> {
     if ids.is_empty() {
         return Ok(());
     }
+    sqlx::query!("update dalsegno.tasks set post_id = $2 where id = any ($1)", ids, post_id)
+        .execute(&mut *conn)
+        .await
+        .map_err(Failed::to("keep the post that tasks came from"))?;
     sqlx::query!(
-        "update dalsegno.tasks set post_id = $2, root_post_id = $3 where id = any ($1)",
+        "insert into dalsegno.post_trees as t (campaign_id, root_post_id, n_tasks) values ($1, $2, cardinality($3::uuid[]))
+         on conflict (campaign_id, root_post_id) do update set n_tasks = t.n_tasks + excluded.n_tasks",
+        tree.campaign_id,
+        tree.root_post_id,
         ids,
-        post_id,
-        root_post_id,
     )
-    .execute(executor)
+    .execute(conn)
     .await
-    .map(|_| ())
-    .map_err(Failed::to("keep the post that tasks came from"))
+    .map(drop)
+    .map_err(Failed::to("count the tasks that a post has led to"))
 }
 
 /// How many tasks a person's post has led to.
-pub async fn count_of_root(
-    executor: impl PgExecutor<'_>,
-    root_post_id: Uuid,
-) -> Result<i64, Failed> {
+pub async fn count_of_tree(executor: impl PgExecutor<'_>, tree: Tree) -> Result<i64, Failed> {
     sqlx::query_scalar!(
-        r#"select count(*) as "n!" from dalsegno.tasks where root_post_id = $1"#,
-        root_post_id,
+        "select n_tasks from dalsegno.post_trees where campaign_id = $1 and root_post_id = $2",
+        tree.campaign_id,
+        tree.root_post_id,
     )
-    .fetch_one(executor)
+    .fetch_optional(executor)
     .await
-    .map_err(Failed::to("count the tasks that a post has led to"))
+    .map(Option::unwrap_or_default)
+    .map_err(Failed::to("look up how many tasks a post has led to"))
 }

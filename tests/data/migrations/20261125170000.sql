@@ -1,1 +1,1 @@
-update dalsegno.tasks set root_post_id = post_id where post_id is not null;
+insert into dalsegno.post_trees (campaign_id, root_post_id, n_tasks) select campaign_id, id, 3 from dalsegno.posts where origin = 'operator';
