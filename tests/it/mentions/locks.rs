@@ -52,7 +52,7 @@ async fn beside_a_turn_that_ends(way: Way) -> Vec<Post> {
         (ground.count(waits).await == 1).then_some(())
     })
     .await;
-    let audience = Audience::all();
+    let audience = posts::Audience::all();
     let new = New {
         campaign_id: ground.campaign.id,
         sender: Sender::System { task_id: None },
