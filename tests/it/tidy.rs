@@ -277,7 +277,7 @@ fn tables_are_named_in_their_own_module_only() {
             _ => path.clone(),
         };
         // A turn is about several nouns at once, and so are its statements.
-        if ["begin.sql", "end.sql", "unseen.sql", "wanted.sql"]
+        if ["before.sql", "begin.sql", "end.sql", "unseen.sql", "wanted.sql"]
             .iter()
             .any(|name| path.ends_with(format!("domain/turns/{name}")))
         {
