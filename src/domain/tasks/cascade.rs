@@ -21,7 +21,11 @@ pub(super) async fn stop(
     now: DateTime<Utc>,
 ) -> Result<Stopped, Error> {
     let task = get(&mut *conn, id).await?;
-    let own = stop_one(&mut *conn, id, how, reason, now).await;
+    let own = match stop_one(&mut *conn, id, how, reason, now).await {
+        // What it has handed out may still be open.
+        Err(Error::Ended { id, state }) => Err(Error::Ended { id, state }),
+        stopped => Ok(stopped?),
+    };
     // Behind the lock: whoever was handing something out has committed it, and whoever comes now finds that it is cancelled. After
     // its job, as everybody who holds both.
     lock(&mut *conn, id).await?;
