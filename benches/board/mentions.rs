@@ -47,8 +47,14 @@ async fn one(ground: &Ground) -> anyhow::Result<f64> {
     let (catalogue, campaign_id) = (ground.catalogue(), ground.campaign().await?);
     let names: Vec<String> = (0..N_AGENTS).map(|n| format!("@{}", agent(n))).collect();
     let text = format!("{}: what is open on your side?", names.join(" "));
-    let asked =
-        Asked { campaign_id, text: &text, audience: None, reply_to: None, added_by: "bench" };
+    let asked = Asked {
+        campaign_id,
+        text: &text,
+        to: None,
+        reply_to: None,
+        idempotency_key: None,
+        added_by: "bench",
+    };
     let limits = (&ground.config.mentions, &ground.config.tasks);
     let began = Instant::now();
     let mut tx = ground.pool.begin().await?;

@@ -25,7 +25,7 @@ use crate::{
         campaigns,
         ids::Given,
         mentions::{self, Posted},
-        posts::{self, Along, Audience, Post, Viewer},
+        posts::{self, Along, Post, Viewer},
         transaction::{begin, commit},
     },
 };
@@ -87,6 +87,9 @@ pub(super) struct NewPost {
     /// The id of the post that it answers.
     #[arg(long, value_name = "ID")]
     reply_to: Option<Uuid>,
+    /// The same key and question give the same post again; another question is a conflict.
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<String>,
 }
 
 impl Look {
@@ -148,27 +151,23 @@ async fn follow(tail: &Tail, context: &Context, pool: &PgPool) -> Result<Exit, F
 async fn add(new: &NewPost, context: &Context, pool: &PgPool) -> Result<Exit, Failure> {
     let text = given(new.text.as_deref(), new.text_file.as_ref())?.unwrap_or_default();
     let catalogue = catalogue(context)?;
-    let is_agent = |name: &str| catalogue.agent(name).is_ok();
-    let audience = match new.to.is_empty() {
-        true => None,
-        false => {
-            let names: Vec<String> =
-                new.to.iter().map(|written| posts::reader_named(&catalogue, written)).collect();
-            Some(Audience::of(names.iter().map(String::as_str), is_agent)?)
-        }
-    };
     let (config, who) = (context.load()?, context.who());
     let (mut tx, now) = (begin(pool).await?, SystemClock.now());
     let campaign_id = campaigns::find(&mut *tx, &new.campaign).await?;
     let asked = mentions::Asked {
         campaign_id,
         text: &text,
-        audience: audience.as_ref(),
+        to: Some(new.to.as_slice()).filter(|names| !names.is_empty()),
         reply_to: new.reply_to,
+        idempotency_key: new.idempotency_key.as_deref(),
         added_by: &who.label(),
     };
     let limits = (&config.mentions, &config.tasks);
     let posted = mentions::post(&mut tx, &catalogue, limits, &asked, now).await?;
+    if !posted.created {
+        context.output.data(&posted, || came_of_it(&posted));
+        return Ok(Exit::Ok);
+    }
     let post = &posted.post;
     let data = json!({ "post_id": post.id, "seq": post.seq, "audience": post.audience });
     audit::write(&mut *tx, &who, Action::PostAdd, campaign_id, data, now).await?;
@@ -181,8 +180,9 @@ async fn add(new: &NewPost, context: &Context, pool: &PgPool) -> Result<Exit, Fa
 fn came_of_it(posted: &Posted) -> String {
     let post = &posted.post;
     let to = post.audience.join(", ");
+    let is = if posted.created { "is" } else { "is already" };
     let mut lines =
-        vec![format!("post {} is at place {} of the board, for {to}", post.id, post.seq)];
+        vec![format!("post {} {is} at place {} of the board, for {to}", post.id, post.seq)];
     lines.extend(posted.tasks.iter().map(|one| {
         format!("{} was asked: task {}", posts::reader(&one.agent, &one.instance), one.task_id)
     }));

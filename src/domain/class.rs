@@ -143,6 +143,8 @@ impl Classify for flows::Error {
 impl Classify for mentions::Error {
     fn class(&self) -> Class {
         match self {
+            Self::Key { .. } => Class::of(Kind::Invalid, "bad_idempotency_key"),
+            Self::KeyTaken(_) => Class::of(Kind::Conflict, "idempotency_conflict"),
             Self::Post(error) => error.class(),
             Self::Task(error) => error.class(),
             Self::Database(error) => error.class(),

@@ -1,6 +1,11 @@
 //! `/v1/campaigns/{id}/posts`: the board of a campaign. What is added to it is told by `/v1/feed` as `post.added`.
 
-use axum::{Json, Router, http::StatusCode, routing::get};
+use axum::{
+    Json, Router,
+    http::{HeaderMap, HeaderValue, StatusCode},
+    response::{IntoResponse as _, Response},
+    routing::get,
+};
 use serde::Deserialize;
 use serde_json::json;
 use uuid::Uuid;
@@ -9,6 +14,7 @@ use super::{
     Front, Problem,
     input::{Asked, Body, Id},
     page::{Listing, limit},
+    tasks::{REPLAYED, key},
 };
 use crate::{
     app::App,
@@ -16,7 +22,7 @@ use crate::{
         audit::{self, Action, Actor},
         campaigns,
         mentions::{self, Posted},
-        posts::{self, Along, Audience, Post, Viewer},
+        posts::{self, Along, Post, Viewer},
         transaction::{begin, commit},
     },
 };
@@ -103,51 +109,59 @@ async fn list(
 /// Posts as the operator.
 ///
 /// Each agent that the text mentions as `@name` gets a task, `@all` means all of them; its answer is a post that answers. Whom a post
-/// is addressed to sees it with the next turn; the operator and the lead see everything.
+/// is addressed to sees it with the next turn; the operator and the lead see everything. The same Idempotency-Key and question give
+/// the same post again, with 200, for as long as the campaign is there; another question under the key is a conflict.
 #[utoipa::path(
     post,
     path = "/v1/campaigns/{id}/posts",
     operation_id = "add_post",
     tag = "board",
-    params(("id" = Uuid, Path, description = "The campaign")),
+    params(
+        ("id" = Uuid, Path, description = "The campaign"),
+        ("Idempotency-Key" = Option<String>, Header, description = "At most 195 visible ASCII characters", max_length = 195, pattern = "^[!-~][ -~]*$"),
+    ),
     request_body = New,
     responses(
         (status = 201, body = Posted),
+        (
+            status = 200,
+            body = Posted,
+            description = "An earlier request with this key made it",
+            headers(("Idempotent-Replayed" = String, description = "`true`")),
+        ),
+        (status = 400, description = "`bad_idempotency_key`"),
         (status = 404, description = "`unknown_campaign`, `unknown_post`"),
-        (status = 409, description = "`campaign_closed`, `budget_exceeded`"),
+        (status = 409, description = "`campaign_closed`, `budget_exceeded`, `idempotency_conflict`"),
         (status = 413, description = "`text_too_long`, `too_many_names`"),
-        (status = 422, description = "`empty_text`, `nul_in_text`, `unknown_names`, `no_audience`"),
+        (status = 422, description = "`empty_text`, `nul_in_text`, `unknown_names`, `no_audience`, `bad_idempotency_key`"),
     ),
 )]
 async fn add(
     app: App,
     who: Actor,
     Id(campaign_id): Id,
+    headers: HeaderMap,
     Body(asked): Body<New>,
-) -> Result<(StatusCode, Json<Posted>), Problem> {
+) -> Result<Response, Problem> {
     let (catalogue, added_by, now) = (app.agents.current(), who.label(), app.clock.now());
-    let is_agent = |name: &str| catalogue.agent(name).is_ok();
-    let audience = match &asked.audience {
-        Some(names) => {
-            let names: Vec<String> =
-                names.iter().map(|written| posts::reader_named(&catalogue, written)).collect();
-            Some(Audience::of(names.iter().map(String::as_str), is_agent)?)
-        }
-        None => None,
-    };
     let new = mentions::Asked {
         campaign_id,
         text: &asked.text,
-        audience: audience.as_ref(),
+        to: asked.audience.as_deref(),
         reply_to: asked.reply_to,
+        idempotency_key: key(&headers)?,
         added_by: &added_by,
     };
     let limits = (&app.config.mentions, &app.config.tasks);
     let mut tx = begin(&app.pool).await?;
     let posted = mentions::post(&mut tx, &catalogue, limits, &new, now).await?;
+    if !posted.created {
+        let replayed = [(REPLAYED, HeaderValue::from_static("true"))];
+        return Ok((replayed, Json(posted)).into_response());
+    }
     let post = &posted.post;
     let data = json!({ "post_id": post.id, "seq": post.seq, "audience": post.audience });
     audit::write(&mut *tx, &who, Action::PostAdd, campaign_id, data, now).await?;
     commit(tx).await?;
-    Ok((StatusCode::CREATED, Json(posted)))
+    Ok((StatusCode::CREATED, Json(posted)).into_response())
 }

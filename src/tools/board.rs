@@ -96,14 +96,9 @@ async fn post(call: Call<'_>) -> Result<Said, Refusal> {
     let settings = &call.tools.settings;
     let catalogue = settings.agents.current();
     let audience = match &asked.to {
-        Some(names) => {
-            let names: Vec<String> =
-                names.iter().map(|written| posts::reader_named(&catalogue, written)).collect();
-            let is_agent = |name: &str| catalogue.agent(name).is_ok();
-            Some(Audience::of(names.iter().map(String::as_str), is_agent).map_err(|error| {
-                unknown(&error, catalogue.agents().map(|agent| agent.name.as_str()))
-            })?)
-        }
+        Some(names) => Some(Audience::written(&catalogue, names).map_err(|error| {
+            unknown(&error, catalogue.agents().map(|agent| agent.name.as_str()))
+        })?),
         None => None,
     };
     let reply_to = asked.reply_to.as_deref().map(post_id).transpose()?;
@@ -117,8 +112,9 @@ async fn post(call: Call<'_>) -> Result<Said, Refusal> {
             let new = mentions::Asked {
                 campaign_id,
                 text: &asked.text,
-                audience: audience.as_ref(),
+                to: asked.to.as_deref(),
                 reply_to,
+                idempotency_key: None,
                 added_by: &operator.actor.label(),
             };
             let limits = (&settings.mentions, &settings.tasks);

@@ -172,7 +172,8 @@ async fn nothing_of_an_erased_campaign_is_found_anywhere() {
     for (campaign, word) in [(&going, PLANTED), (&staying, STAYING)] {
         let posts = format!("/v1/campaigns/{campaign}/posts");
         let question = json!({ "audience": ["copywriter"], "text": format!("What of {word}?") });
-        let question = stage.post(&posts, None, question).await;
+        let key = format!("{word}-question");
+        let question = stage.post(&posts, Some(&key), question).await;
         let answer = json!({ "audience": ["all"], "text": format!("{word} it is."), "reply_to": question["id"] });
         stage.post(&posts, None, answer).await;
         let prompt = format!("Write of {word}. [[sim: say All about {word}.]]");
@@ -232,6 +233,7 @@ async fn nothing_of_an_erased_campaign_is_found_anywhere() {
     let tables = [
         "webhook_deliveries",
         "posts",
+        "post_keys",
         "messages",
         "blackboards",
         "blackboard_changes",

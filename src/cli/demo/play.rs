@@ -20,7 +20,6 @@ use crate::{
         campaigns::{self, Campaign},
         compactions::CompactSession,
         mentions,
-        posts::Audience,
         sessions::{self, Session},
         tasks::{self, Task},
         transaction,
@@ -87,8 +86,9 @@ impl<'a> Play<'a> {
         let mut expired = None;
         for round in 1..=script::N_ROUNDS {
             // The first one says what it is about: everybody may read it.
-            let audience = (round == 1).then(Audience::all);
-            self.say(&script::hand_out(round), audience.as_ref()).await?;
+            let all = ["all".to_owned()];
+            let to = (round == 1).then_some(&all[..]);
+            self.say(&script::hand_out(round), to).await?;
             let parts = script::parts_of(round);
             if parts.contains(&script::KILLED_PART) {
                 kill = Some(self.kill_in_the_middle(script::KILLED_PART).await?);
@@ -110,11 +110,17 @@ impl<'a> Play<'a> {
     }
 
     /// Posts as the operator.
-    async fn say(&mut self, text: &str, audience: Option<&Audience>) -> Result<(), Failure> {
+    async fn say(&mut self, text: &str, to: Option<&[String]>) -> Result<(), Failure> {
         let catalogue = self.library.current();
         let campaign_id = self.campaign.id;
-        let asked =
-            mentions::Asked { campaign_id, text, audience, reply_to: None, added_by: "demo" };
+        let asked = mentions::Asked {
+            campaign_id,
+            text,
+            to,
+            reply_to: None,
+            idempotency_key: None,
+            added_by: "demo",
+        };
         let config = &self.stage.settings.config;
         let limits = (&config.mentions, &config.tasks);
         let mut tx = transaction::begin(self.stage.pool()).await?;

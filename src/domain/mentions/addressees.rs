@@ -1,6 +1,6 @@
 //! Whom the names of a text mean.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::parse;
 use crate::domain::{
@@ -21,7 +21,7 @@ pub(super) struct Addressees<'a> {
 }
 
 /// Nobody is called so.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct UnknownName {
     pub name: String,
     /// Who was probably meant.

@@ -23,6 +23,7 @@ mod addressees;
 mod answer;
 mod config;
 mod hand_on;
+mod keyed;
 mod parse;
 mod post;
 
@@ -46,6 +47,14 @@ use super::{
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    #[error(
+        "the idempotency key has {n_chars} characters: 1 to 195 are fine, and no NUL; use a hash of a longer one"
+    )]
+    Key { n_chars: usize },
+    #[error(
+        "the idempotency key `{0}` has been used for another post: use another key, or say the same as before"
+    )]
+    KeyTaken(String),
     #[error(transparent)]
     Post(#[from] posts::Error),
     #[error(transparent)]

@@ -1,7 +1,7 @@
 //! A person posts.
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -9,6 +9,7 @@ use super::{
     Config, Error, UnknownName,
     addressees::{Addressees, reader_of},
     asked, cut_fan_out,
+    keyed::{self, UnderKey},
 };
 use crate::domain::{
     agents::{Addressed, Catalogue, MAIN},
@@ -21,9 +22,11 @@ use crate::domain::{
 pub struct Asked<'a> {
     pub campaign_id: Uuid,
     pub text: &'a str,
-    /// Who sees it besides those whom it mentions. Without it and without a mention, the lead is asked.
-    pub audience: Option<&'a Audience>,
+    /// Who sees it besides those whom it mentions, as it was written. Without it and without a mention, the lead is asked.
+    pub to: Option<&'a [String]>,
     pub reply_to: Option<Uuid>,
+    /// The same question under the same key is posted once.
+    pub idempotency_key: Option<&'a str>,
     /// Who posts, as the audit log names them.
     pub added_by: &'a str,
 }
@@ -33,6 +36,9 @@ pub struct Asked<'a> {
 pub struct Posted {
     #[serde(flatten)]
     pub post: Post,
+    /// False: an earlier request with this key made it.
+    #[serde(skip)]
+    pub created: bool,
     /// Who was asked.
     pub tasks: Vec<Called>,
     /// Names in the text that nobody has.
@@ -41,7 +47,7 @@ pub struct Posted {
     pub notes: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Called {
     pub task_id: Uuid,
     pub agent: String,
@@ -57,10 +63,31 @@ const ONLY_UNKNOWN: &str =
 pub async fn post(
     conn: &mut PgConnection,
     catalogue: &Catalogue,
+    limits: (&Config, &tasks::Config),
+    new: &Asked<'_>,
+    now: DateTime<Utc>,
+) -> Result<Posted, Error> {
+    let Some(key) = new.idempotency_key else {
+        return add(conn, catalogue, limits, new, now).await;
+    };
+    match keyed::look(&mut *conn, new, key).await? {
+        UnderKey::Before(posted) => Ok(posted),
+        UnderKey::Now(key) => {
+            let posted = add(&mut *conn, catalogue, limits, new, now).await?;
+            keyed::keep(conn, key, &posted).await?;
+            Ok(posted)
+        }
+    }
+}
+
+async fn add(
+    conn: &mut PgConnection,
+    catalogue: &Catalogue,
     (config, limits): (&Config, &tasks::Config),
     new: &Asked<'_>,
     now: DateTime<Utc>,
 ) -> Result<Posted, Error> {
+    let beside = new.to.map(|names| Audience::written(catalogue, names)).transpose()?;
     let addressees = Addressees::of(new.text, catalogue);
     let (mut called, mut notes) = called(&addressees, catalogue, new);
     let cut = cut_fan_out(config, &mut called);
@@ -72,7 +99,7 @@ pub async fn post(
     let added = posts::New {
         campaign_id: new.campaign_id,
         sender: Sender::Operator,
-        audience: &audience(&addressees, &called, new.audience)?,
+        audience: &audience(&addressees, &called, beside.as_ref())?,
         reply_to: new.reply_to,
         text: new.text,
     };
@@ -96,7 +123,8 @@ pub async fn post(
         agent: one.agent.name.clone(),
         instance: one.instance.to_owned(),
     });
-    Ok(Posted { post, tasks: tasks.collect(), unknown: addressees.unknown, notes })
+    let tasks = tasks.collect();
+    Ok(Posted { post, created: true, tasks, unknown: addressees.unknown, notes })
 }
 
 fn called<'a>(
@@ -105,7 +133,7 @@ fn called<'a>(
     new: &Asked<'_>,
 ) -> (Vec<Addressed<'a>>, Vec<String>) {
     let is_for_all = addressees.everybody || !addressees.agents.is_empty();
-    if is_for_all || addressees.operator || new.audience.is_some() {
+    if is_for_all || addressees.operator || new.to.is_some() {
         return (addressees.agents.clone(), Vec::new());
     }
     // Whoever wrote a name had somebody else in mind than the lead.

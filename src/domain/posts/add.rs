@@ -1,6 +1,6 @@
 //! Posting.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SubsecRound as _, Utc};
 use sqlx::{PgExecutor, error::DatabaseError};
 use uuid::Uuid;
 
@@ -41,7 +41,8 @@ pub async fn add(
         origin,
         audience: new.audience.names().to_vec(),
         reply_to: new.reply_to,
-        posted_at: now,
+        // As it is stored: whoever reads it later reads the same.
+        posted_at: now.trunc_subsecs(6),
         task_id,
         session_id: said.map(|said| said.session_id),
         turn: said.map(|said| said.turn),

@@ -1,7 +1,7 @@
 //! Whom a post is addressed to.
 
-use super::{Error, Viewer};
-use crate::domain::agents;
+use super::{Error, Viewer, reader_named};
+use crate::domain::agents::{self, Catalogue};
 
 pub const OPERATOR: &str = "operator";
 pub const SYSTEM: &str = "system";
@@ -50,6 +50,12 @@ impl Audience {
             n_names if n_names > MAX_NAMES => Err(Error::TooManyNames(n_names)),
             _ => Ok(Self(known)),
         }
+    }
+
+    /// As people write names.
+    pub fn written(catalogue: &Catalogue, names: &[String]) -> Result<Self, Error> {
+        let names: Vec<String> = names.iter().map(|name| reader_named(catalogue, name)).collect();
+        Self::of(names.iter().map(String::as_str), |name| catalogue.agent(name).is_ok())
     }
 
     pub fn names(&self) -> &[String] {

@@ -18,6 +18,7 @@
 mod add;
 mod audience;
 mod chain;
+mod key;
 mod read;
 mod remove;
 
@@ -31,6 +32,7 @@ pub use self::{
     add::add,
     audience::{Audience, OPERATOR, SYSTEM, is_reserved},
     chain::{Behind, Past, Repeated, behind, sender_of, times_said},
+    key::{Key, Keyed, keep_key, keyed, lock_key},
     read::{Along, along, last_seq},
     remove::remove_some,
 };

@@ -14,10 +14,12 @@ pub async fn remove_some(
 ) -> Result<i64, Failed> {
     sqlx::query_scalar!(
         r#"with newest as (
-             select seq, unnest(audience || sender || 'all'::text) as viewer from
+             select seq, id, unnest(audience || sender || 'all'::text) as viewer from
                (select * from dalsegno.posts where campaign_id = $1 order by seq desc limit $2) as p
            ), unseen as (
              delete from dalsegno.post_viewers as v using newest as n where v.campaign_id = $1 and v.viewer = n.viewer and v.seq = n.seq
+           ), unkeyed as (
+             delete from dalsegno.post_keys as k using newest as n where k.campaign_id = $1 and k.post_id = n.id
            ), gone as (
              delete from dalsegno.posts where campaign_id = $1 and seq in (select seq from newest) returning 1)
            select count(*) as "n!" from gone"#,

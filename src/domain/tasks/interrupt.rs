@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::{
     Cancelled, End, Error, cascade, ended, get,
-    state::{self, Stopped},
+    state::{self, Stopped, Unanswered},
 };
 use crate::{
     domain::{
@@ -47,13 +47,25 @@ pub async fn interrupt(
     reason: &str,
     now: DateTime<Utc>,
 ) -> Result<Interrupted, Error> {
+    let (interrupted, unanswered) = stop_turn(&mut *conn, session_id, how, reason, now).await?;
+    state::answer(conn, unanswered, End::Cancelled, now).await?;
+    Ok(interrupted)
+}
+
+/// The posts that it came from, and those of what hangs on it, are still to be answered.
+async fn stop_turn(
+    conn: &mut PgConnection,
+    session_id: Uuid,
+    how: How,
+    reason: &str,
+    now: DateTime<Utc>,
+) -> Result<(Interrupted, Vec<Unanswered>), Error> {
     sessions::get(&mut *conn, session_id).await?;
     let latest = turns::of_session(&mut *conn, session_id, None, 1).await?;
     let running = latest.first().filter(|turn| turn.state == turns::State::Running);
     let task_id = running.ok_or(Error::NothingRuns(session_id))?.task_id;
-    let stopped = cascade::stop(&mut *conn, task_id, how, reason, now).await?;
-    state::answer(&mut *conn, stopped.unanswered, End::Cancelled, now).await?;
-    let cancel = stopped.cancelled;
+    let Stopped { cancelled: cancel, unanswered } =
+        cascade::stop(&mut *conn, task_id, how, reason, now).await?;
     let event = feed::New {
         session_id: Some(session_id),
         ..get(&mut *conn, task_id)
@@ -61,11 +73,11 @@ pub async fn interrupt(
             .event(Kind::TaskInterrupted, json!({ "how": how, "reason": reason }))
     };
     feed::append(conn, &[event], now).await?;
-    Ok(Interrupted { session_id, task_id, cancel })
+    Ok((Interrupted { session_id, task_id, cancel }, unanswered))
 }
 
 /// The same for every turn of an agent that runs in a campaign at this moment, whichever of its instances it is. What has ended by itself
-/// meanwhile is not among them.
+/// meanwhile is not among them. Posts are answered when nothing else is left to be locked.
 pub async fn interrupt_agent(
     conn: &mut PgConnection,
     (campaign_id, agent): (Uuid, &str),
@@ -74,14 +86,18 @@ pub async fn interrupt_agent(
     now: DateTime<Utc>,
 ) -> Result<Vec<Interrupted>, Error> {
     campaigns::get(&mut *conn, campaign_id).await?;
-    let mut interrupted = Vec::new();
+    let (mut interrupted, mut unanswered) = (Vec::new(), Vec::new());
     for session_id in sessions::running_of_agent(&mut *conn, campaign_id, agent).await? {
-        match interrupt(&mut *conn, session_id, how, reason, now).await {
-            Ok(one) => interrupted.push(one),
+        match stop_turn(&mut *conn, session_id, how, reason, now).await {
+            Ok((one, posts)) => {
+                interrupted.push(one);
+                unanswered.extend(posts);
+            }
             Err(Error::NothingRuns(_) | Error::Ended { .. }) => {}
             Err(error) => return Err(error),
         }
     }
+    state::answer(conn, unanswered, End::Cancelled, now).await?;
     Ok(interrupted)
 }
 

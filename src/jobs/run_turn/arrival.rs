@@ -1,5 +1,7 @@
 //! Coming to the node of the task.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 use serde_json::json;
 use sqlx::PgConnection;
@@ -11,7 +13,7 @@ use crate::{
         agents::Node,
         feed, ids, messages,
         nodes::{self, Entering},
-        sessions::Live,
+        sessions::{Live, Reason},
     },
     transcript::Role,
 };
@@ -24,15 +26,24 @@ pub(super) struct Arrival<'a> {
     is_said_again: bool,
 }
 
-/// `None`: nothing has to be said, because the task belongs nowhere or the session stands there.
+/// `None`: nothing has to be said, because the session stands where the task belongs. A task that names no node belongs where the
+/// session stands, and is only told again what a successor has lost.
 pub(super) async fn look<'a>(
     conn: &mut PgConnection,
     assignment: &'a Assignment<'_>,
     session: &Live,
     now: DateTime<Utc>,
 ) -> Result<Option<Arrival<'a>>, Error> {
-    let Some(node) = assignment.node.as_deref() else { return Ok(None) };
-    let stay = nodes::current(conn, session.id).await?.filter(|stay| stay.node == node.name);
+    let named = assignment.node.as_deref();
+    let may_have_lost = session.context_tokens == 0 && session.opened_because != Reason::New;
+    if named.is_none() && !may_have_lost {
+        return Ok(None);
+    }
+    let stay = nodes::current(conn, session.id).await?;
+    let here = stay.as_ref().and_then(|stay| assignment.catalogue.node(&stay.node).ok());
+    // Of a node whose file is gone nothing is known that could be said.
+    let Some(node) = named.or(here.map(Arc::as_ref)) else { return Ok(None) };
+    let stay = stay.filter(|stay| stay.node == node.name);
     let is_said_again = stay.is_some();
     match stay {
         Some(stay) if stay.entry_id.is_some() => Ok(None),

@@ -34,6 +34,14 @@ async fn what_is_posted_is_printed_and_read_through_the_eyes_of_an_agent() {
     assert_eq!(heads.len(), 4, "no text looks like the head of a post: {said:?}");
     assert!(heads[1].contains("operator to operator") && heads[1].contains("answers"), "{heads:?}");
 
+    // Sent again under its key, it is there already.
+    let keyed = ["--to", "all", "--idempotency-key", "fifth"];
+    let fifth = post("Five.", &keyed).await;
+    assert_eq!(post("Five.", &keyed).await, fifth);
+    let other = [&["board", "post", &campaign, "Six."], &keyed[..]].concat();
+    let refused = ground.run(&other).await;
+    assert!(refused.code == 5 && refused.has("another post"), "{refused:?}");
+
     let unknown = ground.run(&["board", "post", &campaign, "x", "--to", "nobody"]).await;
     assert!(unknown.code == 2 && unknown.has("`nobody`"), "{unknown:?}");
     let unknown = ground.run(&["board", "history", &campaign, "--viewer", "nobody"]).await;

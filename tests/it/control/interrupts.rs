@@ -12,6 +12,8 @@ use serde_json::json;
 
 use crate::{
     app::{eventually, noon},
+    joins::cascade,
+    mentions,
     providers::fake_ollama::{FakeOllama, Play, Step, line},
     turns::ground::Ground,
 };
@@ -222,4 +224,84 @@ async fn a_task_that_is_asked_to_stop_begins_no_other_turn() {
         end.data["because"],
         "the task was cancelled before another of its turns could begin"
     );
+}
+
+/// Three conversations run and one waits when their worker is gone before it has stopped them. Whoever comes after ends each once.
+#[tokio::test]
+async fn a_soft_interrupt_whose_worker_is_killed_ends_everything_once_and_nothing_runs_on() {
+    let ground = Ground::new(&[]).await;
+    let mut victim = ground.process(&[]);
+    let posted = mentions::post(&ground, "@writer Plan. [[sim: slow 60000]]").await;
+    let parent = mentions::task(&ground, &posted, 0).await;
+    runs(&ground, &parent).await;
+    let slow = "Write. [[sim: slow 60000]]".to_owned();
+    let prompts = [slow.clone(), slow, "Write three.".to_owned()];
+    let made = cascade::fan_out(&ground, &parent, &prompts[..2], "Put together.", None).await;
+    let made = made.unwrap();
+    let ids = made.children.iter().chain([&made.continuation]).map(|placed| placed.id);
+    let mut below = Vec::new();
+    for id in ids {
+        below.push(tasks::get(&ground.pool, id).await.unwrap());
+    }
+    let links = Links { parent_id: Some(parent.id), ..Links::default() };
+    // Behind a child that runs, in its conversation.
+    let waits = ground.add_linked("writer", "part-0", &prompts[2], None, Limit::default(), links);
+    below.push(waits.await.unwrap());
+    for child in &below[..2] {
+        runs(&ground, child).await;
+    }
+    assert_eq!(interrupt(&ground, &parent, How::Soft).await.cancel, Cancelled::AtSafePoint);
+    victim.signal(Signal::KILL);
+    victim.ended().await;
+    let heirs = [ground.process(&[]), ground.process(&[])];
+    for task in [&parent].into_iter().chain(&below) {
+        let task = ground.patiently_ended(task).await;
+        assert_eq!(task.state, State::Cancelled, "{task:?}");
+        assert!(because(&ground, &task).await.unwrap().starts_with("not wanted"), "{task:?}");
+    }
+    ground.settled().await;
+    drop(heirs);
+    for (task, n_turns) in [&parent].into_iter().chain(&below).zip([1, 1, 1, 0, 0]) {
+        let turns = ground.turns(task).await;
+        assert_eq!(turns.len(), n_turns, "{turns:?}");
+        assert!(turns.iter().all(|turn| turn.state == turns::State::Interrupted), "{turns:?}");
+        let kinds = ground.kinds(task).await;
+        let ends = kinds.iter().filter(|kind| *kind == "task.cancelled").count();
+        assert_eq!(
+            (ends, kinds.last().map(String::as_str)),
+            (1, Some("task.cancelled")),
+            "{kinds:?}"
+        );
+    }
+    // Whoever asked for it on the board is told once.
+    let board = mentions::board(&ground).await;
+    assert_eq!(mentions::answers_to(&board, posted.post.id).len(), 1, "{board:?}");
+}
+
+/// The steps behind one that is stopped so are told what it came to, as behind any other end.
+#[tokio::test]
+async fn what_waits_for_a_task_whose_worker_is_killed_while_it_stops_is_told_once() {
+    let ground = Ground::new(&[]).await;
+    let mut victim = ground.process(&[]);
+    let first = ground.add("Write. [[sim: slow 60000]]").await;
+    let joins = ground.add_after("joins", "Join.", &[&first]).await;
+    let after = [tasks::After::Task(first.id)];
+    let links =
+        Links { depends_on: &after, on_failure: tasks::OnFailure::Cancel, ..Links::default() };
+    let goes_too = ground.add_linked("writer", "next", "Next.", None, Limit::default(), links);
+    let goes_too = goes_too.await.unwrap();
+    runs(&ground, &first).await;
+    interrupt(&ground, &first, How::Soft).await;
+    assert_eq!(ground.task(&joins).await.state, State::Queued);
+    victim.signal(Signal::KILL);
+    victim.ended().await;
+    let heir = ground.process(&[]);
+    assert_eq!(ground.patiently_ended(&first).await.state, State::Cancelled);
+    assert_eq!(ground.patiently_ended(&goes_too).await.state, State::Cancelled);
+    let joined = ground.patiently_ended(&joins).await;
+    assert_eq!(joined.state, State::Done, "{joined:?}");
+    drop(heir);
+    assert_eq!([ground.turns(&goes_too).await.len(), ground.turns(&joins).await.len()], [0, 1]);
+    let told = ground.transcript(joined.session_id.unwrap()).await;
+    assert!(told[0].contains("cancelled") && told[0].contains("not wanted"), "{told:?}");
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Ground;
+use super::{Ground, client::Reply};
 
 fn texts(page: &Value) -> Vec<&str> {
     page["items"].as_array().unwrap().iter().map(|post| post["text"].as_str().unwrap()).collect()
@@ -68,4 +68,68 @@ async fn what_cannot_be_posted_or_looked_at_is_refused_in_words() {
     ground.patch(&close, &json!({ "status": "closed" })).await.expect(200);
     post(to(&["all"])).await.problem(409, "campaign_closed");
     assert_eq!(texts(&ground.get(&path).await.expect(200)), Vec::<&str>::new());
+}
+
+async fn count(ground: &Ground, sql: &'static str) -> i64 {
+    sqlx::query_scalar(sql).fetch_one(&ground.app.pool).await.unwrap()
+}
+
+const KEY: (&str, &str) = ("Idempotency-Key", "question-1");
+
+#[tokio::test]
+async fn a_post_that_is_sent_again_is_the_same_post_and_asks_nobody_again() {
+    let ground = Ground::new().await;
+    let path = format!("/v1/campaigns/{}/posts", ground.world.campaign.id);
+    let question =
+        json!({ "text": "@copywriter and @nobody: what is new?", "audience": ["reviewer"] });
+    let sent = ground.post_with(&path, &question, &[KEY]).await;
+    assert!(!sent.head.contains("idempotent-replayed"));
+    let first = sent.expect(201);
+    assert_eq!(first["tasks"].as_array().unwrap().len(), 1);
+    assert_eq!(first["unknown"][0]["name"], "nobody");
+    let replayed = ground.post_with(&path, &question, &[KEY]).await;
+    assert!(replayed.head.contains("idempotent-replayed: true"), "{replayed:?}");
+    assert_eq!(replayed.expect(200), first);
+
+    let other = json!({ "text": "@copywriter: something else?" });
+    let words = ground.post_with(&path, &other, &[KEY]).await.problem(409, "idempotency_conflict");
+    assert!(words.contains("another post"), "{words}");
+    let to_others = json!({ "text": question["text"], "audience": ["operator"] });
+    let refused = ground.post_with(&path, &to_others, &[KEY]).await;
+    refused.problem(409, "idempotency_conflict");
+    let answers =
+        json!({ "text": question["text"], "audience": ["reviewer"], "reply_to": first["id"] });
+    ground.post_with(&path, &answers, &[KEY]).await.problem(409, "idempotency_conflict");
+    let long = "x".repeat(196);
+    let too_long = ground.post_with(&path, &question, &[("Idempotency-Key", &long)]).await;
+    too_long.problem(422, "bad_idempotency_key");
+    let empty = ground.post_with(&path, &question, &[("Idempotency-Key", " ")]).await;
+    empty.problem(400, "bad_idempotency_key");
+
+    // A key belongs to its campaign; and what was answered stays, whatever becomes of that.
+    let elsewhere = ground.post("/v1/campaigns", &json!({ "name": "Another" })).await.expect(201);
+    let elsewhere = format!("/v1/campaigns/{}/posts", elsewhere["id"].as_str().unwrap());
+    ground.post_with(&elsewhere, &question, &[KEY]).await.expect(201);
+    let close = format!("/v1/campaigns/{}", ground.world.campaign.id);
+    ground.patch(&close, &json!({ "status": "closed" })).await.expect(200);
+    assert_eq!(ground.post_with(&path, &question, &[KEY]).await.expect(200), first);
+    assert_eq!(count(&ground, "select count(*) from dalsegno.posts").await, 2);
+    assert_eq!(count(&ground, "select count(*) from dalsegno.tasks").await, 2);
+    let audited = "select count(*) from dalsegno.audit where action = 'campaign.post'";
+    assert_eq!(count(&ground, audited).await, 2);
+}
+
+#[tokio::test]
+async fn many_that_send_one_post_at_once_make_one() {
+    let ground = Ground::new().await;
+    let path = format!("/v1/campaigns/{}/posts", ground.world.campaign.id);
+    let question = json!({ "text": "@copywriter @reviewer what is new?" });
+    let sent = (0..60).map(|_| ground.post_with(&path, &question, &[KEY]));
+    let replies = futures_util::future::join_all(sent).await;
+    let created = replies.iter().filter(|reply| reply.status == 201).count();
+    assert_eq!(created, 1);
+    let said: Vec<Value> = replies.iter().map(Reply::json).collect();
+    assert!(said.iter().all(|one| *one == said[0] && one["seq"] == 1), "{said:?}");
+    assert_eq!(count(&ground, "select count(*) from dalsegno.posts").await, 1);
+    assert_eq!(count(&ground, "select count(*) from dalsegno.tasks").await, 2);
 }

@@ -1,6 +1,6 @@
 //! Tasks that wait for others, hand work out, and take it up again.
 
-mod cascade;
+pub mod cascade;
 mod crashes;
 mod in_sql;
 mod many;

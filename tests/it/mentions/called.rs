@@ -2,7 +2,7 @@
 
 use dalsegno::domain::{
     mentions,
-    posts::{Audience, Origin},
+    posts::Origin,
     tasks::{self, State},
 };
 
@@ -63,7 +63,7 @@ async fn who_is_meant_is_who_is_called() {
         assert_eq!(posted.post.audience, *audience, "{text}");
         assert!(posted.unknown.is_empty(), "{text}");
     }
-    let note = Audience::of(["bea"], |_| true).unwrap();
+    let note = ["bea".to_owned()];
     let posted = post_to(&ground, "For your information.", Some(&note)).await.unwrap();
     assert_eq!((called(&posted), posted.post.audience), (Vec::new(), vec!["bea".to_owned()]));
 }

@@ -8,6 +8,7 @@ use dalsegno::domain::{
 use tokio::task::JoinHandle;
 
 use super::*;
+use crate::app::{SOON, eventually_within};
 
 #[derive(Clone, Copy)]
 enum Way {
@@ -52,7 +53,7 @@ async fn beside_a_turn_that_ends(way: Way) -> Vec<Post> {
         (ground.count(waits).await == 1).then_some(())
     })
     .await;
-    let audience = Audience::all();
+    let audience = posts::Audience::all();
     let new = New {
         campaign_id: ground.campaign.id,
         sender: Sender::System { task_id: None },
@@ -79,4 +80,64 @@ async fn a_task_is_cancelled_with_what_hangs_on_it_and_no_turn_waits_in_a_circle
 async fn an_erasure_ends_many_tasks_at_once_and_answers_nobody() {
     let board = beside_a_turn_that_ends(Way::Erase).await;
     assert_eq!(lines(&board)[1..], ["system > all: Meanwhile."]);
+}
+
+/// Two of its turns were left by a worker that is gone; the one that is looked at last ends by itself at that moment.
+#[tokio::test]
+async fn turns_of_an_agent_are_stopped_beside_one_that_ends_and_none_waits_in_a_circle() {
+    let ground = ground(&["ann"], &[]).await;
+    let mut victim = ground.process(&[]);
+    let posted = post(&ground, "@ann @ann_2 Write. [[sim: slow 60000]]").await;
+    let running = "select count(*) from dalsegno.turns where state = 'running'";
+    eventually("both run", async || (ground.count(running).await == 2).then_some(())).await;
+    let group = ground.campaign.id.to_string();
+    sqlx::query("select dalsegno.pause('group', $1)")
+        .bind(&group)
+        .execute(&ground.pool)
+        .await
+        .unwrap();
+    victim.signal(rustix::process::Signal::KILL);
+    victim.ended().await;
+    let rescuer = ground.process(&[]);
+    let back = "select count(*) from dalsegno.jobs where wait_reason = 'crash'";
+    eventually_within(SOON * 4, "both are taken back", async || {
+        (ground.count(back).await == 2).then_some(())
+    })
+    .await;
+    drop(rescuer);
+    let last: Uuid = sqlx::query_scalar("select task_id from dalsegno.turns where state = 'running' order by session_id desc limit 1")
+        .fetch_one(&ground.pool)
+        .await
+        .unwrap();
+    let mut turn = ground.pool.begin().await.unwrap();
+    let lock = "select from dalsegno.tasks where id = $1 for update";
+    sqlx::query(lock).bind(last).execute(&mut *turn).await.unwrap();
+    let (pool, campaign_id, now) = (ground.pool.clone(), ground.campaign.id, ground.clock.now());
+    let stops = tokio::spawn(async move {
+        let mut tx = pool.begin().await.unwrap();
+        let whom = (campaign_id, "ann");
+        let stopped =
+            tasks::interrupt_agent(&mut tx, whom, tasks::How::Soft, "not wanted", now).await;
+        let stopped = stopped.unwrap().len();
+        tx.commit().await.unwrap();
+        stopped
+    });
+    eventually("it waits for the task that is held", async || {
+        let waits = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+        (ground.count(waits).await == 1).then_some(())
+    })
+    .await;
+    let audience = posts::Audience::all();
+    let new = New {
+        campaign_id: ground.campaign.id,
+        sender: Sender::System { task_id: None },
+        audience: &audience,
+        reply_to: None,
+        text: "Meanwhile.",
+    };
+    posts::add(&mut *turn, &new, ground.clock.now()).await.unwrap();
+    turn.commit().await.unwrap();
+    assert_eq!(stops.await.unwrap(), 2);
+    let board = board(&ground).await;
+    assert_eq!(answers_to(&board, posted.post.id).len(), 2, "{board:?}");
 }

@@ -37,9 +37,9 @@ async fn speak(ground: &Ground, poster: usize, seed: u64) -> Vec<Posted> {
     let mut posted = Vec::new();
     while ground.count("select count(*) from dalsegno.posts").await < N_POSTS {
         for _ in 0..6 {
-            let reader = Audience::of([name(random.random_range(0..N_AGENTS)).as_str()], |_| true);
+            let reader = [name(random.random_range(0..N_AGENTS))];
             let note = format!("Note {} of {poster}.", posted.len());
-            posted.push(post_to(ground, &note, Some(&reader.unwrap())).await.unwrap());
+            posted.push(post_to(ground, &note, Some(&reader)).await.unwrap());
         }
         let n_names = random.random_range(1..=3);
         let names: Vec<String> =

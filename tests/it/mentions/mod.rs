@@ -13,7 +13,7 @@ use dalsegno::{
     domain::{
         agents::{Catalogue, Library},
         mentions::{self, Asked, Posted},
-        posts::{self, Along, Audience, Post, Viewer},
+        posts::{self, Along, Post, Viewer},
         tasks::{self, Task},
     },
 };
@@ -49,14 +49,15 @@ pub async fn try_post(ground: &Ground, text: &str) -> Result<Posted, mentions::E
 pub async fn post_to(
     ground: &Ground,
     text: &str,
-    audience: Option<&Audience>,
+    to: Option<&[String]>,
 ) -> Result<Posted, mentions::Error> {
     let (config, catalogue) = catalogue(ground);
     let asked = Asked {
         campaign_id: ground.campaign.id,
         text,
-        audience,
+        to,
         reply_to: None,
+        idempotency_key: None,
         added_by: "cli:test",
     };
     let mut tx = ground.pool.begin().await.unwrap();

@@ -25,6 +25,14 @@ pub enum Step {
     FinishOpen {
         commit: bool,
     },
+    /// An application adds jobs that wait for a signal.
+    EnqueueWaiting(Spec),
+    /// It says that they may run: now, or not before a moment that does not come by itself.
+    Signal {
+        picks: Vec<Pick>,
+        later: bool,
+    },
+    PutAside(Vec<Pick>),
 
     Register(Process),
     Renew(Process),
@@ -51,6 +59,8 @@ pub enum Step {
     EndFail(Pick, Fence, bool),
     EndCancelled(Pick, Fence),
     GiveBack(Vec<(Pick, Fence)>),
+    /// What a run waits for is a signal.
+    EndAside(Pick, Fence),
 
     /// The time of a scheduled job comes.
     Due(Pick),
@@ -134,6 +144,16 @@ fn enqueues() -> impl Strategy<Value = Step> {
         1 => unkeyed().prop_map(Step::OpenEnqueue),
         1 => any::<Pick>().prop_map(Step::OpenCancel),
         2 => prop::bool::weighted(0.7).prop_map(|commit| Step::FinishOpen { commit }),
+        1 => unkeyed().prop_map(Step::EnqueueWaiting),
+        2 => signals(),
+    ]
+}
+
+fn signals() -> impl Strategy<Value = Step> {
+    let picks = || vec(any::<Pick>(), 1..4);
+    prop_oneof![
+        3 => (picks(), prop::bool::weighted(0.3)).prop_map(|(picks, later)| Step::Signal { picks, later }),
+        2 => picks().prop_map(Step::PutAside),
     ]
 }
 
@@ -159,6 +179,7 @@ fn ends() -> impl Strategy<Value = Step> {
         2 => (pick(), fence(), any::<bool>()).prop_map(|(pick, fence, hold)| Step::EndFail(pick, fence, hold)),
         1 => (pick(), fence()).prop_map(|(pick, fence)| Step::EndCancelled(pick, fence)),
         2 => vec((pick(), fence()), 1..4).prop_map(Step::GiveBack),
+        1 => (pick(), fence()).prop_map(|(pick, fence)| Step::EndAside(pick, fence)),
     ]
 }
 

@@ -297,10 +297,39 @@ async fn a_node_that_is_compacted_twice_goes_on_from_its_own_summary() {
     let asked = fake.chats().pop().unwrap()["messages"].to_string();
     assert!(asked.contains("Of the draft.") && asked.contains("T3."), "{asked}");
     assert!(!asked.contains("T1.") && !asked.contains("T5."), "{asked}");
+    let second = json!({ "number": again.generation, "parent": made.generation });
+    check_archives(
+        &ground,
+        id,
+        [&["T1.", "A1.", "T2.", "A2."], &["T3.", "A3.", "T4.", "A4."]],
+        &second,
+    )
+    .await;
     let flow = again.flow.unwrap();
     let entry = flow["entry"].as_str().unwrap();
     assert!(entry.contains("The contract of draft."), "the entry was folded before: {flow}");
     assert_eq!(flow["tasks"][0], json!(first.id));
+}
+
+/// Each compaction has put away what the one before had left, and reads the same after the next.
+async fn check_archives(ground: &Ground, id: Uuid, said: [&[&str]; 2], second: &Value) {
+    let archives = compactions::archives(&ground.pool, id).await.unwrap();
+    assert_eq!(archives.len(), 2, "{archives:?}");
+    assert_eq!(archives[0].to_seq + 1, archives[1].from_seq, "{archives:?}");
+    let told = json!({ "number": archives[1].number, "parent": archives[1].parent });
+    assert_eq!(told, *second);
+    let mut conn = ground.pool.acquire().await.unwrap();
+    for (archive, said) in archives.iter().zip(said) {
+        assert_eq!(archive.node.as_deref(), Some("draft"));
+        let read = compactions::open_archive(&mut conn, id, archive.number, 0, 100).await.unwrap();
+        let spoken = read.messages.iter().map(|stored| start(&stored.message.text));
+        let spoken: Vec<_> = spoken.filter(|text| !text.starts_with("You are at")).collect();
+        assert_eq!(spoken, said);
+        let replacement = read.replacement;
+        assert!(replacement.summary.contains("Of the draft."), "{replacement:?}");
+        assert_eq!(replacement.flow.unwrap()["node"], "draft");
+        assert_eq!(read.next, None);
+    }
 }
 
 /// The place is that of before: what waits is about to leave it.
@@ -414,7 +443,8 @@ async fn a_session_that_is_rebuilt_stays_where_it_stood_and_says_again_what_it_h
     );
     answered(&ground, Some("draft"), &much).await;
     ground.write_agent("curator", CURATOR);
-    let last = answered(&ground, Some("draft"), "T5.").await;
+    // A task that names no node is as much at its node as one that does.
+    let last = answered(&ground, None, "T5.").await;
     worker.stop().await;
     let id = ground.session(&last).await.id;
     let sent = Reader::of(&ground, id).await.read(fake.chats().last().unwrap());

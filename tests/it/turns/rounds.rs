@@ -435,14 +435,14 @@ async fn a_turn_that_outgrows_its_window_shows_older_results_shortened() {
 #[tokio::test]
 async fn older_history_is_folded_in_the_middle_of_a_turn() {
     const FILLER: &str = "The harbour has a mole, a light, two cranes and a customs house.";
-    let ground = narrow("4200", 300).await;
+    let ground = narrow("4700", 300).await;
     let worker = ground.work().await;
     for number in 1..=9 {
         let prompt =
             format!("Write part {number} of HARBOUR-{number:04}. {FILLER} [[sim: words 200]]");
         ground.done(&ground.add(&prompt).await).await;
     }
-    let task = ground.add(&format!("Write. {} [[sim: say Done.]]", pages(6))).await;
+    let task = ground.add(&format!("Write. {} [[sim: say Done.]]", pages(8))).await;
     let before = ground.sessions().await[0].generation;
     let task = ground.done(&task).await;
     ground.settled().await;

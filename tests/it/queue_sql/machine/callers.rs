@@ -214,7 +214,7 @@ fn owned(answer: Result<&str, &str>) -> Result<String, String> {
     answer.map(str::to_owned).map_err(str::to_owned)
 }
 
-async fn enqueue(conn: &mut PgConnection, spec: &Spec) -> Result<Enqueued, sqlx::Error> {
+pub(super) async fn enqueue(conn: &mut PgConnection, spec: &Spec) -> Result<Enqueued, sqlx::Error> {
     let sql = "SELECT e.job_id, e.created, e.state
                  FROM jsonb_to_record($1) AS r (kind text, payload jsonb, queue text, lane text, group_key text, priority integer,
                       run_at timestamptz, max_attempts integer, idempotency_key text)

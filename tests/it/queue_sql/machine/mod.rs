@@ -6,6 +6,7 @@
 mod callers;
 mod drain;
 mod runs;
+mod signals;
 mod workers;
 
 use proptest::{prop_assert, prop_assert_eq, test_runner::TestCaseError};
@@ -70,6 +71,9 @@ impl Machine {
                 self.finish_open(*commit).await;
                 Ok(())
             }
+            Step::EnqueueWaiting(spec) => self.enqueue_waiting(spec).await,
+            Step::Signal { picks, later } => self.signal(picks, *later).await,
+            Step::PutAside(picks) => self.put_aside(picks).await,
             Step::Cancel(pick) => self.cancel(*pick).await,
             Step::HoldJob(pick) => self.hold_job(*pick).await,
             Step::ReleaseJob(pick) => self.release_job(*pick).await,
@@ -101,6 +105,7 @@ impl Machine {
             Step::EndFail(pick, fence, hold) => self.end_fail(*pick, *fence, *hold).await,
             Step::EndCancelled(pick, fence) => self.end_cancelled(*pick, *fence).await,
             Step::GiveBack(picks) => self.give_back(picks).await,
+            Step::EndAside(pick, fence) => self.end_aside(*pick, *fence).await,
 
             Step::Due(pick) => self.due(*pick).await,
             Step::Promote => self.promote().await,
@@ -154,7 +159,7 @@ impl Machine {
     }
 
     /// A second is short enough to pass between two steps, so those that were put off by one get an hour.
-    async fn keep_off(&mut self, put_off: Vec<i64>) -> Checked {
+    pub(super) async fn keep_off(&mut self, put_off: Vec<i64>) -> Checked {
         for id in put_off {
             let was_put_off = "SELECT run_at > enqueued_at FROM dalsegno.jobs WHERE id = $1";
             let was: bool =
@@ -200,6 +205,7 @@ fn waits_for_locks(step: &Step) -> bool {
         step,
         Step::Enqueue(_)
             | Step::EnqueueMany(_)
+            | Step::EnqueueWaiting(_)
             | Step::OpenEnqueue(_)
             | Step::OpenCancel(_)
             | Step::Cancel(_)

@@ -154,7 +154,7 @@ impl Machine {
     }
 
     /// Calls a statement that takes ids and leases; its rows, sorted.
-    async fn call_with_arrays(
+    pub(super) async fn call_with_arrays(
         &mut self,
         sql: &'static str,
         runs: &[(i64, i64)],
@@ -188,7 +188,7 @@ impl Machine {
     }
 
     /// A run to write for, with the lease to name.
-    fn fenced(&self, pick: Pick, fence: Fence) -> Option<(i64, i64)> {
+    pub(super) fn fenced(&self, pick: Pick, fence: Fence) -> Option<(i64, i64)> {
         let running = self.model.running();
         if fence == Fence::Current {
             return chosen(&running, pick);

@@ -2,7 +2,8 @@
 //!
 //! The model decides everything that the schema promises to decide. What is left to the database (ids, leases, the exact
 //! times) it learns from the answers. Which jobs a claim may take is in `claims`, moves of lanes in `lanes`, ends of runs
-//! in `ends`, lost workers in `rescue`, what people do in `people`, the open transaction in `open`.
+//! in `ends`, lost workers in `rescue`, what people do in `people`, the open transaction in `open`, and what an application has wait in
+//! `signals`.
 
 mod claims;
 mod ends;
@@ -10,6 +11,7 @@ mod lanes;
 mod open;
 mod people;
 mod rescue;
+mod signals;
 
 use std::collections::{BTreeMap, BTreeSet};
 

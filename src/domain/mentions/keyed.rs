@@ -1,0 +1,72 @@
+//! A person posts under a key: sent again, the same request finds the post of the first and what came of it.
+//!
+//! It does so before it looks at anything else: that an agent is gone by now, or the campaign closed, changes nothing about what was
+//! answered.
+//!
+//! Race: the same request twice at once. The second waits until the first has committed, and finds its post.
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+use sqlx::PgConnection;
+
+use super::{Asked, Called, Error, Posted, UnknownName};
+use crate::domain::{
+    Failed,
+    posts::{self, Key},
+};
+
+/// As long as those of tasks.
+const MAX_KEY_CHARS: usize = 195;
+
+/// Who else posts under the key waits for the end of the transaction.
+pub(super) enum UnderKey<'a> {
+    Before(Posted),
+    Now(Key<'a>),
+}
+
+#[derive(Serialize, Deserialize)]
+struct CameOfIt {
+    tasks: Vec<Called>,
+    unknown: Vec<UnknownName>,
+    notes: Vec<String>,
+}
+
+/// Finds what was posted under the key.
+pub(super) async fn look<'a>(
+    conn: &mut PgConnection,
+    new: &Asked<'a>,
+    key: &'a str,
+) -> Result<UnderKey<'a>, Error> {
+    let n_chars = key.chars().count();
+    if !(1..=MAX_KEY_CHARS).contains(&n_chars) || key.contains('\0') {
+        return Err(Error::Key { n_chars });
+    }
+    let key = Key { campaign_id: new.campaign_id, key, question: digest(new) };
+    posts::lock_key(&mut *conn, key).await?;
+    let Some(found) = posts::keyed(conn, key).await? else { return Ok(UnderKey::Now(key)) };
+    if !found.is_same {
+        return Err(Error::KeyTaken(key.key.to_owned()));
+    }
+    let CameOfIt { tasks, unknown, notes } = serde_json::from_value(found.came_of_it)
+        .map_err(|error| sqlx::Error::Decode(error.into()))
+        .map_err(Failed::to("read what came of a post"))?;
+    Ok(UnderKey::Before(Posted { post: found.post, created: false, tasks, unknown, notes }))
+}
+
+/// In the transaction that has posted.
+pub(super) async fn keep(
+    conn: &mut PgConnection,
+    key: Key<'_>,
+    posted: &Posted,
+) -> Result<(), Failed> {
+    let Posted { post, tasks, unknown, notes, .. } = posted;
+    let came_of_it = json!({ "tasks": tasks, "unknown": unknown, "notes": notes });
+    posts::keep_key(conn, key, post.id, &came_of_it).await
+}
+
+/// Of the question as it was written.
+fn digest(new: &Asked<'_>) -> [u8; 32] {
+    let asked = json!({ "text": new.text, "to": new.to, "reply_to": new.reply_to });
+    Sha256::digest(asked.to_string().as_bytes()).into()
+}
