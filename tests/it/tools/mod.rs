@@ -4,6 +4,7 @@ mod calls;
 mod claude;
 mod endpoint;
 mod hostile;
+mod independent;
 mod matrix;
 mod once;
 
