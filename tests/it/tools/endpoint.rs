@@ -49,10 +49,10 @@ impl Stage {
 }
 
 const NOW: &str = "2026-07-28";
-const BEFORE: &str = "2025-11-25";
+pub(super) const BEFORE: &str = "2025-11-25";
 
 /// One message of a client of this version.
-async fn speak(
+pub(super) async fn speak(
     (address, path): (SocketAddr, &str),
     token: &str,
     version: &str,
@@ -84,7 +84,7 @@ async fn speak(
     send(address, "POST", path, &headers, &body.to_string()).await
 }
 
-fn call(name: &str, arguments: &Value) -> Value {
+pub(super) fn call(name: &str, arguments: &Value) -> Value {
     json!({ "name": name, "arguments": arguments })
 }
 
