@@ -35,6 +35,10 @@ bench-board *scenarios:
 bench-http *scenarios:
     cargo bench --bench http -- {{scenarios}}
 
+# The figures of the tools: calls over loopback, turns with rounds of them.
+bench-tools *scenarios:
+    cargo bench --bench tools -- {{scenarios}}
+
 # The figures of what is computed in memory: plans of compactions.
 bench-context *scenarios:
     cargo bench --bench context -- {{scenarios}}

@@ -21,10 +21,16 @@ impl Connection {
         Ok(Self { stream, address, received: Vec::new() })
     }
 
-    /// Sends JSON and reads the answer to its end.
-    pub async fn post(&mut self, path: &str, body: &str, expected: u16) -> anyhow::Result<()> {
+    /// Sends JSON, with more headers of which each ends its line, and gives the body of the answer.
+    pub async fn post(
+        &mut self,
+        path: &str,
+        headers: &str,
+        body: &str,
+        expected: u16,
+    ) -> anyhow::Result<&[u8]> {
         let request = format!(
-            "POST {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            "POST {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n{headers}Content-Length: {}\r\n\r\n{body}",
             self.address,
             body.len()
         );
@@ -43,7 +49,7 @@ impl Connection {
         while self.received.len() < head_len + length {
             self.read().await?;
         }
-        Ok(())
+        Ok(&self.received[head_len..head_len + length])
     }
 
     async fn read(&mut self) -> anyhow::Result<()> {

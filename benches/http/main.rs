@@ -72,7 +72,7 @@ async fn post_tasks(ground: &Ground) -> anyhow::Result<Value> {
                 let instance = format!("copy_{client}_{}", took.len() % 100);
                 let ask = json!({ "agent": "copywriter", "instance": instance, "prompt": "Write part one." });
                 let asked = Instant::now();
-                connection.post(&path, &ask.to_string(), 201).await?;
+                connection.post(&path, "", &ask.to_string(), 201).await?;
                 took.push(asked.elapsed().as_secs_f64() * 1_000.0);
             }
             anyhow::Ok(took)
@@ -112,7 +112,7 @@ async fn bulk(ground: &Ground) -> anyhow::Result<Value> {
             let body: Value = (0..10_000).map(line).collect();
             let body = body.to_string();
             let asked = Instant::now();
-            connection.post(&path, &body, 201).await?;
+            connection.post(&path, "", &body, 201).await?;
             took.push(asked.elapsed().as_secs_f64());
         }
         took.sort_by(f64::total_cmp);

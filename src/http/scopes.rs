@@ -23,12 +23,14 @@ const ENQUEUE: Need = Need::Any(&[Scope::Enqueue]);
 const OPERATE: Need = Need::Any(&[Scope::Operate]);
 const ADMIN: Need = Need::Any(&[Scope::Admin]);
 const MCP: Need = Need::Any(&[Scope::Mcp]);
+/// Where operators speak the Model Context Protocol.
+const OF_OPERATORS: &str = "/mcp/{id}";
 
 pub const NEEDS: &[(&str, &str, Need)] = &[
     ("GET", "/livez", NOTHING),
     ("GET", "/readyz", NOTHING),
     ("GET", "/metrics", READ),
-    ("POST", "/mcp/{id}", MCP),
+    ("POST", OF_OPERATORS, MCP),
     ("GET", "/v1/agents", READ),
     ("GET", "/v1/agents/pauses", READ),
     ("POST", "/v1/agents/{name}/pause", OPERATE),
@@ -149,6 +151,9 @@ pub fn need(method: &str, path: &str) -> Option<Need> {
 /// What a request needs. `path` is that of the route; a request that leads to none only needs somebody who may ask at all.
 pub(super) fn of_request(method: &Method, path: Option<&str>) -> Need {
     match path {
+        // Clients of the protocol try GET and DELETE, and go by the 405 that they get; of a 403 they would think that they
+        // need another key.
+        Some(OF_OPERATORS) => MCP,
         Some(path) => need(method.as_str(), path).unwrap_or(ADMIN),
         None => Need::Any(&Scope::ALL),
     }

@@ -36,7 +36,37 @@ pub(super) fn schema<T: JsonSchema>() -> Value {
         fields.remove("description");
         fields.entry("properties").or_insert_with(|| json!({}));
     }
+    without_null(&mut schema);
     schema
+}
+
+/// What may be left out need not be null, too: a single type is what every client and the API of every model understands.
+fn without_null(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            if let Some(Value::Array(types)) = fields.get_mut("type") {
+                types.retain(|one| one != "null");
+                if let [one] = types.as_slice() {
+                    let one = one.clone();
+                    fields.insert("type".to_owned(), one);
+                }
+            }
+            if let Some(Value::Array(values)) = fields.get_mut("enum") {
+                values.retain(|value| !value.is_null());
+            }
+            if let Some(Value::Array(either)) = fields.get_mut("anyOf") {
+                either.retain(|one| one["type"] != "null");
+                if let [Value::Object(one)] = either.as_slice() {
+                    let one = one.clone();
+                    fields.remove("anyOf");
+                    fields.extend(one);
+                }
+            }
+            fields.values_mut().for_each(without_null);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_null),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 pub(super) fn add_cursor(schema: &mut Value) {
@@ -143,6 +173,29 @@ mod tests {
             assert_eq!(read(bad), None, "{bad}");
         }
         assert!(Cursor::read(&json!(5)).is_err());
+    }
+
+    #[test]
+    fn what_may_be_left_out_has_one_type() {
+        #[derive(serde::Deserialize, JsonSchema)]
+        #[serde(rename_all = "snake_case")]
+        enum Kind {
+            One,
+            Two,
+        }
+        #[derive(serde::Deserialize, JsonSchema)]
+        struct Some {
+            number: Option<u8>,
+            /// Which.
+            kind: Option<Kind>,
+        }
+        let schema = schema::<Some>();
+        assert_eq!(schema["properties"]["number"]["type"], "integer", "{schema}");
+        let kind = json!({ "description": "Which.", "type": "string", "enum": ["one", "two"] });
+        assert_eq!(schema["properties"]["kind"], kind, "{schema}");
+        assert!(!schema.to_string().contains("null"), "{schema}");
+        let read: Result<Some, _> = read(&json!({ "number": null }));
+        assert!(read.is_ok_and(|read| read.number.or(read.kind.map(|_| 0)).is_none()));
     }
 
     #[test]

@@ -35,6 +35,8 @@ impl Line {
             Who::Agents => (YES, YES, NO),
             Who::Lead => (NO, YES, YES),
             Who::LeadAndNamed => (IF_NAMED, YES, YES),
+            #[cfg(feature = "test-fakes")]
+            Who::Named => (IF_NAMED, IF_NAMED, NO),
             Who::BlackboardReaders | Who::BlackboardWriters => (IF_GRANTED, IF_GRANTED, YES),
         };
         Self { tool: tool.name, agent, lead, operator, only: only(tool), about: tool.description }

@@ -36,6 +36,9 @@ pub(super) enum Who {
     Lead,
     /// The lead and operators, and agents whose file names it.
     LeadAndNamed,
+    /// Agents whose file names it, and nobody else.
+    #[cfg(feature = "test-fakes")]
+    Named,
     /// Operators, and agents whose file lets them read something of the blackboard.
     BlackboardReaders,
     BlackboardWriters,
@@ -88,6 +91,8 @@ static SPECS: LazyLock<BTreeMap<(&'static str, Role), Arc<ToolSpec>>> = LazyLock
 impl Tool {
     pub(super) fn is_offered_to(&self, caller: &Caller) -> bool {
         match caller {
+            #[cfg(feature = "test-fakes")]
+            Caller::Operator(_) if self.who == Who::Named => false,
             Caller::Operator(_) => self.who != Who::Agents,
             Caller::Turn(turn) => self.is_offered_to_agent(&turn.agent, caller.role()),
         }
@@ -101,6 +106,8 @@ impl Tool {
                 Who::Everybody | Who::Agents => true,
                 Who::Lead => role == Role::Lead,
                 Who::LeadAndNamed => role == Role::Lead || leave == Leave::ByName,
+                #[cfg(feature = "test-fakes")]
+                Who::Named => leave == Leave::ByName,
                 Who::BlackboardReaders => !blackboard.read.is_empty(),
                 Who::BlackboardWriters => !blackboard.write.is_empty(),
             }

@@ -27,8 +27,7 @@ const fn trial(
     Tool {
         name,
         description: "Goes wrong.",
-        // Only where a file names it.
-        who: Who::LeadAndNamed,
+        who: Who::Named,
         in_pages: true,
         timeout: Duration::from_secs(1),
         schema: |_| json!({ "type": "object", "properties": {}, "additionalProperties": false }),

@@ -5,7 +5,7 @@ use serde::Serialize;
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use super::{Error, Item, Kind, Origin, Trust, Who};
+use super::{Error, Item, Kind, Origin, Trust, Who, name};
 use crate::domain::{Failed, Page};
 
 /// Which items to list.
@@ -101,6 +101,7 @@ pub async fn by_name(
     who: &Who<'_>,
 ) -> Result<Item, Error> {
     let owner = who.owner_of_read(kind, owner)?;
+    name::check(name)?;
     let no_item = || Error::NoItem { kind: kind.as_str(), name: name.to_owned() };
     find(conn, campaign_id, kind, owner, name).await?.ok_or_else(no_item)
 }

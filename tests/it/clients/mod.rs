@@ -1,7 +1,8 @@
-//! Other systems: they ask for tasks over HTTP and SQL, and are told by webhooks.
+//! Other systems: they ask for tasks over HTTP and SQL, use the tools by the Model Context Protocol, and are told by webhooks.
 
 mod examples;
-mod packages;
+pub mod mcp;
+pub mod packages;
 mod rust;
 
 use dalsegno::domain::{amount::Limit, campaigns};

@@ -1,4 +1,4 @@
-//! What the examples need from PyPI and npm, installed once per build folder.
+//! What the examples and the clients of the tools need from PyPI and npm, installed once per build folder.
 
 use std::{
     fs, io,
@@ -15,34 +15,56 @@ pub fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/clients")
 }
 
+/// The programs that speak with the tools, and what they are asked to call.
+pub fn mcp_clients() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp-clients")
+}
+
 /// A Python that has psycopg.
 pub fn python() -> Option<PathBuf> {
     static PYTHON: Installed = OnceLock::new();
     let manifest = examples().join("python/requirements.txt");
-    had("psycopg", &PYTHON, || {
-        // A virtual environment knows where it is: it is made where it stays, and marked when it is whole.
-        once(&manifest, |folder| {
-            run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(folder))?;
-            let pip = ["install", "--quiet", "--disable-pip-version-check", "-r"];
-            run(Command::new(folder.join("bin/pip")).args(pip).arg(&manifest))
-        })
-    })
-    .map(|folder| folder.join("bin/python"))
+    had("psycopg", &PYTHON, || venv(&manifest)).map(|folder| folder.join("bin/python"))
+}
+
+/// A Python that has the SDK of the Model Context Protocol.
+pub fn mcp_sdk() -> Option<PathBuf> {
+    static SDK: Installed = OnceLock::new();
+    let manifest = mcp_clients().join("sdk/requirements.txt");
+    had("the MCP SDK", &SDK, || venv(&manifest)).map(|folder| folder.join("bin/python"))
 }
 
 /// A `node_modules` that has pg.
 pub fn node_modules() -> Option<PathBuf> {
     static NODE: Installed = OnceLock::new();
     let manifest = examples().join("node/package.json");
-    had("pg", &NODE, || {
-        once(&manifest, |folder| {
-            fs::create_dir_all(folder)?;
-            fs::copy(&manifest, folder.join("package.json"))?;
-            let npm = ["install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"];
-            run(Command::new("npm").args(npm).arg(folder))
-        })
+    had("pg", &NODE, || modules(&manifest)).map(|folder| folder.join("node_modules"))
+}
+
+/// A `node_modules` that has the inspector of the Model Context Protocol.
+pub fn mcp_inspector() -> Option<PathBuf> {
+    static INSPECTOR: Installed = OnceLock::new();
+    let manifest = mcp_clients().join("inspector/package.json");
+    had("the MCP inspector", &INSPECTOR, || modules(&manifest))
+        .map(|folder| folder.join("node_modules"))
+}
+
+/// A virtual environment knows where it is: it is made where it stays, and marked when it is whole.
+fn venv(manifest: &Path) -> io::Result<PathBuf> {
+    once(manifest, |folder| {
+        run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(folder))?;
+        let pip = ["install", "--quiet", "--disable-pip-version-check", "-r"];
+        run(Command::new(folder.join("bin/pip")).args(pip).arg(manifest))
     })
-    .map(|folder| folder.join("node_modules"))
+}
+
+fn modules(manifest: &Path) -> io::Result<PathBuf> {
+    once(manifest, |folder| {
+        fs::create_dir_all(folder)?;
+        fs::copy(manifest, folder.join("package.json"))?;
+        let npm = ["install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"];
+        run(Command::new("npm").args(npm).arg(folder))
+    })
 }
 
 /// `None`, and a line that says so, where it cannot be had; a failure in CI.

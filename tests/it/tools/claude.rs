@@ -1,11 +1,16 @@
 //! The real Claude CLI calls the tools over its worker's endpoint.
 
-use std::time::Instant;
+use std::{collections::BTreeSet, time::Instant};
 
-use dalsegno::domain::{
-    blackboard,
-    posts::{self, Along, Viewer},
-    tasks::State,
+use dalsegno::{
+    domain::{
+        agents::Library,
+        blackboard,
+        posts::{self, Along, Viewer},
+        tasks::State,
+        turns::Turn,
+    },
+    tools,
 };
 use serde_json::{Value, json};
 
@@ -20,6 +25,54 @@ fn told(stage: &Stage) -> String {
     stage.api.last_messages().pop().unwrap()
 }
 
+/// A call in the CLI's own spelling, and words that its result has. Together every tool that a lead has; a turn for each noun.
+fn calls() -> Vec<Vec<(&'static str, Value, &'static str)>> {
+    let item = |name: &str, text: &str| json!({ "name": name, "title": "Tides", "text": text });
+    let named = |name: &str| json!({ "name": name });
+    vec![
+        vec![
+            ("mcp__dalsegno__edicts_publish", item("tone", "Write short."), r#""version":1"#),
+            ("mcp__dalsegno__edicts_list", json!({}), r#""name":"tone""#),
+            ("mcp__dalsegno__edicts_read", named("tone"), "Write short."),
+            ("mcp__dalsegno__edicts_revoke", named("tone"), r#""holds":false"#),
+            ("mcp__dalsegno__records_publish", item("tides", "High at six."), r#""version":1"#),
+            ("mcp__dalsegno__records_list", json!({}), r#""name":"tides""#),
+            ("mcp__dalsegno__records_read", named("tides"), "High at six."),
+            ("mcp__dalsegno__journals_write", item("note", "Six is early."), r#""version":1"#),
+            ("mcp__dalsegno__journals_list", json!({}), r#""name":"note""#),
+            ("mcp__dalsegno__journals_read", named("note"), "Six is early."),
+            ("mcp__dalsegno__recall", json!({ "words": "six" }), "**six**"),
+        ],
+        vec![
+            (
+                "mcp__dalsegno__board_post",
+                json!({ "text": "Ahoy, all.", "to": ["all"] }),
+                "post_id",
+            ),
+            ("mcp__dalsegno__board_history", json!({}), "Ahoy, all."),
+            ("mcp__dalsegno__blackboard_write", json!({ "patch": { "parts": 10 } }), "version"),
+            ("mcp__dalsegno__blackboard_read", json!({}), r#""parts":10"#),
+            ("mcp__dalsegno__search_transcript", json!({ "words": "call the" }), "Call the tools."),
+            ("mcp__dalsegno__status", json!({}), "working"),
+        ],
+        vec![
+            (
+                "mcp__dalsegno__dispatch",
+                json!({ "tasks": [{ "agent": "helper", "text": "Part one." }] }),
+                "task_id",
+            ),
+            ("mcp__dalsegno__tasks_list", json!({ "agent": "helper" }), "Part one."),
+            ("mcp__dalsegno__wait_for_results", json!({ "task_ids": ["../x"] }), "no task"),
+            ("mcp__dalsegno__workflows_list", json!({}), r#""workflow":"pair""#),
+            (
+                "mcp__dalsegno__workflows_start",
+                json!({ "workflow": "pair", "inputs": { "topic": "tides" } }),
+                "flow_id",
+            ),
+        ],
+    ]
+}
+
 #[tokio::test]
 async fn the_real_cli_calls_each_tool_and_the_effects_have_the_right_author() {
     let Some(stage) = Stage::new(&[]).await else { return };
@@ -28,58 +81,66 @@ async fn the_real_cli_calls_each_tool_and_the_effects_have_the_right_author() {
     ground.write_agent("writer", LEAD);
     ground.write_agent("helper", HELPER);
     ground.write_template("pair", PAIR);
+    all_are_called(&stage);
     let worker = ground.work().await;
-    let calls: [(&'static str, Value, &str); 11] = [
-        ("mcp__dalsegno__board_post", json!({ "text": "Ahoy, all.", "to": ["all"] }), "post_id"),
-        ("mcp__dalsegno__board_history", json!({}), "Ahoy, all."),
-        (
-            "mcp__dalsegno__dispatch",
-            json!({ "tasks": [{ "agent": "helper", "text": "Part one." }] }),
-            "task_id",
-        ),
-        ("mcp__dalsegno__tasks_list", json!({ "agent": "helper" }), "Part one."),
-        ("mcp__dalsegno__workflows_list", json!({}), "pair"),
-        (
-            "mcp__dalsegno__workflows_start",
-            json!({ "workflow": "pair", "inputs": { "topic": "tides" } }),
-            "flow_id",
-        ),
-        ("mcp__dalsegno__blackboard_write", json!({ "patch": { "parts": 10 } }), "version"),
-        ("mcp__dalsegno__blackboard_read", json!({}), "parts"),
-        ("mcp__dalsegno__search_transcript", json!({ "words": "call the tool" }), "Call the tool"),
-        ("mcp__dalsegno__status", json!({}), "working"),
-        ("mcp__dalsegno__wait_for_results", json!({ "task_ids": ["../x"] }), "no task"),
-    ];
-    let mut sessions = Vec::new();
-    for (name, arguments, expected) in calls {
-        stage.api.plays([Play::Calls(name, arguments)]);
-        let task = stage.says("Call the tool.").await;
-        assert!(told(&stage).contains(expected), "{name}: {}", told(&stage));
+    let mut turns = Vec::new();
+    for calls in calls() {
+        let plays = calls.iter().map(|(name, arguments, _)| Play::Calls(name, arguments.clone()));
+        stage.api.plays(plays.collect::<Vec<_>>());
+        let task = stage.says("Call the tools.").await;
+        let messages = stage.api.last_messages();
+        let results = &messages[messages.len() - 2 * calls.len() + 1..];
+        for ((name, _, words), result) in calls.iter().zip(results.iter().step_by(2)) {
+            assert!(result.contains(words), "{name}: {result}");
+        }
         let turn = ground.turns(&task).await.pop().unwrap();
-        assert_eq!(turn.flags, Vec::<String>::new(), "{name}");
-        sessions.push(turn.session_id);
+        assert_eq!(turn.flags, Vec::<String>::new());
+        turns.push(turn);
     }
-    let campaign_id = ground.campaign.id;
-    let along = Along::After(0);
-    let posts = posts::along(&ground.pool, campaign_id, Viewer::All, along, 9).await.unwrap();
-    assert_eq!((posts[0].sender.as_str(), posts[0].session_id), ("writer", Some(sessions[0])));
-    let written = blackboard::get(&ground.pool, campaign_id).await.unwrap();
-    assert_eq!(written.document, json!({ "parts": 10 }));
-    let actors: Vec<String> =
-        sqlx::query_scalar("select actor from dalsegno.audit where action = 'tool.call'")
-            .fetch_all(&ground.pool)
-            .await
-            .unwrap();
-    assert_eq!(actors, ["writer"; 4]);
-    let handed: Vec<(String, String)> =
-        sqlx::query_as("select agent, added_by from dalsegno.tasks where parent_id is not null")
-            .fetch_all(&ground.pool)
-            .await
-            .unwrap();
-    assert_eq!(handed, [("helper".to_owned(), "writer".to_owned())]);
+    check_effects(&stage, &turns).await;
     nothing_has_the_token(&stage).await;
     ground.settled().await;
     worker.stop().await;
+}
+
+/// A new tool has to be called, too.
+fn all_are_called(stage: &Stage) {
+    let library = Library::open(&stage.ground.config().agents).unwrap();
+    let writer = library.current().agent("writer").unwrap().clone();
+    let offered = tools::offered_to_agent(&writer, "main");
+    let offered = offered.iter().map(|spec| format!("mcp__dalsegno__{}", spec.name));
+    let called = calls().concat().into_iter().map(|(name, ..)| name.to_owned());
+    assert_eq!(called.collect::<BTreeSet<_>>(), offered.collect());
+}
+
+async fn check_effects(stage: &Stage, turns: &[Turn]) {
+    let (ground, campaign_id) = (&stage.ground, stage.ground.campaign.id);
+    let along = Along::After(0);
+    let posts = posts::along(&ground.pool, campaign_id, Viewer::All, along, 9).await.unwrap();
+    assert_eq!(
+        (posts[0].sender.as_str(), posts[0].session_id),
+        ("writer", Some(turns[1].session_id))
+    );
+    let written = blackboard::get(&ground.pool, campaign_id).await.unwrap();
+    assert_eq!(written.document, json!({ "parts": 10 }));
+    let strings = async |sql: &'static str| -> Vec<String> {
+        sqlx::query_scalar(sql).fetch_all(&ground.pool).await.unwrap()
+    };
+    let items =
+        "select concat_ws(' ', kind, name, owner, author, origin, task_id, turn, revoked_by)
+                   from dalsegno.memory_items order by kind";
+    let by = format!("writer agent {} {}", turns[0].task_id, turns[0].number);
+    let expected = [
+        format!("edict tone  {by} writer"),
+        format!("journal note writer {by}"),
+        format!("record tides  {by}"),
+    ];
+    assert_eq!(strings(items).await, expected);
+    let audit = "select actor from dalsegno.audit where action = 'tool.call'";
+    assert_eq!(strings(audit).await, ["writer"; 8]);
+    let handed =
+        "select agent || ' by ' || added_by from dalsegno.tasks where parent_id is not null";
+    assert_eq!(strings(handed).await, ["helper by writer"]);
 }
 
 /// In no table, and in no file that the session keeps.
@@ -102,7 +163,9 @@ async fn a_tool_that_goes_wrong_is_told_and_the_turn_goes_on() {
     let Some(stage) = Stage::new(&[]).await else { return };
     let ground = &stage.ground;
     stage.api.counts();
-    ground.write_agent("writer", LEAD);
+    let trials = ["hang", "fail", "panic", "long"].map(|it| format!("mcp__dalsegno__trial_{it}"));
+    let lead = LEAD.replace("tools: mcp__dalsegno", &format!("tools: {}", trials.join(", ")));
+    ground.write_agent("writer", &lead);
     let worker = ground.work().await;
     for (name, expected) in [
         ("mcp__dalsegno__trial_hang", "no answer within 1 s"),

@@ -18,8 +18,8 @@ use crate::{
 };
 
 /// What a worker serves its turns with.
-struct Endpoint {
-    address: SocketAddr,
+pub(super) struct Endpoint {
+    pub(super) address: SocketAddr,
     server: JoinHandle<()>,
 }
 
@@ -30,7 +30,7 @@ impl Drop for Endpoint {
 }
 
 impl Stage {
-    async fn endpoint(&self) -> Endpoint {
+    pub(super) async fn endpoint(&self) -> Endpoint {
         let listener = http::bind_turns().await.unwrap();
         let address = listener.local_addr().unwrap();
         assert!(address.ip().is_loopback());
@@ -41,7 +41,7 @@ impl Stage {
         Endpoint { address, server }
     }
 
-    async fn token(&self, turn: &Turn) -> String {
+    pub(super) async fn token(&self, turn: &Turn) -> String {
         let bearer = Bearer { session_id: turn.session_id, turn: turn.turn };
         let token = turn_tokens::mint(self.pool(), &bearer, noon()).await.unwrap();
         token.expose_secret().to_owned()
@@ -49,10 +49,10 @@ impl Stage {
 }
 
 const NOW: &str = "2026-07-28";
-const BEFORE: &str = "2025-11-25";
+pub(super) const BEFORE: &str = "2025-11-25";
 
 /// One message of a client of this version.
-async fn speak(
+pub(super) async fn speak(
     (address, path): (SocketAddr, &str),
     token: &str,
     version: &str,
@@ -84,7 +84,7 @@ async fn speak(
     send(address, "POST", path, &headers, &body.to_string()).await
 }
 
-fn call(name: &str, arguments: &Value) -> Value {
+pub(super) fn call(name: &str, arguments: &Value) -> Value {
     json!({ "name": name, "arguments": arguments })
 }
 

@@ -25,6 +25,11 @@ const NAMES: [&str; 12] = [
     "system",
 ];
 
+/// What an item of the memory may be called, whoever has that name.
+fn is_name(name: &str) -> bool {
+    ["all", "operator", "system"].contains(&name)
+}
+
 #[tokio::test]
 async fn no_invented_name_leads_anywhere() {
     let stage = Stage::new().await;
@@ -46,6 +51,21 @@ async fn no_invented_name_leads_anywhere() {
         stage.refuses(&boss, "wait_for_results", json!({ "task_ids": [name] })).await;
         let words = stage.refuses(&boss, name, json!({})).await;
         assert!(words.contains("you have no tool") && words.len() < 1_000, "{words}");
+        for tool in ["edicts_read", "edicts_revoke", "records_read", "journals_read"] {
+            let words = stage.refuses(&boss, tool, json!({ "name": name })).await;
+            assert!(words.len() < 1_000 && !words.contains('\u{1b}'), "{tool}: {words}");
+        }
+        let of = json!({ "name": "note", "agent": name });
+        stage.refuses(&boss, "journals_read", of).await;
+        let listed = stage.says(&boss, "journals_list", json!({ "agent": name })).await;
+        assert_eq!(listed["journals"], json!([]), "{name}");
+        if !is_name(name) {
+            for tool in ["edicts_publish", "records_publish", "journals_write"] {
+                let item = json!({ "name": name, "title": "T", "text": "Text." });
+                let words = stage.refuses(&boss, tool, item).await;
+                assert!(words.len() < 1_000 && !words.contains('\u{1b}'), "{tool}: {words}");
+            }
+        }
     }
     assert_eq!(stage.state().await, before);
     let audit = stage.audit().await;
@@ -105,6 +125,35 @@ async fn whatever_a_text_holds_it_comes_back_as_a_string() {
     for text in texts {
         stage.says(&boss, "board_post", json!({ "text": text })).await;
     }
+    for (number, text) in texts.into_iter().enumerate() {
+        for (kind, tool) in [
+            ("edicts", "edicts_publish"),
+            ("records", "records_publish"),
+            ("journals", "journals_write"),
+        ] {
+            let name = format!("odd-{number}");
+            let title: String = text.chars().filter(|c| !c.is_control()).collect();
+            let item = json!({ "name": name, "title": format!("{number} {title}"), "text": text });
+            stage.says(&boss, tool, item).await;
+            let read = json!({ "name": name });
+            let answer = stage.call(&boss, &format!("{kind}_read"), read).await;
+            assert!(!answer.text.chars().any(is_hidden), "{kind}: {}", answer.text);
+            let read: Value = serde_json::from_str(&answer.text).unwrap();
+            assert_eq!((&read["text"], &read["author"]), (&json!(text), &json!("boss")));
+        }
+    }
+    for (tool, arguments) in [
+        ("edicts_list", json!({})),
+        ("records_list", json!({})),
+        ("journals_list", json!({})),
+        ("recall", json!({ "words": "drop table" })),
+    ] {
+        let answer = stage.call(&boss, tool, arguments).await;
+        assert!(!answer.text.chars().any(is_hidden), "{tool}: {}", answer.text);
+        let read: Value = serde_json::from_str(&answer.text).unwrap();
+        let items = read.as_object().unwrap().values().next().unwrap().as_array().unwrap();
+        assert!(!items.is_empty() && items.iter().all(|item| item["author"] == "boss"), "{read}");
+    }
     let answer = stage.call(&boss, "board_history", json!({})).await;
     assert!(!answer.text.contains('\u{202e}') && !answer.text.contains('\u{2066}'));
     let read: Value = serde_json::from_str(&answer.text).unwrap();
@@ -112,6 +161,11 @@ async fn whatever_a_text_holds_it_comes_back_as_a_string() {
     let back: Vec<&str> = posts.iter().rev().map(|post| post["text"].as_str().unwrap()).collect();
     assert_eq!(back, texts);
     assert!(posts.iter().all(|post| post["sender"] == "boss"));
+}
+
+/// What a reader would not see, or would see something else by.
+fn is_hidden(c: char) -> bool {
+    c.is_control() || ['\u{202e}', '\u{2066}', '\u{200f}'].contains(&c)
 }
 
 #[tokio::test]
@@ -125,13 +179,28 @@ async fn what_cannot_be_stored_or_is_too_long_is_refused_in_words() {
         ("blackboard_write", json!({ "patch": { "plan": { "a\0": 1 } } })),
         ("workflows_start", json!({ "workflow": "pair", "inputs": { "topic": "\0" } })),
         ("search_transcript", json!({ "words": "\0" })),
+        ("edicts_publish", json!({ "name": "a", "title": "\0", "text": "x" })),
+        ("records_publish", json!({ "name": "a", "title": "x", "text": "\0" })),
+        ("journals_write", json!({ "name": "\0", "title": "x", "text": "x" })),
+        ("edicts_revoke", json!({ "name": "\0" })),
+        ("recall", json!({ "words": "\0" })),
     ];
     for (name, arguments) in nul {
         let words = stage.refuses(&boss, name, arguments).await;
         assert!(words.contains("U+0000"), "{name}: {words}");
     }
     let megabyte = "x".repeat(1 << 20);
-    for name in ["board_post", "search_transcript", "dispatch", "status"] {
+    for name in [
+        "board_post",
+        "search_transcript",
+        "dispatch",
+        "status",
+        "edicts_publish",
+        "records_publish",
+        "journals_write",
+        "journals_read",
+        "recall",
+    ] {
         let words =
             stage.refuses(&boss, name, json!({ "text": megabyte, "words": megabyte })).await;
         assert!(words.contains("262144 are allowed"), "{name}: {words}");
@@ -146,6 +215,12 @@ async fn what_cannot_be_stored_or_is_too_long_is_refused_in_words() {
     ] {
         stage.refuses(&boss, "board_post", arguments).await;
     }
+    let long = json!({ "name": "a", "title": "x", "text": "x".repeat(60_000) });
+    for tool in ["edicts_publish", "records_publish", "journals_write"] {
+        let words = stage.refuses(&boss, tool, long.clone()).await;
+        assert!(words.contains("are allowed"), "{tool}: {words}");
+    }
+    stage.refuses(&boss, "recall", json!({ "words": "x ".repeat(100_000) })).await;
     let words = stage.refuses(&boss, "tasks_list", json!({ "cursor": "../x" })).await;
     assert!(words.contains("cursor"), "{words}");
     assert_eq!(stage.state().await, before);

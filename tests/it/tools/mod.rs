@@ -4,8 +4,10 @@ mod calls;
 mod claude;
 mod endpoint;
 mod hostile;
+mod independent;
 mod matrix;
 mod once;
+mod whose;
 
 use std::sync::Arc;
 
@@ -139,7 +141,8 @@ impl Stage {
         sqlx::query_scalar(
             "select concat_ws(' ', (select count(*) from dalsegno.posts), (select count(*) from dalsegno.tasks),
                     (select count(*) from dalsegno.flows), (select sum(version) from dalsegno.blackboards),
-                    (select count(*) from dalsegno.tool_calls))",
+                    (select count(*) from dalsegno.tool_calls),
+                    (select concat_ws(' ', count(*), sum(version), count(revoked_at)) from dalsegno.memory_items))",
         )
         .fetch_one(self.pool())
         .await
@@ -148,11 +151,17 @@ impl Stage {
 }
 
 /// Every tool that changes something, with arguments that fit.
-fn changes() -> [(&'static str, Value); 4] {
+fn changes() -> [(&'static str, Value); 8] {
+    let item =
+        |name: &str| json!({ "name": name, "title": "Tides", "text": "High water is at six." });
     [
         ("board_post", json!({ "text": "Ahoy." })),
         ("dispatch", json!({ "tasks": [{ "agent": "helper", "text": "Part one." }] })),
         ("workflows_start", json!({ "workflow": "pair", "inputs": { "topic": "tides" } })),
         ("blackboard_write", json!({ "patch": { "plan": { "parts": 10 } } })),
+        ("edicts_publish", item("tone")),
+        ("edicts_revoke", json!({ "name": "tone" })),
+        ("records_publish", item("tides")),
+        ("journals_write", item("note")),
     ]
 }

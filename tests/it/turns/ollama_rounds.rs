@@ -1,6 +1,4 @@
-//! What is sent to Ollama in each call of a turn with tools, message by message; and what the calls in between cost.
-
-use std::time::Duration;
+//! What is sent to Ollama in each call of a turn with tools, message by message.
 
 use dalsegno::domain::{tasks::State, turns};
 use serde_json::{Value, json};
@@ -177,41 +175,4 @@ async fn a_model_without_tools_fails_the_task_in_words() {
     assert_eq!(task.state, State::Failed);
     assert!(task.error.as_ref().unwrap().contains("name a model that can"), "{task:?}");
     assert!(fake.chats().is_empty());
-}
-
-/// What a turn costs above the model's own time: all of its job, and the model's time as the server has seen it.
-#[tokio::test]
-#[ignore = "prints figures, and wants a quiet machine"]
-async fn figures_of_rounds() {
-    const TURNS: usize = 60;
-    for n_rounds in [0, 5] {
-        let fake = FakeOllama::start().await;
-        let ground = ground(&fake, &[("agents.max_same_calls", "9")]).await;
-        let worker = ground.work().await;
-        let mut above = Vec::with_capacity(TURNS);
-        for number in 0..TURNS {
-            let plays = (0..n_rounds).map(|round| posting_of(number, round));
-            fake.state.plays.lock().unwrap().extend(plays);
-            fake.state.answered.lock().unwrap().clear();
-            // A conversation of its own, so that none grows.
-            let task = ground.add_for("writer", &format!("w{number}"), "Write.").await;
-            ground.done(&task).await;
-            ground.settled().await;
-            let model: Duration = fake.state.answered.lock().unwrap().iter().sum();
-            let job = "select (extract(epoch from max(ended_at) - max(started_at)) * 1e6)::bigint from dalsegno.runs
-                        where job_id = (select max(job_id) from dalsegno.runs where kind = 'run_turn')";
-            let job = u64::try_from(ground.count(job).await).unwrap();
-            above.push(Duration::from_micros(job).saturating_sub(model));
-        }
-        worker.stop().await;
-        above.sort_unstable();
-        let (p50, p95) = (above[TURNS / 2], above[TURNS * 95 / 100]);
-        println!(
-            "{n_rounds} rounds of tools: {p50:.1?} above the model's own time (p95 {p95:.1?})"
-        );
-    }
-}
-
-fn posting_of(turn: usize, round: usize) -> Play {
-    Play::Calls(vec![("board_post", json!({ "text": format!("Part {turn}.{round}") }))])
 }

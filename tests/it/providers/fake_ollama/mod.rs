@@ -14,7 +14,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use dalsegno::providers::ollama::{Config, Ollama};
@@ -46,8 +46,6 @@ pub struct State {
     pub chats: Mutex<Vec<Value>>,
     /// Every request, as `POST /api/chat`.
     pub requests: Mutex<Vec<String>>,
-    /// How long each chat took, from the whole request to the last byte of its answer.
-    pub answered: Mutex<Vec<Duration>>,
     pub n_loads: AtomicUsize,
     pub n_bytes_sent: AtomicUsize,
     loaded: Mutex<Option<(Value, Value)>>,
@@ -158,7 +156,6 @@ impl Default for State {
             plays: Mutex::default(),
             chats: Mutex::default(),
             requests: Mutex::default(),
-            answered: Mutex::default(),
             n_loads: AtomicUsize::default(),
             n_bytes_sent: AtomicUsize::default(),
             loaded: Mutex::default(),
@@ -208,10 +205,8 @@ async fn answer(mut socket: TcpStream, state: &State) -> std::io::Result<()> {
         "POST /api/chat" => {
             let body: Value = serde_json::from_slice(&body).unwrap();
             state.chats.lock().unwrap().push(body.clone());
-            let (play, began) = (state.plays.lock().unwrap().pop_front(), Instant::now());
-            let answered = chat(&mut socket, state, &body, play).await;
-            state.answered.lock().unwrap().push(began.elapsed());
-            answered
+            let play = state.plays.lock().unwrap().pop_front();
+            chat(&mut socket, state, &body, play).await
         }
         _ => http::send(&mut socket, 404, "", "404 page not found").await,
     }

@@ -1,0 +1,46 @@
+//! Turns on Ollama whose model calls a tool again and again before it answers.
+
+use serde_json::{Value, json};
+
+use crate::{at, ground::Ground};
+
+const N_WARM_UP: usize = 10;
+const N_MEASURED: usize = 200;
+const N_ROUNDS: usize = 5;
+const BAR_MS: f64 = 30.0;
+
+/// From the claim to the committed end, without the time in which the model had the word. Each turn in a conversation of its own, so
+/// that none grows.
+pub async fn of_ollama(ground: &Ground) -> anyhow::Result<Vec<Value>> {
+    let worker = ground.work()?;
+    let (mut without, model_without) = turns(ground, 0).await?;
+    let (mut with, model_with) = turns(ground, N_ROUNDS).await?;
+    worker.stop().await?;
+    let line = |n_rounds: usize, millis: &mut [f64], model_ms: f64| {
+        json!({
+            "scenario": "rounds", "rounds": n_rounds, "turns": millis.len(),
+            "above_the_model_ms": { "p50": at(millis, 0.5), "p95": at(millis, 0.95), "p99": at(millis, 0.99) },
+            "mean_ms_of_the_model": model_ms, "bar_ms": (n_rounds == N_ROUNDS).then_some(BAR_MS),
+        })
+    };
+    Ok(vec![line(0, &mut without, model_without), line(N_ROUNDS, &mut with, model_with)])
+}
+
+/// The times of some turns above that of the model, and the mean of the model's.
+async fn turns(ground: &Ground, n_rounds: usize) -> anyhow::Result<(Vec<f64>, f64)> {
+    let campaign_id = ground.campaign().await?;
+    let (mut millis, mut model_ms) = (Vec::with_capacity(N_MEASURED), 0.0);
+    ground.model.rounds(n_rounds);
+    for number in 0..N_WARM_UP + N_MEASURED {
+        ground.model.take_millis();
+        let task = ground.add(campaign_id, "writer", &format!("w{n_rounds}-{number}")).await?;
+        let run = ground.run_millis(&task).await?;
+        let (n_calls, model) = ground.model.take_millis();
+        anyhow::ensure!(n_calls == n_rounds + 1, "{n_calls} calls of the model");
+        if number >= N_WARM_UP {
+            millis.push(run - model);
+            model_ms += model / N_MEASURED as f64;
+        }
+    }
+    Ok((millis, model_ms))
+}

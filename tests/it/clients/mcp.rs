@@ -1,0 +1,242 @@
+//! Two clients that others have written use the tools: the official Python SDK, and the command line of the inspector from npm. Each
+//! lists them and calls every one, over HTTP and standard input and output, in both versions of the protocol. What they
+//! call is `tests/mcp-clients/calls.json`; a tool that it does not have fails them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    process::Stdio,
+    time::Duration,
+};
+
+use futures_util::future::join_all;
+use serde_json::Value;
+use tokio::process::Command;
+
+use super::{
+    Outside,
+    packages::{mcp_clients, mcp_inspector, mcp_sdk},
+};
+use crate::{app::eventually, http::client::send, service::command};
+
+pub const VERSIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
+/// The inspector is started anew for each call.
+const LONG: Duration = Duration::from_secs(300);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Client {
+    Sdk,
+    Inspector,
+}
+
+/// What a client has done, by its own account.
+#[derive(Debug)]
+pub struct Spoken {
+    pub listed: BTreeSet<String>,
+    pub called: BTreeSet<String>,
+}
+
+impl Client {
+    /// The program that speaks for it, without its arguments. `None` where it cannot be had.
+    pub fn program(self, folder: &Path) -> Option<Command> {
+        let programs = mcp_clients();
+        let mut program = match self {
+            Self::Sdk => command(mcp_sdk()?.to_str().unwrap(), folder),
+            Self::Inspector => command("node", folder),
+        };
+        match self {
+            Self::Sdk => program.arg(programs.join("sdk/session.py")),
+            Self::Inspector => program
+                .arg(programs.join("inspector/session.mjs"))
+                .env("MCP_INSPECTOR", mcp_inspector()?),
+        };
+        program.arg(programs.join("calls.json")).kill_on_drop(true);
+        Some(program)
+    }
+}
+
+/// Waits until a client has called everything, and prints what was said.
+pub async fn spoken(mut program: Command) -> Spoken {
+    let child = program.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let output = tokio::time::timeout(LONG, child.wait_with_output()).await.unwrap().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    println!("{said}");
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    let lines = |mark| said.lines().filter_map(move |line| line.strip_prefix(mark));
+    let listed = lines("< ").next().unwrap().split(", ").map(str::to_owned).collect();
+    let called = lines("> ").skip(1).map(|line| line.split(' ').next().unwrap().to_owned());
+    Spoken { listed, called: called.collect() }
+}
+
+/// Those whose effects are looked up.
+const CHANGES: [&str; 7] = [
+    "blackboard_write",
+    "board_post",
+    "dispatch",
+    "edicts_publish",
+    "edicts_revoke",
+    "records_publish",
+    "workflows_start",
+];
+/// What the inspector calls of a service that asks for no key. It calls everything with one, and each call takes half a second.
+const SOME: [&str; 2] = ["board_post", "status"];
+
+#[tokio::test]
+async fn the_python_sdk_lists_and_calls_every_tool_that_operators_have() {
+    all_is_called_by(Client::Sdk).await;
+}
+
+#[tokio::test]
+async fn the_inspector_lists_and_calls_every_tool_that_operators_have() {
+    all_is_called_by(Client::Inspector).await;
+}
+
+async fn all_is_called_by(client: Client) {
+    if client.program(Path::new("/")).is_none() {
+        return;
+    }
+    let (open, keyed) = (outside("false").await, outside("true").await);
+    let made = keyed.operate(&["key", "create", "desk", "--scope", "mcp"]).await;
+    let key = made["secret"].as_str().unwrap();
+    let desk = format!("key:desk:{}", made["handle"].as_str().unwrap());
+    assert!(!refused(client, &keyed).await.success(), "nobody comes in without a key");
+    for method in ["GET", "DELETE"] {
+        let path = format!("/mcp/{}", keyed.campaign_id);
+        let bearer = [("Authorization", &*format!("Bearer {key}"))];
+        let reply = send(keyed.service.address, method, &path, &bearer, "").await;
+        assert_eq!(reply.status, 405, "there is no stream and no session: {reply:?}");
+    }
+
+    let only: Option<&[&str]> = (client == Client::Inspector).then_some(&SOME);
+    let mut sessions = Vec::new();
+    for version in VERSIONS {
+        sessions.push(open.session(client, "http", version, None, only));
+        sessions.push(keyed.session(client, "key", version, Some(key), None));
+        sessions.push(keyed.session(client, "stdio", version, None, None));
+    }
+    join_all(sessions).await;
+
+    let all = CHANGES.map(|tool| (tool.to_owned(), 2));
+    let some = all.iter().filter(|(tool, _)| only.is_none_or(|only| only.contains(&&**tool)));
+    assert_eq!(open.audit("anonymous").await, some.cloned().collect());
+    assert_eq!(keyed.audit("key").await, all.clone().into());
+    assert_eq!(keyed.audit("cli").await, all.into());
+    for version in VERSIONS {
+        keyed.check_effects(&way(client, "key", version), &desk).await;
+        keyed.check_effects(&way(client, "stdio", version), "cli:").await;
+        if only.is_none() {
+            open.check_effects(&way(client, "http", version), "anonymous").await;
+        }
+    }
+}
+
+/// What it publishes and posts is named after this.
+fn way(client: Client, transport: &str, version: &str) -> String {
+    format!("{client:?}-{transport}-{version}").to_lowercase()
+}
+
+/// A service with a lead, whose journal has an entry.
+async fn outside(require_key: &str) -> Outside {
+    let settings = settings();
+    let settings = settings.each_ref().map(|(name, value)| (*name, value.as_str()));
+    let more = [("DALSEGNO_HTTP__REQUIRE_KEY", require_key), ("DALSEGNO_SIM__DIRECTIVES", "true")];
+    let outside = Outside::with(&[&settings[..], &more].concat()).await;
+    let note = r#"{"name": "first", "title": "Whom to ask", "text": "The harbour master knows."}"#;
+    let sql = "select task_id from dalsegno.add_task($1, 'planner', $2)";
+    let prompt = format!("Note it. [[sim: call journals_write {note}]]");
+    let added = sqlx::query(sql).bind(outside.campaign_id).bind(prompt);
+    added.execute(&outside.pool).await.unwrap();
+    eventually("the entry is written", async || {
+        let sql = "select 1 from dalsegno.memory_items where kind = 'journal'";
+        sqlx::query(sql).fetch_optional(&outside.pool).await.unwrap()
+    })
+    .await;
+    outside
+}
+
+fn settings() -> [(&'static str, String); 2] {
+    let folder = |name| mcp_clients().join("config").join(name).display().to_string();
+    [("DALSEGNO_AGENTS__FOLDER", folder("agents")), ("DALSEGNO_FLOWS__FOLDER", folder("workflows"))]
+}
+
+async fn refused(client: Client, outside: &Outside) -> std::process::ExitStatus {
+    let mut program = client.program(outside.folder.path()).unwrap();
+    program.args(["nobody", VERSIONS[1]]).arg(outside.mcp_url());
+    program.output().await.unwrap().status
+}
+
+impl Outside {
+    fn mcp_url(&self) -> String {
+        format!("{}/mcp/{}", self.url(), self.campaign_id)
+    }
+
+    async fn session(
+        &self,
+        client: Client,
+        transport: &str,
+        version: &str,
+        key: Option<&str>,
+        only: Option<&[&str]>,
+    ) {
+        let mut program = client.program(self.folder.path()).unwrap();
+        program.args([&way(client, transport, version), version]);
+        match transport {
+            "stdio" => {
+                program.args([env!("CARGO_BIN_EXE_dalsegno"), "mcp", "--campaign"]);
+                program.arg(self.campaign_id.to_string());
+                program.envs(settings()).env("DATABASE_URL", self.database.url());
+            }
+            _ => drop(program.arg(self.mcp_url())),
+        }
+        program.envs(key.map(|key| ("MCP_KEY", key)));
+        program.envs(only.map(|only| ("MCP_ONLY", only.join(","))));
+        let spoken = spoken(program).await;
+        let table = self.operate(&["mcp", "tools"]).await;
+        let lines = table.as_array().unwrap().iter().filter(|line| line["operator"] == "yes");
+        let offered: BTreeSet<_> =
+            lines.map(|line| line["tool"].as_str().unwrap().to_owned()).collect();
+        assert_eq!(spoken.listed, offered);
+        let expected = only.map(|only| only.iter().map(|name| (*name).to_owned()).collect());
+        assert_eq!(spoken.called, expected.unwrap_or(offered));
+    }
+
+    /// How often somebody of this kind has called each tool that changes something.
+    async fn audit(&self, kind: &str) -> BTreeMap<String, i64> {
+        let sql = "select subject, count(*) from dalsegno.audit where action = 'tool.call' and actor_kind = $1 group by 1";
+        let lines: Vec<(String, i64)> =
+            sqlx::query_as(sql).bind(kind).fetch_all(&self.pool).await.unwrap();
+        lines.into_iter().collect()
+    }
+
+    async fn one(&self, sql: &'static str, way: &str) -> Value {
+        let found: Vec<Value> =
+            sqlx::query_scalar(sql).bind(way).fetch_all(&self.pool).await.unwrap();
+        assert_eq!(found.len(), 1, "{sql}: {found:?}");
+        found.into_iter().next().unwrap()
+    }
+
+    /// All that one session was to change has been changed once, by this author.
+    async fn check_effects(&self, way: &str, author: &str) {
+        let by = |row: Value| row["by"].as_str().is_some_and(|by| by.starts_with(author));
+        let edict = "select json_build_object('by', author, 'revoked', revoked_at is not null and revoked_by like author || '%')
+                       from dalsegno.memory_items where kind = 'edict' and name = 'tone-' || $1";
+        let edict = self.one(edict, way).await;
+        assert!(edict["revoked"] == true && by(edict.clone()), "{edict}");
+        let record = "select json_build_object('by', author) from dalsegno.memory_items
+                       where kind = 'record' and name = 'tides-' || $1 and body = 'High water is at six.'";
+        assert!(by(self.one(record, way).await), "{way}");
+        let post = "select json_build_object('by', sender, 'text', text) from dalsegno.posts
+                     where position('Ahoy from ' || $1 || ':' in text) > 0";
+        let post = self.one(post, way).await;
+        assert_eq!(post["by"], "operator");
+        assert_eq!(post["text"], format!("Ahoy from {way}: \"quoted\", ../ and \u{202e}."));
+        let dispatched = "select json_build_object('by', added_by) from dalsegno.tasks
+                           where prompt = 'Count the boats of ' || $1 || '.'";
+        assert!(by(self.one(dispatched, way).await), "{way}");
+        let begun = "select json_build_object('by', added_by) from dalsegno.tasks
+                      where position('Write about ' || $1 || '.' in prompt) > 0";
+        assert!(by(self.one(begun, way).await), "{way}");
+        let board = "select json_build_object('n', document -> $1) from dalsegno.blackboards where document ? $1";
+        assert_eq!(self.one(board, way).await["n"], 10);
+    }
+}

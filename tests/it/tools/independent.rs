@@ -1,0 +1,66 @@
+//! Clients that others have written, with the token of a turn: what only turns have, and the lead of a campaign besides.
+
+use std::collections::BTreeSet;
+
+use dalsegno::tools;
+use futures_util::future::join_all;
+
+use super::Stage;
+use crate::clients::{
+    mcp::{Client, VERSIONS, spoken},
+    packages::mcp_clients,
+};
+
+/// A campaign whose agents are those that the calls are about.
+async fn stage() -> Stage {
+    let stage = Stage::new().await;
+    stage.ground.remove_agent("boss");
+    for name in ["planner", "copywriter"] {
+        let file = mcp_clients().join(format!("config/agents/{name}.md"));
+        stage.ground.write_agent(name, &std::fs::read_to_string(file).unwrap());
+    }
+    stage
+}
+
+async fn all_is_called_by(client: Client, only: Option<&str>) {
+    let stage = stage().await;
+    let (endpoint, turn) = (stage.endpoint().await, stage.turn("planner", "main").await);
+    if client.program(stage.ground.folder()).is_none() {
+        return;
+    }
+    let token = stage.token(&turn).await;
+    let planner = tools::Caller::Turn(turn.clone());
+    let first = serde_json::json!({ "name": "first", "title": "Whom to ask", "text": "The harbour master knows." });
+    stage.says(&planner, "journals_write", first).await;
+    let url = format!("http://{}/mcp", endpoint.address);
+    let sessions = VERSIONS.map(|version| {
+        let mut program = client.program(stage.ground.folder()).unwrap();
+        program.args([&format!("turn-{version}"), version, &url]).env("MCP_KEY", &token);
+        program.envs(only.map(|only| ("MCP_ONLY", only)));
+        spoken(program)
+    });
+    let offered: BTreeSet<String> =
+        tools::offered(&planner).iter().map(|spec| spec.name.clone()).collect();
+    for spoken in join_all(sessions).await {
+        assert_eq!(spoken.listed, offered);
+        let only = only.map(|only| only.split(',').map(str::to_owned).collect());
+        assert_eq!(spoken.called, only.unwrap_or_else(|| offered.clone()));
+    }
+    let sql = "select concat_ws(' ', owner, author, origin, task_id) from dalsegno.memory_items
+                where kind = 'journal' and name like 'note-turn-%'";
+    let written: Vec<String> = sqlx::query_scalar(sql).fetch_all(stage.pool()).await.unwrap();
+    let expected = format!("planner planner agent {}", turn.task_id);
+    assert_eq!(written, [expected.clone(), expected]);
+    let audit = stage.audit().await;
+    assert!(audit.iter().all(|line| line.ends_with(" agent planner")), "{audit:?}");
+}
+
+#[tokio::test]
+async fn the_python_sdk_lists_and_calls_every_tool_that_the_lead_has() {
+    all_is_called_by(Client::Sdk, None).await;
+}
+
+#[tokio::test]
+async fn the_inspector_lists_every_tool_that_the_lead_has_and_calls_what_operators_have_not() {
+    all_is_called_by(Client::Inspector, Some("journals_write,search_transcript")).await;
+}
