@@ -72,7 +72,7 @@ async fn the_real_cli_calls_each_tool_and_the_effects_have_the_right_author() {
             .unwrap();
     assert_eq!(actors, ["writer"; 4]);
     let handed: Vec<(String, String)> =
-        sqlx::query_as("select agent, added_by from dalsegno.tasks where parent_id is not null")
+        sqlx::query_as("select agent, added_by from dalsegno.tasks where parent_id is not null and flow_id is null")
             .fetch_all(&ground.pool)
             .await
             .unwrap();
