@@ -147,11 +147,13 @@ async fn on(
         FlowCommand::Start(start) => {
             let (catalogue, templates) = templates(context)?;
             let (config, added_by) = (context.load()?, who.label());
+            let template = templates.get(&start.template)?;
             let new = flows::New {
                 campaign_id: campaigns::find(&mut *tx, &start.campaign).await?,
-                template: templates.get(&start.template)?,
-                inputs: &start.inputs()?,
+                template,
+                inputs: &start.inputs(template)?,
                 added_by: Some(&added_by),
+                parent_id: None,
             };
             let flow = flows::start(&mut tx, &config.tasks, &catalogue, &new, now).await?;
             let data = json!({ "template": flow.template, "campaign_id": flow.campaign_id });
@@ -197,7 +199,7 @@ fn templates(context: &Context) -> Result<(Catalogue, Templates), Failure> {
 }
 
 impl Start {
-    fn inputs(&self) -> Result<Inputs, Failure> {
+    fn inputs(&self, template: &Template) -> Result<Inputs, Failure> {
         let usage = |error| Failure::new(Exit::Usage, error);
         if let Some(file) = &self.inputs_file {
             let text = std::fs::read_to_string(file)
@@ -212,6 +214,10 @@ impl Start {
             let (name, value) =
                 named.ok_or_else(|| usage(anyhow!("`{text}` is no input: write NAME=TEXT")))?;
             match inputs.remove(name) {
+                // A list of one item is given as a text is.
+                None if template.has_list(name) => {
+                    inputs.insert(name.to_owned(), Value::List(vec![value.to_owned()]))
+                }
                 None => inputs.insert(name.to_owned(), Value::Text(value.to_owned())),
                 Some(before) => inputs.insert(name.to_owned(), Value::List(before.and(value))),
             };

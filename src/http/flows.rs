@@ -126,6 +126,7 @@ async fn start(
         template: templates.get(&asked.template)?,
         inputs: &asked.inputs,
         added_by: Some(&added_by),
+        parent_id: None,
     };
     let n_tasks = flows::n_tasks(new.template, new.inputs)? as u64;
     let room = admission.admit(&app, n_tasks).await?;

@@ -8,10 +8,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    Refusal,
+    Caller, Refusal,
     arguments::{schema, short},
     change::{Begun, Change},
     pages::Said,
+    tasks::parent,
     tool::{Call, QUICKLY, Tool, Who},
 };
 use crate::domain::flows::{self, Given, Inputs, Template, Templates};
@@ -93,12 +94,17 @@ async fn start(call: Call<'_>) -> Result<Said, Refusal> {
         Begun::Before(said) => return Ok(said),
         Begun::Now(change) => change,
     };
+    let parent_id = match call.caller {
+        Caller::Turn(turn) => Some(parent(&call, &mut change, turn).await?),
+        Caller::Operator(_) => None,
+    };
     let (settings, added_by) = (&call.tools.settings, call.caller.label());
     let new = flows::New {
         campaign_id: call.caller.campaign_id(),
         template,
         inputs: &inputs,
         added_by: Some(&added_by),
+        parent_id,
     };
     let catalogue = settings.agents.current();
     let now = call.now();

@@ -205,8 +205,13 @@ fn addressed<'a>(
 }
 
 /// The task that hands out, unless too many are behind it already that each came from the one before: agents must not hand each other
-/// work for ever.
-async fn parent(call: &Call<'_>, change: &mut Change<'_>, turn: &Turn) -> Result<Uuid, Refusal> {
+/// work for ever. It is held until the end of the transaction: one that is cancelled hands nothing out, and what it has handed out is
+/// cancelled with it.
+pub(super) async fn parent(
+    call: &Call<'_>,
+    change: &mut Change<'_>,
+    turn: &Turn,
+) -> Result<Uuid, Refusal> {
     let most = i64::from(call.tools.settings.mentions.max_depth);
     let depth = tasks::depth(change.conn(), turn.task_id, most).await?;
     match depth >= most {
@@ -214,7 +219,10 @@ async fn parent(call: &Call<'_>, change: &mut Change<'_>, turn: &Turn) -> Result
             "nothing was handed out: {depth} tasks that each came from the one before lead to this one, and no more are allowed \
              (mentions.max_depth). Do it yourself, or say in your answer what is left to be done"
         ))),
-        false => Ok(turn.task_id),
+        false => {
+            tasks::hold_parent(change.conn(), turn.task_id).await?;
+            Ok(turn.task_id)
+        }
     }
 }
 

@@ -34,6 +34,8 @@ pub struct New<'a> {
     pub template: &'a Template,
     pub inputs: &'a Inputs,
     pub added_by: Option<&'a str>,
+    /// The task that starts it, if one does: whoever cancels that cancels the flow.
+    pub parent_id: Option<Uuid>,
 }
 
 /// A task that is about to be asked for.
@@ -84,6 +86,7 @@ pub async fn start(
             links: Links {
                 depends_on: &draft.after,
                 on_failure: draft.step.on_failure,
+                parent_id: new.parent_id,
                 flow: Some(FlowStep { flow_id: id, step: &draft.step.name, place }),
                 ..Links::default()
             },
@@ -142,6 +145,9 @@ fn check(template: &Template, inputs: &Inputs) -> Result<(), Error> {
             None => wrong.push(format!("`{}` is missing ({about})", input.name)),
             Some(Given::Text(_)) if input.is_list => {
                 wrong.push(format!("`{}` has to be a list ({about})", input.name));
+            }
+            Some(Given::List(_)) if !input.is_list => {
+                wrong.push(format!("`{}` has to be one text ({about})", input.name));
             }
             Some(Given::List(items)) if items.is_empty() => {
                 wrong.push(format!("`{}` is an empty list ({about})", input.name));

@@ -79,6 +79,13 @@ struct Section {
     text: String,
 }
 
+impl Template {
+    /// Whether an input of this name takes a list.
+    pub fn has_list(&self, name: &str) -> bool {
+        self.inputs.iter().any(|input| input.is_list && input.name == name)
+    }
+}
+
 /// What only a repeated step has.
 const OF_ITEM: [&str; 2] = ["item", "number"];
 

@@ -20,6 +20,8 @@ use crate::domain::{
 #[derive(Debug, Clone, Copy)]
 pub struct Spoken<'a> {
     pub campaign_id: Uuid,
+    /// Whose answer it is.
+    pub task_id: Uuid,
     /// The post that it answers.
     pub asked_in: Uuid,
     pub agent: &'a str,
@@ -38,6 +40,8 @@ pub struct HandedOn {
     /// For the agent.
     notes: Vec<String>,
 }
+
+const STOPPED: &str = "Nobody was asked: somebody has asked this task to stop. The answer stands, and nothing begins behind it.";
 
 /// Adds the tasks for whom the answer mentions. To be called before the turn is ended, because its lanes go before all other
 /// locks; what it gives goes to the turn's end. `None`: there is nothing to be done.
@@ -61,6 +65,9 @@ pub async fn hand_on(
     if called.is_empty() {
         let says_nothing = handed_on.notes.is_empty() && !handed_on.everybody;
         return Ok((!says_nothing).then_some(handed_on));
+    }
+    if tasks::is_asked_to_stop(&mut *conn, spoken.task_id).await? {
+        return Ok(Some(handed_on.cut(STOPPED.to_owned())));
     }
     let max_depth = i64::from(config.max_depth);
     let past = posts::Past { campaign_id: spoken.campaign_id, post_id: spoken.asked_in, max_depth };

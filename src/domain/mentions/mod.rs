@@ -14,7 +14,7 @@
 //! - Nothing is dropped without a word: names of nobody, and calls that a bound has cut, are told to whoever posted.
 //! - Agents cannot call each other for ever ([`Config`]): an answer calls nobody if too many answers that called are in its past,
 //!   if it has been said before, if the post of a person that it goes back to has led to too many tasks, and never more than so
-//!   many. People are bound by the last rule alone.
+//!   many. People are bound by the last rule alone. The answer of a task that was asked to stop calls nobody.
 //!
 //! Order of locks: lanes, which tasks join, and tasks before the board. Whoever cancels several tasks posts their ends when all of
 //! them have ended.

@@ -73,7 +73,7 @@ async fn stop_one(
 }
 
 /// The open ones among the tasks that hang on this one: its children and theirs, and what continues it. Of one that continues
-/// another, also the children that it waits for. Those that wait come first, so that the end of a child wakes nobody up.
+/// another, also the children that it waits for. Those that wait come first, so that the end of a child or of a step wakes nobody up.
 async fn below(conn: &mut PgConnection, id: Uuid) -> Result<Vec<Uuid>, Failed> {
     sqlx::query_scalar!(
         r#"with recursive below (id) as (
@@ -92,7 +92,7 @@ async fn below(conn: &mut PgConnection, id: Uuid) -> Result<Vec<Uuid>, Failed> {
                      where d.task_id = b.id) as o)
            select t.id as "id!" from below as b join dalsegno.tasks as t on t.id = b.id
             where t.id <> $1 and t.ended_at is null
-            order by t.continues_id is null, t.id"#,
+            order by t.continues_id is null, t.step_place desc nulls last, t.id"#,
         id,
     )
     .fetch_all(conn)

@@ -51,7 +51,7 @@ pub async fn fan_out(
     if !(1..=MAX_CHILDREN).contains(&children.len()) {
         return Err(Error::NChildren(children.len()).into());
     }
-    let parents = standing(&mut *conn, parent).await?;
+    let parents = standing(&mut *conn, parent.id).await?;
     let mut news: Vec<New<'_>> = children
         .iter()
         .map(|child| New { links: Links { parent_id: Some(parent.id), ..child.links }, ..*child })
@@ -90,6 +90,11 @@ pub async fn fan_out(
     Ok(FannedOut { children: placed, continuation })
 }
 
+/// Whether a task hands out. Who cancels it waits until the end of the transaction, and finds what it has handed out.
+pub async fn hold_parent(conn: &mut PgConnection, id: Uuid) -> Result<(), Error> {
+    standing(conn, id).await?.check(id)
+}
+
 /// What a parent has come to, which it stays until the end of the transaction.
 struct Standing {
     state: State,
@@ -107,16 +112,16 @@ impl Standing {
     }
 }
 
-async fn standing(conn: &mut PgConnection, parent: &Task) -> Result<Standing, Error> {
+async fn standing(conn: &mut PgConnection, id: Uuid) -> Result<Standing, Error> {
     sqlx::query_as!(
         Standing,
         r#"select state as "state: State", cancelled_because is not null as "is_cancelled!" from dalsegno.tasks where id = $1 for share"#,
-        parent.id,
+        id,
     )
     .fetch_optional(conn)
     .await
     .map_err(Failed::to("look at a task that hands work out"))?
-    .ok_or(Error::Unknown(parent.id))
+    .ok_or(Error::Unknown(id))
 }
 
 /// The key of a child, where the whole has one: asked again, each of them is found.

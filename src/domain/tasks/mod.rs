@@ -39,7 +39,9 @@ pub use self::{
     detail::{Detail, detail},
     erase::{ERASED, Erased, erase_some, open_of},
     explain::{Explanation, explain},
-    fan_out::{Children, FannedOut, MAX_CHILDREN, child_key, depth, fan_out, handed_out_by},
+    fan_out::{
+        Children, FannedOut, MAX_CHILDREN, child_key, depth, fan_out, handed_out_by, hold_parent,
+    },
     flow::{FlowTask, flow_id_of, hold_of_flow, of_flow},
     follow::{Follow, News, wait},
     interrupt::{How, Interrupted, interrupt, interrupt_agent, is_asked_to_stop},

@@ -222,6 +222,7 @@ impl Turn<'_> {
         };
         let spoken = Spoken {
             campaign_id: task.campaign_id,
+            task_id: task.id,
             asked_in,
             agent: &task.agent,
             instance: &task.instance,

@@ -84,6 +84,7 @@ pub async fn start(ground: &Ground, name: &str, inputs: &Inputs) -> Result<Flow,
         template: templates.get(name)?,
         inputs,
         added_by: Some("key boss"),
+        parent_id: None,
     };
     let mut tx = begin(&ground.pool).await.unwrap();
     let flow = flows::start(&mut tx, &config.tasks, &catalogue, &new, noon()).await?;

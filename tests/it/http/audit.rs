@@ -31,6 +31,7 @@ async fn flow(world: &World) -> uuid::Uuid {
         template: templates.get("reviewed-text").unwrap(),
         inputs: &[("task".to_owned(), flows::Given::Text("Write.".to_owned()))].into(),
         added_by: None,
+        parent_id: None,
     };
     let mut tx = world.pool.begin().await.unwrap();
     let flow = flows::start(&mut tx, &limits(), &catalogue, &new, noon()).await.unwrap();

@@ -95,3 +95,32 @@ async fn tasks_that_are_refused_are_told_to_whoever_called_and_its_answer_stands
     assert_eq!(notice.audience, ["planner"]);
     assert_ne!(posted.post.id, posted_too.post.id);
 }
+
+/// The answer counts, and nothing begins behind it.
+#[tokio::test]
+async fn an_answer_of_a_task_that_was_asked_to_stop_calls_nobody() {
+    let ground = ground(&["ann"], &[]).await;
+    let worker = ground.work().await;
+    let asked = "Plan it. [[sim: slow 3000]] `[[sim: say First @ann.]]`";
+    let posted = post(&ground, asked).await;
+    let plan = task(&ground, &posted, 0).await;
+    let session_id = eventually("it runs", async || {
+        let plan = ground.task(&plan).await;
+        plan.session_id.filter(|_| plan.state == tasks::State::Running)
+    })
+    .await;
+    let mut tx = ground.pool.begin().await.unwrap();
+    let now = ground.clock.now();
+    tasks::interrupt(&mut tx, session_id, tasks::How::Soft, "not wanted", now).await.unwrap();
+    tx.commit().await.unwrap();
+    let plan = ground.done(&plan).await;
+    all_ended(&ground).await;
+    worker.stop().await;
+    assert!(plan.result.unwrap().contains("First @ann."));
+    let board = board(&ground).await;
+    let answer = answers_to(&board, posted.post.id)[0];
+    assert_eq!(answer.audience, ["operator"]);
+    let notice = answers_to(&board, answer.id)[0];
+    assert!(notice.text.starts_with("Nobody was asked: "), "{:#?}", lines(&board));
+    assert_eq!(ground.count("select count(*) from dalsegno.tasks").await, 1);
+}

@@ -33,7 +33,7 @@ async fn what_a_tool_changes_has_the_author_that_called() {
     .unwrap();
     let boss_s = || Some("boss".to_owned());
     assert_eq!(parents[0], ("Part one.".to_owned(), Some(turn.task_id), boss_s()));
-    assert_eq!(parents[1], ("Polish it.".to_owned(), None, boss_s()));
+    assert_eq!(parents[1], ("Polish it.".to_owned(), Some(turn.task_id), boss_s()));
     let items: Vec<String> = sqlx::query_scalar(
         "select concat_ws(' ', kind, name, owner, author, task_id, revoked_by) from dalsegno.memory_items order by kind",
     )
@@ -245,7 +245,7 @@ async fn a_status_tells_who_does_what() {
     let agents = told["agents"].as_array().unwrap();
     let own = agents.iter().find(|agent| agent["agent"] == "boss").unwrap();
     assert_eq!(own["state"], "working");
-    assert_eq!(agents.len(), 4);
+    assert_eq!(agents.len(), 5);
     let listed = stage.says(&boss, "workflows_list", json!({})).await;
     assert_eq!(listed["workflows"][0]["inputs"][0]["name"], "topic");
 }

@@ -1,6 +1,7 @@
 //! The tools of agents and operators: who may use which, what they do, and whom they are believed to be.
 
 mod calls;
+mod cascade;
 mod claude;
 mod endpoint;
 mod hostile;
@@ -33,6 +34,8 @@ const BOSS: &str = "---\nname: boss\ndescription: Leads\nlead: true\ntools: mcp_
 const HELPER: &str =
     "---\nname: helper\ndescription: Helps\ntools: mcp__dalsegno__*\n---\nYou help.\n";
 const CLERK: &str = "---\nname: clerk\ndescription: Hands out\ntools: mcp__dalsegno__dispatch, mcp__dalsegno__wait_for_results, mcp__dalsegno__board_post, mcp__dalsegno__trial_hang, mcp__dalsegno__trial_fail, mcp__dalsegno__trial_panic, mcp__dalsegno__trial_long\ndisallowedTools: mcp__dalsegno__board_post\n---\nYou hand out.\n";
+/// No lead, and hands out all the same.
+const FOREMAN: &str = "---\nname: foreman\ndescription: Hands out\ntools: mcp__dalsegno__dispatch, mcp__dalsegno__workflows_start\n---\nYou hand out.\n";
 const PAIR: &str = "---\nname: pair\ndescription: Two parts, one after the other\ninputs:\n  topic: What it is about\nsteps:\n  - step: draft\n    agent: helper\n  - step: polish\n    agent: helper\n    after: [draft]\n---\n## draft\nWrite about {{topic}}.\n\n## polish\nPolish it.\n";
 
 /// A campaign with a lead, three others and an operator. Nobody works: turns are begun by hand.
@@ -45,7 +48,8 @@ struct Stage {
 impl Stage {
     async fn new() -> Self {
         let ground = Ground::new(&[]).await;
-        for (name, text) in [("boss", BOSS), ("helper", HELPER), ("clerk", CLERK)] {
+        let files = [("boss", BOSS), ("helper", HELPER), ("clerk", CLERK), ("foreman", FOREMAN)];
+        for (name, text) in files {
             ground.write_agent(name, text);
         }
         ground.write_template("pair", PAIR);

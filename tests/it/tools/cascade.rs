@@ -1,0 +1,73 @@
+//! What turns have handed out goes with them, and whoever is stopped hands nothing out any more.
+
+use dalsegno::{
+    domain::tasks::{self, How, State},
+    tools::Caller,
+};
+use serde_json::{Value, json};
+
+use super::Stage;
+use crate::app::noon;
+
+fn handing_out() -> [(&'static str, Value); 3] {
+    let tasks = json!([{ "agent": "helper", "text": "Part one." }]);
+    [
+        ("dispatch", json!({ "tasks": tasks })),
+        ("dispatch", json!({ "tasks": tasks, "then": "Put together." })),
+        ("workflows_start", json!({ "workflow": "pair", "inputs": { "topic": "tides" } })),
+    ]
+}
+
+#[tokio::test]
+async fn a_turn_that_is_stopped_hands_nothing_out() {
+    let stage = Stage::new().await;
+    for how in [How::Soft, How::Hard] {
+        let turn = stage.turn("foreman", if how == How::Soft { "main" } else { "2" }).await;
+        let mut tx = stage.pool().begin().await.unwrap();
+        tasks::interrupt(&mut tx, turn.session_id, how, "not wanted", noon()).await.unwrap();
+        tx.commit().await.unwrap();
+        let (caller, before) = (Caller::Turn(turn), stage.state().await);
+        for (name, arguments) in handing_out() {
+            let words = stage.refuses(&caller, name, arguments).await;
+            assert!(words.contains("is being cancelled"), "{how:?}: {words}");
+        }
+        assert_eq!(stage.state().await, before, "{how:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_turn_has_handed_out_is_cancelled_with_its_task() {
+    let stage = Stage::new().await;
+    let turn = stage.turn("foreman", "main").await;
+    let caller = Caller::Turn(turn.clone());
+    for (name, arguments) in handing_out() {
+        stage.says(&caller, name, arguments).await;
+    }
+    let mut tx = stage.pool().begin().await.unwrap();
+    tasks::cancel(&mut tx, turn.task_id, "not wanted", noon()).await.unwrap();
+    tx.commit().await.unwrap();
+    let handed = stage.tasks().await.into_iter().filter(|task| task.id != turn.task_id);
+    let states: Vec<State> = handed.map(|task| task.state).collect();
+    assert_eq!(states, [State::Cancelled; 5]);
+}
+
+/// The agent of a step may start the same again.
+#[tokio::test]
+async fn workflows_that_start_workflows_come_to_an_end() {
+    let stage = Stage::new().await;
+    let mut turn = stage.turn("foreman", "main").await;
+    let start = json!({ "workflow": "series", "inputs": {} });
+    for round in 0..5 {
+        let series = format!(
+            "---\nname: series\ndescription: Begins itself\nsteps:\n  - step: lead\n    agent: foreman\n    instance: n{round}\n---\n## lead\nGo on.\n"
+        );
+        stage.ground.write_template("series", &series);
+        let caller = Caller::Turn(turn);
+        let answer = stage.call(&caller, "workflows_start", start.clone()).await;
+        assert!(!answer.is_error, "{}", answer.text);
+        let started = stage.tasks().await.into_iter().next().unwrap();
+        turn = stage.attempt(&started).await;
+    }
+    let words = stage.refuses(&Caller::Turn(turn), "workflows_start", start).await;
+    assert!(words.contains("mentions.max_depth"), "{words}");
+}
