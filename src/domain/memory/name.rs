@@ -23,6 +23,11 @@ pub(super) fn check(name: &str) -> Result<(), Error> {
     Err(Error::Name { name: name.chars().take(SHOWN_CHARS).collect(), advice })
 }
 
+/// Whatever somebody has taken for a name, in what is said about it.
+pub(super) fn shown(name: &str) -> String {
+    name.chars().filter(|c| !c.is_control()).take(SHOWN_CHARS).collect()
+}
+
 /// Whose journal it is: a path too, for whoever exports it.
 pub(super) fn check_owner(owner: &str) -> Result<(), Error> {
     let (agent, instance) = owner.split_once('/').unwrap_or((owner, agents::MAIN));

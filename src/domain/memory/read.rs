@@ -101,8 +101,7 @@ pub async fn by_name(
     who: &Who<'_>,
 ) -> Result<Item, Error> {
     let owner = who.owner_of_read(kind, owner)?;
-    name::check(name)?;
-    let no_item = || Error::NoItem { kind: kind.as_str(), name: name.to_owned() };
+    let no_item = || Error::NoItem { kind: kind.as_str(), name: name::shown(name) };
     find(conn, campaign_id, kind, owner, name).await?.ok_or_else(no_item)
 }
 

@@ -18,9 +18,10 @@ use serde_json::{Value, json};
 use super::Ground;
 use crate::app::{eventually, noon};
 
-/// All that everybody may use, and the tools that go wrong.
-const TOOLS: &str = "tools: mcp__dalsegno, mcp__dalsegno__trial_hang, mcp__dalsegno__trial_fail, mcp__dalsegno__trial_panic, \
-                     mcp__dalsegno__trial_long\n";
+/// By their names, so that another tool takes no room of the small windows here; and the tools that go wrong.
+const TOOLS: &str = "tools: mcp__dalsegno__board_history, mcp__dalsegno__board_post, mcp__dalsegno__tasks_list, \
+                     mcp__dalsegno__workflows_list, mcp__dalsegno__search_transcript, mcp__dalsegno__status, \
+                     mcp__dalsegno__trial_hang, mcp__dalsegno__trial_fail, mcp__dalsegno__trial_panic, mcp__dalsegno__trial_long\n";
 
 pub fn writer(more: &str) -> String {
     format!("---\nname: writer\ndescription: Writes\n{TOOLS}{more}---\nYou write.\n")
