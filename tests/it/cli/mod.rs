@@ -8,6 +8,7 @@ mod blackboard;
 mod board;
 mod campaigns;
 mod cleanups;
+mod facts;
 mod keys;
 mod logins;
 mod memory;
