@@ -55,6 +55,7 @@ fn parts<'a>(view: View<'a>, shown: &'a Posts<'a>) -> Parts<'a> {
             client_context: None,
         },
         edicts: &[],
+        facts: None,
         roster: &[],
         tools: &[],
         view,

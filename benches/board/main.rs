@@ -1,4 +1,4 @@
-//! The bench of the board, and of tasks that come together again: one JSON line per scenario.
+//! The bench of the board, of tasks that come together again, and of what is recalled: one JSON line per scenario.
 //!
 //! ```text
 //! cargo bench --bench board                              on a private server of its own, durable
@@ -14,6 +14,7 @@ mod common;
 mod ground;
 mod join;
 mod mentions;
+mod recall;
 mod window;
 
 use futures_util::future::BoxFuture;
@@ -38,11 +39,12 @@ async fn main() -> anyhow::Result<()> {
     server.stop().await
 }
 
-fn scenarios() -> [(&'static str, Scenario); 4] {
+fn scenarios() -> [(&'static str, Scenario); 5] {
     [
         ("mentions", |ground| Box::pin(mentions::post_to_ready(ground))),
         ("window", |ground| Box::pin(window::of_very_many(ground))),
         ("assemble", |_| Box::pin(async { assemble::posts_behind_messages() })),
+        ("recall", |ground| Box::pin(recall::of_very_many(ground))),
         ("join", |ground| Box::pin(join::of_a_thousand(ground))),
     ]
 }

@@ -40,6 +40,7 @@ pub struct Config {
     pub tasks: crate::domain::tasks::Config,
     pub mentions: crate::domain::mentions::Config,
     pub memory: crate::domain::memory::Config,
+    pub facts: crate::domain::facts::Config,
     pub scheduler: crate::domain::schedules::Config,
     pub audit: crate::domain::audit::Config,
     pub webhooks: crate::domain::webhooks::Config,
@@ -104,6 +105,7 @@ impl Config {
         let tasks = layers.section("tasks", problems);
         let mentions = layers.section("mentions", problems);
         let memory: Option<crate::domain::memory::Config> = layers.section("memory", problems);
+        let facts: Option<crate::domain::facts::Config> = layers.section("facts", problems);
         let scheduler = layers.section("scheduler", problems);
         let audit = layers.section("audit", problems);
         let webhooks = layers.section("webhooks", problems);
@@ -129,6 +131,7 @@ impl Config {
             tasks: tasks?,
             mentions: mentions?,
             memory: memory?,
+            facts: facts?,
             scheduler: scheduler?,
             audit: audit?,
             webhooks: webhooks?,
@@ -159,6 +162,7 @@ impl Config {
         self.tasks.check(checks);
         self.mentions.check(checks);
         self.memory.check(checks);
+        self.facts.check(checks);
         self.scheduler.check(checks);
         self.audit.check(checks);
         self.webhooks.check(checks);

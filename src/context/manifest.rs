@@ -54,6 +54,8 @@ pub enum Kind {
     CampaignBrief,
     ClientContext,
     Edict,
+    /// About the user for whom the campaign works.
+    Fact,
     Roster,
     Summary,
     Transcript,

@@ -5,7 +5,7 @@
 //! Order of one assembled call:
 //!
 //! ```text
-//! system    agent prompt · fence rules · skills · campaign (brief, client context) · edicts · roster
+//! system    agent prompt · fence rules · skills · campaign (brief, client context) · edicts · facts · roster
 //! messages  summary of what was folded away
 //!           tail of the transcript, in groups (an assistant message with all its tool results), with the posts that
 //!           earlier turns have shown
@@ -37,6 +37,7 @@ pub mod calibration;
 pub mod compaction;
 pub mod digest;
 pub mod entry;
+pub mod facts;
 pub mod manifest;
 pub mod parts;
 pub mod posts;

@@ -21,6 +21,8 @@ pub struct Parts<'a> {
     pub skills: &'a [Skill<'a>],
     pub campaign: Campaign<'a>,
     pub edicts: &'a [Edict<'a>],
+    /// `None` where there are none, or the agent's file does not want them.
+    pub facts: Option<AboutUser<'a>>,
     pub roster: &'a [Colleague<'a>],
     /// What the model may call. Providers put it into the prompt by themselves; here it is counted.
     pub tools: &'a [Arc<ToolSpec>],
@@ -60,6 +62,24 @@ pub struct Edict<'a> {
     pub name: &'a str,
     /// `None`: there is no room for it, and the model is told that it is there.
     pub text: Option<&'a str>,
+}
+
+/// What is known of the user for whom the campaign works.
+#[derive(Debug, Clone, Copy)]
+pub struct AboutUser<'a> {
+    pub user: &'a str,
+    pub facts: &'a [Fact<'a>],
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Fact<'a> {
+    pub id: Uuid,
+    pub attribute: &'a str,
+    pub text: &'a str,
+    /// How it came to be known.
+    pub source: &'a str,
+    /// When it was said.
+    pub said: &'a str,
 }
 
 #[derive(Debug, Clone, Copy)]

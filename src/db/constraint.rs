@@ -103,6 +103,22 @@ pub const WORDS: &[UserMistake] = &[
         message: "the name of an item has lower-case letters, digits, - and _, at most 64",
     },
     UserMistake {
+        constraint: "campaign_users_name_form",
+        message: "the name of a user has letters of English, digits, and . _ @ + - behind the first, at most 128",
+    },
+    UserMistake {
+        constraint: "facts_user_name_form",
+        message: "the name of a user has letters of English, digits, and . _ @ + - behind the first, at most 128",
+    },
+    UserMistake {
+        constraint: "facts_attribute_length",
+        message: "what a fact is about has 1 to 100 characters",
+    },
+    UserMistake {
+        constraint: "facts_text_length",
+        message: "a fact has 1 to 400 characters: one short line",
+    },
+    UserMistake {
         constraint: "schedules_name_form",
         message: "the name of a schedule has lower-case letters, digits, - and _, at most 64",
     },
@@ -122,6 +138,23 @@ pub const WORDS: &[UserMistake] = &[
 
 /// Constraints that only our own code can violate; a violation is a bug, not a mistake of the user.
 pub const INTERNAL: &[&str] = &[
+    "campaign_users_campaign",
+    "campaign_users_pkey",
+    "fact_extractions_counts",
+    "fact_extractions_forward",
+    "fact_extractions_outcome_known",
+    "fact_extractions_pkey",
+    "fact_extractions_reason_complete",
+    "fact_showings_fact",
+    "fact_showings_pkey",
+    "facts_end_complete",
+    "facts_ended_because_known",
+    "facts_language_known",
+    "facts_origin_complete",
+    "facts_pkey",
+    "facts_source_known",
+    "facts_trust_known",
+    "facts_validity",
     "memory_items_campaign",
     "memory_items_journal_unchanged",
     "memory_items_kind_known",

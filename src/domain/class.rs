@@ -6,8 +6,8 @@ use sqlx::error::DatabaseError;
 use super::{
     Failed, agent_pauses, agents,
     amount::{MoneyError, Refusal},
-    blackboard, bulk_actions, campaigns, compactions, erasures, flows, ids, keys, logins, memory,
-    mentions, posts, schedules, sessions, tasks, text, webhooks,
+    blackboard, bulk_actions, campaigns, compactions, erasures, facts, flows, ids, keys, logins,
+    memory, mentions, posts, schedules, sessions, tasks, text, webhooks,
 };
 use crate::queue;
 
@@ -296,6 +296,24 @@ impl Classify for posts::Error {
             Self::NoAudience => Class::of(Kind::Invalid, "no_audience"),
             Self::TooManyNames(_) => Class::of(Kind::TooLarge, "too_many_names"),
             Self::Text(error) => error.class(),
+            Self::Database(error) => error.class(),
+        }
+    }
+}
+
+impl Classify for facts::Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::NoFact { .. } => Class::of(Kind::NotFound, "unknown_fact"),
+            Self::User(_) => Class::of(Kind::Invalid, "bad_user"),
+            Self::Words { .. } => Class::of(Kind::Invalid, "bad_fact"),
+            Self::Ended(_) => Class::of(Kind::Conflict, "fact_ended"),
+            Self::Known(_) => Class::of(Kind::Conflict, "fact_known"),
+            Self::Full { .. } => Class::of(Kind::Conflict, "facts_full"),
+            Self::Expired(_) => Class::of(Kind::Invalid, "expired"),
+            Self::NoWords => Class::of(Kind::Invalid, "no_words"),
+            Self::Text(error) => error.class(),
+            Self::Campaign(error) => error.class(),
             Self::Database(error) => error.class(),
         }
     }

@@ -18,6 +18,7 @@ pub mod class;
 pub mod cleanups;
 pub mod compactions;
 pub mod erasures;
+pub mod facts;
 pub mod failed;
 pub mod failovers;
 pub mod feed;

@@ -45,6 +45,9 @@ pub(super) struct IdAndItem(pub Uuid, pub Uuid);
 /// An id in the path, and a name behind it.
 pub(super) struct IdAndName(pub Uuid, pub String);
 
+/// A name in the path, and an id behind it.
+pub(super) struct NameAndId(pub String, pub Uuid);
+
 impl<T: DeserializeOwned> FromRequest<Front> for Body<T> {
     type Rejection = Problem;
 
@@ -133,6 +136,19 @@ impl FromRequestParts<Front> for IdAndName {
         let Path((text, text_of_name)) = path
             .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, "bad_id", error.body_text()))?;
         Ok(Self(id(&text)?, name(text_of_name)?))
+    }
+}
+
+impl FromRequestParts<Front> for NameAndId {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, front: &Front) -> Result<Self, Problem> {
+        refuse_nul(parts.uri.path(), "bad_name")?;
+        let path = Path::<(String, String)>::from_request_parts(parts, front).await;
+        let Path((text_of_name, text)) = path.map_err(|error| {
+            Problem::new(StatusCode::BAD_REQUEST, "bad_name", error.body_text())
+        })?;
+        Ok(Self(name(text_of_name)?, id(&text)?))
     }
 }
 

@@ -14,6 +14,7 @@ mod campaigns;
 mod children;
 mod cleanups;
 mod events;
+mod facts;
 mod feed;
 mod flows;
 mod front;
@@ -148,6 +149,7 @@ pub fn router(config: &Config, front: Front) -> Router {
         .merge(blackboard::routes())
         .merge(posts::routes())
         .merge(memory::routes())
+        .merge(facts::routes())
         .merge(tasks::routes(waiters.clone(), admission.clone()))
         .merge(children::routes(admission.clone()))
         .merge(flows::routes(admission.clone()))

@@ -10,6 +10,7 @@ mod bulk_action;
 mod calibrations;
 mod endpoint;
 mod erased_files;
+mod extract_facts;
 mod folder;
 mod histories;
 mod lost_tasks;
@@ -19,6 +20,7 @@ mod ping;
 mod route;
 mod run_turn;
 mod services;
+mod side_call;
 #[cfg(feature = "test-fakes")]
 pub mod trial;
 
@@ -45,6 +47,7 @@ pub fn registry(services: Arc<Services>) -> Registry<Arc<Services>> {
         .with(run_turn::run)
         .with(run_turn::run_joined)
         .with(folder::compact)
+        .with(extract_facts::run)
         .with(purge::run)
         .with(erase_campaign::run)
         .with(add_task::run)

@@ -10,7 +10,7 @@ use crate::{
     clock::Clock,
     config::{Config, Environment},
     domain::{
-        agents, audit, memory, mentions,
+        agents, audit, facts, memory, mentions,
         prices::{self, Price},
         sessions, tasks,
         usage::Tokens,
@@ -35,6 +35,7 @@ pub struct Services {
     pub tasks: tasks::Config,
     pub mentions: mentions::Config,
     pub memory: memory::Config,
+    pub facts: facts::Config,
     pub audit: audit::Config,
     /// Of turns, in this process or through the service.
     pub tools: Arc<tools::Settings>,
@@ -92,6 +93,7 @@ impl Services {
             tasks: config.tasks.clone(),
             mentions: config.mentions.clone(),
             memory: config.memory.clone(),
+            facts: config.facts.clone(),
             audit: config.audit.clone(),
             prices: config.prices.clone(),
             calibrations: Calibrations::default(),

@@ -50,6 +50,8 @@ pub enum Purpose {
         /// Identifiers that have to survive, letter by letter.
         pinned: Vec<String>,
     },
+    /// Facts about whoever has said these, as a JSON object. For whoever answers without reading, as above.
+    Facts { requests: Vec<String> },
 }
 
 /// How to answer. Nothing in here makes a server load its model again.

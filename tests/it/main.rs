@@ -22,6 +22,7 @@ mod deploy;
 mod doctor;
 mod embedded;
 mod erasure;
+mod facts;
 mod flows;
 mod health;
 mod http;

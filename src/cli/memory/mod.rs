@@ -3,6 +3,7 @@
 //! What agents have written is shown with everything in it that could hide something: characters that a terminal obeys, or that
 //! change the direction of a line, are written out.
 
+mod facts;
 mod folder;
 
 use std::path::PathBuf;
@@ -50,6 +51,9 @@ pub(super) enum MemoryCommand {
     Export(Export),
     /// Takes in such a folder: all of its items, or none and everything that is wrong with them.
     Import(Import),
+    /// What is known about the users for whom campaigns work.
+    #[command(subcommand)]
+    Facts(facts::FactsCommand),
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -170,6 +174,7 @@ pub(super) async fn run(command: &MemoryCommand, context: &Context) -> Result<Ex
         MemoryCommand::Revoke(revoke) => take_back(revoke, context, pool).await,
         MemoryCommand::Export(export) => write_folder(export, context, pool).await,
         MemoryCommand::Import(import) => read_folder(import, context, pool).await,
+        MemoryCommand::Facts(command) => facts::run(command, context, pool).await,
     };
     with_database(context, Use::Look, async |database| work(&database.pool).await).await
 }

@@ -42,6 +42,10 @@ pub struct Agent {
     pub history_window: u32,
     /// On Claude: the CLI is started again behind each turn, and waits for the next one.
     pub warm: bool,
+    /// Whether what people ask it is read for facts about the user for whom the campaign works.
+    pub learns_facts: bool,
+    /// Whether it is told these facts with each task.
+    pub told_facts: bool,
     pub skills: Vec<String>,
     #[serde(flatten)]
     pub grants: Grants,
@@ -167,6 +171,8 @@ fn read(fields: &mut Fields<'_>, stem: &str, prompt: String, around: &Surroundin
             .and_then(|posts| u32::try_from(posts).ok())
             .unwrap_or(HISTORY_WINDOW),
         warm: fields.flag("warm"),
+        learns_facts: fields.flag("learns_facts"),
+        told_facts: fields.flag("told_facts"),
         skills: fields.names("skills"),
         grants: grants::read(fields, around),
         options: Options {

@@ -135,6 +135,11 @@ impl Catalogue {
         self.agents().filter(shown).map(|agent| agent.name.clone()).collect()
     }
 
+    /// The agents that are told facts with each task.
+    pub fn told_facts(&self) -> Vec<String> {
+        self.agents().filter(|agent| agent.told_facts).map(|agent| agent.name.clone()).collect()
+    }
+
     /// The agent that answers what is addressed to nobody.
     pub fn lead(&self) -> Option<&Arc<Agent>> {
         self.agents.values().find(|agent| agent.lead)

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{Kept, KeptCounts, Walk, group};
 use crate::domain::{
-    Failed, feed, memory,
+    Failed, facts, feed, memory,
     messages::{self, Size},
     sessions::{Because, Due},
     transcripts,
@@ -67,7 +67,8 @@ pub async fn preview(conn: &mut PgConnection, mut walk: Walk) -> Result<Preview,
         }
     }
     preview.events = feed::count_before(&mut *conn, walk.feed_until).await?;
-    preview.memory_items = memory::count_ended(conn, walk.memory_until).await?;
+    preview.memory_items = memory::count_ended(&mut *conn, walk.memory_until).await?
+        + facts::count_ended(conn, walk.memory_until).await?;
     preview.groups = groups.into_values().collect();
     Ok(preview)
 }

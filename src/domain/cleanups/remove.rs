@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::{Kept, Removed, Walk, group, walk};
 use crate::domain::{
-    Failed, compactions, failovers, feed, manifests, memory,
+    Failed, compactions, facts, failovers, feed, manifests, memory,
     messages::{self, Size},
     nodes,
     sessions::{self, Due},
@@ -45,6 +45,7 @@ pub async fn remove(
         return Ok(batch);
     }
     announce(&mut *conn).await?;
+    facts::request_of_ended(&mut *conn, &page.going).await?;
     let size = take_out(&mut *conn, &ids).await?;
     let (campaigns, agents, instances) = sessions::without_open(&mut *conn, &page.going).await?;
     failovers::remove_all(conn, &campaigns, &agents, &instances).await?;
@@ -72,14 +73,15 @@ pub async fn remove_events(
     feed::remove_before(conn, walk.feed_until, limit).await
 }
 
-/// Removes up to `limit` items of memories that have held no more for long enough, and says how many. The caller commits.
+/// Removes up to `limit` items of memories, and as many facts, that have held no more for long enough, and says how many. The caller commits.
 pub async fn remove_memory(
     conn: &mut PgConnection,
     walk: &Walk,
     limit: i64,
 ) -> Result<i64, Failed> {
     announce(&mut *conn).await?;
-    memory::remove_ended(conn, walk.memory_until, limit).await
+    let n_items = memory::remove_ended(&mut *conn, walk.memory_until, limit).await?;
+    Ok(n_items + facts::remove_ended(conn, walk.memory_until, limit).await?)
 }
 
 /// These sessions with all that belongs to them, which has to be announced. Says how much was said and stored.

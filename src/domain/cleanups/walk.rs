@@ -33,7 +33,7 @@ const BEGINNING: (DateTime<Utc>, Uuid) = (DateTime::UNIX_EPOCH, Uuid::nil());
 
 impl Walk {
     /// Of all that is over at `now`. A closed session is over `keep_closed_days` after its closing, and what
-    /// was revoked or has expired in a memory `keep_days` after that.
+    /// was revoked or has expired in a memory, or is a fact no more, `memory.keep_days` after that.
     pub fn new(now: DateTime<Utc>, config: &Config, memory: &memory::Config) -> Self {
         let before = |days: u32| now - TimeDelta::days(days.into());
         Self {

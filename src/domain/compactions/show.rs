@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::{Applied, Compaction, Error, Outcome, get};
 use crate::domain::{
-    Failed,
+    Failed, facts,
     feed::{self, Kind},
     sessions::{self, Live},
 };
@@ -39,6 +39,7 @@ pub async fn apply_newest(
         .await?
         .ok_or(Error::Unknown { session_id, generation })?;
     tell(&mut *conn, &session, &applied, now).await?;
+    facts::request(&mut *conn, session.campaign_id, session_id).await?;
     Ok(Shown::Applied(Box::new(applied)))
 }
 

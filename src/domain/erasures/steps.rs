@@ -11,6 +11,7 @@ use crate::{
     domain::{
         Failed, agent_pauses, audit, blackboard, bulk_actions, campaigns, cleanups,
         compactions::{self, CompactSession},
+        facts::{self, ExtractFacts},
         failovers, feed, flows, memory, posts, sessions,
         tasks::{self, AddTask},
         webhooks,
@@ -41,7 +42,7 @@ const ITEMS: i64 = 200;
 const CANCELS: i64 = 200;
 /// What is on the queue for a campaign beside its tasks, and has words of it: a summary that is being made would be written after
 /// the conversation is gone, and what a schedule asks for is in the job.
-const KINDS: [&str; 2] = [CompactSession::KIND, AddTask::KIND];
+const KINDS: [&str; 3] = [CompactSession::KIND, AddTask::KIND, ExtractFacts::KIND];
 const WHY: &str = "the campaign is erased";
 
 impl Step {
@@ -148,8 +149,10 @@ pub async fn next_batch(
         }
         Step::Memory => {
             let n_items = memory::remove_some(&mut *conn, campaign_id, ITEMS).await?;
-            count(conn, campaign_id, &[("memory_items", n_items)]).await?;
-            Ok(n_items == ITEMS)
+            let n_facts = facts::remove_some(&mut *conn, campaign_id, ITEMS).await?;
+            let counts = [("memory_items", n_items), ("facts", n_facts)];
+            count(conn, campaign_id, &counts).await?;
+            Ok(n_items.max(n_facts) == ITEMS)
         }
         Step::Jobs => {
             // First the holds: a head that had failed becomes a dead letter by it.

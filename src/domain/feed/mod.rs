@@ -72,6 +72,9 @@ pub enum Kind {
     /// An edict, a record or an entry of a journal was written, or holds no more.
     MemoryPublished,
     MemoryRevoked,
+    /// A session was read for facts, or no answer of a model was one.
+    FactsRead,
+    FactsRefused,
     /// It begins no more turns: in the campaign of the event, or in all of them.
     AgentPaused,
     AgentResumed,
@@ -171,6 +174,8 @@ impl Kind {
             Self::BlackboardChanged => "blackboard.changed",
             Self::MemoryPublished => "memory.published",
             Self::MemoryRevoked => "memory.revoked",
+            Self::FactsRead => "facts.read",
+            Self::FactsRefused => "facts.refused",
             Self::AgentPaused => "agent.paused",
             Self::AgentResumed => "agent.resumed",
             Self::SessionReset => "session.reset",

@@ -4,6 +4,7 @@
 //! and not what it continues. Both depend on the message alone; this module stores them and does not look inside.
 
 mod append;
+mod asked;
 mod inherit;
 mod remove;
 mod search;
@@ -16,6 +17,7 @@ use uuid::Uuid;
 pub(super) use self::append::Columns;
 pub use self::{
     append::{New, append, others_asked_since, storable},
+    asked::asked_after,
     inherit::{Handed, Inherited, LeftOut, inherit},
     remove::{Size, count, measure, remove_all},
     search::{Found, Search, search},

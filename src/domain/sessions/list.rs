@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::Value;
-use sqlx::PgExecutor;
+use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use super::{Error, Reason, State};
@@ -108,6 +108,19 @@ pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Session, Err
         .await
         .map_err(Failed::to("read a session"))?
         .ok_or(Error::Unknown(id))
+}
+
+/// The session, and the login that its provider knows it by.
+pub async fn with_login(
+    conn: &mut PgConnection,
+    id: Uuid,
+) -> Result<(Session, Option<String>), Error> {
+    let session = get(&mut *conn, id).await?;
+    let login = sqlx::query_scalar!("select login from dalsegno.sessions where id = $1", id)
+        .fetch_optional(conn)
+        .await
+        .map_err(Failed::to("read the login of a session"))?;
+    Ok((session, login.flatten()))
 }
 
 /// The open session of a conversation.

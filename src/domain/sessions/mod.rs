@@ -33,7 +33,7 @@ pub use self::{
         without_open,
     },
     generations::{add_tokens, lock_breaker, next_generation, show_generation, store_breaker},
-    list::{Filter, Session, find, get, history, lineage, list, of_conversation},
+    list::{Filter, Session, find, get, history, lineage, list, of_conversation, with_login},
     logins::{OnLogin, by_login},
     of_campaign::{
         is_any_left, is_any_running, lock_of_campaign, open_of_agents, running_of_agent,

@@ -146,21 +146,20 @@ pub async fn close(
     if closed.rows_affected() == 1 { Ok(()) } else { Err(Error::Overtaken(id)) }
 }
 
-/// Closes the session that was made for a task alone, if it has one that does not run.
+/// Closes the session that was made for a task alone, if it has one that does not run, and says which.
 pub async fn close_ephemeral(
     executor: impl PgExecutor<'_>,
     task_id: Uuid,
     now: DateTime<Utc>,
-) -> Result<(), Failed> {
-    sqlx::query!(
+) -> Result<Option<Uuid>, Failed> {
+    sqlx::query_scalar!(
         "update dalsegno.sessions set state = 'closed', closed_at = $2, closed_because = 'ended'
-          where opened_by_task = $1 and ephemeral and closed_at is null and running_turn is null",
+          where opened_by_task = $1 and ephemeral and closed_at is null and running_turn is null returning id",
         task_id,
         now,
     )
-    .execute(executor)
+    .fetch_optional(executor)
     .await
-    .map(|_| ())
     .map_err(Failed::to("close the session of a task"))
 }
 

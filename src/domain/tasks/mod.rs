@@ -4,6 +4,7 @@
 //! an idempotency key finds the same task for the same question and refuses it for another.
 
 mod add;
+mod asked;
 mod bulk;
 mod cascade;
 mod detail;
@@ -35,6 +36,7 @@ use self::state::end_without_turn;
 pub(super) use self::state::ended;
 pub use self::{
     add::{Added, Config, New, lane, lanes_of},
+    asked::{Request, asked_by_people},
     bulk::{BulkError, MAX_TASKS, Placed, add_many},
     detail::{Detail, detail},
     erase::{ERASED, Erased, erase_some, open_of},

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::{Begun, Error, State};
 use crate::domain::{
-    Amount, Failed, campaigns, feed, manifests,
+    Amount, Failed, campaigns, facts, feed, manifests,
     mentions::{self, HandedOn},
     messages::{self, New},
     posts::Said,
@@ -224,6 +224,7 @@ async fn write(
     let Hit { spent, asked_in } = leave(&mut *conn, ending, left, outcome, task).await?;
     if turn.ephemeral && !matches!(task, tasks::End::Queued) {
         sessions::close(&mut *conn, turn.session_id, Reason::Ended, None, now).await?;
+        facts::request(&mut *conn, turn.campaign_id, turn.session_id).await?;
     }
     if !turn.reserved.is_zero() {
         campaigns::settle(&mut *conn, turn.campaign_id, turn.reserved, spent).await?;

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
 use crate::domain::{
-    Amount, Failed, campaigns,
+    Amount, Failed, campaigns, facts,
     sessions::{self, Live, resolve::Mode},
     tasks::Task,
 };
@@ -61,8 +61,10 @@ pub async fn clear_up(
     now: DateTime<Utc>,
 ) -> Result<(), sessions::Error> {
     interrupt_lost(&mut *conn, task, now).await?;
-    if task.session_mode == Mode::None {
-        sessions::close_ephemeral(conn, task.id, now).await?;
+    if task.session_mode == Mode::None
+        && let Some(closed) = sessions::close_ephemeral(&mut *conn, task.id, now).await?
+    {
+        facts::request(conn, task.campaign_id, closed).await?;
     }
     Ok(())
 }

@@ -32,7 +32,7 @@ pub use self::{
     leftover::{clear_up, interrupt_leftover, interrupt_lost},
     reserve::reserve_more,
     unseen::{Look, Unseen, Unshown, unseen},
-    wanted::{Beside, Wanted, Written, wanted},
+    wanted::{AboutUser, Beside, Wanted, Written, wanted},
 };
 use super::{Failed, campaigns, sessions, tasks};
 

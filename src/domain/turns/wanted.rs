@@ -9,6 +9,7 @@ use crate::domain::{
     Failed,
     amount::Limit,
     campaigns::{Campaign, Status},
+    facts,
     memory::{self, Standing},
     sessions::resolve::Mode,
     tasks::{self, State as TaskState, Task},
@@ -25,6 +26,8 @@ pub struct Wanted {
     pub blackboard: Option<Written>,
     /// What holds for all agents of the campaign.
     pub edicts: Vec<Standing>,
+    /// For an agent that is told them: what holds of whom the campaign works for.
+    pub facts: Option<AboutUser>,
     /// Whether its agent is to begin no turn now.
     pub is_paused: bool,
     /// Its flow, if that is paused and the task has not begun.
@@ -45,6 +48,12 @@ pub struct Wanted {
     pub asked_by: Option<String>,
 }
 
+/// What an agent is told of a user.
+pub struct AboutUser {
+    pub user: String,
+    pub facts: Vec<facts::Told>,
+}
+
 /// What stands on a blackboard.
 pub struct Written {
     pub version: i64,
@@ -58,6 +67,10 @@ pub struct Beside<'a> {
     pub readers: &'a [String],
     /// Of the texts of edicts.
     pub edicts_max_bytes: i32,
+    /// The agents whose files have them told facts.
+    pub told_facts: &'a [String],
+    /// Of the facts.
+    pub facts_max_bytes: i32,
     pub now: DateTime<Utc>,
 }
 
@@ -66,13 +79,20 @@ pub async fn wanted(
     job_id: i64,
     beside: Beside<'_>,
 ) -> Result<Wanted, tasks::Error> {
-    let Beside { readers, edicts_max_bytes, now } = beside;
-    let row =
-        sqlx::query_file!("src/domain/turns/wanted.sql", job_id, readers, now, edicts_max_bytes)
-            .fetch_optional(executor)
-            .await
-            .map_err(Failed::to("read the task of a job"))?
-            .ok_or(tasks::Error::NoTaskOfJob(job_id))?;
+    let Beside { readers, edicts_max_bytes, told_facts, facts_max_bytes, now } = beside;
+    let row = sqlx::query_file!(
+        "src/domain/turns/wanted.sql",
+        job_id,
+        readers,
+        now,
+        edicts_max_bytes,
+        told_facts,
+        facts_max_bytes,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(Failed::to("read the task of a job"))?
+    .ok_or(tasks::Error::NoTaskOfJob(job_id))?;
     let limit = Limit { micros: row.limit_micros, tokens: row.limit_tokens };
     let campaign = Campaign {
         id: row.campaign_id,
@@ -108,6 +128,11 @@ pub async fn wanted(
         action: "read the edicts of a campaign",
         source: sqlx::Error::Decode(error.into()),
     })?;
+    let facts = facts::told(row.facts).map_err(|error| Failed {
+        action: "read the facts about a user",
+        source: sqlx::Error::Decode(error.into()),
+    })?;
+    let facts = row.user_name.map(|user| AboutUser { user, facts });
     let blackboard = row.blackboard_version.zip(row.blackboard);
     let blackboard = blackboard.map(|(version, document)| Written { version, document });
     Ok(Wanted {
@@ -117,6 +142,7 @@ pub async fn wanted(
         node: row.node,
         blackboard,
         edicts,
+        facts,
         is_paused: row.is_paused,
         paused_flow: row.paused_flow,
         is_asked_to_stop: row.is_asked_to_stop,

@@ -1,6 +1,8 @@
 -- What a turn has to know before it begins: its task, the campaign, and whether that has a limit and a board. Of the blackboard, what
 -- only some agents are shown; of the edicts, the first ones that have room together, and of the others the names.
--- $1 bigint job · $2 text[] those agents · $3 timestamptz now · $4 integer the room in bytes
+-- Of the facts about whom the campaign works for, what only some agents are told: the newest that have room.
+-- $1 bigint job · $2 text[] who is shown the blackboard · $3 timestamptz now · $4 integer the room of edicts in bytes
+-- $5 text[] who is told facts · $6 integer their room
 select t.id, t.campaign_id, t.agent, t.instance, t.session_mode as "session_mode: Mode", t.state as "state: TaskState", t.prompt, t.result,
        t.error, t.budget_micros, t.budget_tokens, t.spent_micros, t.spent_tokens, t.job_id, t.session_id, t.turn, t.created_at,
        t.started_at, t.ended_at, t.traceparent, t.node, t.post_id,
@@ -22,10 +24,20 @@ select t.id, t.campaign_id, t.agent, t.instance, t.session_mode as "session_mode
                   from dalsegno.memory_items as m
                  where m.campaign_id = t.campaign_id and m.kind = 'edict' and m.revoked_at is null
                    and (m.expires_at is null or m.expires_at > $3)) as e) as edicts,
+       (select json_agg(json_build_object('id', f.id, 'attribute', f.attribute, 'text', f.text, 'source', f.source,
+                                          'said', to_char(f.valid_from at time zone 'UTC', 'YYYY-MM-DD')) order by f.id)
+          from (select n.*, sum(octet_length(n.attribute) + octet_length(n.text)) over (order by n.id desc) as so_far
+                  from (select i.id, i.attribute, i.text, i.source, i.valid_from
+                          from dalsegno.facts as i
+                         where i.user_name = u.user_name and i.valid_until is null and (i.expires_at is null or i.expires_at > $3)
+                         order by i.id desc limit 200) as n) as f
+         where f.so_far <= $6::integer) as facts,
+       u.user_name as "user_name?",
        w.version as "blackboard_version?", w.document as "blackboard?"
   from dalsegno.tasks as t
   join dalsegno.campaigns as c on c.id = t.campaign_id
   left join dalsegno.campaign_budgets as b on b.campaign_id = t.campaign_id
   left join dalsegno.boards as p on p.campaign_id = t.campaign_id
   left join dalsegno.blackboards as w on w.campaign_id = t.campaign_id and t.agent = any($2::text[])
+  left join dalsegno.campaign_users as u on u.campaign_id = t.campaign_id and t.agent = any($5::text[])
  where t.job_id = $1

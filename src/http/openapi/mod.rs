@@ -18,7 +18,7 @@ use utoipa::OpenApi;
 
 use super::{
     Front, Problem, agents, audit, blackboard, bulk, bulk_actions, campaigns, children, cleanups,
-    feed, flows, health, jobs, keys, lanes, logins, mcp, memory, posts, queues, schedules,
+    facts, feed, flows, health, jobs, keys, lanes, logins, mcp, memory, posts, queues, schedules,
     sessions, tasks, webhooks, workers,
 };
 use crate::domain::feed::Event as FeedEvent;
@@ -82,6 +82,7 @@ fn generate() -> String {
         blackboard::Described::openapi(),
         posts::Described::openapi(),
         memory::Described::openapi(),
+        facts::Described::openapi(),
         tasks::Described::openapi(),
         bulk::Described::openapi(),
         children::Described::openapi(),

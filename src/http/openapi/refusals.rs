@@ -63,6 +63,7 @@ fn of_parameters(operation: &Value) -> impl Iterator<Item = &'static str> + use<
         .iter()
         .filter_map(|parameter| match (parameter["in"].as_str()?, parameter["name"].as_str()?) {
             ("path", "id") => Some("bad_id"),
+            ("path", _) if parameter["schema"]["format"] == "uuid" => Some("bad_id"),
             ("path", _) => Some("bad_name"),
             ("query", _) => Some("bad_query"),
             _ => None,

@@ -8,6 +8,7 @@ use crate::{
         compaction::{folding::RefusedAttempt, generations, plan},
     },
     domain::{Failed, compactions, sessions, tasks},
+    jobs::side_call,
     providers::{self, Class},
     queue::{JobError, Until},
 };
@@ -52,6 +53,17 @@ pub enum Error {
     Connection(#[source] sqlx::Error),
     #[error("opening or committing a transaction of a compaction")]
     Transaction(#[source] sqlx::Error),
+}
+
+impl From<side_call::Error> for Error {
+    fn from(error: side_call::Error) -> Self {
+        match error {
+            side_call::Error::NotAsked(source) => Self::NotAsked(source),
+            side_call::Error::Task(source) => Self::Task(source),
+            side_call::Error::Database(source) => Self::Database(source),
+            side_call::Error::Transaction(source) => Self::Transaction(source),
+        }
+    }
 }
 
 impl From<Error> for JobError {

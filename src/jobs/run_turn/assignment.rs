@@ -19,7 +19,7 @@ use crate::{
         failovers::{Side, Standing},
         memory,
         tasks::{self, Predecessor, Task},
-        turns::{self, Beside, Wanted},
+        turns::{self, AboutUser, Beside, Wanted},
     },
     jobs::{Services, route::Route},
     transcript::ToolSpec,
@@ -46,6 +46,8 @@ pub(super) struct Assignment<'a> {
     pub(super) blackboard: Option<Blackboard>,
     /// What holds for all agents of the campaign, as it was when the task was read.
     pub(super) edicts: Vec<memory::Standing>,
+    /// What it is told of whom the campaign works for, as it was then.
+    pub(super) facts: Option<AboutUser>,
     /// What the tasks came to that this one has waited for.
     pub(super) predecessors: Vec<Predecessor>,
     /// The id of the entry that tells it.
@@ -98,9 +100,14 @@ impl Read {
 /// The task of a job, if it still has to be done, and its campaign.
 pub(super) async fn read(pool: &PgPool, services: &Services, job_id: i64) -> Result<Read, Error> {
     let mut conn = pool.acquire().await.map_err(Error::undone)?;
-    let readers = services.library.current().blackboard_readers();
-    let edicts_max_bytes = services.memory.edicts_max_bytes;
-    let beside = Beside { readers: &readers, edicts_max_bytes, now: services.clock.now() };
+    let catalogue = services.library.current();
+    let beside = Beside {
+        readers: &catalogue.blackboard_readers(),
+        edicts_max_bytes: services.memory.edicts_max_bytes,
+        told_facts: &catalogue.told_facts(),
+        facts_max_bytes: services.facts.told_max_bytes,
+        now: services.clock.now(),
+    };
     let wanted = turns::wanted(&mut *conn, job_id, beside).await?;
     if wanted.task.ended_at.is_some() {
         return Err(Error::Ended);
@@ -130,6 +137,7 @@ impl<'a> Assignment<'a> {
             node,
             blackboard,
             edicts,
+            facts,
             traceparent,
             last_post,
             post_id,
@@ -162,6 +170,7 @@ impl<'a> Assignment<'a> {
             skills: catalogue.skills_of(&agent),
             blackboard: blackboard.and_then(|written| Blackboard::shown_to(&agent, &written)),
             edicts,
+            facts,
             prompt_hash: catalogue.prompt_hash(&agent, &task.instance),
             node,
             is_limited: limits.iter().any(Option::is_some),

@@ -21,7 +21,7 @@ use crate::{
     domain::{
         Amount,
         compactions::Shown,
-        feed, ids, messages,
+        facts, feed, ids, messages,
         prices::Price,
         sessions::{
             Live, Minted, Reason,
@@ -266,6 +266,10 @@ async fn open(
     let begun = turns::begin(&mut *conn, &begin).await?;
     if let Some(arrival) = arrival {
         arrival.write(&mut *conn, &resolved.session, assignment.task.id, now).await?;
+    }
+    if let Some(about) = &assignment.facts {
+        let shown: Vec<Uuid> = about.facts.iter().map(|fact| fact.id).collect();
+        facts::show(&mut *conn, (begun.session_id, begun.campaign_id), &shown, now).await?;
     }
     let before = told::look_back(&mut *conn, services, &begun).await?;
     services.crash_points.pass(CrashPoint::BeforeBeginCommit).map_err(Error::undone)?;

@@ -7,10 +7,10 @@ use crate::{
     context::{
         Assembled, Budget, Checkpoint, Parts, Pressure, Weight, assemble,
         compaction::View,
-        parts::{Blackboard, Campaign, Edict, Skill, Task, Told},
+        parts::{AboutUser, Blackboard, Campaign, Edict, Fact, Skill, Task, Told},
         xml::FenceSeed,
     },
-    domain::sessions::Live,
+    domain::{facts, sessions::Live},
     jobs::{compact_session::Loaded, folder::Around},
 };
 
@@ -58,14 +58,25 @@ fn assemble_call(
     view: View<'_>,
     given: &Given<'_>,
 ) -> Result<Assembled, Error> {
-    let Assignment { task, agent, campaign, skills, route, blackboard, edicts, tools, .. } =
-        assignment;
+    let Assignment {
+        task,
+        agent,
+        campaign,
+        skills,
+        route,
+        blackboard,
+        edicts,
+        facts: about,
+        tools,
+        ..
+    } = assignment;
     let skills: Vec<Skill<'_>> =
         skills.iter().map(|skill| Skill { name: &skill.name, text: &skill.text }).collect();
     let edicts: Vec<Edict<'_>> = edicts
         .iter()
         .map(|edict| Edict { id: edict.id, name: &edict.name, text: edict.body.as_deref() })
         .collect();
+    let facts: Vec<Fact<'_>> = about.iter().flat_map(|about| &about.facts).map(fact).collect();
     let shows_posts = given.words.board.as_ref().is_some_and(Board::shows_posts);
     let notice = notices::restored(session, &view, &assignment.own_entries(), shows_posts);
     let parts = Parts {
@@ -78,6 +89,7 @@ fn assemble_call(
             client_context: campaign.client_context.as_deref(),
         },
         edicts: &edicts,
+        facts: about.as_ref().map(|about| AboutUser { user: &about.user, facts: &facts }),
         roster: &team::roster(assignment),
         tools,
         view,
@@ -102,6 +114,11 @@ fn assemble_call(
     let seed = session.fence_seed.as_slice().try_into();
     let seed = seed.map_err(|_| Error::undone("the fence seed of the session has not 32 bytes"))?;
     Ok(assemble(&parts, &FenceSeed::from_bytes(seed), given.calibration))
+}
+
+fn fact(told: &facts::Told) -> Fact<'_> {
+    let facts::Told { id, attribute, text, source, said } = told;
+    Fact { id: *id, attribute, text, source, said }
 }
 
 fn checkpoint(session: &Live) -> Option<Checkpoint> {

@@ -17,6 +17,7 @@ pub struct Config {
     pub chunk_delay_ms: u64,
     pub chunk_chars: usize,
     pub summary: SummaryMode,
+    pub facts: FactsMode,
     /// Whether `[[sim: …]]` in a prompt directs the simulation.
     pub directives: bool,
     /// Directions for all calls of this process.
@@ -36,6 +37,19 @@ pub enum SummaryMode {
     Empty,
     /// More than it was given.
     Bloated,
+}
+
+/// How facts about users are read from what they have said.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FactsMode {
+    /// What stands there.
+    #[default]
+    Honest,
+    /// Words instead of what was asked for.
+    NoJson,
+    /// One more than was said.
+    Invents,
 }
 
 impl Config {

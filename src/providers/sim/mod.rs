@@ -12,6 +12,7 @@ mod board;
 mod calls;
 mod config;
 mod error;
+mod facts;
 mod fault;
 mod script;
 mod summary;
@@ -23,7 +24,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub use self::{
-    config::{Config, SummaryMode},
+    config::{Config, FactsMode, SummaryMode},
     error::Error,
     tokens::{count as count_tokens, count_prompt as count_prompt_tokens},
 };
@@ -129,9 +130,10 @@ impl Sim {
             Purpose::Summary { sections, pinned } => {
                 summary::write(self.config.summary, request, sections, pinned, room)
             }
+            Purpose::Facts { requests } => facts::write(self.config.facts, requests),
             Purpose::Turn => answer::write(request, call.prompt_tokens, &call.faults),
         };
-        let is_summary = request.purpose != Purpose::Turn;
+        let is_summary = matches!(request.purpose, Purpose::Summary { .. });
         let max_tokens = match self.config.summary {
             _ if call.has(&Fault::Length) => room.min(tokens::count(&text) / 2),
             // It would not be more than it got, if it were held to its reserve.

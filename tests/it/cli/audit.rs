@@ -36,6 +36,10 @@ async fn every_command_that_changes_something_writes_its_line() {
     std::fs::write(&item, "---\nkind: record\nname: prices\ntitle: T\n---\nSECRET PROMPT\n")
         .unwrap();
     let item = item.display().to_string();
+    let fact = async |of: &str, text: &str| {
+        crate::facts::state(&world.pool, "ann", (of, text)).await.unwrap().id.to_string()
+    };
+    let (city, diet) = (fact("City", "Lives in Bergen.").await, fact("Diet", "No meat.").await);
     let commands: Vec<(Vec<&str>, &str, &str)> = vec![
         (vec!["campaign", "create", "Spring", "--brief", "SECRET PROMPT"], "campaign.create", ""),
         (vec!["board", "post", &campaign, "SECRET PROMPT"], "campaign.post", &campaign),
@@ -61,6 +65,12 @@ async fn every_command_that_changes_something_writes_its_line() {
         ),
         (vec!["memory", "revoke", &campaign, "edict", "tone"], "memory.revoke", &campaign),
         (vec!["memory", "import", &campaign, &item], "memory.import", &campaign),
+        (vec!["memory", "facts", "user", &campaign, "ann"], "campaign.user", &campaign),
+        (vec!["memory", "facts", "user", &campaign, "--nobody"], "campaign.user", &campaign),
+        (vec!["memory", "facts", "state", "ann", "Tone", "SECRET PROMPT"], "fact.state", ""),
+        (vec!["memory", "facts", "edit", "ann", &city, "SECRET PROMPT it is"], "fact.edit", &city),
+        (vec!["memory", "facts", "revoke", "ann", &diet], "fact.revoke", &diet),
+        (vec!["memory", "facts", "forget", "ann"], "user.forget", "ann"),
         (vec!["blackboard", "patch", &campaign, r#"{"plan":null}"#], "blackboard.patch", &campaign),
         (vec!["agent", "pause", "planner", "--campaign", &campaign], "agent.pause", &campaign),
         (vec!["agent", "resume", "planner", "--campaign", &campaign], "agent.resume", &campaign),

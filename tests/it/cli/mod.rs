@@ -8,6 +8,7 @@ mod blackboard;
 mod board;
 mod campaigns;
 mod cleanups;
+mod facts;
 mod flows;
 mod keys;
 mod logins;

@@ -69,6 +69,7 @@ pub fn sim(summary: SummaryMode, faults: &[&str]) -> Sim {
         chunk_delay_ms: 0,
         chunk_chars: 4000,
         summary,
+        facts: Default::default(),
         directives: false,
         faults: faults.iter().map(|fault| (*fault).to_owned()).collect(),
     };

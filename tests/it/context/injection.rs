@@ -4,7 +4,9 @@ use dalsegno::{
     context::{
         Calibration, Parts, assemble,
         compaction::{Compaction, View},
-        parts::{Blackboard, Board, Campaign, Colleague, Edict, Skill, Status, Task},
+        parts::{
+            AboutUser, Blackboard, Board, Campaign, Colleague, Edict, Fact, Skill, Status, Task,
+        },
         posts::{Post, Posts},
         xml::{Fence, Scope, parse},
     },
@@ -102,6 +104,10 @@ fn send(text: &str) -> Sent {
         skills: &[Skill { name: text, text }],
         campaign: Campaign { id, name: text, brief: text, client_context: Some(text) },
         edicts: &[Edict { id, name: text, text: Some(text) }],
+        facts: Some(AboutUser {
+            user: text,
+            facts: &[Fact { id, attribute: text, text, source: text, said: text }],
+        }),
         roster: &[Colleague { name: text, description: text }],
         tools: &[],
         view: View::of(&history, &compactions, 1).unwrap(),
@@ -148,7 +154,7 @@ fn check(text: &str) {
     let sent = send(text);
     let names =
         |nodes: &[parse::Node]| nodes.iter().map(|node| node.name.clone()).collect::<Vec<_>>();
-    assert_eq!(names(&sent.system), ["skills", "campaign", "edicts", "roster"]);
+    assert_eq!(names(&sent.system), ["skills", "campaign", "edicts", "facts", "roster"]);
     let system = &sent.system;
     assert_eq!(system[0].children[0].text, text);
     assert_eq!(system[0].children[0].attribute("name"), Some(text));
@@ -157,7 +163,11 @@ fn check(text: &str) {
     assert_eq!(system[1].child("client_context").unwrap().text, text);
     assert_eq!(system[2].children[0].text, text);
     assert_eq!(system[2].children[0].attribute("name"), Some(text));
-    assert_eq!(system[3].children[0].attribute("name"), Some(text));
+    assert_eq!(system[3].attribute("user"), Some(text));
+    let fact = &system[3].children[0];
+    assert_eq!((fact.text.as_str(), fact.attribute("about")), (text, Some(text)));
+    assert_eq!((fact.attribute("source"), fact.attribute("said")), (Some(text), Some(text)));
+    assert_eq!(system[4].children[0].attribute("name"), Some(text));
     assert_eq!(sent.messages.len(), 5);
     assert_eq!(names(&sent.messages[0]), ["summary", "task"]);
     assert!(sent.messages[0].iter().all(|node| node.text == text));

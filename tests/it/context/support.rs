@@ -63,6 +63,7 @@ pub fn parts<'a>(view: View<'a>, prompt: &'a str) -> Parts<'a> {
             client_context: None,
         },
         edicts: &[],
+        facts: None,
         roster: &[],
         tools: &[],
         view,

@@ -239,7 +239,13 @@ async fn a_campaign_made_by_sql_runs_its_tasks_and_has_a_budget() {
     let id = sqlx::query_scalar(insert).fetch_one(&world.pool).await.unwrap();
     let task =
         world.add_new(&New { campaign_id: id, ..world.ask("Part one.") }).await.unwrap().task;
-    let beside = dalsegno::domain::turns::Beside { readers: &[], edicts_max_bytes: 0, now: noon() };
+    let beside = dalsegno::domain::turns::Beside {
+        readers: &[],
+        edicts_max_bytes: 0,
+        told_facts: &[],
+        facts_max_bytes: 0,
+        now: noon(),
+    };
     let wanted = dalsegno::domain::turns::wanted(&world.pool, task.job_id, beside).await.unwrap();
     assert_eq!((wanted.campaign.name.as_str(), wanted.limit), ("Made elsewhere", Limit::default()));
     let reserve = Amount { micros: 5, tokens: 7 };

@@ -45,6 +45,13 @@ async fn revocable(world: &World) -> uuid::Uuid {
     crate::memory::publish(world, &edict, &crate::memory::OPERATOR).await.unwrap().item.id
 }
 
+/// Two facts that hold.
+async fn facts(world: &World) -> [uuid::Uuid; 2] {
+    let city = crate::facts::state(&world.pool, "ann", ("City", "SECRET PROMPT in Bergen.")).await;
+    let diet = crate::facts::state(&world.pool, "ann", ("Diet", "SECRET PROMPT, no meat.")).await;
+    [city.unwrap().id, diet.unwrap().id]
+}
+
 /// Each changing route once, in an order in which each has something to do.
 async fn steps(world: &World, key: &str) -> Vec<Step> {
     put_nightly(&world.pool, noon()).await;
@@ -93,6 +100,12 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
     let item = |name: &str| json!({ "kind": "edict", "name": name, "title": "SECRET PROMPT", "body": "SECRET PROMPT" });
     let imported = json!({ "items": [item("second")] });
     let revoked = revocable(world).await;
+    let user = json!({ "user": "ann" });
+    let stated = json!({ "attribute": "Tone", "text": "SECRET PROMPT" });
+    let edited = json!({ "text": "SECRET PROMPT, but shorter" });
+    let known = facts(world).await;
+    let fact =
+        |verb: &str| format!("/v1/users/ann/facts/{}/{verb}", known[usize::from(verb == "revoke")]);
     let (posts, post) = (format!("{change}/posts"), json!({ "text": "SECRET PROMPT" }));
     vec![
         ("POST", "/v1/campaigns/{id}/flows", format!("{change}/flows"), started, "flow.start"),
@@ -116,6 +129,17 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
             format!("{memory}/{revoked}/revoke"),
             json!({}),
             "memory.revoke",
+        ),
+        ("PUT", "/v1/campaigns/{id}/user", format!("{change}/user"), user, "campaign.user"),
+        ("POST", "/v1/users/{name}/facts", "/v1/users/ann/facts".into(), stated, "fact.state"),
+        ("POST", "/v1/users/{name}/facts/{fact}/edit", fact("edit"), edited, "fact.edit"),
+        ("POST", "/v1/users/{name}/facts/{fact}/revoke", fact("revoke"), json!({}), "fact.revoke"),
+        (
+            "POST",
+            "/v1/users/{name}/forget",
+            "/v1/users/ann/forget".into(),
+            json!({}),
+            "user.forget",
         ),
         ("PUT", "/v1/campaigns/{id}/blackboard", board.clone(), document, "blackboard.set"),
         ("PATCH", "/v1/campaigns/{id}/blackboard", board, patch, "blackboard.patch"),

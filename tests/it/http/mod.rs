@@ -11,6 +11,7 @@ mod children;
 pub mod client;
 mod contract;
 mod events;
+mod facts;
 mod feed;
 mod flows;
 mod intake;

@@ -225,3 +225,31 @@ async fn what_cannot_be_done_is_said_in_words_that_help() {
     let words = stage.refuses(&helper, "records_publish", late).await;
     assert!(words.contains("at version 1, and not at 0"), "{words}");
 }
+
+#[tokio::test]
+async fn recall_finds_what_is_known_of_whom_the_campaign_works_for_and_of_nobody_else() {
+    let stage = Stage::new().await;
+    let helper = stage.turn("helper", "main").await;
+    let recall = json!({ "words": "sentences" });
+    for (user, text) in [("ann", "Wants short sentences."), ("ben", "Wants long sentences.")] {
+        crate::facts::state(&stage.ground.pool, user, ("Tone", text)).await.unwrap();
+    }
+    let found = stage.says(&helper, "recall", recall.clone()).await;
+    assert!(found["facts"].is_null(), "{found}");
+    let mut conn = stage.ground.pool.acquire().await.unwrap();
+    let id = stage.ground.campaign.id;
+    dalsegno::domain::facts::set_user(&mut conn, id, "ann", crate::app::noon()).await.unwrap();
+    stage.says(&helper, "records_publish", item("style", "Sentences are fine.")).await;
+    let found = stage.says(&helper, "recall", recall.clone()).await;
+    assert_eq!(names(&found["found"]), ["style"]);
+    let facts = found["facts"].as_array().unwrap();
+    assert_eq!(facts.len(), 1, "{found}");
+    assert_eq!(
+        (&facts[0]["about"], &facts[0]["text"]),
+        (&json!("ann"), &json!("Wants short sentences."))
+    );
+    assert_eq!((&facts[0]["source"], &facts[0]["trust"]), (&json!("stated"), &json!("operator")));
+    // It was shown to the turn's session, and to none for the operator.
+    stage.says(&stage.operator(), "recall", recall).await;
+    assert_eq!(stage.ground.count("select count(*) from dalsegno.fact_showings").await, 1);
+}

@@ -22,6 +22,7 @@ fn config() -> Config {
         chunk_delay_ms: 0,
         chunk_chars: 12,
         summary: SummaryMode::Honest,
+        facts: Default::default(),
         directives: true,
         faults: Vec::new(),
     }

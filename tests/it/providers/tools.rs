@@ -77,6 +77,7 @@ fn sim() -> Sim {
         chunk_delay_ms: 0,
         chunk_chars: 12,
         summary: SummaryMode::Honest,
+        facts: Default::default(),
         directives: true,
         faults: Vec::new(),
     })

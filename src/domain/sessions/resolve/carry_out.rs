@@ -7,7 +7,7 @@ use super::{
     decide::{Decision, Inherit, Mode, Wanted, decide, inherit},
 };
 use crate::domain::{
-    compactions, ids, messages, nodes,
+    compactions, facts, ids, messages, nodes,
     sessions::{self, Error, Live, Reason, State, Successor},
     turns,
 };
@@ -108,6 +108,7 @@ pub async fn succeed(
     let takes_summary = remembers && open.generation > 0;
     // Closed first: the index admits one open session.
     sessions::close(&mut *conn, open.id, reason, Some(id), opening.now).await?;
+    facts::request(&mut *conn, open.campaign_id, open.id).await?;
     let successor = Successor { of: open, because: reason, remembers, takes_summary };
     let session =
         sessions::open(&mut *conn, id, opening, lease, open.ephemeral, Some(successor)).await?;

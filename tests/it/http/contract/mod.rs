@@ -219,6 +219,8 @@ impl Ground {
             crate::memory::new(dalsegno::domain::memory::Kind::Edict, "tone", "Short sentences.");
         let edict = crate::memory::publish(&self.world, &edict, &crate::memory::OPERATOR).await;
         let item = edict.unwrap().item.id;
+        let fact = crate::facts::state(&self.world.pool, "ann", ("Diet", "Eats fish.")).await;
+        let fact = fact.unwrap().id;
         Known(vec![
             ("agent", json!("copywriter")),
             ("instance", json!("main")),
@@ -247,6 +249,8 @@ impl Ground {
             ("bulk-actions", bulk["id"].clone()),
             ("webhooks", webhook["id"].clone()),
             ("item", json!(item)),
+            ("users", json!("ann")),
+            ("fact", json!(fact)),
             ("q", json!("sentences")),
             ("limit", json!(5)),
         ])

@@ -1,0 +1,143 @@
+//! What people do about facts.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{
+    Config, Ended, Error, Fact, Found, Recorded, Stated, check_name, get, key,
+    record::{record, wait_for_others},
+};
+use crate::domain::Failed;
+
+/// How much was known about a user who is forgotten.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = FactsForgotten)]
+pub struct Forgotten {
+    pub facts: i64,
+}
+
+/// Writes down what a person says about a user. What it contradicts is closed.
+pub async fn state(
+    conn: &mut PgConnection,
+    (user, attribute, text): (&str, &str, &str),
+    expires_at: Option<DateTime<Utc>>,
+    by: &str,
+    settings: (&Config, &str),
+    now: DateTime<Utc>,
+) -> Result<Fact, Error> {
+    let found = Found::Stated { by };
+    let stated = Stated { user, attribute, text, said_at: now, expires_at, found };
+    write(conn, &stated, settings, now).await
+}
+
+/// Puts other words in the place of a fact that holds. The older ones stay, with their time.
+pub async fn edit(
+    conn: &mut PgConnection,
+    (user, id): (&str, Uuid),
+    text: &str,
+    by: &str,
+    settings: (&Config, &str),
+    now: DateTime<Utc>,
+) -> Result<Fact, Error> {
+    wait_for_others(&mut *conn, user).await?;
+    let before = holding(&mut *conn, user, id, now).await?;
+    key::check(&before.attribute, text)?;
+    end(&mut *conn, &before, Ended::Edited, now).await?;
+    let stated = Stated {
+        user,
+        attribute: &before.attribute,
+        text,
+        said_at: now,
+        expires_at: before.expires_at,
+        found: Found::Edited { by, campaign_id: before.campaign_id },
+    };
+    let fact = write(&mut *conn, &stated, settings, now).await?;
+    sqlx::query!("update dalsegno.facts set replaced_by = $2 where id = $1", before.id, fact.id)
+        .execute(conn)
+        .await
+        .map_err(Failed::to("say what has replaced a fact"))?;
+    Ok(fact)
+}
+
+/// Has a fact hold no more. It stays listed with those that ended.
+pub async fn revoke(
+    conn: &mut PgConnection,
+    user: &str,
+    id: Uuid,
+    now: DateTime<Utc>,
+) -> Result<Fact, Error> {
+    wait_for_others(&mut *conn, user).await?;
+    let fact = holding(&mut *conn, user, id, now).await?;
+    end(&mut *conn, &fact, Ended::Revoked, now).await?;
+    get(conn, user, id).await
+}
+
+/// Removes all that is known about a user and was known once, for good. What was asked up to now is not read for facts any more; what
+/// is asked from now on is, in campaigns that go on working for this user.
+pub async fn forget(
+    conn: &mut PgConnection,
+    user: &str,
+    now: DateTime<Utc>,
+) -> Result<Forgotten, Error> {
+    check_name(user)?;
+    wait_for_others(&mut *conn, user).await?;
+    let facts = sqlx::query_scalar!(
+        r#"with gone as (delete from dalsegno.facts where user_name = $1 returning 1),
+                later as (update dalsegno.campaign_users set since = $2 where user_name = $1)
+           select count(*) as "n!" from gone"#,
+        user,
+        now,
+    )
+    .fetch_one(conn)
+    .await
+    .map_err(Failed::to("forget a user"))?;
+    Ok(Forgotten { facts })
+}
+
+async fn write(
+    conn: &mut PgConnection,
+    stated: &Stated<'_>,
+    settings: (&Config, &str),
+    now: DateTime<Utc>,
+) -> Result<Fact, Error> {
+    match record(conn, stated, settings, now).await? {
+        Recorded::New(fact) => Ok(*fact),
+        Recorded::Known(id) | Recorded::Shown(id) => Err(Error::Known(id)),
+        Recorded::Full => {
+            Err(Error::Full { user: stated.user.to_owned(), limit: settings.0.user_max })
+        }
+    }
+}
+
+async fn holding(
+    conn: &mut PgConnection,
+    user: &str,
+    id: Uuid,
+    now: DateTime<Utc>,
+) -> Result<Fact, Error> {
+    let fact = get(conn, user, id).await?;
+    match (fact.holds(now), fact.valid_until.or(fact.expires_at)) {
+        (false, Some(end)) => Err(Error::Ended(end)),
+        _ => Ok(fact),
+    }
+}
+
+async fn end(
+    conn: &mut PgConnection,
+    fact: &Fact,
+    because: Ended,
+    now: DateTime<Utc>,
+) -> Result<(), Failed> {
+    sqlx::query!(
+        "update dalsegno.facts set valid_until = greatest($2, valid_from), ended_because = $3 where id = $1",
+        fact.id,
+        now,
+        because as Ended,
+    )
+    .execute(conn)
+    .await
+    .map(|_| ())
+    .map_err(Failed::to("end a fact"))
+}

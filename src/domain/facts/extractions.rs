@@ -1,0 +1,103 @@
+//! The record of what was read for facts.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sqlx::PgExecutor;
+use uuid::Uuid;
+
+use crate::domain::{Failed, Page};
+
+/// A stretch of a transcript that was read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = FactExtraction)]
+pub struct Extraction {
+    pub session_id: Uuid,
+    pub campaign_id: Uuid,
+    pub agent: String,
+    /// The place before its first.
+    pub from_seq: i64,
+    /// Its last place.
+    pub to_seq: i64,
+    pub ended_at: DateTime<Utc>,
+    /// How many requests of people stand in it.
+    pub requests: i32,
+    /// Facts that the answer had.
+    pub found: i32,
+    /// Those of them that were new.
+    pub new: i32,
+    pub outcome: Outcome,
+    /// Why it was refused.
+    pub reason: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[schema(as = FactExtractionOutcome)]
+pub enum Outcome {
+    Done,
+    /// No answer was one. The next reading of the session begins at the same place.
+    Refused,
+}
+
+/// The last place of a session up to which it was read; 0: nothing was.
+pub async fn read_up_to(executor: impl PgExecutor<'_>, session_id: Uuid) -> Result<i64, Failed> {
+    sqlx::query_scalar!(
+        r#"select coalesce(max(to_seq), 0) as "seq!" from dalsegno.fact_extractions where session_id = $1 and outcome = 'done'"#,
+        session_id,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Failed::to("look how far a session was read for facts"))
+}
+
+/// Writes down what came of a reading. What is done stays done.
+pub async fn extraction_ended(
+    executor: impl PgExecutor<'_>,
+    extraction: &Extraction,
+) -> Result<(), Failed> {
+    sqlx::query!(
+        "insert into dalsegno.fact_extractions as x
+                (session_id, to_seq, from_seq, campaign_id, ended_at, n_requests, n_found, n_new, outcome, agent, reason)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+         on conflict (session_id, to_seq) do update
+            set from_seq = excluded.from_seq, ended_at = excluded.ended_at, n_requests = excluded.n_requests,
+                n_found = excluded.n_found, n_new = excluded.n_new, outcome = excluded.outcome, reason = excluded.reason
+          where x.outcome = 'refused'",
+        extraction.session_id,
+        extraction.to_seq,
+        extraction.from_seq,
+        extraction.campaign_id,
+        extraction.ended_at,
+        extraction.requests,
+        extraction.found,
+        extraction.new,
+        extraction.outcome as Outcome,
+        extraction.agent,
+        extraction.reason,
+    )
+    .execute(executor)
+    .await
+    .map(|_| ())
+    .map_err(Failed::to("write down what was read for facts"))
+}
+
+/// What was read in a campaign, the newest first.
+pub async fn extractions(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+    page: Page,
+) -> Result<Vec<Extraction>, Failed> {
+    sqlx::query_as!(
+        Extraction,
+        r#"select session_id, campaign_id, agent, from_seq, to_seq, ended_at, n_requests as requests, n_found as found, n_new as new,
+                  outcome as "outcome: Outcome", reason
+             from dalsegno.fact_extractions where campaign_id = $1
+            order by ended_at desc, session_id, to_seq desc limit $2"#,
+        campaign_id,
+        page.limit,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("list what was read for facts"))
+}

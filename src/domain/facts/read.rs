@@ -1,0 +1,95 @@
+//! Reading.
+
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+use serde_json::Value;
+use sqlx::PgExecutor;
+use uuid::Uuid;
+
+use super::{Ended, Error, Fact, Source, Trust, check_name};
+use crate::domain::{Failed, Page};
+
+/// Which facts to list.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Filter {
+    /// Those that hold no more, too.
+    pub with_ended: bool,
+}
+
+/// A fact that an agent is told with its task.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Told {
+    pub id: Uuid,
+    pub attribute: String,
+    pub text: String,
+    pub source: String,
+    /// When it was said, as a date.
+    pub said: String,
+}
+
+/// The newest first.
+pub async fn list(
+    executor: impl PgExecutor<'_>,
+    user: &str,
+    filter: Filter,
+    page: Page,
+    now: DateTime<Utc>,
+) -> Result<Vec<Fact>, Error> {
+    check_name(user)?;
+    let facts = sqlx::query_as!(
+        Fact,
+        r#"select id, user_name as user, attribute, text, source as "source: Source", trust as "trust: Trust", author, campaign_id, session_id,
+                  turn, task_id, recorded_at, valid_from, valid_until, ended_because as "ended_because: Ended", replaced_by, expires_at
+             from dalsegno.facts
+            where user_name = $1 and ($2 or valid_until is null and (expires_at is null or expires_at > $3))
+              and ($4::uuid is null or id < $4)
+            order by id desc limit $5"#,
+        user,
+        filter.with_ended,
+        now,
+        page.after,
+        page.limit,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("list the facts about a user"))?;
+    Ok(facts)
+}
+
+/// Also one that holds no more.
+pub async fn get(executor: impl PgExecutor<'_>, user: &str, id: Uuid) -> Result<Fact, Error> {
+    check_name(user)?;
+    sqlx::query_as!(
+        Fact,
+        r#"select id, user_name as user, attribute, text, source as "source: Source", trust as "trust: Trust", author, campaign_id, session_id,
+                  turn, task_id, recorded_at, valid_from, valid_until, ended_because as "ended_because: Ended", replaced_by, expires_at
+             from dalsegno.facts where user_name = $1 and id = $2"#,
+        user,
+        id,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(Failed::to("read a fact"))?
+    .ok_or_else(|| Error::NoFact { user: user.to_owned(), id })
+}
+
+/// What is known of a user, without what is known: the newest first.
+pub async fn attributes(
+    executor: impl PgExecutor<'_>,
+    user: &str,
+    limit: i64,
+) -> Result<Vec<String>, Failed> {
+    sqlx::query_scalar!(
+        "select attribute from dalsegno.facts where user_name = $1 and valid_until is null order by id desc limit $2",
+        user,
+        limit,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("list what is known of a user"))
+}
+
+/// As the statement of a turn gives them; null: there are none.
+pub fn told(read: Option<Value>) -> Result<Vec<Told>, serde_json::Error> {
+    read.map_or(Ok(Vec::new()), serde_json::from_value)
+}

@@ -1,0 +1,255 @@
+//! Writing a fact down, in its place in time.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{Config, Ended, Error, Fact, Source, Trust, key};
+use crate::domain::{Failed, ids};
+
+/// What is said about a user.
+#[derive(Debug, Clone, Copy)]
+pub struct Stated<'a> {
+    pub user: &'a str,
+    pub attribute: &'a str,
+    pub text: &'a str,
+    pub said_at: DateTime<Utc>,
+    pub expires_at: Option<DateTime<Utc>>,
+    pub found: Found<'a>,
+}
+
+/// Where it comes from. Never from what it says.
+#[derive(Debug, Clone, Copy)]
+pub enum Found<'a> {
+    /// In what somebody has asked.
+    Extracted { campaign_id: Uuid, session_id: Uuid, turn: i32, task_id: Uuid, agent: &'a str },
+    /// A person says so.
+    Stated { by: &'a str },
+    /// A person says so in place of another fact, which was said there.
+    Edited { by: &'a str, campaign_id: Option<Uuid> },
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Recorded {
+    /// It may hold no more already: what came later was known before.
+    New(Box<Fact>),
+    /// This fact says so already.
+    Known(Uuid),
+    /// It was shown to the session that says so.
+    Shown(Uuid),
+    /// There are too many already.
+    Full,
+}
+
+/// Facts about one attribute around a moment.
+struct Timeline {
+    /// What held at the moment.
+    before: Option<Uuid>,
+    /// What was said next.
+    next: Option<(Uuid, DateTime<Utc>)>,
+}
+
+/// Writes down what is said, closes what it contradicts, and takes its place before what was said later.
+pub async fn record(
+    conn: &mut PgConnection,
+    stated: &Stated<'_>,
+    (config, language): (&Config, &str),
+    now: DateTime<Utc>,
+) -> Result<Recorded, Error> {
+    super::check_name(stated.user)?;
+    key::check(stated.attribute, stated.text)?;
+    if let Some(end) = stated.expires_at.filter(|end| *end <= now) {
+        return Err(Error::Expired(end));
+    }
+    wait_for_others(&mut *conn, stated.user).await?;
+    end_expired(&mut *conn, stated, now).await?;
+    if let Some(known) = known(&mut *conn, stated).await? {
+        return Ok(known);
+    }
+    let Timeline { before, next } = timeline(&mut *conn, stated).await?;
+    if before.is_none() && next.is_none() && is_full(&mut *conn, stated.user, config).await? {
+        return Ok(Recorded::Full);
+    }
+    let fact = stated.as_fact(next, now);
+    // The one that is closed first: only one of an attribute may be open at any moment.
+    if let Some(before) = before {
+        close(&mut *conn, before, fact.id, stated.said_at).await?;
+    }
+    insert(conn, &fact, language).await?;
+    Ok(Recorded::New(Box::new(fact)))
+}
+
+/// Writers of one user wait for each other until the end of the transaction.
+pub(super) async fn wait_for_others(conn: &mut PgConnection, user: &str) -> Result<(), Failed> {
+    sqlx::query!("select pg_advisory_xact_lock(hashtextextended('dalsegno facts ' || $1, 0))", user)
+        .fetch_one(conn)
+        .await
+        .map(|_| ())
+        .map_err(Failed::to("wait for whoever writes about a user"))
+}
+
+/// What has expired must not stand in the way of what says the same again.
+async fn end_expired(
+    conn: &mut PgConnection,
+    stated: &Stated<'_>,
+    now: DateTime<Utc>,
+) -> Result<(), Failed> {
+    sqlx::query!(
+        "update dalsegno.facts set valid_until = greatest(expires_at, valid_from), ended_because = 'revoked'
+          where user_name = $1 and valid_until is null and expires_at <= $2 and (attribute_key = $3 or text_key = $4)",
+        stated.user,
+        now,
+        key(stated.attribute),
+        key(stated.text),
+    )
+    .execute(conn)
+    .await
+    .map(|_| ())
+    .map_err(Failed::to("end facts that have expired"))
+}
+
+/// A fact that says so: one that holds, one that held at the moment, or one that the session was shown.
+async fn known(conn: &mut PgConnection, stated: &Stated<'_>) -> Result<Option<Recorded>, Failed> {
+    let session_id = match stated.found {
+        Found::Extracted { session_id, .. } => Some(session_id),
+        Found::Stated { .. } | Found::Edited { .. } => None,
+    };
+    let found = sqlx::query!(
+        r#"select f.id, f.valid_until is null or f.valid_from <= $3 and f.valid_until > $3 as "is_known!"
+             from dalsegno.facts as f
+            where f.user_name = $1 and f.text_key = $2
+              and (f.valid_until is null or f.valid_from <= $3 and f.valid_until > $3
+                   or exists (select from dalsegno.fact_showings as s where s.session_id = $4 and s.fact_id = f.id))
+            order by f.valid_until is not null, f.id limit 1"#,
+        stated.user,
+        key(stated.text),
+        stated.said_at,
+        session_id,
+    )
+    .fetch_optional(conn)
+    .await
+    .map_err(Failed::to("look for a fact that says the same"))?;
+    Ok(found.map(|found| match found.is_known {
+        true => Recorded::Known(found.id),
+        false => Recorded::Shown(found.id),
+    }))
+}
+
+async fn timeline(conn: &mut PgConnection, stated: &Stated<'_>) -> Result<Timeline, Failed> {
+    let row = sqlx::query!(
+        r#"select (select id from dalsegno.facts
+                    where user_name = $1 and attribute_key = $2 and valid_from <= $3 and (valid_until is null or valid_until > $3)
+                    order by valid_from desc, id desc limit 1) as before,
+                  n.id as "next?", n.valid_from as "next_from?"
+             from (select) as one
+             left join lateral (select id, valid_from from dalsegno.facts
+                                 where user_name = $1 and attribute_key = $2 and valid_from > $3
+                                 order by valid_from, id limit 1) as n on true"#,
+        stated.user,
+        key(stated.attribute),
+        stated.said_at,
+    )
+    .fetch_one(conn)
+    .await
+    .map_err(Failed::to("look for what a fact contradicts"))?;
+    Ok(Timeline { before: row.before, next: row.next.zip(row.next_from) })
+}
+
+async fn is_full(conn: &mut PgConnection, user: &str, config: &Config) -> Result<bool, Failed> {
+    let n_facts = sqlx::query_scalar!(
+        r#"select count(*) as "n!" from dalsegno.facts where user_name = $1 and valid_until is null"#,
+        user,
+    )
+    .fetch_one(conn)
+    .await
+    .map_err(Failed::to("count the facts about a user"))?;
+    Ok(n_facts >= config.user_max)
+}
+
+async fn close(
+    conn: &mut PgConnection,
+    id: Uuid,
+    by: Uuid,
+    at: DateTime<Utc>,
+) -> Result<(), Failed> {
+    sqlx::query!(
+        "update dalsegno.facts set valid_until = $3, ended_because = 'contradicted', replaced_by = $2 where id = $1",
+        id,
+        by,
+        at,
+    )
+    .execute(conn)
+    .await
+    .map(|_| ())
+    .map_err(Failed::to("close a fact that is contradicted"))
+}
+
+async fn insert(conn: &mut PgConnection, fact: &Fact, language: &str) -> Result<(), Failed> {
+    sqlx::query!(
+        "insert into dalsegno.facts
+                (id, user_name, attribute, attribute_key, text, text_key, source, trust, author, campaign_id, session_id, turn, task_id,
+                 recorded_at, valid_from, valid_until, ended_because, replaced_by, expires_at, language)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)",
+        fact.id,
+        fact.user,
+        fact.attribute,
+        key(&fact.attribute),
+        fact.text,
+        key(&fact.text),
+        fact.source as Source,
+        fact.trust as Trust,
+        fact.author,
+        fact.campaign_id,
+        fact.session_id,
+        fact.turn,
+        fact.task_id,
+        fact.recorded_at,
+        fact.valid_from,
+        fact.valid_until,
+        fact.ended_because as Option<Ended>,
+        fact.replaced_by,
+        fact.expires_at,
+        language,
+    )
+    .execute(conn)
+    .await
+    .map(|_| ())
+    .map_err(Failed::to("write a fact down"))
+}
+
+impl Stated<'_> {
+    fn as_fact(&self, next: Option<(Uuid, DateTime<Utc>)>, now: DateTime<Utc>) -> Fact {
+        let (source, trust, author) = match self.found {
+            Found::Extracted { agent, .. } => (Source::Extracted, Trust::Agent, agent),
+            Found::Stated { by } => (Source::Stated, Trust::Operator, by),
+            Found::Edited { by, .. } => (Source::Edited, Trust::Operator, by),
+        };
+        let (campaign_id, session_id, turn, task_id) = match self.found {
+            Found::Extracted { campaign_id, session_id, turn, task_id, .. } => {
+                (Some(campaign_id), Some(session_id), Some(turn), Some(task_id))
+            }
+            Found::Edited { campaign_id, .. } => (campaign_id, None, None, None),
+            Found::Stated { .. } => (None, None, None, None),
+        };
+        Fact {
+            id: ids::at(now),
+            user: self.user.to_owned(),
+            attribute: self.attribute.to_owned(),
+            text: self.text.to_owned(),
+            source,
+            trust,
+            author: author.to_owned(),
+            campaign_id,
+            session_id,
+            turn,
+            task_id,
+            recorded_at: now,
+            valid_from: self.said_at,
+            valid_until: next.map(|(_, from)| from),
+            ended_because: next.map(|_| Ended::Contradicted),
+            replaced_by: next.map(|(id, _)| id),
+            expires_at: self.expires_at,
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The end of facts: retention and erasure.
+
+use chrono::{DateTime, Utc};
+use sqlx::{PgConnection, PgExecutor};
+use uuid::Uuid;
+
+use crate::domain::Failed;
+
+/// Removes some of what was said in a campaign, and says how much went. What others said of the same users stays.
+pub async fn remove_some(
+    conn: &mut PgConnection,
+    campaign_id: Uuid,
+    limit: i64,
+) -> Result<i64, Failed> {
+    // Whom it worked for, what was read and what was shown: none of it is much, and none of it is of use without the facts.
+    sqlx::query!(
+        "with users as (delete from dalsegno.campaign_users where campaign_id = $1),
+              shown as (delete from dalsegno.fact_showings where campaign_id = $1)
+         delete from dalsegno.fact_extractions where campaign_id = $1",
+        campaign_id,
+    )
+    .execute(&mut *conn)
+    .await
+    .map_err(Failed::to("remove what was read for facts in a campaign"))?;
+    sqlx::query_scalar!(
+        r#"with going as materialized (select id from dalsegno.facts where campaign_id = $1 limit $2),
+                gone as (delete from dalsegno.facts where id in (select id from going) returning 1)
+           select count(*) as "n!" from gone"#,
+        campaign_id,
+        limit,
+    )
+    .fetch_one(conn)
+    .await
+    .map_err(Failed::to("remove the facts of a campaign"))
+}
+
+/// Removes some of those that have held no more since before `until`, and says how many; of what was shown and read, what is as old.
+pub async fn remove_ended(
+    conn: &mut PgConnection,
+    until: DateTime<Utc>,
+    limit: i64,
+) -> Result<i64, Failed> {
+    // How far an open session was read has to be known as long as it is open: of each, the last reading stays.
+    sqlx::query!(
+        "with shown as (
+           delete from dalsegno.fact_showings where ctid = any(array(
+             select ctid from dalsegno.fact_showings where shown_at < $1 order by shown_at limit $2)))
+         delete from dalsegno.fact_extractions as x using (
+             select o.session_id, o.to_seq from dalsegno.fact_extractions as o
+              where o.ended_at < $1
+                and exists (select from dalsegno.fact_extractions as l where l.session_id = o.session_id and l.to_seq > o.to_seq and l.outcome = 'done')
+              order by o.ended_at limit $2) as old
+          where x.session_id = old.session_id and x.to_seq = old.to_seq",
+        until,
+        limit,
+    )
+    .execute(&mut *conn)
+    .await
+    .map_err(Failed::to("remove old records of facts"))?;
+    sqlx::query_scalar!(
+        r#"with going as materialized (
+             select id from dalsegno.facts
+              where (valid_until is not null or expires_at is not null) and least(valid_until, expires_at) < $1
+              order by least(valid_until, expires_at) limit $2 for update skip locked),
+                gone as (delete from dalsegno.facts where id in (select id from going) returning 1)
+           select count(*) as "n!" from gone"#,
+        until,
+        limit,
+    )
+    .fetch_one(conn)
+    .await
+    .map_err(Failed::to("remove facts that hold no more"))
+}
+
+/// How many facts that would be.
+pub async fn count_ended(
+    executor: impl PgExecutor<'_>,
+    until: DateTime<Utc>,
+) -> Result<i64, Failed> {
+    sqlx::query_scalar!(
+        r#"select count(*) as "n!" from dalsegno.facts
+            where (valid_until is not null or expires_at is not null) and least(valid_until, expires_at) < $1"#,
+        until,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Failed::to("count facts that hold no more"))
+}

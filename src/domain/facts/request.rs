@@ -1,0 +1,132 @@
+//! Asking for what people have said in a session to be read: the job that has it read.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{read_up_to, user_of};
+use crate::{
+    domain::{
+        Failed, messages,
+        sessions::{self, Due},
+    },
+    queue::{self, Backoff, Job, Policy},
+};
+
+/// The job that reads what people have asked in a session. Names the tasks, so that it can be done when the session is gone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExtractFacts {
+    pub session_id: Uuid,
+    pub campaign_id: Uuid,
+    pub agent: String,
+    pub provider: String,
+    pub model: String,
+    pub login: Option<String>,
+    /// In the order in which they were asked.
+    pub asked: Vec<Asked>,
+}
+
+/// A place in the transcript where something was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    pub seq: i64,
+    pub turn: i32,
+    /// Its task: the prompt has the same id.
+    pub task_id: Uuid,
+}
+
+/// The most that one job reads of a session: the newest.
+const MAX_ASKED: i64 = 1_000;
+
+impl Job for ExtractFacts {
+    const KIND: &'static str = "extract_facts";
+
+    fn policy() -> Policy {
+        Policy {
+            queue: "turns",
+            max_attempts: 5,
+            backoff: Backoff { first: Duration::from_secs(30), cap: Duration::from_secs(60 * 60) },
+            deadline: Some(Duration::from_secs(30 * 60)),
+            ..Policy::default()
+        }
+    }
+}
+
+/// Its readings, one after the other. Not the conversation's lane: turns go on meanwhile.
+pub fn lane(session_id: Uuid) -> String {
+    format!("facts/{session_id}")
+}
+
+/// Has what people have asked in a session since it was read last be read, if its campaign works for somebody. Whether its agent's file
+/// wants it is for the job to say.
+pub async fn request(
+    conn: &mut PgConnection,
+    campaign_id: Uuid,
+    session_id: Uuid,
+) -> Result<(), Failed> {
+    match user_of(&mut *conn, campaign_id).await? {
+        Some(_) => enqueue(conn, session_id).await,
+        None => Ok(()),
+    }
+}
+
+/// The same for sessions that are about to be removed, of which the open ones have not been asked for.
+pub async fn request_of_ended(conn: &mut PgConnection, ended: &[Due]) -> Result<(), Failed> {
+    let open = ended.iter().filter(|session| session.is_open());
+    let campaigns: Vec<Uuid> = open.clone().map(|session| session.campaign_id).collect();
+    if campaigns.is_empty() {
+        return Ok(());
+    }
+    let with_user = sqlx::query_scalar!(
+        // One look into the index for each: there are few, and of the campaigns there may be many.
+        r#"select c.id as "id!" from unnest($1::uuid[]) as c (id),
+                  lateral (select from dalsegno.campaign_users as u where u.campaign_id = c.id limit 1) as u"#,
+        &campaigns,
+    )
+    .fetch_all(&mut *conn)
+    .await
+    .map_err(Failed::to("look for campaigns that work for somebody"))?;
+    for session in open.filter(|session| with_user.contains(&session.campaign_id)) {
+        enqueue(&mut *conn, session.id).await?;
+    }
+    Ok(())
+}
+
+async fn enqueue(conn: &mut PgConnection, session_id: Uuid) -> Result<(), Failed> {
+    let action = "ask for a session to be read for facts";
+    let (session, login) = match sessions::with_login(&mut *conn, session_id).await {
+        Ok(found) => found,
+        Err(sessions::Error::Database(failed)) => return Err(failed),
+        // Whoever asks has it in hand.
+        Err(_) => return Ok(()),
+    };
+    let after = read_up_to(&mut *conn, session_id).await?;
+    let of = (session_id, session.created_at);
+    let asked = messages::asked_after(&mut *conn, of, after, MAX_ASKED).await?;
+    if asked.is_empty() {
+        return Ok(());
+    }
+    let job = ExtractFacts {
+        session_id,
+        campaign_id: session.campaign_id,
+        agent: session.agent,
+        provider: session.provider,
+        model: session.model,
+        login,
+        asked,
+    };
+    let enqueued = again(conn, &job).await;
+    enqueued.map_err(|source| Failed { action, source: sqlx::Error::Decode(source.into()) })
+}
+
+/// Puts a job on the queue: the first of a reading, or one that goes on behind another.
+pub async fn again(conn: &mut PgConnection, job: &ExtractFacts) -> Result<(), queue::Error> {
+    let options = queue::Options {
+        lane: Some(lane(job.session_id)),
+        group_key: Some(job.campaign_id.to_string()),
+        ..queue::Options::default()
+    };
+    queue::enqueue(conn, job, &options).await.map(|_| ())
+}

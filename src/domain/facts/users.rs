@@ -1,0 +1,87 @@
+//! For whom a campaign works.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sqlx::{PgConnection, PgExecutor};
+use uuid::Uuid;
+
+use super::Error;
+use crate::domain::{Failed, campaigns};
+
+const NAME_MAX_CHARS: usize = 128;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub struct CampaignUser {
+    pub user: String,
+    /// What was asked earlier is not read for facts.
+    pub since: DateTime<Utc>,
+}
+
+/// As other systems call people: an id or an address. Fine in paths, addresses and lists.
+pub fn check_name(name: &str) -> Result<(), Error> {
+    let is_fine = name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.len() <= NAME_MAX_CHARS
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || "._@+-".contains(c));
+    match is_fine {
+        true => Ok(()),
+        false => Err(Error::User(name.chars().take(NAME_MAX_CHARS).collect())),
+    }
+}
+
+/// Has a campaign work for this user from now on. What was asked before is nobody's, or that of whoever it was then.
+pub async fn set_user(
+    conn: &mut PgConnection,
+    campaign_id: Uuid,
+    name: &str,
+    now: DateTime<Utc>,
+) -> Result<CampaignUser, Error> {
+    check_name(name)?;
+    hold(&mut *conn, campaign_id).await?;
+    let since = sqlx::query_scalar!(
+        r#"insert into dalsegno.campaign_users as u (campaign_id, user_name, since) values ($1, $2, $3)
+           on conflict (campaign_id) do update
+              set user_name = $2, since = case when u.user_name = $2 then u.since else $3 end
+           returning since"#,
+        campaign_id,
+        name,
+        now,
+    )
+    .fetch_one(conn)
+    .await
+    .map_err(Failed::to("say for whom a campaign works"))?;
+    Ok(CampaignUser { user: name.to_owned(), since })
+}
+
+/// Has a campaign work for nobody in particular. True: there was somebody.
+pub async fn unset_user(conn: &mut PgConnection, campaign_id: Uuid) -> Result<bool, Error> {
+    hold(&mut *conn, campaign_id).await?;
+    let unset =
+        sqlx::query!("delete from dalsegno.campaign_users where campaign_id = $1", campaign_id)
+            .execute(conn)
+            .await
+            .map_err(Failed::to("have a campaign work for nobody in particular"))?;
+    Ok(unset.rows_affected() == 1)
+}
+
+/// `None`: for nobody in particular.
+pub async fn user_of(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+) -> Result<Option<CampaignUser>, Failed> {
+    sqlx::query_as!(
+        CampaignUser,
+        r#"select user_name as user, since from dalsegno.campaign_users where campaign_id = $1"#,
+        campaign_id,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(Failed::to("look for whom a campaign works"))
+}
+
+/// An erasure that has begun must not be written behind.
+async fn hold(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(), Error> {
+    match campaigns::hold(conn, campaign_id).await? {
+        campaigns::Status::Closed => Err(campaigns::Error::Closed(campaign_id).into()),
+        campaigns::Status::Active | campaigns::Status::Paused => Ok(()),
+    }
+}

@@ -1,0 +1,33 @@
+//! Where people have asked something.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgExecutor;
+use uuid::Uuid;
+
+use crate::domain::{Failed, facts::Asked};
+
+/// The newest requests of people behind a place of a session, in their order. What agents asked of each other is none, and neither is
+/// what the session has taken over from the one before it.
+pub async fn asked_after(
+    executor: impl PgExecutor<'_>,
+    (session_id, opened_at): (Uuid, DateTime<Utc>),
+    after_seq: i64,
+    limit: i64,
+) -> Result<Vec<Asked>, Failed> {
+    // Of a request that an agent made, `tool_name` is that agent.
+    sqlx::query_as!(
+        Asked,
+        r#"select a.seq, a.turn, a.id as task_id
+             from (select seq, turn, id from dalsegno.messages
+                    where session_id = $1 and role = 'user' and tool_name is null and seq > $2 and created_at >= $3
+                    order by seq desc limit $4) as a
+            order by a.seq"#,
+        session_id,
+        after_seq,
+        opened_at,
+        limit,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("look for what people have asked"))
+}

@@ -1,0 +1,342 @@
+//! `/v1/users/{name}/facts`: what is known about the users for whom campaigns work.
+
+use axum::{
+    Json, Router,
+    routing::{get, post},
+};
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::{
+    Front, Problem,
+    input::{Asked, Body, Id, Name, NameAndId},
+    page::{Listing, limit, page},
+};
+use crate::{
+    app::App,
+    domain::{
+        Page,
+        audit::{self, Action, Actor},
+        campaigns,
+        facts::{self, CampaignUser, Extraction, Fact, Filter, Forgotten, Hit},
+        transaction::{begin, commit, connection},
+    },
+};
+
+pub(super) fn routes() -> Router<Front> {
+    Router::new()
+        .route("/v1/campaigns/{id}/user", get(user).put(put_user))
+        .route("/v1/campaigns/{id}/extractions", get(extractions))
+        .route("/v1/users/{name}/facts", get(list).post(state))
+        .route("/v1/users/{name}/facts/search", get(search))
+        .route("/v1/users/{name}/facts/{fact}", get(show))
+        .route("/v1/users/{name}/facts/{fact}/edit", post(edit))
+        .route("/v1/users/{name}/facts/{fact}/revoke", post(revoke))
+        .route("/v1/users/{name}/forget", post(forget))
+}
+
+#[derive(utoipa::OpenApi)]
+#[openapi(paths(user, put_user, extractions, list, state, search, show, edit, revoke, forget))]
+pub(super) struct Described;
+
+const EXTRACTIONS: i64 = 200;
+
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct Listed {
+    /// Those that hold no more, too.
+    ended: Option<bool>,
+    /// The id of the last fact that was read.
+    cursor: Option<Uuid>,
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<i64>,
+}
+
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct Found {
+    /// Words; `"in this order"`, `or` and `-without` mean what they do elsewhere.
+    q: String,
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<i64>,
+}
+
+#[derive(Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = PutCampaignUser, example = json!({ "user": "ann@example.org" }))]
+struct PutUser {
+    /// Letters of English, digits, and `. _ @ + -` behind the first; null: for nobody in particular.
+    #[schema(max_length = 128)]
+    user: Option<String>,
+}
+
+#[derive(Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = NewFact, example = json!({ "attribute": "Diet", "text": "Eats no meat." }))]
+struct Statement {
+    /// What of the user it is about: one fact of it holds at a time.
+    #[schema(min_length = 1, max_length = 100)]
+    attribute: String,
+    #[schema(min_length = 1, max_length = 400)]
+    text: String,
+    /// From when on it holds no more.
+    expires_at: Option<DateTime<Utc>>,
+}
+
+#[derive(Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = EditFact)]
+struct Edited {
+    #[schema(min_length = 1, max_length = 400)]
+    text: String,
+}
+
+/// Says for whom a campaign works; null: for nobody in particular.
+#[utoipa::path(
+    get,
+    path = "/v1/campaigns/{id}/user",
+    operation_id = "show_campaign_user",
+    tag = "memory",
+    params(("id" = Uuid, Path, description = "The campaign")),
+    responses(
+        (status = 200, body = Option<CampaignUser>),
+        (status = 404, description = "`unknown_campaign`"),
+    ),
+)]
+async fn user(app: App, Id(campaign_id): Id) -> Result<Json<Option<CampaignUser>>, Problem> {
+    campaigns::get(&app.pool, campaign_id).await?;
+    Ok(Json(facts::user_of(&app.pool, campaign_id).await?))
+}
+
+/// Has a campaign work for a user from now on. What was asked before is not read for facts about them.
+#[utoipa::path(
+    put,
+    path = "/v1/campaigns/{id}/user",
+    operation_id = "put_campaign_user",
+    tag = "memory",
+    params(("id" = Uuid, Path, description = "The campaign")),
+    request_body = PutUser,
+    responses(
+        (status = 200, body = Option<CampaignUser>),
+        (status = 404, description = "`unknown_campaign`"),
+        (status = 409, description = "`campaign_closed`"),
+        (status = 422, description = "`bad_user`"),
+    ),
+)]
+async fn put_user(
+    app: App,
+    who: Actor,
+    Id(campaign_id): Id,
+    Body(asked): Body<PutUser>,
+) -> Result<Json<Option<CampaignUser>>, Problem> {
+    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let user = match asked.user {
+        Some(name) => Some(facts::set_user(&mut tx, campaign_id, &name, now).await?),
+        None => {
+            facts::unset_user(&mut tx, campaign_id).await?;
+            None
+        }
+    };
+    let data = json!({ "has_user": user.is_some() });
+    audit::write(&mut *tx, &who, Action::CampaignUser, campaign_id, data, now).await?;
+    commit(tx).await?;
+    Ok(Json(user))
+}
+
+/// Lists the newest readings of sessions of a campaign for facts, with what came of them.
+#[utoipa::path(
+    get,
+    path = "/v1/campaigns/{id}/extractions",
+    operation_id = "list_extractions",
+    tag = "memory",
+    params(("id" = Uuid, Path, description = "The campaign")),
+    responses(
+        (status = 200, body = Listing<Extraction>),
+        (status = 404, description = "`unknown_campaign`"),
+    ),
+)]
+async fn extractions(app: App, Id(campaign_id): Id) -> Result<Json<Listing<Extraction>>, Problem> {
+    campaigns::get(&app.pool, campaign_id).await?;
+    let page = Page { after: None, limit: EXTRACTIONS };
+    let read = facts::extractions(&app.pool, campaign_id, page).await?;
+    Ok(Json(Listing::of(read, EXTRACTIONS, |extraction| extraction.session_id)))
+}
+
+/// Lists the facts about a user, the newest first.
+#[utoipa::path(
+    get,
+    path = "/v1/users/{name}/facts",
+    operation_id = "list_facts",
+    tag = "memory",
+    params(("name" = String, Path, description = "The user"), Listed),
+    responses(
+        (status = 200, body = Listing<Fact>),
+        (status = 422, description = "`bad_user`"),
+    ),
+)]
+async fn list(
+    app: App,
+    Name(user): Name,
+    Asked(asked): Asked<Listed>,
+) -> Result<Json<Listing<Fact>>, Problem> {
+    let limit = limit(asked.limit)?;
+    let filter = Filter { with_ended: asked.ended.unwrap_or_default() };
+    let (page, now) = (page(asked.cursor, limit), app.clock.now());
+    let facts = facts::list(&app.pool, &user, filter, page, now).await?;
+    Ok(Json(Listing::of(facts, limit, |fact| fact.id)))
+}
+
+/// States a fact about a user. What it contradicts is closed, and stays with its time.
+#[utoipa::path(
+    post,
+    path = "/v1/users/{name}/facts",
+    operation_id = "state_fact",
+    tag = "memory",
+    params(("name" = String, Path, description = "The user")),
+    request_body = Statement,
+    responses(
+        (status = 200, body = Fact),
+        (status = 409, description = "`fact_known`, `facts_full`"),
+        (status = 422, description = "`bad_user`, `bad_fact`, `expired`"),
+    ),
+)]
+async fn state(
+    app: App,
+    who: Actor,
+    Name(user): Name,
+    Body(asked): Body<Statement>,
+) -> Result<Json<Fact>, Problem> {
+    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let what = (user.as_str(), asked.attribute.as_str(), asked.text.as_str());
+    let (end, by, config) = (asked.expires_at, who.label(), &app.config);
+    let settings = (&config.facts, config.memory.language.as_str());
+    let fact = facts::state(&mut tx, what, end, &by, settings, now).await?;
+    audit::write(&mut *tx, &who, Action::FactState, fact.id, fact.for_audit(), now).await?;
+    commit(tx).await?;
+    Ok(Json(fact))
+}
+
+/// Searches what holds of a user by words, the best first.
+#[utoipa::path(
+    get,
+    path = "/v1/users/{name}/facts/search",
+    operation_id = "search_facts",
+    tag = "memory",
+    params(("name" = String, Path, description = "The user"), Found),
+    responses(
+        (status = 200, body = Listing<Hit>),
+        (status = 413, description = "`text_too_long`"),
+        (status = 422, description = "`bad_user`, `no_words`, `empty_text`"),
+    ),
+)]
+async fn search(
+    app: App,
+    Name(user): Name,
+    Asked(asked): Asked<Found>,
+) -> Result<Json<Listing<Hit>>, Problem> {
+    let limit = limit(asked.limit)?;
+    let (language, now) = (&app.config.memory.language, app.clock.now());
+    let mut conn = connection(&app.pool).await?;
+    let hits = facts::search(&mut conn, &user, (&asked.q, limit), language, now).await?;
+    Ok(Json(Listing::of(hits, i64::MAX, |hit| hit.fact.id)))
+}
+
+/// Shows a fact, also one that holds no more.
+#[utoipa::path(
+    get,
+    path = "/v1/users/{name}/facts/{fact}",
+    operation_id = "show_fact",
+    tag = "memory",
+    params(("name" = String, Path, description = "The user"), ("fact" = Uuid, Path)),
+    responses(
+        (status = 200, body = Fact),
+        (status = 404, description = "`unknown_fact`"),
+        (status = 422, description = "`bad_user`"),
+    ),
+)]
+async fn show(app: App, NameAndId(user, id): NameAndId) -> Result<Json<Fact>, Problem> {
+    Ok(Json(facts::get(&app.pool, &user, id).await?))
+}
+
+/// Puts other words in the place of a fact that holds. The older ones stay, with their time.
+#[utoipa::path(
+    post,
+    path = "/v1/users/{name}/facts/{fact}/edit",
+    operation_id = "edit_fact",
+    tag = "memory",
+    params(("name" = String, Path, description = "The user"), ("fact" = Uuid, Path)),
+    request_body = Edited,
+    responses(
+        (status = 200, body = Fact),
+        (status = 404, description = "`unknown_fact`"),
+        (status = 409, description = "`fact_ended`, `fact_known`, `facts_full`"),
+        (status = 422, description = "`bad_user`, `bad_fact`"),
+    ),
+)]
+async fn edit(
+    app: App,
+    who: Actor,
+    NameAndId(user, id): NameAndId,
+    Body(asked): Body<Edited>,
+) -> Result<Json<Fact>, Problem> {
+    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (by, config) = (who.label(), &app.config);
+    let settings = (&config.facts, config.memory.language.as_str());
+    let fact = facts::edit(&mut tx, (&user, id), &asked.text, &by, settings, now).await?;
+    audit::write(&mut *tx, &who, Action::FactEdit, id, fact.for_audit(), now).await?;
+    commit(tx).await?;
+    Ok(Json(fact))
+}
+
+/// Has a fact hold no more: it is told to nobody and found no more, and can still be shown.
+#[utoipa::path(
+    post,
+    path = "/v1/users/{name}/facts/{fact}/revoke",
+    operation_id = "revoke_fact",
+    tag = "memory",
+    params(("name" = String, Path, description = "The user"), ("fact" = Uuid, Path)),
+    responses(
+        (status = 200, body = Fact),
+        (status = 404, description = "`unknown_fact`"),
+        (status = 409, description = "`fact_ended`"),
+        (status = 422, description = "`bad_user`"),
+    ),
+)]
+async fn revoke(
+    app: App,
+    who: Actor,
+    NameAndId(user, id): NameAndId,
+) -> Result<Json<Fact>, Problem> {
+    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let fact = facts::revoke(&mut tx, &user, id, now).await?;
+    audit::write(&mut *tx, &who, Action::FactRevoke, id, fact.for_audit(), now).await?;
+    commit(tx).await?;
+    Ok(Json(fact))
+}
+
+/// Removes all that is known about a user, and was known once, for good.
+///
+/// What was asked up to now is not read for facts any more. What is asked from now on is, in campaigns that go on working for this user.
+#[utoipa::path(
+    post,
+    path = "/v1/users/{name}/forget",
+    operation_id = "forget_user",
+    tag = "memory",
+    params(("name" = String, Path, description = "The user")),
+    responses(
+        (status = 200, body = Forgotten),
+        (status = 422, description = "`bad_user`"),
+    ),
+)]
+async fn forget(app: App, who: Actor, Name(user): Name) -> Result<Json<Forgotten>, Problem> {
+    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let forgotten = facts::forget(&mut tx, &user, now).await?;
+    let data = json!({ "facts": forgotten.facts });
+    audit::write(&mut *tx, &who, Action::UserForget, &user, data, now).await?;
+    commit(tx).await?;
+    Ok(Json(forgotten))
+}

@@ -1,0 +1,156 @@
+//! Asking a model what it reads in a stretch.
+
+use std::sync::Arc;
+
+use super::stretch::Stretch;
+use crate::{
+    context::{
+        Weight,
+        facts::{self as question, Answered, Question},
+        xml::{FenceSeed, Scope},
+    },
+    domain::{
+        agents::Agent,
+        facts::{self, ATTRIBUTE_MAX_CHARS, CampaignUser, ExtractFacts, TEXT_MAX_CHARS},
+    },
+    jobs::{
+        Services,
+        route::Route,
+        side_call::{Payer, SideCall, narrow},
+    },
+    providers::{Options, Purpose, Request, Think, Timeouts},
+    queue::{JobError, Run},
+    transcript::{Message, Role},
+};
+
+pub(super) struct Reader<'a> {
+    pub(super) services: &'a Services,
+    pub(super) agent: &'a Agent,
+    pub(super) route: &'a Route<'a>,
+    pub(super) job: &'a ExtractFacts,
+    pub(super) run: &'a Run,
+}
+
+/// The second one is told what was wrong with the first.
+const ATTEMPTS: usize = 2;
+/// What an answer may take: a fact has some 150 tokens with all that is around it.
+const TOKENS_PER_FACT: u64 = 150;
+/// More names would be no help in finding the right one.
+const MAX_ATTRIBUTES: i64 = 200;
+/// The part of the window that requests may have: instructions, names and the answer need the rest.
+const REQUESTS_DIVISOR: u64 = 3;
+
+impl Reader<'_> {
+    /// For requests.
+    pub(super) fn room_tokens(&self) -> u64 {
+        self.route.model_window_tokens / REQUESTS_DIVISOR
+    }
+
+    pub(super) fn tokens_of(&self, text: &str) -> u64 {
+        let calibration =
+            self.services.calibrations.of(&self.route.provider_name, &self.route.model);
+        calibration.tokens(Weight::of_user_text(text))
+    }
+
+    /// The error inside is why no answer was one.
+    pub(super) async fn read(
+        &self,
+        stretch: &Stretch,
+        user: &CampaignUser,
+    ) -> Result<Result<Answered, String>, JobError> {
+        let attributes = facts::attributes(self.run.pool(), &user.user, MAX_ATTRIBUTES).await;
+        let attributes = attributes.map_err(JobError::retry)?;
+        let requests: Vec<&str> =
+            stretch.requests.iter().map(|request| request.text.as_str()).collect();
+        let mut refused: Option<String> = None;
+        for attempt in 0..ATTEMPTS {
+            let question = Question {
+                requests: &requests,
+                attributes: &attributes,
+                most: self.services.facts.answer_max,
+                text_max_chars: TEXT_MAX_CHARS,
+                attribute_max_chars: ATTRIBUTE_MAX_CHARS,
+                refused: refused.as_deref(),
+            };
+            match self.ask(&question, stretch, attempt).await? {
+                Ok(answered) => return Ok(Ok(answered)),
+                Err(reason) => refused = Some(reason),
+            }
+        }
+        Ok(Err(refused.unwrap_or_default()))
+    }
+
+    async fn ask(
+        &self,
+        question: &Question<'_>,
+        stretch: &Stretch,
+        attempt: usize,
+    ) -> Result<Result<Answered, String>, JobError> {
+        let own = self.route.model.as_str();
+        let alternate = self.agent.summariser.as_deref().filter(|_| attempt > 0);
+        let cost =
+            |model: &str, tokens| self.services.cost(&self.route.provider_name, model, tokens);
+        let call = SideCall {
+            pool: self.run.pool(),
+            clock: &*self.services.clock,
+            cancel: self.run.cancel(),
+            provider: self.route.provider,
+            model: alternate.unwrap_or(own),
+            cost: &cost,
+            payer: Payer {
+                campaign_id: self.job.campaign_id,
+                session_id: self.job.session_id,
+                turn: stretch.requests.last().map_or(0, |last| last.turn),
+                task_id: None,
+                agent: &self.agent.name,
+                provider: &self.route.provider_name,
+            },
+        };
+        let request = self.request(question, stretch, call.model);
+        let prompt_tokens = u64::from(request.estimated_prompt_tokens.unwrap_or(0));
+        let reserve_tokens = u64::from(request.reserve_tokens);
+        if let Some(refusal) = call.refusal(prompt_tokens, reserve_tokens).await? {
+            return Ok(Err(refusal));
+        }
+        let answer = call.ask(request).await?;
+        Ok(answer.and_then(|answer| question::read(&answer, question)))
+    }
+
+    fn request(&self, asked: &Question<'_>, stretch: &Stretch, model: &str) -> Request {
+        // Nobody sees it again: no fence has to be the same as before.
+        let fence = FenceSeed::from_bytes(rand::random()).fence(Scope::System);
+        let question::Asked { system, prompt } = question::ask(asked, &fence);
+        let wanted = TOKENS_PER_FACT * (asked.most as u64 + 1);
+        let reserve_tokens = wanted.min(self.route.model_window_tokens / REQUESTS_DIVISOR);
+        let prompt_tokens = self.tokens_of(&system) + self.tokens_of(&prompt);
+        let message = Message {
+            role: Role::User,
+            text: prompt,
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+            tool_name: None,
+        };
+        Request {
+            turn: format!("{}/{}/facts", self.job.session_id, stretch.to_seq),
+            purpose: Purpose::Facts {
+                requests: asked.requests.iter().map(|request| (*request).to_owned()).collect(),
+            },
+            model: model.to_owned(),
+            system,
+            messages: vec![Arc::new(message)],
+            tools: Vec::new(),
+            window_tokens: narrow(self.route.model_window_tokens),
+            reserve_tokens: narrow(reserve_tokens),
+            estimated_prompt_tokens: Some(narrow(prompt_tokens)),
+            options: Options {
+                temperature: Some(0.0),
+                think: Some(Think::Off),
+                format: Some(question::schema(asked)),
+                ..Options::default()
+            },
+            timeouts: Timeouts::default(),
+            conversation: None,
+            login: self.job.login.clone(),
+        }
+    }
+}

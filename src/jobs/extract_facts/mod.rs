@@ -1,0 +1,182 @@
+//! Reads facts about a user from what was asked in a session.
+//!
+//! ```text
+//! what people have asked, not read yet ──▶ as much as fits ──▶ ask · judge · ask once more ──▶ one commit: facts · the record of the
+//!                                                                                      reading · the job gone, or the next one
+//! ```
+//!
+//! Invariants:
+//! - No transaction is open while a model reads. What it cost is in the ledger before its answer is judged.
+//! - Facts, the place up to which the session was read, and the end of the job are one commit under the job's lease: a worker that dies
+//!   has written none of it, and what was read is passed over by whoever comes again.
+//! - An answer that is none is refused with its reason, twice at most. Then the reading is recorded as refused, and the next one of the
+//!   session begins at the same place.
+//! - It is off unless the configuration and the agent's file want it, as they are when the job runs.
+//!
+//! Race: the session may be gone by then. The job names the tasks, which stay.
+
+mod ask;
+mod stretch;
+
+use std::sync::Arc;
+
+use serde_json::json;
+use sqlx::{PgConnection, PgPool};
+
+use self::{ask::Reader, stretch::Stretch};
+use super::{Services, route::Route};
+use crate::{
+    context::facts::Answered,
+    domain::{
+        Failed,
+        agents::Agent,
+        facts::{self, CampaignUser, ExtractFacts, Extraction, Found, Outcome, Recorded, Stated},
+        feed, tasks,
+    },
+    queue::{End, HandlerResult, JobError, Run},
+};
+
+pub(super) async fn run(job: ExtractFacts, run: Run, services: Arc<Services>) -> HandlerResult {
+    let catalogue = services.library.current();
+    let agent = catalogue.agent(&job.agent).ok().filter(|agent| agent.learns_facts);
+    let (true, Some(agent)) = (services.facts.extract, agent) else { return Ok(End::Done) };
+    let user = facts::user_of(run.pool(), job.campaign_id).await.map_err(JobError::retry)?;
+    let Some(user) = user else { return Ok(End::Done) };
+    let route = Route::of(&services, agent, &job.provider, &job.model, run.cancel()).await;
+    let route = route.map_err(JobError::fail)?;
+    let unread = unread(run.pool(), &job, &user).await.map_err(JobError::retry)?;
+    let reader = Reader { services: &services, agent, route: &route, job: &job, run: &run };
+    let Some(stretch) =
+        unread.and_then(|unread| unread.first(reader.room_tokens(), |text| reader.tokens_of(text)))
+    else {
+        return Ok(End::Done);
+    };
+    let answered = match stretch.requests.is_empty() {
+        true => Ok(Answered::default()),
+        false => reader.read(&stretch, &user).await?,
+    };
+    let reading = Reading { services: &services, agent, job: &job, user: &user, stretch: &stretch };
+    reading.commit(&run, answered).await
+}
+
+/// What nobody has read yet.
+async fn unread(
+    pool: &PgPool,
+    job: &ExtractFacts,
+    user: &CampaignUser,
+) -> Result<Option<Stretch>, Failed> {
+    let read_up_to = facts::read_up_to(pool, job.session_id).await?;
+    let asked: Vec<_> = job.asked.iter().filter(|asked| asked.seq > read_up_to).copied().collect();
+    if asked.is_empty() {
+        return Ok(None);
+    }
+    let ids: Vec<_> = asked.iter().map(|asked| asked.task_id).collect();
+    let requests = tasks::asked_by_people(pool, &ids, user.since).await?;
+    Ok(Some(Stretch::of(read_up_to, asked, requests)))
+}
+
+/// What was read, on its way into the tables.
+struct Reading<'a> {
+    services: &'a Services,
+    agent: &'a Agent,
+    job: &'a ExtractFacts,
+    user: &'a CampaignUser,
+    stretch: &'a Stretch,
+}
+
+impl Reading<'_> {
+    async fn commit(&self, run: &Run, answered: Result<Answered, String>) -> HandlerResult {
+        let mut tx = run.pool().begin().await.map_err(JobError::retry)?;
+        self.write(&mut tx, answered).await.map_err(JobError::retry)?;
+        if let Some(rest) = self.stretch.rest(self.job) {
+            facts::again(&mut tx, &rest).await.map_err(JobError::retry)?;
+        }
+        Ok(run.commit(tx).await?)
+    }
+
+    async fn write(
+        &self,
+        conn: &mut PgConnection,
+        answered: Result<Answered, String>,
+    ) -> Result<(), facts::Error> {
+        let now = self.services.clock.now();
+        let (mut n_found, mut n_new, mut n_full, mut n_unsaid) = (0, 0, 0, 0);
+        if let Ok(answered) = &answered {
+            n_found = count(answered.facts.len());
+            n_unsaid = count(answered.unsaid);
+            for fact in &answered.facts {
+                match self.record(&mut *conn, fact, now).await? {
+                    Recorded::New(_) => n_new += 1,
+                    Recorded::Full => n_full += 1,
+                    Recorded::Known(_) | Recorded::Shown(_) => {}
+                }
+            }
+        }
+        let reason = answered.err();
+        let extraction = Extraction {
+            session_id: self.job.session_id,
+            campaign_id: self.job.campaign_id,
+            agent: self.agent.name.clone(),
+            from_seq: self.stretch.from_seq,
+            to_seq: self.stretch.to_seq,
+            ended_at: now,
+            requests: count(self.stretch.requests.len()),
+            found: n_found,
+            new: n_new,
+            outcome: if reason.is_some() { Outcome::Refused } else { Outcome::Done },
+            reason,
+        };
+        facts::extraction_ended(&mut *conn, &extraction).await?;
+        if extraction.requests == 0 {
+            return Ok(());
+        }
+        let event = feed::New {
+            campaign_id: Some(self.job.campaign_id),
+            task_id: None,
+            session_id: Some(self.job.session_id),
+            kind: match extraction.outcome {
+                Outcome::Done => feed::Kind::FactsRead,
+                Outcome::Refused => feed::Kind::FactsRefused,
+            },
+            data: json!({
+                "requests": extraction.requests, "found": n_found, "new": n_new, "too_many": n_full, "unsaid": n_unsaid,
+                "reason": extraction.reason,
+            }),
+        };
+        Ok(feed::append(conn, &[event], now).await?)
+    }
+
+    async fn record(
+        &self,
+        conn: &mut PgConnection,
+        fact: &crate::context::facts::Read,
+        now: chrono::DateTime<chrono::Utc>,
+    ) -> Result<Recorded, facts::Error> {
+        let request = &self.stretch.requests[fact.request];
+        let config = &self.services.facts;
+        let end = config.extracted_for().map(|period| request.said_at + period);
+        // What would not hold any more is not worth a line.
+        if end.is_some_and(|end| end <= now) {
+            return Ok(Recorded::Known(request.task_id));
+        }
+        let stated = Stated {
+            user: &self.user.user,
+            attribute: &fact.attribute,
+            text: &fact.text,
+            said_at: request.said_at,
+            expires_at: end,
+            found: Found::Extracted {
+                campaign_id: self.job.campaign_id,
+                session_id: self.job.session_id,
+                turn: request.turn,
+                task_id: request.task_id,
+                agent: &self.agent.name,
+            },
+        };
+        facts::record(conn, &stated, (config, &self.services.memory.language), now).await
+    }
+}
+
+fn count(n: usize) -> i32 {
+    i32::try_from(n).unwrap_or(i32::MAX)
+}

@@ -1,0 +1,208 @@
+//! One call of a provider beside the turns, and its line in the ledger.
+
+use std::borrow::Cow;
+
+use sqlx::PgPool;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::compact_session::Cost;
+use crate::{
+    clock::Clock,
+    domain::{
+        Amount, Failed,
+        amount::Owner,
+        campaigns, sessions, tasks,
+        usage::{self, Tokens},
+    },
+    providers::{self, Class, EventSink, Outcome, Provider, Request, StopReason, Usage},
+    queue::{JobError, Until},
+};
+
+/// What a model said, or why there is nothing to judge.
+pub(super) type Answer = Result<String, String>;
+
+pub(super) struct SideCall<'a> {
+    pub(super) pool: &'a PgPool,
+    pub(super) clock: &'a dyn Clock,
+    pub(super) cancel: &'a CancellationToken,
+    pub(super) provider: &'a dyn Provider,
+    pub(super) model: &'a str,
+    /// What tokens of a model of this provider cost.
+    pub(super) cost: &'a (dyn Fn(&str, Tokens) -> Cost + Sync),
+    pub(super) payer: Payer<'a>,
+}
+
+/// Whose call it is.
+#[derive(Clone, Copy)]
+pub(super) struct Payer<'a> {
+    pub(super) campaign_id: Uuid,
+    pub(super) session_id: Uuid,
+    pub(super) turn: i32,
+    /// The task whose turn waits for it. It pays, within its own budget; `None`: only the campaign does.
+    pub(super) task_id: Option<Uuid>,
+    pub(super) agent: &'a str,
+    pub(super) provider: &'a str,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    /// The call was not made, or was stopped.
+    #[error("the model was not asked: {0}")]
+    NotAsked(#[source] providers::Error),
+    #[error(transparent)]
+    Task(#[from] tasks::Error),
+    #[error(transparent)]
+    Database(#[from] Failed),
+    #[error("opening or committing a transaction of a call")]
+    Transaction(#[source] sqlx::Error),
+}
+
+impl SideCall<'_> {
+    /// Why the budget of the campaign or of the task does not allow it, if it does not. A look without a lock: a call that just fitted is still
+    /// charged in full.
+    pub(super) async fn refusal(
+        &self,
+        prompt_tokens: u64,
+        reply_max_tokens: u64,
+    ) -> Result<Option<String>, Error> {
+        let most = Tokens {
+            input: Some(clamped(prompt_tokens)),
+            output: Some(clamped(reply_max_tokens)),
+            ..Tokens::default()
+        };
+        let needed = Amount { micros: (self.cost)(self.model, most).micros, tokens: most.total() };
+        if let Some(task_id) = self.payer.task_id {
+            match tasks::admit(self.pool, task_id, needed).await {
+                Err(tasks::Error::Budget(refusal)) => return Ok(Some(refusal.to_string())),
+                admitted => admitted?,
+            }
+        }
+        let Some(budget) = campaigns::budget(self.pool, self.payer.campaign_id).await? else {
+            return Ok(None);
+        };
+        let admitted = budget.limit.admit(Owner::Campaign, budget.spent, budget.reserved, needed);
+        Ok(admitted.err().map(|refusal| refusal.to_string()))
+    }
+
+    /// Asks, and writes down what it cost. An error means that nobody was asked.
+    pub(super) async fn ask(&self, request: Request) -> Result<Answer, Error> {
+        let reply_max_tokens = request.reserve_tokens;
+        let cancel: CancellationToken = self.cancel.clone();
+        let answered = self.provider.run(request, EventSink::discard(), cancel).await;
+        self.charge(&answered).await?;
+        match answered {
+            Ok(outcome) if outcome.stop == StopReason::Length => {
+                Ok(Err(format!("it broke off after {reply_max_tokens} tokens")))
+            }
+            Ok(outcome) => Ok(Ok(outcome.message.text)),
+            Err(error) => match error.class {
+                Class::Snooze { .. } | Class::Cancelled => Err(Error::NotAsked(error)),
+                Class::Retry { .. } | Class::Rebuild { .. } | Class::Fail => {
+                    Ok(Err(error.to_string()))
+                }
+            },
+        }
+    }
+
+    /// Ledger, session, task and budget in one transaction, in the order in which turns lock them.
+    async fn charge(&self, answered: &Result<Outcome, providers::Error>) -> Result<(), Error> {
+        let Some((outcome, usage)) = billed(answered) else { return Ok(()) };
+        let tokens = tokens(usage);
+        let cost = (self.cost)(self.model, tokens);
+        let told = told_micros(answered).filter(|_| cost.price.is_none());
+        let durations = answered.as_ref().ok().map(|outcome| outcome.durations);
+        let millis = |duration: std::time::Duration| i32::try_from(duration.as_millis()).ok();
+        let id = answered.as_ref().ok().and_then(|outcome| outcome.provider_message_id.as_deref());
+        let call = usage::Call {
+            campaign_id: self.payer.campaign_id,
+            task_id: self.payer.task_id,
+            session_id: Some(self.payer.session_id),
+            turn: Some(self.payer.turn),
+            agent: self.payer.agent,
+            provider: self.payer.provider,
+            model: self.model,
+            purpose: usage::Purpose::Summary,
+            outcome,
+            provider_message_id: id,
+            tokens,
+            cost_micros: told.unwrap_or(cost.micros),
+            price: cost.price.as_ref().map(Cow::Borrowed),
+            first_byte_ms: durations.and_then(|durations| durations.first_byte).and_then(millis),
+            total_ms: durations.map(|durations| durations.total).and_then(millis),
+            called_at: self.clock.now(),
+        };
+        self.write(&call).await
+    }
+
+    async fn write(&self, call: &usage::Call<'_>) -> Result<(), Error> {
+        let mut tx = self.pool.begin().await.map_err(Error::Transaction)?;
+        sessions::add_tokens(&mut *tx, self.payer.session_id, call.tokens.total()).await?;
+        // The answer of a call that was written before is charged already: the transaction is dropped.
+        if usage::record(&mut *tx, call).await? {
+            if let Some(task_id) = call.task_id {
+                tasks::charge(&mut *tx, task_id, call.amount()).await?;
+            }
+            campaigns::settle(&mut *tx, self.payer.campaign_id, Amount::ZERO, call.amount())
+                .await?;
+            tx.commit().await.map_err(Error::Transaction)?;
+        }
+        Ok(())
+    }
+}
+
+/// What the provider says it cost, if it says so.
+fn told_micros(answered: &Result<Outcome, providers::Error>) -> Option<i64> {
+    let spent = match answered {
+        Ok(outcome) => &outcome.spent,
+        Err(error) => &error.spent,
+    };
+    let told: u64 = spent.iter().filter_map(|spent| spent.cost_micros).sum();
+    i64::try_from(told).ok().filter(|_| !spent.is_empty())
+}
+
+/// How a call stands in the ledger. One that was not taken is no call.
+fn billed(answered: &Result<Outcome, providers::Error>) -> Option<(usage::Outcome, Option<Usage>)> {
+    match answered {
+        Ok(outcome) => Some((usage::Outcome::Done, Some(outcome.usage))),
+        Err(error) => {
+            let usage = error.usage.as_deref().copied();
+            match error.class {
+                Class::Snooze { .. } if usage.is_none() => None,
+                Class::Cancelled => Some((usage::Outcome::Interrupted, usage)),
+                _ => Some((usage::Outcome::Failed, usage)),
+            }
+        }
+    }
+}
+
+fn tokens(usage: Option<Usage>) -> Tokens {
+    let usage = usage.unwrap_or_default();
+    Tokens {
+        input: usage.input.map(clamped),
+        output: usage.output.map(clamped),
+        cache_read: usage.cache_read.map(clamped),
+        cache_creation: usage.cache_creation.map(clamped),
+    }
+}
+
+fn clamped(tokens: u64) -> i64 {
+    i64::try_from(tokens).unwrap_or(i64::MAX)
+}
+
+pub(super) fn narrow(tokens: u64) -> u32 {
+    u32::try_from(tokens).unwrap_or(u32::MAX)
+}
+
+impl From<Error> for JobError {
+    fn from(error: Error) -> Self {
+        match &error {
+            Error::NotAsked(source) => match source.class {
+                Class::Snooze { after, .. } => Self::snooze(Until::After(after))(error),
+                // A worker that goes down gives the job back; the queue knows why the token was cancelled.
+                _ => Self::retry(error),
+            },
+            _ => Self::retry(error),
+        }
+    }
+}

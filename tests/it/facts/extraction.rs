@@ -1,0 +1,260 @@
+//! What is read from sessions, when, and what becomes of it.
+
+use chrono::TimeDelta;
+use dalsegno::domain::{
+    amount::Limit,
+    cleanups::{self, Walk},
+    facts::{Ended, Outcome, Source, Trust},
+    sessions::{self, resolve::Mode},
+    tasks::Links,
+    transaction::begin,
+};
+use rustix::process::Signal;
+
+use super::{
+    ANN, all,
+    stage::{all_read, ask_alone, ground, readings, request, set_user},
+    texts,
+};
+use crate::{
+    app::eventually,
+    turns::ground::{Ground, WRITER},
+};
+
+const CALLS: &str = "select count(*) from dalsegno.usage where purpose = 'summary'";
+const VEGAN: &str = "The diet of the user: vegan.";
+
+#[tokio::test]
+async fn what_people_say_of_themselves_is_read_when_a_session_is_closed() {
+    let ground = ground(&[]).await;
+    let worker = ground.work().await;
+    let task = ask_alone(&ground, "My diet is vegan. Write part one.").await;
+    all_read(&ground).await;
+    worker.stop().await;
+    let facts = all(&ground.pool, ANN, true).await;
+    let [fact] = facts.as_slice() else { panic!("{facts:?}") };
+    assert_eq!((fact.attribute.as_str(), fact.text.as_str()), ("diet", VEGAN));
+    assert_eq!((fact.source, fact.trust), (Source::Extracted, Trust::Agent));
+    assert_eq!(fact.author, "writer");
+    assert_eq!((fact.campaign_id, fact.task_id), (Some(ground.campaign.id), Some(task.id)));
+    assert_eq!((fact.session_id, fact.turn), (task.session_id, Some(1)));
+    assert_eq!(fact.valid_from, task.created_at);
+    let read = readings(&ground).await;
+    assert_eq!((read.len(), read[0].requests, read[0].found, read[0].new), (1, 1, 1, 1));
+    assert_eq!(ground.count(CALLS).await, 1);
+    let kinds: Vec<_> = ground.feed().await.into_iter().map(|event| event.kind).collect();
+    assert_eq!(kinds.iter().filter(|kind| *kind == "facts.read").count(), 1, "{kinds:?}");
+}
+
+#[tokio::test]
+async fn nothing_is_read_unless_file_configuration_and_campaign_want_it() {
+    let by_file = ground(&[]).await;
+    by_file.write_agent("writer", WRITER);
+    let by_configuration = ground(&[("facts.extract", "false")]).await;
+    let by_campaign = Ground::new(&[("facts.extract", "true")]).await;
+    by_campaign.write_agent("writer", super::stage::AGENT);
+    for ground in [by_file, by_configuration, by_campaign] {
+        let worker = ground.work().await;
+        ask_alone(&ground, "My diet is vegan.").await;
+        all_read(&ground).await;
+        worker.stop().await;
+        assert!(all(&ground.pool, ANN, true).await.is_empty());
+        assert_eq!(ground.count(CALLS).await, 0);
+        assert!(readings(&ground).await.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn of_two_sessions_that_contradict_each_other_the_newer_wins_and_the_older_stays() {
+    let ground = ground(&[]).await;
+    let worker = ground.work().await;
+    let first = ask_alone(&ground, "My city is Bergen. Write.").await;
+    all_read(&ground).await;
+    ground.advance(TimeDelta::hours(1));
+    let second = ask_alone(&ground, "My city is Porto. Write.").await;
+    all_read(&ground).await;
+    worker.stop().await;
+    assert_eq!(texts(&ground.pool, ANN).await, ["The city of the user: Porto."]);
+    let facts = all(&ground.pool, ANN, true).await;
+    let older = facts.iter().find(|fact| fact.valid_until.is_some()).unwrap();
+    assert_eq!(older.text, "The city of the user: Bergen.");
+    assert_eq!(older.ended_because, Some(Ended::Contradicted));
+    assert_eq!((older.valid_from, older.valid_until), (first.created_at, Some(second.created_at)));
+}
+
+/// One that is rebuilt, and goes on: each request is read once.
+#[tokio::test]
+async fn a_stretch_that_was_read_is_not_read_again() {
+    let ground = ground(&[]).await;
+    let worker = ground.work().await;
+    let first = ground.done(&ground.add("My diet is vegan. Write.").await).await;
+    let session = first.session_id.unwrap();
+    request(&ground, session).await;
+    all_read(&ground).await;
+    request(&ground, session).await;
+    ground.done(&ground.add("My city is Bergen. Write.").await).await;
+    let mut conn = ground.pool.acquire().await.unwrap();
+    sessions::reset(&mut conn, session, false, ground.advance(TimeDelta::hours(1))).await.unwrap();
+    let third = ground.done(&ground.add("Write on.").await).await;
+    assert_ne!(third.session_id, Some(session));
+    all_read(&ground).await;
+    // What the successor has taken over is not its own.
+    request(&ground, third.session_id.unwrap()).await;
+    all_read(&ground).await;
+    worker.stop().await;
+    let requests: Vec<_> = readings(&ground).await.iter().map(|it| (it.requests, it.new)).collect();
+    assert_eq!(requests, [(1, 1), (1, 1), (1, 0)]);
+    assert_eq!(texts(&ground.pool, ANN).await.len(), 2);
+}
+
+/// Its messages are gone by then; what was asked is not.
+#[tokio::test]
+async fn a_session_that_expires_is_read_although_it_is_gone() {
+    let ground = ground(&[]).await;
+    let worker = ground.work().await;
+    let task = ground.done(&ground.add("My diet is vegan. Write.").await).await;
+    ground.settled().await;
+    let later = ground.advance(TimeDelta::days(40));
+    let config = ground.config();
+    let mut walk = Walk::new(later, &config.sessions, &config.memory);
+    let mut tx = begin(&ground.pool).await.unwrap();
+    let page = walk.page(&mut tx, 10).await.unwrap().unwrap();
+    let gone = cleanups::remove(&mut tx, &walk, page.going).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(gone.sessions, 1);
+    all_read(&ground).await;
+    worker.stop().await;
+    assert!(sessions::get(&ground.pool, task.session_id.unwrap()).await.is_err());
+    assert_eq!(texts(&ground.pool, ANN).await, [VEGAN]);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_none_is_refused_with_its_reason_and_nothing_is_lost() {
+    let ground = ground(&[]).await;
+    let careless = ground.work_with(&[("sim.facts", "no_json")]).await;
+    let task = ground.done(&ground.add("My diet is vegan. Write.").await).await;
+    let session = task.session_id.unwrap();
+    request(&ground, session).await;
+    all_read(&ground).await;
+    careless.stop().await;
+    let read = readings(&ground).await;
+    assert_eq!((read.len(), read[0].outcome, read[0].new), (1, Outcome::Refused, 0));
+    assert!(read[0].reason.as_deref().unwrap().contains("not written as JSON"), "{read:?}");
+    // Asked twice, and both are paid for.
+    assert_eq!(ground.count(CALLS).await, 2);
+    assert!(all(&ground.pool, ANN, true).await.is_empty());
+    let kinds: Vec<_> = ground.feed().await.into_iter().map(|event| event.kind).collect();
+    assert!(kinds.iter().any(|kind| kind == "facts.refused"), "{kinds:?}");
+    let worker = ground.work().await;
+    request(&ground, session).await;
+    all_read(&ground).await;
+    worker.stop().await;
+    assert_eq!(texts(&ground.pool, ANN).await, [VEGAN]);
+    assert_eq!(readings(&ground).await[0].outcome, Outcome::Done);
+}
+
+#[tokio::test]
+async fn what_nobody_has_said_is_left_out() {
+    let ground = ground(&[("sim.facts", "invents")]).await;
+    let worker = ground.work().await;
+    ask_alone(&ground, "My diet is vegan. Write.").await;
+    all_read(&ground).await;
+    worker.stop().await;
+    assert_eq!(texts(&ground.pool, ANN).await, [VEGAN]);
+    assert_eq!(readings(&ground).await[0].found, 1);
+}
+
+/// What an agent hands on is its own words, and may hold what it was told.
+#[tokio::test]
+async fn what_agents_ask_of_each_other_is_not_read() {
+    let ground = ground(&[]).await;
+    let worker = ground.work().await;
+    let parent = ask_alone(&ground, "Write.").await;
+    let links = Links { parent_id: Some(parent.id), ..Links::default() };
+    let (mode, limit) = (Some(Mode::None), Limit::default());
+    let child = ground.add_linked("writer", "main", "My diet is vegan.", mode, limit, links);
+    ground.done(&child.await.unwrap()).await;
+    all_read(&ground).await;
+    worker.stop().await;
+    assert!(all(&ground.pool, ANN, true).await.is_empty());
+}
+
+/// Whoever the campaign worked for when it was said is whom it is about.
+#[tokio::test]
+async fn what_was_asked_before_a_campaign_worked_for_somebody_is_not_read_for_them() {
+    let ground = ground(&[]).await;
+    let worker = ground.work().await;
+    let task = ground.done(&ground.add("My diet is vegan. Write.").await).await;
+    let later = ground.advance(TimeDelta::hours(1));
+    let mut tx = begin(&ground.pool).await.unwrap();
+    dalsegno::domain::facts::set_user(&mut tx, ground.campaign.id, "ben", later).await.unwrap();
+    tx.commit().await.unwrap();
+    ground.advance(TimeDelta::hours(1));
+    ground.done(&ground.add("My city is Porto. Write.").await).await;
+    request(&ground, task.session_id.unwrap()).await;
+    all_read(&ground).await;
+    worker.stop().await;
+    assert!(all(&ground.pool, ANN, true).await.is_empty());
+    assert_eq!(texts(&ground.pool, "ben").await, ["The city of the user: Porto."]);
+}
+
+#[tokio::test]
+async fn a_worker_that_is_killed_while_a_model_reads_has_written_nothing_and_the_next_one_writes_once()
+ {
+    let ground = ground(&[]).await;
+    let worker = ground.work().await;
+    let task = ground.done(&ground.add("My diet is vegan. Write.").await).await;
+    worker.stop().await;
+    let mut slow = ground.process(&[("sim.latency_ms", "600000")]);
+    request(&ground, task.session_id.unwrap()).await;
+    eventually("the job runs", async || {
+        let sql =
+            "select count(*) from dalsegno.jobs where kind = 'extract_facts' and state = 'running'";
+        (ground.count(sql).await == 1).then_some(())
+    })
+    .await;
+    slow.signal(Signal::KILL);
+    slow.ended().await;
+    assert!(all(&ground.pool, ANN, true).await.is_empty());
+    let worker = ground.work().await;
+    rescued(&ground).await;
+    worker.stop().await;
+    assert_eq!(texts(&ground.pool, ANN).await, [VEGAN]);
+    let read = readings(&ground).await;
+    assert_eq!((read.len(), read[0].new), (1, 1));
+}
+
+/// The lease of the killed one has to end first.
+async fn rescued(ground: &Ground) {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(90);
+    while std::time::Instant::now() < deadline {
+        let sql = "select count(*) from dalsegno.fact_extractions";
+        if ground.count(sql).await > 0 {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    panic!("nobody has read it");
+}
+
+#[tokio::test]
+async fn an_erasure_takes_what_was_said_in_the_campaign_and_what_others_said_stays() {
+    let ground = ground(&[]).await;
+    let worker = ground.work().await;
+    ask_alone(&ground, "My diet is vegan.").await;
+    all_read(&ground).await;
+    worker.stop().await;
+    super::state(&ground.pool, ANN, ("Tone", "Wants short sentences.")).await.unwrap();
+    set_user(&ground, ANN).await;
+    let mut tx = begin(&ground.pool).await.unwrap();
+    let gone = dalsegno::domain::facts::remove_some(&mut tx, ground.campaign.id, 100).await;
+    tx.commit().await.unwrap();
+    assert_eq!(gone.unwrap(), 1);
+    assert_eq!(texts(&ground.pool, ANN).await, ["Wants short sentences."]);
+    for table in ["campaign_users", "fact_extractions", "fact_showings"] {
+        let sql = format!("select count(*) from dalsegno.{table}");
+        let n: i64 =
+            sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).fetch_one(&ground.pool).await.unwrap();
+        assert_eq!(n, 0, "{table}");
+    }
+}

@@ -1,0 +1,75 @@
+//! What was recalled or told never comes back as news.
+
+use std::time::Instant;
+
+use chrono::TimeDelta;
+
+use super::{
+    ANN, all,
+    stage::{all_read, ask_alone, ground, readings},
+};
+
+const SESSIONS: usize = 200;
+
+/// Agents are told the facts with each task, look them up, and say them again; people repeat them too, in several spellings; and the
+/// model that reads adds one of its own each time.
+#[tokio::test]
+async fn two_hundred_sessions_that_repeat_what_they_recall_yield_no_new_fact() {
+    let ground = ground(&[("sim.facts", "invents")]).await;
+    let worker = ground.work().await;
+    ask_alone(&ground, "My diet is vegan. My city is Bergen. Write.").await;
+    all_read(&ground).await;
+    let first = all(&ground.pool, ANN, true).await;
+    assert_eq!(first.len(), 2);
+    let began = Instant::now();
+    let said =
+        ["My diet is vegan.", "my Diet is  VEGAN!", "You know: the city of the user: Bergen.", ""];
+    for n in 0..SESSIONS {
+        ground.advance(TimeDelta::minutes(1));
+        let prompt = format!(
+            "Write part {n}. {} [[sim: call recall {{\"words\": \"diet city\"}}]] [[sim: say The diet of the user: vegan. My city is \
+             Bergen. My diet is vegan.]]",
+            said[n % said.len()],
+        );
+        ask_alone(&ground, &prompt).await;
+    }
+    all_read(&ground).await;
+    worker.stop().await;
+    let read = readings(&ground).await;
+    assert_eq!(read.len(), SESSIONS + 1);
+    let found: i32 = read.iter().map(|it| it.found).sum();
+    println!(
+        "junk loop: {SESSIONS} sessions, {found} facts read from what was said, {} new, in {:.1} s",
+        read.iter().skip(1).map(|it| it.new).sum::<i32>(),
+        began.elapsed().as_secs_f64()
+    );
+    // It was not for want of reading.
+    assert!(found >= 100, "{found}");
+    assert_eq!(all(&ground.pool, ANN, true).await, first);
+    let shown = "select count(*) from dalsegno.fact_showings";
+    assert!(ground.count(shown).await >= SESSIONS as i64);
+}
+
+/// They stand in the system part, each with where it comes from, and not in the conversation.
+#[tokio::test]
+async fn an_agent_is_told_what_is_known_if_its_file_says_so() {
+    let ground = ground(&[]).await;
+    ground.write_agent("other", "---\nname: other\ndescription: Does\n---\nYou do.\n");
+    super::state(&ground.pool, ANN, ("Tone", "Wants short sentences.")).await.unwrap();
+    let worker = ground.work().await;
+    let told = ground.done(&ground.add("Write.").await).await;
+    let other = ground.done(&ground.add_for("other", "main", "Write.").await).await;
+    worker.stop().await;
+    let facts = async |task: &dalsegno::domain::tasks::Task| {
+        let manifests = ground.manifests(task.session_id.unwrap()).await;
+        let parts = manifests[0].manifest["parts"].as_array().unwrap().clone();
+        parts.into_iter().filter(|part| part["kind"] == "fact").collect::<Vec<_>>()
+    };
+    let parts = facts(&told).await;
+    assert_eq!(parts.len(), 1, "{parts:?}");
+    assert_eq!((&parts[0]["sent"], &parts[0]["why"]), (&true.into(), &"every_call".into()));
+    assert!(facts(&other).await.is_empty());
+    let transcript = ground.transcript(told.session_id.unwrap()).await;
+    assert!(!transcript.iter().any(|text| text.contains("short sentences")), "{transcript:?}");
+    assert_eq!(ground.count("select count(*) from dalsegno.fact_showings").await, 1);
+}

@@ -1,0 +1,69 @@
+//! Facts about the users for whom campaigns work.
+
+mod extraction;
+mod loops;
+mod stage;
+mod store;
+
+use chrono::{DateTime, Utc};
+use dalsegno::domain::{
+    Page,
+    facts::{self, Config, Error, Fact, Filter, Found, Recorded, Stated},
+};
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use crate::{app::noon, conversations::world::World};
+
+pub const ANN: &str = "ann@example.org";
+const SESSION: Uuid = Uuid::from_u128(77);
+
+pub fn config() -> Config {
+    Config { extract: true, user_max: 50, answer_max: 20, told_max_bytes: 4096, extracted_days: 0 }
+}
+
+/// As it was read from what was said then, in some session.
+pub async fn read(
+    world: &World,
+    (attribute, text): (&str, &str),
+    said_at: DateTime<Utc>,
+) -> Recorded {
+    let found = Found::Extracted {
+        campaign_id: world.campaign.id,
+        session_id: SESSION,
+        turn: 3,
+        task_id: Uuid::from_u128(7),
+        agent: "copywriter",
+    };
+    let stated = Stated { user: ANN, attribute, text, said_at, expires_at: None, found };
+    record(&world.pool, &stated).await.unwrap()
+}
+
+pub async fn record(pool: &PgPool, stated: &Stated<'_>) -> Result<Recorded, Error> {
+    let mut tx = pool.begin().await.unwrap();
+    let recorded = facts::record(&mut tx, stated, (&config(), "english"), noon()).await?;
+    tx.commit().await.unwrap();
+    Ok(recorded)
+}
+
+pub async fn state(pool: &PgPool, user: &str, (about, text): (&str, &str)) -> Result<Fact, Error> {
+    let mut tx = pool.begin().await.unwrap();
+    let what = (user, about, text);
+    let settings = (&config(), "english");
+    let fact = facts::state(&mut tx, what, None, "cli:ann@host", settings, noon()).await?;
+    tx.commit().await.unwrap();
+    Ok(fact)
+}
+
+/// The newest first.
+pub async fn all(pool: &PgPool, user: &str, with_ended: bool) -> Vec<Fact> {
+    let page = Page { after: None, limit: 1000 };
+    facts::list(pool, user, Filter { with_ended }, page, noon()).await.unwrap()
+}
+
+pub async fn texts(pool: &PgPool, user: &str) -> Vec<String> {
+    let mut texts: Vec<_> =
+        all(pool, user, false).await.into_iter().map(|fact| fact.text).collect();
+    texts.sort();
+    texts
+}

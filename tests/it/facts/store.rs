@@ -1,0 +1,266 @@
+//! What becomes of facts that are written down, contradicted, changed and forgotten.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use dalsegno::domain::facts::{self, Ended, Error, Fact, Recorded, Source, Trust};
+use uuid::Uuid;
+
+use super::{ANN, SESSION, all, config, read, state, texts};
+use crate::{app::noon, conversations::world::World};
+
+fn hours(hours: i64) -> DateTime<Utc> {
+    noon() + TimeDelta::hours(hours)
+}
+
+fn new(recorded: Recorded) -> Fact {
+    match recorded {
+        Recorded::New(fact) => *fact,
+        other => panic!("it is not new: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn the_newer_of_two_that_contradict_each_other_holds_and_the_older_stays_with_its_time() {
+    let world = World::new().await;
+    let old = new(read(&world, ("Diet", "Eats no meat."), hours(-5)).await);
+    let newer = new(read(&world, ("diet", "Eats fish."), hours(-2)).await);
+    assert_eq!(texts(&world.pool, ANN).await, ["Eats fish."]);
+    let facts = all(&world.pool, ANN, true).await;
+    let [first, second] = facts.as_slice() else { panic!("{facts:?}") };
+    assert_eq!((first.id, first.valid_until), (newer.id, None));
+    assert_eq!((second.id, second.text.as_str()), (old.id, "Eats no meat."));
+    assert_eq!((second.valid_from, second.valid_until), (hours(-5), Some(hours(-2))));
+    assert_eq!(
+        (second.ended_because, second.replaced_by),
+        (Some(Ended::Contradicted), Some(newer.id))
+    );
+    assert_eq!((newer.source, newer.trust), (Source::Extracted, Trust::Agent));
+    assert_eq!((newer.session_id, newer.turn), (Some(SESSION), Some(3)));
+}
+
+/// A session that is read late must not undo what was said after it.
+#[tokio::test]
+async fn what_comes_to_be_known_late_takes_its_place_in_time() {
+    let world = World::new().await;
+    new(read(&world, ("City", "Lives in Bergen."), hours(-9)).await);
+    new(read(&world, ("City", "Lives in Porto."), hours(-1)).await);
+    let late = new(read(&world, ("City", "Lives in Graz."), hours(-4)).await);
+    assert_eq!(late.valid_until, Some(hours(-1)));
+    assert_eq!(texts(&world.pool, ANN).await, ["Lives in Porto."]);
+    let mut times: Vec<_> = all(&world.pool, ANN, true)
+        .await
+        .into_iter()
+        .map(|fact| (fact.valid_from, fact.valid_until, fact.text))
+        .collect();
+    times.sort();
+    assert_eq!(
+        times,
+        [
+            (hours(-9), Some(hours(-4)), "Lives in Bergen.".to_owned()),
+            (hours(-4), Some(hours(-1)), "Lives in Graz.".to_owned()),
+            (hours(-1), None, "Lives in Porto.".to_owned()),
+        ]
+    );
+    // Said at a time when it was known to hold: no news, although it holds no more.
+    assert!(matches!(
+        read(&world, ("Home", "lives in Graz"), hours(-3)).await,
+        Recorded::Known(id) if id == late.id
+    ));
+}
+
+#[tokio::test]
+async fn what_says_the_same_is_written_down_once_whatever_it_looks_like() {
+    let world = World::new().await;
+    let first = new(read(&world, ("Diet", "Eats no meat."), hours(-5)).await);
+    for (attribute, text) in [
+        ("Diet", "Eats no meat."),
+        ("diet", "eats NO meat"),
+        ("Food that she likes", "«Eats», no  meat!"),
+    ] {
+        let again = read(&world, (attribute, text), hours(-1)).await;
+        assert_eq!(again, Recorded::Known(first.id), "{attribute} {text}");
+    }
+    let said = state(&world.pool, ANN, ("Diet", "Eats no meat")).await;
+    assert!(matches!(said, Err(Error::Known(id)) if id == first.id));
+    // Of somebody else it is news.
+    state(&world.pool, "ben", ("Diet", "Eats no meat.")).await.unwrap();
+    assert_eq!(all(&world.pool, ANN, true).await.len(), 1);
+}
+
+#[tokio::test]
+async fn what_a_session_was_shown_is_no_news_when_it_says_it_even_if_it_holds_no_more() {
+    let world = World::new().await;
+    let old = new(read(&world, ("City", "Lives in Bergen."), hours(-9)).await);
+    let shown = (SESSION, world.campaign.id);
+    facts::show(&world.pool, shown, &[old.id, Uuid::nil()], hours(-8)).await.unwrap();
+    facts::show(&world.pool, shown, &[old.id], hours(-7)).await.unwrap();
+    new(read(&world, ("City", "Lives in Porto."), hours(-5)).await);
+    let repeated = read(&world, ("City", "lives in bergen"), hours(-1)).await;
+    assert_eq!(repeated, Recorded::Shown(old.id));
+    assert_eq!(texts(&world.pool, ANN).await, ["Lives in Porto."]);
+}
+
+#[tokio::test]
+async fn people_state_edit_and_revoke_and_nothing_is_overwritten() {
+    let world = World::new().await;
+    let stated = state(&world.pool, ANN, ("Tone", "Wants short sentences.")).await.unwrap();
+    assert_eq!((stated.source, stated.trust), (Source::Stated, Trust::Operator));
+    let mut conn = world.pool.acquire().await.unwrap();
+    let (config, by) = (config(), "key:ci");
+    let settings = (&config, "english");
+    let text = "Wants long sentences.";
+    let edited =
+        facts::edit(&mut conn, (ANN, stated.id), text, by, settings, hours(1)).await.unwrap();
+    assert_eq!(
+        (edited.source, edited.attribute.as_str(), edited.author.as_str()),
+        (Source::Edited, "Tone", by)
+    );
+    let before = facts::get(&mut *conn, ANN, stated.id).await.unwrap();
+    assert_eq!(
+        (before.text.as_str(), before.ended_because),
+        ("Wants short sentences.", Some(Ended::Edited))
+    );
+    assert_eq!((before.valid_until, before.replaced_by), (Some(hours(1)), Some(edited.id)));
+    let twice = facts::edit(&mut conn, (ANN, stated.id), "Else.", by, settings, hours(2)).await;
+    assert!(matches!(twice, Err(Error::Ended(_))), "{twice:?}");
+    let foreign = facts::revoke(&mut conn, "ben", edited.id, hours(2)).await;
+    assert!(matches!(foreign, Err(Error::NoFact { .. })), "{foreign:?}");
+    let revoked = facts::revoke(&mut conn, ANN, edited.id, hours(2)).await.unwrap();
+    assert_eq!(revoked.ended_because, Some(Ended::Revoked));
+    assert!(texts(&world.pool, ANN).await.is_empty());
+    assert_eq!(all(&world.pool, ANN, true).await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_user_has_no_more_facts_than_are_allowed_and_one_may_still_be_replaced() {
+    let world = World::new().await;
+    for n in 0..config().user_max {
+        new(read(&world, (&format!("Thing {n}"), &format!("Likes thing {n}.")), hours(-5)).await);
+    }
+    assert_eq!(read(&world, ("Else", "Likes else."), hours(-4)).await, Recorded::Full);
+    let full = state(&world.pool, ANN, ("Else", "Likes else.")).await;
+    assert!(matches!(full, Err(Error::Full { .. })), "{full:?}");
+    new(read(&world, ("Thing 7", "Likes thing 7 no more."), hours(-3)).await);
+}
+
+#[tokio::test]
+async fn what_is_no_fact_is_refused_with_what_is_wrong() {
+    let world = World::new().await;
+    let long = "a ".repeat(300);
+    for (user, attribute, text) in [
+        ("../etc", "Diet", "Eats."),
+        ("", "Diet", "Eats."),
+        ("ann'; drop table facts", "Diet", "Eats."),
+        (ANN, "…", "Eats."),
+        (ANN, "Diet", "Eats\0."),
+        (ANN, "Diet", "One.\nTwo."),
+        (ANN, "Diet", long.as_str()),
+    ] {
+        let refused = state(&world.pool, user, (attribute, text)).await;
+        assert!(
+            matches!(refused, Err(Error::User(_) | Error::Words { .. })),
+            "{user:?} {attribute:?} {text:?}: {refused:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_search_finds_what_holds_of_this_user_the_best_first() {
+    let world = World::new().await;
+    for fact in [
+        ("Diet", "Eats no meat, because of the climate."),
+        ("City", "Lives in Bergen."),
+        ("Weather", "The climate in Bergen is wet, and Bergen is dear to her."),
+    ] {
+        state(&world.pool, ANN, fact).await.unwrap();
+    }
+    state(&world.pool, "ben", ("City", "Lives in Bergen too.")).await.unwrap();
+    let mut conn = world.pool.acquire().await.unwrap();
+    let mut find = async |words: &str| {
+        let hits = facts::search(&mut conn, ANN, (words, 10), "english", noon()).await.unwrap();
+        hits.into_iter().map(|hit| hit.fact.attribute).collect::<Vec<_>>()
+    };
+    assert_eq!(find("climates Bergen").await, ["Weather"]);
+    // Nothing has all of these words.
+    let some = find("lives on which meats?").await;
+    assert!(some.contains(&"City".to_owned()) && some.contains(&"Diet".to_owned()), "{some:?}");
+    assert_eq!(find("bergen -climate").await, ["City"]);
+    assert!(find("submarine").await.is_empty());
+    for odd in ["'; drop --", "\\ x", ":* & | !", "\"unclosed bergen"] {
+        facts::search(&mut conn, ANN, (odd, 10), "english", noon()).await.ok();
+    }
+    let nothing = facts::search(&mut conn, ANN, ("…", 10), "english", noon()).await;
+    assert!(matches!(nothing, Err(Error::NoWords)), "{nothing:?}");
+}
+
+#[tokio::test]
+async fn two_who_write_about_one_user_at_once_leave_one_fact_of_an_attribute() {
+    let world = World::new().await;
+    let both = (0..20).map(|n| {
+        let (pool, text) = (world.pool.clone(), format!("Lives in town {}.", n % 10));
+        async move {
+            match state(&pool, ANN, ("City", &text)).await {
+                Ok(_) | Err(Error::Known(_)) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+    });
+    futures_util::future::join_all(both).await;
+    assert_eq!(texts(&world.pool, ANN).await.len(), 1);
+    let contradicted = all(&world.pool, ANN, true).await;
+    assert!(contradicted.len() >= 10, "{contradicted:?}");
+}
+
+#[tokio::test]
+async fn whom_a_campaign_works_for_is_said_changed_and_unsaid() {
+    let world = World::new().await;
+    let mut conn = world.pool.acquire().await.unwrap();
+    let id = world.campaign.id;
+    assert_eq!(facts::user_of(&mut *conn, id).await.unwrap(), None);
+    facts::set_user(&mut conn, id, ANN, hours(0)).await.unwrap();
+    facts::set_user(&mut conn, id, ANN, hours(1)).await.unwrap();
+    assert_eq!(facts::user_of(&mut *conn, id).await.unwrap().unwrap().since, hours(0));
+    facts::set_user(&mut conn, id, "ben", hours(2)).await.unwrap();
+    let user = facts::user_of(&mut *conn, id).await.unwrap().unwrap();
+    assert_eq!((user.user.as_str(), user.since), ("ben", hours(2)));
+    assert!(facts::unset_user(&mut conn, id).await.unwrap());
+    assert!(!facts::unset_user(&mut conn, id).await.unwrap());
+    assert!(matches!(facts::set_user(&mut conn, id, "a b", hours(3)).await, Err(Error::User(_))));
+}
+
+#[tokio::test]
+async fn who_is_forgotten_is_forgotten_with_all_that_was_known_once() {
+    let world = World::new().await;
+    let mut conn = world.pool.acquire().await.unwrap();
+    facts::set_user(&mut conn, world.campaign.id, ANN, hours(-9)).await.unwrap();
+    let shown = new(read(&world, ("City", "Lives in Bergen."), hours(-8)).await);
+    new(read(&world, ("City", "Lives in Porto."), hours(-7)).await);
+    state(&world.pool, "ben", ("City", "Lives in Porto.")).await.unwrap();
+    facts::show(&mut *conn, (SESSION, world.campaign.id), &[shown.id], noon()).await.unwrap();
+    assert_eq!(facts::forget(&mut conn, ANN, hours(0)).await.unwrap().facts, 2);
+    assert!(all(&world.pool, ANN, true).await.is_empty());
+    assert_eq!(all(&world.pool, "ben", true).await.len(), 1);
+    let n_shown: i64 = sqlx::query_scalar("select count(*) from dalsegno.fact_showings")
+        .fetch_one(&mut *conn)
+        .await
+        .unwrap();
+    assert_eq!(n_shown, 0);
+    // What was asked before is not read again.
+    let user = facts::user_of(&mut *conn, world.campaign.id).await.unwrap().unwrap();
+    assert_eq!(user.since, hours(0));
+}
+
+#[tokio::test]
+async fn what_holds_no_more_goes_after_its_time_and_nothing_else() {
+    let world = World::new().await;
+    new(read(&world, ("City", "Lives in Bergen."), hours(-8)).await);
+    new(read(&world, ("City", "Lives in Porto."), hours(-7)).await);
+    let mut tx = world.pool.begin().await.unwrap();
+    let (early, late) = (hours(-8), hours(-6));
+    assert_eq!(facts::count_ended(&mut *tx, early).await.unwrap(), 0);
+    assert_eq!(facts::count_ended(&mut *tx, late).await.unwrap(), 1);
+    assert_eq!(facts::remove_ended(&mut tx, late, 10).await.unwrap(), 1);
+    tx.commit().await.unwrap();
+    let left = all(&world.pool, ANN, true).await;
+    assert_eq!(left.len(), 1);
+    assert_eq!(left[0].text, "Lives in Porto.");
+}
