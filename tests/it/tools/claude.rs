@@ -138,8 +138,7 @@ async fn check_effects(stage: &Stage, turns: &[Turn]) {
     assert_eq!(strings(items).await, expected);
     let audit = "select actor from dalsegno.audit where action = 'tool.call'";
     assert_eq!(strings(audit).await, ["writer"; 8]);
-    let handed =
-        "select agent || ' by ' || added_by from dalsegno.tasks where parent_id is not null and flow_id is null";
+    let handed = "select agent || ' by ' || added_by from dalsegno.tasks where parent_id is not null and flow_id is null";
     assert_eq!(strings(handed).await, ["helper by writer"]);
 }
 
