@@ -9,7 +9,7 @@
 //! Tasks stay as rows without words, because the ledger names them.
 //!
 //! Race: an older worker runs beside a newer one, and takes the job. What it does not know it leaves, so an erasure is whole only
-//! when a worker has ended it that knew the schema; a newer one [asks for it again](again).
+//! when a worker has ended it that knew the schema; a newer one [asks for it again](again()).
 
 mod again;
 mod hosts;

@@ -7,7 +7,7 @@
 //! - A version that is replaced can be read again. An entry of a journal is never replaced.
 //! - Nothing is deleted but by retention and erasure: what should hold no more is revoked, or expires.
 //!
-//! Race: two write at once. Writers of one campaign wait for each other ([`publish`]), so that versions are dense and no limit is
+//! Race: two write at once. Writers of one campaign wait for each other ([`publish()`]), so that versions are dense and no limit is
 //! passed by both together.
 
 mod access;
