@@ -3,17 +3,17 @@
 use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
 
-/// What every operation below `/v1` can answer, before its handler sees the request or behind its back.
 /// What whoever has no key, or not the right one, is answered.
 const OF_KEYS: [(u16, &[&str]); 3] = [
     (401, &["unauthenticated", "bad_key"]),
     (403, &["missing_scope"]),
     (429, &["too_many_requests", "too_many_bad_keys"]),
 ];
-const ALWAYS: [(u16, &[&str]); 6] = [
+/// What is refused before anybody looks at what is asked for.
+const TOO_LONG: [(u16, &[&str]); 2] = [(414, &["uri_too_long"]), (431, &["headers_too_large"])];
+/// What every operation but the probes can answer, before its handler sees the request or behind its back.
+const ALWAYS: [(u16, &[&str]); 4] = [
     (403, &["unknown_host", "foreign_origin"]),
-    (414, &["uri_too_long"]),
-    (431, &["headers_too_large"]),
     (500, &["internal"]),
     (503, &["starting", "database_unreachable", "database_busy"]),
     (504, &["timeout"]),
@@ -31,7 +31,7 @@ pub(super) fn complete(operation: &mut Value) {
     // One that says it needs no key has an empty requirement of its own.
     let is_open = operation["security"].is_array();
     let is_probe = operation["tags"][0] == "probes" || operation["tags"][0] == "openapi";
-    let mut common: Vec<(u16, &str)> = Vec::new();
+    let mut common: Vec<(u16, &str)> = spread(&TOO_LONG).collect();
     if !is_probe {
         common.extend(spread(&ALWAYS));
         common.extend(of_parameters(operation).map(|code| (400, code)));

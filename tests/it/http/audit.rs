@@ -338,8 +338,6 @@ async fn every_route_that_changes_something_writes_its_line() {
         ("POST", "/v1/campaigns/{id}/tasks".to_owned()),
         ("POST", "/v1/campaigns/{id}/tasks/bulk".to_owned()),
         ("POST", "/v1/tasks/{id}/children".to_owned()),
-        // Each change by a tool writes one: `tools::calls` looks at those of people and of turns.
-        ("POST", "/mcp/{id}".to_owned()),
     ]);
     for (method, template, path, body, action) in steps {
         let before = lines(ground).await;

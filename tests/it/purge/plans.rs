@@ -48,6 +48,7 @@ async fn no_statement_of_a_cleanup_looks_at_all_sessions() {
         "session_nodes",
         "tool_calls",
         "turn_tokens",
+        "campaign_users",
     ];
     let looked: Vec<_> =
         read.iter().filter(|(table, ..)| !empty.contains(&table.as_str())).collect();
