@@ -15,7 +15,7 @@
 //! - A model is shown only what people have asked: never its own answers, results of tools or what agents are told of facts.
 //! - A stretch of a transcript that was read is not read again: its end and its facts are one commit, together with the job's.
 //!
-//! Race: two write about one user at once. They wait for each other ([`record`]), so that no attribute has two facts and no limit is
+//! Race: two write about one user at once. They wait for each other ([`record()`]), so that no attribute has two facts and no limit is
 //! passed by both together.
 
 mod change;
