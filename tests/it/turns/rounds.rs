@@ -33,17 +33,6 @@ async fn ground(settings: &[(&str, &str)], more: &str) -> Ground {
     ground
 }
 
-/// With a window that has no room for many tools.
-async fn narrow(window_tokens: &str, reserve_tokens: u32) -> Ground {
-    let ground = Ground::new(&[("sim.window_tokens", window_tokens)]).await;
-    let tools = "mcp__dalsegno__status, mcp__dalsegno__trial_long";
-    let file = format!(
-        "---\nname: writer\ndescription: Writes\ntools: {tools}\nreserve_tokens: {reserve_tokens}\n---\nYou write.\n"
-    );
-    ground.write_agent("writer", &file);
-    ground
-}
-
 /// What a turn has said, as `Assistant: status, board_post`, `Tool: text` and so on.
 fn said(messages: &[Stored]) -> Vec<String> {
     let line = |stored: &Stored| {
@@ -416,7 +405,7 @@ fn pages(n: u32) -> String {
 
 #[tokio::test]
 async fn a_turn_that_outgrows_its_window_shows_older_results_shortened() {
-    let ground = narrow("3200", 300).await;
+    let ground = ground(&[("sim.window_tokens", "6000")], "reserve_tokens: 300\n").await;
     let worker = ground.work().await;
     let task = ground.done(&ground.add(&format!("Write. {}", pages(9))).await).await;
     worker.stop().await;
@@ -436,14 +425,14 @@ async fn a_turn_that_outgrows_its_window_shows_older_results_shortened() {
 #[tokio::test]
 async fn older_history_is_folded_in_the_middle_of_a_turn() {
     const FILLER: &str = "The harbour has a mole, a light, two cranes and a customs house.";
-    let ground = narrow("4700", 300).await;
+    let ground = ground(&[("sim.window_tokens", "7000")], "reserve_tokens: 300\n").await;
     let worker = ground.work().await;
     for number in 1..=9 {
         let prompt =
             format!("Write part {number} of HARBOUR-{number:04}. {FILLER} [[sim: words 200]]");
         ground.done(&ground.add(&prompt).await).await;
     }
-    let task = ground.add(&format!("Write. {} [[sim: say Done.]]", pages(8))).await;
+    let task = ground.add(&format!("Write. {} [[sim: say Done.]]", pages(6))).await;
     let before = ground.sessions().await[0].generation;
     let task = ground.done(&task).await;
     ground.settled().await;
@@ -473,7 +462,7 @@ async fn older_history_is_folded_in_the_middle_of_a_turn() {
 
 #[tokio::test]
 async fn a_turn_that_cannot_be_made_to_fit_ends_in_words() {
-    let ground = narrow("1600", 200).await;
+    let ground = ground(&[("sim.window_tokens", "2600")], "reserve_tokens: 200\n").await;
     let worker = ground.work().await;
     let many: String = (0..12)
         .map(|page| format!("[[sim: also trial_long {{\"cursor\": \"{page}\"}}]] "))
