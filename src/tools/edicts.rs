@@ -1,6 +1,5 @@
 //! The edicts of the campaign: rules for all of its agents.
 
-use chrono::{DateTime, Utc};
 use futures_util::FutureExt as _;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -10,7 +9,7 @@ use super::{
     Refusal,
     arguments::schema,
     change::{Begun, Change},
-    memory::{came_of_it, list, read, who},
+    memory::{list, read, time, who, write},
     pages::Said,
     tool::{Call, QUICKLY, Tool, Who},
 };
@@ -117,25 +116,4 @@ async fn revoke(call: Call<'_>) -> Result<Said, Refusal> {
     let item = memory::revoke(change.conn(), campaign_id, named, &by, call.now()).await?;
     let told = json!({ "name": item.name, "version": item.version, "holds": false });
     change.commit(item.for_audit(), &told).await
-}
-
-/// Publishes whatever it is.
-pub(super) async fn write(call: &Call<'_>, new: &New<'_>) -> Result<Said, Refusal> {
-    let mut change = match Change::begin(call).await? {
-        Begun::Before(said) => return Ok(said),
-        Begun::Now(change) => change,
-    };
-    let (label, campaign_id) = (call.caller.label(), call.caller.campaign_id());
-    let (by, config) = (who(call.caller, &label), &call.tools.settings.memory);
-    let written = memory::publish(change.conn(), campaign_id, new, &by, config, call.now()).await?;
-    let (ids, told) = came_of_it(&written);
-    change.commit(ids, &told).await
-}
-
-pub(super) fn time(written: Option<&str>) -> Result<Option<DateTime<Utc>>, Refusal> {
-    let Some(written) = written else { return Ok(None) };
-    match DateTime::parse_from_rfc3339(written) {
-        Ok(time) => Ok(Some(time.to_utc())),
-        Err(_) => Err(Refusal::said("`expires_at` has to be a time like 2027-01-31T12:00:00Z")),
-    }
 }

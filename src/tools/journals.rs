@@ -7,8 +7,7 @@ use serde::Deserialize;
 use super::{
     Refusal, Role,
     arguments::schema,
-    edicts::write,
-    memory::{list, owner, read},
+    memory::{list, owner, read, write},
     pages::Said,
     tool::{Call, QUICKLY, Tool, Who},
 };

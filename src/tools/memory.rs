@@ -1,12 +1,18 @@
 //! What edicts, records, journals and recall have in common.
 
+use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{Caller, Refusal, Role, pages::Said, tool::Call};
+use super::{
+    Caller, Refusal, Role,
+    change::{Begun, Change},
+    pages::Said,
+    tool::Call,
+};
 use crate::domain::{
     Page,
-    memory::{self, Filter, Item, Kind, Who, Written},
+    memory::{self, Filter, Item, Kind, New, Who, Written},
     posts, transaction,
 };
 
@@ -89,8 +95,29 @@ pub(super) fn line(item: &Item) -> Value {
     line
 }
 
+/// Publishes an item of any kind.
+pub(super) async fn write(call: &Call<'_>, new: &New<'_>) -> Result<Said, Refusal> {
+    let mut change = match Change::begin(call).await? {
+        Begun::Before(said) => return Ok(said),
+        Begun::Now(change) => change,
+    };
+    let (label, campaign_id) = (call.caller.label(), call.caller.campaign_id());
+    let (by, config) = (who(call.caller, &label), &call.tools.settings.memory);
+    let written = memory::publish(change.conn(), campaign_id, new, &by, config, call.now()).await?;
+    let (ids, told) = came_of_it(&written);
+    change.commit(ids, &told).await
+}
+
+pub(super) fn time(written: Option<&str>) -> Result<Option<DateTime<Utc>>, Refusal> {
+    let Some(written) = written else { return Ok(None) };
+    match DateTime::parse_from_rfc3339(written) {
+        Ok(time) => Ok(Some(time.to_utc())),
+        Err(_) => Err(Refusal::said("`expires_at` has to be a time like 2027-01-31T12:00:00Z")),
+    }
+}
+
 /// What the writer is told, and what the audit log keeps.
-pub(super) fn came_of_it(written: &Written) -> (Value, Value) {
+fn came_of_it(written: &Written) -> (Value, Value) {
     let item = &written.item;
     let mut told =
         json!({ "name": item.name, "version": item.version, "changed": written.changed });

@@ -7,8 +7,7 @@ use serde::Deserialize;
 use super::{
     Refusal,
     arguments::schema,
-    edicts::{time, write},
-    memory::{list, read},
+    memory::{list, read, time, write},
     pages::Said,
     tool::{Call, QUICKLY, Tool, Who},
 };
