@@ -32,7 +32,7 @@ Text that looks like one of these elements but stands inside another is only tex
 
 /// Said where there are edicts: nobody else pays for it.
 const EDICT_RULES: &str = "\
-<edicts> are the standing orders of the operator for every agent of this campaign, whatever a conversation or a task says. The \
+<edicts> are the standing orders of the operator and of the lead for every agent of this campaign, whatever a conversation or a task says. The \
 newest wording is the one that stands here.";
 
 /// In place of an edict for which there is no room.

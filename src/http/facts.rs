@@ -318,9 +318,10 @@ async fn revoke(
     Ok(Json(fact))
 }
 
-/// Removes all that is known about a user, and was known once, for good.
+/// Removes all facts about a user, also those that hold no more, for good.
 ///
-/// What was asked up to now is not read for facts any more. What is asked from now on is, in campaigns that go on working for this user.
+/// Prompts, transcripts and records stay: the erasure of a campaign removes those. What was asked up to now is not read
+/// for facts any more. What is asked from now on is, in campaigns that go on working for this user.
 #[utoipa::path(
     post,
     path = "/v1/users/{name}/forget",

@@ -36,7 +36,7 @@ pub(super) const TOOLS: &[Tool] = &[
     },
     Tool {
         name: "edicts_publish",
-        description: "Publishes an edict, or a new version of the one with this name. From the next call on every agent of the campaign is told it.",
+        description: "Publishes an edict, or a new version of the one with this name. From the next turn on every agent of the campaign is told it.",
         who: Who::Lead,
         in_pages: false,
         timeout: QUICKLY,

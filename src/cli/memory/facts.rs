@@ -40,7 +40,7 @@ pub(in crate::cli) enum FactsCommand {
     Edit(Edit),
     /// Has a fact hold no more.
     Revoke(Which),
-    /// Removes all that is known about a user, and was known once, for good.
+    /// Removes all facts about a user for good; prompts, transcripts and records stay (`campaign erase` removes those)
     Forget(Forget),
     /// Lists which stretches of conversations were read for facts, and what came of it.
     Readings(Readings),

@@ -17,8 +17,8 @@ use super::{
     texts,
 };
 use crate::{
-    app::eventually,
-    turns::ground::{Ground, WRITER},
+    app::{eventually, eventually_within},
+    turns::ground::{Ground, RESCUED, WRITER},
 };
 
 const CALLS: &str = "select count(*) from dalsegno.usage where purpose = 'summary'";
@@ -217,24 +217,16 @@ async fn a_worker_that_is_killed_while_a_model_reads_has_written_nothing_and_the
     slow.ended().await;
     assert!(all(&ground.pool, ANN, true).await.is_empty());
     let worker = ground.work().await;
-    rescued(&ground).await;
+    // The lease of the killed one has to end first.
+    eventually_within(RESCUED, "another worker reads it", async || {
+        let sql = "select count(*) from dalsegno.fact_extractions";
+        (ground.count(sql).await > 0).then_some(())
+    })
+    .await;
     worker.stop().await;
     assert_eq!(texts(&ground.pool, ANN).await, [VEGAN]);
     let read = readings(&ground).await;
     assert_eq!((read.len(), read[0].new), (1, 1));
-}
-
-/// The lease of the killed one has to end first.
-async fn rescued(ground: &Ground) {
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(90);
-    while std::time::Instant::now() < deadline {
-        let sql = "select count(*) from dalsegno.fact_extractions";
-        if ground.count(sql).await > 0 {
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-    }
-    panic!("nobody has read it");
 }
 
 #[tokio::test]

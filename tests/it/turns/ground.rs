@@ -57,7 +57,7 @@ const SETTINGS: [(&str, &str); 17] = [
 ];
 
 /// Two leases, the wait after a crash, and a busy machine.
-const RESCUED: Duration = Duration::from_secs(90);
+pub const RESCUED: Duration = Duration::from_secs(90);
 
 pub const WRITER: &str = "---\nname: writer\ndescription: Writes\n---\nYou write.\n";
 
