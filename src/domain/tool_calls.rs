@@ -4,6 +4,9 @@
 //! Each row names the run and the turn that asked for it last; another one takes rows over, one for each call, and does only what is
 //! not there. A run begins a second turn where the first one did not fit, with the same question.
 //!
+//! What a task has handed out is cancelled with it, so that is forgotten when it is put on the queue again ([`forget_handed_out`]):
+//! whoever was told of the cancelled tasks would wait for what nobody does. Posts and texts are still there, and are not forgotten.
+//!
 //! Race: one turn calls several tools at once. Its task is locked until the change is committed ([`lock`]), so they count one
 //! after the other.
 
@@ -89,4 +92,16 @@ pub async fn keep(
     .await
     .map(drop)
     .map_err(Failed::to("keep what a tool has done"))
+}
+
+/// Forgets what a task has handed out, which was cancelled with it: asked for again, it is handed out again.
+pub async fn forget_handed_out(executor: impl PgExecutor<'_>, task_id: Uuid) -> Result<(), Failed> {
+    sqlx::query!(
+        "delete from dalsegno.tool_calls where task_id = $1 and tool in ('dispatch', 'workflows_start')",
+        task_id,
+    )
+    .execute(executor)
+    .await
+    .map(drop)
+    .map_err(Failed::to("forget what a cancelled task has handed out"))
 }
