@@ -334,8 +334,9 @@ async fn grants(
     let servers = granted.mcp_servers.resolve(variable);
     let mut servers =
         servers.map_err(|error| providers::Error::new("agent.servers", Class::Fail, error))?;
-    let mut secrets = Vec::new();
+    let (mut required_servers, mut secrets) = (Vec::new(), Vec::new());
     if tools::are_granted(granted) {
+        required_servers.push(tools::SERVER.to_owned());
         let token = mint(run, services, begun).await?;
         servers.insert(tools::SERVER.to_owned(), own_server(services, &token)?);
         secrets.push(token);
@@ -357,6 +358,7 @@ async fn grants(
             agents::PermissionMode::BypassPermissions => PermissionMode::BypassPermissions,
         },
         mcp_servers: servers,
+        required_servers,
         secrets,
         folders,
     })
