@@ -35,6 +35,7 @@ mod pages;
 mod recall;
 mod records;
 mod refusal;
+mod room;
 mod status;
 mod table;
 mod tasks;
@@ -85,6 +86,8 @@ pub struct Settings {
     mentions: mentions_domain::Config,
     memory: memory_domain::Config,
     flows: domain::flows::Config,
+    /// Tasks that wait, over all campaigns; 0 is no limit.
+    max_waiting: u64,
     /// The longest that one call waits for others.
     longest_wait: Duration,
 }
@@ -105,6 +108,7 @@ impl Settings {
             mentions: config.mentions.clone(),
             memory: config.memory.clone(),
             flows: config.flows.clone(),
+            max_waiting: config.queue.max_waiting,
             longest_wait: wait::longest(config.http.request_timeout_secs),
         }
     }

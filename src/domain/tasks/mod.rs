@@ -42,7 +42,8 @@ pub use self::{
     erase::{ERASED, Erased, erase_some, open_of},
     explain::{Explanation, explain},
     fan_out::{
-        Children, FannedOut, MAX_CHILDREN, child_key, depth, fan_out, handed_out_by, hold_parent,
+        Children, FannedOut, MAX_CHILDREN, child_key, count_of_family, depth, fan_out,
+        handed_out_by, hold_parent,
     },
     flow::{FlowTask, flow_id_of, hold_of_flow, of_flow},
     follow::{Follow, News, wait},

@@ -198,6 +198,55 @@ async fn agents_cannot_hand_each_other_work_for_ever() {
 }
 
 #[tokio::test]
+async fn one_task_leads_to_no_more_than_so_many_others() {
+    let stage = Stage::with(&[("mentions.max_tasks", "5")]).await;
+    let boss = stage.caller("boss").await;
+    let hand = |n: usize| {
+        let tasks: Vec<_> =
+            (0..n).map(|n| json!({ "agent": format!("clerk/n{n}"), "text": "Count." })).collect();
+        json!({ "tasks": tasks })
+    };
+    let told = stage.says(&boss, "dispatch", hand(3)).await;
+    let words = stage.refuses(&boss, "dispatch", hand(4)).await;
+    assert!(words.contains("led to 3 others") && words.contains("mentions.max_tasks"), "{words}");
+    let with_then = json!({ "tasks": hand(2)["tasks"], "then": "Put together." });
+    assert!(stage.refuses(&boss, "dispatch", with_then).await.contains("mentions.max_tasks"));
+    // What it has handed out counts for those that hand it on, and what they do for it.
+    let id = told["tasks"][0]["task_id"].as_str().unwrap().parse().unwrap();
+    let clerk = Caller::Turn(stage.attempt(&stage.world.task(id).await).await);
+    assert!(stage.refuses(&clerk, "dispatch", hand(3)).await.contains("mentions.max_tasks"));
+    stage
+        .says(&clerk, "dispatch", json!({ "tasks": [{ "agent": "helper/9", "text": "One." }] }))
+        .await;
+    let pair = json!({ "workflow": "pair", "inputs": { "topic": "tides" } });
+    let words = stage.refuses(&boss, "workflows_start", pair.clone()).await;
+    assert!(words.contains("led to 4 others"), "{words}");
+    // Another task has room of its own, and so have people.
+    let other = Caller::Turn(stage.turn("foreman", "main").await);
+    stage.says(&other, "workflows_start", pair.clone()).await;
+    stage.says(&stage.operator(), "workflows_start", pair).await;
+}
+
+#[tokio::test]
+async fn what_does_not_fit_into_the_queue_is_not_handed_out() {
+    let stage = Stage::with(&[("queue.max_waiting", "4")]).await;
+    let operator = stage.operator();
+    let hand = json!({ "tasks": [{ "agent": "helper", "text": "One." }, { "agent": "clerk", "text": "Two." }] });
+    let pair = json!({ "workflow": "pair", "inputs": { "topic": "tides" } });
+    stage.says(&operator, "dispatch", hand.clone()).await;
+    stage.says(&operator, "workflows_start", pair.clone()).await;
+    let boss = stage.caller("boss").await;
+    let before = stage.state().await;
+    for caller in [&boss, &operator] {
+        for (name, arguments) in [("dispatch", &hand), ("workflows_start", &pair)] {
+            let words = stage.refuses(caller, name, arguments.clone()).await;
+            assert!(words.contains("tasks wait") && words.contains("queue.max_waiting"), "{words}");
+        }
+    }
+    assert_eq!(stage.state().await, before);
+}
+
+#[tokio::test]
 async fn a_search_finds_what_was_said_in_ones_own_conversation_and_nowhere_else() {
     let stage = Stage::new().await;
     let own = stage.turn("helper", "main").await;
