@@ -172,7 +172,10 @@ async fn answer(
         Ok(Err(_panic)) => return Err(Refusal::Panicked),
         Err(_elapsed) => return Err(Refusal::TookTooLong { secs: tool.timeout.as_secs() }),
     };
-    pages::page(said, tool.name, cursor.from_char, page_chars)
+    match tool.in_pages {
+        true => pages::page(said, tool.name, cursor.from_char, page_chars),
+        false => Ok(pages::beginning(said, page_chars)),
+    }
 }
 
 /// Writes down that somebody called what is not theirs.

@@ -11,6 +11,9 @@ use super::Refusal;
 /// Leaves room for what is said about the rest.
 pub(super) const PAGE_CHARS: usize = 48_000;
 
+const REST_NOT_SHOWN: &str =
+    "[It is done. The rest of this answer is not shown; do not call again for it.]";
+
 /// What a tool says.
 #[derive(Debug, Default)]
 pub(super) struct Said {
@@ -61,6 +64,14 @@ pub(super) fn page(
         None if start == 0 => text,
         None => rest.to_owned(),
     })
+}
+
+/// The same of a tool that takes no cursor. Most of these change something, and called again they would do it again.
+pub(super) fn beginning(said: Said, page_chars: usize) -> String {
+    match byte_of(&said.text, page_chars).filter(|end| *end < said.text.len()) {
+        Some(end) => format!("{}\n\n{REST_NOT_SHOWN}", &said.text[..end]),
+        None => said.text,
+    }
 }
 
 fn going_on(page: &str, tool: &str, cursor: &str) -> String {
@@ -124,6 +135,13 @@ mod tests {
         let said = || Said { text: "[1]".to_owned(), next: Some("3".to_owned()), began: None };
         assert!(page(said(), "list", 0, PAGE_CHARS).unwrap().contains(r#""cursor": "0/3""#));
         assert!(page(said(), "list", 4, PAGE_CHARS).is_err());
+    }
+
+    #[test]
+    fn what_has_no_pages_is_cut_and_nobody_is_told_to_call_again() {
+        let said = |text: &str| Said { text: text.to_owned(), ..Said::default() };
+        assert_eq!(beginning(said("éèê"), 3), "éèê");
+        assert_eq!(beginning(said("éèêë"), 3), format!("éèê\n\n{REST_NOT_SHOWN}"));
     }
 
     #[test]

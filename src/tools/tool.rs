@@ -19,7 +19,8 @@ pub(super) struct Tool {
     /// For a model, in one or two sentences.
     pub description: &'static str,
     pub who: Who,
-    /// Whether its answer can be longer than one page, so that it takes a cursor.
+    /// Whether its answer can be longer than one page, so that it takes a cursor. Never that of a change: its next page would be the
+    /// change once more.
     pub in_pages: bool,
     pub timeout: Duration,
     pub schema: fn(Role) -> Value,

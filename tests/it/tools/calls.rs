@@ -2,7 +2,7 @@
 
 use dalsegno::{
     domain::{blackboard, messages::Span, tasks::State},
-    tools::Caller,
+    tools::{self, Caller},
 };
 use serde_json::json;
 
@@ -116,6 +116,58 @@ async fn a_long_answer_comes_in_pages_that_lose_nothing() {
         .map(|post| post["seq"].as_i64().unwrap())
         .collect();
     assert_eq!(seqs, (1..=30).rev().collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn a_change_whose_answer_is_cut_is_not_asked_for_again() {
+    const PAGE_CHARS: usize = 60;
+    let stage = Stage::new().await;
+    let boss = stage.caller("boss").await;
+    let mut n_cut = 0;
+    for (name, mut arguments) in changes() {
+        if name == "dispatch" {
+            let task = json!({ "agent": "helper", "text": "Part." });
+            arguments = json!({ "tasks": [task, task, task] });
+        }
+        let answer =
+            tools::call_for(&stage.tools, &boss, name, arguments.clone(), PAGE_CHARS).await;
+        assert!(!answer.is_error && !answer.text.contains("cursor"), "{name}: {}", answer.text);
+        if answer.text.chars().count() > PAGE_CHARS {
+            assert!(answer.text.ends_with("do not call again for it.]"), "{}", answer.text);
+            n_cut += 1;
+        }
+        arguments["cursor"] = json!("60");
+        let words = stage.refuses(&boss, name, arguments).await;
+        assert!(words.contains("cursor"), "{name}: {words}");
+    }
+    assert!(n_cut >= 4, "{n_cut}");
+    let handed = stage.tasks().await.into_iter().filter(|task| task.prompt == "Part.");
+    assert_eq!(handed.count(), 3);
+}
+
+#[tokio::test]
+async fn all_that_recall_finds_can_be_read() {
+    let stage = Stage::new().await;
+    let boss = stage.caller("boss").await;
+    for number in 0..12 {
+        let item = json!({ "name": format!("tides-{number}"), "title": "Tides", "text": "High water is at six." });
+        stage.says(&boss, "records_publish", item).await;
+    }
+    let asked = json!({ "words": "water", "limit": 30 });
+    let whole = stage.call(&boss, "recall", asked.clone()).await.text;
+    let (mut read, mut arguments) = (String::new(), asked);
+    loop {
+        let answer = tools::call_for(&stage.tools, &boss, "recall", arguments.clone(), 1_000).await;
+        assert!(!answer.is_error, "{}", answer.text);
+        let Some((page, rest)) = answer.text.split_once("\n\n[There is more") else {
+            read.push_str(&answer.text);
+            break;
+        };
+        read.push_str(page);
+        arguments["cursor"] = json!(rest.split('"').nth(3).unwrap());
+    }
+    assert_eq!(read, whole);
+    assert!(whole.contains("tides-0") && whole.contains("tides-11"), "{whole}");
 }
 
 #[tokio::test]
