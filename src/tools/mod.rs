@@ -51,6 +51,7 @@ use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use sqlx::PgPool;
 
+use self::{arguments::Cursor, pages::Said, refusal::Refusal, tool::Call};
 pub use self::{
     caller::{Caller, Operator, Role, Turn},
     leave::{SERVER, are_granted},
@@ -58,7 +59,6 @@ pub use self::{
     table::{Line, markdown, table},
     token::{TokenError, turn_of},
 };
-use self::{refusal::Refusal, tool::Call};
 use crate::{
     clock::Clock,
     config::Config,
@@ -165,7 +165,8 @@ async fn answer(
         return Err(Refusal::NotOffered { tool: arguments::short(name), offered });
     };
     let (arguments, cursor) = arguments::check(tool, arguments)?;
-    let call = Call { tools, caller, tool, arguments, place: cursor.place };
+    let Cursor { place, from_char } = cursor;
+    let call = Call { tools, caller, tool, arguments, place: place.clone() };
     let running = AssertUnwindSafe((tool.run)(call)).catch_unwind();
     let said = match tokio::time::timeout(tool.timeout, running).await {
         Ok(Ok(said)) => said?,
@@ -173,7 +174,11 @@ async fn answer(
         Err(_elapsed) => return Err(Refusal::TookTooLong { secs: tool.timeout.as_secs() }),
     };
     match tool.in_pages {
-        true => pages::page(said, tool.name, cursor.from_char, page_chars),
+        true => {
+            // Further pages are of the same part of the list.
+            let began = said.began.or(place);
+            pages::page(Said { began, ..said }, tool.name, from_char, page_chars)
+        }
         false => Ok(pages::beginning(said, page_chars)),
     }
 }

@@ -20,7 +20,7 @@ pub(super) struct Said {
     pub text: String,
     /// Where the list goes on behind it.
     pub next: Option<String>,
-    /// Where the list that it shows began, if that moves while others write.
+    /// Where the list that it shows began, if that is elsewhere than was asked for, because the list moves while others write.
     pub began: Option<String>,
 }
 

@@ -22,6 +22,7 @@ mod matching;
 mod node;
 mod posted;
 mod recurring;
+mod results;
 mod state;
 mod store;
 mod waiting;
@@ -58,6 +59,7 @@ pub use self::{
     matching::{Matching, count_matching, matching},
     posted::{Tree, count_of_tree, set_post},
     recurring::AddTask,
+    results::{Outcome, outcomes, wait_for_all},
     state::{
         Cancelled, End, admit, cancel, cancel_job, cancel_silently, charge, end, retry, wait_longer,
     },
