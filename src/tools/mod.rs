@@ -165,8 +165,8 @@ async fn answer(
         return Err(Refusal::NotOffered { tool: arguments::short(name), offered });
     };
     let (arguments, cursor) = arguments::check(tool, arguments)?;
-    let Cursor { place, from_char } = cursor;
-    let call = Call { tools, caller, tool, arguments, place: place.clone() };
+    let goes_on = cursor != Cursor::default();
+    let call = Call { tools, caller, tool, arguments, place: cursor.place.clone(), goes_on };
     let running = AssertUnwindSafe((tool.run)(call)).catch_unwind();
     let said = match tokio::time::timeout(tool.timeout, running).await {
         Ok(Ok(said)) => said?,
@@ -176,8 +176,8 @@ async fn answer(
     match tool.in_pages {
         true => {
             // Further pages are of the same part of the list.
-            let began = said.began.or(place);
-            pages::page(Said { began, ..said }, tool.name, from_char, page_chars)
+            let began = said.began.or_else(|| cursor.place.clone());
+            pages::page(Said { began, ..said }, tool.name, &cursor, page_chars)
         }
         false => Ok(pages::beginning(said, page_chars)),
     }

@@ -53,6 +53,8 @@ pub(super) struct Call<'a> {
     pub arguments: Value,
     /// Where the list goes on, in the tool's own words.
     pub place: Option<String>,
+    /// Whether an earlier answer is read on, whichever way.
+    pub goes_on: bool,
 }
 
 /// Most answers come from a handful of statements.

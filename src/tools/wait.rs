@@ -56,10 +56,10 @@ async fn wait(call: Call<'_>) -> Result<Said, Refusal> {
     check_visible(&call, &ids).await?;
     let (pool, from) = (&call.tools.pool, first(&call, ids.len())?);
     let longest = call.tools.settings.longest_wait;
-    let limit = match from {
-        0 => asked.seconds.map_or(longest, |secs| Duration::from_secs(secs).min(longest)),
+    let limit = match call.goes_on {
         // Who reads on has waited.
-        _ => Duration::ZERO,
+        true => Duration::ZERO,
+        false => asked.seconds.map_or(longest, |secs| Duration::from_secs(secs).min(longest)),
     };
     let n_open = tasks::wait_for_all(pool, &ids, limit).await?;
     let found = tasks::outcomes(pool, &ids[from..], MOST_BYTES).await?;

@@ -261,6 +261,30 @@ async fn what_is_long_is_read_a_part_at_a_time_and_nothing_of_it_is_lost() {
 }
 
 #[tokio::test]
+async fn who_reads_on_does_not_wait_again_and_no_page_is_of_another_answer() {
+    let stage = Stage::new().await;
+    let boss = stage.caller("boss").await;
+    let one = json!({ "tasks": [{ "agent": "helper", "text": "One." }] });
+    let told = stage.says(&boss, "dispatch", one).await;
+    let id = told["tasks"][0]["task_id"].clone();
+    let page = async |cursor: Option<&str>, seconds: u64| {
+        let mut arguments = json!({ "task_ids": [id], "seconds": seconds });
+        arguments.as_object_mut().unwrap().extend(cursor.map(|c| ("cursor".to_owned(), json!(c))));
+        tools::call_for(&stage.tools, &boss, "wait_for_results", arguments, 100).await
+    };
+    let first = page(None, 0).await.text;
+    let cursor = first.split("\n\n[").nth(1).unwrap().split('"').nth(3).unwrap();
+    // It would be over before the task has ended, which nobody works on.
+    let began = std::time::Instant::now();
+    let second = page(Some(cursor), 20).await;
+    assert!(!second.is_error && began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
+    let failed = "update dalsegno.tasks set state = 'failed', error = 'lost', started_at = now(), ended_at = now() where id = $1::uuid";
+    sqlx::query(failed).bind(id.as_str().unwrap()).execute(stage.pool()).await.unwrap();
+    let changed = page(Some(cursor), 20).await;
+    assert!(changed.is_error && changed.text.contains("has changed"), "{}", changed.text);
+}
+
+#[tokio::test]
 async fn who_hands_out_with_a_then_is_asked_again_with_the_results() {
     let stage = Stage::new().await;
     let turn = stage.turn("boss", "main").await;
