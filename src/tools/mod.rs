@@ -25,6 +25,7 @@ mod blackboard;
 mod board;
 mod caller;
 mod change;
+mod denied;
 mod edicts;
 mod flows;
 mod journals;
@@ -51,7 +52,7 @@ use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use sqlx::PgPool;
 
-use self::{arguments::Cursor, pages::Said, refusal::Refusal, tool::Call};
+use self::{arguments::Cursor, denied::Denied, pages::Said, refusal::Refusal, tool::Call};
 pub use self::{
     caller::{Caller, Operator, Role, Turn},
     leave::{SERVER, are_granted},
@@ -77,7 +78,7 @@ pub struct Tools {
     pub settings: Arc<Settings>,
 }
 
-/// What does not change while a process runs.
+/// What does not change while a process runs, and what it remembers for a minute.
 #[derive(Debug)]
 pub struct Settings {
     clock: Arc<dyn Clock>,
@@ -90,6 +91,7 @@ pub struct Settings {
     max_waiting: u64,
     /// The longest that one call waits for others.
     longest_wait: Duration,
+    denied: Denied,
 }
 
 /// What a model is told.
@@ -110,6 +112,7 @@ impl Settings {
             flows: config.flows.clone(),
             max_waiting: config.queue.max_waiting,
             longest_wait: wait::longest(config.http.request_timeout_secs),
+            denied: Denied::default(),
         }
     }
 }

@@ -156,6 +156,8 @@ async fn a_token_is_good_for_its_own_turn_while_that_runs_and_nowhere_else() {
     let task = stage.world.task(turn.task_id).await;
     let next = stage.attempt(&task).await;
     ask(&live).await.problem(401, "no_turn");
+    stage.ground.clock.advance(chrono::TimeDelta::seconds(60));
+    ask(&live).await.problem(401, "no_turn");
     let token = stage.token(&next).await;
     ask(&live).await.problem(401, "no_turn");
     speak(at, &token, BEFORE, "tools/call", post_anew).await.expect(200);
