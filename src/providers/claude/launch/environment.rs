@@ -83,12 +83,12 @@ mod tests {
     fn what_is_on_this_machine_is_reached_without_a_proxy() {
         let here = "127.0.0.1,localhost,::1";
         let told = |passed: &[(&str, &str)]| {
-            let passed: Vec<_> =
+            let passed: Vec<(OsString, OsString)> =
                 passed.iter().map(|(name, value)| (name.into(), value.into())).collect();
             no_proxy(&passed).map(|(_, hosts)| hosts.into_string().unwrap())
         };
         assert_eq!(told(&[("HTTPS_PROXY", "http://proxy:3128")]), [here, here]);
         let passed = [("NO_PROXY", "git.example"), ("no_proxy", "")];
-        assert_eq!(told(&passed), [&format!("git.example,{here}"), here]);
+        assert_eq!(told(&passed), [format!("git.example,{here}").as_str(), here]);
     }
 }
