@@ -1,7 +1,11 @@
 //! What turns have changed with tools: so that an attempt that repeats an earlier one of its task does nothing twice.
 //!
 //! A model that is asked again asks for the same. Its first call is that of the earlier attempt, its second one is the second.
-//! Each row names the run that asked for it last; another run takes rows over, one for each call, and does only what is not there.
+//! Each row names the run and the turn that asked for it last; another one takes rows over, one for each call, and does only what is
+//! not there. A run begins a second turn where the first one did not fit, with the same question.
+//!
+//! What a task has handed out is cancelled with it, so that is forgotten when it is put on the queue again ([`forget_handed_out`]):
+//! whoever was told of the cancelled tasks would wait for what nobody does. Posts and texts are still there, and are not forgotten.
 //!
 //! Race: one turn calls several tools at once. Its task is locked until the change is committed ([`lock`]), so they count one
 //! after the other.
@@ -17,6 +21,8 @@ use super::Failed;
 pub struct Asked<'a> {
     pub task_id: Uuid,
     pub lease: i64,
+    pub session_id: Uuid,
+    pub turn: i32,
     /// SHA-256 of the tool and its arguments.
     pub digest: &'a [u8; 32],
 }
@@ -25,8 +31,6 @@ pub struct Asked<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Made<'a> {
     pub asked: Asked<'a>,
-    pub session_id: Uuid,
-    pub turn: i32,
     pub tool: &'a str,
     pub answer: &'a str,
 }
@@ -43,19 +47,23 @@ pub async fn lock(executor: impl PgExecutor<'_>, task_id: Uuid) -> Result<(), Fa
     .map_err(Failed::to("wait for the other calls of a turn"))
 }
 
-/// What an earlier run was told, if it has done this and the current one has not asked for it yet.
+/// What an earlier turn of the task was told, if it has done this and the current one has not asked for it yet.
 pub async fn take_over(
     executor: impl PgExecutor<'_>,
     asked: Asked<'_>,
 ) -> Result<Option<String>, Failed> {
     sqlx::query_scalar!(
-        "update dalsegno.tool_calls set lease = $3
+        "update dalsegno.tool_calls set lease = $3, session_id = $4, turn = $5
           where task_id = $1 and digest = $2
-            and occurrence = (select min(occurrence) from dalsegno.tool_calls where task_id = $1 and digest = $2 and lease < $3)
+            and occurrence = (select min(occurrence) from dalsegno.tool_calls
+                               where task_id = $1 and digest = $2
+                                 and (lease < $3 or lease = $3 and (session_id, turn) is distinct from ($4, $5)))
          returning answer",
         asked.task_id,
         asked.digest,
         asked.lease,
+        asked.session_id,
+        asked.turn,
     )
     .fetch_optional(executor)
     .await
@@ -72,10 +80,10 @@ pub async fn keep(
         "insert into dalsegno.tool_calls (task_id, session_id, lease, called_at, turn, digest, tool, answer, occurrence)
          select $1, $2, $3, $4, $5, $6, $7, $8, count(*)::integer from dalsegno.tool_calls where task_id = $1 and digest = $6",
         made.asked.task_id,
-        made.session_id,
+        made.asked.session_id,
         made.asked.lease,
         now,
-        made.turn,
+        made.asked.turn,
         made.asked.digest,
         made.tool,
         made.answer,
@@ -84,4 +92,16 @@ pub async fn keep(
     .await
     .map(drop)
     .map_err(Failed::to("keep what a tool has done"))
+}
+
+/// Forgets what a task has handed out, which was cancelled with it: asked for again, it is handed out again.
+pub async fn forget_handed_out(executor: impl PgExecutor<'_>, task_id: Uuid) -> Result<(), Failed> {
+    sqlx::query!(
+        "delete from dalsegno.tool_calls where task_id = $1 and tool in ('dispatch', 'workflows_start')",
+        task_id,
+    )
+    .execute(executor)
+    .await
+    .map(drop)
+    .map_err(Failed::to("forget what a cancelled task has handed out"))
 }

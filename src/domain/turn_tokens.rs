@@ -1,7 +1,10 @@
 //! By what the child of a turn shows that it is this turn.
 //!
 //! A token is good while its turn runs, and dies with it: nothing has to take it back. Only its hash is stored. Whether the
-//! run still has its job is for the queue to say ([`crate::queue::holds`]).
+//! run still has its job is for the queue to say ([`crate::queue::is_run_by`]).
+//!
+//! Race: a worker that was held up makes the token of a turn that somebody else has ended and followed by another one. The token of
+//! the later turn stays.
 
 use chrono::{DateTime, Utc};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -21,16 +24,17 @@ pub struct Bearer {
     pub turn: i32,
 }
 
-/// Makes the token of a turn. That of an earlier turn of the session is good for nothing any more.
+/// Makes the token of a turn. That of an earlier turn of the session is good for nothing any more. `None`: a later one has its token.
 pub async fn mint(
     executor: impl PgExecutor<'_>,
     bearer: &Bearer,
     now: DateTime<Utc>,
-) -> Result<SecretString, Failed> {
+) -> Result<Option<SecretString>, Failed> {
     let text = format!("{PREFIX}{}", hex::encode(rand::random::<[u8; 32]>()));
-    sqlx::query!(
+    let stored = sqlx::query!(
         "insert into dalsegno.turn_tokens (session_id, turn, sha256, minted_at) values ($1, $2, $3, $4)
-         on conflict (session_id) do update set turn = excluded.turn, sha256 = excluded.sha256, minted_at = excluded.minted_at",
+         on conflict (session_id) do update set turn = excluded.turn, sha256 = excluded.sha256, minted_at = excluded.minted_at
+          where turn_tokens.turn <= excluded.turn",
         bearer.session_id,
         bearer.turn,
         &digest(&text),
@@ -39,7 +43,7 @@ pub async fn mint(
     .execute(executor)
     .await
     .map_err(Failed::to("store the token of a turn"))?;
-    Ok(text.into())
+    Ok((stored.rows_affected() == 1).then(|| text.into()))
 }
 
 /// Whose token this is. Whether that turn still runs is another question.

@@ -4,7 +4,7 @@
 //! The second is a listener of its own, on loopback and on a port that the system chooses. So a turn reaches its tools wherever its worker
 //! runs and whatever the service listens on, and for as long as the worker lets its turns end.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -94,11 +94,13 @@ pub async fn run_turns(
     listener: TcpListener,
     stop: impl Future<Output = ()>,
 ) {
+    let timeout = Duration::from_secs(config.request_timeout_secs);
     let turns = Turns { tools, service: mcp::service(config.max_body_bytes) };
     let router = Router::new()
         .fallback(of_turn)
         .layer(middleware::from_fn(guard::from_here))
         .layer(middleware::from_fn_with_state(guard::Names::of(config), guard::for_us))
+        .layer(middleware::from_fn_with_state(timeout, guard::in_time))
         .with_state(turns);
     serve::serve(listener, router, config.header_timeout(), stop).await;
 }

@@ -62,7 +62,9 @@ pub struct Grants {
     pub permission_mode: PermissionMode,
     /// Tool servers by name, as Claude Code's own files have them below `mcpServers`. May hold secrets.
     pub mcp_servers: BTreeMap<String, Value>,
-    /// Of those, what is good for this turn alone. Nothing that the provider gives back has them in it.
+    /// Those that have to be there: without them the turn does not begin.
+    pub required_servers: Vec<String>,
+    /// Of the servers, what is good for this turn alone. Nothing that the provider gives back has them in it.
     pub secrets: Vec<SecretString>,
     /// Folders besides its own that it may work in.
     pub folders: Vec<PathBuf>,

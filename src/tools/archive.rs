@@ -50,7 +50,10 @@ async fn search(call: Call<'_>) -> Result<Said, Refusal> {
         )));
     }
     let offset = match &call.place {
-        Some(place) => place.parse().map_err(|_| Refusal::said("`cursor` is none of this tool"))?,
+        Some(place) => {
+            let offset = place.parse::<u32>();
+            i64::from(offset.map_err(|_| Refusal::said("`cursor` is none of this tool"))?)
+        }
         None => 0,
     };
     let pool = &call.tools.pool;

@@ -22,6 +22,8 @@ pub(super) struct Cursor {
     pub place: Option<String>,
     /// Of the page that begins there.
     pub from_char: usize,
+    /// What the answer was that has this page; see [`super::pages::mark`].
+    pub mark: Option<String>,
 }
 
 /// The schema of a struct of arguments, without what a model has no use for.
@@ -143,15 +145,19 @@ fn nul(value: &Value, path: &str) -> Option<String> {
 }
 
 impl Cursor {
-    /// `<character>` or `<character>/<place>`.
-    fn read(value: &Value) -> Result<Self, Refusal> {
+    /// `<character>[.<mark>][/<place>]`.
+    pub(super) fn read(value: &Value) -> Result<Self, Refusal> {
         let text = value.as_str().unwrap_or_default();
         let (from_char, place) = match text.split_once('/') {
             Some((from_char, place)) => (from_char, Some(place.to_owned())),
             None => (text, None),
         };
+        let (from_char, mark) = match from_char.split_once('.') {
+            Some((from_char, mark)) => (from_char, Some(mark.to_owned())),
+            None => (from_char, None),
+        };
         match from_char.parse() {
-            Ok(from_char) => Ok(Self { place, from_char }),
+            Ok(from_char) => Ok(Self { place, from_char, mark }),
             Err(_) => Err(Refusal::said(
                 "`cursor` has to be one that an earlier answer gave: leave it out to begin at the beginning",
             )),
@@ -166,9 +172,11 @@ mod tests {
     #[test]
     fn a_cursor_is_what_an_answer_gave() {
         let read = |text: &str| Cursor::read(&json!(text)).ok();
-        assert_eq!(read("45000"), Some(Cursor { place: None, from_char: 45000 }));
+        assert_eq!(read("45000"), Some(Cursor { from_char: 45000, ..Cursor::default() }));
         let place = Some("a/b".to_owned());
-        assert_eq!(read("0/a/b"), Some(Cursor { place, from_char: 0 }));
+        assert_eq!(read("0/a/b"), Some(Cursor { place: place.clone(), ..Cursor::default() }));
+        let mark = Some("0a1b".to_owned());
+        assert_eq!(read("7.0a1b/a/b"), Some(Cursor { place, from_char: 7, mark }));
         for bad in ["", "x", "-1", "/a", "99999999999999999999999"] {
             assert_eq!(read(bad), None, "{bad}");
         }

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::domain::{
     mentions::{self, Posted},
-    posts::{self, Along, Audience, Post, Sender, Viewer},
+    posts::{self, Audience, Post, Sender, Viewer},
 };
 
 pub(super) const TOOLS: &[Tool] = &[
@@ -42,6 +42,8 @@ pub(super) const TOOLS: &[Tool] = &[
 
 const USUAL_POSTS: u32 = 20;
 const MOST_POSTS: u32 = 100;
+/// Of texts that are read for one answer: each of them may have a megabyte, and a page shows 48,000 characters.
+const MOST_BYTES: i64 = 256 * 1024;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -75,9 +77,12 @@ async fn history(call: Call<'_>) -> Result<Said, Refusal> {
         Caller::Turn(turn) => turn.viewer(&name),
         Caller::Operator(_) => Viewer::All,
     };
-    let found = posts::along(pool, campaign_id, viewer, Along::Before(before), limit + 1).await?;
+    let room = (limit + 1, MOST_BYTES);
+    let found = posts::some_before(pool, campaign_id, viewer, before, room).await?;
     let shown = &found[..found.len().min(usize::try_from(limit).unwrap_or(usize::MAX))];
-    let goes_on = found.len() > shown.len();
+    let n_bytes: usize = found.iter().map(|post| post.text.len()).sum();
+    let is_full = i64::try_from(n_bytes).unwrap_or(i64::MAX) >= MOST_BYTES;
+    let goes_on = found.len() > shown.len() || is_full;
     let next = shown.last().filter(|_| goes_on).map(|last| last.seq.to_string());
     let began = shown.first().map(|first| (first.seq + 1).to_string());
     let list = json!({ "posts": shown.iter().map(line).collect::<Vec<_>>() });

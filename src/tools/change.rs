@@ -62,13 +62,8 @@ impl<'a> Change<'a> {
         audit::write(&mut *transaction, &actor, Action::ToolCall, call.tool.name, data, now)
             .await?;
         if let Caller::Turn(turn) = call.caller {
-            let made = Made {
-                asked: asked(turn, &digest),
-                session_id: turn.session_id,
-                turn: turn.turn,
-                tool: call.tool.name,
-                answer: &said.text,
-            };
+            let made =
+                Made { asked: asked(turn, &digest), tool: call.tool.name, answer: &said.text };
             tool_calls::keep(&mut *transaction, &made, now).await?;
             fence(&mut transaction, turn).await?;
         }
@@ -87,7 +82,13 @@ async fn fence(conn: &mut PgConnection, turn: &Turn) -> Result<(), Refusal> {
 }
 
 fn asked<'a>(turn: &Turn, digest: &'a [u8; 32]) -> Asked<'a> {
-    Asked { task_id: turn.task_id, lease: turn.lease, digest }
+    Asked {
+        task_id: turn.task_id,
+        lease: turn.lease,
+        session_id: turn.session_id,
+        turn: turn.turn,
+        digest,
+    }
 }
 
 /// Keys of objects are in order, so that the same question has one digest.

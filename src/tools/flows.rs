@@ -8,11 +8,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    Caller, Refusal,
+    Refusal,
     arguments::{schema, short},
     change::{Begun, Change},
     pages::Said,
-    tasks::parent,
+    room,
     tool::{Call, QUICKLY, Tool, Who},
 };
 use crate::domain::flows::{self, Given, Inputs, Template, Templates};
@@ -94,10 +94,8 @@ async fn start(call: Call<'_>) -> Result<Said, Refusal> {
         Begun::Before(said) => return Ok(said),
         Begun::Now(change) => change,
     };
-    let parent_id = match call.caller {
-        Caller::Turn(turn) => Some(parent(&call, &mut change, turn).await?),
-        Caller::Operator(_) => None,
-    };
+    let n_more = flows::n_tasks(template, &inputs)?;
+    let parent_id = room::parent(&call, &mut change, n_more).await?;
     let (settings, added_by) = (&call.tools.settings, call.caller.label());
     let new = flows::New {
         campaign_id: call.caller.campaign_id(),

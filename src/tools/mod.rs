@@ -25,6 +25,7 @@ mod blackboard;
 mod board;
 mod caller;
 mod change;
+mod denied;
 mod edicts;
 mod flows;
 mod journals;
@@ -35,6 +36,7 @@ mod pages;
 mod recall;
 mod records;
 mod refusal;
+mod room;
 mod status;
 mod table;
 mod tasks;
@@ -50,6 +52,7 @@ use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use sqlx::PgPool;
 
+use self::{arguments::Cursor, denied::Denied, pages::Said, refusal::Refusal, tool::Call};
 pub use self::{
     caller::{Caller, Operator, Role, Turn},
     leave::{SERVER, are_granted},
@@ -57,7 +60,6 @@ pub use self::{
     table::{Line, markdown, table},
     token::{TokenError, turn_of},
 };
-use self::{refusal::Refusal, tool::Call};
 use crate::{
     clock::Clock,
     config::Config,
@@ -76,7 +78,7 @@ pub struct Tools {
     pub settings: Arc<Settings>,
 }
 
-/// What does not change while a process runs.
+/// What does not change while a process runs, and what it remembers for a minute.
 #[derive(Debug)]
 pub struct Settings {
     clock: Arc<dyn Clock>,
@@ -85,8 +87,11 @@ pub struct Settings {
     mentions: mentions_domain::Config,
     memory: memory_domain::Config,
     flows: domain::flows::Config,
+    /// Tasks that wait, over all campaigns; 0 is no limit.
+    max_waiting: u64,
     /// The longest that one call waits for others.
     longest_wait: Duration,
+    denied: Denied,
 }
 
 /// What a model is told.
@@ -105,7 +110,9 @@ impl Settings {
             mentions: config.mentions.clone(),
             memory: config.memory.clone(),
             flows: config.flows.clone(),
+            max_waiting: config.queue.max_waiting,
             longest_wait: wait::longest(config.http.request_timeout_secs),
+            denied: Denied::default(),
         }
     }
 }
@@ -161,14 +168,22 @@ async fn answer(
         return Err(Refusal::NotOffered { tool: arguments::short(name), offered });
     };
     let (arguments, cursor) = arguments::check(tool, arguments)?;
-    let call = Call { tools, caller, tool, arguments, place: cursor.place };
+    let goes_on = cursor != Cursor::default();
+    let call = Call { tools, caller, tool, arguments, place: cursor.place.clone(), goes_on };
     let running = AssertUnwindSafe((tool.run)(call)).catch_unwind();
     let said = match tokio::time::timeout(tool.timeout, running).await {
         Ok(Ok(said)) => said?,
         Ok(Err(_panic)) => return Err(Refusal::Panicked),
         Err(_elapsed) => return Err(Refusal::TookTooLong { secs: tool.timeout.as_secs() }),
     };
-    pages::page(said, tool.name, cursor.from_char, page_chars)
+    match tool.in_pages {
+        true => {
+            // Further pages are of the same part of the list.
+            let began = said.began.or_else(|| cursor.place.clone());
+            pages::page(Said { began, ..said }, tool.name, &cursor, page_chars)
+        }
+        false => Ok(pages::beginning(said, page_chars)),
+    }
 }
 
 /// Writes down that somebody called what is not theirs.

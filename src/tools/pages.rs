@@ -2,14 +2,22 @@
 //!
 //! Claude Code shows a model nothing but the beginning of a result with more than 50,000 characters. So no answer has more, and one
 //! that goes on says where.
+//!
+//! Each page is cut from the answer as it is then. Where that has changed meanwhile, two pages would be parts of nothing: the cursor
+//! has a mark of the answer, and one that is of another answer is refused.
+
+use std::hash::{DefaultHasher, Hasher as _};
 
 use serde::Serialize;
 use serde_json::Value;
 
-use super::Refusal;
+use super::{Refusal, arguments::Cursor};
 
 /// Leaves room for what is said about the rest.
 pub(super) const PAGE_CHARS: usize = 48_000;
+
+const REST_NOT_SHOWN: &str =
+    "[It is done. The rest of this answer is not shown; do not call again for it.]";
 
 /// What a tool says.
 #[derive(Debug, Default)]
@@ -17,7 +25,7 @@ pub(super) struct Said {
     pub text: String,
     /// Where the list goes on behind it.
     pub next: Option<String>,
-    /// Where the list that it shows began, if that moves while others write.
+    /// Where the list that it shows began, if that is elsewhere than was asked for, because the list moves while others write.
     pub began: Option<String>,
 }
 
@@ -38,11 +46,17 @@ impl Said {
 pub(super) fn page(
     said: Said,
     tool: &str,
-    from_char: usize,
+    cursor: &Cursor,
     page_chars: usize,
 ) -> Result<String, Refusal> {
     let Said { text, next, began } = said;
-    let Some(start) = byte_of(&text, from_char) else {
+    let Cursor { from_char, mark: expected, .. } = cursor;
+    if expected.as_ref().is_some_and(|expected| *expected != mark(&text)) {
+        return Err(Refusal::said(
+            "the answer has changed since that page: begin again without `cursor`",
+        ));
+    }
+    let Some(start) = byte_of(&text, *from_char) else {
         return Err(Refusal::said(
             "`cursor` leads behind the end of the answer, which may have changed: begin again without it",
         ));
@@ -52,7 +66,8 @@ pub(super) fn page(
         Some(end) => {
             let at = from_char + page_chars;
             let place = began.map(|place| format!("/{place}")).unwrap_or_default();
-            return Ok(going_on(&rest[..end], tool, &format!("{at}{place}")));
+            let cursor = format!("{at}.{}{place}", mark(&text));
+            return Ok(going_on(&rest[..end], tool, &cursor));
         }
         None => next.map(|next| format!("0/{next}")),
     };
@@ -61,6 +76,22 @@ pub(super) fn page(
         None if start == 0 => text,
         None => rest.to_owned(),
     })
+}
+
+/// Tells answers apart.
+pub(super) fn mark(text: &str) -> String {
+    // Nobody gains anything by an answer that has the mark of another one.
+    let mut hasher = DefaultHasher::new();
+    hasher.write(text.as_bytes());
+    format!("{:08x}", hasher.finish() >> 32)
+}
+
+/// The same of a tool that takes no cursor. Most of these change something, and called again they would do it again.
+pub(super) fn beginning(said: Said, page_chars: usize) -> String {
+    match byte_of(&said.text, page_chars).filter(|end| *end < said.text.len()) {
+        Some(end) => format!("{}\n\n{REST_NOT_SHOWN}", &said.text[..end]),
+        None => said.text,
+    }
 }
 
 fn going_on(page: &str, tool: &str, cursor: &str) -> String {
@@ -103,10 +134,10 @@ mod tests {
     #[test]
     fn pages_together_are_the_answer() {
         let whole: String = (0..30_000).map(|n| format!("{n}é ")).collect();
-        let (mut from, mut read) = (0, String::new());
+        let (mut from, mut read) = (Cursor::default(), String::new());
         loop {
             let said = Said { text: whole.clone(), next: None, began: Some("7".to_owned()) };
-            let page = page(said, "list", from, PAGE_CHARS).unwrap();
+            let page = page(said, "list", &from, PAGE_CHARS).unwrap();
             assert!(page.chars().count() <= 50_000);
             let Some((text, rest)) = page.split_once("\n\n[") else {
                 read.push_str(&page);
@@ -114,16 +145,38 @@ mod tests {
             };
             read.push_str(text);
             let cursor = rest.split('"').nth(3).unwrap();
-            from = cursor.strip_suffix("/7").unwrap().parse().unwrap();
+            from = cursor_of(cursor);
+            assert_eq!(from.place.as_deref(), Some("7"));
         }
         assert_eq!(read, whole);
+    }
+
+    fn cursor_of(text: &str) -> Cursor {
+        Cursor::read(&Value::from(text)).unwrap()
+    }
+
+    #[test]
+    fn a_page_of_another_answer_is_refused() {
+        let said = |text: &str| Said { text: text.to_owned(), ..Said::default() };
+        let first = page(said("[1,2,3]"), "list", &Cursor::default(), 4).unwrap();
+        let next = cursor_of(first.split('"').nth(3).unwrap());
+        assert_eq!(page(said("[1,2,3]"), "list", &next, 4).unwrap(), ",3]");
+        assert!(page(said("[1,2,4]"), "list", &next, 4).is_err());
     }
 
     #[test]
     fn a_list_says_where_it_goes_on() {
         let said = || Said { text: "[1]".to_owned(), next: Some("3".to_owned()), began: None };
-        assert!(page(said(), "list", 0, PAGE_CHARS).unwrap().contains(r#""cursor": "0/3""#));
-        assert!(page(said(), "list", 4, PAGE_CHARS).is_err());
+        let (top, behind) = (Cursor::default(), cursor_of("4"));
+        assert!(page(said(), "list", &top, PAGE_CHARS).unwrap().contains(r#""cursor": "0/3""#));
+        assert!(page(said(), "list", &behind, PAGE_CHARS).is_err());
+    }
+
+    #[test]
+    fn what_has_no_pages_is_cut_and_nobody_is_told_to_call_again() {
+        let said = |text: &str| Said { text: text.to_owned(), ..Said::default() };
+        assert_eq!(beginning(said("éèê"), 3), "éèê");
+        assert_eq!(beginning(said("éèêë"), 3), format!("éèê\n\n{REST_NOT_SHOWN}"));
     }
 
     #[test]

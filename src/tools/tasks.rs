@@ -9,10 +9,11 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{
-    Caller, Refusal, Role, Turn,
+    Caller, Refusal, Role,
     arguments::{schema, short},
     change::{Begun, Change},
     pages::Said,
+    room,
     tool::{Call, QUICKLY, Tool, Who},
 };
 use crate::domain::{
@@ -136,10 +137,8 @@ async fn dispatch(call: Call<'_>) -> Result<Said, Refusal> {
         Begun::Now(change) => change,
     };
     let added_by = call.caller.label();
-    let parent_id = match call.caller {
-        Caller::Turn(turn) => Some(parent(&call, &mut change, turn).await?),
-        Caller::Operator(_) => None,
-    };
+    let n_more = handed.len() + usize::from(then.is_some());
+    let parent_id = room::parent(&call, &mut change, n_more).await?;
     let new = |(one, handed): (&Addressed<'_>, &Handed)| {
         (one.agent.clone(), one.instance.to_owned(), handed.text.clone())
     };
@@ -202,28 +201,6 @@ fn addressed<'a>(
         unknown.join(", "),
         names.join(", ")
     )))
-}
-
-/// The task that hands out, unless too many are behind it already that each came from the one before: agents must not hand each other
-/// work for ever. It is held until the end of the transaction: one that is cancelled hands nothing out, and what it has handed out is
-/// cancelled with it.
-pub(super) async fn parent(
-    call: &Call<'_>,
-    change: &mut Change<'_>,
-    turn: &Turn,
-) -> Result<Uuid, Refusal> {
-    let most = i64::from(call.tools.settings.mentions.max_depth);
-    let depth = tasks::depth(change.conn(), turn.task_id, most).await?;
-    match depth >= most {
-        true => Err(Refusal::said(format!(
-            "nothing was handed out: {depth} tasks that each came from the one before lead to this one, and no more are allowed \
-             (mentions.max_depth). Do it yourself, or say in your answer what is left to be done"
-        ))),
-        false => {
-            tasks::hold_parent(change.conn(), turn.task_id).await?;
-            Ok(turn.task_id)
-        }
-    }
 }
 
 /// The tasks, and the one that follows them.

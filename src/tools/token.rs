@@ -22,7 +22,7 @@ pub enum TokenError {
     Queue(#[from] queue::Error),
 }
 
-/// The turn that a token was made for, if that still runs. Whoever shows one whose turn is over is written down.
+/// The turn that a token was made for, if that still runs. Whoever shows one whose turn is over is written down, once in a minute.
 pub async fn turn_of(tools: &Tools, token: &SecretString) -> Result<Option<Turn>, TokenError> {
     let pool = &tools.pool;
     let Some(bearer) = turn_tokens::find(pool, token).await? else { return Ok(None) };
@@ -48,10 +48,13 @@ pub async fn turn_of(tools: &Tools, token: &SecretString) -> Result<Option<Turn>
             lease: turn.lease,
         }));
     }
+    let now = tools.settings.clock.now();
+    if !tools.settings.denied.is_news((turn.session_id, turn.number), now) {
+        return Ok(None);
+    }
     let actor = Actor::agent(&posts::reader(&agent, &instance));
     let by = json!({ "task_id": turn.task_id, "session_id": turn.session_id, "turn": turn.number });
     let data = json!({ "campaign_id": campaign_id, "by": by });
-    let now = tools.settings.clock.now();
     audit::write(pool, &actor, Action::ToolDeny, "token", data, now).await?;
     Ok(None)
 }

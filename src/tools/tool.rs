@@ -19,7 +19,8 @@ pub(super) struct Tool {
     /// For a model, in one or two sentences.
     pub description: &'static str,
     pub who: Who,
-    /// Whether its answer can be longer than one page, so that it takes a cursor.
+    /// Whether its answer can be longer than one page, so that it takes a cursor. Never that of a change: its next page would be the
+    /// change once more.
     pub in_pages: bool,
     pub timeout: Duration,
     pub schema: fn(Role) -> Value,
@@ -52,6 +53,8 @@ pub(super) struct Call<'a> {
     pub arguments: Value,
     /// Where the list goes on, in the tool's own words.
     pub place: Option<String>,
+    /// Whether an earlier answer is read on, whichever way.
+    pub goes_on: bool,
 }
 
 /// Most answers come from a handful of statements.

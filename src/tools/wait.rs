@@ -9,7 +9,6 @@ use futures_util::FutureExt as _;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::{
@@ -18,7 +17,7 @@ use super::{
     pages::Said,
     tool::{Call, Tool, Who},
 };
-use crate::domain::tasks::{self, Task};
+use crate::domain::tasks::{self, Outcome};
 
 pub(super) const TOOLS: &[Tool] = &[Tool {
     name: "wait_for_results",
@@ -33,6 +32,8 @@ pub(super) const TOOLS: &[Tool] = &[Tool {
 
 const LONGEST_SECS: u64 = 20;
 const MOST_TASKS: usize = 50;
+/// Of results that are read for one answer: each of them may have a megabyte, and a page shows 48,000 characters.
+const MOST_BYTES: i64 = 256 * 1024;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -53,15 +54,17 @@ async fn wait(call: Call<'_>) -> Result<Said, Refusal> {
     let asked: Wait = call.read()?;
     let ids = ids(&asked.task_ids)?;
     check_visible(&call, &ids).await?;
+    let (pool, from) = (&call.tools.pool, first(&call, ids.len())?);
     let longest = call.tools.settings.longest_wait;
-    let limit = asked.seconds.map_or(longest, |secs| Duration::from_secs(secs).min(longest));
-    let until = Instant::now() + limit;
-    let mut found = Vec::with_capacity(ids.len());
-    for id in ids {
-        let left = until.saturating_duration_since(Instant::now());
-        found.push(tasks::wait(&call.tools.pool, id, left).await?);
-    }
-    let n_open = found.iter().filter(|task| task.ended_at.is_none()).count();
+    let limit = match call.goes_on {
+        // Who reads on has waited.
+        true => Duration::ZERO,
+        false => asked.seconds.map_or(longest, |secs| Duration::from_secs(secs).min(longest)),
+    };
+    let n_open = tasks::wait_for_all(pool, &ids, limit).await?;
+    let found = tasks::outcomes(pool, &ids[from..], MOST_BYTES).await?;
+    let behind = from + found.len();
+    let next_place = (behind < ids.len() && !found.is_empty()).then(|| behind.to_string());
     let next = match n_open {
         0 => "All have ended.",
         _ => {
@@ -69,12 +72,19 @@ async fn wait(call: Call<'_>) -> Result<Said, Refusal> {
         }
     };
     let catalogue = call.tools.settings.agents.current();
-    let line = |task: &Task| {
+    let line = |task: &Outcome| {
         let agent = catalogue.written(&task.agent, &task.instance);
         json!({ "task_id": task.id, "agent": agent, "state": task.state, "result": task.result, "error": task.error })
     };
     let lines: Vec<Value> = found.iter().map(line).collect();
-    Said::json(&json!({ "results": lines, "not_ended": n_open, "next": next }))
+    Said::list(&json!({ "results": lines, "not_ended": n_open, "next": next }), next_place)
+}
+
+/// The place of the first task that is shown.
+fn first(call: &Call<'_>, n_tasks: usize) -> Result<usize, Refusal> {
+    let Some(place) = &call.place else { return Ok(0) };
+    let place = place.parse::<usize>().ok().filter(|place| *place < n_tasks);
+    place.ok_or_else(|| Refusal::said("`cursor` is none of this tool"))
 }
 
 fn ids(texts: &[String]) -> Result<Vec<Uuid>, Refusal> {

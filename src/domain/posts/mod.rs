@@ -33,7 +33,7 @@ pub use self::{
     audience::{Audience, OPERATOR, SYSTEM, is_reserved},
     chain::{Behind, Past, Repeated, behind, sender_of, times_said},
     key::{Key, Keyed, keep_key, keyed, lock_key},
-    read::{Along, along, last_seq},
+    read::{Along, along, last_seq, some_before},
     remove::remove_some,
 };
 use super::{

@@ -48,6 +48,37 @@ pub async fn along(
     .map_err(Failed::to("list the posts of a campaign"))
 }
 
+/// The same in front of a place, the newest first, for whoever has little room: it stops behind the post that fills so many bytes.
+pub async fn some_before(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+    viewer: Viewer<'_>,
+    before: i64,
+    (limit, max_bytes): (i64, i64),
+) -> Result<Vec<Post>, Failed> {
+    sqlx::query_as!(
+        Post,
+        r#"with seen as materialized (
+             select seq from dalsegno.visible_posts($1, $2, 0, $3, $4) as seq),
+           sized as (
+             select s.seq, sum(octet_length(p.text)) over (order by s.seq desc) - octet_length(p.text) as bytes_before
+               from seen as s join dalsegno.posts as p on p.campaign_id = $1 and p.seq = s.seq)
+           select p.id, p.seq, p.sender, p.origin as "origin: Origin", p.audience, p.reply_to, p.posted_at, p.task_id, p.session_id,
+                  p.turn, p.text
+             from sized as s join dalsegno.posts as p on p.campaign_id = $1 and p.seq = s.seq
+            where s.bytes_before < $5
+            order by s.seq desc"#,
+        campaign_id,
+        viewer.column(),
+        before,
+        limit,
+        max_bytes,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("list some posts of a campaign"))
+}
+
 /// The last place of a campaign's board; 0 while nobody has posted.
 pub async fn last_seq(executor: impl PgExecutor<'_>, campaign_id: Uuid) -> Result<i64, Failed> {
     sqlx::query_scalar!("select last_seq from dalsegno.boards where campaign_id = $1", campaign_id)

@@ -165,3 +165,36 @@ pub async fn depth(executor: impl PgExecutor<'_>, id: Uuid, most: i64) -> Result
     .await
     .map_err(Failed::to("look at what led to a task"))
 }
+
+/// How many tasks the first of those that led to this one has come to, over all that handed work out or went on, counted up to
+/// `most`. Itself is one of them.
+pub async fn count_of_family(
+    executor: impl PgExecutor<'_>,
+    id: Uuid,
+    (most_above, most): (i64, i64),
+) -> Result<i64, Failed> {
+    sqlx::query_scalar!(
+        r#"with recursive above (id, n) as (
+               select $1::uuid, 0::bigint
+               union all
+               select coalesce(t.parent_id, t.continues_id), a.n + 1
+                 from above as a join dalsegno.tasks as t on t.id = a.id
+                where coalesce(t.parent_id, t.continues_id) is not null and a.n < $2),
+           family (id) as (
+               (select id from above order by n desc limit 1)
+               union
+               select o.id
+                 from family as f
+                cross join lateral (
+                    select t.id from dalsegno.tasks as t where t.parent_id = f.id
+                    union all
+                    select t.id from dalsegno.tasks as t where t.continues_id = f.id) as o)
+           select count(*) as "n!" from (select id from family limit $3) as counted"#,
+        id,
+        most_above,
+        most,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Failed::to("count what a task has led to"))
+}

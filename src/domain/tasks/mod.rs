@@ -22,6 +22,7 @@ mod matching;
 mod node;
 mod posted;
 mod recurring;
+mod results;
 mod state;
 mod store;
 mod waiting;
@@ -42,7 +43,8 @@ pub use self::{
     erase::{ERASED, Erased, erase_some, open_of},
     explain::{Explanation, explain},
     fan_out::{
-        Children, FannedOut, MAX_CHILDREN, child_key, depth, fan_out, handed_out_by, hold_parent,
+        Children, FannedOut, MAX_CHILDREN, child_key, count_of_family, depth, fan_out,
+        handed_out_by, hold_parent,
     },
     flow::{FlowTask, flow_id_of, hold_of_flow, of_flow},
     follow::{Follow, News, wait},
@@ -57,6 +59,7 @@ pub use self::{
     matching::{Matching, count_matching, matching},
     posted::{Tree, count_of_tree, set_post},
     recurring::AddTask,
+    results::{Outcome, outcomes, wait_for_all},
     state::{
         Cancelled, End, admit, cancel, cancel_job, cancel_silently, charge, end, retry, wait_longer,
     },

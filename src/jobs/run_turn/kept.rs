@@ -334,8 +334,9 @@ async fn grants(
     let servers = granted.mcp_servers.resolve(variable);
     let mut servers =
         servers.map_err(|error| providers::Error::new("agent.servers", Class::Fail, error))?;
-    let mut secrets = Vec::new();
+    let (mut required_servers, mut secrets) = (Vec::new(), Vec::new());
     if tools::are_granted(granted) {
+        required_servers.push(tools::SERVER.to_owned());
         let token = mint(run, services, begun).await?;
         servers.insert(tools::SERVER.to_owned(), own_server(services, &token)?);
         secrets.push(token);
@@ -357,6 +358,7 @@ async fn grants(
             agents::PermissionMode::BypassPermissions => PermissionMode::BypassPermissions,
         },
         mcp_servers: servers,
+        required_servers,
         secrets,
         folders,
     })
@@ -369,11 +371,17 @@ async fn mint(
     begun: &Begun,
 ) -> Result<SecretString, providers::Error> {
     let bearer = Bearer { session_id: begun.session_id, turn: begun.turn };
-    let minted = turn_tokens::mint(run.pool(), &bearer, services.clock.now()).await;
-    minted.map_err(|error| {
-        providers::Error::new("turn.no_token", Class::Retry { after: None }, error)
-    })
+    let retry = Class::Retry { after: None };
+    match turn_tokens::mint(run.pool(), &bearer, services.clock.now()).await {
+        Ok(Some(token)) => Ok(token),
+        Ok(None) => Err(providers::Error::new("turn.overtaken", retry, Overtaken)),
+        Err(error) => Err(providers::Error::new("turn.no_token", retry, error)),
+    }
 }
+
+#[derive(Debug, thiserror::Error)]
+#[error("a later turn of the session has begun: this one has no tools any more")]
+struct Overtaken;
 
 /// The service's own tools, as the CLI is told of a server.
 fn own_server(services: &Services, token: &SecretString) -> Result<Value, providers::Error> {

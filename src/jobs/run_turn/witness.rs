@@ -8,6 +8,7 @@ use crate::{
     context::{Checkpoint, Weight},
     jobs::Services,
     providers::{Began, Class, Error, Flag, Outcome, Rebuild, claude::Witness},
+    transcript::Message,
 };
 
 pub(super) const FLAG: &str = "history_not_seen";
@@ -62,7 +63,13 @@ fn doubt(opened: &Opened, outcome: &Outcome) -> Option<Error> {
     let not_seen = NotSeen { counted, expected: expected.with_history };
     let class = Class::Rebuild { reason: Rebuild::Lost };
     let error = Error::new("claude.history_not_seen", class, not_seen);
-    Some(error.with_usage(Some(outcome.usage)).with_spent(outcome.spent.clone()))
+    // What tools have done is done, whatever becomes of the answer.
+    let error = error.with_usage(Some(outcome.usage)).with_spent(outcome.spent.clone());
+    Some(error.having_acted(has_acted(&continued.messages)))
+}
+
+fn has_acted(said: &[Message]) -> bool {
+    said.iter().any(|message| !message.tool_calls.is_empty())
 }
 
 fn began(outcome: &Outcome) -> Option<Began> {
@@ -100,6 +107,25 @@ fn sees_history(counted: u64, expected: Expected) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transcript::{Role, ToolCall};
+
+    #[test]
+    fn what_an_answer_without_memory_has_done_with_tools_is_done() {
+        let said = |tool_calls: Vec<ToolCall>| Message {
+            role: Role::Assistant,
+            text: "I post it.".to_owned(),
+            tool_calls,
+            tool_call_id: None,
+            tool_name: None,
+        };
+        let call = ToolCall {
+            id: "call-1".to_owned(),
+            name: "mcp__dalsegno__board_post".to_owned(),
+            arguments: serde_json::Value::Null,
+        };
+        assert!(has_acted(&[said(vec![call]), said(Vec::new())]));
+        assert!(!has_acted(&[said(Vec::new())]));
+    }
 
     const EXPECTED: Expected = Expected { with_history: 9000, history: 6000, is_anchored: true };
 

@@ -32,6 +32,11 @@ pub enum Error {
     NotStarted { program: PathBuf, message: String },
     #[error("Claude Code printed no line in {} s; raise claude.first_line_timeout_secs if it needs longer", after.as_secs_f32())]
     NeverBegan { after: Duration },
+    #[error(
+        "Claude Code did not reach the tool server {server}, without which the turn does not begin; raise claude.mcp_timeout_secs if it \
+         needs longer"
+    )]
+    Unserved { server: String },
     #[error("Claude Code was silent for {} s; raise claude.idle_timeout_secs if its tools need longer", after.as_secs_f32())]
     Silent { after: Duration },
     #[error("the turn was not over after {} s; raise claude.total_timeout_secs if it needs longer", after.as_secs_f32())]
@@ -115,6 +120,7 @@ impl Error {
             Self::TakenOver => "claude.taken_over",
             Self::NotStarted { .. } => "claude.not_started",
             Self::NeverBegan { .. } => "claude.never_began",
+            Self::Unserved { .. } => "claude.unserved",
             Self::Silent { .. } => "claude.silent",
             Self::TooLong { .. } => "claude.too_long",
             Self::TooMuch(_) => "claude.too_much",
@@ -178,6 +184,7 @@ impl Error {
             | Self::TakenOver
             | Self::Folder { .. }
             | Self::NeverBegan { .. }
+            | Self::Unserved { .. }
             | Self::Silent { .. }
             | Self::TooLong { .. }
             | Self::TooMuch(_)
@@ -199,7 +206,7 @@ impl Error {
         if is_early { error.not_made() } else { error }
     }
 
-    /// Comes before the API is asked anything.
+    /// Comes before the API is asked anything, or before it can have said a word.
     fn is_early(&self) -> bool {
         matches!(
             self,
@@ -207,6 +214,7 @@ impl Error {
                 | Self::Refused { .. }
                 | Self::Root { .. }
                 | Self::SessionLost { .. }
+                | Self::Unserved { .. }
         )
     }
 }

@@ -108,8 +108,8 @@ impl<'a> Turn<'a> {
         }
         let watch = self.watch();
         let child = self.child().map_err(|error| error.costing(Vec::new()).not_made())?;
-        let (heard, ended) =
-            drive::drive(child, &self.prompt, &watch, &self.secrets, events, cancel).await;
+        let what = (self.prompt.as_str(), self.grants().required_servers.as_slice());
+        let (heard, ended) = drive::drive(child, what, &watch, &self.secrets, events, cancel).await;
         let (spent, meter) = self.bill(&heard);
         let judged = self.case().judge(&heard, ended, &watch);
         let kept = match judged {
@@ -271,6 +271,7 @@ impl<'a> Turn<'a> {
             has_history: self.began != Began::New,
             credential: &self.credential.name,
             program: &self.config.program,
+            required_servers: &self.grants().required_servers,
             has_memory_limit: self.config.memory_max_bytes > 0,
             rate_limit_pause: Duration::from_secs(self.config.rate_limit_pause_secs),
             now: self.surroundings.clock.now(),

@@ -23,6 +23,7 @@ pub(super) struct Case<'a> {
     pub has_history: bool,
     pub credential: &'a str,
     pub program: &'a std::path::Path,
+    pub required_servers: &'a [String],
     pub has_memory_limit: bool,
     pub rate_limit_pause: Duration,
     pub now: DateTime<Utc>,
@@ -51,6 +52,10 @@ impl Case<'_> {
             // Before or after its result: what floods its reader is not to be trusted.
             (Ended::TooMuch(too_much), _) => Err(Error::TooMuch(too_much)),
             // The ladder that follows a watchdog makes the CLI say a result, of a turn that was cut off.
+            (Ended::Unserved, _) => {
+                let server = heard.lacks(self.required_servers).unwrap_or_default().to_owned();
+                Err(Error::Unserved { server })
+            }
             (Ended::NeverBegan, _) => Err(Error::NeverBegan { after: watch.first_line }),
             (Ended::Silent, _) => Err(Error::Silent { after: watch.idle }),
             (Ended::TooLong, _) => Err(Error::TooLong { after: watch.total }),

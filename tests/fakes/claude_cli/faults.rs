@@ -8,9 +8,12 @@ use std::{
     time::Duration,
 };
 
+use serde_json::{Value, json};
+
 use crate::say_line;
 
 const TWO_MODELS: &str = "two models, and a NUL in their names";
+const UNSERVED: &str = "does not reach its server, and hangs";
 /// Longer than any test.
 const FOR_EVER: Duration = Duration::from_secs(600);
 
@@ -38,7 +41,7 @@ impl Fault {
 
     pub(crate) fn in_turn(&self) {
         match self.0.as_str() {
-            "hangs in the turn" => hang(),
+            "hangs in the turn" | UNSERVED => hang(),
             "hangs in the turn, deaf" => hang_deaf(),
             "leaves children" => leave_children(),
             "leaves children and hangs" => {
@@ -94,6 +97,14 @@ impl Fault {
     /// As with a disk that is full: success, and nothing is there.
     pub(crate) fn keeps_turn_in_memory(&self) -> bool {
         self.0 == "stores nothing"
+    }
+
+    /// As it tells of them when the turn begins.
+    pub(crate) fn servers(&self) -> Value {
+        match self.0.as_str() {
+            UNSERVED => json!([{"name": "board", "status": "failed"}]),
+            _ => json!([]),
+        }
     }
 
     pub(crate) fn session(&self, session: &str) -> String {

@@ -59,7 +59,7 @@ fn main() -> ExitCode {
         session: fault.session(&session),
         model: fault.name_of(flags.get("model").unwrap_or("none")),
     };
-    turn.init();
+    turn.init(&fault);
     let uuid = message["uuid"].as_str().unwrap_or_default();
     transcript.add("user", uuid, &json!({"role": "user", "content": prompt}));
     if !fault.keeps_turn_in_memory() {
@@ -92,9 +92,9 @@ struct Turn {
 }
 
 impl Turn {
-    fn init(&self) {
+    fn init(&self, fault: &Fault) {
         say(&json!({"type": "system", "subtype": "init", "session_id": self.session, "tools": [],
-            "model": self.model, "mcp_servers": [], "claude_code_version": "2.1.197"}));
+            "model": self.model, "mcp_servers": fault.servers(), "claude_code_version": "2.1.197"}));
     }
 
     /// The text in two blocks, each a line of its own.

@@ -2,7 +2,7 @@
 
 use dalsegno::{
     domain::{blackboard, messages::Span, tasks::State},
-    tools::Caller,
+    tools::{self, Caller},
 };
 use serde_json::json;
 
@@ -119,6 +119,58 @@ async fn a_long_answer_comes_in_pages_that_lose_nothing() {
 }
 
 #[tokio::test]
+async fn a_change_whose_answer_is_cut_is_not_asked_for_again() {
+    const PAGE_CHARS: usize = 60;
+    let stage = Stage::new().await;
+    let boss = stage.caller("boss").await;
+    let mut n_cut = 0;
+    for (name, mut arguments) in changes() {
+        if name == "dispatch" {
+            let task = json!({ "agent": "helper", "text": "Part." });
+            arguments = json!({ "tasks": [task, task, task] });
+        }
+        let answer =
+            tools::call_for(&stage.tools, &boss, name, arguments.clone(), PAGE_CHARS).await;
+        assert!(!answer.is_error && !answer.text.contains("cursor"), "{name}: {}", answer.text);
+        if answer.text.chars().count() > PAGE_CHARS {
+            assert!(answer.text.ends_with("do not call again for it.]"), "{}", answer.text);
+            n_cut += 1;
+        }
+        arguments["cursor"] = json!("60");
+        let words = stage.refuses(&boss, name, arguments).await;
+        assert!(words.contains("cursor"), "{name}: {words}");
+    }
+    assert!(n_cut >= 3, "{n_cut}");
+    let handed = stage.tasks().await.into_iter().filter(|task| task.prompt == "Part.");
+    assert_eq!(handed.count(), 3);
+}
+
+#[tokio::test]
+async fn all_that_recall_finds_can_be_read() {
+    let stage = Stage::new().await;
+    let boss = stage.caller("boss").await;
+    for number in 0..12 {
+        let item = json!({ "name": format!("tides-{number}"), "title": "Tides", "text": "High water is at six." });
+        stage.says(&boss, "records_publish", item).await;
+    }
+    let asked = json!({ "words": "water", "limit": 30 });
+    let whole = stage.call(&boss, "recall", asked.clone()).await.text;
+    let (mut read, mut arguments) = (String::new(), asked);
+    loop {
+        let answer = tools::call_for(&stage.tools, &boss, "recall", arguments.clone(), 1_000).await;
+        assert!(!answer.is_error, "{}", answer.text);
+        let Some((page, rest)) = answer.text.split_once("\n\n[There is more") else {
+            read.push_str(&answer.text);
+            break;
+        };
+        read.push_str(page);
+        arguments["cursor"] = json!(rest.split('"').nth(3).unwrap());
+    }
+    assert_eq!(read, whole);
+    assert!(whole.contains("tides-0") && whole.contains("tides-11"), "{whole}");
+}
+
+#[tokio::test]
 async fn work_is_handed_out_and_its_results_are_seen_by_who_handed_it_out() {
     let stage = Stage::new().await;
     let (clerk, helper) = (stage.caller("clerk").await, stage.caller("helper").await);
@@ -161,6 +213,78 @@ async fn work_is_handed_out_and_its_results_are_seen_by_who_handed_it_out() {
 }
 
 #[tokio::test]
+async fn what_is_long_is_read_a_part_at_a_time_and_nothing_of_it_is_lost() {
+    const EACH_BYTES: usize = 200_000;
+    let stage = Stage::new().await;
+    let boss = stage.caller("boss").await;
+    let tasks: Vec<_> =
+        (0..5).map(|n| json!({ "agent": format!("helper/n{n}"), "text": "Write." })).collect();
+    let told = stage.says(&boss, "dispatch", json!({ "tasks": tasks })).await;
+    let id = |task: &serde_json::Value| task["task_id"].as_str().unwrap().parse().unwrap();
+    let handed: Vec<uuid::Uuid> = told["tasks"].as_array().unwrap().iter().map(id).collect();
+    let ended = "update dalsegno.tasks set state = 'done', result = repeat('x', $1), started_at = now(), ended_at = now() where id = any($2)";
+    let n_bytes = i32::try_from(EACH_BYTES).unwrap();
+    sqlx::query(ended).bind(n_bytes).bind(&handed).execute(stage.pool()).await.unwrap();
+    for _ in 0..5 {
+        let post = json!({ "text": "y".repeat(EACH_BYTES) });
+        stage.says(&boss, "board_post", post).await;
+    }
+    for (tool, arguments, letter, list) in [
+        ("wait_for_results", json!({ "task_ids": handed }), 'x', "results"),
+        ("board_history", json!({}), 'y', "posts"),
+    ] {
+        let (mut arguments, mut read, mut lists) = (arguments, String::new(), Vec::new());
+        loop {
+            let answer = stage.call(&boss, tool, arguments.clone()).await;
+            assert!(!answer.is_error, "{tool}: {}", answer.text);
+            let Some((page, rest)) = answer.text.split_once("\n\n[There is more") else {
+                read.push_str(&answer.text);
+                lists.push(std::mem::take(&mut read));
+                break;
+            };
+            read.push_str(page);
+            let cursor = rest.split('"').nth(3).unwrap();
+            if cursor.starts_with("0/") {
+                lists.push(std::mem::take(&mut read));
+            }
+            arguments["cursor"] = json!(cursor);
+        }
+        let counts = lists.iter().map(|text| {
+            let parsed: serde_json::Value = serde_json::from_str(text).unwrap();
+            assert!(text.len() < 3 * EACH_BYTES, "{tool}: {} bytes at once", text.len());
+            parsed[list].as_array().unwrap().len()
+        });
+        assert_eq!(counts.sum::<usize>(), 5, "{tool}");
+        let n_letters: usize = lists.iter().map(|text| text.matches(letter).count()).sum();
+        assert!(n_letters >= 5 * EACH_BYTES, "{tool}: {n_letters}");
+    }
+}
+
+#[tokio::test]
+async fn who_reads_on_does_not_wait_again_and_no_page_is_of_another_answer() {
+    let stage = Stage::new().await;
+    let boss = stage.caller("boss").await;
+    let one = json!({ "tasks": [{ "agent": "helper", "text": "One." }] });
+    let told = stage.says(&boss, "dispatch", one).await;
+    let id = told["tasks"][0]["task_id"].clone();
+    let page = async |cursor: Option<&str>, seconds: u64| {
+        let mut arguments = json!({ "task_ids": [id], "seconds": seconds });
+        arguments.as_object_mut().unwrap().extend(cursor.map(|c| ("cursor".to_owned(), json!(c))));
+        tools::call_for(&stage.tools, &boss, "wait_for_results", arguments, 100).await
+    };
+    let first = page(None, 0).await.text;
+    let cursor = first.split("\n\n[").nth(1).unwrap().split('"').nth(3).unwrap();
+    // It would be over before the task has ended, which nobody works on.
+    let began = std::time::Instant::now();
+    let second = page(Some(cursor), 20).await;
+    assert!(!second.is_error && began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
+    let failed = "update dalsegno.tasks set state = 'failed', error = 'lost', started_at = now(), ended_at = now() where id = $1::uuid";
+    sqlx::query(failed).bind(id.as_str().unwrap()).execute(stage.pool()).await.unwrap();
+    let changed = page(Some(cursor), 20).await;
+    assert!(changed.is_error && changed.text.contains("has changed"), "{}", changed.text);
+}
+
+#[tokio::test]
 async fn who_hands_out_with_a_then_is_asked_again_with_the_results() {
     let stage = Stage::new().await;
     let turn = stage.turn("boss", "main").await;
@@ -195,6 +319,55 @@ async fn agents_cannot_hand_each_other_work_for_ever() {
     }
     let words = stage.refuses(&Caller::Turn(turn), "dispatch", hand(most)).await;
     assert!(words.contains("nothing was handed out") && words.contains("max_depth"), "{words}");
+}
+
+#[tokio::test]
+async fn one_task_leads_to_no_more_than_so_many_others() {
+    let stage = Stage::with(&[("mentions.max_tasks", "5")]).await;
+    let boss = stage.caller("boss").await;
+    let hand = |n: usize| {
+        let tasks: Vec<_> =
+            (0..n).map(|n| json!({ "agent": format!("clerk/n{n}"), "text": "Count." })).collect();
+        json!({ "tasks": tasks })
+    };
+    let told = stage.says(&boss, "dispatch", hand(3)).await;
+    let words = stage.refuses(&boss, "dispatch", hand(4)).await;
+    assert!(words.contains("led to 3 others") && words.contains("mentions.max_tasks"), "{words}");
+    let with_then = json!({ "tasks": hand(2)["tasks"], "then": "Put together." });
+    assert!(stage.refuses(&boss, "dispatch", with_then).await.contains("mentions.max_tasks"));
+    // What it has handed out counts for those that hand it on, and what they do for it.
+    let id = told["tasks"][0]["task_id"].as_str().unwrap().parse().unwrap();
+    let clerk = Caller::Turn(stage.attempt(&stage.world.task(id).await).await);
+    assert!(stage.refuses(&clerk, "dispatch", hand(3)).await.contains("mentions.max_tasks"));
+    stage
+        .says(&clerk, "dispatch", json!({ "tasks": [{ "agent": "helper/9", "text": "One." }] }))
+        .await;
+    let pair = json!({ "workflow": "pair", "inputs": { "topic": "tides" } });
+    let words = stage.refuses(&boss, "workflows_start", pair.clone()).await;
+    assert!(words.contains("led to 4 others"), "{words}");
+    // Another task has room of its own, and so have people.
+    let other = Caller::Turn(stage.turn("foreman", "main").await);
+    stage.says(&other, "workflows_start", pair.clone()).await;
+    stage.says(&stage.operator(), "workflows_start", pair).await;
+}
+
+#[tokio::test]
+async fn what_does_not_fit_into_the_queue_is_not_handed_out() {
+    let stage = Stage::with(&[("queue.max_waiting", "4")]).await;
+    let operator = stage.operator();
+    let hand = json!({ "tasks": [{ "agent": "helper", "text": "One." }, { "agent": "clerk", "text": "Two." }] });
+    let pair = json!({ "workflow": "pair", "inputs": { "topic": "tides" } });
+    stage.says(&operator, "dispatch", hand.clone()).await;
+    stage.says(&operator, "workflows_start", pair.clone()).await;
+    let boss = stage.caller("boss").await;
+    let before = stage.state().await;
+    for caller in [&boss, &operator] {
+        for (name, arguments) in [("dispatch", &hand), ("workflows_start", &pair)] {
+            let words = stage.refuses(caller, name, arguments.clone()).await;
+            assert!(words.contains("tasks wait") && words.contains("queue.max_waiting"), "{words}");
+        }
+    }
+    assert_eq!(stage.state().await, before);
 }
 
 #[tokio::test]

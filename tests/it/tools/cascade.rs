@@ -1,7 +1,10 @@
 //! What turns have handed out goes with them, and whoever is stopped hands nothing out any more.
 
 use dalsegno::{
-    domain::tasks::{self, How, State},
+    domain::{
+        Amount,
+        tasks::{self, End, How, State, Task},
+    },
     tools::Caller,
 };
 use serde_json::{Value, json};
@@ -49,6 +52,39 @@ async fn what_a_turn_has_handed_out_is_cancelled_with_its_task() {
     let handed = stage.tasks().await.into_iter().filter(|task| task.id != turn.task_id);
     let states: Vec<State> = handed.map(|task| task.state).collect();
     assert_eq!(states, [State::Cancelled; 5]);
+}
+
+#[tokio::test]
+async fn what_was_cancelled_is_handed_out_again_when_its_task_is_tried_again() {
+    let stage = Stage::new().await;
+    let turn = stage.turn("boss", "main").await;
+    let caller = Caller::Turn(turn.clone());
+    let post = json!({ "text": "I begin." });
+    stage.says(&caller, "board_post", post.clone()).await;
+    for (name, arguments) in handing_out() {
+        stage.says(&caller, name, arguments).await;
+    }
+    let mut tx = stage.pool().begin().await.unwrap();
+    tasks::cancel(&mut tx, turn.task_id, "not wanted", noon()).await.unwrap();
+    // As its worker does that is asked to stop.
+    tasks::end(&mut tx, turn.task_id, End::Cancelled, Amount::ZERO, noon()).await.unwrap();
+    tx.commit().await.unwrap();
+    let n_open = async || {
+        let open = |task: &Task| task.ended_at.is_none();
+        stage.tasks().await.into_iter().filter(open).count()
+    };
+    assert_eq!(n_open().await, 0);
+
+    let mut tx = stage.pool().begin().await.unwrap();
+    let task = tasks::retry(&mut tx, turn.task_id, noon()).await.unwrap();
+    tx.commit().await.unwrap();
+    let again = Caller::Turn(stage.attempt(&task).await);
+    stage.says(&again, "board_post", post).await;
+    for (name, arguments) in handing_out() {
+        stage.says(&again, name, arguments).await;
+    }
+    assert_eq!(n_open().await, 6, "itself, and all that it handed out");
+    assert_eq!(stage.posts().await.len(), 1, "what was posted is there all the same");
 }
 
 /// The agent of a step may start the same again.

@@ -43,7 +43,7 @@ impl Stage {
 
     pub(super) async fn token(&self, turn: &Turn) -> String {
         let bearer = Bearer { session_id: turn.session_id, turn: turn.turn };
-        let token = turn_tokens::mint(self.pool(), &bearer, noon()).await.unwrap();
+        let token = turn_tokens::mint(self.pool(), &bearer, noon()).await.unwrap().unwrap();
         token.expose_secret().to_owned()
     }
 }
@@ -156,6 +156,8 @@ async fn a_token_is_good_for_its_own_turn_while_that_runs_and_nowhere_else() {
     let task = stage.world.task(turn.task_id).await;
     let next = stage.attempt(&task).await;
     ask(&live).await.problem(401, "no_turn");
+    stage.ground.clock.advance(chrono::TimeDelta::seconds(60));
+    ask(&live).await.problem(401, "no_turn");
     let token = stage.token(&next).await;
     ask(&live).await.problem(401, "no_turn");
     speak(at, &token, BEFORE, "tools/call", post_anew).await.expect(200);
@@ -172,6 +174,26 @@ async fn a_token_is_good_for_its_own_turn_while_that_runs_and_nowhere_else() {
     .await
     .unwrap();
     assert_eq!(stored, 0, "only a hash of it is stored");
+}
+
+#[tokio::test]
+async fn a_turn_that_was_overtaken_does_not_take_the_tools_of_the_later_one() {
+    let stage = Stage::new().await;
+    let endpoint = stage.endpoint().await;
+    let turn = stage.turn("helper", "main").await;
+    let task = stage.world.task(turn.task_id).await;
+    let next = stage.attempt(&task).await;
+    assert_eq!((next.session_id, next.turn), (turn.session_id, turn.turn + 1));
+    let token = stage.token(&next).await;
+    // A worker that was held up makes the token of its turn now.
+    let late = Bearer { session_id: turn.session_id, turn: turn.turn };
+    let minted = turn_tokens::mint(stage.pool(), &late, noon()).await.unwrap();
+    assert!(minted.is_none());
+    let at = (endpoint.address, "/mcp");
+    let post = call("board_post", &json!({ "text": "Ahoy." }));
+    speak(at, &token, BEFORE, "tools/call", post).await.expect(200);
+    // Its own it may have anew.
+    stage.token(&next).await;
 }
 
 #[tokio::test]

@@ -221,6 +221,11 @@ async fn what_cannot_be_stored_or_is_too_long_is_refused_in_words() {
         assert!(words.contains("are allowed"), "{tool}: {words}");
     }
     stage.refuses(&boss, "recall", json!({ "words": "x ".repeat(100_000) })).await;
+    for place in ["-5", "x", "99999999999999999999"] {
+        let asked = json!({ "words": "it", "cursor": format!("0/{place}") });
+        let words = stage.refuses(&boss, "search_transcript", asked).await;
+        assert_eq!(words, "`cursor` is none of this tool");
+    }
     let words = stage.refuses(&boss, "tasks_list", json!({ "cursor": "../x" })).await;
     assert!(words.contains("cursor"), "{words}");
     assert_eq!(stage.state().await, before);
@@ -239,7 +244,7 @@ async fn a_tool_that_hangs_fails_or_says_ten_megabytes_gets_a_clear_answer() {
     let long = stage.call(&clerk, "trial_long", json!({})).await;
     assert!(!long.is_error && long.text.chars().count() < 50_000);
     assert!(
-        long.text.contains("call trial_long again") && long.text.contains("\"cursor\": \"48000\"")
+        long.text.contains("call trial_long again") && long.text.contains("\"cursor\": \"48000.")
     );
     let last = stage.call(&clerk, "trial_long", json!({ "cursor": "9999995" })).await;
     assert_eq!(last.text, "56789");

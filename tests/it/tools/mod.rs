@@ -47,7 +47,11 @@ struct Stage {
 
 impl Stage {
     async fn new() -> Self {
-        let ground = Ground::new(&[]).await;
+        Self::with(&[]).await
+    }
+
+    async fn with(own: &[(&str, &str)]) -> Self {
+        let ground = Ground::new(own).await;
         let files = [("boss", BOSS), ("helper", HELPER), ("clerk", CLERK), ("foreman", FOREMAN)];
         for (name, text) in files {
             ground.write_agent(name, text);

@@ -1,10 +1,11 @@
 //! A change is made once, and only by a run that still has its job.
 
-use dalsegno::tools::Caller;
+use dalsegno::tools::{Caller, Turn};
 use futures_util::future::join_all;
 use serde_json::json;
 
 use super::{Stage, changes};
+use crate::conversations::world::Now;
 
 #[tokio::test]
 async fn what_a_killed_attempt_has_handed_out_is_not_handed_out_again() {
@@ -32,6 +33,42 @@ async fn what_a_killed_attempt_has_handed_out_is_not_handed_out_again() {
         stage.says(&third, "dispatch", hand("Part.")).await;
     }
     assert_eq!(stage.tasks().await.len(), n_tasks + 2);
+}
+
+#[tokio::test]
+async fn what_a_turn_that_did_not_fit_has_handed_out_the_next_one_does_not() {
+    let stage = Stage::new().await;
+    let first = stage.turn("boss", "main").await;
+    let hand = |text: &str| json!({ "tasks": [{ "agent": "helper", "text": text }] });
+    let told = stage.says(&Caller::Turn(first.clone()), "dispatch", hand("Part.")).await;
+    let n_tasks = stage.tasks().await.len();
+    let second = next_of_the_run(&stage, &first).await;
+    assert_eq!((second.lease, second.turn), (first.lease, first.turn + 1));
+    let caller = Caller::Turn(second.clone());
+    assert_eq!(stage.says(&caller, "dispatch", hand("Part.")).await, told);
+    assert_eq!(stage.tasks().await.len(), n_tasks, "it was there");
+    // Asked for twice by one turn, it is two.
+    assert_ne!(stage.says(&caller, "dispatch", hand("Part.")).await, told);
+    assert_eq!(stage.tasks().await.len(), n_tasks + 1);
+
+    // And once more, by an attempt of another run.
+    let task = stage.world.task(first.task_id).await;
+    let third = Caller::Turn(stage.attempt(&task).await);
+    assert_eq!(stage.says(&third, "dispatch", hand("Part.")).await, told);
+    assert_eq!(stage.tasks().await.len(), n_tasks + 1);
+}
+
+/// The turn did not fit, and its run begins another one with the same question.
+async fn next_of_the_run(stage: &Stage, turn: &Turn) -> Turn {
+    for sql in [
+        "update dalsegno.turns set state = 'failed', error = 'no room', ended_at = now() where state = 'running'",
+        "update dalsegno.sessions set state = 'idle', running_turn = null where state = 'running'",
+    ] {
+        sqlx::query(sql).execute(stage.pool()).await.unwrap();
+    }
+    let task = stage.world.task(turn.task_id).await;
+    let (_, begun) = stage.world.begin(&task, turn.lease, Now::default()).await;
+    Turn { session_id: begun.session_id, turn: begun.turn, ..turn.clone() }
 }
 
 #[tokio::test]

@@ -198,13 +198,15 @@ async fn every_tool_reaches_what_the_committed_matrix_says_and_nothing_else() {
     stage.end_turns().await;
     let before = stage.state().await;
     for tester in testers.iter().filter(|tester| tester.token.is_some()) {
-        for row in rows(tester, &planted) {
+        for (number, row) in rows(tester, &planted).into_iter().enumerate() {
             let n_lines = stage.audit().await.len();
             let asked = || call(row.tool, &row.arguments);
             let token = tester.token.as_ref().unwrap();
             speak(at, token, BEFORE, "tools/call", asked()).await.problem(401, "no_turn");
             let lines = stage.audit().await.split_off(n_lines);
-            assert_eq!(lines, [format!("tool.deny token agent {}", tester.name)]);
+            // The clock stands still, and a token has one line in a minute.
+            let line = (number == 0).then(|| format!("tool.deny token agent {}", tester.name));
+            assert_eq!(lines, Vec::from_iter(line));
             let unknown = format!("{}{}", turn_tokens::PREFIX, "0".repeat(64));
             speak(at, &unknown, BEFORE, "tools/call", asked()).await.problem(401, "no_turn");
         }

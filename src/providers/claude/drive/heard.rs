@@ -61,6 +61,11 @@ impl Heard {
         }
     }
 
+    /// The first of these servers that is known not to be there.
+    pub(in crate::providers::claude) fn lacks<'a>(&self, servers: &'a [String]) -> Option<&'a str> {
+        servers.iter().find(|server| self.missing_servers.contains(server)).map(String::as_str)
+    }
+
     pub(in crate::providers::claude) fn stderr(&self) -> String {
         String::from_utf8_lossy(&self.stderr).trim().to_owned()
     }

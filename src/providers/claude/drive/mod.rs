@@ -57,6 +57,8 @@ pub(super) enum Ended {
     /// It had said its result, and did not end.
     Hung,
     Cancelled,
+    /// A server that the turn needs is not there.
+    Unserved,
     /// No line came at all.
     NeverBegan,
     /// No further line came.
@@ -65,10 +67,11 @@ pub(super) enum Ended {
     TooMuch(TooMuch),
 }
 
-/// Sends the prompt, hears the answer, and sees the process end.
+/// Sends the prompt, hears the answer, and sees the process end. Without all servers of `required` no answer is waited for: the CLI
+/// would ask the model all the same, which knows of none of their tools.
 pub(super) async fn drive(
     child: Child,
-    prompt: &str,
+    (prompt, required): (&str, &[String]),
     watch: &Watch,
     secrets: &Secrets,
     events: &mut EventSink,
@@ -78,7 +81,7 @@ pub(super) async fn drive(
     let mut heard = Heard::default();
     let line = input::user(prompt, Uuid::new_v4());
     let mut pump = Pump::new(child, line, watch, Live::new(events, secrets), &mut heard);
-    let ended = turn(&mut pump, watch, began, cancel).await;
+    let ended = turn(&mut pump, required, watch, began, cancel).await;
     let child = pump.into_child();
     child.kill().await;
     heard.total = began.elapsed();
@@ -88,6 +91,7 @@ pub(super) async fn drive(
 
 async fn turn(
     pump: &mut Pump<'_, '_>,
+    required: &[String],
     watch: &Watch,
     began: Instant,
     cancel: &CancellationToken,
@@ -99,6 +103,7 @@ async fn turn(
             Some(last) => (last + watch.idle, Ended::Silent),
         };
         match pump.run(patience.min(total), Stop::Line, cancel).await {
+            Stop::Line if pump.lacks(required) => break Err(Ended::Unserved),
             Stop::Line => {}
             Stop::Deadline if Instant::now() >= total => break Err(Ended::TooLong),
             Stop::Deadline => break Err(silent),
@@ -109,8 +114,9 @@ async fn turn(
     };
     match result {
         Ok(()) => exit(pump, watch, cancel).await,
-        // What sends too much is not asked politely: nobody reads it any more.
-        Err(ended @ Ended::TooMuch(_)) => ended,
+        // What sends too much is not asked politely: nobody reads it any more. And what would go on without its tools is stopped
+        // before the model has said a word.
+        Err(ended @ (Ended::TooMuch(_) | Ended::Unserved)) => ended,
         Err(ended) => {
             Ladder::of(watch).climb(pump).await;
             ended

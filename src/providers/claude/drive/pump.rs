@@ -85,6 +85,10 @@ impl<'a, 'e> Pump<'a, 'e> {
         self.heard.result.is_some()
     }
 
+    pub(super) fn lacks(&self, servers: &[String]) -> bool {
+        self.heard.lacks(servers).is_some()
+    }
+
     pub(super) fn into_child(self) -> Child {
         self.child
     }

@@ -8,6 +8,9 @@ use crate::providers::{
     claude::{Config, credential::Handed},
 };
 
+/// Where a worker serves its turns.
+const THIS_MACHINE: &str = "127.0.0.1,localhost,::1";
+
 pub(in crate::providers::claude) fn variables(
     config: &Config,
     login: Handed<'_>,
@@ -18,6 +21,7 @@ pub(in crate::providers::claude) fn variables(
     let text = |name: &str, value: &str| (name.into(), value.into());
     let number = |name: &str, value: u64| (name.into(), value.to_string().into());
     let mut variables: Vec<(OsString, OsString)> = passed.to_vec();
+    variables.extend(no_proxy(passed));
     // Ours come later, and so win.
     variables.extend([
         text("PATH", &config.path),
@@ -54,4 +58,37 @@ pub(in crate::providers::claude) fn variables(
         variables.push(text(variable, secret));
     }
     variables
+}
+
+/// The tools of a turn are on this machine, and their token is for nobody else: no proxy is asked for them, whatever was passed.
+/// Both spellings are read, and where they differ each keeps what it says.
+fn no_proxy(passed: &[(OsString, OsString)]) -> [(OsString, OsString); 2] {
+    ["NO_PROXY", "no_proxy"].map(|name| {
+        let said = passed.iter().rev().find(|(passed, _)| passed == name);
+        let said = said.filter(|(_, hosts)| !hosts.is_empty());
+        let mut hosts = said.map(|(_, hosts)| hosts.clone()).unwrap_or_default();
+        if !hosts.is_empty() {
+            hosts.push(",");
+        }
+        hosts.push(THIS_MACHINE);
+        (name.into(), hosts)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_on_this_machine_is_reached_without_a_proxy() {
+        let here = "127.0.0.1,localhost,::1";
+        let told = |passed: &[(&str, &str)]| {
+            let passed: Vec<(OsString, OsString)> =
+                passed.iter().map(|(name, value)| (name.into(), value.into())).collect();
+            no_proxy(&passed).map(|(_, hosts)| hosts.into_string().unwrap())
+        };
+        assert_eq!(told(&[("HTTPS_PROXY", "http://proxy:3128")]), [here, here]);
+        let passed = [("NO_PROXY", "git.example"), ("no_proxy", "")];
+        assert_eq!(told(&passed), [format!("git.example,{here}").as_str(), here]);
+    }
 }

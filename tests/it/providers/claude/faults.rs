@@ -51,6 +51,20 @@ async fn a_cli_that_hangs_is_given_up_at_each_place() {
 }
 
 #[tokio::test]
+async fn a_turn_does_not_begin_without_a_server_that_it_needs() {
+    let host = Host::with_fault("does not reach its server, and hangs").await;
+    let mut stored = Stored::new();
+    stored.conversation.grants.required_servers = vec!["board".to_owned()];
+    let started = Instant::now();
+    let error = host.ask(stored.request("Hello.", false)).await.unwrap_err();
+    assert_eq!((error.code, error.class), ("claude.unserved", RETRY));
+    assert!(error.is_unasked, "nothing was said, and nothing was done");
+    assert!(error.to_string().contains("board"), "{error}");
+    assert!(started.elapsed() < SLOW_MACHINE, "it is not waited for: {:?}", started.elapsed());
+    assert!(host.processes().is_empty());
+}
+
+#[tokio::test]
 async fn a_turn_that_takes_too_long_in_all_is_given_up() {
     let host = Host::with_fault("hangs in the turn").await;
     let mut request = Stored::new().request("Hello.", false);

@@ -1,0 +1,46 @@
+//! Which tokens were written down lately as those of turns that are over.
+//!
+//! A child that does not see that its turn has ended asks again and again. One line in a minute says as much as a thousand, and only
+//! the worker that made a token is asked with it, so each counts for itself.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use uuid::Uuid;
+
+const ONCE_IN: TimeDelta = TimeDelta::minutes(1);
+
+#[derive(Debug, Default)]
+pub(super) struct Denied(Mutex<HashMap<(Uuid, i32), DateTime<Utc>>>);
+
+impl Denied {
+    /// Whether the token of this turn is to be written down now.
+    pub(super) fn is_news(&self, turn: (Uuid, i32), now: DateTime<Utc>) -> bool {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // What is held is what was told within a minute.
+        told.retain(|_, at| now - *at < ONCE_IN);
+        let is_news = !told.contains_key(&turn);
+        if is_news {
+            told.insert(turn, now);
+        }
+        is_news
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_token_is_told_of_once_in_a_minute() {
+        let (denied, session) = (Denied::default(), Uuid::from_u128(1));
+        let at = |secs: i64| DateTime::UNIX_EPOCH + TimeDelta::seconds(secs);
+        assert!(denied.is_news((session, 1), at(0)));
+        assert!(!denied.is_news((session, 1), at(59)));
+        assert!(denied.is_news((session, 2), at(59)));
+        assert!(denied.is_news((session, 1), at(60)));
+    }
+}
