@@ -46,7 +46,7 @@ pub use self::{
     request::{Asked, ExtractFacts, again, request, request_of_ended},
     search::{Hit, search},
     shown::show,
-    users::{CampaignUser, check_name, set_user, unset_user, user_of},
+    users::{CampaignUser, check_name, hold_user_of, set_user, unset_user, user_of},
 };
 use super::{Failed, campaigns, text};
 

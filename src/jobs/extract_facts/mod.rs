@@ -13,20 +13,27 @@
 //!   session begins at the same place.
 //! - It is off unless the configuration and the agent's file want it, as they are when the job runs.
 //!
-//! Race: the session may be gone by then. The job names the tasks, which stay.
+//! Races:
+//! - The session may be gone by then. The job names the tasks, which stay.
+//! - Somebody is forgotten, or the campaign is taken from them, while a model reads. The commit waits for whoever writes about the user,
+//!   looks again for whom the campaign works and since when, and leaves out what is not theirs any more.
 
 mod ask;
 mod stretch;
 
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
 use serde_json::json;
 use sqlx::{PgConnection, PgPool};
 
-use self::{ask::Reader, stretch::Stretch};
+use self::{
+    ask::Reader,
+    stretch::{Request, Stretch},
+};
 use super::{Services, route::Route};
 use crate::{
-    context::facts::Answered,
+    context::facts::{Answered, Read},
     domain::{
         Failed,
         agents::Agent,
@@ -75,6 +82,16 @@ async fn unread(
     Ok(Some(Stretch::of(read_up_to, asked, requests)))
 }
 
+/// What came of the facts of an answer.
+#[derive(Default)]
+struct Counts {
+    found: i32,
+    new: i32,
+    /// There was no room for them.
+    full: i32,
+    unsaid: i32,
+}
+
 /// What was read, on its way into the tables.
 struct Reading<'a> {
     services: &'a Services,
@@ -100,18 +117,10 @@ impl Reading<'_> {
         answered: Result<Answered, String>,
     ) -> Result<(), facts::Error> {
         let now = self.services.clock.now();
-        let (mut n_found, mut n_new, mut n_full, mut n_unsaid) = (0, 0, 0, 0);
-        if let Ok(answered) = &answered {
-            n_found = count(answered.facts.len());
-            n_unsaid = count(answered.unsaid);
-            for fact in &answered.facts {
-                match self.record(&mut *conn, fact, now).await? {
-                    Recorded::New(_) => n_new += 1,
-                    Recorded::Full => n_full += 1,
-                    Recorded::Known(_) | Recorded::Shown(_) => {}
-                }
-            }
-        }
+        let counts = match &answered {
+            Ok(answered) => self.record_all(&mut *conn, answered, now).await?,
+            Err(_) => Counts::default(),
+        };
         let reason = answered.err();
         let extraction = Extraction {
             session_id: self.job.session_id,
@@ -121,8 +130,8 @@ impl Reading<'_> {
             to_seq: self.stretch.to_seq,
             ended_at: now,
             requests: count(self.stretch.requests.len()),
-            found: n_found,
-            new: n_new,
+            found: counts.found,
+            new: counts.new,
             outcome: if reason.is_some() { Outcome::Refused } else { Outcome::Done },
             reason,
         };
@@ -139,20 +148,50 @@ impl Reading<'_> {
                 Outcome::Refused => feed::Kind::FactsRefused,
             },
             data: json!({
-                "requests": extraction.requests, "found": n_found, "new": n_new, "too_many": n_full, "unsaid": n_unsaid,
-                "reason": extraction.reason,
+                "requests": extraction.requests, "found": counts.found, "new": counts.new, "too_many": counts.full,
+                "unsaid": counts.unsaid, "reason": extraction.reason,
             }),
         };
         Ok(feed::append(conn, &[event], now).await?)
     }
 
+    async fn record_all(
+        &self,
+        conn: &mut PgConnection,
+        answered: &Answered,
+        now: DateTime<Utc>,
+    ) -> Result<Counts, facts::Error> {
+        let (found, unsaid) = (count(answered.facts.len()), count(answered.unsaid));
+        let mut counts = Counts { found, unsaid, ..Counts::default() };
+        if answered.facts.is_empty() {
+            return Ok(counts);
+        }
+        // The model may have read for minutes: somebody may have been forgotten meanwhile, or it is somebody else's campaign by now.
+        let user = facts::hold_user_of(&mut *conn, self.job.campaign_id, &self.user.user).await?;
+        let Some(user) = user.filter(|user| user.user == self.user.user) else {
+            return Ok(counts);
+        };
+        for fact in &answered.facts {
+            let request = &self.stretch.requests[fact.request];
+            if request.said_at < user.since {
+                continue;
+            }
+            match self.record(&mut *conn, fact, request, now).await? {
+                Recorded::New(_) => counts.new += 1,
+                Recorded::Full => counts.full += 1,
+                Recorded::Known(_) | Recorded::Shown(_) => {}
+            }
+        }
+        Ok(counts)
+    }
+
     async fn record(
         &self,
         conn: &mut PgConnection,
-        fact: &crate::context::facts::Read,
-        now: chrono::DateTime<chrono::Utc>,
+        fact: &Read,
+        request: &Request,
+        now: DateTime<Utc>,
     ) -> Result<Recorded, facts::Error> {
-        let request = &self.stretch.requests[fact.request];
         let config = &self.services.facts;
         let end = config.extracted_for().map(|period| request.said_at + period);
         // What would not hold any more is not worth a line.

@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use dalsegno::domain::{
     amount::Limit,
     cleanups::{self, Walk},
-    facts::{Ended, Outcome, Source, Trust},
+    facts::{self, Ended, Outcome, Source, Trust},
     sessions::{self, resolve::Mode},
     tasks::Links,
     transaction::begin,
@@ -196,6 +196,56 @@ async fn what_was_asked_before_a_campaign_worked_for_somebody_is_not_read_for_th
     worker.stop().await;
     assert!(all(&ground.pool, ANN, true).await.is_empty());
     assert_eq!(texts(&ground.pool, "ben").await, ["The city of the user: Porto."]);
+}
+
+/// The job has read whom it is about, and its model has answered; it is told to wait where it would write.
+#[tokio::test]
+async fn who_is_forgotten_while_a_model_reads_stays_forgotten() {
+    let ground = ground(&[]).await;
+    let worker = ground.work().await;
+    let task = ground.done(&ground.add("My diet is vegan. Write.").await).await;
+    let later = ground.advance(TimeDelta::hours(1));
+    let mut forgetting = begin(&ground.pool).await.unwrap();
+    facts::forget(&mut forgetting, ANN, later).await.unwrap();
+    request(&ground, task.session_id.unwrap()).await;
+    one_waits(&ground).await;
+    forgetting.commit().await.unwrap();
+    all_read(&ground).await;
+    worker.stop().await;
+    assert!(all(&ground.pool, ANN, true).await.is_empty());
+    let read = readings(&ground).await;
+    assert_eq!((read.len(), read[0].found, read[0].new), (1, 1, 0));
+}
+
+#[tokio::test]
+async fn what_was_asked_for_somebody_is_not_kept_when_the_campaign_works_for_nobody_meanwhile() {
+    let ground = ground(&[]).await;
+    let worker = ground.work().await;
+    let task = ground.done(&ground.add("My diet is vegan. Write.").await).await;
+    // Whoever writes about the user holds the job back, and somebody else takes the campaign from them.
+    let mut writing = begin(&ground.pool).await.unwrap();
+    let campaign_id = ground.campaign.id;
+    facts::hold_user_of(&mut writing, campaign_id, ANN).await.unwrap();
+    request(&ground, task.session_id.unwrap()).await;
+    one_waits(&ground).await;
+    let mut unsetting = begin(&ground.pool).await.unwrap();
+    assert!(facts::unset_user(&mut unsetting, campaign_id).await.unwrap());
+    unsetting.commit().await.unwrap();
+    writing.commit().await.unwrap();
+    all_read(&ground).await;
+    worker.stop().await;
+    assert!(all(&ground.pool, ANN, true).await.is_empty());
+    assert_eq!(readings(&ground).await[0].found, 1);
+}
+
+/// Somebody waits for whoever writes about a user.
+async fn one_waits(ground: &Ground) {
+    eventually("the job waits for the user", async || {
+        let sql = "select count(*) from pg_locks where locktype = 'advisory' and not granted
+                     and database = (select oid from pg_database where datname = current_database())";
+        (ground.count(sql).await == 1).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
