@@ -18,7 +18,7 @@ pub struct Question<'a> {
     pub most: usize,
     pub text_max_chars: usize,
     pub attribute_max_chars: usize,
-    /// Why the last answer was refused.
+    /// Why the last answer was refused, as [`read`] says it. It stands outside of all elements.
     pub refused: Option<&'a str>,
 }
 

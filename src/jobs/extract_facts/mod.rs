@@ -9,6 +9,7 @@
 //! - No transaction is open while a model reads. What it cost is in the ledger before its answer is judged.
 //! - Facts, the place up to which the session was read, and the end of the job are one commit under the job's lease: a worker that dies
 //!   has written none of it, and what was read is passed over by whoever comes again.
+//! - A provider that cannot answer just now burns an attempt of the job, and no stretch.
 //! - An answer that is none is refused with its reason, twice at most. Then the reading is recorded as refused, and the next one of the
 //!   session begins at the same place.
 //! - It is off unless the configuration and the agent's file want it, as they are when the job runs.

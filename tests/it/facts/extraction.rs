@@ -154,6 +154,36 @@ async fn an_answer_that_is_none_is_refused_with_its_reason_and_nothing_is_lost()
 }
 
 #[tokio::test]
+async fn what_a_provider_cannot_do_just_now_is_left_to_the_next_attempt() {
+    let ground = ground(&[]).await;
+    let worker = ground.work().await;
+    let task = ground.done(&ground.add("My diet is vegan. Write.").await).await;
+    worker.stop().await;
+    let shaky = ground.work_with(&[("sim.faults", "[\"error 500 once\"]")]).await;
+    request(&ground, task.session_id.unwrap()).await;
+    eventually("the job comes again", async || {
+        let later = "select count(*) from dalsegno.jobs where kind = 'extract_facts' and state = 'scheduled'";
+        (ground.count(later).await == 1).then_some(())
+    })
+    .await;
+    // Nothing is refused for it.
+    assert!(readings(&ground).await.is_empty());
+    come_again(&ground).await;
+    all_read(&ground).await;
+    shaky.stop().await;
+    assert_eq!(texts(&ground.pool, ANN).await, [VEGAN]);
+    let outcomes: Vec<_> = readings(&ground).await.iter().map(|it| it.outcome).collect();
+    assert_eq!(outcomes, [Outcome::Done]);
+    assert_eq!(ground.count(CALLS).await, 2);
+}
+
+/// As if the time were there.
+async fn come_again(ground: &Ground) {
+    let due = "update dalsegno.jobs set run_at = now() where kind = 'extract_facts' and state = 'scheduled'";
+    sqlx::query(due).execute(&ground.pool).await.unwrap();
+}
+
+#[tokio::test]
 async fn what_nobody_has_said_is_left_out() {
     let ground = ground(&[("sim.facts", "invents")]).await;
     let worker = ground.work().await;
