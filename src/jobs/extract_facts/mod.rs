@@ -10,8 +10,9 @@
 //! - Facts, the place up to which the session was read, and the end of the job are one commit under the job's lease: a worker that dies
 //!   has written none of it, and what was read is passed over by whoever comes again.
 //! - A provider that cannot answer just now burns an attempt of the job, and no stretch.
-//! - An answer that is none is refused with its reason, twice at most. Then the reading is recorded as refused, and the next one of the
-//!   session begins at the same place.
+//! - An answer that is none is refused with its reason, twice at most. Then the reading is recorded as refused, and the next attempt
+//!   begins at the same place. What the last attempt refuses is passed over where more stands behind it, so that one odd request does
+//!   not keep the rest from being read; where nothing does, the next reading of the session begins there.
 //! - It is off unless the configuration and the agent's file want it, as they are when the job runs.
 //!
 //! Races:
@@ -26,7 +27,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use serde_json::json;
-use sqlx::{PgConnection, PgPool};
+use sqlx::{PgConnection, PgPool, Postgres, Transaction};
 
 use self::{
     ask::Reader,
@@ -41,8 +42,14 @@ use crate::{
         facts::{self, CampaignUser, ExtractFacts, Extraction, Found, Outcome, Recorded, Stated},
         feed, tasks,
     },
-    queue::{End, HandlerResult, JobError, Run},
+    queue::{self, End, HandlerResult, JobError, Run},
 };
+
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error("reading facts about a user: no answer was one, and the last was refused: {0}")]
+    Refused(String),
+}
 
 pub(super) async fn run(job: ExtractFacts, run: Run, services: Arc<Services>) -> HandlerResult {
     let catalogue = services.library.current();
@@ -105,7 +112,11 @@ struct Reading<'a> {
 impl Reading<'_> {
     async fn commit(&self, run: &Run, answered: Result<Answered, String>) -> HandlerResult {
         let mut tx = run.pool().begin().await.map_err(JobError::retry)?;
+        let refused = answered.as_ref().err().cloned();
         self.write(&mut tx, answered).await.map_err(JobError::retry)?;
+        if let Some(reason) = refused.filter(|_| run.attempt() < run.max_attempts()) {
+            return come_again(run, tx, reason).await;
+        }
         if let Some(rest) = self.stretch.rest(self.job) {
             facts::again(&mut tx, &rest).await.map_err(JobError::retry)?;
         }
@@ -215,6 +226,19 @@ impl Reading<'_> {
         };
         facts::record(conn, &stated, (config, &self.services.memory.language), now).await
     }
+}
+
+/// Keeps the record and leaves the stretch to the next attempt. What stands behind it is not read before: the place up to which a session
+/// was read is one.
+async fn come_again(
+    run: &Run,
+    mut tx: Transaction<'static, Postgres>,
+    reason: String,
+) -> HandlerResult {
+    if queue::holds(&mut *tx, run.job_id(), run.lease()).await.map_err(JobError::retry)? {
+        tx.commit().await.map_err(JobError::retry)?;
+    }
+    Err(JobError::retry(Error::Refused(reason)))
 }
 
 fn count(n: usize) -> i32 {

@@ -133,9 +133,8 @@ async fn an_answer_that_is_none_is_refused_with_its_reason_and_nothing_is_lost()
     let ground = ground(&[]).await;
     let careless = ground.work_with(&[("sim.facts", "no_json")]).await;
     let task = ground.done(&ground.add("My diet is vegan. Write.").await).await;
-    let session = task.session_id.unwrap();
-    request(&ground, session).await;
-    all_read(&ground).await;
+    request(&ground, task.session_id.unwrap()).await;
+    comes_again(&ground).await;
     careless.stop().await;
     let read = readings(&ground).await;
     assert_eq!((read.len(), read[0].outcome, read[0].new), (1, Outcome::Refused, 0));
@@ -146,11 +145,63 @@ async fn an_answer_that_is_none_is_refused_with_its_reason_and_nothing_is_lost()
     let kinds: Vec<_> = ground.feed().await.into_iter().map(|event| event.kind).collect();
     assert!(kinds.iter().any(|kind| kind == "facts.refused"), "{kinds:?}");
     let worker = ground.work().await;
-    request(&ground, session).await;
+    be_due(&ground).await;
     all_read(&ground).await;
     worker.stop().await;
     assert_eq!(texts(&ground.pool, ANN).await, [VEGAN]);
     assert_eq!(readings(&ground).await[0].outcome, Outcome::Done);
+}
+
+/// There is more than is read at once.
+#[tokio::test]
+async fn what_was_refused_is_read_before_what_stands_behind_it() {
+    let ground = ground(&[("sim.window_tokens", "200000")]).await;
+    let worker = ground.work().await;
+    let first = ground.done(&ground.add("My diet is vegan. Write.").await).await;
+    for _ in 0..49 {
+        ground.done(&ground.add("Write on.").await).await;
+    }
+    ground.done(&ground.add("My city is Porto. Write.").await).await;
+    worker.stop().await;
+    let settings = [("sim.window_tokens", "200000"), ("sim.facts", "no_json")];
+    let careless = ground.work_with(&settings).await;
+    request(&ground, first.session_id.unwrap()).await;
+    comes_again(&ground).await;
+    careless.stop().await;
+    let worker = ground.work().await;
+    be_due(&ground).await;
+    all_read(&ground).await;
+    worker.stop().await;
+    assert_eq!(texts(&ground.pool, ANN).await, ["The city of the user: Porto.", VEGAN]);
+    let mut read: Vec<_> =
+        readings(&ground).await.iter().map(|it| (it.to_seq, it.requests, it.outcome)).collect();
+    read.sort_by_key(|(to_seq, ..)| *to_seq);
+    let read: Vec<_> = read.into_iter().map(|(_, requests, outcome)| (requests, outcome)).collect();
+    assert_eq!(read, [(50, Outcome::Done), (1, Outcome::Done)]);
+}
+
+#[tokio::test]
+async fn what_is_refused_every_time_is_given_up_and_is_there_for_the_next_reading() {
+    let ground = ground(&[]).await;
+    let careless = ground.work_with(&[("sim.facts", "no_json")]).await;
+    let task = ground.done(&ground.add("My diet is vegan. Write.").await).await;
+    request(&ground, task.session_id.unwrap()).await;
+    eventually("it is given up", async || {
+        be_due(&ground).await;
+        let sql = "select count(*) from dalsegno.jobs where kind = 'extract_facts'";
+        (ground.count(sql).await == 0).then_some(())
+    })
+    .await;
+    careless.stop().await;
+    // Twice in each of five attempts.
+    assert_eq!(ground.count(CALLS).await, 10);
+    let outcomes: Vec<_> = readings(&ground).await.iter().map(|it| it.outcome).collect();
+    assert_eq!(outcomes, [Outcome::Refused]);
+    let worker = ground.work().await;
+    request(&ground, task.session_id.unwrap()).await;
+    all_read(&ground).await;
+    worker.stop().await;
+    assert_eq!(texts(&ground.pool, ANN).await, [VEGAN]);
 }
 
 #[tokio::test]
@@ -161,14 +212,10 @@ async fn what_a_provider_cannot_do_just_now_is_left_to_the_next_attempt() {
     worker.stop().await;
     let shaky = ground.work_with(&[("sim.faults", "[\"error 500 once\"]")]).await;
     request(&ground, task.session_id.unwrap()).await;
-    eventually("the job comes again", async || {
-        let later = "select count(*) from dalsegno.jobs where kind = 'extract_facts' and state = 'scheduled'";
-        (ground.count(later).await == 1).then_some(())
-    })
-    .await;
+    comes_again(&ground).await;
     // Nothing is refused for it.
     assert!(readings(&ground).await.is_empty());
-    come_again(&ground).await;
+    be_due(&ground).await;
     all_read(&ground).await;
     shaky.stop().await;
     assert_eq!(texts(&ground.pool, ANN).await, [VEGAN]);
@@ -177,8 +224,17 @@ async fn what_a_provider_cannot_do_just_now_is_left_to_the_next_attempt() {
     assert_eq!(ground.count(CALLS).await, 2);
 }
 
-/// As if the time were there.
-async fn come_again(ground: &Ground) {
+/// Once an attempt has failed, and there is to be another one.
+async fn comes_again(ground: &Ground) {
+    eventually("the job comes again", async || {
+        let later = "select count(*) from dalsegno.jobs where kind = 'extract_facts' and state = 'scheduled'";
+        (ground.count(later).await == 1).then_some(())
+    })
+    .await;
+}
+
+/// As if the time of the next attempt were there.
+async fn be_due(ground: &Ground) {
     let due = "update dalsegno.jobs set run_at = now() where kind = 'extract_facts' and state = 'scheduled'";
     sqlx::query(due).execute(&ground.pool).await.unwrap();
 }
