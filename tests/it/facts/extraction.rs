@@ -4,6 +4,7 @@ use chrono::TimeDelta;
 use dalsegno::domain::{
     amount::Limit,
     cleanups::{self, Walk},
+    erasures,
     facts::{self, Ended, Outcome, Source, Trust},
     sessions::{self, resolve::Mode},
     tasks::Links,
@@ -17,7 +18,8 @@ use super::{
     texts,
 };
 use crate::{
-    app::eventually,
+    app::{eventually, noon},
+    erasure::{PLANTED, found},
     turns::ground::{Ground, WRITER},
 };
 
@@ -371,6 +373,36 @@ async fn rescued(ground: &Ground) {
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
     panic!("nobody has read it");
+}
+
+#[tokio::test]
+async fn nothing_that_was_said_or_written_by_a_tool_is_found_when_the_campaign_is_erased() {
+    let ground = ground(&[]).await;
+    let worker = ground.work().await;
+    let call = format!(
+        "call records_publish {{\"name\": \"{PLANTED}\", \"title\": \"{PLANTED}\", \"text\": \"{PLANTED}\"}}"
+    );
+    ask_alone(&ground, &format!("My diet is {PLANTED}. Write. [[sim: {call}]]")).await;
+    all_read(&ground).await;
+    worker.stop().await;
+    let before = found(&ground.pool, PLANTED).await;
+    for table in ["audit", "facts", "memory_items"] {
+        assert!(before.iter().any(|(found, _)| found == table), "{table}: {before:?}");
+    }
+    let mut tx = begin(&ground.pool).await.unwrap();
+    erasures::request(&mut tx, ground.campaign.id, "by request", noon()).await.unwrap();
+    tx.commit().await.unwrap();
+    let upkeep = ground.upkeep().await;
+    eventually("it is erased", async || {
+        let mut conn = ground.pool.acquire().await.unwrap();
+        erasures::get(&mut conn, ground.campaign.id).await.unwrap().ended_at
+    })
+    .await;
+    upkeep.stop().await;
+    assert_eq!(found(&ground.pool, PLANTED).await, []);
+    // Who did what by which tool stays.
+    let calls = "select count(*) from dalsegno.audit where action = 'tool.call' and data = '{}'";
+    assert_eq!(ground.count(calls).await, 1);
 }
 
 #[tokio::test]
