@@ -40,7 +40,7 @@ pub use self::{
     config::Config,
     extractions::{Extraction, Outcome, extraction_ended, extractions, read_up_to},
     key::{ATTRIBUTE_MAX_CHARS, TEXT_MAX_CHARS, key},
-    read::{Filter, Told, attributes, get, list, told},
+    read::{Filter, Held, Told, get, held, list, told},
     record::{Found, Recorded, Stated, record},
     remove::{count_ended, remove_ended, remove_some},
     request::{Asked, ExtractFacts, again, request, request_of_ended},

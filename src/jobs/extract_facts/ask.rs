@@ -6,7 +6,7 @@ use super::stretch::Stretch;
 use crate::{
     context::{
         Weight,
-        facts::{self as question, Answered, Question},
+        facts::{self as question, Answered, Known, Question},
         xml::{FenceSeed, Scope},
     },
     domain::{
@@ -43,10 +43,12 @@ enum Refused {
 const ATTEMPTS: usize = 2;
 /// What an answer may take: a fact has some 150 tokens with all that is around it.
 const TOKENS_PER_FACT: u64 = 150;
-/// More names would be no help in finding the right one.
-const MAX_ATTRIBUTES: i64 = 200;
-/// The part of the window that requests may have: instructions, names and the answer need the rest.
+/// More of what holds would be no help in finding what says the same.
+const MAX_KNOWN: i64 = 200;
+/// The part of the window that requests may have: instructions, what holds and the answer need the rest.
 const REQUESTS_DIVISOR: u64 = 3;
+/// The part of the window that what holds may have, a token for each byte: no text has more.
+const KNOWN_DIVISOR: u64 = 8;
 
 impl Reader<'_> {
     /// For requests.
@@ -60,6 +62,10 @@ impl Reader<'_> {
         calibration.tokens(Weight::of_user_text(text))
     }
 
+    fn known_max_bytes(&self) -> i64 {
+        i64::try_from(self.route.model_window_tokens / KNOWN_DIVISOR).unwrap_or(i64::MAX)
+    }
+
     /// The error inside is why no answer was one. What a provider could not do just now is left to the next attempt of the job, if there
     /// is one.
     pub(super) async fn read(
@@ -67,15 +73,19 @@ impl Reader<'_> {
         stretch: &Stretch,
         user: &CampaignUser,
     ) -> Result<Result<Answered, String>, JobError> {
-        let attributes = facts::attributes(self.run.pool(), &user.user, MAX_ATTRIBUTES).await;
-        let attributes = attributes.map_err(JobError::retry)?;
+        let now = self.services.clock.now();
+        let room = (MAX_KNOWN, self.known_max_bytes());
+        let held = facts::held(self.run.pool(), &user.user, room, now).await;
+        let held = held.map_err(JobError::retry)?;
+        let known: Vec<_> =
+            held.iter().map(|held| Known { attribute: &held.attribute, text: &held.text }).collect();
         let requests: Vec<&str> =
             stretch.requests.iter().map(|request| request.text.as_str()).collect();
         let mut refused: Option<Refused> = None;
         for attempt in 0..ATTEMPTS {
             let question = Question {
                 requests: &requests,
-                attributes: &attributes,
+                known: &known,
                 most: self.services.facts.answer_max,
                 text_max_chars: TEXT_MAX_CHARS,
                 attribute_max_chars: ATTRIBUTE_MAX_CHARS,
