@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use chrono::TimeDelta;
+use dalsegno::domain::{facts, sessions};
 
 use super::{
     ANN, all,
@@ -98,4 +99,22 @@ async fn an_agent_is_told_what_is_known_if_its_file_says_so() {
     let transcript = ground.transcript(told.session_id.unwrap()).await;
     assert!(!transcript.iter().any(|text| text.contains("short sentences")), "{transcript:?}");
     assert_eq!(ground.count("select count(*) from dalsegno.fact_showings").await, 1);
+}
+
+/// It goes on from the same transcript, and what stands there is no news in it either.
+#[tokio::test]
+async fn a_successor_counts_as_shown_what_its_predecessor_was_shown() {
+    let ground = ground(&[]).await;
+    let fact = super::state(&ground.pool, ANN, ("Tone", "Wants short sentences.")).await.unwrap();
+    let worker = ground.work().await;
+    let first = ground.done(&ground.add("Write.").await).await;
+    let mut conn = ground.pool.acquire().await.unwrap();
+    facts::revoke(&mut conn, ANN, fact.id, ground.advance(TimeDelta::hours(1))).await.unwrap();
+    let session = first.session_id.unwrap();
+    sessions::reset(&mut conn, session, false, ground.advance(TimeDelta::hours(1))).await.unwrap();
+    let second = ground.done(&ground.add("Write on.").await).await;
+    worker.stop().await;
+    assert_ne!(second.session_id, first.session_id);
+    let shown = "select count(*) from dalsegno.fact_showings";
+    assert_eq!(ground.count(shown).await, 2);
 }

@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use dalsegno::domain::facts::{self, Ended, Error, Fact, Recorded, Source, Trust};
 use uuid::Uuid;
 
-use super::{ANN, SESSION, all, config, read, state, texts};
+use super::{ANN, SESSION, all, config, read, read_in, state, texts};
 use crate::{app::noon, conversations::world::World};
 
 fn hours(hours: i64) -> DateTime<Utc> {
@@ -93,10 +93,28 @@ async fn what_a_session_was_shown_is_no_news_when_it_says_it_even_if_it_holds_no
     let shown = (SESSION, world.campaign.id);
     facts::show(&world.pool, shown, &[old.id, Uuid::nil()], hours(-8)).await.unwrap();
     facts::show(&world.pool, shown, &[old.id], hours(-7)).await.unwrap();
-    new(read(&world, ("City", "Lives in Porto."), hours(-5)).await);
-    let repeated = read(&world, ("City", "lives in bergen"), hours(-1)).await;
+    let elsewhere = Uuid::from_u128(78);
+    let porto = read_in(elsewhere, &world, ("City", "Lives in Porto."), hours(-5)).await;
+    let porto = new(porto);
+    let repeated = read(&world, ("City", "lives in bergen"), hours(-2)).await;
     assert_eq!(repeated, Recorded::Shown(old.id));
     assert_eq!(texts(&world.pool, ANN).await, ["Lives in Porto."]);
+    // Whoever is told that it is Porto, and says that it is Bergen, has moved back.
+    facts::show(&world.pool, shown, &[porto.id], hours(-2)).await.unwrap();
+    new(read(&world, ("City", "Lives in Bergen."), hours(-1)).await);
+    assert_eq!(texts(&world.pool, ANN).await, ["Lives in Bergen."]);
+}
+
+#[tokio::test]
+async fn who_changes_their_mind_twice_in_one_session_is_believed_both_times() {
+    let world = World::new().await;
+    let short = new(read(&world, ("Tone", "Wants it short."), hours(-9)).await);
+    let shown = (SESSION, world.campaign.id);
+    facts::show(&world.pool, shown, &[short.id], hours(-8)).await.unwrap();
+    new(read(&world, ("Tone", "Wants it long."), hours(-5)).await);
+    new(read(&world, ("Tone", "Wants it short."), hours(-1)).await);
+    assert_eq!(texts(&world.pool, ANN).await, ["Wants it short."]);
+    assert_eq!(all(&world.pool, ANN, true).await.len(), 3);
 }
 
 #[tokio::test]
