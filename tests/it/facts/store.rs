@@ -87,6 +87,26 @@ async fn what_says_the_same_is_written_down_once_whatever_it_looks_like() {
 }
 
 #[tokio::test]
+async fn what_is_said_of_different_things_is_kept_of_each_and_marks_that_count_do() {
+    let world = World::new().await;
+    for (attribute, text) in [
+        ("City", "Porto."),
+        ("Birthplace", "Porto."),
+        ("Language", "C"),
+        ("Language", "C++"),
+        ("Language", "C#"),
+        ("Temperature", "-5"),
+        ("Temperature", "5"),
+    ] {
+        new(read(&world, (attribute, text), noon()).await);
+    }
+    let holding = texts(&world.pool, ANN).await;
+    assert_eq!(holding, ["5", "C#", "Porto.", "Porto."]);
+    let known = read(&world, ("birthplace", "porto"), hours(-1)).await;
+    assert!(!matches!(known, Recorded::New(_)), "{known:?}");
+}
+
+#[tokio::test]
 async fn what_a_session_was_shown_is_no_news_when_it_says_it_even_if_it_holds_no_more() {
     let world = World::new().await;
     let old = new(read(&world, ("City", "Lives in Bergen."), hours(-9)).await);
