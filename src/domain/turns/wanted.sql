@@ -18,9 +18,11 @@ select t.id, t.campaign_id, t.agent, t.instance, t.session_mode as "session_mode
          as "is_paused!",
        (select f.id from dalsegno.flows as f where f.id = t.flow_id and f.paused_at is not null and t.started_at is null)
          as "paused_flow?",
-       (select json_agg(json_build_object('id', e.id, 'name', e.name, 'body', case when e.so_far <= $4::integer then e.body end)
+       (select json_agg(json_build_object('id', e.id, 'name', e.name, 'author', e.author, 'trust', e.trust,
+                                          'body', case when e.so_far <= $4::integer then e.body end)
                         order by e.created_at, e.id)
-          from (select m.id, m.name, m.body, m.created_at, sum(octet_length(m.body)) over (order by m.created_at, m.id) as so_far
+          from (select m.id, m.name, m.author, m.trust, m.body, m.created_at,
+                       sum(octet_length(m.body)) over (order by m.created_at, m.id) as so_far
                   from dalsegno.memory_items as m
                  where m.campaign_id = t.campaign_id and m.kind = 'edict' and m.revoked_at is null
                    and (m.expires_at is null or m.expires_at > $3)) as e) as edicts,
