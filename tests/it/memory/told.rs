@@ -134,6 +134,20 @@ async fn edicts_for_which_there_is_no_room_are_told_by_name() {
     assert_eq!(why, [(true, "every_call"), (false, "no_room"), (false, "no_room")]);
 }
 
+#[tokio::test]
+async fn an_edict_that_alone_has_no_room_takes_none_from_the_others() {
+    let table = Table::new(&["ann"], "").await;
+    let worker = table.ground.work().await;
+    publish(&table.ground, "first", &"Keep this. ".repeat(3_000)).await;
+    publish(&table.ground, "second", "Never lie.").await;
+    table.ground.done(&table.ask("ann", "Begin.", None).await).await;
+    worker.stop().await;
+    let chats = table.fake.chats();
+    let system = system(&chats[0]);
+    assert!(system.contains("Never lie.") && !system.contains("Keep this."), "{system}");
+    assert!(system.contains("left_out=\"true\""), "{system}");
+}
+
 /// A changed system part is no other session for the CLI either, and a process that waits with the old one is not used.
 #[tokio::test]
 async fn on_claude_the_conversation_goes_on_with_the_edicts_of_now() {
