@@ -318,9 +318,10 @@ async fn revoke(
     Ok(Json(fact))
 }
 
-/// Removes all that is known about a user, and was known once, for good.
+/// Removes all facts about a user, those too that hold no more, for good.
 ///
 /// What was asked up to now is not read for facts any more. What is asked from now on is, in campaigns that go on working for this user.
+/// What was said stays where it was said: prompts, transcripts, summaries, records. `sessions` says where to look; erasing a campaign removes it.
 #[utoipa::path(
     post,
     path = "/v1/users/{name}/forget",

@@ -1,7 +1,7 @@
 //! What becomes of facts that are written down, contradicted, changed and forgotten.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use dalsegno::domain::facts::{self, Ended, Error, Fact, Recorded, Source, Trust};
+use dalsegno::domain::facts::{self, Ended, Error, Fact, Forgotten, Recorded, Source, Trust};
 use uuid::Uuid;
 
 use super::{ANN, SESSION, all, config, read, read_in, state, texts};
@@ -274,7 +274,11 @@ async fn who_is_forgotten_is_forgotten_with_all_that_was_known_once() {
     new(read(&world, ("City", "Lives in Porto."), hours(-7)).await);
     state(&world.pool, "ben", ("City", "Lives in Porto.")).await.unwrap();
     facts::show(&mut *conn, (SESSION, world.campaign.id), &[shown.id], noon()).await.unwrap();
-    assert_eq!(facts::forget(&mut conn, ANN, hours(0)).await.unwrap().facts, 2);
+    let told = Uuid::from_u128(78);
+    facts::show(&mut *conn, (told, world.campaign.id), &[shown.id], noon()).await.unwrap();
+    let forgotten = facts::forget(&mut conn, ANN, hours(0)).await.unwrap();
+    // What was said and told there stays there: whoever asked has to be able to say where.
+    assert_eq!(forgotten, Forgotten { facts: 2, sessions: vec![told, SESSION] });
     assert!(all(&world.pool, ANN, true).await.is_empty());
     assert_eq!(all(&world.pool, "ben", true).await.len(), 1);
     let n_shown: i64 = sqlx::query_scalar("select count(*) from dalsegno.fact_showings")
