@@ -300,9 +300,26 @@ async fn what_holds_no_more_goes_after_its_time_and_nothing_else() {
     let (early, late) = (hours(-8), hours(-6));
     assert_eq!(facts::count_ended(&mut *tx, early).await.unwrap(), 0);
     assert_eq!(facts::count_ended(&mut *tx, late).await.unwrap(), 1);
-    assert_eq!(facts::remove_ended(&mut tx, late, 10).await.unwrap(), 1);
+    assert_eq!(facts::remove_ended(&mut tx, late, 10).await.unwrap(), (1, 0));
     tx.commit().await.unwrap();
     let left = all(&world.pool, ANN, true).await;
     assert_eq!(left.len(), 1);
     assert_eq!(left[0].text, "Lives in Porto.");
+}
+
+/// More of them than go at once, where no fact does.
+#[tokio::test]
+async fn old_records_of_what_was_shown_go_on_being_removed_until_none_is_left() {
+    let world = World::new().await;
+    let fact = new(read(&world, ("City", "Lives in Bergen."), hours(-8)).await);
+    for n in 0..3 {
+        let session = (Uuid::from_u128(100 + n), world.campaign.id);
+        facts::show(&world.pool, session, &[fact.id], hours(-7)).await.unwrap();
+    }
+    let mut tx = world.pool.begin().await.unwrap();
+    let mut removed = Vec::new();
+    for _ in 0..3 {
+        removed.push(facts::remove_ended(&mut tx, hours(-6), 2).await.unwrap());
+    }
+    assert_eq!(removed, [(0, 2), (0, 1), (0, 0)]);
 }
