@@ -207,8 +207,21 @@ fn place(error: &serde_json::Error) -> String {
 }
 
 fn is_said(said: &str, quote: &str) -> bool {
-    let quote = flat(quote);
-    quote.chars().count() >= QUOTE_MIN_CHARS && flat(said).contains(&quote)
+    let (said, quote) = (flat(said), flat(quote));
+    let is_whole = |at: usize| {
+        let (before, rest) = said.split_at(at);
+        let after = rest.get(quote.len()..).unwrap_or_default();
+        !is_one_word(before, &quote) && !is_one_word(&quote, after)
+    };
+    quote.chars().count() >= QUOTE_MIN_CHARS
+        && said.match_indices(quote.as_str()).any(|(at, _)| is_whole(at))
+}
+
+/// Whether the end of the one and the beginning of the other are within one word. Scripts without blanks have no cases, and any of
+/// their characters may end a word.
+fn is_one_word(left: &str, right: &str) -> bool {
+    let is_joined = |char: Option<char>| char.is_some_and(|it| it.is_lowercase() || it.is_numeric());
+    is_joined(left.chars().next_back()) && is_joined(right.chars().next())
 }
 
 /// Without what models change when they copy: case, line breaks and repeated blanks.
@@ -279,6 +292,20 @@ mod tests {
             let refused = read(&answer, &question(&requests)).unwrap_err();
             assert!(refused.contains(reason), "{answer}: {refused}");
             assert!(!refused.contains("SECRET"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_part_of_a_word_is_no_quote() {
+        for (said, quote, is_fine) in [
+            ("Write of great weather.", "eat", false),
+            ("I eat.", "eat", true),
+            ("Neat, I eat", "eat", true),
+            ("I am 47.", "m 4", false),
+            ("I am 47.", "am 47.", true),
+            ("请写。我不吃肉了", "我不吃肉", true),
+        ] {
+            assert_eq!(is_said(said, quote), is_fine, "{said}: {quote}");
         }
     }
 
