@@ -228,6 +228,8 @@ async fn a_search_finds_what_holds_of_this_user_the_best_first() {
     }
     let nothing = facts::search(&mut conn, ANN, ("…", 10), "english", noon()).await;
     assert!(matches!(nothing, Err(Error::NoWords)), "{nothing:?}");
+    let all_else = facts::search(&mut conn, ANN, ("-submarine", 10), "english", noon()).await;
+    assert!(matches!(all_else, Err(Error::NoWords)), "{all_else:?}");
 }
 
 #[tokio::test]
