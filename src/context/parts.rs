@@ -60,6 +60,9 @@ pub struct Campaign<'a> {
 pub struct Edict<'a> {
     pub id: Uuid,
     pub name: &'a str,
+    pub author: &'a str,
+    /// Whether a person vouches for it.
+    pub trust: &'a str,
     /// `None`: there is no room for it, and the model is told that it is there.
     pub text: Option<&'a str>,
 }

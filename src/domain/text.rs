@@ -35,6 +35,18 @@ pub fn check_optional(what: &'static str, text: &str, limit_bytes: usize) -> Res
     }
 }
 
+/// Whether a question to a search says what is to be found, in each of its alternatives, and not only what is not: of that there may be
+/// any amount, and all of it would be ranked.
+pub fn asks_for_a_word(question: &str) -> bool {
+    let parts = question.split('"').enumerate();
+    let unquoted: String = parts.map(|(at, part)| if at % 2 == 1 { "quoted" } else { part }).collect();
+    let words: Vec<&str> = unquoted.split_whitespace().collect();
+    let alternatives = words.split(|word| word.eq_ignore_ascii_case("or"));
+    let is_wanted = |word: &&str| !word.starts_with('-') && word.contains(char::is_alphanumeric);
+    let mut said = alternatives.filter(|words| !words.is_empty()).peekable();
+    said.peek().is_some() && said.all(|words| words.iter().any(is_wanted))
+}
+
 /// A text of a model as Postgres can hold it: nobody is there whom one could ask to remove a NUL.
 pub fn storable(text: String) -> String {
     match text.contains('\0') {
@@ -57,5 +69,20 @@ pub fn storable_json(value: &mut serde_json::Value) {
             }));
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_that_only_says_what_is_not_wanted_asks_for_nothing() {
+        for question in ["bergen", "bergen -rain", "bergen or porto", "\"a or -b\"", "or bergen"] {
+            assert!(asks_for_a_word(question), "{question}");
+        }
+        for question in ["-bergen", "-bergen -rain", "bergen or -porto", "-\"a b\"", "…", "or", ""] {
+            assert!(!asks_for_a_word(question), "{question}");
+        }
     }
 }

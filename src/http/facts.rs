@@ -318,10 +318,10 @@ async fn revoke(
     Ok(Json(fact))
 }
 
-/// Removes all facts about a user, also those that hold no more, for good.
+/// Removes all facts about a user, those too that hold no more, for good.
 ///
-/// Prompts, transcripts and records stay: the erasure of a campaign removes those. What was asked up to now is not read
-/// for facts any more. What is asked from now on is, in campaigns that go on working for this user.
+/// What was asked up to now is not read for facts any more. What is asked from now on is, in campaigns that go on working for this user.
+/// What was said stays where it was said: prompts, transcripts, summaries, records. `sessions` says where to look; erasing a campaign removes it.
 #[utoipa::path(
     post,
     path = "/v1/users/{name}/forget",

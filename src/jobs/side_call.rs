@@ -20,7 +20,16 @@ use crate::{
 };
 
 /// What a model said, or why there is nothing to judge.
-pub(super) type Answer = Result<String, String>;
+pub(super) type Answer = Result<String, NoAnswer>;
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NoAnswer {
+    #[error("it broke off after {0} tokens")]
+    BrokeOff(u32),
+    /// In the words of the provider, which may be anybody's.
+    #[error(transparent)]
+    Failed(providers::Error),
+}
 
 pub(super) struct SideCall<'a> {
     pub(super) pool: &'a PgPool,
@@ -93,13 +102,13 @@ impl SideCall<'_> {
         self.charge(&answered).await?;
         match answered {
             Ok(outcome) if outcome.stop == StopReason::Length => {
-                Ok(Err(format!("it broke off after {reply_max_tokens} tokens")))
+                Ok(Err(NoAnswer::BrokeOff(reply_max_tokens)))
             }
             Ok(outcome) => Ok(Ok(outcome.message.text)),
             Err(error) => match error.class {
                 Class::Snooze { .. } | Class::Cancelled => Err(Error::NotAsked(error)),
                 Class::Retry { .. } | Class::Rebuild { .. } | Class::Fail => {
-                    Ok(Err(error.to_string()))
+                    Ok(Err(NoAnswer::Failed(error)))
                 }
             },
         }

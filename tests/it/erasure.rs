@@ -21,11 +21,11 @@ use crate::{
 };
 
 /// In every text of the campaign that goes, and in none of the other.
-const PLANTED: &str = "xylograph7731";
+pub const PLANTED: &str = "xylograph7731";
 const STAYING: &str = "palimpsest4410";
 
 /// Every table that holds some text, with how many of its rows have the word in it, as text or as bytes.
-async fn found(pool: &PgPool, word: &str) -> Vec<(String, i64)> {
+pub async fn found(pool: &PgPool, word: &str) -> Vec<(String, i64)> {
     let tables: Vec<String> = sqlx::query_scalar(
         "select c.relname::text from pg_class as c join pg_namespace as n on n.oid = c.relnamespace
           where n.nspname in ('dalsegno', 'public') and c.relkind in ('r', 'm') order by 1",

@@ -1,5 +1,6 @@
 //! `dalsegno memory facts`: what is known about the users for whom campaigns work.
 
+use anyhow::anyhow;
 use chrono::TimeDelta;
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -40,7 +41,7 @@ pub(in crate::cli) enum FactsCommand {
     Edit(Edit),
     /// Has a fact hold no more.
     Revoke(Which),
-    /// Removes all facts about a user for good; prompts, transcripts and records stay (`campaign erase` removes those)
+    /// Removes all facts about a user, those too that hold no more, for good, and says which sessions know of them: what was said there stays.
     Forget(Forget),
     /// Lists which stretches of conversations were read for facts, and what came of it.
     Readings(Readings),
@@ -106,6 +107,9 @@ pub(in crate::cli) struct Edit {
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Forget {
     user: String,
+    /// Really do it.
+    #[arg(long)]
+    yes: bool,
 }
 
 #[derive(Debug, Args)]
@@ -221,13 +225,30 @@ async fn take_back(which: &Which, context: &Context, pool: &PgPool) -> Result<Ex
 }
 
 async fn remove(forget: &Forget, context: &Context, pool: &PgPool) -> Result<Exit, Failure> {
+    if !forget.yes {
+        let words = format!(
+            "all facts about {} would be removed for good; nothing was done: say --yes",
+            written_out(&forget.user)
+        );
+        return Err(Failure::new(Exit::Usage, anyhow!(words)));
+    }
     let (mut tx, who, now) = (begin(pool).await?, context.who(), SystemClock.now());
     let forgotten = facts::forget(&mut tx, &forget.user, now).await?;
     let data = json!({ "facts": forgotten.facts });
     audit::write(&mut *tx, &who, Action::UserForget, &forget.user, data, now).await?;
     commit(tx).await?;
     context.output.data(&forgotten, || {
-        format!("{} facts about {} are gone, for good", forgotten.facts, forget.user)
+        let gone = format!("{} facts about {} are gone, for good", forgotten.facts, forget.user);
+        match forgotten.sessions.is_empty() {
+            true => gone,
+            false => {
+                let sessions: Vec<_> = forgotten.sessions.iter().map(Uuid::to_string).collect();
+                format!(
+                    "{gone}\nwhat was said stays in the transcripts of these sessions, until they expire or their campaigns are erased:\n{}",
+                    sessions.join("\n")
+                )
+            }
+        }
     });
     Ok(Exit::Ok)
 }

@@ -112,6 +112,24 @@ pub async fn erase_words(
     .map_err(Failed::to("erase the words of the audit log"))
 }
 
+/// The same for what turns and operators of a campaign have done by tools, of which the subject is the tool.
+pub async fn erase_words_of_tools(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+) -> Result<i64, Failed> {
+    sqlx::query_scalar!(
+        r#"with gone as (delete from dalsegno.audit where subject_kind = 'tool' and data ->> 'campaign_id' = $1 returning *),
+                kept as (insert into dalsegno.audit (id, at, actor_id, actor_kind, actor, action, subject_kind, subject, peer)
+                         overriding system value
+                         select id, at, actor_id, actor_kind, actor, action, subject_kind, subject, peer from gone returning 1)
+           select count(*) as "n!" from kept"#,
+        campaign_id.to_string(),
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Failed::to("erase what tools did from the audit log"))
+}
+
 /// What begins so and has lines with words in them, such as the lanes of a campaign.
 pub async fn subjects_below(
     executor: impl PgExecutor<'_>,

@@ -27,7 +27,7 @@ pub use self::{
         CleanupRun, Progress, Recorded, advance, begin, cancel, finish, folders_removed,
         last_success, list,
     },
-    remove::{Batch, remove, remove_events, remove_memory},
+    remove::{Batch, RemovedMemory, remove, remove_events, remove_memory},
     request::{LANE, Purge, SCHEDULE, request},
     walk::{Page, Walk},
 };

@@ -73,15 +73,26 @@ pub async fn remove_events(
     feed::remove_before(conn, walk.feed_until, limit).await
 }
 
-/// Removes up to `limit` items of memories, and as many facts, that have held no more for long enough, and says how many. The caller commits.
+/// What went of memories.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RemovedMemory {
+    /// Items and facts.
+    pub items: i64,
+    /// Of what was shown and read: of use to nobody any more, and counted nowhere.
+    pub records: i64,
+}
+
+/// Removes up to `limit` items of memories, as many facts that have held no more for long enough, and as many of the records beside them.
+/// The caller commits.
 pub async fn remove_memory(
     conn: &mut PgConnection,
     walk: &Walk,
     limit: i64,
-) -> Result<i64, Failed> {
+) -> Result<RemovedMemory, Failed> {
     announce(&mut *conn).await?;
     let n_items = memory::remove_ended(&mut *conn, walk.memory_until, limit).await?;
-    Ok(n_items + facts::remove_ended(conn, walk.memory_until, limit).await?)
+    let (n_facts, records) = facts::remove_ended(conn, walk.memory_until, limit).await?;
+    Ok(RemovedMemory { items: n_items + n_facts, records })
 }
 
 /// These sessions with all that belongs to them, which has to be announced. Says how much was said and stored.

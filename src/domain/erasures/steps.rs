@@ -176,6 +176,8 @@ pub async fn finish(
     let mut subjects: Vec<_> = actions.iter().chain([&campaign_id]).map(Uuid::to_string).collect();
     subjects.extend(audit::subjects_below(&mut *conn, &tasks::lanes_of(campaign_id)).await?);
     audit::erase_words(&mut *conn, &subjects).await?;
+    // The names of what agents wrote are words too.
+    audit::erase_words_of_tools(&mut *conn, campaign_id).await?;
     failovers::remove_of_campaign(&mut *conn, campaign_id).await?;
     flows::erase_words(&mut *conn, campaign_id).await?;
     agent_pauses::remove_of_campaign(&mut *conn, campaign_id).await?;

@@ -12,10 +12,12 @@ use super::{
 use crate::domain::Failed;
 
 /// How much was known about a user who is forgotten.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = FactsForgotten)]
 pub struct Forgotten {
     pub facts: i64,
+    /// In which some of it was said, or which were told some of it: their transcripts and summaries stay. The newest 10,000; some may be gone.
+    pub sessions: Vec<Uuid>,
 }
 
 /// Writes down what a person says about a user. What it contradicts is closed.
@@ -74,8 +76,8 @@ pub async fn revoke(
     get(conn, user, id).await
 }
 
-/// Removes all that is known about a user and was known once, for good. What was asked up to now is not read for facts any more; what
-/// is asked from now on is, in campaigns that go on working for this user.
+/// Removes all facts about a user, those too that hold no more, for good. What was asked up to now is not read for facts any more; what
+/// is asked from now on is, in campaigns that go on working for this user. What was said stays where it was said.
 pub async fn forget(
     conn: &mut PgConnection,
     user: &str,
@@ -83,17 +85,23 @@ pub async fn forget(
 ) -> Result<Forgotten, Error> {
     check_name(user)?;
     wait_for_others(&mut *conn, user).await?;
-    let facts = sqlx::query_scalar!(
-        r#"with gone as (delete from dalsegno.facts where user_name = $1 returning 1),
+    // Locked in the order in which sessions are shown them, so that neither waits for the other in a circle.
+    let row = sqlx::query!(
+        r#"with going as materialized (select id, session_id from dalsegno.facts where user_name = $1 order by id for update),
+                concerned as materialized (
+                  select s.session_id from dalsegno.fact_showings as s where s.fact_id in (select id from going)
+                  union select session_id from going where session_id is not null),
+                gone as (delete from dalsegno.facts where id in (select id from going) returning 1),
                 later as (update dalsegno.campaign_users set since = $2 where user_name = $1)
-           select count(*) as "n!" from gone"#,
+           select (select count(*) from gone) as "facts!",
+                  array(select session_id from concerned order by session_id desc limit 10000) as "sessions!""#,
         user,
         now,
     )
     .fetch_one(conn)
     .await
     .map_err(Failed::to("forget a user"))?;
-    Ok(Forgotten { facts })
+    Ok(Forgotten { facts: row.facts, sessions: row.sessions })
 }
 
 async fn write(

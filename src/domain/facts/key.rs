@@ -5,16 +5,54 @@ use super::Error;
 pub const ATTRIBUTE_MAX_CHARS: usize = 100;
 pub const TEXT_MAX_CHARS: usize = 400;
 
-/// Without case, punctuation and repeated blanks: what differs only in these says the same.
+/// The words of a sentence. What has fewer says one thing of a city, and another of a birthplace.
+const SENTENCE_MIN_WORDS: usize = 3;
+
+/// Without case, repeated blanks and marks that say nothing: what differs only in these says the same. `C++`, `-5` and `0.5` keep theirs.
 pub fn key(text: &str) -> String {
+    let chars: Vec<char> = text.chars().collect();
     let mut key = String::with_capacity(text.len());
-    for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
-        if !key.is_empty() {
+    let mut is_behind_gap = false;
+    for (at, char) in chars.iter().enumerate() {
+        if !says_something(&chars, at) {
+            is_behind_gap = true;
+            continue;
+        }
+        if is_behind_gap && !key.is_empty() {
             key.push(' ');
         }
-        key.extend(word.chars().flat_map(char::to_lowercase));
+        is_behind_gap = false;
+        match char {
+            '−' => key.push('-'),
+            char => key.extend(char.to_lowercase()),
+        }
     }
     key
+}
+
+/// Whether it says the same whatever it stands under: `Lives in Porto.` does, `Porto.` does not.
+pub(super) fn is_sentence(text: &str) -> bool {
+    key(text).split(' ').count() >= SENTENCE_MIN_WORDS
+}
+
+fn says_something(chars: &[char], at: usize) -> bool {
+    let char = chars[at];
+    let before = at.checked_sub(1).and_then(|at| chars.get(at)).copied();
+    let after = chars.get(at + 1).copied();
+    let is_number = |char: Option<char>| char.is_some_and(char::is_numeric);
+    let is_word = |char: Option<char>| char.is_some_and(char::is_alphanumeric);
+    match char {
+        // The languages `C++` and `C#`, the blood type `A+`, `#1`.
+        '+' | '#' => {
+            let head = chars[..at].iter().rev().find(|char| !matches!(char, '+' | '#'));
+            is_word(head.copied()) || is_number(after)
+        }
+        // `-5` and the blood type `A-`, and no hyphen.
+        '-' | '−' if is_word(before) => !is_word(after) && after != Some('-'),
+        '-' | '−' => is_number(after),
+        '.' | ',' => is_number(before) && is_number(after),
+        _ => char.is_alphanumeric(),
+    }
 }
 
 /// One line each, that says something: they stand in lists, and in what agents are told.
@@ -48,6 +86,23 @@ mod tests {
         assert_ne!(key("Eats no meat."), key("Eats meat."));
         assert_eq!(key("Straße 7, Köln"), "straße 7 köln");
         assert_eq!(key("—!"), "");
+        assert_eq!(key("+ # - ++ --"), "");
+        assert_eq!(key("Well-known, 9-5 — and so on -"), "well known 9 5 and so on");
+    }
+
+    #[test]
+    fn marks_that_change_what_is_said_tell_facts_apart() {
+        let keys = [
+            "C", "C++", "C#", "5", "-5", "A+", "A-", "A", "0.5", "0,5", "05", "1.5 %", "15", "#1", "1",
+        ];
+        for (at, text) in keys.iter().enumerate() {
+            for other in &keys[at + 1..] {
+                assert_ne!(key(text), key(other), "{text} {other}");
+            }
+        }
+        assert_eq!(key("Writes C++."), key("writes c++"));
+        assert_eq!(key("−5 °C"), key("-5 C"));
+        assert!(is_sentence("Lives in Porto.") && !is_sentence("Porto, Portugal."));
     }
 
     #[test]

@@ -11,7 +11,8 @@
 //! Invariants:
 //! - Of one attribute one fact holds at a time. What is said later closes what was said earlier, at the moment when it was said, and
 //!   overwrites nothing; what comes to be known late takes its place in time.
-//! - What says the same as a fact that holds, or was shown to the session that says it, is no news.
+//! - What says the same as a fact that holds is no news, and neither is what says the same as one that was shown to the session that says
+//!   it, unless that session knew already that something else holds by now.
 //! - A model is shown only what people have asked: never its own answers, results of tools or what agents are told of facts.
 //! - A stretch of a transcript that was read is not read again: its end and its facts are one commit, together with the job's.
 //!
@@ -40,13 +41,13 @@ pub use self::{
     config::Config,
     extractions::{Extraction, Outcome, extraction_ended, extractions, read_up_to},
     key::{ATTRIBUTE_MAX_CHARS, TEXT_MAX_CHARS, key},
-    read::{Filter, Told, attributes, get, list, told},
+    read::{Filter, Held, Told, get, held, list, told},
     record::{Found, Recorded, Stated, record},
     remove::{count_ended, remove_ended, remove_some},
     request::{Asked, ExtractFacts, again, request, request_of_ended},
     search::{Hit, search},
-    shown::show,
-    users::{CampaignUser, check_name, set_user, unset_user, user_of},
+    shown::{inherit_showings, show},
+    users::{CampaignUser, check_name, hold_user_of, set_user, unset_user, user_of},
 };
 use super::{Failed, campaigns, text};
 

@@ -16,6 +16,13 @@ pub struct Filter {
     pub with_ended: bool,
 }
 
+/// What is known of a user, for whoever must not note it again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    pub attribute: String,
+    pub text: String,
+}
+
 /// A fact that an agent is told with its task.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Told {
@@ -73,20 +80,30 @@ pub async fn get(executor: impl PgExecutor<'_>, user: &str, id: Uuid) -> Result<
     .ok_or_else(|| Error::NoFact { user: user.to_owned(), id })
 }
 
-/// What is known of a user, without what is known: the newest first.
-pub async fn attributes(
+/// What holds of a user, as far as there is room for it: the newest first.
+pub async fn held(
     executor: impl PgExecutor<'_>,
     user: &str,
-    limit: i64,
-) -> Result<Vec<String>, Failed> {
-    sqlx::query_scalar!(
-        "select attribute from dalsegno.facts where user_name = $1 and valid_until is null order by id desc limit $2",
+    (most, max_bytes): (i64, i64),
+    now: DateTime<Utc>,
+) -> Result<Vec<Held>, Failed> {
+    sqlx::query_as!(
+        Held,
+        r#"select f.attribute as "attribute!", f.text as "text!"
+             from (select n.id, n.attribute, n.text,
+                          sum(octet_length(n.attribute) + octet_length(n.text)) over (order by n.id desc) as so_far
+                     from (select id, attribute, text from dalsegno.facts
+                            where user_name = $1 and valid_until is null and (expires_at is null or expires_at > $4)
+                            order by id desc limit $2) as n) as f
+            where f.so_far <= $3 order by f.id desc"#,
         user,
-        limit,
+        most,
+        max_bytes,
+        now,
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("list what is known of a user"))
+    .map_err(Failed::to("read what holds of a user"))
 }
 
 /// As the statement of a turn gives them; null: there are none.

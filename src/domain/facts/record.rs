@@ -109,7 +109,8 @@ async fn end_expired(
     .map_err(Failed::to("end facts that have expired"))
 }
 
-/// A fact that says so: one that holds, one that held at the moment, or one that the session was shown.
+/// A fact that says so, of the same attribute or, if it is a sentence, of any: one that holds, one that held at the moment, or one that the session was shown. The last is news all the same if
+/// the session knew by then that it holds no more, from what it was told or from what was said in it.
 async fn known(conn: &mut PgConnection, stated: &Stated<'_>) -> Result<Option<Recorded>, Failed> {
     let session_id = match stated.found {
         Found::Extracted { session_id, .. } => Some(session_id),
@@ -118,14 +119,22 @@ async fn known(conn: &mut PgConnection, stated: &Stated<'_>) -> Result<Option<Re
     let found = sqlx::query!(
         r#"select f.id, f.valid_until is null or f.valid_from <= $3 and f.valid_until > $3 as "is_known!"
              from dalsegno.facts as f
-            where f.user_name = $1 and f.text_key = $2
+            where f.user_name = $1 and f.text_key = $2 and (f.attribute_key = $5 or $6)
               and (f.valid_until is null or f.valid_from <= $3 and f.valid_until > $3
-                   or exists (select from dalsegno.fact_showings as s where s.session_id = $4 and s.fact_id = f.id))
+                   or exists (select from dalsegno.fact_showings as s where s.session_id = $4 and s.fact_id = f.id)
+                      and not exists (
+                        select from dalsegno.facts as n
+                         where n.user_name = f.user_name and n.attribute_key = f.attribute_key
+                           and n.valid_from > f.valid_from and n.valid_from <= $3
+                           and (n.session_id = $4
+                                or exists (select from dalsegno.fact_showings as s where s.session_id = $4 and s.fact_id = n.id))))
             order by f.valid_until is not null, f.id limit 1"#,
         stated.user,
         key(stated.text),
         stated.said_at,
         session_id,
+        key(stated.attribute),
+        key::is_sentence(stated.text),
     )
     .fetch_optional(conn)
     .await

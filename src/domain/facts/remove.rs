@@ -34,30 +34,33 @@ pub async fn remove_some(
     .map_err(Failed::to("remove the facts of a campaign"))
 }
 
-/// Removes some of those that have held no more since before `until`, and says how many; of what was shown and read, what is as old.
+/// Removes some of those that have held no more since before `until`, and some of the records of what was shown and read that are as old.
+/// Says how many facts went, and how many records.
 pub async fn remove_ended(
     conn: &mut PgConnection,
     until: DateTime<Utc>,
     limit: i64,
-) -> Result<i64, Failed> {
+) -> Result<(i64, i64), Failed> {
     // How far an open session was read has to be known as long as it is open: of each, the last reading stays.
-    sqlx::query!(
-        "with shown as (
-           delete from dalsegno.fact_showings where ctid = any(array(
-             select ctid from dalsegno.fact_showings where shown_at < $1 order by shown_at limit $2)))
-         delete from dalsegno.fact_extractions as x using (
-             select o.session_id, o.to_seq from dalsegno.fact_extractions as o
-              where o.ended_at < $1
-                and exists (select from dalsegno.fact_extractions as l where l.session_id = o.session_id and l.to_seq > o.to_seq and l.outcome = 'done')
-              order by o.ended_at limit $2) as old
-          where x.session_id = old.session_id and x.to_seq = old.to_seq",
+    let n_records = sqlx::query_scalar!(
+        r#"with shown as (
+             delete from dalsegno.fact_showings where ctid = any(array(
+               select ctid from dalsegno.fact_showings where shown_at < $1 order by shown_at limit $2)) returning 1),
+                read as (
+             delete from dalsegno.fact_extractions as x using (
+               select o.session_id, o.to_seq from dalsegno.fact_extractions as o
+                where o.ended_at < $1
+                  and exists (select from dalsegno.fact_extractions as l where l.session_id = o.session_id and l.to_seq > o.to_seq and l.outcome = 'done')
+                order by o.ended_at limit $2) as old
+              where x.session_id = old.session_id and x.to_seq = old.to_seq returning 1)
+           select (select count(*) from shown) + (select count(*) from read) as "n!""#,
         until,
         limit,
     )
-    .execute(&mut *conn)
+    .fetch_one(&mut *conn)
     .await
     .map_err(Failed::to("remove old records of facts"))?;
-    sqlx::query_scalar!(
+    let n_facts = sqlx::query_scalar!(
         r#"with going as materialized (
              select id from dalsegno.facts
               where (valid_until is not null or expires_at is not null) and least(valid_until, expires_at) < $1
@@ -69,7 +72,8 @@ pub async fn remove_ended(
     )
     .fetch_one(conn)
     .await
-    .map_err(Failed::to("remove facts that hold no more"))
+    .map_err(Failed::to("remove facts that hold no more"))?;
+    Ok((n_facts, n_records))
 }
 
 /// How many facts that would be.

@@ -30,7 +30,7 @@ pub async fn search(
 ) -> Result<Vec<Hit>, Error> {
     check_name(user)?;
     text::check("question", words, ASKED_MAX_BYTES)?;
-    if !words.chars().any(char::is_alphanumeric) {
+    if !text::asks_for_a_word(words) {
         return Err(Error::NoWords);
     }
     let all = matching(&mut *conn, user, (words, limit), true, language, now).await?;

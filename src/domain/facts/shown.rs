@@ -33,3 +33,27 @@ pub async fn show(
     .map(|_| ())
     .map_err(Failed::to("remember which facts a session was shown"))
 }
+
+/// What a session was shown its successor was shown, which goes on from the same transcript.
+pub async fn inherit_showings(
+    executor: impl PgExecutor<'_>,
+    from: Uuid,
+    to: Uuid,
+) -> Result<(), Failed> {
+    sqlx::query!(
+        "insert into dalsegno.fact_showings (session_id, fact_id, campaign_id, shown_at)
+         select $2, s.fact_id, s.campaign_id, s.shown_at
+           from dalsegno.fact_showings as s
+           join (select id from dalsegno.facts
+                  where id in (select fact_id from dalsegno.fact_showings where session_id = $1)
+                  order by id for key share) as f on f.id = s.fact_id
+          where s.session_id = $1
+         on conflict (session_id, fact_id) do nothing",
+        from,
+        to,
+    )
+    .execute(executor)
+    .await
+    .map(|_| ())
+    .map_err(Failed::to("hand on which facts a session was shown"))
+}

@@ -5,7 +5,7 @@ use serde::Serialize;
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use super::Error;
+use super::{Error, record::wait_for_others};
 use crate::domain::{Failed, campaigns};
 
 const NAME_MAX_CHARS: usize = 128;
@@ -76,6 +76,16 @@ pub async fn user_of(
     .fetch_optional(executor)
     .await
     .map_err(Failed::to("look for whom a campaign works"))
+}
+
+/// The same, as whoever writes about this user has left it. Nobody else writes about them until the end of the transaction.
+pub async fn hold_user_of(
+    conn: &mut PgConnection,
+    campaign_id: Uuid,
+    user: &str,
+) -> Result<Option<CampaignUser>, Failed> {
+    wait_for_others(&mut *conn, user).await?;
+    user_of(conn, campaign_id).await
 }
 
 /// An erasure that has begun must not be written behind.

@@ -12,6 +12,9 @@ use uuid::Uuid;
 pub struct Standing {
     pub id: Uuid,
     pub name: String,
+    pub author: String,
+    /// Whether a person vouches for it.
+    pub trust: String,
     /// `None`: there is no room for it.
     pub body: Option<String>,
 }

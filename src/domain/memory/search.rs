@@ -53,7 +53,7 @@ pub async fn search(
     now: DateTime<Utc>,
 ) -> Result<Vec<Hit>, Error> {
     text::check("question", asked.words, ASKED_MAX_BYTES)?;
-    if !asked.words.chars().any(char::is_alphanumeric) {
+    if !text::asks_for_a_word(asked.words) {
         return Err(Error::NoWords);
     }
     let all = matching(&mut *conn, campaign_id, asked, Match::All, who, config, now).await?;

@@ -1,5 +1,6 @@
 -- What a turn has to know before it begins: its task, the campaign, and whether that has a limit and a board. Of the blackboard, what
--- only some agents are shown; of the edicts, the first ones that have room together, and of the others the names.
+-- only some agents are shown; of the edicts, the first ones that have room together, and of the others the names. One that alone has no
+-- room takes none from the others.
 -- Of the facts about whom the campaign works for, what only some agents are told: the newest that have room.
 -- $1 bigint job · $2 text[] who is shown the blackboard · $3 timestamptz now · $4 integer the room of edicts in bytes
 -- $5 text[] who is told facts · $6 integer their room
@@ -18,10 +19,13 @@ select t.id, t.campaign_id, t.agent, t.instance, t.session_mode as "session_mode
          as "is_paused!",
        (select f.id from dalsegno.flows as f where f.id = t.flow_id and f.paused_at is not null and t.started_at is null)
          as "paused_flow?",
-       (select json_agg(json_build_object('id', e.id, 'name', e.name, 'body', case when e.so_far <= $4::integer then e.body end)
+       (select json_agg(json_build_object('id', e.id, 'name', e.name, 'author', e.author, 'trust', e.trust,
+                                          'body', case when e.has_room and e.so_far <= $4::integer then e.body end)
                         order by e.created_at, e.id)
-          from (select m.id, m.name, m.body, m.created_at, sum(octet_length(m.body)) over (order by m.created_at, m.id) as so_far
-                  from dalsegno.memory_items as m
+          from (select m.id, m.name, m.author, m.trust, m.body, m.created_at, l.has_room,
+                       sum(l.bytes) filter (where l.has_room) over (order by m.created_at, m.id) as so_far
+                  from dalsegno.memory_items as m,
+                       lateral (select octet_length(m.body) as bytes, octet_length(m.body) <= $4::integer as has_room) as l
                  where m.campaign_id = t.campaign_id and m.kind = 'edict' and m.revoked_at is null
                    and (m.expires_at is null or m.expires_at > $3)) as e) as edicts,
        (select json_agg(json_build_object('id', f.id, 'attribute', f.attribute, 'text', f.text, 'source', f.source,

@@ -6,13 +6,13 @@ use super::{Error, Folder, fold::Scribe};
 use crate::{
     context::compaction::{ladder::Rung, prompt, sections::SECTIONS},
     domain::sessions::Live,
-    jobs::side_call::{self, Payer, SideCall, narrow},
+    jobs::side_call::{Payer, SideCall, narrow},
     providers::{Options, Purpose, Request, Think},
     transcript::{Message, Role},
 };
 
 /// What a summariser said, or why there is nothing to judge.
-pub(super) type Answer = side_call::Answer;
+pub(super) type Answer = Result<String, String>;
 
 /// Who is asked about what.
 pub(super) struct Call<'a> {
@@ -45,7 +45,8 @@ impl<'a> Call<'a> {
 
     /// Asks, and writes down what it cost. An error means that nobody was asked.
     pub(super) async fn ask(&self, folder: &Folder<'_>) -> Result<Answer, Error> {
-        Ok(self.side_call(folder).ask(self.request(folder)).await?)
+        let answer = self.side_call(folder).ask(self.request(folder)).await?;
+        Ok(answer.map_err(|no_answer| no_answer.to_string()))
     }
 
     fn side_call<'b>(&'b self, folder: &'b Folder<'_>) -> SideCall<'b> {

@@ -9,32 +9,47 @@
 //! - No transaction is open while a model reads. What it cost is in the ledger before its answer is judged.
 //! - Facts, the place up to which the session was read, and the end of the job are one commit under the job's lease: a worker that dies
 //!   has written none of it, and what was read is passed over by whoever comes again.
-//! - An answer that is none is refused with its reason, twice at most. Then the reading is recorded as refused, and the next one of the
-//!   session begins at the same place.
+//! - A provider that cannot answer just now burns an attempt of the job, and no stretch.
+//! - An answer that is none is refused with its reason, twice at most. Then the reading is recorded as refused, and the next attempt
+//!   begins at the same place. What the last attempt refuses is passed over where more stands behind it, so that one odd request does
+//!   not keep the rest from being read; where nothing does, the next reading of the session begins there.
 //! - It is off unless the configuration and the agent's file want it, as they are when the job runs.
 //!
-//! Race: the session may be gone by then. The job names the tasks, which stay.
+//! Races:
+//! - The session may be gone by then. The job names the tasks, which stay.
+//! - Somebody is forgotten, or the campaign is taken from them, while a model reads. The commit waits for whoever writes about the user,
+//!   looks again for whom the campaign works and since when, and leaves out what is not theirs any more.
 
 mod ask;
 mod stretch;
 
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
 use serde_json::json;
-use sqlx::{PgConnection, PgPool};
+use sqlx::{PgConnection, PgPool, Postgres, Transaction};
 
-use self::{ask::Reader, stretch::Stretch};
+use self::{
+    ask::Reader,
+    stretch::{Request, Stretch},
+};
 use super::{Services, route::Route};
 use crate::{
-    context::facts::Answered,
+    context::facts::{Answered, Read},
     domain::{
         Failed,
         agents::Agent,
         facts::{self, CampaignUser, ExtractFacts, Extraction, Found, Outcome, Recorded, Stated},
         feed, tasks,
     },
-    queue::{End, HandlerResult, JobError, Run},
+    queue::{self, End, HandlerResult, JobError, Run},
 };
+
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error("reading facts about a user: no answer was one, and the last was refused: {0}")]
+    Refused(String),
+}
 
 pub(super) async fn run(job: ExtractFacts, run: Run, services: Arc<Services>) -> HandlerResult {
     let catalogue = services.library.current();
@@ -75,6 +90,16 @@ async fn unread(
     Ok(Some(Stretch::of(read_up_to, asked, requests)))
 }
 
+/// What came of the facts of an answer.
+#[derive(Default)]
+struct Counts {
+    found: i32,
+    new: i32,
+    /// There was no room for them.
+    full: i32,
+    unsaid: i32,
+}
+
 /// What was read, on its way into the tables.
 struct Reading<'a> {
     services: &'a Services,
@@ -87,7 +112,11 @@ struct Reading<'a> {
 impl Reading<'_> {
     async fn commit(&self, run: &Run, answered: Result<Answered, String>) -> HandlerResult {
         let mut tx = run.pool().begin().await.map_err(JobError::retry)?;
+        let refused = answered.as_ref().err().cloned();
         self.write(&mut tx, answered).await.map_err(JobError::retry)?;
+        if let Some(reason) = refused.filter(|_| run.attempt() < run.max_attempts()) {
+            return come_again(run, tx, reason).await;
+        }
         if let Some(rest) = self.stretch.rest(self.job) {
             facts::again(&mut tx, &rest).await.map_err(JobError::retry)?;
         }
@@ -100,18 +129,10 @@ impl Reading<'_> {
         answered: Result<Answered, String>,
     ) -> Result<(), facts::Error> {
         let now = self.services.clock.now();
-        let (mut n_found, mut n_new, mut n_full, mut n_unsaid) = (0, 0, 0, 0);
-        if let Ok(answered) = &answered {
-            n_found = count(answered.facts.len());
-            n_unsaid = count(answered.unsaid);
-            for fact in &answered.facts {
-                match self.record(&mut *conn, fact, now).await? {
-                    Recorded::New(_) => n_new += 1,
-                    Recorded::Full => n_full += 1,
-                    Recorded::Known(_) | Recorded::Shown(_) => {}
-                }
-            }
-        }
+        let counts = match &answered {
+            Ok(answered) => self.record_all(&mut *conn, answered, now).await?,
+            Err(_) => Counts::default(),
+        };
         let reason = answered.err();
         let extraction = Extraction {
             session_id: self.job.session_id,
@@ -121,8 +142,8 @@ impl Reading<'_> {
             to_seq: self.stretch.to_seq,
             ended_at: now,
             requests: count(self.stretch.requests.len()),
-            found: n_found,
-            new: n_new,
+            found: counts.found,
+            new: counts.new,
             outcome: if reason.is_some() { Outcome::Refused } else { Outcome::Done },
             reason,
         };
@@ -139,20 +160,50 @@ impl Reading<'_> {
                 Outcome::Refused => feed::Kind::FactsRefused,
             },
             data: json!({
-                "requests": extraction.requests, "found": n_found, "new": n_new, "too_many": n_full, "unsaid": n_unsaid,
-                "reason": extraction.reason,
+                "requests": extraction.requests, "found": counts.found, "new": counts.new, "too_many": counts.full,
+                "unsaid": counts.unsaid, "reason": extraction.reason,
             }),
         };
         Ok(feed::append(conn, &[event], now).await?)
     }
 
+    async fn record_all(
+        &self,
+        conn: &mut PgConnection,
+        answered: &Answered,
+        now: DateTime<Utc>,
+    ) -> Result<Counts, facts::Error> {
+        let (found, unsaid) = (count(answered.facts.len()), count(answered.unsaid));
+        let mut counts = Counts { found, unsaid, ..Counts::default() };
+        if answered.facts.is_empty() {
+            return Ok(counts);
+        }
+        // The model may have read for minutes: somebody may have been forgotten meanwhile, or it is somebody else's campaign by now.
+        let user = facts::hold_user_of(&mut *conn, self.job.campaign_id, &self.user.user).await?;
+        let Some(user) = user.filter(|user| user.user == self.user.user) else {
+            return Ok(counts);
+        };
+        for fact in &answered.facts {
+            let request = &self.stretch.requests[fact.request];
+            if request.said_at < user.since {
+                continue;
+            }
+            match self.record(&mut *conn, fact, request, now).await? {
+                Recorded::New(_) => counts.new += 1,
+                Recorded::Full => counts.full += 1,
+                Recorded::Known(_) | Recorded::Shown(_) => {}
+            }
+        }
+        Ok(counts)
+    }
+
     async fn record(
         &self,
         conn: &mut PgConnection,
-        fact: &crate::context::facts::Read,
-        now: chrono::DateTime<chrono::Utc>,
+        fact: &Read,
+        request: &Request,
+        now: DateTime<Utc>,
     ) -> Result<Recorded, facts::Error> {
-        let request = &self.stretch.requests[fact.request];
         let config = &self.services.facts;
         let end = config.extracted_for().map(|period| request.said_at + period);
         // What would not hold any more is not worth a line.
@@ -175,6 +226,19 @@ impl Reading<'_> {
         };
         facts::record(conn, &stated, (config, &self.services.memory.language), now).await
     }
+}
+
+/// Keeps the record and leaves the stretch to the next attempt. What stands behind it is not read before: the place up to which a session
+/// was read is one.
+async fn come_again(
+    run: &Run,
+    mut tx: Transaction<'static, Postgres>,
+    reason: String,
+) -> HandlerResult {
+    if queue::holds(&mut *tx, run.job_id(), run.lease()).await.map_err(JobError::retry)? {
+        tx.commit().await.map_err(JobError::retry)?;
+    }
+    Err(JobError::retry(Error::Refused(reason)))
 }
 
 fn count(n: usize) -> i32 {

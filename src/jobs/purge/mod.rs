@@ -112,16 +112,16 @@ async fn old_memory(run: &Run, walk: &Walk, recorded: &mut Recorded) -> Result<b
         return Err(Error::Stopped);
     }
     let mut tx = begin(run.pool()).await?;
-    let n_items = cleanups::remove_memory(&mut tx, walk, ITEMS).await?;
+    let removed = cleanups::remove_memory(&mut tx, walk, ITEMS).await?;
     let mut next = recorded.clone();
-    next.progress.memory_items += n_items;
+    next.progress.memory_items += removed.items;
     if !cleanups::advance(&mut *tx, &next).await? {
         return Err(Error::Overtaken);
     }
     commit(tx).await?;
     *recorded = next;
-    metrics::removed_memory(n_items);
-    Ok(n_items > 0)
+    metrics::removed_memory(removed.items);
+    Ok(removed.items + removed.records > 0)
 }
 
 /// Removes some of what the feed has kept for long enough, and says whether there may be more.

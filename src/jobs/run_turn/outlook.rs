@@ -74,7 +74,13 @@ fn assemble_call(
         skills.iter().map(|skill| Skill { name: &skill.name, text: &skill.text }).collect();
     let edicts: Vec<Edict<'_>> = edicts
         .iter()
-        .map(|edict| Edict { id: edict.id, name: &edict.name, text: edict.body.as_deref() })
+        .map(|edict| Edict {
+            id: edict.id,
+            name: &edict.name,
+            author: &edict.author,
+            trust: &edict.trust,
+            text: edict.body.as_deref(),
+        })
         .collect();
     let facts: Vec<Fact<'_>> = about.iter().flat_map(|about| &about.facts).map(fact).collect();
     let shows_posts = given.words.board.as_ref().is_some_and(Board::shows_posts);

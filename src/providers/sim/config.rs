@@ -50,6 +50,8 @@ pub enum FactsMode {
     NoJson,
     /// One more than was said.
     Invents,
+    /// In other words each time, as large models do; what it can see to be known it leaves out.
+    Rephrases,
 }
 
 impl Config {

@@ -4,37 +4,86 @@ use serde_json::{Value, json};
 
 use super::config::FactsMode;
 
-pub(super) fn write(mode: FactsMode, requests: &[String]) -> String {
+/// Of one thing: how it is called, and what is said of it.
+type Wording = (&'static str, &'static str);
+
+/// What somebody says of themselves.
+struct Said<'a> {
+    /// Which of the requests says it, from 1.
+    request: usize,
+    sentence: &'a str,
+    about: &'a str,
+    value: &'a str,
+}
+
+const PLAIN: Wording = ("{about}", "The {about} of the user: {value}.");
+const WORDINGS: [Wording; 4] = [
+    PLAIN,
+    ("Kind of {about}", "Says that {value} is what the {about} is."),
+    ("{about} of theirs", "{value}: that is their {about}."),
+    ("Their {about}", "About the {about}, they want it {value}."),
+];
+
+/// `prompt` is what the model is shown.
+pub(super) fn write(mode: FactsMode, requests: &[String], prompt: &str) -> String {
+    let plain = || said(requests).iter().map(|said| said.in_words(PLAIN)).collect::<Vec<_>>();
     let facts: Vec<Value> = match mode {
-        FactsMode::Honest => said(requests),
+        FactsMode::Honest => plain(),
         FactsMode::NoJson => return "I have noted everything.".to_owned(),
         FactsMode::Invents => {
             let invented = json!({ "request": 1, "attribute": "Mood", "fact": "Is always glad.", "quote": "I am always glad" });
-            said(requests).into_iter().chain([invented]).collect()
+            plain().into_iter().chain([invented]).collect()
         }
+        FactsMode::Rephrases => rephrased(requests, known(prompt)),
     };
     json!({ "facts": facts }).to_string()
 }
 
-fn said(requests: &[String]) -> Vec<Value> {
-    let of_request = |(at, request): (usize, &String)| {
-        let sentences = request.split(['.', '!', '?', '\n']).map(str::trim);
-        let facts = sentences.filter_map(move |sentence| fact(at + 1, sentence));
-        facts.collect::<Vec<_>>()
-    };
-    requests.iter().enumerate().flat_map(of_request).collect()
+/// The wording goes by the requests: the same ones are answered the same.
+fn rephrased(requests: &[String], known: &str) -> Vec<Value> {
+    let known = known.to_lowercase();
+    let n_bytes: usize = requests.iter().map(String::len).sum();
+    let wording = WORDINGS[n_bytes % WORDINGS.len()];
+    let news = said(requests).into_iter().filter(|said| !known.contains(&said.value.to_lowercase()));
+    news.map(|said| said.in_words(wording)).collect()
 }
 
-fn fact(number: usize, sentence: &str) -> Option<Value> {
-    let rest = sentence.strip_prefix("My ").or_else(|| sentence.strip_prefix("my "))?;
-    let (attribute, value) = rest.split_once(" is ").or_else(|| rest.split_once(" are "))?;
-    let text = format!("The {attribute} of the user: {value}.");
-    Some(json!({ "request": number, "attribute": attribute, "fact": text, "quote": sentence }))
+/// What the prompt says to be noted already.
+fn known(prompt: &str) -> &str {
+    let behind = prompt.split_once("<known ").map_or("", |(_, behind)| behind);
+    behind.split_once("</known>").map_or("", |(known, _)| known)
+}
+
+fn said(requests: &[String]) -> Vec<Said<'_>> {
+    requests.iter().enumerate().flat_map(|(at, request)| of(at + 1, request)).collect()
+}
+
+fn of(request: usize, text: &str) -> Vec<Said<'_>> {
+    let sentences = text.split(['.', '!', '?', '\n']).map(str::trim);
+    let said = sentences.filter_map(|sentence| {
+        let rest = sentence.strip_prefix("My ").or_else(|| sentence.strip_prefix("my "))?;
+        let (about, value) = rest.split_once(" is ").or_else(|| rest.split_once(" are "))?;
+        Some(Said { request, sentence, about, value: value.trim() })
+    });
+    said.collect()
+}
+
+impl Said<'_> {
+    fn in_words(&self, (name, words): Wording) -> Value {
+        let fill = |words: &str| words.replace("{about}", self.about).replace("{value}", self.value);
+        json!({ "request": self.request, "attribute": fill(name), "fact": fill(words), "quote": self.sentence })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn texts(mode: FactsMode, requests: &[String], prompt: &str) -> Vec<String> {
+        let noted: Value = serde_json::from_str(&write(mode, requests, prompt)).unwrap();
+        let noted = noted["facts"].as_array().unwrap();
+        noted.iter().map(|it| it["fact"].as_str().unwrap().to_owned()).collect()
+    }
 
     #[test]
     fn what_is_said_of_oneself_is_noted_and_nothing_else() {
@@ -42,10 +91,22 @@ mod tests {
             "Write it. My diet is vegan! What is my name?".to_owned(),
             "My cats are two".to_owned(),
         ];
-        let noted: Value = serde_json::from_str(&write(FactsMode::Honest, &requests)).unwrap();
-        let texts: Vec<_> =
-            noted["facts"].as_array().unwrap().iter().map(|it| &it["fact"]).collect();
-        assert_eq!(texts, ["The diet of the user: vegan.", "The cats of the user: two."]);
+        let noted: Value = serde_json::from_str(&write(FactsMode::Honest, &requests, "")).unwrap();
+        assert_eq!(
+            texts(FactsMode::Honest, &requests, ""),
+            ["The diet of the user: vegan.", "The cats of the user: two."]
+        );
         assert_eq!(noted["facts"][1]["request"], 2);
+    }
+
+    #[test]
+    fn who_rephrases_says_it_in_other_words_and_leaves_out_what_it_sees_to_be_known() {
+        let said = |text: &str, prompt: &str| {
+            texts(FactsMode::Rephrases, &[text.to_owned()], prompt).join("")
+        };
+        assert_ne!(said("My diet is vegan.", ""), said("My diet is vegan. ", ""));
+        let prompt = "<known fence=\"0\"><fact about=\"diet\">Eats Vegan.</fact></known>";
+        assert_eq!(said("My diet is vegan.", prompt), "");
+        assert!(said("My city is Porto.", prompt).contains("Porto"));
     }
 }

@@ -130,7 +130,10 @@ impl Sim {
             Purpose::Summary { sections, pinned } => {
                 summary::write(self.config.summary, request, sections, pinned, room)
             }
-            Purpose::Facts { requests } => facts::write(self.config.facts, requests),
+            Purpose::Facts { requests } => {
+                let prompt = request.messages.last().map_or("", |message| message.text.as_str());
+                facts::write(self.config.facts, requests, prompt)
+            }
             Purpose::Turn => answer::write(request, call.prompt_tokens, &call.faults),
         };
         let is_summary = matches!(request.purpose, Purpose::Summary { .. });

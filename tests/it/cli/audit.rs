@@ -70,7 +70,7 @@ async fn every_command_that_changes_something_writes_its_line() {
         (vec!["memory", "facts", "state", "ann", "Tone", "SECRET PROMPT"], "fact.state", ""),
         (vec!["memory", "facts", "edit", "ann", &city, "SECRET PROMPT it is"], "fact.edit", &city),
         (vec!["memory", "facts", "revoke", "ann", &diet], "fact.revoke", &diet),
-        (vec!["memory", "facts", "forget", "ann"], "user.forget", "ann"),
+        (vec!["memory", "facts", "forget", "ann", "--yes"], "user.forget", "ann"),
         (vec!["blackboard", "patch", &campaign, r#"{"plan":null}"#], "blackboard.patch", &campaign),
         (vec!["agent", "pause", "planner", "--campaign", &campaign], "agent.pause", &campaign),
         (vec!["agent", "resume", "planner", "--campaign", &campaign], "agent.resume", &campaign),

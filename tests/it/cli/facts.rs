@@ -36,7 +36,11 @@ async fn facts_are_stated_listed_searched_edited_revoked_and_forgotten() {
     facts(&["revoke", user, text(&found[0]["id"])]).await;
     assert_eq!(json_of(&["search", user, "sentences"]).await, json!([]));
     assert!(facts(&["readings", &campaign]).await.has("OUTCOME"));
-    assert!(facts(&["forget", user]).await.has("4 facts about ann@example.org are gone"));
+    let asked = ground.run(&["memory", "facts", "forget", user]).await;
+    assert_eq!(asked.code, 2, "{asked:?}");
+    assert!(facts(&["ls", user]).await.has("Lives in Porto."), "nothing was done");
+    let gone = facts(&["forget", user, "--yes"]).await;
+    assert!(gone.has("4 facts about ann@example.org are gone"), "{gone:?}");
     assert_eq!(json_of(&["ls", user, "--ended"]).await, json!([]));
     let odd = ground.run(&["memory", "facts", "ls", "no/name"]).await;
     assert_ne!(odd.code, 0, "{odd:?}");

@@ -4,7 +4,8 @@ use chrono::TimeDelta;
 use dalsegno::domain::{
     amount::Limit,
     cleanups::{self, Walk},
-    facts::{Ended, Outcome, Source, Trust},
+    erasures,
+    facts::{self, Ended, Outcome, Source, Trust},
     sessions::{self, resolve::Mode},
     tasks::Links,
     transaction::begin,
@@ -17,7 +18,8 @@ use super::{
     texts,
 };
 use crate::{
-    app::{eventually, eventually_within},
+    app::{eventually, eventually_within, noon},
+    erasure::{PLANTED, found},
     turns::ground::{Ground, RESCUED, WRITER},
 };
 
@@ -133,9 +135,8 @@ async fn an_answer_that_is_none_is_refused_with_its_reason_and_nothing_is_lost()
     let ground = ground(&[]).await;
     let careless = ground.work_with(&[("sim.facts", "no_json")]).await;
     let task = ground.done(&ground.add("My diet is vegan. Write.").await).await;
-    let session = task.session_id.unwrap();
-    request(&ground, session).await;
-    all_read(&ground).await;
+    request(&ground, task.session_id.unwrap()).await;
+    comes_again(&ground).await;
     careless.stop().await;
     let read = readings(&ground).await;
     assert_eq!((read.len(), read[0].outcome, read[0].new), (1, Outcome::Refused, 0));
@@ -146,11 +147,98 @@ async fn an_answer_that_is_none_is_refused_with_its_reason_and_nothing_is_lost()
     let kinds: Vec<_> = ground.feed().await.into_iter().map(|event| event.kind).collect();
     assert!(kinds.iter().any(|kind| kind == "facts.refused"), "{kinds:?}");
     let worker = ground.work().await;
-    request(&ground, session).await;
+    be_due(&ground).await;
     all_read(&ground).await;
     worker.stop().await;
     assert_eq!(texts(&ground.pool, ANN).await, [VEGAN]);
     assert_eq!(readings(&ground).await[0].outcome, Outcome::Done);
+}
+
+/// There is more than is read at once.
+#[tokio::test]
+async fn what_was_refused_is_read_before_what_stands_behind_it() {
+    let ground = ground(&[("sim.window_tokens", "200000")]).await;
+    let worker = ground.work().await;
+    let first = ground.done(&ground.add("My diet is vegan. Write.").await).await;
+    for _ in 0..49 {
+        ground.done(&ground.add("Write on.").await).await;
+    }
+    ground.done(&ground.add("My city is Porto. Write.").await).await;
+    worker.stop().await;
+    let settings = [("sim.window_tokens", "200000"), ("sim.facts", "no_json")];
+    let careless = ground.work_with(&settings).await;
+    request(&ground, first.session_id.unwrap()).await;
+    comes_again(&ground).await;
+    careless.stop().await;
+    let worker = ground.work().await;
+    be_due(&ground).await;
+    all_read(&ground).await;
+    worker.stop().await;
+    assert_eq!(texts(&ground.pool, ANN).await, ["The city of the user: Porto.", VEGAN]);
+    let mut read: Vec<_> =
+        readings(&ground).await.iter().map(|it| (it.to_seq, it.requests, it.outcome)).collect();
+    read.sort_by_key(|(to_seq, ..)| *to_seq);
+    let read: Vec<_> = read.into_iter().map(|(_, requests, outcome)| (requests, outcome)).collect();
+    assert_eq!(read, [(50, Outcome::Done), (1, Outcome::Done)]);
+}
+
+#[tokio::test]
+async fn what_is_refused_every_time_is_given_up_and_is_there_for_the_next_reading() {
+    let ground = ground(&[]).await;
+    let careless = ground.work_with(&[("sim.facts", "no_json")]).await;
+    let task = ground.done(&ground.add("My diet is vegan. Write.").await).await;
+    request(&ground, task.session_id.unwrap()).await;
+    eventually("it is given up", async || {
+        be_due(&ground).await;
+        let sql = "select count(*) from dalsegno.jobs where kind = 'extract_facts'";
+        (ground.count(sql).await == 0).then_some(())
+    })
+    .await;
+    careless.stop().await;
+    // Twice in each of five attempts.
+    assert_eq!(ground.count(CALLS).await, 10);
+    let outcomes: Vec<_> = readings(&ground).await.iter().map(|it| it.outcome).collect();
+    assert_eq!(outcomes, [Outcome::Refused]);
+    let worker = ground.work().await;
+    request(&ground, task.session_id.unwrap()).await;
+    all_read(&ground).await;
+    worker.stop().await;
+    assert_eq!(texts(&ground.pool, ANN).await, [VEGAN]);
+}
+
+#[tokio::test]
+async fn what_a_provider_cannot_do_just_now_is_left_to_the_next_attempt() {
+    let ground = ground(&[]).await;
+    let worker = ground.work().await;
+    let task = ground.done(&ground.add("My diet is vegan. Write.").await).await;
+    worker.stop().await;
+    let shaky = ground.work_with(&[("sim.faults", "[\"error 500 once\"]")]).await;
+    request(&ground, task.session_id.unwrap()).await;
+    comes_again(&ground).await;
+    // Nothing is refused for it.
+    assert!(readings(&ground).await.is_empty());
+    be_due(&ground).await;
+    all_read(&ground).await;
+    shaky.stop().await;
+    assert_eq!(texts(&ground.pool, ANN).await, [VEGAN]);
+    let outcomes: Vec<_> = readings(&ground).await.iter().map(|it| it.outcome).collect();
+    assert_eq!(outcomes, [Outcome::Done]);
+    assert_eq!(ground.count(CALLS).await, 2);
+}
+
+/// Once an attempt has failed, and there is to be another one.
+async fn comes_again(ground: &Ground) {
+    eventually("the job comes again", async || {
+        let later = "select count(*) from dalsegno.jobs where kind = 'extract_facts' and state = 'scheduled'";
+        (ground.count(later).await == 1).then_some(())
+    })
+    .await;
+}
+
+/// As if the time of the next attempt were there.
+async fn be_due(ground: &Ground) {
+    let due = "update dalsegno.jobs set run_at = now() where kind = 'extract_facts' and state = 'scheduled'";
+    sqlx::query(due).execute(&ground.pool).await.unwrap();
 }
 
 #[tokio::test]
@@ -198,6 +286,56 @@ async fn what_was_asked_before_a_campaign_worked_for_somebody_is_not_read_for_th
     assert_eq!(texts(&ground.pool, "ben").await, ["The city of the user: Porto."]);
 }
 
+/// The job has read whom it is about, and its model has answered; it is told to wait where it would write.
+#[tokio::test]
+async fn who_is_forgotten_while_a_model_reads_stays_forgotten() {
+    let ground = ground(&[]).await;
+    let worker = ground.work().await;
+    let task = ground.done(&ground.add("My diet is vegan. Write.").await).await;
+    let later = ground.advance(TimeDelta::hours(1));
+    let mut forgetting = begin(&ground.pool).await.unwrap();
+    facts::forget(&mut forgetting, ANN, later).await.unwrap();
+    request(&ground, task.session_id.unwrap()).await;
+    one_waits(&ground).await;
+    forgetting.commit().await.unwrap();
+    all_read(&ground).await;
+    worker.stop().await;
+    assert!(all(&ground.pool, ANN, true).await.is_empty());
+    let read = readings(&ground).await;
+    assert_eq!((read.len(), read[0].found, read[0].new), (1, 1, 0));
+}
+
+#[tokio::test]
+async fn what_was_asked_for_somebody_is_not_kept_when_the_campaign_works_for_nobody_meanwhile() {
+    let ground = ground(&[]).await;
+    let worker = ground.work().await;
+    let task = ground.done(&ground.add("My diet is vegan. Write.").await).await;
+    // Whoever writes about the user holds the job back, and somebody else takes the campaign from them.
+    let mut writing = begin(&ground.pool).await.unwrap();
+    let campaign_id = ground.campaign.id;
+    facts::hold_user_of(&mut writing, campaign_id, ANN).await.unwrap();
+    request(&ground, task.session_id.unwrap()).await;
+    one_waits(&ground).await;
+    let mut unsetting = begin(&ground.pool).await.unwrap();
+    assert!(facts::unset_user(&mut unsetting, campaign_id).await.unwrap());
+    unsetting.commit().await.unwrap();
+    writing.commit().await.unwrap();
+    all_read(&ground).await;
+    worker.stop().await;
+    assert!(all(&ground.pool, ANN, true).await.is_empty());
+    assert_eq!(readings(&ground).await[0].found, 1);
+}
+
+/// Somebody waits for whoever writes about a user.
+async fn one_waits(ground: &Ground) {
+    eventually("the job waits for the user", async || {
+        let sql = "select count(*) from pg_locks where locktype = 'advisory' and not granted
+                     and database = (select oid from pg_database where datname = current_database())";
+        (ground.count(sql).await == 1).then_some(())
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_worker_that_is_killed_while_a_model_reads_has_written_nothing_and_the_next_one_writes_once()
  {
@@ -227,6 +365,36 @@ async fn a_worker_that_is_killed_while_a_model_reads_has_written_nothing_and_the
     assert_eq!(texts(&ground.pool, ANN).await, [VEGAN]);
     let read = readings(&ground).await;
     assert_eq!((read.len(), read[0].new), (1, 1));
+}
+
+#[tokio::test]
+async fn nothing_that_was_said_or_written_by_a_tool_is_found_when_the_campaign_is_erased() {
+    let ground = ground(&[]).await;
+    let worker = ground.work().await;
+    let call = format!(
+        "call records_publish {{\"name\": \"{PLANTED}\", \"title\": \"{PLANTED}\", \"text\": \"{PLANTED}\"}}"
+    );
+    ask_alone(&ground, &format!("My diet is {PLANTED}. Write. [[sim: {call}]]")).await;
+    all_read(&ground).await;
+    worker.stop().await;
+    let before = found(&ground.pool, PLANTED).await;
+    for table in ["audit", "facts", "memory_items"] {
+        assert!(before.iter().any(|(found, _)| found == table), "{table}: {before:?}");
+    }
+    let mut tx = begin(&ground.pool).await.unwrap();
+    erasures::request(&mut tx, ground.campaign.id, "by request", noon()).await.unwrap();
+    tx.commit().await.unwrap();
+    let upkeep = ground.upkeep().await;
+    eventually("it is erased", async || {
+        let mut conn = ground.pool.acquire().await.unwrap();
+        erasures::get(&mut conn, ground.campaign.id).await.unwrap().ended_at
+    })
+    .await;
+    upkeep.stop().await;
+    assert_eq!(found(&ground.pool, PLANTED).await, []);
+    // Who did what by which tool stays.
+    let calls = "select count(*) from dalsegno.audit where action = 'tool.call' and data = '{}'";
+    assert_eq!(ground.count(calls).await, 1);
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use chrono::TimeDelta;
+use dalsegno::domain::{facts, sessions};
 
 use super::{
     ANN, all,
@@ -50,6 +51,32 @@ async fn two_hundred_sessions_that_repeat_what_they_recall_yield_no_new_fact() {
     assert!(ground.count(shown).await >= SESSIONS as i64);
 }
 
+/// A model that finds other words and other names each time can tell only by what it is shown of what holds.
+#[tokio::test]
+async fn two_hundred_sessions_whose_model_rephrases_what_they_repeat_yield_no_new_fact() {
+    let ground = ground(&[("sim.facts", "rephrases")]).await;
+    let worker = ground.work().await;
+    ask_alone(&ground, "My diet is vegan. My city is Bergen. Write.").await;
+    all_read(&ground).await;
+    let first = all(&ground.pool, ANN, true).await;
+    assert_eq!(first.len(), 2);
+    let said = ["My diet is vegan.", "my Diet is  VEGAN!", "My city is Bergen."];
+    for n in 0..SESSIONS {
+        ground.advance(TimeDelta::minutes(1));
+        ask_alone(&ground, &format!("Write part {n}. {}", said[n % said.len()])).await;
+    }
+    all_read(&ground).await;
+    let read = readings(&ground).await;
+    assert_eq!(read.len(), SESSIONS + 1);
+    assert!(read.iter().all(|it| it.requests == 1), "{read:?}");
+    assert_eq!(all(&ground.pool, ANN, true).await, first);
+    // It was not for want of reading.
+    ask_alone(&ground, "My city is Porto. Write.").await;
+    all_read(&ground).await;
+    worker.stop().await;
+    assert_eq!(all(&ground.pool, ANN, true).await.len(), 3);
+}
+
 /// They stand in the system part, each with where it comes from, and not in the conversation.
 #[tokio::test]
 async fn an_agent_is_told_what_is_known_if_its_file_says_so() {
@@ -72,4 +99,22 @@ async fn an_agent_is_told_what_is_known_if_its_file_says_so() {
     let transcript = ground.transcript(told.session_id.unwrap()).await;
     assert!(!transcript.iter().any(|text| text.contains("short sentences")), "{transcript:?}");
     assert_eq!(ground.count("select count(*) from dalsegno.fact_showings").await, 1);
+}
+
+/// It goes on from the same transcript, and what stands there is no news in it either.
+#[tokio::test]
+async fn a_successor_counts_as_shown_what_its_predecessor_was_shown() {
+    let ground = ground(&[]).await;
+    let fact = super::state(&ground.pool, ANN, ("Tone", "Wants short sentences.")).await.unwrap();
+    let worker = ground.work().await;
+    let first = ground.done(&ground.add("Write.").await).await;
+    let mut conn = ground.pool.acquire().await.unwrap();
+    facts::revoke(&mut conn, ANN, fact.id, ground.advance(TimeDelta::hours(1))).await.unwrap();
+    let session = first.session_id.unwrap();
+    sessions::reset(&mut conn, session, false, ground.advance(TimeDelta::hours(1))).await.unwrap();
+    let second = ground.done(&ground.add("Write on.").await).await;
+    worker.stop().await;
+    assert_ne!(second.session_id, first.session_id);
+    let shown = "select count(*) from dalsegno.fact_showings";
+    assert_eq!(ground.count(shown).await, 2);
 }

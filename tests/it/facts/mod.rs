@@ -25,12 +25,21 @@ pub fn config() -> Config {
 /// As it was read from what was said then, in some session.
 pub async fn read(
     world: &World,
+    said: (&str, &str),
+    said_at: DateTime<Utc>,
+) -> Recorded {
+    read_in(SESSION, world, said, said_at).await
+}
+
+pub async fn read_in(
+    session_id: Uuid,
+    world: &World,
     (attribute, text): (&str, &str),
     said_at: DateTime<Utc>,
 ) -> Recorded {
     let found = Found::Extracted {
         campaign_id: world.campaign.id,
-        session_id: SESSION,
+        session_id,
         turn: 3,
         task_id: Uuid::from_u128(7),
         agent: "copywriter",

@@ -1,10 +1,10 @@
 //! What becomes of facts that are written down, contradicted, changed and forgotten.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use dalsegno::domain::facts::{self, Ended, Error, Fact, Recorded, Source, Trust};
+use dalsegno::domain::facts::{self, Ended, Error, Fact, Forgotten, Recorded, Source, Trust};
 use uuid::Uuid;
 
-use super::{ANN, SESSION, all, config, read, state, texts};
+use super::{ANN, SESSION, all, config, read, read_in, state, texts};
 use crate::{app::noon, conversations::world::World};
 
 fn hours(hours: i64) -> DateTime<Utc> {
@@ -87,16 +87,54 @@ async fn what_says_the_same_is_written_down_once_whatever_it_looks_like() {
 }
 
 #[tokio::test]
+async fn what_is_said_of_different_things_is_kept_of_each_and_marks_that_count_do() {
+    let world = World::new().await;
+    for (attribute, text) in [
+        ("City", "Porto."),
+        ("Birthplace", "Porto."),
+        ("Language", "C"),
+        ("Language", "C++"),
+        ("Language", "C#"),
+        ("Temperature", "-5"),
+        ("Temperature", "5"),
+    ] {
+        new(read(&world, (attribute, text), noon()).await);
+    }
+    let holding = texts(&world.pool, ANN).await;
+    assert_eq!(holding, ["5", "C#", "Porto.", "Porto."]);
+    let known = read(&world, ("birthplace", "porto"), hours(-1)).await;
+    assert!(!matches!(known, Recorded::New(_)), "{known:?}");
+}
+
+#[tokio::test]
 async fn what_a_session_was_shown_is_no_news_when_it_says_it_even_if_it_holds_no_more() {
     let world = World::new().await;
     let old = new(read(&world, ("City", "Lives in Bergen."), hours(-9)).await);
     let shown = (SESSION, world.campaign.id);
     facts::show(&world.pool, shown, &[old.id, Uuid::nil()], hours(-8)).await.unwrap();
     facts::show(&world.pool, shown, &[old.id], hours(-7)).await.unwrap();
-    new(read(&world, ("City", "Lives in Porto."), hours(-5)).await);
-    let repeated = read(&world, ("City", "lives in bergen"), hours(-1)).await;
+    let elsewhere = Uuid::from_u128(78);
+    let porto = read_in(elsewhere, &world, ("City", "Lives in Porto."), hours(-5)).await;
+    let porto = new(porto);
+    let repeated = read(&world, ("City", "lives in bergen"), hours(-2)).await;
     assert_eq!(repeated, Recorded::Shown(old.id));
     assert_eq!(texts(&world.pool, ANN).await, ["Lives in Porto."]);
+    // Whoever is told that it is Porto, and says that it is Bergen, has moved back.
+    facts::show(&world.pool, shown, &[porto.id], hours(-2)).await.unwrap();
+    new(read(&world, ("City", "Lives in Bergen."), hours(-1)).await);
+    assert_eq!(texts(&world.pool, ANN).await, ["Lives in Bergen."]);
+}
+
+#[tokio::test]
+async fn who_changes_their_mind_twice_in_one_session_is_believed_both_times() {
+    let world = World::new().await;
+    let short = new(read(&world, ("Tone", "Wants it short."), hours(-9)).await);
+    let shown = (SESSION, world.campaign.id);
+    facts::show(&world.pool, shown, &[short.id], hours(-8)).await.unwrap();
+    new(read(&world, ("Tone", "Wants it long."), hours(-5)).await);
+    new(read(&world, ("Tone", "Wants it short."), hours(-1)).await);
+    assert_eq!(texts(&world.pool, ANN).await, ["Wants it short."]);
+    assert_eq!(all(&world.pool, ANN, true).await.len(), 3);
 }
 
 #[tokio::test]
@@ -190,6 +228,8 @@ async fn a_search_finds_what_holds_of_this_user_the_best_first() {
     }
     let nothing = facts::search(&mut conn, ANN, ("…", 10), "english", noon()).await;
     assert!(matches!(nothing, Err(Error::NoWords)), "{nothing:?}");
+    let all_else = facts::search(&mut conn, ANN, ("-submarine", 10), "english", noon()).await;
+    assert!(matches!(all_else, Err(Error::NoWords)), "{all_else:?}");
 }
 
 #[tokio::test]
@@ -236,7 +276,11 @@ async fn who_is_forgotten_is_forgotten_with_all_that_was_known_once() {
     new(read(&world, ("City", "Lives in Porto."), hours(-7)).await);
     state(&world.pool, "ben", ("City", "Lives in Porto.")).await.unwrap();
     facts::show(&mut *conn, (SESSION, world.campaign.id), &[shown.id], noon()).await.unwrap();
-    assert_eq!(facts::forget(&mut conn, ANN, hours(0)).await.unwrap().facts, 2);
+    let told = Uuid::from_u128(78);
+    facts::show(&mut *conn, (told, world.campaign.id), &[shown.id], noon()).await.unwrap();
+    let forgotten = facts::forget(&mut conn, ANN, hours(0)).await.unwrap();
+    // What was said and told there stays there: whoever asked has to be able to say where.
+    assert_eq!(forgotten, Forgotten { facts: 2, sessions: vec![told, SESSION] });
     assert!(all(&world.pool, ANN, true).await.is_empty());
     assert_eq!(all(&world.pool, "ben", true).await.len(), 1);
     let n_shown: i64 = sqlx::query_scalar("select count(*) from dalsegno.fact_showings")
@@ -258,9 +302,26 @@ async fn what_holds_no_more_goes_after_its_time_and_nothing_else() {
     let (early, late) = (hours(-8), hours(-6));
     assert_eq!(facts::count_ended(&mut *tx, early).await.unwrap(), 0);
     assert_eq!(facts::count_ended(&mut *tx, late).await.unwrap(), 1);
-    assert_eq!(facts::remove_ended(&mut tx, late, 10).await.unwrap(), 1);
+    assert_eq!(facts::remove_ended(&mut tx, late, 10).await.unwrap(), (1, 0));
     tx.commit().await.unwrap();
     let left = all(&world.pool, ANN, true).await;
     assert_eq!(left.len(), 1);
     assert_eq!(left[0].text, "Lives in Porto.");
+}
+
+/// More of them than go at once, where no fact does.
+#[tokio::test]
+async fn old_records_of_what_was_shown_go_on_being_removed_until_none_is_left() {
+    let world = World::new().await;
+    let fact = new(read(&world, ("City", "Lives in Bergen."), hours(-8)).await);
+    for n in 0..3 {
+        let session = (Uuid::from_u128(100 + n), world.campaign.id);
+        facts::show(&world.pool, session, &[fact.id], hours(-7)).await.unwrap();
+    }
+    let mut tx = world.pool.begin().await.unwrap();
+    let mut removed = Vec::new();
+    for _ in 0..3 {
+        removed.push(facts::remove_ended(&mut tx, hours(-6), 2).await.unwrap());
+    }
+    assert_eq!(removed, [(0, 2), (0, 1), (0, 0)]);
 }

@@ -26,7 +26,7 @@ fn walk(days: i64) -> Walk {
 async fn remove(world: &World, days: i64) -> (i64, i64) {
     let mut tx = world.pool.begin().await.unwrap();
     let told = cleanups::preview(&mut tx, walk(days)).await.unwrap().memory_items;
-    let gone = cleanups::remove_memory(&mut tx, &walk(days), 100).await.unwrap();
+    let gone = cleanups::remove_memory(&mut tx, &walk(days), 100).await.unwrap().items;
     tx.commit().await.unwrap();
     (told, gone)
 }
@@ -65,7 +65,7 @@ async fn what_is_published_again_while_it_goes_is_there_afterwards() {
     publish(&world, &new(Kind::Record, "late", "Text."), &OPERATOR).await.unwrap();
     revoke(&world, (Kind::Record, None, "late"), &OPERATOR).await.unwrap();
     let mut tx = world.pool.begin().await.unwrap();
-    assert_eq!(cleanups::remove_memory(&mut tx, &walk(100), 100).await.unwrap(), 1);
+    assert_eq!(cleanups::remove_memory(&mut tx, &walk(100), 100).await.unwrap().items, 1);
     let record = new(Kind::Record, "late", "Again.");
     let (written, ()) = tokio::join!(publish(&world, &record, &OPERATOR), async {
         crate::app::eventually("it waits", async || {

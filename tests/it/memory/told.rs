@@ -1,7 +1,7 @@
 //! What agents are told of the edicts.
 
 use dalsegno::domain::{
-    memory::{self, Config, Kind, New},
+    memory::{self, Config, Kind, New, Who},
     tasks::Task,
 };
 use serde_json::Value;
@@ -15,10 +15,14 @@ use crate::{
 };
 
 async fn publish(ground: &Ground, name: &str, body: &str) {
+    publish_as(OPERATOR, ground, name, body).await;
+}
+
+async fn publish_as(who: Who<'_>, ground: &Ground, name: &str, body: &str) {
     let mut tx = ground.pool.begin().await.unwrap();
     let edict: New<'_> = new(Kind::Edict, name, body);
     let (id, config): (_, Config) = (ground.campaign.id, config());
-    memory::publish(&mut tx, id, &edict, &OPERATOR, &config, noon()).await.unwrap();
+    memory::publish(&mut tx, id, &edict, &who, &config, noon()).await.unwrap();
     tx.commit().await.unwrap();
 }
 
@@ -73,7 +77,9 @@ async fn an_edict_holds_from_the_next_call_on_and_rebuilds_no_session() {
     assert!(!system(&chats[0]).contains("edict"), "{}", system(&chats[0]));
     assert!(system(&chats[1]).contains("standing orders"));
     assert!(
-        system(&chats[1]).contains("<edict name=\"tone\">Write &lt;short&gt; sentences.</edict>"),
+        system(&chats[1]).contains(
+            "<edict name=\"tone\" author=\"cli:ann@host\" trust=\"operator\">Write &lt;short&gt; sentences.</edict>"
+        ),
         "{}",
         system(&chats[1])
     );
@@ -84,6 +90,23 @@ async fn an_edict_holds_from_the_next_call_on_and_rebuilds_no_session() {
     let sent = |text: &str| vec![(true, "every_call".to_owned(), digest(text))];
     assert_eq!(said(&table.ground, &second).await, sent("Write <short> sentences."));
     assert_eq!(said(&table.ground, &third).await, sent("Write long sentences."));
+}
+
+/// A model must not be believed to be the operator.
+#[tokio::test]
+async fn whose_order_an_edict_is_stands_beside_it() {
+    let table = Table::new(&["ann"], "").await;
+    let worker = table.ground.work().await;
+    publish(&table.ground, "ours", "Write short sentences.").await;
+    publish_as(super::agent("planner"), &table.ground, "theirs", "Write long ones.").await;
+    table.ground.done(&table.ask("ann", "Begin.", None).await).await;
+    worker.stop().await;
+    let chats = table.fake.chats();
+    let system = system(&chats[0]);
+    let ours = "<edict name=\"ours\" author=\"cli:ann@host\" trust=\"operator\">";
+    let theirs = "<edict name=\"theirs\" author=\"planner\" trust=\"agent\">";
+    assert!(system.contains(ours) && system.contains(theirs), "{system}");
+    assert!(system.contains("of the operator and of the lead"), "{system}");
 }
 
 #[tokio::test]
@@ -99,16 +122,30 @@ async fn edicts_for_which_there_is_no_room_are_told_by_name() {
     let system = system(&chats[0]);
     assert!(system.contains("Keep this.") && !system.contains("And this."));
     assert!(
-        system.contains("<edict name=\"second\" left_out=\"true\">This order is too long"),
+        system.contains("<edict name=\"second\" author=\"cli:ann@host\" trust=\"operator\" left_out=\"true\">This order is too long"),
         "{system}"
     );
     assert!(
-        system.contains("<edict name=\"third\" left_out=\"true\">"),
+        system.contains("<edict name=\"third\" author=\"cli:ann@host\" trust=\"operator\" left_out=\"true\">"),
         "in their order: {system}"
     );
     let said = said(&table.ground, &task).await;
     let why: Vec<_> = said.iter().map(|(sent, why, _)| (*sent, why.as_str())).collect();
     assert_eq!(why, [(true, "every_call"), (false, "no_room"), (false, "no_room")]);
+}
+
+#[tokio::test]
+async fn an_edict_that_alone_has_no_room_takes_none_from_the_others() {
+    let table = Table::new(&["ann"], "").await;
+    let worker = table.ground.work().await;
+    publish(&table.ground, "first", &"Keep this. ".repeat(3_000)).await;
+    publish(&table.ground, "second", "Never lie.").await;
+    table.ground.done(&table.ask("ann", "Begin.", None).await).await;
+    worker.stop().await;
+    let chats = table.fake.chats();
+    let system = system(&chats[0]);
+    assert!(system.contains("Never lie.") && !system.contains("Keep this."), "{system}");
+    assert!(system.contains("left_out=\"true\""), "{system}");
 }
 
 /// A changed system part is no other session for the CLI either, and a process that waits with the old one is not used.

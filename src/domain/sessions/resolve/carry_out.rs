@@ -127,6 +127,7 @@ pub async fn succeed(
         }
     };
     if remembers {
+        facts::inherit_showings(&mut *conn, open.id, id).await?;
         hand_place_on(&mut *conn, open, id, takes_summary).await?;
     }
     Ok(Resolved {
