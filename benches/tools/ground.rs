@@ -186,6 +186,7 @@ impl Ground {
             if let Some((session_id, turn)) = turn {
                 let bearer = Bearer { session_id, turn };
                 let token = turn_tokens::mint(&self.pool, &bearer, SystemClock.now()).await?;
+                let token = token.context("the turn is over")?;
                 return Ok(token.expose_secret().to_owned());
             }
             sleep(LOOK_EVERY).await;

@@ -77,8 +77,9 @@ pub fn ask(question: &Question<'_>, fence: &Fence) -> Asked {
     let mut blocks = vec![Element::with_children("requests", requests.collect()).render(fence)];
     if !question.known.is_empty() {
         let known = question.known.iter();
-        let known = known
-            .map(|known| Element::with_text("fact", known.text).attribute("about", known.attribute));
+        let known = known.map(|known| {
+            Element::with_text("fact", known.text).attribute("about", known.attribute)
+        });
         blocks.push(Element::with_children("known", known.collect()).render(fence));
     }
     if let Some(refused) = question.refused {
@@ -220,7 +221,8 @@ fn is_said(said: &str, quote: &str) -> bool {
 /// Whether the end of the one and the beginning of the other are within one word. Scripts without blanks have no cases, and any of
 /// their characters may end a word.
 fn is_one_word(left: &str, right: &str) -> bool {
-    let is_joined = |char: Option<char>| char.is_some_and(|it| it.is_lowercase() || it.is_numeric());
+    let is_joined =
+        |char: Option<char>| char.is_some_and(|it| it.is_lowercase() || it.is_numeric());
     is_joined(left.chars().next_back()) && is_joined(right.chars().next())
 }
 

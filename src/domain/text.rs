@@ -39,7 +39,8 @@ pub fn check_optional(what: &'static str, text: &str, limit_bytes: usize) -> Res
 /// any amount, and all of it would be ranked.
 pub fn asks_for_a_word(question: &str) -> bool {
     let parts = question.split('"').enumerate();
-    let unquoted: String = parts.map(|(at, part)| if at % 2 == 1 { "quoted" } else { part }).collect();
+    let unquoted: String =
+        parts.map(|(at, part)| if at % 2 == 1 { "quoted" } else { part }).collect();
     let words: Vec<&str> = unquoted.split_whitespace().collect();
     let alternatives = words.split(|word| word.eq_ignore_ascii_case("or"));
     let is_wanted = |word: &&str| !word.starts_with('-') && word.contains(char::is_alphanumeric);
@@ -81,7 +82,8 @@ mod tests {
         for question in ["bergen", "bergen -rain", "bergen or porto", "\"a or -b\"", "or bergen"] {
             assert!(asks_for_a_word(question), "{question}");
         }
-        for question in ["-bergen", "-bergen -rain", "bergen or -porto", "-\"a b\"", "…", "or", ""] {
+        for question in ["-bergen", "-bergen -rain", "bergen or -porto", "-\"a b\"", "…", "or", ""]
+        {
             assert!(!asks_for_a_word(question), "{question}");
         }
     }

@@ -3,7 +3,10 @@
 use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
     net::SocketAddr,
-    sync::Arc,
+    sync::{
+        Arc, OnceLock,
+        mpsc::{Sender, channel},
+    },
     time::Duration,
 };
 
@@ -76,7 +79,8 @@ impl TestDatabase {
     }
 
     pub async fn pool(&self) -> PgPool {
-        PgPoolOptions::new().max_connections(10).connect_with(self.options.clone()).await.unwrap()
+        let patient = PgPoolOptions::new().max_connections(10).acquire_timeout(2 * SOON);
+        patient.connect_with(self.options.clone()).await.unwrap()
     }
 
     /// What `DATABASE_URL` has to be for this database.
@@ -94,14 +98,7 @@ impl TestDatabase {
 
 impl Drop for TestDatabase {
     fn drop(&mut self) {
-        let (admin, name) = (self.admin.clone(), self.name.clone());
-        let drop = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let sql = format!("drop database if exists {name} with (force)");
-            runtime.unwrap().block_on(execute(&admin, &sql));
-        });
-        // A test that panics already has its message; this one would hide it.
-        let _ = drop.join();
+        let _ = removals().send((self.admin.clone(), self.name.clone()));
     }
 }
 
@@ -194,10 +191,34 @@ pub async fn eventually_within<T>(
     }
 }
 
+/// Where databases go that nobody needs any more: dropping one ends with a checkpoint of the whole server, for which no
+/// test waits.
+fn removals() -> &'static Sender<(PgConnectOptions, String)> {
+    static REMOVALS: OnceLock<Sender<(PgConnectOptions, String)>> = OnceLock::new();
+    REMOVALS.get_or_init(|| {
+        let (sender, removals) = channel();
+        std::thread::spawn(move || {
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            for (admin, name) in removals {
+                let sql = format!("drop database if exists {name} with (force)");
+                if let Err(error) = runtime.block_on(try_execute(&admin, &sql)) {
+                    println!("{name} stays: {error}");
+                }
+            }
+        });
+        sender
+    })
+}
+
 pub async fn execute(options: &PgConnectOptions, sql: &str) {
-    let mut connection = PgConnection::connect_with(options).await.unwrap();
-    sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute(&mut connection).await.unwrap();
-    connection.close().await.unwrap();
+    try_execute(options, sql).await.unwrap();
+}
+
+async fn try_execute(options: &PgConnectOptions, sql: &str) -> sqlx::Result<()> {
+    let mut connection = PgConnection::connect_with(options).await?;
+    sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute(&mut connection).await?;
+    connection.close().await
 }
 
 /// The migrated template of this state of `migrations/`, made once per cluster whoever comes first.

@@ -93,7 +93,8 @@ mod tests {
     #[test]
     fn marks_that_change_what_is_said_tell_facts_apart() {
         let keys = [
-            "C", "C++", "C#", "5", "-5", "A+", "A-", "A", "0.5", "0,5", "05", "1.5 %", "15", "#1", "1",
+            "C", "C++", "C#", "5", "-5", "A+", "A-", "A", "0.5", "0,5", "05", "1.5 %", "15", "#1",
+            "1",
         ];
         for (at, text) in keys.iter().enumerate() {
             for other in &keys[at + 1..] {

@@ -77,8 +77,10 @@ impl Reader<'_> {
         let room = (MAX_KNOWN, self.known_max_bytes());
         let held = facts::held(self.run.pool(), &user.user, room, now).await;
         let held = held.map_err(JobError::retry)?;
-        let known: Vec<_> =
-            held.iter().map(|held| Known { attribute: &held.attribute, text: &held.text }).collect();
+        let known: Vec<_> = held
+            .iter()
+            .map(|held| Known { attribute: &held.attribute, text: &held.text })
+            .collect();
         let requests: Vec<&str> =
             stretch.requests.iter().map(|request| request.text.as_str()).collect();
         let mut refused: Option<Refused> = None;

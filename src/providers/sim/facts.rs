@@ -44,7 +44,8 @@ fn rephrased(requests: &[String], known: &str) -> Vec<Value> {
     let known = known.to_lowercase();
     let n_bytes: usize = requests.iter().map(String::len).sum();
     let wording = WORDINGS[n_bytes % WORDINGS.len()];
-    let news = said(requests).into_iter().filter(|said| !known.contains(&said.value.to_lowercase()));
+    let news =
+        said(requests).into_iter().filter(|said| !known.contains(&said.value.to_lowercase()));
     news.map(|said| said.in_words(wording)).collect()
 }
 
@@ -70,7 +71,8 @@ fn of(request: usize, text: &str) -> Vec<Said<'_>> {
 
 impl Said<'_> {
     fn in_words(&self, (name, words): Wording) -> Value {
-        let fill = |words: &str| words.replace("{about}", self.about).replace("{value}", self.value);
+        let fill =
+            |words: &str| words.replace("{about}", self.about).replace("{value}", self.value);
         json!({ "request": self.request, "attribute": fill(name), "fact": fill(words), "quote": self.sentence })
     }
 }

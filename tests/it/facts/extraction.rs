@@ -275,7 +275,7 @@ async fn what_was_asked_before_a_campaign_worked_for_somebody_is_not_read_for_th
     let task = ground.done(&ground.add("My diet is vegan. Write.").await).await;
     let later = ground.advance(TimeDelta::hours(1));
     let mut tx = begin(&ground.pool).await.unwrap();
-    dalsegno::domain::facts::set_user(&mut tx, ground.campaign.id, "ben", later).await.unwrap();
+    facts::set_user(&mut tx, ground.campaign.id, "ben", later).await.unwrap();
     tx.commit().await.unwrap();
     ground.advance(TimeDelta::hours(1));
     ground.done(&ground.add("My city is Porto. Write.").await).await;
@@ -407,7 +407,7 @@ async fn an_erasure_takes_what_was_said_in_the_campaign_and_what_others_said_sta
     super::state(&ground.pool, ANN, ("Tone", "Wants short sentences.")).await.unwrap();
     set_user(&ground, ANN).await;
     let mut tx = begin(&ground.pool).await.unwrap();
-    let gone = dalsegno::domain::facts::remove_some(&mut tx, ground.campaign.id, 100).await;
+    let gone = facts::remove_some(&mut tx, ground.campaign.id, 100).await;
     tx.commit().await.unwrap();
     assert_eq!(gone.unwrap(), 1);
     assert_eq!(texts(&ground.pool, ANN).await, ["Wants short sentences."]);

@@ -23,11 +23,7 @@ pub fn config() -> Config {
 }
 
 /// As it was read from what was said then, in some session.
-pub async fn read(
-    world: &World,
-    said: (&str, &str),
-    said_at: DateTime<Utc>,
-) -> Recorded {
+pub async fn read(world: &World, said: (&str, &str), said_at: DateTime<Utc>) -> Recorded {
     read_in(SESSION, world, said, said_at).await
 }
 

@@ -126,7 +126,9 @@ async fn edicts_for_which_there_is_no_room_are_told_by_name() {
         "{system}"
     );
     assert!(
-        system.contains("<edict name=\"third\" author=\"cli:ann@host\" trust=\"operator\" left_out=\"true\">"),
+        system.contains(
+            "<edict name=\"third\" author=\"cli:ann@host\" trust=\"operator\" left_out=\"true\">"
+        ),
         "in their order: {system}"
     );
     let said = said(&table.ground, &task).await;
