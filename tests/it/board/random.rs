@@ -270,6 +270,7 @@ async fn whatever_happens_nobody_gets_what_is_not_theirs_and_every_session_gets_
          {shown} posts shown once, {held} held otherwise and {left_out} left out at the end",
         WINDOWS.len()
     );
-    let is_wild = failed > 0 && held > 0 && left_out > 0 && shown > posts;
+    // Of many seeds none showed less than nine tenths of its posts.
+    let is_wild = failed > 0 && held > 0 && left_out > 0 && shown * 2 > posts;
     assert!(is_wild, "the cases are too tame");
 }
