@@ -8,7 +8,7 @@ mod races;
 mod removal;
 mod size;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use dalsegno::domain::{
@@ -51,8 +51,12 @@ fn walk() -> Walk {
     Walk::new(later(), &config(), &memory_config())
 }
 
-/// All that a cleanup does but for its record, in batches of this size.
-async fn purge(pool: &PgPool, mut walk: Walk, n_sessions: i64) -> Progress {
+/// All that a cleanup does but for its record, in batches of this size and without a pause.
+async fn purge(pool: &PgPool, walk: Walk, n_sessions: i64) -> Progress {
+    paced_purge(pool, walk, n_sessions, Duration::ZERO).await
+}
+
+async fn paced_purge(pool: &PgPool, mut walk: Walk, n_sessions: i64, pause: Duration) -> Progress {
     let mut progress = Progress::default();
     while let Some(Page { going, kept }) = next_page(pool, &mut walk, n_sessions).await {
         let reasons: Vec<_> = kept.iter().map(|(_, kept)| *kept).collect();
@@ -64,6 +68,7 @@ async fn purge(pool: &PgPool, mut walk: Walk, n_sessions: i64) -> Progress {
             commit(tx).await.unwrap();
             progress.add(&batch);
             left = batch.left;
+            tokio::time::sleep(pause).await;
         }
     }
     progress

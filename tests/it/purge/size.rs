@@ -1,17 +1,21 @@
 //! A large cleanup, and what it costs those beside it. In the normal run, a small one.
 
 use std::{
-    sync::atomic::{AtomicBool, Ordering::SeqCst},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+    },
     time::{Duration, Instant},
 };
 
 use chrono::TimeDelta;
 use dalsegno::domain::tasks;
 use sqlx::PgPool;
+use tokio::task::JoinHandle;
 
-use super::{at_later, fill, later, purge, walk};
+use super::{at_later, config, fill, later, paced_purge, walk};
 use crate::{
-    app::noon,
+    app::{eventually, noon},
     conversations::world::World,
     queue_sql::statements::{claim, register, set_like_a_worker},
 };
@@ -23,9 +27,9 @@ const N_STAYING: i32 = if cfg!(feature = "chaos") { 50_000 } else { 1_000 };
 const N_CLAIMS: usize = if cfg!(feature = "chaos") { 2_000 } else { 100 };
 
 /// Prints the figures; the bars are asserted in the long form, on a machine that has nothing else to do.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn a_large_cleanup_goes_through_beside_turns() {
-    let world = World::new().await;
+    let world = Arc::new(World::new().await);
     let (pool, campaign) = (&world.pool, world.campaign.id);
     let filling = Instant::now();
     for part in 0..10 {
@@ -34,63 +38,108 @@ async fn a_large_cleanup_goes_through_beside_turns() {
     fill(pool, campaign, "young", "sim", N_STAYING, 20, later() + TimeDelta::days(9)).await;
     sqlx::query("analyze").execute(pool).await.unwrap();
     println!("filled in {:?}", filling.elapsed());
-    let turns = async {
-        let mut slowest = Duration::ZERO;
-        for n in 0..200 {
-            let instance = format!("t{n}");
-            let new = tasks::New { instance: &instance, ..world.ask("Part.") };
-            let task = world.add_new(&new).await.unwrap().task;
-            let begun = Instant::now();
-            let (_, turn) = world.begin(&task, world.lease(), at_later()).await;
-            world.commit(&turn, "Done.", at_later()).await.unwrap();
-            slowest = slowest.max(begun.elapsed());
-        }
-        slowest
-    };
     let before_kb = status_kb("VmRSS");
-    let alone = claims(pool, |n| n == N_CLAIMS).await;
-    let is_over = AtomicBool::new(false);
-    let purged = async {
-        let begun = Instant::now();
-        let done = purge(pool, walk(), 200).await;
-        is_over.store(true, SeqCst);
-        (done, begun.elapsed())
-    };
-    let claimed = claims(pool, |_| is_over.load(SeqCst));
-    let (slowest, (done, took), beside) = tokio::join!(turns, purged, claimed);
+
+    let without = Beside::begin(&world, "before");
+    without.claims_reach(N_CLAIMS).await;
+    let without = without.end().await;
+    let with = Beside::begin(&world, "during");
+    let pause = Duration::from_millis(config().purge_pause_ms.into());
+    let begun = Instant::now();
+    let done = paced_purge(pool, walk(), config().purge_batch_sessions.into(), pause).await;
+    let took = begun.elapsed();
+    let with = with.end().await;
+
     assert_eq!((done.sessions, done.messages), (N_SESSIONS.into(), i64::from(N_SESSIONS) * 20));
     println!("{before_kb} kB resident before, {} kB at most until now", status_kb("VmHWM"));
-    println!(
-        "{} sessions, {} messages in {took:?}; the slowest turn beside it took {slowest:?}",
-        done.sessions, done.messages
-    );
-    println!(
-        "claims: p99 {:?} of {} without it, {:?} of {} beside it",
-        p99(&alone),
-        alone.len(),
-        p99(&beside),
-        beside.len()
-    );
+    println!("{} sessions, {} messages in {took:?}", done.sessions, done.messages);
+    println!("without it: {without}\nbeside it:  {with}");
     if cfg!(feature = "chaos") {
         assert!(took < Duration::from_secs(60), "took {took:?}");
-        assert!(p99(&beside) <= p99(&alone) * 2);
+        assert!(p99(&with.claims) <= p99(&without.claims) * 2);
     }
 }
 
-/// Adds a job and claims it, again and again: how long each claim took, from the fastest to the slowest.
-async fn claims(pool: &PgPool, is_enough: impl Fn(usize) -> bool) -> Vec<Duration> {
+/// Turns and claims that go on, one after the other, until they are told to end.
+struct Beside {
+    is_over: Arc<AtomicBool>,
+    n_claims: Arc<AtomicUsize>,
+    turns: JoinHandle<Vec<Duration>>,
+    claims: JoinHandle<Vec<Duration>>,
+}
+
+/// How long each took, from the fastest to the slowest.
+struct Took {
+    turns: Vec<Duration>,
+    claims: Vec<Duration>,
+}
+
+impl Beside {
+    fn begin(world: &Arc<World>, name: &'static str) -> Self {
+        let (is_over, n_claims) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
+        let turns = tokio::spawn(turns(Arc::clone(world), name, Arc::clone(&is_over)));
+        let counted = (Arc::clone(&n_claims), Arc::clone(&is_over));
+        let claims = tokio::spawn(claims(world.pool.clone(), counted.0, counted.1));
+        Self { is_over, n_claims, turns, claims }
+    }
+
+    async fn claims_reach(&self, n: usize) {
+        let is_enough = async || (self.n_claims.load(SeqCst) >= n).then_some(());
+        eventually("there are enough claims", is_enough).await;
+    }
+
+    async fn end(self) -> Took {
+        self.is_over.store(true, SeqCst);
+        let mut took =
+            Took { turns: self.turns.await.unwrap(), claims: self.claims.await.unwrap() };
+        took.turns.sort_unstable();
+        took.claims.sort_unstable();
+        took
+    }
+}
+
+impl std::fmt::Display for Took {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let of = |took: &[Duration]| {
+            let (middle, most) = (took[took.len() / 2], took[took.len() - 1]);
+            format!("{}, p50 {middle:.1?}, p99 {:.1?}, at most {most:.1?}", took.len(), p99(took))
+        };
+        write!(f, "claims: {}; turns: {}", of(&self.claims), of(&self.turns))
+    }
+}
+
+async fn turns(world: Arc<World>, name: &str, is_over: Arc<AtomicBool>) -> Vec<Duration> {
+    let mut took = Vec::new();
+    while !is_over.load(SeqCst) {
+        let instance = format!("{name}{}", took.len());
+        let new = tasks::New { instance: &instance, ..world.ask("Part.") };
+        let task = world.add_new(&new).await.unwrap().task;
+        let begun = Instant::now();
+        let (_, turn) = world.begin(&task, world.lease(), at_later()).await;
+        world.commit(&turn, "Done.", at_later()).await.unwrap();
+        took.push(begun.elapsed());
+    }
+    took
+}
+
+/// Adds a job and claims it, again and again.
+async fn claims(
+    pool: PgPool,
+    n_claims: Arc<AtomicUsize>,
+    is_over: Arc<AtomicBool>,
+) -> Vec<Duration> {
     let mut conn = pool.acquire().await.unwrap();
     set_like_a_worker(&mut conn).await;
     let worker = register(&mut conn, &["claimed"]).await;
     let mut took = Vec::new();
-    while !is_enough(took.len()) {
+    while !is_over.load(SeqCst) {
         let enqueue = "select job_id from dalsegno.enqueue(kind => 'claimed', payload => '{}')";
         sqlx::query(enqueue).execute(&mut *conn).await.unwrap();
         let begun = Instant::now();
         assert_eq!(claim(&mut conn, worker, &["claimed"]).await.len(), 1);
         took.push(begun.elapsed());
+        n_claims.store(took.len(), SeqCst);
     }
-    took.sort_unstable();
     took
 }
 
