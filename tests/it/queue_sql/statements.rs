@@ -41,12 +41,17 @@ pub async fn set_like_a_worker(conn: &mut PgConnection) {
 
 /// A worker of the queue `default` with handlers for these kinds.
 pub async fn register(conn: &mut PgConnection, kinds: &[&str]) -> Uuid {
+    register_at(conn, "default", kinds).await
+}
+
+/// A worker of this queue.
+pub async fn register_at(conn: &mut PgConnection, queue: &str, kinds: &[&str]) -> Uuid {
     let id = Uuid::new_v4();
     let registered = sqlx::query(WORKER_REGISTER)
         .bind(id)
         .bind(3600.0_f64)
         .bind(500_i32)
-        .bind(["default"].as_slice())
+        .bind([queue].as_slice())
         .bind("host")
         .bind(1_i32)
         .bind("test")
@@ -57,9 +62,19 @@ pub async fn register(conn: &mut PgConnection, kinds: &[&str]) -> Uuid {
 
 /// Claims whatever such a worker can have: ids and leases.
 pub async fn claim(conn: &mut PgConnection, worker: Uuid, kinds: &[&str]) -> Vec<(i64, i64)> {
+    claim_at(conn, "default", worker, kinds).await
+}
+
+/// As [`claim`], of this queue.
+pub async fn claim_at(
+    conn: &mut PgConnection,
+    queue: &str,
+    worker: Uuid,
+    kinds: &[&str],
+) -> Vec<(i64, i64)> {
     let claimed = sqlx::query(CLAIM)
         .bind(100_i64)
-        .bind(["default"].as_slice())
+        .bind([queue].as_slice())
         .bind(worker)
         .bind(-1_i16)
         .bind("-infinity")
