@@ -68,6 +68,8 @@ async fn what_was_cancelled_is_handed_out_again_when_its_task_is_tried_again() {
     tasks::cancel(&mut tx, turn.task_id, "not wanted", noon()).await.unwrap();
     // As its worker does that is asked to stop.
     tasks::end(&mut tx, turn.task_id, End::Cancelled, Amount::ZERO, noon()).await.unwrap();
+    let ends = sqlx::query("delete from dalsegno.jobs where id = $1").bind(turn.job_id);
+    ends.execute(&mut *tx).await.unwrap();
     tx.commit().await.unwrap();
     let n_open = async || {
         let open = |task: &Task| task.ended_at.is_none();
