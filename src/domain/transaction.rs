@@ -1,12 +1,24 @@
 //! The two ends of a transaction whose owner is outside the domain.
 
-use sqlx::{PgPool, Postgres, Transaction, pool::PoolConnection};
+use std::time::Duration;
+
+use sqlx::{AssertSqlSafe, PgPool, Postgres, Transaction, pool::PoolConnection};
 
 use super::Failed;
 
 /// Nothing of it exists unless [`commit`] succeeds.
 pub async fn begin(pool: &PgPool) -> Result<Transaction<'static, Postgres>, Failed> {
     pool.begin().await.map_err(Failed::to("begin a transaction"))
+}
+
+/// The same, in which no statement runs longer than this: who gives up waiting for one ends it in Postgres, too.
+pub async fn begin_within(
+    pool: &PgPool,
+    longest: Duration,
+) -> Result<Transaction<'static, Postgres>, Failed> {
+    // Both in one round trip. There is nothing but a number in it.
+    let begin = format!("begin; set local statement_timeout = {}", longest.as_millis());
+    pool.begin_with(AssertSqlSafe(begin)).await.map_err(Failed::to("begin a transaction"))
 }
 
 pub async fn commit(transaction: Transaction<'static, Postgres>) -> Result<(), Failed> {

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::domain::{
     messages::{self, Found, Search},
-    sessions,
+    sessions, transaction,
 };
 
 pub(super) const TOOLS: &[Tool] = &[Tool {
@@ -56,8 +56,8 @@ async fn search(call: Call<'_>) -> Result<Said, Refusal> {
         }
         None => 0,
     };
-    let pool = &call.tools.pool;
-    let sessions = sessions::lineage(pool, turn.session_id).await?;
+    let mut tx = call.begin().await?;
+    let sessions = sessions::lineage(&mut *tx, turn.session_id).await?;
     let search = Search {
         session_ids: &sessions,
         words: words.trim(),
@@ -65,7 +65,8 @@ async fn search(call: Call<'_>) -> Result<Said, Refusal> {
         offset,
         limit: FOUND + 1,
     };
-    let mut found = messages::search(pool, &search).await?;
+    let mut found = messages::search(&mut *tx, &search).await?;
+    transaction::commit(tx).await?;
     let goes_on = i64::try_from(found.len()).unwrap_or(i64::MAX) > FOUND;
     found.truncate(usize::try_from(FOUND).unwrap_or(usize::MAX));
     let next = goes_on.then(|| (offset + FOUND).to_string());

@@ -3,7 +3,7 @@
 use std::error::Error as _;
 
 use schemars::{JsonSchema, generate::SchemaSettings};
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
 use super::{Refusal, tool::Tool};
@@ -14,6 +14,11 @@ pub(super) const MAX_BYTES: usize = 256 * 1024;
 const SHOWN_CHARS: usize = 60;
 
 const CURSOR: &str = "cursor";
+
+/// Of a tool that needs none.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Nothing {}
 
 /// Where an answer goes on.
 #[derive(Debug, Default, PartialEq, Eq)]

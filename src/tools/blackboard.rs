@@ -7,12 +7,15 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Caller, Refusal,
-    arguments::schema,
+    arguments::{Nothing, schema},
     change::{Begun, Change},
     pages::Said,
     tool::{Call, QUICKLY, Tool, Who},
 };
-use crate::domain::blackboard::{self, By};
+use crate::domain::{
+    blackboard::{self, By},
+    transaction,
+};
 
 pub(super) const TOOLS: &[Tool] = &[
     Tool {
@@ -37,10 +40,6 @@ pub(super) const TOOLS: &[Tool] = &[
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Nothing {}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct Patch {
     /// The keys that become different, in the nesting of the document.
     patch: Map<String, Value>,
@@ -50,11 +49,12 @@ struct Patch {
 
 async fn read(call: Call<'_>) -> Result<Said, Refusal> {
     let Nothing {} = call.read()?;
-    let (pool, campaign_id) = (&call.tools.pool, call.caller.campaign_id());
+    let (mut tx, campaign_id) = (call.begin().await?, call.caller.campaign_id());
     let found = match call.caller {
-        Caller::Turn(turn) => blackboard::get_for(pool, campaign_id, &turn.agent).await?,
-        Caller::Operator(_) => blackboard::get(pool, campaign_id).await?,
+        Caller::Turn(turn) => blackboard::get_for(&mut *tx, campaign_id, &turn.agent).await?,
+        Caller::Operator(_) => blackboard::get(&mut *tx, campaign_id).await?,
     };
+    transaction::commit(tx).await?;
     Said::json(&json!({ "version": found.version, "document": found.document }))
 }
 

@@ -16,6 +16,7 @@ use super::{
 use crate::domain::{
     mentions::{self, Posted},
     posts::{self, Audience, Post, Sender, Viewer},
+    transaction,
 };
 
 pub(super) const TOOLS: &[Tool] = &[
@@ -71,14 +72,16 @@ async fn history(call: Call<'_>) -> Result<Said, Refusal> {
         Some(place) => place.parse().map_err(|_| Refusal::said("`cursor` is none of this tool"))?,
         None => i64::MAX,
     };
-    let (pool, campaign_id) = (&call.tools.pool, call.caller.campaign_id());
+    let campaign_id = call.caller.campaign_id();
     let name = call.caller.label();
     let viewer = match call.caller {
         Caller::Turn(turn) => turn.viewer(&name),
         Caller::Operator(_) => Viewer::All,
     };
     let room = (limit + 1, MOST_BYTES);
-    let found = posts::some_before(pool, campaign_id, viewer, before, room).await?;
+    let mut tx = call.begin().await?;
+    let found = posts::some_before(&mut *tx, campaign_id, viewer, before, room).await?;
+    transaction::commit(tx).await?;
     let shown = &found[..found.len().min(usize::try_from(limit).unwrap_or(usize::MAX))];
     let n_bytes: usize = found.iter().map(|post| post.text.len()).sum();
     let is_full = i64::try_from(n_bytes).unwrap_or(i64::MAX) >= MOST_BYTES;

@@ -33,7 +33,7 @@ pub(super) struct Change<'a> {
 impl<'a> Change<'a> {
     pub(super) async fn begin(call: &'a Call<'a>) -> Result<Begun<'a>, Refusal> {
         let digest = digest(call);
-        let mut transaction = transaction::begin(&call.tools.pool).await?;
+        let mut transaction = call.begin().await?;
         if let Caller::Turn(turn) = call.caller {
             tool_calls::lock(&mut *transaction, turn.task_id).await?;
             let asked = asked(turn, &digest);

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{
     Refusal,
-    arguments::schema,
+    arguments::{Nothing, schema},
     change::{Begun, Change},
     memory::{list, read, time, who, write},
     pages::Said,
@@ -31,7 +31,7 @@ pub(super) const TOOLS: &[Tool] = &[
         who: Who::Everybody,
         in_pages: true,
         timeout: QUICKLY,
-        schema: |_| schema::<Named>(),
+        schema: |_| schema::<EdictName>(),
         run: |call| read_one(call).boxed(),
     },
     Tool {
@@ -40,7 +40,7 @@ pub(super) const TOOLS: &[Tool] = &[
         who: Who::Lead,
         in_pages: false,
         timeout: QUICKLY,
-        schema: |_| schema::<Publication>(),
+        schema: |_| schema::<NewEdict>(),
         run: |call| publish(call).boxed(),
     },
     Tool {
@@ -49,25 +49,21 @@ pub(super) const TOOLS: &[Tool] = &[
         who: Who::Lead,
         in_pages: false,
         timeout: QUICKLY,
-        schema: |_| schema::<Named>(),
+        schema: |_| schema::<EdictName>(),
         run: |call| revoke(call).boxed(),
     },
 ];
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Nothing {}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Named {
+struct EdictName {
     /// As edicts_list shows it.
     name: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Publication {
+struct NewEdict {
     /// Lower-case letters, digits, - and _: `tone-of-voice`.
     name: String,
     /// One line that says what it is about.
@@ -86,12 +82,12 @@ async fn list_all(call: Call<'_>) -> Result<Said, Refusal> {
 }
 
 async fn read_one(call: Call<'_>) -> Result<Said, Refusal> {
-    let Named { name } = call.read()?;
+    let EdictName { name } = call.read()?;
     read(&call, Kind::Edict, None, &name).await
 }
 
 async fn publish(call: Call<'_>) -> Result<Said, Refusal> {
-    let asked: Publication = call.read()?;
+    let asked: NewEdict = call.read()?;
     let new = New {
         kind: Kind::Edict,
         owner: None,
@@ -106,7 +102,7 @@ async fn publish(call: Call<'_>) -> Result<Said, Refusal> {
 }
 
 async fn revoke(call: Call<'_>) -> Result<Said, Refusal> {
-    let Named { name } = call.read()?;
+    let EdictName { name } = call.read()?;
     let mut change = match Change::begin(&call).await? {
         Begun::Before(said) => return Ok(said),
         Begun::Now(change) => change,

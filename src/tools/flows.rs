@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{
     Refusal,
-    arguments::{schema, short},
+    arguments::{Nothing, schema, short},
     change::{Begun, Change},
     pages::Said,
     room,
@@ -37,10 +37,6 @@ pub(super) const TOOLS: &[Tool] = &[
         run: |call| start(call).boxed(),
     },
 ];
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Nothing {}
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

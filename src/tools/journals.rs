@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::{
     Refusal, Role,
-    arguments::schema,
+    arguments::{Nothing, schema},
     memory::{list, owner, read, write},
     pages::Said,
     tool::{Call, QUICKLY, Tool, Who},
@@ -33,8 +33,8 @@ pub(super) const TOOLS: &[Tool] = &[
         in_pages: true,
         timeout: QUICKLY,
         schema: |role| match role {
-            Role::Agent => schema::<Own>(),
-            Role::Lead | Role::Operator => schema::<Anybodys>(),
+            Role::Agent => schema::<OwnEntry>(),
+            Role::Lead | Role::Operator => schema::<AnybodysEntry>(),
         },
         run: |call| read_one(call).boxed(),
     },
@@ -52,10 +52,6 @@ pub(super) const TOOLS: &[Tool] = &[
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Nothing {}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct OfAnybody {
     /// Only the journal of this agent.
     agent: Option<String>,
@@ -63,14 +59,14 @@ struct OfAnybody {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Own {
+struct OwnEntry {
     /// As journals_list shows it.
     name: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Anybodys {
+struct AnybodysEntry {
     /// As journals_list shows it.
     name: String,
     /// Whose journal it is; your own unless you say otherwise.
@@ -100,10 +96,10 @@ async fn list_some(call: Call<'_>) -> Result<Said, Refusal> {
 }
 
 async fn read_one(call: Call<'_>) -> Result<Said, Refusal> {
-    let Anybodys { name, agent } = match call.caller.role() {
+    let AnybodysEntry { name, agent } = match call.caller.role() {
         Role::Agent => {
-            let Own { name } = call.read()?;
-            Anybodys { name, agent: None }
+            let OwnEntry { name } = call.read()?;
+            AnybodysEntry { name, agent: None }
         }
         Role::Lead | Role::Operator => call.read()?,
     };

@@ -48,12 +48,13 @@ pub(super) async fn list(
         }
         None => None,
     };
-    let (pool, campaign_id) = (&call.tools.pool, call.caller.campaign_id());
-    let label = call.caller.label();
+    let (label, campaign_id) = (call.caller.label(), call.caller.campaign_id());
     let filter = Filter { kind: Some(kind), owner, with_ended: false };
     let page = Page { after, limit: LISTED + 1 };
     let by = who(call.caller, &label);
-    let mut items = memory::list(pool, campaign_id, filter, &by, page, call.now()).await?;
+    let mut tx = call.begin().await?;
+    let mut items = memory::list(&mut *tx, campaign_id, filter, &by, page, call.now()).await?;
+    transaction::commit(tx).await?;
     let goes_on = i64::try_from(items.len()).unwrap_or(i64::MAX) > LISTED;
     items.truncate(usize::try_from(LISTED).unwrap_or(usize::MAX));
     let next = items.last().filter(|_| goes_on).map(|last| last.id.to_string());
@@ -68,10 +69,11 @@ pub(super) async fn read(
     name: &str,
 ) -> Result<Said, Refusal> {
     let label = call.caller.label();
-    let mut conn = transaction::connection(&call.tools.pool).await?;
+    let mut tx = call.begin().await?;
     let named = (kind, owner, name);
     let by = who(call.caller, &label);
-    let item = memory::by_name(&mut conn, call.caller.campaign_id(), named, &by).await?;
+    let item = memory::by_name(&mut tx, call.caller.campaign_id(), named, &by).await?;
+    transaction::commit(tx).await?;
     let mut said = line(&item);
     if !item.holds(call.now()) {
         said["holds"] = json!("no more: it was revoked, or has expired");

@@ -14,6 +14,8 @@
 //! - A change is one transaction with its line in the audit log, and its last statement is whether the run still has its job. A run
 //!   that has lost it changes nothing.
 //! - A change that an earlier attempt of the same task has made is not made again ([`crate::domain::tool_calls`]).
+//! - A call whose time is over is over in Postgres, too, soon after: no statement of it runs longer than the call may. And no more than a few
+//!   calls of one turn run at once.
 //! - [`call`] never fails: what goes wrong is said to the model, in words that tell it what to do next. What the database or a
 //!   fault of ours says is in the log instead.
 //!
@@ -21,6 +23,7 @@
 
 mod archive;
 mod arguments;
+mod at_once;
 mod blackboard;
 mod board;
 mod caller;
@@ -52,7 +55,9 @@ use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use sqlx::PgPool;
 
-use self::{arguments::Cursor, denied::Denied, pages::Said, refusal::Refusal, tool::Call};
+use self::{
+    arguments::Cursor, at_once::AtOnce, denied::Denied, pages::Said, refusal::Refusal, tool::Call,
+};
 pub use self::{
     caller::{Caller, Operator, Role, Turn},
     leave::{SERVER, are_granted},
@@ -70,6 +75,9 @@ use crate::{
     },
     transcript::ToolSpec,
 };
+
+/// A call that waits for a place may wait for others afterwards, all of it within one request.
+const IN_LINE_DIVISOR: u32 = 4;
 
 /// What the tools work with. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -92,6 +100,7 @@ pub struct Settings {
     /// The longest that one call waits for others.
     longest_wait: Duration,
     denied: Denied,
+    at_once: AtOnce,
 }
 
 /// What a model is told.
@@ -113,6 +122,7 @@ impl Settings {
             max_waiting: config.queue.max_waiting,
             longest_wait: wait::longest(config.http.request_timeout_secs),
             denied: Denied::default(),
+            at_once: AtOnce::default(),
         }
     }
 }
@@ -168,6 +178,13 @@ async fn answer(
         return Err(Refusal::NotOffered { tool: arguments::short(name), offered });
     };
     let (arguments, cursor) = arguments::check(tool, arguments)?;
+    let _place = match caller {
+        Caller::Turn(turn) => {
+            let (settings, turn) = (&tools.settings, (turn.session_id, turn.turn));
+            Some(settings.at_once.enter(turn, settings.longest_wait / IN_LINE_DIVISOR).await?)
+        }
+        Caller::Operator(_) => None,
+    };
     let goes_on = cursor != Cursor::default();
     let call = Call { tools, caller, tool, arguments, place: cursor.place.clone(), goes_on };
     let running = AssertUnwindSafe((tool.run)(call)).catch_unwind();

@@ -51,8 +51,8 @@ async fn recall(call: Call<'_>) -> Result<Said, Refusal> {
     let limit = limit.unwrap_or(USUAL).clamp(1, MOST);
     let asked = Asked { words: &words, kind: None, limit };
     let (by, config) = (who(call.caller, &label), &call.tools.settings.memory);
-    let mut conn = transaction::connection(&call.tools.pool).await?;
-    let hits = memory::search(&mut conn, campaign_id, asked, &by, config, call.now()).await?;
+    let mut tx = call.begin().await?;
+    let hits = memory::search(&mut tx, campaign_id, asked, &by, config, call.now()).await?;
     let found: Vec<Value> = hits
         .iter()
         .map(|hit| {
@@ -62,7 +62,8 @@ async fn recall(call: Call<'_>) -> Result<Said, Refusal> {
             line
         })
         .collect();
-    let facts = facts_about_user(&call, &mut conn, (&words, limit)).await?;
+    let facts = facts_about_user(&call, &mut tx, (&words, limit)).await?;
+    transaction::commit(tx).await?;
     let mut said = json!({ "found": found });
     if !facts.is_empty() {
         said["facts"] = json!(facts);

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::{
     Refusal,
-    arguments::schema,
+    arguments::{Nothing, schema},
     memory::{list, read, time, write},
     pages::Said,
     tool::{Call, QUICKLY, Tool, Who},
@@ -29,7 +29,7 @@ pub(super) const TOOLS: &[Tool] = &[
         who: Who::Everybody,
         in_pages: true,
         timeout: QUICKLY,
-        schema: |_| schema::<Named>(),
+        schema: |_| schema::<RecordName>(),
         run: |call| read_one(call).boxed(),
     },
     Tool {
@@ -38,25 +38,21 @@ pub(super) const TOOLS: &[Tool] = &[
         who: Who::Everybody,
         in_pages: false,
         timeout: QUICKLY,
-        schema: |_| schema::<Publication>(),
+        schema: |_| schema::<NewRecord>(),
         run: |call| publish(call).boxed(),
     },
 ];
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Nothing {}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Named {
+struct RecordName {
     /// As records_list or recall shows it.
     name: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Publication {
+struct NewRecord {
     /// Lower-case letters, digits, - and _: `prices-2027`.
     name: String,
     /// One line that says what it is about.
@@ -75,12 +71,12 @@ async fn list_all(call: Call<'_>) -> Result<Said, Refusal> {
 }
 
 async fn read_one(call: Call<'_>) -> Result<Said, Refusal> {
-    let Named { name } = call.read()?;
+    let RecordName { name } = call.read()?;
     read(&call, Kind::Record, None, &name).await
 }
 
 async fn publish(call: Call<'_>) -> Result<Said, Refusal> {
-    let asked: Publication = call.read()?;
+    let asked: NewRecord = call.read()?;
     let new = New {
         kind: Kind::Record,
         owner: None,

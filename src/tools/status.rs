@@ -1,13 +1,11 @@
 //! Who does what at this moment.
 
 use futures_util::FutureExt as _;
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
     Caller, Refusal,
-    arguments::schema,
+    arguments::{Nothing, schema},
     pages::Said,
     tool::{Call, QUICKLY, Tool, Who},
 };
@@ -23,17 +21,14 @@ pub(super) const TOOLS: &[Tool] = &[Tool {
     run: |call| status(call).boxed(),
 }];
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Nothing {}
-
 async fn status(call: Call<'_>) -> Result<Said, Refusal> {
     let Nothing {} = call.read()?;
     let catalogue = call.tools.settings.agents.current();
-    let mut conn = transaction::connection(&call.tools.pool).await?;
+    let mut tx = call.begin().await?;
     let campaign_id = call.caller.campaign_id();
-    let campaign = campaigns::get(&mut *conn, campaign_id).await?;
-    let standings = statuses::standings(&mut conn, campaign_id, &catalogue, call.now()).await?;
+    let campaign = campaigns::get(&mut *tx, campaign_id).await?;
+    let standings = statuses::standings(&mut tx, campaign_id, &catalogue, call.now()).await?;
+    transaction::commit(tx).await?;
     let agents: Vec<Value> = standings
         .iter()
         .map(|standing| {

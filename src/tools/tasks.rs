@@ -21,6 +21,7 @@ use crate::domain::{
     agents::{Addressed, Catalogue, MAIN},
     amount::Limit,
     tasks::{self, BulkError, Children, Filter, Links, Placed, State, Task},
+    transaction,
 };
 
 pub(super) const TOOLS: &[Tool] = &[
@@ -261,16 +262,18 @@ async fn list(call: Call<'_>) -> Result<Said, Refusal> {
     };
     let (page, state) = (Page { after, limit: limit + 1 }, state.map(Standing::state));
     let campaign_id = Some(call.caller.campaign_id());
+    let mut tx = call.begin().await?;
     let found = match call.caller {
         Caller::Turn(turn) if !turn.is_lead() => {
             let own = (turn.campaign_id, turn.agent.name.as_str(), turn.instance.as_str());
-            tasks::of_conversation(&call.tools.pool, own, state, page).await?
+            tasks::of_conversation(&mut *tx, own, state, page).await?
         }
         Caller::Turn(_) | Caller::Operator(_) => {
             let filter = Filter { campaign_id, agent: agent.as_deref(), state };
-            tasks::list(&call.tools.pool, filter, page).await?
+            tasks::list(&mut *tx, filter, page).await?
         }
     };
+    transaction::commit(tx).await?;
     let catalogue = call.tools.settings.agents.current();
     let shown = &found[..found.len().min(usize::try_from(limit).unwrap_or(usize::MAX))];
     let next = shown.last().filter(|_| found.len() > shown.len()).map(|last| last.id.to_string());

@@ -9,9 +9,13 @@ use std::{
 use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use sqlx::{Postgres, Transaction};
 
 use super::{Caller, Refusal, Role, Tools, arguments, leave::Leave, pages::Said};
-use crate::{domain::agents::Agent, transcript::ToolSpec};
+use crate::{
+    domain::{agents::Agent, transaction},
+    transcript::ToolSpec,
+};
 
 /// One tool. There is one of each, in the module of its noun.
 pub(super) struct Tool {
@@ -135,6 +139,11 @@ impl Tool {
 }
 
 impl Call<'_> {
+    /// Where its statements run. Each of them ends by itself when nobody waits for the call any more.
+    pub(super) async fn begin(&self) -> Result<Transaction<'static, Postgres>, Refusal> {
+        Ok(transaction::begin_within(&self.tools.pool, self.tool.timeout).await?)
+    }
+
     /// The arguments, which have to be these and no others.
     pub(super) fn read<T: DeserializeOwned>(&self) -> Result<T, Refusal> {
         arguments::read(&self.arguments)

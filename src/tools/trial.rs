@@ -4,21 +4,45 @@ use std::time::Duration;
 
 use futures_util::{FutureExt as _, future::pending};
 use serde_json::json;
+use sqlx::PgConnection;
 
 use super::{
     Refusal,
+    change::{Begun, Change},
     pages::Said,
     tool::{Call, Tool, Who},
 };
 
 pub(super) const TOOLS: &[Tool] = &[
     trial("trial_hang", |_| async { Ok(pending().await) }.boxed()),
+    trial("trial_slow_look", |call| {
+        async move {
+            sleep(&mut *call.begin().await?).await?;
+            Ok(Said::default())
+        }
+        .boxed()
+    }),
+    trial("trial_slow_change", |call| {
+        async move {
+            if let Begun::Now(mut change) = Change::begin(&call).await? {
+                sleep(change.conn()).await?;
+            }
+            Ok(Said::default())
+        }
+        .boxed()
+    }),
     trial("trial_fail", |_| async { Err(Refusal::Failed("a secret of the log".into())) }.boxed()),
     trial("trial_panic", |_| async { panic!("a tool that panics") }.boxed()),
     trial("trial_long", |_| {
         async { Ok(Said { text: "0123456789".repeat(1_000_000), ..Said::default() }) }.boxed()
     }),
 ];
+
+/// Far longer than anybody waits.
+async fn sleep(conn: &mut PgConnection) -> Result<(), Refusal> {
+    let slept = sqlx::query("select pg_sleep(600)").execute(conn).await;
+    slept.map(drop).map_err(|error| Refusal::Failed(Box::new(error)))
+}
 
 const fn trial(
     name: &'static str,

@@ -17,7 +17,10 @@ use super::{
     pages::Said,
     tool::{Call, Tool, Who},
 };
-use crate::domain::tasks::{self, Outcome};
+use crate::domain::{
+    tasks::{self, Outcome},
+    transaction,
+};
 
 pub(super) const TOOLS: &[Tool] = &[Tool {
     name: "wait_for_results",
@@ -54,15 +57,18 @@ async fn wait(call: Call<'_>) -> Result<Said, Refusal> {
     let asked: Wait = call.read()?;
     let ids = ids(&asked.task_ids)?;
     check_visible(&call, &ids).await?;
-    let (pool, from) = (&call.tools.pool, first(&call, ids.len())?);
+    let from = first(&call, ids.len())?;
     let longest = call.tools.settings.longest_wait;
     let limit = match call.goes_on {
         // Who reads on has waited.
         true => Duration::ZERO,
         false => asked.seconds.map_or(longest, |secs| Duration::from_secs(secs).min(longest)),
     };
-    let n_open = tasks::wait_for_all(pool, &ids, limit).await?;
-    let found = tasks::outcomes(pool, &ids[from..], MOST_BYTES).await?;
+    // Behind no transaction: it may take long, and looks at a few rows now and then.
+    let n_open = tasks::wait_for_all(&call.tools.pool, &ids, limit).await?;
+    let mut tx = call.begin().await?;
+    let found = tasks::outcomes(&mut *tx, &ids[from..], MOST_BYTES).await?;
+    transaction::commit(tx).await?;
     let behind = from + found.len();
     let next_place = (behind < ids.len() && !found.is_empty()).then(|| behind.to_string());
     let next = match n_open {
@@ -99,14 +105,15 @@ fn ids(texts: &[String]) -> Result<Vec<Uuid>, Refusal> {
 
 /// The lead and operators see all tasks of the campaign, others what their own conversation has handed out.
 async fn check_visible(call: &Call<'_>, ids: &[Uuid]) -> Result<(), Refusal> {
-    let pool = &call.tools.pool;
+    let mut tx = call.begin().await?;
     let visible = match call.caller {
         Caller::Turn(turn) if !call.caller.sees_all() => {
             let own = (turn.campaign_id, turn.agent.name.as_str(), turn.instance.as_str());
-            tasks::handed_out_by(pool, own, ids).await?
+            tasks::handed_out_by(&mut *tx, own, ids).await?
         }
-        caller => tasks::in_campaign(pool, caller.campaign_id(), ids).await?,
+        caller => tasks::in_campaign(&mut *tx, caller.campaign_id(), ids).await?,
     };
+    transaction::commit(tx).await?;
     match ids.iter().find(|id| !visible.contains(id)) {
         None => Ok(()),
         Some(id) => Err(not_yours(&id.to_string())),

@@ -6,9 +6,11 @@ use dalsegno::{
     tools::{self, Caller},
     transcript::ToolSpec,
 };
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use super::Stage;
+use crate::app::eventually;
 
 const NAMES: [&str; 12] = [
     "../../etc/passwd",
@@ -248,4 +250,53 @@ async fn a_tool_that_hangs_fails_or_says_ten_megabytes_gets_a_clear_answer() {
     );
     let last = stage.call(&clerk, "trial_long", json!({ "cursor": "9999995" })).await;
     assert_eq!(last.text, "56789");
+}
+
+#[tokio::test]
+async fn what_a_tool_does_in_the_database_ends_soon_after_nobody_waits_for_it() {
+    let stage = Stage::new().await;
+    let clerk = stage.caller("clerk").await;
+    let run = "select count(*) from pg_stat_activity
+                where datname = current_database() and state = 'active' and pid <> pg_backend_pid() and query like '%pg_sleep(600)%'";
+    for name in ["trial_slow_look", "trial_slow_change"] {
+        let begun =
+            eventually("it runs", async || (stage.ground.count(run).await == 1).then_some(()));
+        let (words, ()) = tokio::join!(stage.refuses(&clerk, name, json!({})), begun);
+        assert!(
+            words.contains("no answer within 1 s") || words.contains("could not do this now"),
+            "{words}"
+        );
+        eventually("it is over", async || (stage.ground.count(run).await == 0).then_some(())).await;
+    }
+}
+
+#[tokio::test]
+async fn no_more_than_four_calls_of_one_turn_run_at_once() {
+    // A call waits for half a second: a quarter of two thirds of three.
+    let stage =
+        Stage::with(&[("http.request_timeout_secs", "3"), ("database.acquire_timeout_secs", "3")])
+            .await;
+    let (clerk, other) =
+        (stage.caller("clerk").await, Caller::Turn(stage.turn("clerk", "2").await));
+    let hang = async |caller: &Caller| stage.refuses(caller, "trial_hang", json!({})).await;
+    let (words, of_other) = tokio::join!(join_all((0..5).map(|_| hang(&clerk))), hang(&other));
+    let hung: Vec<_> =
+        words.iter().filter(|words| words.contains("no answer within 1 s")).collect();
+    assert_eq!(hung.len(), 4, "{words:?}");
+    assert!(
+        words.iter().any(|words| words.contains("4 other calls of yours still run")),
+        "{words:?}"
+    );
+    assert!(of_other.contains("no answer within 1 s"), "{of_other}");
+    assert!(hang(&clerk).await.contains("no answer within 1 s"));
+}
+
+#[tokio::test]
+async fn a_call_beyond_the_fourth_is_made_when_one_has_ended() {
+    let stage = Stage::new().await;
+    let clerk = stage.caller("clerk").await;
+    let began = std::time::Instant::now();
+    let words = join_all((0..5).map(|_| stage.refuses(&clerk, "trial_hang", json!({})))).await;
+    assert!(words.iter().all(|words| words.contains("no answer within 1 s")), "{words:?}");
+    assert!(began.elapsed().as_secs() >= 2, "the fifth ran beside the others");
 }

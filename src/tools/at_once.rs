@@ -1,0 +1,76 @@
+//! How many calls of one turn run at once.
+//!
+//! A model may ask for any number of tools in one breath, and Claude Code calls some of them side by side. Each call takes a connection
+//! of the pool that all turns of a worker share. So some run, the next ones wait for them, and one that waits long is told to come again.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::Duration,
+};
+
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
+use uuid::Uuid;
+
+use super::Refusal;
+
+const MOST: usize = 4;
+
+/// Of the turns of this process that call something at this moment.
+#[derive(Debug, Default)]
+pub(super) struct AtOnce(Mutex<HashMap<(Uuid, i32), Weak<Semaphore>>>);
+
+impl AtOnce {
+    /// A place among the calls of a turn, until it is dropped.
+    pub(super) async fn enter(
+        &self,
+        turn: (Uuid, i32),
+        longest: Duration,
+    ) -> Result<OwnedSemaphorePermit, Refusal> {
+        match timeout(longest, self.calls_of(turn).acquire_owned()).await {
+            Ok(Ok(place)) => Ok(place),
+            Ok(Err(_)) | Err(_) => Err(Refusal::said(format!(
+                "nothing was done: {MOST} other calls of yours still run, and more do not run at once. Wait for their answers, then call this \
+                 again"
+            ))),
+        }
+    }
+
+    fn calls_of(&self, turn: (Uuid, i32)) -> Arc<Semaphore> {
+        let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whoever calls, or waits to, holds its turn's.
+        turns.retain(|_, calls| calls.strong_count() > 0);
+        if let Some(calls) = turns.get(&turn).and_then(Weak::upgrade) {
+            return calls;
+        }
+        let calls = Arc::new(Semaphore::new(MOST));
+        turns.insert(turn, Arc::downgrade(&calls));
+        calls
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn each_turn_has_places_of_its_own_and_gets_them_back() {
+        let (at_once, session) = (AtOnce::default(), Uuid::from_u128(1));
+        let enter = async |turn: i32| at_once.enter((session, turn), Duration::ZERO).await;
+        let mut places = Vec::new();
+        for _ in 0..MOST {
+            places.push(enter(1).await.unwrap());
+        }
+        assert!(enter(1).await.is_err());
+        let _other = enter(2).await.unwrap();
+        places.pop();
+        places.push(enter(1).await.unwrap());
+        assert!(enter(1).await.is_err());
+        drop(places);
+        let _later = enter(3).await.unwrap();
+        assert_eq!(at_once.0.lock().unwrap().len(), 2, "turns that call nothing are forgotten");
+    }
+}
