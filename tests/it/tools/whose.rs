@@ -1,7 +1,7 @@
 //! Whose data each tool reaches, for every role and with every kind of token: all of it is tried, and what came of it is the committed
 //! matrix. What is denied or refused changes nothing, and what is denied leaves a line.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, net::SocketAddr};
 
 use dalsegno::{
     domain::{Page, audit::Actor, tasks, turn_tokens},
@@ -144,14 +144,17 @@ const HEAD: &str = "\
 # Whose data each tool reaches
 
 `tests/it/tools/whose.rs` makes all of these calls and compares what comes of them with this file. *denied*: the caller has no such tool, which
-leaves a line in the audit log. *refused*: the call is answered in words. *hidden*: the answer has nothing of it. The last two columns
-are turns of all three roles that have ended, and tokens that were never given out: with these nothing is reached, and no tool is called.
+leaves a line in the audit log. *refused*: the call is answered in words. *hidden*: the answer has nothing of it. The last three columns
+are tokens that are not of this campaign's turns. *stranger*: the lead of another campaign in a turn that runs, who asks for what belongs to
+this campaign and its lead; *elsewhere*: what comes of it is of the stranger's own campaign or of all of them, and this one is as before.
+*ended*: turns of all three roles that have ended. *unknown*: tokens that were never given out. With the last two nothing is reached, and no
+tool is called.
 
 An agent has `mcp__dalsegno__*` in its file, the named one each tool by its name and a path of the blackboard, the lead the same path. An
 operator has nothing of its own.
 
-| tool | whose data | agent | named | lead | operator | ended | unknown |
-|---|---|---|---|---|---|---|---|
+| tool | whose data | agent | named | lead | operator | stranger | ended | unknown |
+|---|---|---|---|---|---|---|---|---|
 ";
 
 #[tokio::test]
@@ -194,6 +197,11 @@ async fn every_tool_reaches_what_the_committed_matrix_says_and_nothing_else() {
             cells.resize_with(cells.len().max(number + 1), Vec::new);
             cells[number].push(outcome);
         }
+    }
+    let stranger = stage.stranger().await;
+    let lead = testers.iter().find(|tester| tester.name == "chief").unwrap();
+    for (row, cells) in rows(lead, &planted).iter().zip(&mut cells) {
+        cells.push(stage.tried_by_stranger(at, &stranger, row).await);
     }
     stage.end_turns().await;
     let before = stage.state().await;
@@ -310,6 +318,59 @@ impl Stage {
             false => None,
         };
         Tester { name, caller, token, handed_out }
+    }
+
+    /// The token of a turn that runs in another campaign, of its lead.
+    async fn stranger(&self) -> String {
+        let campaign_id = self.world.campaign.id;
+        let operator = Caller::Operator(Operator { campaign_id, actor: Actor::cli("ann", "host") });
+        let asked = json!({ "tasks": [{ "agent": "chief", "text": "Count the buoys." }] });
+        let told = self.says(&operator, "dispatch", asked).await;
+        let id = told["tasks"][0]["task_id"].as_str().unwrap().parse().unwrap();
+        let turn = self.attempt(&self.world.task(id).await).await;
+        assert!(turn.is_lead() && turn.campaign_id != self.ground.campaign.id);
+        self.token(&turn).await
+    }
+
+    async fn tried_by_stranger(
+        &self,
+        at: (SocketAddr, &str),
+        token: &str,
+        row: &Row,
+    ) -> &'static str {
+        if row.whose == FOREIGN {
+            return "-";
+        }
+        let before = self.state_of_campaign().await;
+        let asked = call(row.tool, &row.arguments);
+        let said = speak(at, token, BEFORE, "tools/call", asked).await.expect(200);
+        let text = said["result"]["content"][0]["text"].as_str().unwrap().to_owned();
+        assert_eq!(self.state_of_campaign().await, before, "{} {}", row.tool, row.whose);
+        for word in ["tide", "mole", "quay"] {
+            let is_asked = row.arguments.to_string().contains(word);
+            assert!(is_asked || !text.contains(word), "{} {}: {text}", row.tool, row.whose);
+        }
+        let answer = Answer { text, is_error: said["result"]["isError"] == true };
+        match outcome(&answer, &row.mark) {
+            "yes" => "elsewhere",
+            other => other,
+        }
+    }
+
+    /// Everything of this campaign that a call could change.
+    async fn state_of_campaign(&self) -> String {
+        sqlx::query_scalar(
+            "select concat_ws(' ', (select count(*) from dalsegno.posts where campaign_id = $1),
+                    (select concat_ws(' ', count(*), md5(string_agg(prompt, ' ' order by id))) from dalsegno.tasks where campaign_id = $1),
+                    (select count(*) from dalsegno.flows where campaign_id = $1),
+                    (select sum(version) from dalsegno.blackboards where campaign_id = $1),
+                    (select concat_ws(' ', count(*), sum(version), count(revoked_at), md5(string_agg(body, ' ' order by id)))
+                       from dalsegno.memory_items where campaign_id = $1))",
+        )
+        .bind(self.ground.campaign.id)
+        .fetch_one(self.pool())
+        .await
+        .unwrap()
     }
 
     async fn begun(&self, agent: &str, prompt: &str) -> Caller {
