@@ -329,6 +329,7 @@ impl Classify for memory::Error {
             Self::NotAllowed { .. } => Class::of(Kind::Conflict, "not_allowed"),
             Self::Changed { .. } => Class::of(Kind::Conflict, "item_changed"),
             Self::Written(_) => Class::of(Kind::Conflict, "entry_written"),
+            Self::Over { .. } => Class::of(Kind::NotFound, "item_over"),
             Self::Revoked { .. } => Class::of(Kind::Conflict, "item_revoked"),
             Self::TooManyVersions { .. } => Class::of(Kind::Conflict, "too_many_versions"),
             Self::Full { .. } => Class::of(Kind::Conflict, "memory_full"),

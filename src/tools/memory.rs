@@ -72,7 +72,7 @@ pub(super) async fn read(
     let mut tx = call.begin().await?;
     let named = (kind, owner, name);
     let by = who(call.caller, &label);
-    let item = memory::by_name(&mut tx, call.caller.campaign_id(), named, &by).await?;
+    let item = memory::by_name(&mut tx, call.caller.campaign_id(), named, &by, call.now()).await?;
     transaction::commit(tx).await?;
     let mut said = line(&item);
     if !item.holds(call.now()) {

@@ -194,7 +194,8 @@ impl Named {
         let id = campaign(conn, &self.campaign).await?;
         let (label, owner) = (context.who().label(), owner(self.owner.as_deref(), context));
         let named = (self.kind.kind(), owner.as_deref(), self.name.as_str());
-        Ok(memory::by_name(conn, id, named, &Who::Operator { label: &label }).await?)
+        Ok(memory::by_name(conn, id, named, &Who::Operator { label: &label }, SystemClock.now())
+            .await?)
     }
 }
 

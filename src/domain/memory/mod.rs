@@ -161,6 +161,10 @@ pub enum Error {
         "there is an entry `{0}` in the journal already, and entries are never replaced: write another one under another name"
     )]
     Written(String),
+    #[error(
+        "{kind} `{name}` holds no more, it was revoked or has expired, and no agent is told what it says: go by what is listed"
+    )]
+    Over { kind: &'static str, name: String },
     #[error("{kind} `{name}` is revoked already")]
     Revoked { kind: &'static str, name: String },
     #[error(

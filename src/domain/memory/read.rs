@@ -93,16 +93,21 @@ pub async fn page_of_whole(
     .map_err(Failed::to("read a whole memory"))
 }
 
-/// The current version, also of what was revoked or has expired.
+/// The current version. What was revoked or has expired only people read.
 pub async fn by_name(
     conn: &mut PgConnection,
     campaign_id: Uuid,
     (kind, owner, name): (Kind, Option<&str>, &str),
     who: &Who<'_>,
+    now: DateTime<Utc>,
 ) -> Result<Item, Error> {
     let owner = who.owner_of_read(kind, owner)?;
     let no_item = || Error::NoItem { kind: kind.as_str(), name: name::shown(name) };
-    find(conn, campaign_id, kind, owner, name).await?.ok_or_else(no_item)
+    let item = find(conn, campaign_id, kind, owner, name).await?.ok_or_else(no_item)?;
+    match who.is_operator() || item.holds(now) {
+        true => Ok(item),
+        false => Err(Error::Over { kind: kind.as_str(), name: item.name }),
+    }
 }
 
 /// The same by its id, for operators.

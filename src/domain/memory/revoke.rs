@@ -11,8 +11,8 @@ use super::{
 };
 use crate::domain::{Failed, feed};
 
-/// Takes an item back: it is listed no more, found no more and told to nobody, and stays readable for who asks for it by name. To
-/// publish it again makes it hold again.
+/// Takes an item back: it is listed no more, found no more and told to no agent, and people can still read it. To publish it again makes
+/// it hold again.
 pub async fn revoke(
     conn: &mut PgConnection,
     campaign_id: Uuid,

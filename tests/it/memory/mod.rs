@@ -78,7 +78,7 @@ pub async fn read(
     by: &Who<'_>,
 ) -> Result<Item, Error> {
     let mut conn = world.pool.acquire().await.unwrap();
-    memory::by_name(&mut conn, world.campaign.id, named, by).await
+    memory::by_name(&mut conn, world.campaign.id, named, by, noon()).await
 }
 
 /// Kind, owner and name of what somebody is shown in a list, the newest first.

@@ -182,6 +182,10 @@ async fn what_is_written_has_the_right_author_and_is_read_and_found_by_whom_it_i
     let found = stage.says(&second, "recall", json!({ "words": "six" })).await;
     assert_eq!(names(&found["found"]), ["tides"]);
     stage.says(&boss, "edicts_revoke", json!({ "name": "tone" })).await;
+    for caller in [&helper, &boss] {
+        let words = stage.refuses(caller, "edicts_read", json!({ "name": "tone" })).await;
+        assert!(words.contains("holds no more"), "{words}");
+    }
     let gone = stage.says(&helper, "edicts_list", json!({})).await;
     assert_eq!(names(&gone["edicts"]), Vec::<&str>::new());
 
