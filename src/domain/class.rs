@@ -308,6 +308,7 @@ impl Classify for facts::Error {
             Self::User(_) => Class::of(Kind::Invalid, "bad_user"),
             Self::Words { .. } => Class::of(Kind::Invalid, "bad_fact"),
             Self::Ended(_) => Class::of(Kind::Conflict, "fact_ended"),
+            Self::SaidInClosed(_) => Class::of(Kind::Conflict, "campaign_closed"),
             Self::Known(_) => Class::of(Kind::Conflict, "fact_known"),
             Self::Full { .. } => Class::of(Kind::Conflict, "facts_full"),
             Self::Expired(_) => Class::of(Kind::Invalid, "expired"),

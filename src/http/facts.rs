@@ -273,7 +273,7 @@ async fn show(app: App, NameAndId(user, id): NameAndId) -> Result<Json<Fact>, Pr
     responses(
         (status = 200, body = Fact),
         (status = 404, description = "`unknown_fact`"),
-        (status = 409, description = "`fact_ended`, `fact_known`, `facts_full`"),
+        (status = 409, description = "`campaign_closed`, `fact_ended`, `fact_known`, `facts_full`"),
         (status = 422, description = "`bad_user`, `bad_fact`"),
     ),
 )]

@@ -149,10 +149,11 @@ pub async fn next_batch(
         }
         Step::Memory => {
             let n_items = memory::remove_some(&mut *conn, campaign_id, ITEMS).await?;
+            let n_records = facts::remove_some_records(&mut *conn, campaign_id, ROWS).await?;
             let n_facts = facts::remove_some(&mut *conn, campaign_id, ITEMS).await?;
             let counts = [("memory_items", n_items), ("facts", n_facts)];
             count(conn, campaign_id, &counts).await?;
-            Ok(n_items.max(n_facts) == ITEMS)
+            Ok(n_items.max(n_facts) == ITEMS || n_records == ROWS)
         }
         Step::Jobs => {
             // First the holds: a head that had failed becomes a dead letter by it.

@@ -8,8 +8,9 @@ use uuid::Uuid;
 use super::{
     Config, Ended, Error, Fact, Found, Recorded, Stated, check_name, get, key,
     record::{record, wait_for_others},
+    users::hold,
 };
-use crate::domain::Failed;
+use crate::domain::{Failed, campaigns};
 
 /// How much was known about a user who is forgotten.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
@@ -34,7 +35,8 @@ pub async fn state(
     write(conn, &stated, settings, now).await
 }
 
-/// Puts other words in the place of a fact that holds. The older ones stay, with their time.
+/// Puts other words in the place of a fact that holds. The older ones stay, with their time. What was said in a campaign that is closed
+/// is not edited: whoever knows better states it.
 pub async fn edit(
     conn: &mut PgConnection,
     (user, id): (&str, Uuid),
@@ -46,6 +48,15 @@ pub async fn edit(
     wait_for_others(&mut *conn, user).await?;
     let before = holding(&mut *conn, user, id, now).await?;
     key::check(&before.attribute, text)?;
+    // The new words are of the same campaign, and have to go with it.
+    if let Some(campaign_id) = before.campaign_id {
+        match hold(&mut *conn, campaign_id).await {
+            Err(Error::Campaign(campaigns::Error::Closed(id))) => {
+                return Err(Error::SaidInClosed(id));
+            }
+            held => held?,
+        }
+    }
     end(&mut *conn, &before, Ended::Edited, now).await?;
     let stated = Stated {
         user,

@@ -43,7 +43,7 @@ pub use self::{
     key::{ATTRIBUTE_MAX_CHARS, TEXT_MAX_CHARS, key},
     read::{Filter, Held, Told, get, held, list, told},
     record::{Found, Recorded, Stated, record},
-    remove::{count_ended, remove_ended, remove_some},
+    remove::{count_ended, remove_ended, remove_some, remove_some_records},
     request::{Asked, ExtractFacts, again, request, request_of_ended},
     search::{Hit, search},
     shown::{inherit_showings, show},
@@ -131,6 +131,8 @@ pub enum Error {
     Words { what: &'static str, problem: &'static str },
     #[error("this fact holds no more since {0}: look for the one that holds now")]
     Ended(DateTime<Utc>),
+    #[error("it was said in a campaign that is closed, {0}: revoke it, and state what is true")]
+    SaidInClosed(Uuid),
     #[error("another fact about this user says so already: {0}")]
     Known(Uuid),
     #[error(

@@ -109,8 +109,9 @@ async fn end_expired(
     .map_err(Failed::to("end facts that have expired"))
 }
 
-/// A fact that says so, of the same attribute or, if it is a sentence, of any: one that holds, one that held at the moment, or one that the session was shown. The last is news all the same if
-/// the session knew by then that it holds no more, from what it was told or from what was said in it.
+/// A fact that says so, of the same attribute or, if it is a sentence, of any: one that holds, one that held at the moment, or one that
+/// the session was shown. The last is news all the same if the session knew by then that it holds no more, from what it was told or from
+/// what was said in it.
 async fn known(conn: &mut PgConnection, stated: &Stated<'_>) -> Result<Option<Recorded>, Failed> {
     let session_id = match stated.found {
         Found::Extracted { session_id, .. } => Some(session_id),

@@ -12,18 +12,11 @@ pub async fn remove_some(
     campaign_id: Uuid,
     limit: i64,
 ) -> Result<i64, Failed> {
-    // Whom it worked for, what was read and what was shown: none of it is much, and none of it is of use without the facts.
-    sqlx::query!(
-        "with users as (delete from dalsegno.campaign_users where campaign_id = $1),
-              shown as (delete from dalsegno.fact_showings where campaign_id = $1)
-         delete from dalsegno.fact_extractions where campaign_id = $1",
-        campaign_id,
-    )
-    .execute(&mut *conn)
-    .await
-    .map_err(Failed::to("remove what was read for facts in a campaign"))?;
+    // Locked in the order in which sessions are shown them, so that neither waits for the other in a circle.
     sqlx::query_scalar!(
-        r#"with going as materialized (select id from dalsegno.facts where campaign_id = $1 limit $2),
+        r#"with batch as materialized (select id from dalsegno.facts where campaign_id = $1 limit $2),
+                going as materialized (
+                  select id from dalsegno.facts where id in (select id from batch) order by id for update),
                 gone as (delete from dalsegno.facts where id in (select id from going) returning 1)
            select count(*) as "n!" from gone"#,
         campaign_id,
@@ -32,6 +25,29 @@ pub async fn remove_some(
     .fetch_one(conn)
     .await
     .map_err(Failed::to("remove the facts of a campaign"))
+}
+
+/// Removes whom a campaign worked for, and some of what was read and shown in it. Says how many of the one or of the other went.
+pub async fn remove_some_records(
+    conn: &mut PgConnection,
+    campaign_id: Uuid,
+    limit: i64,
+) -> Result<i64, Failed> {
+    sqlx::query_scalar!(
+        r#"with users as (delete from dalsegno.campaign_users where campaign_id = $1),
+                shown as (
+             delete from dalsegno.fact_showings where ctid = any(array(
+               select ctid from dalsegno.fact_showings where campaign_id = $1 limit $2)) returning 1),
+                read as (
+             delete from dalsegno.fact_extractions where ctid = any(array(
+               select ctid from dalsegno.fact_extractions where campaign_id = $1 limit $2)) returning 1)
+           select greatest((select count(*) from shown), (select count(*) from read)) as "n!""#,
+        campaign_id,
+        limit,
+    )
+    .fetch_one(conn)
+    .await
+    .map_err(Failed::to("remove what was read for facts in a campaign"))
 }
 
 /// Removes some of those that have held no more since before `until`, and some of the records of what was shown and read that are as old.

@@ -89,7 +89,7 @@ pub async fn hold_user_of(
 }
 
 /// An erasure that has begun must not be written behind.
-async fn hold(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(), Error> {
+pub(super) async fn hold(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(), Error> {
     match campaigns::hold(conn, campaign_id).await? {
         campaigns::Status::Closed => Err(campaigns::Error::Closed(campaign_id).into()),
         campaigns::Status::Active | campaigns::Status::Paused => Ok(()),

@@ -407,6 +407,7 @@ async fn an_erasure_takes_what_was_said_in_the_campaign_and_what_others_said_sta
     super::state(&ground.pool, ANN, ("Tone", "Wants short sentences.")).await.unwrap();
     set_user(&ground, ANN).await;
     let mut tx = begin(&ground.pool).await.unwrap();
+    facts::remove_some_records(&mut tx, ground.campaign.id, 100).await.unwrap();
     let gone = facts::remove_some(&mut tx, ground.campaign.id, 100).await;
     tx.commit().await.unwrap();
     assert_eq!(gone.unwrap(), 1);

@@ -1,7 +1,10 @@
 //! What becomes of facts that are written down, contradicted, changed and forgotten.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use dalsegno::domain::facts::{self, Ended, Error, Fact, Forgotten, Recorded, Source, Trust};
+use dalsegno::domain::{
+    campaigns,
+    facts::{self, Ended, Error, Fact, Forgotten, Recorded, Source, Trust},
+};
 use uuid::Uuid;
 
 use super::{ANN, SESSION, all, config, read, read_in, state, texts};
@@ -324,4 +327,37 @@ async fn old_records_of_what_was_shown_go_on_being_removed_until_none_is_left() 
         removed.push(facts::remove_ended(&mut tx, hours(-6), 2).await.unwrap());
     }
     assert_eq!(removed, [(0, 2), (0, 1), (0, 0)]);
+}
+
+/// The erasure of a campaign looks at all tables once.
+#[tokio::test]
+async fn what_was_said_in_a_campaign_is_edited_only_while_it_is_open() {
+    let world = World::new().await;
+    let fact = new(read(&world, ("City", "Lives in Bergen."), hours(-8)).await);
+    let stated = state(&world.pool, ANN, ("Diet", "Eats no meat.")).await.unwrap();
+    let mut conn = world.pool.acquire().await.unwrap();
+    campaigns::close(&mut conn, world.campaign.id, noon()).await.unwrap();
+    let settings = (&config(), "english");
+    let mut edit = async |id: Uuid, text: &str| {
+        facts::edit(&mut conn, (ANN, id), text, "cli:ann@host", settings, noon()).await
+    };
+    let refused = edit(fact.id, "Lives in Porto.").await.unwrap_err();
+    assert!(matches!(refused, Error::SaidInClosed(_)), "{refused}");
+    edit(stated.id, "Eats fish.").await.unwrap();
+}
+
+#[tokio::test]
+async fn what_was_read_and_shown_in_a_campaign_goes_in_batches() {
+    let world = World::new().await;
+    let fact = new(read(&world, ("City", "Lives in Bergen."), hours(-8)).await);
+    for n in 0..5 {
+        let session = (Uuid::from_u128(100 + n), world.campaign.id);
+        facts::show(&world.pool, session, &[fact.id], hours(-7)).await.unwrap();
+    }
+    let mut tx = world.pool.begin().await.unwrap();
+    let mut removed = Vec::new();
+    for _ in 0..4 {
+        removed.push(facts::remove_some_records(&mut tx, world.campaign.id, 2).await.unwrap());
+    }
+    assert_eq!(removed, [2, 2, 1, 0]);
 }
