@@ -33,7 +33,7 @@ const MAX_DAYS: u32 = 36_500;
 pub struct Config {
     /// Of one item's text.
     pub item_max_bytes: usize,
-    /// Of all that holds and that one agent has written in a campaign.
+    /// Of all that one agent has written in a campaign and that is stored.
     pub agent_max_bytes: i64,
     /// From this share of a limit on, whoever writes is warned.
     pub warn_percent: u8,

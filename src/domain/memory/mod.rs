@@ -172,8 +172,9 @@ pub enum Error {
     )]
     TooManyVersions { kind: &'static str, name: String, versions: i32 },
     #[error(
-        "what you have written in this campaign would have {bytes} bytes, {limit} are allowed: publish shorter versions of your \
-         records, or ask the operator to revoke what nobody needs any more"
+        "what you have written in this campaign would have {bytes} bytes with all earlier versions, {limit} are allowed \
+         (memory.agent_max_bytes): go on without, and ask the operator for more room. What is revoked or expires makes room when it is \
+         removed, memory.keep_days later"
     )]
     Full { bytes: i64, limit: i64 },
     #[error(

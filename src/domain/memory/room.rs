@@ -37,7 +37,7 @@ pub(super) async fn check(
         ));
     }
     if !by.is_operator() {
-        warnings.extend(check_agent(&mut *conn, wish, by, config, now).await?);
+        warnings.extend(check_agent(&mut *conn, wish, by, config).await?);
     }
     if wish.kind == Kind::Edict {
         warnings.extend(check_edicts(conn, wish, config, now).await?);
@@ -45,21 +45,21 @@ pub(super) async fn check(
     Ok((!warnings.is_empty()).then(|| warnings.join("; ")))
 }
 
+/// Whatever it has written counts as long as it is stored: the version that is replaced now, too, and what holds no more. Otherwise an agent
+/// that keeps writing one record anew, or items that expire at once, would fill the database within its limit.
 async fn check_agent(
     conn: &mut PgConnection,
     wish: &Wish<'_>,
     by: &Who<'_>,
     config: &Config,
-    now: DateTime<Utc>,
 ) -> Result<Option<String>, Error> {
     let others = sqlx::query_scalar!(
-        r#"select coalesce(sum(bytes), 0)::bigint as "bytes!" from dalsegno.memory_items
-            where campaign_id = $1 and author = $2 and origin = 'agent' and revoked_at is null
-              and (expires_at is null or expires_at > $3) and ($4::uuid is null or id <> $4)"#,
+        r#"select (coalesce((select sum(bytes) from dalsegno.memory_items
+                              where campaign_id = $1 and author = $2 and origin = 'agent'), 0)
+                   + coalesce((select sum(octet_length(title) + octet_length(body)) from dalsegno.memory_versions
+                                where campaign_id = $1 and author = $2 and origin = 'agent'), 0))::bigint as "bytes!""#,
         wish.campaign_id,
         by.label(),
-        now,
-        wish.replaced,
     )
     .fetch_one(conn)
     .await
@@ -71,7 +71,10 @@ async fn check_agent(
         return Err(Error::Full { bytes, limit });
     }
     Ok(is_near(bytes.unsigned_abs(), limit.unsigned_abs(), config).then(|| {
-        format!("what you have written in this campaign has {bytes} of {limit} bytes: keep what will be needed, and no more")
+        format!(
+            "what you have written in this campaign has {bytes} of {limit} bytes, with earlier versions and what holds no more: write what \
+             will be needed, and no more"
+        )
     }))
 }
 
