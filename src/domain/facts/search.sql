@@ -2,7 +2,7 @@
 -- word has to be there, or any · $5 boolean the question is nothing but words · $6 timestamptz now · $7 bigint how many
 --
 -- As in domain/memory/search.sql: what costs is to rank, so only those facts are that have the rare words of the question, and one of
--- nothing but common words is answered from the newest facts.
+-- nothing but common words is answered from the newest facts. And where very many have the words all the same, some of them are ranked.
 with lexemes as materialized (
   select false as is_stem, word from unnest(tsvector_to_array(to_tsvector('simple', $2))) as word where word !~ '[\\'']'
   union all
@@ -26,9 +26,11 @@ with lexemes as materialized (
                       else replace((plainto_tsquery('simple', $2) || plainto_tsquery($3::text::regconfig, $2))::text, ' & ', ' | ')::tsquery
                  end as words) as w
 ), near as materialized (
-  select f.id, f.search from asked as a, dalsegno.facts as f
-   where numnode(a.rare) > 0 and f.search @@ (a.rare && a.about) and f.user_name = $1
-     and f.valid_until is null and (f.expires_at is null or f.expires_at > $6)
+  select f.id, f.search from asked as a, lateral (
+    select i.id, i.search from dalsegno.facts as i
+     where numnode(a.rare) > 0 and i.search @@ (a.rare && a.about) and i.user_name = $1
+       and i.valid_until is null and (i.expires_at is null or i.expires_at > $6)
+     limit 5000) as f
   union all
   select f.id, f.search from asked as a, lateral (
     select i.id, i.search, i.valid_until, i.expires_at from dalsegno.facts as i

@@ -42,6 +42,9 @@ pub async fn list(
     page: Page,
     now: DateTime<Utc>,
 ) -> Result<Vec<Item>, Failed> {
+    if let (Some(Kind::Journal), Some(owner)) = (filter.kind, who.journals().column()) {
+        return list_of_owner(executor, campaign_id, (filter, owner), page, now).await;
+    }
     sqlx::query_as!(
         Item,
         r#"select id, campaign_id, kind as "kind: Kind", nullif(owner, '') as owner, name, version, title, null::text as body,
@@ -65,6 +68,39 @@ pub async fn list(
     .fetch_all(executor)
     .await
     .map_err(Failed::to("list a memory"))
+}
+
+/// One journal, which is small. All of it is put in order: looked for along the campaign, its entries may be far apart.
+async fn list_of_owner(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+    (filter, owner): (Filter<'_>, &str),
+    page: Page,
+    now: DateTime<Utc>,
+) -> Result<Vec<Item>, Failed> {
+    sqlx::query_as!(
+        Item,
+        r#"with own as materialized (
+             select id from dalsegno.memory_items
+              where campaign_id = $1 and kind = 'journal' and owner = $2 and ($3::text is null or owner = $3)
+                and ($4 or (revoked_at is null and (expires_at is null or expires_at > $5)))
+                and ($6::uuid is null or id < $6))
+           select m.id, m.campaign_id, m.kind as "kind: Kind", nullif(m.owner, '') as owner, m.name, m.version, m.title, null::text as body,
+                  m.bytes as "bytes!", m.trust as "trust: Trust", m.origin as "origin: Origin", m.author, m.task_id, m.turn, m.created_at,
+                  m.written_at, m.expires_at, m.revoked_at, m.revoked_by
+             from (select id from own order by id desc limit $7) as page join dalsegno.memory_items as m on m.id = page.id
+            order by m.id desc"#,
+        campaign_id,
+        owner,
+        filter.owner,
+        filter.with_ended,
+        now,
+        page.after,
+        page.limit,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("list a journal"))
 }
 
 /// Whole items for an export, in the order in which they were first written. Who exports is an operator.

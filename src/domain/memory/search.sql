@@ -3,7 +3,8 @@
 -- for all · $8 timestamptz now · $9 bigint how many · $10 integer texts up to so many bytes are shown whole
 --
 -- What costs is to rank, so only few items are: those that have the rare words of the question. Which words are common, the statistics
--- of the column say (before the first `analyze`, none is). A question of nothing but common words is answered from the newest items.
+-- of the column say (before the first `analyze`, none is). A question of nothing but common words is answered from the newest items. And
+-- where very many have the words all the same, as of a phrase, some of them are ranked.
 with lexemes as materialized (
   select false as is_stem, word from unnest(tsvector_to_array(to_tsvector('simple', $2))) as word where word !~ '[\\'']'
   union all
@@ -26,10 +27,12 @@ with lexemes as materialized (
                       else replace((plainto_tsquery('simple', $2) || plainto_tsquery($3::text::regconfig, $2))::text, ' & ', ' | ')::tsquery
                  end as words) as w
 ), near as materialized (
-  select m.id, m.search from asked as a, dalsegno.memory_items as m
-   where numnode(a.rare) > 0 and m.search @@ (a.rare && a.campaign) and m.campaign_id = $1
-     and ($6::text is null or m.kind = $6) and (m.kind <> 'journal' or $7::text is null or m.owner = $7)
-     and m.revoked_at is null and (m.expires_at is null or m.expires_at > $8)
+  select m.id, m.search from asked as a, lateral (
+    select i.id, i.search from dalsegno.memory_items as i
+     where numnode(a.rare) > 0 and i.search @@ (a.rare && a.campaign) and i.campaign_id = $1
+       and ($6::text is null or i.kind = $6) and (i.kind <> 'journal' or $7::text is null or i.owner = $7)
+       and i.revoked_at is null and (i.expires_at is null or i.expires_at > $8)
+     limit 5000) as m
   union all
   select m.id, m.search from asked as a, lateral (
     select i.id, i.search, i.kind, i.owner, i.revoked_at, i.expires_at from dalsegno.memory_items as i

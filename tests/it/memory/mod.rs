@@ -1,6 +1,7 @@
 //! What the people and agents of a campaign keep for later.
 
 mod access;
+mod bounds;
 mod figures;
 mod import;
 mod retention;
