@@ -14,7 +14,7 @@ use rustix::process::Signal;
 
 use super::{
     ANN, all,
-    stage::{all_read, ask_alone, ground, readings, request, set_user},
+    stage::{all_read, ask_alone, be_due, comes_again, ground, readings, request, set_user},
     texts,
 };
 use crate::{
@@ -107,6 +107,42 @@ async fn a_stretch_that_was_read_is_not_read_again() {
     let requests: Vec<_> = readings(&ground).await.iter().map(|it| (it.requests, it.new)).collect();
     assert_eq!(requests, [(1, 1), (1, 1), (1, 0)]);
     assert_eq!(texts(&ground.pool, ANN).await.len(), 2);
+}
+
+/// What it folds leaves the view, and the session goes on.
+#[tokio::test]
+async fn what_a_compaction_folds_is_read_once() {
+    let ground = ground(&[("sim.window_tokens", "2500")]).await;
+    let file = "---\nname: writer\ndescription: Writes\nlearns_facts: true\nreserve_tokens: 300\n---\nYou write.\n";
+    ground.write_agent("writer", file);
+    let worker = ground.work().await;
+    let filler = "The harbour has a mole, a light, two cranes and a customs house.";
+    let mut last = ground.done(&ground.add("My diet is vegan. Write.").await).await;
+    let folded = async || {
+        ground.count("select count(*) from dalsegno.compactions where outcome = 'applied'").await
+    };
+    let mut n_asked = 1;
+    while folded().await < 2 {
+        n_asked += 1;
+        assert!(n_asked < 40, "nothing is folded");
+        let prompt = format!("Write part {n_asked}. {filler} [[sim: words 60]]");
+        last = ground.done(&ground.add(&prompt).await).await;
+    }
+    ground.settled().await;
+    all_read(&ground).await;
+    worker.stop().await;
+    let session = ground.session(&last).await;
+    assert!(session.generation > 1 && session.predecessor_id.is_none(), "{session:?}");
+    assert_eq!(ground.sessions().await.len(), 1, "it was never closed");
+    assert_eq!(texts(&ground.pool, ANN).await, [VEGAN]);
+    // Each request stands in one stretch at most, and the one with the fact in the first.
+    let read = readings(&ground).await;
+    assert!(read.len() >= 2, "{read:?}");
+    let found: Vec<_> = read.iter().map(|it| (it.found, it.new)).collect();
+    assert_eq!(found[0], (1, 1));
+    assert!(found[1..].iter().all(|it| *it == (0, 0)), "{found:?}");
+    assert!(read.windows(2).all(|two| two[1].from_seq == two[0].to_seq), "{read:?}");
+    assert!(read.iter().map(|it| it.requests).sum::<i32>() <= n_asked, "{read:?}");
 }
 
 /// Its messages are gone by then; what was asked is not.
@@ -224,21 +260,6 @@ async fn what_a_provider_cannot_do_just_now_is_left_to_the_next_attempt() {
     let outcomes: Vec<_> = readings(&ground).await.iter().map(|it| it.outcome).collect();
     assert_eq!(outcomes, [Outcome::Done]);
     assert_eq!(ground.count(CALLS).await, 2);
-}
-
-/// Once an attempt has failed, and there is to be another one.
-async fn comes_again(ground: &Ground) {
-    eventually("the job comes again", async || {
-        let later = "select count(*) from dalsegno.jobs where kind = 'extract_facts' and state = 'scheduled'";
-        (ground.count(later).await == 1).then_some(())
-    })
-    .await;
-}
-
-/// As if the time of the next attempt were there.
-async fn be_due(ground: &Ground) {
-    let due = "update dalsegno.jobs set run_at = now() where kind = 'extract_facts' and state = 'scheduled'";
-    sqlx::query(due).execute(&ground.pool).await.unwrap();
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 mod extraction;
 mod loops;
+mod providers;
 mod stage;
 mod store;
 

@@ -63,3 +63,18 @@ pub async fn readings(ground: &Ground) -> Vec<Extraction> {
     read.sort_by_key(|it| (it.ended_at, it.to_seq));
     read
 }
+
+/// Once an attempt has failed, and there is to be another one.
+pub async fn comes_again(ground: &Ground) {
+    eventually("the job comes again", async || {
+        let later = "select count(*) from dalsegno.jobs where kind = 'extract_facts' and state = 'scheduled'";
+        (ground.count(later).await == 1).then_some(())
+    })
+    .await;
+}
+
+/// As if the time of the next attempt were there.
+pub async fn be_due(ground: &Ground) {
+    let due = "update dalsegno.jobs set run_at = now() where kind = 'extract_facts' and state = 'scheduled'";
+    sqlx::query(due).execute(&ground.pool).await.unwrap();
+}
