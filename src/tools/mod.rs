@@ -30,6 +30,7 @@ mod edicts;
 mod flows;
 mod journals;
 mod leave;
+mod meaning;
 mod memory;
 mod metrics;
 mod pages;
@@ -56,6 +57,7 @@ use self::{arguments::Cursor, denied::Denied, pages::Said, refusal::Refusal, too
 pub use self::{
     caller::{Caller, Operator, Role, Turn},
     leave::{SERVER, are_granted},
+    meaning::Meanings,
     metrics::describe,
     table::{Line, markdown, table},
     token::{TokenError, turn_of},
@@ -87,6 +89,7 @@ pub struct Settings {
     mentions: mentions_domain::Config,
     memory: memory_domain::Config,
     flows: domain::flows::Config,
+    pub meanings: Meanings,
     /// Tasks that wait, over all campaigns; 0 is no limit.
     max_waiting: u64,
     /// The longest that one call waits for others.
@@ -110,6 +113,7 @@ impl Settings {
             mentions: config.mentions.clone(),
             memory: config.memory.clone(),
             flows: config.flows.clone(),
+            meanings: Meanings::of(config),
             max_waiting: config.queue.max_waiting,
             longest_wait: wait::longest(config.http.request_timeout_secs),
             denied: Denied::default(),

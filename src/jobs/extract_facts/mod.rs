@@ -40,7 +40,7 @@ use crate::{
         Failed,
         agents::Agent,
         facts::{self, CampaignUser, ExtractFacts, Extraction, Found, Outcome, Recorded, Stated},
-        feed, tasks,
+        feed, memory, tasks,
     },
     queue::{self, End, HandlerResult, JobError, Run},
 };
@@ -117,6 +117,8 @@ impl Reading<'_> {
         if let Some(reason) = refused.filter(|_| run.attempt() < run.max_attempts()) {
             return come_again(run, tx, reason).await;
         }
+        let memory = &self.services.memory;
+        memory::request_embeddings(&mut tx, memory).await.map_err(JobError::retry)?;
         if let Some(rest) = self.stretch.rest(self.job) {
             facts::again(&mut tx, &rest).await.map_err(JobError::retry)?;
         }
