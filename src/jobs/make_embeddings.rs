@@ -41,8 +41,16 @@ enum Of {
     Facts,
 }
 
+/// What a model makes of texts.
+struct Answer {
+    made: Vec<Made>,
+    /// Why some were left out. They are tried again.
+    failed: Option<ollama::Error>,
+}
+
 pub(super) async fn run(_: MakeEmbeddings, run: Run, services: Arc<Services>) -> HandlerResult {
     let Some(embedder) = services.tools.meanings.embedder() else { return Ok(End::Done) };
+    let mut left_out = None;
     for of in [Of::Items, Of::Facts] {
         let mut after = Uuid::nil();
         loop {
@@ -51,11 +59,12 @@ pub(super) async fn run(_: MakeEmbeddings, run: Run, services: Arc<Services>) ->
             let texts = texts.map_err(JobError::retry)?;
             let Some(last) = texts.last() else { break };
             after = last.id;
-            let made = ask(embedder, &texts, &run).await?;
+            let Answer { made, failed } = ask(embedder, &texts, &run).await?;
             keep(of, embedder.model(), &made, &run, now).await?;
+            left_out = failed.or(left_out);
         }
     }
-    Ok(End::Done)
+    left_out.map_or(Ok(End::Done), |error| Err(again(error)))
 }
 
 /// Has vectors made in a process that has just begun: it may be the first with this model.
@@ -76,35 +85,40 @@ pub async fn request_embeddings(services: &Services, pool: &PgPool) {
     }
 }
 
-async fn ask(embedder: &Embedder, texts: &[Unmade], run: &Run) -> Result<Vec<Made>, JobError> {
+async fn ask(embedder: &Embedder, texts: &[Unmade], run: &Run) -> Result<Answer, JobError> {
     let said: Vec<&str> = texts.iter().map(|text| text.text.as_str()).collect();
     match embedder.of_texts(&said, run.cancel()).await {
         Ok(vectors) => {
-            Ok(texts.iter().zip(vectors).map(|(text, vector)| text.made(vector)).collect())
+            let made = texts.iter().zip(vectors).map(|(text, vector)| text.made(vector)).collect();
+            Ok(Answer { made, failed: None })
         }
-        Err(error) if is_about_texts(&error) => one_by_one(embedder, texts, run).await,
+        Err(error) if may_be_about_one(&error) => one_by_one(embedder, texts, run).await,
         Err(error) => Err(again(error)),
     }
 }
 
-/// One text that a model does not take should not keep others from being found.
-async fn one_by_one(
-    embedder: &Embedder,
-    texts: &[Unmade],
-    run: &Run,
-) -> Result<Vec<Made>, JobError> {
-    let mut made = Vec::with_capacity(texts.len());
+/// One text that a model does not take, or at which its server breaks, should not keep others from being found. Where none of several
+/// passes, it is not about texts.
+async fn one_by_one(embedder: &Embedder, texts: &[Unmade], run: &Run) -> Result<Answer, JobError> {
+    let mut answer = Answer { made: Vec::new(), failed: None };
+    let mut refused = Vec::new();
     for text in texts {
         match embedder.of_texts(&[&text.text], run.cancel()).await {
-            Ok(mut vectors) => made.push(text.made(vectors.swap_remove(0))),
-            Err(error) if is_about_texts(&error) => {
-                tracing::warn!(id = %text.id, code = error.code(), "the model refuses a text: it is found by its words alone");
-                made.push(text.made(Vec::new()));
-            }
+            Ok(mut vectors) => answer.made.push(text.made(vectors.swap_remove(0))),
+            Err(error) if is_refusal(&error) => refused.push((text, error)),
+            Err(error) if may_be_about_one(&error) => answer.failed = Some(error),
             Err(error) => return Err(again(error)),
         }
     }
-    Ok(made)
+    if answer.made.is_empty() && texts.len() > 1 {
+        let last = refused.pop().map(|(_, error)| error).or(answer.failed.take());
+        return last.map_or(Ok(answer), |error| Err(again(error)));
+    }
+    for (text, error) in refused {
+        tracing::warn!(id = %text.id, code = error.code(), "the model refuses a text: it is found by its words alone");
+        answer.made.push(text.made(Vec::new()));
+    }
+    Ok(answer)
 }
 
 /// Under the job's lease: a run that has lost it keeps nothing.
@@ -127,8 +141,13 @@ async fn keep(
     commit(tx).await.map_err(JobError::retry)
 }
 
-fn is_about_texts(error: &ollama::Error) -> bool {
+fn is_refusal(error: &ollama::Error) -> bool {
     matches!(error, ollama::Error::Refused { .. } | ollama::Error::Overflow { .. })
+}
+
+/// Models are known to answer some texts with what is no number, at which their server breaks.
+fn may_be_about_one(error: &ollama::Error) -> bool {
+    is_refusal(error) || matches!(error, ollama::Error::Failed { .. } | ollama::Error::Malformed(_))
 }
 
 /// A model that is not there may be pulled any time.

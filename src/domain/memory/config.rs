@@ -27,6 +27,8 @@ const LANGUAGES: &[&str] = &[
     "swedish",
     "turkish",
 ];
+/// A tool has ten seconds for all of its answer, and words have to be looked for in the rest.
+const MAX_QUESTION_MS: u64 = 5_000;
 /// A century: far from where subtracting from a point in time overflows.
 const MAX_DAYS: u32 = 36_500;
 
@@ -98,7 +100,13 @@ impl Config {
             let message = format!("is `{}`, which is not known", self.language);
             checks.fail("memory.language", message, format!("one of {}", LANGUAGES.join(", ")));
         }
-        checks.at_least("memory.embeddings_timeout_ms", self.embeddings_timeout_ms, 1);
+        if !(1..=MAX_QUESTION_MS).contains(&self.embeddings_timeout_ms) {
+            let wanted = format!(
+                "is {}, but has to be from 1 to {MAX_QUESTION_MS}",
+                self.embeddings_timeout_ms
+            );
+            checks.fail("memory.embeddings_timeout_ms", wanted, "2000");
+        }
         if self.embeddings_min_percent > 100 {
             let message =
                 format!("is {}, but has to be from 0 to 100", self.embeddings_min_percent);

@@ -117,8 +117,6 @@ impl Reading<'_> {
         if let Some(reason) = refused.filter(|_| run.attempt() < run.max_attempts()) {
             return come_again(run, tx, reason).await;
         }
-        let memory = &self.services.memory;
-        memory::request_embeddings(&mut tx, memory).await.map_err(JobError::retry)?;
         if let Some(rest) = self.stretch.rest(self.job) {
             facts::again(&mut tx, &rest).await.map_err(JobError::retry)?;
         }
@@ -150,6 +148,9 @@ impl Reading<'_> {
             reason,
         };
         facts::extraction_ended(&mut *conn, &extraction).await?;
+        if counts.new > 0 {
+            memory::request_embeddings(&mut *conn, &self.services.memory).await?;
+        }
         if extraction.requests == 0 {
             return Ok(());
         }

@@ -6,6 +6,7 @@ use dalsegno::{
     clock::ManualClock,
     config::{Config, Environment, Flags},
     db::{self, embedded},
+    doctor::{self, Finding, Status},
     domain::{
         agents::Library,
         amount::Limit,
@@ -21,20 +22,23 @@ use dalsegno::{
     worker::{self, Pool},
 };
 use serde_json::{Value, json};
-use sqlx::{PgPool, postgres::PgPoolOptions};
+use sqlx::{ConnectOptions as _, PgPool, postgres::PgPoolOptions};
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 use super::{OPERATOR, agent, new, publish_with, revoke};
 use crate::{
-    app::{SOON, eventually, noon},
+    app::{SOON, eventually, get, noon},
     clients::packages,
+    cluster::scratch_folder,
     conversations::world::World,
     embedded::support::Place,
     facts::{ANN, state},
     providers::fake_ollama::{
         FakeOllama,
-        meaning::{Embeds, REFUSED},
+        meaning::{BREAKING, Embeds, REFUSED},
     },
+    service::{Service, dalsegno},
 };
 
 const MODEL: &str = "all-minilm";
@@ -135,6 +139,22 @@ impl Ground {
         hits.into_iter().map(|hit| hit.item.name).collect()
     }
 
+    fn url(&self) -> String {
+        self.postgres.connect_options().to_url_lossy().to_string()
+    }
+
+    /// What the doctor says of it.
+    async fn diagnosis(&self) -> Finding {
+        let environment = Environment::from([("DATABASE_URL", self.url().as_str())]);
+        let base_url = format!("http://{}", self.ollama.addr);
+        let set = [("ollama.base_url", base_url.as_str()), ("memory.embeddings_model", MODEL)];
+        let set = set.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+        let (flags, clock) = (Flags { file: None, set }, ManualClock::at(noon()));
+        let never = CancellationToken::new();
+        let findings = doctor::examine(&environment, &flags, &clock, &never).await;
+        findings.into_iter().find(|finding| finding.check == "embeddings").unwrap()
+    }
+
     async fn set_user(&self, user: &str) {
         let mut tx = self.pool().begin().await.unwrap();
         facts::set_user(&mut tx, self.world.campaign.id, user, noon()).await.unwrap();
@@ -181,7 +201,7 @@ fn settings_of(ollama: &FakeOllama, model: &str) -> Config {
     let set = [
         ("ollama.base_url", base_url.as_str()),
         ("memory.embeddings_model", model),
-        ("memory.embeddings_timeout_ms", "10000"),
+        ("memory.embeddings_timeout_ms", "5000"),
         ("queue.poll_busy_ms", "50"),
         ("queue.poll_idle_ms", "100"),
         ("scheduler.enabled", "false"),
@@ -302,7 +322,10 @@ async fn words_alone_answer_where_the_model_or_the_extension_is_missing() {
     };
     words_alone(&ground).await;
     assert!(counted("no_extension") >= 2);
+    let said = ground.diagnosis().await;
+    assert!(said.status == Status::Warn && said.mend.contains("create extension"), "{said:?}");
     ground.execute("create extension vector").await;
+    assert_eq!(ground.diagnosis().await.status, Status::Ok);
     assert_eq!(ground.found("vessel").await, ["timetable"]);
     let hasty = configured(&[
         ("ollama.base_url", &format!("http://{}", ground.ollama.addr)),
@@ -316,6 +339,9 @@ async fn words_alone_answer_where_the_model_or_the_extension_is_missing() {
         words_alone(&ground).await;
         assert!(counted("no_model") >= before + 2, "{fault:?}");
     }
+    *ground.ollama.state.embeds.lock().unwrap() = Embeds::Missing;
+    let said = ground.diagnosis().await;
+    assert!(said.status == Status::Warn && said.mend.contains("ollama pull"), "{said:?}");
     ground.postgres.stop().await.unwrap();
 }
 
@@ -369,4 +395,60 @@ async fn what_was_there_before_gets_its_vector_and_vectors_go_with_what_they_are
     })
     .await;
     worker.stop().await;
+}
+
+#[tokio::test]
+async fn a_text_at_which_the_model_breaks_keeps_no_other_from_its_vector_and_is_tried_again() {
+    let ground = Ground::new().await;
+    ground.put("cursed", &format!("An {BREAKING} ship.")).await;
+    ground.put("timetable", "The ship leaves at nine.").await;
+    let worker = ground.work();
+    eventually("it waits for the next try", async || {
+        let waits = "select count(*) from dalsegno.jobs where kind = 'make_embeddings' and state = 'scheduled'";
+        (ground.count(waits).await == 1).then_some(())
+    })
+    .await;
+    assert_eq!(ground.found("vessel").await, ["timetable"]);
+    // Whoever writes now needs no other job: the one that waits will see it.
+    ground.put("fleet", "Five boats.").await;
+    let n_jobs = "select count(*) from dalsegno.jobs where kind = 'make_embeddings'";
+    assert_eq!(ground.count(n_jobs).await, 1);
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn the_api_and_the_command_line_find_by_meaning_too() {
+    let (ground, folder) = (Ground::new().await, scratch_folder());
+    let (url, base_url) = (ground.url(), format!("http://{}", ground.ollama.addr));
+    let environment = [
+        ("DATABASE_URL", url.as_str()),
+        ("DALSEGNO_OLLAMA__BASE_URL", base_url.as_str()),
+        ("DALSEGNO_MEMORY__EMBEDDINGS_MODEL", MODEL),
+        ("DALSEGNO_MEMORY__EMBEDDINGS_TIMEOUT_MS", "5000"),
+    ];
+    let service = Service::start(folder.path(), &environment).await;
+    let says = async |arguments: &[&str]| {
+        let mut command = dalsegno(folder.path());
+        command.args(arguments).arg("--json").envs(environment);
+        let output = command.output().await.unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let id = ground.world.campaign.id.to_string();
+    says(&["memory", "publish", &id, "record", "timetable", "--title", "When", "The ship."]).await;
+    ground.made(1, 0).await;
+    says(&["memory", "facts", "state", ANN, "Food", "Vegetarian since 2019."]).await;
+    ground.made(1, 1).await;
+    let found = says(&["memory", "search", &id, "vessel"]).await;
+    assert!(found.contains("timetable"), "{found}");
+    let found = says(&["memory", "facts", "search", ANN, "menu"]).await;
+    assert!(found.contains("since 2019"), "{found}");
+    for (path, wanted) in [
+        (format!("/v1/campaigns/{id}/memory/search?q=vessel"), "timetable"),
+        (format!("/v1/users/{ANN}/facts/search?q=menu"), "since 2019"),
+    ] {
+        let answer = get(service.address, &path).await.unwrap();
+        assert!(answer.status == 200 && answer.body.contains(wanted), "{answer:?}");
+    }
+    drop(service);
 }

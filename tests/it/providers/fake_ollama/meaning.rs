@@ -17,6 +17,8 @@ pub enum Embeds {
 
 /// A text with this word is refused.
 pub const REFUSED: &str = "unspeakable";
+/// And at one with this word the server breaks.
+pub const BREAKING: &str = "unbearable";
 
 const SAME: [&[&str]; 5] = [
     &["boat", "boats", "ship", "ships", "vessel", "vessels", "ferry"],
@@ -29,17 +31,19 @@ const SAME: [&[&str]; 5] = [
 const N_OTHERS: usize = 64;
 const OTHER_WEIGHT: f32 = 0.2;
 
-/// The answer, or the refusal of it.
-pub fn embed(body: &Value) -> Result<Value, Value> {
+/// The answer, or the status and the words of there being none.
+pub fn embed(body: &Value) -> Result<Value, (u16, Value)> {
     let texts = body["input"].as_array().unwrap().iter().map(|text| text.as_str().unwrap());
     let texts: Vec<&str> = texts.collect();
-    match texts.iter().any(|text| text.contains(REFUSED)) {
-        true => Err(json!({ "error": "input cannot be embedded" })),
-        false => {
-            let vectors: Vec<Vec<f32>> = texts.into_iter().map(vector).collect();
-            Ok(json!({ "model": body["model"], "embeddings": vectors, "total_duration": 1 }))
-        }
+    let has = |word: &str| texts.iter().any(|text| text.contains(word));
+    if has(REFUSED) {
+        return Err((400, json!({ "error": "input cannot be embedded" })));
     }
+    if has(BREAKING) {
+        return Err((500, json!({ "error": "json: unsupported value: NaN" })));
+    }
+    let vectors: Vec<Vec<f32>> = texts.into_iter().map(vector).collect();
+    Ok(json!({ "model": body["model"], "embeddings": vectors, "total_duration": 1 }))
 }
 
 fn vector(text: &str) -> Vec<f32> {

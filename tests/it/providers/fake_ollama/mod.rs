@@ -233,7 +233,9 @@ async fn embed(socket: &mut TcpStream, state: &State, body: &Value) -> std::io::
             http::send_json(socket, 404, &missing).await
         }
         (meaning::Embeds::Well, Ok(answer)) => http::send_json(socket, 200, &answer).await,
-        (meaning::Embeds::Well, Err(refusal)) => http::send_json(socket, 400, &refusal).await,
+        (meaning::Embeds::Well, Err((status, words))) => {
+            http::send_json(socket, status, &words).await
+        }
     }
 }
 
