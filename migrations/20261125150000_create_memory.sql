@@ -84,8 +84,8 @@ comment on column dalsegno.memory_items.search is 'Words, stems and the campaign
 create index memory_items_search on dalsegno.memory_items using gin (search) with (fastupdate = off);
 create index memory_items_by_campaign on dalsegno.memory_items (campaign_id, id);
 create index memory_items_edicts on dalsegno.memory_items (campaign_id, created_at, id) where kind = 'edict' and revoked_at is null;
-create index memory_items_by_author on dalsegno.memory_items (campaign_id, author) include (bytes, expires_at)
-  where origin = 'agent' and revoked_at is null;
+-- What an agent has written counts as long as it is stored, so also what was revoked or has expired.
+create index memory_items_by_author on dalsegno.memory_items (campaign_id, author) include (bytes) where origin = 'agent';
 create index memory_items_ended on dalsegno.memory_items ((least(revoked_at, expires_at)))
   where revoked_at is not null or expires_at is not null;
 
@@ -115,6 +115,7 @@ comment on column dalsegno.memory_versions.author is 'Who wrote it.';
 comment on column dalsegno.memory_versions.trust is 'As of the item.';
 comment on column dalsegno.memory_versions.title is 'Its title.';
 comment on column dalsegno.memory_versions.body is 'What it said.';
+create index memory_versions_by_author on dalsegno.memory_versions (campaign_id, author) where origin = 'agent';
 alter table dalsegno.cleanup_runs add column memory_items bigint not null default 0;
 comment on column dalsegno.cleanup_runs.memory_items is 'Items of memories that had been revoked or had expired long enough ago.';
 

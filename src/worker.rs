@@ -182,6 +182,7 @@ pub async fn work(
                 );
             }
             Pool::Upkeep => {
+                jobs::request_embeddings(&services, database).await;
                 scheduler::run(&config.scheduler, database, &*services.clock, &soft).await;
             }
         }

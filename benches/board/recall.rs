@@ -67,7 +67,8 @@ async fn ask(
     now: DateTime<Utc>,
 ) -> anyhow::Result<(f64, bool)> {
     let began = Instant::now();
-    let hits = facts::search(conn, user, (words, FOUND), "english", now).await?;
+    let question = facts::Question { words, limit: FOUND, meaning: None };
+    let hits = facts::search(conn, user, question, "english", now).await?;
     Ok((began.elapsed().as_secs_f64() * 1e3, !hits.is_empty()))
 }
 

@@ -140,6 +140,8 @@ pub const WORDS: &[UserMistake] = &[
 pub const INTERNAL: &[&str] = &[
     "campaign_users_campaign",
     "campaign_users_pkey",
+    "fact_embeddings_fact",
+    "fact_embeddings_pkey",
     "fact_extractions_counts",
     "fact_extractions_forward",
     "fact_extractions_outcome_known",
@@ -155,6 +157,8 @@ pub const INTERNAL: &[&str] = &[
     "facts_source_known",
     "facts_trust_known",
     "facts_validity",
+    "memory_embeddings_item",
+    "memory_embeddings_pkey",
     "memory_items_campaign",
     "memory_items_journal_unchanged",
     "memory_items_kind_known",

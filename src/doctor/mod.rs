@@ -7,6 +7,7 @@ mod agents;
 mod claude;
 mod cleanup;
 mod database;
+mod embeddings;
 mod queue;
 mod webhooks;
 

@@ -17,6 +17,7 @@ pub mod campaigns;
 pub mod class;
 pub mod cleanups;
 pub mod compactions;
+pub mod embeddings;
 pub mod erasures;
 pub mod facts;
 pub mod failed;

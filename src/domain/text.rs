@@ -1,5 +1,8 @@
 //! What texts from outside have to be before they are stored.
 
+/// The longest question to a search.
+pub const QUESTION_MAX_BYTES: usize = 1000;
+
 /// Why a text is not taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -46,6 +49,14 @@ pub fn asks_for_a_word(question: &str) -> bool {
     let is_wanted = |word: &&str| !word.starts_with('-') && word.contains(char::is_alphanumeric);
     let mut said = alternatives.filter(|words| !words.is_empty()).peekable();
     said.peek().is_some() && said.all(|words| words.iter().any(is_wanted))
+}
+
+/// Whether a question to a search is nothing but words: an index may look for some of them first, and what has others of the same meaning
+/// is no wrong answer.
+pub fn is_plain(question: &str) -> bool {
+    let is_operator =
+        |word: &str| word.starts_with('-') || word.contains('"') || word.eq_ignore_ascii_case("or");
+    !question.split_whitespace().any(is_operator)
 }
 
 /// A text of a model as Postgres can hold it: nobody is there whom one could ask to remove a NUL.

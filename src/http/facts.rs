@@ -21,6 +21,7 @@ use crate::{
         audit::{self, Action, Actor},
         campaigns,
         facts::{self, CampaignUser, Extraction, Fact, Filter, Forgotten, Hit},
+        memory,
         transaction::{begin, commit, connection},
     },
 };
@@ -216,6 +217,7 @@ async fn state(
     let settings = (&config.facts, config.memory.language.as_str());
     let fact = facts::state(&mut tx, what, end, &by, settings, now).await?;
     audit::write(&mut *tx, &who, Action::FactState, fact.id, fact.for_audit(), now).await?;
+    memory::request_embeddings(&mut tx, &app.config.memory).await?;
     commit(tx).await?;
     Ok(Json(fact))
 }
@@ -240,8 +242,10 @@ async fn search(
 ) -> Result<Json<Listing<Hit>>, Problem> {
     let limit = limit(asked.limit)?;
     let (language, now) = (&app.config.memory.language, app.clock.now());
+    let meaning = app.tools.meanings.of_question(&asked.q).await;
+    let question = facts::Question { words: &asked.q, limit, meaning: meaning.as_ref() };
     let mut conn = connection(&app.pool).await?;
-    let hits = facts::search(&mut conn, &user, (&asked.q, limit), language, now).await?;
+    let hits = facts::search(&mut conn, &user, question, language, now).await?;
     Ok(Json(Listing::of(hits, i64::MAX, |hit| hit.fact.id)))
 }
 
@@ -288,6 +292,7 @@ async fn edit(
     let settings = (&config.facts, config.memory.language.as_str());
     let fact = facts::edit(&mut tx, (&user, id), &asked.text, &by, settings, now).await?;
     audit::write(&mut *tx, &who, Action::FactEdit, id, fact.for_audit(), now).await?;
+    memory::request_embeddings(&mut tx, &app.config.memory).await?;
     commit(tx).await?;
     Ok(Json(fact))
 }

@@ -235,9 +235,11 @@ async fn search(
     Asked(asked): Asked<Found>,
 ) -> Result<Json<Listing<Hit>>, Problem> {
     let limit = limit(asked.limit)?;
+    let meaning = app.tools.meanings.of_question(&asked.q).await;
     let mut tx = begin(&app.pool).await?;
     campaigns::get(&mut *tx, campaign_id).await?;
-    let question = memory::Asked { words: &asked.q, kind: asked.kind, limit };
+    let (kind, meaning) = (asked.kind, meaning.as_ref());
+    let question = memory::Asked { words: &asked.q, kind, limit, meaning };
     let (by, now) = (Who::Operator { label: &who.label() }, app.clock.now());
     let hits = memory::search(&mut tx, campaign_id, question, &by, &app.config.memory, now).await?;
     // Ranks are no place to go on from: whoever wants more asks for more, or for something else.

@@ -14,6 +14,7 @@ mod extract_facts;
 mod folder;
 mod histories;
 mod lost_tasks;
+mod make_embeddings;
 mod measure;
 mod old_folders;
 mod ping;
@@ -33,6 +34,7 @@ pub use self::{
     endpoint::Endpoint,
     erased_files::{remove_erased_files, sweep_erased},
     lost_tasks::end_lost_tasks,
+    make_embeddings::request_embeddings,
     old_folders::{Error as FolderError, Swept, remove_old_folders, sweep_folders},
     ping::Ping,
     services::{Error, Services},
@@ -48,6 +50,7 @@ pub fn registry(services: Arc<Services>) -> Registry<Arc<Services>> {
         .with(run_turn::run_joined)
         .with(folder::compact)
         .with(extract_facts::run)
+        .with(make_embeddings::run)
         .with(purge::run)
         .with(erase_campaign::run)
         .with(add_task::run)

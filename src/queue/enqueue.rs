@@ -71,6 +71,30 @@ pub async fn enqueue<J: Job>(
     enqueue_named(executor, named, options).await
 }
 
+/// Puts a job into this lane, unless one waits there that is not begun before the caller's commit: it will see what the caller writes.
+/// Two callers at once may put one each.
+pub async fn enqueue_unless_waiting<J: Job>(
+    conn: &mut PgConnection,
+    job: &J,
+    lane: &str,
+) -> Result<(), Error> {
+    // Whoever claims takes a stronger lock, and passes over what it cannot get.
+    let waiting = sqlx::query_scalar!(
+        r#"SELECT j.id FROM dalsegno.jobs AS j
+            WHERE j.lane_id = (SELECT id FROM dalsegno.lanes WHERE key = $1) AND j.state IN ('ready', 'scheduled', 'blocked')
+            LIMIT 1 FOR KEY SHARE SKIP LOCKED"#,
+        lane,
+    )
+    .fetch_optional(&mut *conn)
+    .await
+    .map_err(Error::of("look for a job that waits"))?;
+    if waiting.is_none() {
+        let options = Options { lane: Some(lane.to_owned()), ..Options::default() };
+        enqueue(conn, job, &options).await?;
+    }
+    Ok(())
+}
+
 /// As [`enqueue`], of a kind that is known by its name alone. The queue of the options is not looked at.
 pub async fn enqueue_named(
     executor: impl PgExecutor<'_>,

@@ -69,8 +69,8 @@ pub use config::{Config, Invalid};
 #[cfg(feature = "test-fakes")]
 pub use crash_points::CrashPoint;
 pub use enqueue::{
-    Enqueued, Named, Options, enqueue, enqueue_many, enqueue_named, enqueue_waiting, jobs_of_keys,
-    taken_keys,
+    Enqueued, Named, Options, enqueue, enqueue_many, enqueue_named, enqueue_unless_waiting,
+    enqueue_waiting, jobs_of_keys, taken_keys,
 };
 pub use error::Error;
 pub use forget::{

@@ -3,12 +3,14 @@
 use metrics::{Unit, counter, describe_counter};
 
 use super::{Refusal, tool};
+use crate::domain::embeddings;
 
 const CALLS: &str = "dalsegno_tool_calls_total";
 
 pub fn describe() {
     let words = "Calls of tools of this process by tool and result: done, refused, denied, timeout, failed.";
     describe_counter!(CALLS, Unit::Count, words);
+    embeddings::describe();
 }
 
 pub(super) fn count(name: &str, answered: &Result<String, Refusal>) {

@@ -33,6 +33,7 @@ mod edicts;
 mod flows;
 mod journals;
 mod leave;
+mod meaning;
 mod memory;
 mod metrics;
 mod pages;
@@ -61,6 +62,7 @@ use self::{
 pub use self::{
     caller::{Caller, Operator, Role, Turn},
     leave::{SERVER, are_granted},
+    meaning::Meanings,
     metrics::describe,
     table::{Line, markdown, table},
     token::{TokenError, turn_of},
@@ -95,6 +97,7 @@ pub struct Settings {
     mentions: mentions_domain::Config,
     memory: memory_domain::Config,
     flows: domain::flows::Config,
+    pub meanings: Meanings,
     /// Tasks that wait, over all campaigns; 0 is no limit.
     max_waiting: u64,
     /// The longest that one call waits for others.
@@ -119,6 +122,7 @@ impl Settings {
             mentions: config.mentions.clone(),
             memory: config.memory.clone(),
             flows: config.flows.clone(),
+            meanings: Meanings::of(config),
             max_waiting: config.queue.max_waiting,
             longest_wait: wait::longest(config.http.request_timeout_secs),
             denied: Denied::default(),

@@ -49,7 +49,8 @@ async fn recall(call: Call<'_>) -> Result<Said, Refusal> {
     let Question { words, limit } = call.read()?;
     let (label, campaign_id) = (call.caller.label(), call.caller.campaign_id());
     let limit = limit.unwrap_or(USUAL).clamp(1, MOST);
-    let asked = Asked { words: &words, kind: None, limit };
+    let meaning = call.tools.settings.meanings.of_question(&words).await;
+    let asked = Asked { words: &words, kind: None, limit, meaning: meaning.as_ref() };
     let (by, config) = (who(call.caller, &label), &call.tools.settings.memory);
     let mut tx = call.begin().await?;
     let hits = memory::search(&mut tx, campaign_id, asked, &by, config, call.now()).await?;
@@ -62,7 +63,8 @@ async fn recall(call: Call<'_>) -> Result<Said, Refusal> {
             line
         })
         .collect();
-    let facts = facts_about_user(&call, &mut tx, (&words, limit)).await?;
+    let question = facts::Question { words: &words, limit, meaning: meaning.as_ref() };
+    let facts = facts_about_user(&call, &mut tx, question).await?;
     transaction::commit(tx).await?;
     let mut said = json!({ "found": found });
     if !facts.is_empty() {
@@ -77,14 +79,14 @@ async fn recall(call: Call<'_>) -> Result<Said, Refusal> {
 async fn facts_about_user(
     call: &Call<'_>,
     conn: &mut PgConnection,
-    asked: (&str, i64),
+    question: facts::Question<'_>,
 ) -> Result<Vec<Value>, Refusal> {
     let campaign_id = call.caller.campaign_id();
     let Some(user) = facts::user_of(&mut *conn, campaign_id).await? else {
         return Ok(Vec::new());
     };
     let language = &call.tools.settings.memory.language;
-    let hits = facts::search(&mut *conn, &user.user, asked, language, call.now()).await?;
+    let hits = facts::search(&mut *conn, &user.user, question, language, call.now()).await?;
     if let Caller::Turn(turn) = call.caller {
         let shown: Vec<Uuid> = hits.iter().map(|hit| hit.fact.id).collect();
         facts::show(conn, (turn.session_id, campaign_id), &shown, call.now()).await?;

@@ -98,7 +98,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("shutdown", &["config"]),
     ("telemetry", &["config"]),
     // One definition of each tool, for HTTP, stdio and the loops of providers.
-    ("tools", &["causes", "clock", "config", "domain", "queue", "transcript"]),
+    ("tools", &["causes", "clock", "config", "domain", "providers", "queue", "transcript"]),
     ("traces", &["config", "outbound"]),
     ("transcript", &[]),
     (

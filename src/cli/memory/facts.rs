@@ -19,10 +19,12 @@ use crate::{
     domain::{
         Page,
         audit::{self, Action},
-        facts::{self, CampaignUser, Ended, Extraction, Fact, Filter, Hit, Source},
+        facts::{self, CampaignUser, Ended, Extraction, Fact, Filter, Hit, Question, Source},
         ids::Given,
+        memory,
         transaction::{begin, commit},
     },
+    tools::Meanings,
 };
 
 #[derive(Debug, Subcommand)]
@@ -181,10 +183,12 @@ async fn list(ls: &Ls, context: &Context, pool: &PgPool) -> Result<Exit, Failure
 }
 
 async fn look_for(search: &Search, context: &Context, pool: &PgPool) -> Result<Exit, Failure> {
-    let config = context.load()?.memory;
+    let (config, now) = (context.load()?, SystemClock.now());
+    let meaning = Meanings::of(&config).of_question(&search.words).await;
+    let Search { user, words, limit, .. } = search;
+    let question = Question { words, limit: *limit, meaning: meaning.as_ref() };
     let mut tx = begin(pool).await?;
-    let (asked, now) = ((search.words.as_str(), search.limit), SystemClock.now());
-    let hits = facts::search(&mut tx, &search.user, asked, &config.language, now).await?;
+    let hits = facts::search(&mut tx, user, question, &config.memory.language, now).await?;
     let facts = |hits: &[Hit]| hits.iter().map(|hit| hit.fact.clone()).collect::<Vec<_>>();
     context.output.data(&hits, || fact_lines(&facts(&hits)));
     Ok(Exit::Ok)
@@ -198,6 +202,7 @@ async fn write(state: &State, context: &Context, pool: &PgPool) -> Result<Exit, 
     let settings = (&config.facts, config.memory.language.as_str());
     let fact = facts::state(&mut tx, what, end, &by, settings, now).await?;
     audit::write(&mut *tx, &who, Action::FactState, fact.id, fact.for_audit(), now).await?;
+    memory::request_embeddings(&mut tx, &config.memory).await?;
     commit(tx).await?;
     context.output.data(&fact, || fact_words(&fact));
     Ok(Exit::Ok)
@@ -210,6 +215,7 @@ async fn change(edit: &Edit, context: &Context, pool: &PgPool) -> Result<Exit, F
     let mut tx = begin(pool).await?;
     let fact = facts::edit(&mut tx, (user, *id), &edit.text, &who.label(), settings, now).await?;
     audit::write(&mut *tx, &who, Action::FactEdit, id, fact.for_audit(), now).await?;
+    memory::request_embeddings(&mut tx, &config.memory).await?;
     commit(tx).await?;
     context.output.data(&fact, || fact_words(&fact));
     Ok(Exit::Ok)

@@ -33,6 +33,7 @@ use crate::{
         posts,
         transaction::{begin, commit},
     },
+    tools::Meanings,
 };
 
 #[derive(Debug, Subcommand)]
@@ -231,13 +232,15 @@ async fn print(show: &Show, context: &Context, pool: &PgPool) -> Result<Exit, Fa
 }
 
 async fn look_for(search: &Search, context: &Context, pool: &PgPool) -> Result<Exit, Failure> {
-    let (config, label) = (context.load()?.memory, context.who().label());
+    let (config, label) = (context.load()?, context.who().label());
+    let meaning = Meanings::of(&config).of_question(&search.words).await;
     let mut tx = begin(pool).await?;
     let id = campaign(&mut tx, &search.campaign).await?;
     let kind = search.kind.map(KindName::kind);
-    let asked = Asked { words: &search.words, kind, limit: search.limit };
+    let Search { words, limit, .. } = search;
+    let asked = Asked { words, kind, limit: *limit, meaning: meaning.as_ref() };
     let (by, now) = (Who::Operator { label: &label }, SystemClock.now());
-    let hits = memory::search(&mut tx, id, asked, &by, &config, now).await?;
+    let hits = memory::search(&mut tx, id, asked, &by, &config.memory, now).await?;
     context.output.data(&hits, || hits.iter().map(hit_words).collect());
     Ok(Exit::Ok)
 }

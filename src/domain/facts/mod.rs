@@ -23,6 +23,7 @@ mod change;
 mod config;
 mod extractions;
 mod key;
+mod meaning;
 mod read;
 mod record;
 mod remove;
@@ -41,11 +42,12 @@ pub use self::{
     config::Config,
     extractions::{Extraction, Outcome, extraction_ended, extractions, read_up_to},
     key::{ATTRIBUTE_MAX_CHARS, TEXT_MAX_CHARS, key},
+    meaning::{keep_vectors, unmade},
     read::{Filter, Held, Told, get, held, list, told},
     record::{Found, Recorded, Stated, record},
     remove::{count_ended, remove_ended, remove_some, remove_some_records},
     request::{Asked, ExtractFacts, again, request, request_of_ended},
-    search::{Hit, search},
+    search::{Hit, Question, search},
     shown::{inherit_showings, show},
     users::{CampaignUser, check_name, hold_user_of, set_user, unset_user, user_of},
 };

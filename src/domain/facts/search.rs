@@ -1,14 +1,26 @@
-//! Finding facts by their words.
+//! Finding facts by their words, and by what they mean where that is known.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sqlx::PgConnection;
+use uuid::Uuid;
 
-use super::{Ended, Error, Fact, Source, Trust, check_name};
-use crate::domain::{Failed, text};
+use super::{Ended, Error, Fact, Source, Trust, check_name, meaning::nearest};
+use crate::domain::{
+    Failed,
+    embeddings::{Meaning, fuse},
+    text,
+};
 
-/// The longest question.
-const ASKED_MAX_BYTES: usize = 1000;
+/// What to look for.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'a> {
+    /// Words; `"in this order"`, `or` and `-without` mean what they do elsewhere.
+    pub words: &'a str,
+    pub limit: i64,
+    /// What they mean, where somebody was asked. Nobody looks for it beside operators: they say exactly what is wanted.
+    pub meaning: Option<&'a Meaning>,
+}
 
 /// What was found.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
@@ -20,24 +32,78 @@ pub struct Hit {
     pub rank: f64,
 }
 
-/// What holds of a user and has all the words, the best first, or, where nothing has, what has some of them.
+/// What holds of a user, the best first: what has all the words, or, where nothing has, what has some of them; and between them, what means
+/// about the same.
 pub async fn search(
     conn: &mut PgConnection,
     user: &str,
-    (words, limit): (&str, i64),
+    question: Question<'_>,
     language: &str,
     now: DateTime<Utc>,
 ) -> Result<Vec<Hit>, Error> {
+    let Question { words, limit, meaning } = question;
     check_name(user)?;
-    text::check("question", words, ASKED_MAX_BYTES)?;
+    text::check("question", words, text::QUESTION_MAX_BYTES)?;
     if !text::asks_for_a_word(words) {
         return Err(Error::NoWords);
     }
-    let all = matching(&mut *conn, user, (words, limit), true, language, now).await?;
-    match all.is_empty() {
-        true => Ok(matching(conn, user, (words, limit), false, language, now).await?),
-        false => Ok(all),
+    let mut hits = matching(&mut *conn, user, (words, limit), true, language, now).await?;
+    if hits.is_empty() {
+        hits = matching(&mut *conn, user, (words, limit), false, language, now).await?;
     }
+    match meaning.filter(|_| text::is_plain(words)) {
+        None => Ok(hits),
+        Some(meaning) => {
+            let near = nearest(&mut *conn, user, limit, meaning, now).await?;
+            Ok(together(conn, user, hits, &near, limit, now).await?)
+        }
+    }
+}
+
+/// One list of what was found both ways.
+async fn together(
+    conn: &mut PgConnection,
+    user: &str,
+    mut hits: Vec<Hit>,
+    near: &[Uuid],
+    limit: i64,
+    now: DateTime<Utc>,
+) -> Result<Vec<Hit>, Failed> {
+    if near.is_empty() {
+        return Ok(hits);
+    }
+    let by_words: Vec<Uuid> = hits.iter().map(|hit| hit.fact.id).collect();
+    let fused = fuse(&by_words, near, usize::try_from(limit).unwrap_or(0));
+    let wordless = fused.iter().map(|(id, _)| *id).filter(|id| !by_words.contains(id));
+    let facts = held_of(conn, user, &wordless.collect::<Vec<_>>(), now).await?;
+    hits.extend(facts.into_iter().map(|fact| Hit { fact, rank: 0.0 }));
+    let ranked = fused.into_iter().filter_map(|(id, rank)| {
+        let at = hits.iter().position(|hit| hit.fact.id == id)?;
+        Some(Hit { rank, ..hits.swap_remove(at) })
+    });
+    Ok(ranked.collect())
+}
+
+/// As far as they still hold.
+async fn held_of(
+    conn: &mut PgConnection,
+    user: &str,
+    ids: &[Uuid],
+    now: DateTime<Utc>,
+) -> Result<Vec<Fact>, Failed> {
+    sqlx::query_as!(
+        Fact,
+        r#"select id, user_name as user, attribute, text, source as "source: Source", trust as "trust: Trust", author, campaign_id, session_id,
+                  turn, task_id, recorded_at, valid_from, valid_until, ended_because as "ended_because: Ended", replaced_by, expires_at
+             from dalsegno.facts
+            where user_name = $1 and id = any($2) and valid_until is null and (expires_at is null or expires_at > $3)"#,
+        user,
+        ids,
+        now,
+    )
+    .fetch_all(conn)
+    .await
+    .map_err(Failed::to("read the facts of a meaning"))
 }
 
 async fn matching(
@@ -54,7 +120,7 @@ async fn matching(
         words,
         language,
         has_all,
-        is_plain(words),
+        text::is_plain(words),
         now,
         limit
     )
@@ -84,11 +150,4 @@ async fn matching(
         rank: row.rank.into(),
     });
     Ok(hits.collect())
-}
-
-/// Whether it is nothing but words, so that an index may look for some of them first.
-fn is_plain(question: &str) -> bool {
-    let is_operator =
-        |word: &str| word.starts_with('-') || word.contains('"') || word.eq_ignore_ascii_case("or");
-    !question.split_whitespace().any(is_operator)
 }

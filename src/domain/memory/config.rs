@@ -1,5 +1,7 @@
 //! The section `[memory]`.
 
+use std::time::Duration;
+
 use chrono::TimeDelta;
 use serde::Deserialize;
 
@@ -25,6 +27,8 @@ const LANGUAGES: &[&str] = &[
     "swedish",
     "turkish",
 ];
+/// A tool has ten seconds for all of its answer, and words have to be looked for in the rest.
+const MAX_QUESTION_MS: u64 = 5_000;
 /// A century: far from where subtracting from a point in time overflows.
 const MAX_DAYS: u32 = 36_500;
 
@@ -41,6 +45,12 @@ pub struct Config {
     pub edicts_max_bytes: i32,
     /// Whose stems a search knows beside the words as they are.
     pub language: String,
+    /// The model of Ollama that says what texts mean; empty: none, and words alone are looked for.
+    pub embeddings_model: String,
+    /// How long a search waits for what its question means.
+    pub embeddings_timeout_ms: u64,
+    /// What is less near to a question is not found by its meaning.
+    pub embeddings_min_percent: u8,
     /// What was revoked or has expired is kept so long.
     pub keep_days: u32,
 }
@@ -48,6 +58,20 @@ pub struct Config {
 impl Config {
     pub fn keep(&self) -> TimeDelta {
         TimeDelta::days(self.keep_days.into())
+    }
+
+    /// The model that says what texts mean, if one does.
+    pub fn embeddings_model(&self) -> Option<&str> {
+        Some(self.embeddings_model.as_str()).filter(|model| !model.is_empty())
+    }
+
+    pub fn embeddings_timeout(&self) -> Duration {
+        Duration::from_millis(self.embeddings_timeout_ms)
+    }
+
+    /// 1 is the same direction, 0 has nothing in common.
+    pub fn embeddings_least_similarity(&self) -> f64 {
+        f64::from(self.embeddings_min_percent) / 100.0
     }
 
     pub fn check(&self, checks: &mut Checks<'_>) {
@@ -75,6 +99,18 @@ impl Config {
         if !LANGUAGES.contains(&self.language.as_str()) {
             let message = format!("is `{}`, which is not known", self.language);
             checks.fail("memory.language", message, format!("one of {}", LANGUAGES.join(", ")));
+        }
+        if !(1..=MAX_QUESTION_MS).contains(&self.embeddings_timeout_ms) {
+            let wanted = format!(
+                "is {}, but has to be from 1 to {MAX_QUESTION_MS}",
+                self.embeddings_timeout_ms
+            );
+            checks.fail("memory.embeddings_timeout_ms", wanted, "2000");
+        }
+        if self.embeddings_min_percent > 100 {
+            let message =
+                format!("is {}, but has to be from 0 to 100", self.embeddings_min_percent);
+            checks.fail("memory.embeddings_min_percent", message, "30");
         }
         if !(1..=MAX_DAYS).contains(&self.keep_days) {
             let message = format!("is {}, but has to be from 1 to {MAX_DAYS}", self.keep_days);

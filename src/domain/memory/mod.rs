@@ -15,6 +15,7 @@ mod config;
 mod edicts;
 mod file;
 mod import;
+mod meaning;
 mod name;
 mod publish;
 mod read;
@@ -34,6 +35,7 @@ pub use self::{
     edicts::{Standing, standing},
     file::{Document, NoDocument, read as read_document, write as write_document},
     import::{Entry, Imported, Mistake, import},
+    meaning::{keep_vectors, request_embeddings, unmade},
     publish::{New, Written, publish},
     read::{Filter, Version, at_version, by_name, get, list, page_of_whole, versions},
     remove::{count_ended, remove_ended, remove_some},

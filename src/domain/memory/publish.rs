@@ -7,7 +7,9 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{
-    Config, Error, Item, Kind, Trust, Who, name,
+    Config, Error, Item, Kind, Trust, Who,
+    meaning::request_embeddings,
+    name,
     read::find,
     room::{self, Wish},
 };
@@ -95,7 +97,8 @@ pub async fn publish(
         Some(before) => replace(&mut *conn, before, &item, config).await?,
         None => insert(&mut *conn, &item, config).await?,
     }
-    feed::append(conn, &[event(&item, FeedKind::MemoryPublished, by)], now).await?;
+    feed::append(&mut *conn, &[event(&item, FeedKind::MemoryPublished, by)], now).await?;
+    request_embeddings(conn, config).await?;
     Ok(Written { item, changed: true, warning })
 }
 

@@ -1,15 +1,16 @@
-//! Finding items by their words.
+//! Finding items by their words, and by what they mean where that is known.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Config, Error, Item, Kind, Origin, Trust, Who};
-use crate::domain::{Failed, text};
-
-/// The longest question.
-const ASKED_MAX_BYTES: usize = 1000;
+use super::{Config, Error, Item, Kind, Origin, Trust, Who, meaning::nearest};
+use crate::domain::{
+    Failed,
+    embeddings::{Meaning, fuse},
+    text,
+};
 
 /// A text that is as short is its own snippet.
 const SHOWN_WHOLE_MAX_BYTES: i32 = 300;
@@ -21,6 +22,8 @@ pub struct Asked<'a> {
     pub words: &'a str,
     pub kind: Option<Kind>,
     pub limit: i64,
+    /// What they mean, where somebody was asked. Nobody looks for it beside operators: they say exactly what is wanted.
+    pub meaning: Option<&'a Meaning>,
 }
 
 /// What was found.
@@ -31,7 +34,7 @@ pub struct Hit {
     pub item: Item,
     /// Larger is better; only to be compared within one answer.
     pub rank: f64,
-    /// Where the words stand, between `**` and `**`.
+    /// Where the words stand, between `**` and `**`. The beginning of what was found by its meaning alone.
     pub snippet: String,
 }
 
@@ -43,7 +46,7 @@ enum Match {
     Any,
 }
 
-/// The best first: what has all the words, or, where nothing has, what has some of them.
+/// The best first: what has all the words, or, where nothing has, what has some of them; and between them, what means about the same.
 pub async fn search(
     conn: &mut PgConnection,
     campaign_id: Uuid,
@@ -52,15 +55,74 @@ pub async fn search(
     config: &Config,
     now: DateTime<Utc>,
 ) -> Result<Vec<Hit>, Error> {
-    text::check("question", asked.words, ASKED_MAX_BYTES)?;
+    text::check("question", asked.words, text::QUESTION_MAX_BYTES)?;
     if !text::asks_for_a_word(asked.words) {
         return Err(Error::NoWords);
     }
-    let all = matching(&mut *conn, campaign_id, asked, Match::All, who, config, now).await?;
-    match all.is_empty() {
-        true => Ok(matching(conn, campaign_id, asked, Match::Any, who, config, now).await?),
-        false => Ok(all),
+    let mut hits = matching(&mut *conn, campaign_id, asked, Match::All, who, config, now).await?;
+    if hits.is_empty() {
+        hits = matching(&mut *conn, campaign_id, asked, Match::Any, who, config, now).await?;
     }
+    match asked.meaning.filter(|_| text::is_plain(asked.words)) {
+        None => Ok(hits),
+        Some(meaning) => {
+            let near = nearest(&mut *conn, campaign_id, asked, meaning, who, now).await?;
+            Ok(together(conn, campaign_id, hits, &near, asked.limit, now).await?)
+        }
+    }
+}
+
+/// One list of what was found both ways.
+async fn together(
+    conn: &mut PgConnection,
+    campaign_id: Uuid,
+    mut hits: Vec<Hit>,
+    near: &[Uuid],
+    limit: i64,
+    now: DateTime<Utc>,
+) -> Result<Vec<Hit>, Failed> {
+    if near.is_empty() {
+        return Ok(hits);
+    }
+    let by_words: Vec<Uuid> = hits.iter().map(|hit| hit.item.id).collect();
+    let fused = fuse(&by_words, near, usize::try_from(limit).unwrap_or(0));
+    let wordless = fused.iter().map(|(id, _)| *id).filter(|id| !by_words.contains(id));
+    hits.extend(found_by_meaning(conn, campaign_id, &wordless.collect::<Vec<_>>(), now).await?);
+    let ranked = fused.into_iter().filter_map(|(id, rank)| {
+        let at = hits.iter().position(|hit| hit.item.id == id)?;
+        Some(Hit { rank, ..hits.swap_remove(at) })
+    });
+    Ok(ranked.collect())
+}
+
+/// As far as they still hold.
+async fn found_by_meaning(
+    conn: &mut PgConnection,
+    campaign_id: Uuid,
+    ids: &[Uuid],
+    now: DateTime<Utc>,
+) -> Result<Vec<Hit>, Failed> {
+    let items = sqlx::query_as!(
+        Item,
+        r#"select id, campaign_id, kind as "kind: Kind", nullif(owner, '') as owner, name, version, title,
+                  case when octet_length(body) <= $4 then body else left(body, $4) || ' ...' end as body, bytes as "bytes!",
+                  trust as "trust: Trust", origin as "origin: Origin", author, task_id, turn, created_at, written_at, expires_at,
+                  revoked_at, revoked_by
+             from dalsegno.memory_items
+            where campaign_id = $1 and id = any($2) and revoked_at is null and (expires_at is null or expires_at > $3)"#,
+        campaign_id,
+        ids,
+        now,
+        SHOWN_WHOLE_MAX_BYTES,
+    )
+    .fetch_all(conn)
+    .await
+    .map_err(Failed::to("read what a memory has of a meaning"))?;
+    let hits = items.into_iter().map(|mut item| {
+        let snippet = item.body.take().unwrap_or_default();
+        Hit { item, rank: 0.0, snippet }
+    });
+    Ok(hits.collect())
 }
 
 async fn matching(
@@ -78,7 +140,7 @@ async fn matching(
         asked.words,
         config.language,
         how == Match::All,
-        is_plain(asked.words),
+        text::is_plain(asked.words),
         asked.kind.map(Kind::as_str),
         who.journals().column(),
         now,
@@ -114,11 +176,4 @@ async fn matching(
         snippet: row.snippet,
     });
     Ok(hits.collect())
-}
-
-/// Whether it is nothing but words, so that an index may look for some of them first.
-fn is_plain(question: &str) -> bool {
-    let is_operator =
-        |word: &str| word.starts_with('-') || word.contains('"') || word.eq_ignore_ascii_case("or");
-    !question.split_whitespace().any(is_operator)
 }

@@ -40,7 +40,7 @@ use crate::{
         Failed,
         agents::Agent,
         facts::{self, CampaignUser, ExtractFacts, Extraction, Found, Outcome, Recorded, Stated},
-        feed, tasks,
+        feed, memory, tasks,
     },
     queue::{self, End, HandlerResult, JobError, Run},
 };
@@ -148,6 +148,9 @@ impl Reading<'_> {
             reason,
         };
         facts::extraction_ended(&mut *conn, &extraction).await?;
+        if counts.new > 0 {
+            memory::request_embeddings(&mut *conn, &self.services.memory).await?;
+        }
         if extraction.requests == 0 {
             return Ok(());
         }

@@ -30,6 +30,8 @@ pub enum Error {
     Silent { host: String, doing: Doing, after: Duration, key: &'static str },
     #[error("the answer was not complete after {} s; raise ollama.total_timeout_secs if it needs longer", after.as_secs_f32())]
     TooLong { after: Duration },
+    #[error("nobody said within {} ms what a question means; raise memory.embeddings_timeout_ms, or keep the model loaded", after.as_millis())]
+    NoMeaning { after: Duration },
     #[error("{host} has too many calls waiting; the next try is in {} s: {message}", after.as_secs())]
     Busy { host: String, after: Duration, message: String },
     #[error("{host} does not have the model {model}; run `ollama pull {model}` there")]
@@ -90,6 +92,7 @@ pub enum Error {
 pub enum Doing {
     AskingForModel,
     AskingForVersion,
+    MakingVectors,
     WaitingForAnswer,
     ReadingAnswer,
 }
@@ -104,6 +107,7 @@ impl Error {
             Self::Broken { .. } => "ollama.broken",
             Self::Silent { .. } => "ollama.silent",
             Self::TooLong { .. } => "ollama.too_long",
+            Self::NoMeaning { .. } => "ollama.no_meaning",
             Self::Busy { .. } => "ollama.busy",
             Self::ModelMissing { .. } => "ollama.model_missing",
             Self::NoTools { .. } => "ollama.no_tools",
@@ -150,6 +154,7 @@ impl Error {
             | Self::Broken { .. }
             | Self::Silent { .. }
             | Self::TooLong { .. }
+            | Self::NoMeaning { .. }
             | Self::Failed { .. }
             | Self::FailedInStream { .. }
             | Self::EndedEarly { .. }
@@ -161,7 +166,13 @@ impl Error {
 
     /// Whether it says that the host is out of reach, and not merely that it did not like this call.
     pub(super) fn is_of_transport(&self) -> bool {
-        matches!(self, Self::Connect { .. } | Self::Broken { .. } | Self::Silent { .. })
+        matches!(
+            self,
+            Self::Connect { .. }
+                | Self::Broken { .. }
+                | Self::Silent { .. }
+                | Self::NoMeaning { .. }
+        )
     }
 
     /// Whether it can come up without a word from the host, so that it neither accuses nor acquits it.
@@ -200,6 +211,7 @@ impl fmt::Display for Doing {
         f.write_str(match self {
             Self::AskingForModel => "asked about the model",
             Self::AskingForVersion => "asked for its version",
+            Self::MakingVectors => "making vectors of texts",
             Self::WaitingForAnswer => "the answer had not begun",
             Self::ReadingAnswer => "it was answering",
         })

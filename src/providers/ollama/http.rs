@@ -36,7 +36,7 @@ pub(super) struct Step {
 
 /// How much of an error's body is read.
 const MAX_REFUSAL_BYTES: usize = 64 << 10;
-/// `/api/show` repeats licence and template of the model.
+/// `/api/show` repeats licence and template of the model. Vectors of a batch of texts fit, too.
 const MAX_FACTS_BYTES: usize = 8 << 20;
 /// Pooled connections are closed before a proxy in between forgets them.
 const POOL_IDLE: Duration = Duration::from_secs(30);
@@ -99,6 +99,17 @@ impl Http {
         let call = Call { model, ..Call::default() };
         let request = self.post("api/show", body.into_bytes())?;
         self.fetch(request, call, Doing::AskingForModel, patience).await
+    }
+
+    /// Vectors of texts.
+    pub(super) async fn embed<T: DeserializeOwned>(
+        &self,
+        model: &str,
+        body: Vec<u8>,
+        patience: &Patience<'_>,
+    ) -> Result<T, Error> {
+        let call = Call { model, ..Call::default() };
+        self.fetch(self.post("api/embed", body)?, call, Doing::MakingVectors, patience).await
     }
 
     pub(super) async fn version<T: DeserializeOwned>(

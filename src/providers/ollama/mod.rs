@@ -10,6 +10,7 @@
 
 mod breaker;
 mod config;
+mod embedder;
 mod error;
 mod history;
 mod http;
@@ -35,6 +36,7 @@ use self::{
 };
 pub use self::{
     config::{Config, ModelConfig},
+    embedder::Embedder,
     error::{Doing, Error},
 };
 use super::{

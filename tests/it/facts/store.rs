@@ -3,7 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use dalsegno::domain::{
     campaigns,
-    facts::{self, Ended, Error, Fact, Forgotten, Recorded, Source, Trust},
+    facts::{self, Ended, Error, Fact, Forgotten, Question, Recorded, Source, Trust},
 };
 use uuid::Uuid;
 
@@ -12,6 +12,10 @@ use crate::{app::noon, conversations::world::World};
 
 fn hours(hours: i64) -> DateTime<Utc> {
     noon() + TimeDelta::hours(hours)
+}
+
+fn asked(words: &str) -> Question<'_> {
+    Question { words, limit: 10, meaning: None }
 }
 
 fn new(recorded: Recorded) -> Fact {
@@ -217,7 +221,7 @@ async fn a_search_finds_what_holds_of_this_user_the_best_first() {
     state(&world.pool, "ben", ("City", "Lives in Bergen too.")).await.unwrap();
     let mut conn = world.pool.acquire().await.unwrap();
     let mut find = async |words: &str| {
-        let hits = facts::search(&mut conn, ANN, (words, 10), "english", noon()).await.unwrap();
+        let hits = facts::search(&mut conn, ANN, asked(words), "english", noon()).await.unwrap();
         hits.into_iter().map(|hit| hit.fact.attribute).collect::<Vec<_>>()
     };
     assert_eq!(find("climates Bergen").await, ["Weather"]);
@@ -227,11 +231,11 @@ async fn a_search_finds_what_holds_of_this_user_the_best_first() {
     assert_eq!(find("bergen -climate").await, ["City"]);
     assert!(find("submarine").await.is_empty());
     for odd in ["'; drop --", "\\ x", ":* & | !", "\"unclosed bergen"] {
-        facts::search(&mut conn, ANN, (odd, 10), "english", noon()).await.ok();
+        facts::search(&mut conn, ANN, asked(odd), "english", noon()).await.ok();
     }
-    let nothing = facts::search(&mut conn, ANN, ("…", 10), "english", noon()).await;
+    let nothing = facts::search(&mut conn, ANN, asked("…"), "english", noon()).await;
     assert!(matches!(nothing, Err(Error::NoWords)), "{nothing:?}");
-    let all_else = facts::search(&mut conn, ANN, ("-submarine", 10), "english", noon()).await;
+    let all_else = facts::search(&mut conn, ANN, asked("-submarine"), "english", noon()).await;
     assert!(matches!(all_else, Err(Error::NoWords)), "{all_else:?}");
 }
 

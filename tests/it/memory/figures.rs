@@ -4,10 +4,15 @@
 
 use std::time::Instant;
 
-use dalsegno::domain::memory::{self, Asked};
+use dalsegno::domain::{
+    embeddings::Meaning,
+    facts::{self, Question},
+    memory::{self, Asked},
+};
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
+use sqlx::{PgConnection, PgPool};
 
-use super::{agent, config};
+use super::{agent, config, embeddings};
 use crate::{app::noon, conversations::world::World};
 
 const N_ITEMS: i32 = 100_000;
@@ -48,7 +53,7 @@ async fn figures_of_recall() {
             1 => format!("what does the user prefer about {}?", words.join(" and ")),
             _ => format!("the user {}", words[0]),
         };
-        let asked = Asked { words: &question, kind: None, limit: 10 };
+        let asked = Asked { words: &question, kind: None, limit: 10, meaning: None };
         let (who, began) = (agent("writer"), Instant::now());
         let found = memory::search(&mut conn, world.campaign.id, asked, &who, &config(), noon())
             .await
@@ -65,4 +70,93 @@ async fn figures_of_recall() {
         at(0.99)
     );
     assert!(n_found > N_QUESTIONS / 2);
+}
+
+const N_FACTS: i32 = 100_000;
+const N_DIMENSIONS: usize = 768;
+const N_ASKED: usize = 100;
+
+/// By words, and by words and meaning: the time of the model that says what a question means is not in it.
+///
+/// `cargo test --test it -- --ignored --nocapture figures_of_meaning`
+#[tokio::test]
+#[ignore = "takes some minutes, and its figures mean something on a quiet machine only"]
+async fn figures_of_meaning() {
+    let (_place, postgres, pool) = embeddings::server().await;
+    execute(&pool, "create extension vector").await;
+    // Of 20, each has as many as facts.user_max allows unless it is raised.
+    for n_users in [1_000, 20, 1] {
+        fill(&pool, n_users).await;
+        let users = format!("{N_FACTS} facts of {n_users} users");
+        measure(&pool, n_users, false, &format!("{users}, words")).await;
+        measure(&pool, n_users, true, &format!("{users}, both, no index")).await;
+    }
+    execute(
+        &pool,
+        "create index by_meaning on dalsegno.fact_embeddings using hnsw ((vector::vector(768)) vector_cosine_ops)
+          where cardinality(vector) = 768",
+    )
+    .await;
+    measure(&pool, 1, true, &format!("{N_FACTS} facts of 1 users, both, HNSW index")).await;
+    pool.close().await;
+    postgres.stop().await.unwrap();
+}
+
+async fn execute(pool: &PgPool, sql: &'static str) {
+    let mut conn = pool.acquire().await.unwrap();
+    sqlx::query("set maintenance_work_mem = '1GB'").execute(&mut *conn).await.unwrap();
+    sqlx::query(sql).execute(&mut *conn).await.unwrap();
+}
+
+async fn fill(pool: &PgPool, n_users: i32) {
+    execute(pool, "truncate dalsegno.facts cascade").await;
+    let mut rng = StdRng::seed_from_u64(7);
+    let facts = "insert into dalsegno.facts
+            (id, recorded_at, valid_from, user_name, source, trust, author, language, attribute, attribute_key, text, text_key)
+     select gen_random_uuid(), now(), now(), 'user-' || (n + $1) % $2, 'stated', 'operator', 'bench', 'english', 'Thing ' || (n + $1),
+            'thing ' || (n + $1), body, body || (n + $1)
+       from unnest($3::text[]) with ordinality as t (body, n)";
+    for batch in 0..N_FACTS / 5_000 {
+        let words = |rng: &mut StdRng| std::array::from_fn::<_, 10, _>(|_| word(rng)).join(" ");
+        let text = |_| format!("The user prefers {}", words(&mut rng));
+        let texts: Vec<String> = (0..5_000).map(text).collect();
+        let query = sqlx::query(facts).bind(batch * 5_000).bind(n_users).bind(&texts);
+        query.execute(pool).await.unwrap();
+    }
+    // Correlated, so that each has its own.
+    let vectors = "insert into dalsegno.fact_embeddings (fact_id, made_at, model, vector)
+        select f.id, now(), 'm', (select array_agg((random() - 0.5)::real) from generate_series(1, $1) where f.id is not null)
+          from dalsegno.facts as f";
+    sqlx::query(vectors).bind(i32::try_from(N_DIMENSIONS).unwrap()).execute(pool).await.unwrap();
+    execute(pool, "vacuum analyze dalsegno.facts").await;
+    execute(pool, "vacuum analyze dalsegno.fact_embeddings").await;
+}
+
+async fn measure(pool: &PgPool, n_users: i32, by_meaning: bool, what: &str) {
+    let mut rng = StdRng::seed_from_u64(11);
+    let mut conn = pool.acquire().await.unwrap();
+    sqlx::query("set hnsw.iterative_scan = strict_order").execute(&mut *conn).await.unwrap();
+    let mut took = Vec::new();
+    for number in 0..N_ASKED {
+        let words: Vec<String> = (0..1 + number % 4).map(|_| word(&mut rng)).collect();
+        let meaning = Meaning {
+            model: "m".to_owned(),
+            vector: (0..N_DIMENSIONS).map(|_| rng.random::<f32>() - 0.5).collect(),
+            least_similarity: -1.0,
+        };
+        let user = format!("user-{}", number as i32 % n_users);
+        took.push(ask(&mut conn, &user, &words.join(" "), by_meaning.then_some(&meaning)).await);
+    }
+    took.sort_by(f64::total_cmp);
+    let at = |share: f64| took[(took.len() as f64 * share) as usize - 1];
+    println!("{what}: p50 {:.1} ms, p95 {:.1} ms", at(0.5), at(0.95));
+}
+
+async fn ask(conn: &mut PgConnection, user: &str, words: &str, meaning: Option<&Meaning>) -> f64 {
+    let began = Instant::now();
+    let question = Question { words, limit: 10, meaning };
+    let hits = facts::search(conn, user, question, "english", noon()).await.unwrap();
+    let took = began.elapsed().as_secs_f64() * 1e3;
+    assert!(meaning.is_none() || hits.len() == 10, "{} of {user}", hits.len());
+    took
 }

@@ -2,6 +2,7 @@
 
 mod access;
 mod bounds;
+mod embeddings;
 mod figures;
 mod import;
 mod retention;
@@ -24,6 +25,9 @@ pub fn config() -> Config {
         warn_percent: 80,
         edicts_max_bytes: 32_768,
         language: "english".to_owned(),
+        embeddings_model: String::new(),
+        embeddings_timeout_ms: 2_000,
+        embeddings_min_percent: 30,
         keep_days: 90,
     }
 }

@@ -7,7 +7,7 @@ use crate::{app::noon, conversations::world::World};
 
 async fn search(world: &World, words: &str, who: &Who<'_>) -> Result<Vec<Hit>, Error> {
     let mut conn = world.pool.acquire().await.unwrap();
-    let asked = Asked { words, kind: None, limit: 10 };
+    let asked = Asked { words, kind: None, limit: 10, meaning: None };
     memory::search(&mut conn, world.campaign.id, asked, who, &config(), noon()).await
 }
 
@@ -95,7 +95,7 @@ async fn a_change_of_the_language_loses_no_words() {
         .unwrap();
     assert_eq!(names(&world, "Häfen", &OPERATOR).await, ["boote"]);
     let mut conn = world.pool.acquire().await.unwrap();
-    let asked = Asked { words: "Hafen offene", kind: None, limit: 10 };
+    let asked = Asked { words: "Hafen offene", kind: None, limit: 10, meaning: None };
     let found =
         memory::search(&mut conn, world.campaign.id, asked, &OPERATOR, &german, noon()).await;
     assert_eq!(found.unwrap().len(), 1, "by its stem");

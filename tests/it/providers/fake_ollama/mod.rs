@@ -5,6 +5,7 @@
 //! says goes before that. It writes raw bytes to the socket, so it can break what no HTTP library lets one break.
 
 pub mod http;
+pub mod meaning;
 mod model;
 
 use std::{
@@ -44,6 +45,10 @@ pub struct State {
     pub plays: Mutex<VecDeque<Play>>,
     /// Bodies of `/api/chat`, in order.
     pub chats: Mutex<Vec<Value>>,
+    /// How the next calls of `/api/embed` are answered.
+    pub embeds: Mutex<meaning::Embeds>,
+    /// Their bodies, in order.
+    pub embedded: Mutex<Vec<Value>>,
     /// Every request, as `POST /api/chat`.
     pub requests: Mutex<Vec<String>>,
     pub n_loads: AtomicUsize,
@@ -155,6 +160,8 @@ impl Default for State {
             })),
             plays: Mutex::default(),
             chats: Mutex::default(),
+            embeds: Mutex::default(),
+            embedded: Mutex::default(),
             requests: Mutex::default(),
             n_loads: AtomicUsize::default(),
             n_bytes_sent: AtomicUsize::default(),
@@ -208,7 +215,27 @@ async fn answer(mut socket: TcpStream, state: &State) -> std::io::Result<()> {
             let play = state.plays.lock().unwrap().pop_front();
             chat(&mut socket, state, &body, play).await
         }
+        "POST /api/embed" => {
+            let body: Value = serde_json::from_slice(&body).unwrap();
+            state.embedded.lock().unwrap().push(body.clone());
+            embed(&mut socket, state, &body).await
+        }
         _ => http::send(&mut socket, 404, "", "404 page not found").await,
+    }
+}
+
+async fn embed(socket: &mut TcpStream, state: &State, body: &Value) -> std::io::Result<()> {
+    let how = *state.embeds.lock().unwrap();
+    match (how, meaning::embed(body)) {
+        (meaning::Embeds::Hangs, _) => stall(socket, state).await,
+        (meaning::Embeds::Missing, _) => {
+            let missing = json!({ "error": format!("model {} not found", body["model"]) });
+            http::send_json(socket, 404, &missing).await
+        }
+        (meaning::Embeds::Well, Ok(answer)) => http::send_json(socket, 200, &answer).await,
+        (meaning::Embeds::Well, Err((status, words))) => {
+            http::send_json(socket, status, &words).await
+        }
     }
 }
 

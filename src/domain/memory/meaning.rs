@@ -1,0 +1,101 @@
+//! Finding items by what they mean, and the vectors that it takes.
+
+use chrono::{DateTime, Utc};
+use sqlx::{AssertSqlSafe, PgConnection, PgExecutor};
+use uuid::Uuid;
+
+use super::{Asked, Config, Kind, Who};
+use crate::domain::{
+    Failed,
+    embeddings::{self, Answered, Made, Meaning, TEXT_MAX_CHARS, Unmade},
+};
+
+/// The nearest first. Nothing where nothing can be compared.
+pub(super) async fn nearest(
+    conn: &mut PgConnection,
+    campaign_id: Uuid,
+    asked: Asked<'_>,
+    meaning: &Meaning,
+    who: &Who<'_>,
+    now: DateTime<Utc>,
+) -> Result<Vec<Uuid>, Failed> {
+    let template = include_str!("by_meaning.sql");
+    let Some(statement) = meaning.statement(&mut *conn, template).await? else {
+        return Ok(Vec::new());
+    };
+    let near: Vec<Uuid> = sqlx::query_scalar(AssertSqlSafe(statement))
+        .bind(campaign_id)
+        .bind(asked.kind.map(Kind::as_str))
+        .bind(who.journals().column())
+        .bind(now)
+        .bind(asked.limit)
+        .bind(&meaning.model)
+        .bind(&meaning.vector)
+        .bind(1.0 - meaning.least_similarity)
+        .fetch_all(conn)
+        .await
+        .map_err(Failed::to("search a memory by meaning"))?;
+    embeddings::count(if near.is_empty() { Answered::Nothing } else { Answered::Found });
+    Ok(near)
+}
+
+/// Has vectors made of what the caller has written, if a model makes any.
+pub async fn request_embeddings(conn: &mut PgConnection, config: &Config) -> Result<(), Failed> {
+    match config.embeddings_model() {
+        Some(_) => embeddings::request(conn).await,
+        None => Ok(()),
+    }
+}
+
+/// What holds behind this id and has no vector of the model, in the order of ids.
+pub async fn unmade(
+    executor: impl PgExecutor<'_>,
+    model: &str,
+    after: Uuid,
+    limit: i64,
+    now: DateTime<Utc>,
+) -> Result<Vec<Unmade>, Failed> {
+    sqlx::query_as!(
+        Unmade,
+        r#"select m.id, m.version, m.title || e'\n\n' || left(m.body, $5) as "text!"
+             from dalsegno.memory_items as m
+            where m.id > $2 and m.revoked_at is null and (m.expires_at is null or m.expires_at > $4)
+              and not exists (select from dalsegno.memory_embeddings as e
+                               where e.item_id = m.id and e.version = m.version and e.model = $1)
+            order by m.id limit $3"#,
+        model,
+        after,
+        limit,
+        now,
+        TEXT_MAX_CHARS,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("look for items without a vector"))
+}
+
+/// Keeps vectors of items that are still there and say the same. What is locked is passed over: whoever changes it asks again.
+pub async fn keep_vectors(
+    conn: &mut PgConnection,
+    model: &str,
+    made: &[Made],
+    now: DateTime<Utc>,
+) -> Result<(), Failed> {
+    for Made { id, version, vector } in made {
+        sqlx::query!(
+            "insert into dalsegno.memory_embeddings (item_id, made_at, version, model, vector)
+             select m.id, $3, m.version, $4, $5 from dalsegno.memory_items as m where m.id = $1 and m.version = $2 for key share skip locked
+             on conflict (item_id) do update
+                set made_at = excluded.made_at, version = excluded.version, model = excluded.model, vector = excluded.vector",
+            id,
+            version,
+            now,
+            model,
+            vector,
+        )
+        .execute(&mut *conn)
+        .await
+        .map_err(Failed::to("keep the vector of an item"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,137 @@
+//! Vectors of texts, by `/api/embed`.
+//!
+//! A search waits for the vector of its question, so that has a limit of its own, and a host that keeps not meeting it is not asked for a
+//! while. Whoever makes vectors of what is kept has the time that a model takes to be loaded.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize, de::Error as _};
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::{breaker::Breaker, config::Config, error::Error, http::Http};
+use crate::providers::patience::Patience;
+
+/// A model that says what texts mean.
+#[derive(Debug)]
+pub struct Embedder {
+    http: Http,
+    breaker: Breaker,
+    model: String,
+    keep_alive_secs: i64,
+    question_timeout: Duration,
+    texts_timeout: Duration,
+}
+
+#[derive(Debug, Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    input: &'a [&'a str],
+    /// On: the beginning of a text says what it is about, and its words are found all the same.
+    truncate: bool,
+    keep_alive: i64,
+}
+
+#[derive(Debug, Deserialize)]
+struct Answer {
+    embeddings: Vec<Vec<f32>>,
+}
+
+/// The longest vector that pgvector takes.
+const MAX_DIMENSIONS: usize = 16_000;
+
+impl Embedder {
+    /// Connects to nothing yet.
+    pub fn new(config: &Config, model: &str, question_timeout: Duration) -> Result<Self, Error> {
+        Ok(Self {
+            http: Http::new(config)?,
+            breaker: Breaker::new(config.breaker_failures, config.breaker_open()),
+            model: model.to_owned(),
+            keep_alive_secs: config.keep_alive_secs,
+            question_timeout,
+            texts_timeout: config.total_timeout(),
+        })
+    }
+
+    pub fn model(&self) -> &str {
+        &self.model
+    }
+
+    /// The vector of a question, soon or not at all.
+    pub async fn of_question(&self, question: &str) -> Result<Vec<f32>, Error> {
+        let permit = self.breaker.admit(Instant::now());
+        let permit = permit.map_err(|wait| self.http.breaker_open(wait))?;
+        let (texts, never) = ([question], CancellationToken::new());
+        let asked = self.ask(&texts, &never);
+        let answered = timeout(self.question_timeout, asked).await;
+        let result = answered.unwrap_or(Err(Error::NoMeaning { after: self.question_timeout }));
+        match &result {
+            Err(error) if error.is_of_transport() => permit.failed(Instant::now()),
+            _ => permit.succeeded(),
+        }
+        Ok(result?.swap_remove(0))
+    }
+
+    /// The vectors of texts, in their order and of one length.
+    pub async fn of_texts(
+        &self,
+        texts: &[&str],
+        cancel: &CancellationToken,
+    ) -> Result<Vec<Vec<f32>>, Error> {
+        self.ask(texts, cancel).await
+    }
+
+    async fn ask(
+        &self,
+        texts: &[&str],
+        cancel: &CancellationToken,
+    ) -> Result<Vec<Vec<f32>>, Error> {
+        let Self { model, keep_alive_secs, .. } = self;
+        let body = Body { model, input: texts, truncate: true, keep_alive: *keep_alive_secs };
+        let body = serde_json::to_vec(&body).map_err(Error::Unwritable)?;
+        let patience = Patience::starting_now(self.texts_timeout, cancel);
+        let answer: Answer = self.http.embed(model, body, &patience).await?;
+        match wrong_with(&answer.embeddings, texts.len()) {
+            None => Ok(answer.embeddings),
+            Some(wrong) => Err(Error::Malformed(serde_json::Error::custom(wrong))),
+        }
+    }
+}
+
+/// What nothing could be compared with must not be kept.
+fn wrong_with(vectors: &[Vec<f32>], n_texts: usize) -> Option<&'static str> {
+    let length = vectors.first().map_or(0, Vec::len);
+    let is_vector = |vector: &Vec<f32>| {
+        vector.len() == length
+            && vector.iter().all(|number| number.is_finite())
+            && vector.iter().any(|number| *number != 0.0)
+    };
+    match vectors.len() == n_texts && (1..=MAX_DIMENSIONS).contains(&length) {
+        false => Some("there is not one vector for each text"),
+        true if !vectors.iter().all(is_vector) => {
+            Some("what should be vectors of one length is none")
+        }
+        true => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_vector_for_each_text_is_an_answer() {
+        assert_eq!(wrong_with(&[vec![0.0, 1.0], vec![1.0, 0.0]], 2), None);
+        for (vectors, n_texts) in [
+            (vec![], 1),
+            (vec![vec![1.0]], 2),
+            (vec![vec![]], 1),
+            (vec![vec![1.0], vec![1.0, 0.0]], 2),
+            (vec![vec![0.0, 0.0]], 1),
+            (vec![vec![f32::INFINITY]], 1),
+            (vec![vec![1.0; MAX_DIMENSIONS + 1]], 1),
+        ] {
+            assert!(wrong_with(&vectors, n_texts).is_some(), "{} of {n_texts}", vectors.len());
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What questions mean, where the configuration names a model that says so.
+
+use crate::{
+    causes::causes,
+    config::Config,
+    domain::{
+        embeddings::{self, Answered, Meaning},
+        text,
+    },
+    providers::ollama::Embedder,
+};
+
+/// Whom to ask. Made once, because it remembers a host that does not answer.
+#[derive(Debug)]
+pub struct Meanings {
+    embedder: Option<Embedder>,
+    least_similarity: f64,
+}
+
+impl Meanings {
+    pub fn of(config: &Config) -> Self {
+        let memory = &config.memory;
+        let embedder = memory.embeddings_model().and_then(|model| {
+            let embedder = Embedder::new(&config.ollama, model, memory.embeddings_timeout());
+            // Words alone are enough to go on with.
+            let warn = |error| {
+                tracing::error!(error = causes(&error), "memories are searched by words alone")
+            };
+            embedder.map_err(warn).ok()
+        });
+        Self { embedder, least_similarity: memory.embeddings_least_similarity() }
+    }
+
+    /// `None`: nobody says what texts mean.
+    pub fn embedder(&self) -> Option<&Embedder> {
+        self.embedder.as_ref()
+    }
+
+    /// `None`: words alone are to be looked for. No transaction may be open.
+    pub async fn of_question(&self, words: &str) -> Option<Meaning> {
+        let embedder = self.embedder.as_ref()?;
+        // What the search refuses or takes word for word needs no vector.
+        if !text::asks_for_a_word(words)
+            || !text::is_plain(words)
+            || words.len() > text::QUESTION_MAX_BYTES
+        {
+            return None;
+        }
+        match embedder.of_question(words).await {
+            Ok(vector) => Some(Meaning {
+                model: embedder.model().to_owned(),
+                vector,
+                least_similarity: self.least_similarity,
+            }),
+            Err(error) => {
+                embeddings::count(Answered::NoModel);
+                tracing::warn!(
+                    error = causes(&error),
+                    "nobody says what a question means: its words alone are looked for"
+                );
+                None
+            }
+        }
+    }
+}
