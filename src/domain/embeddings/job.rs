@@ -24,15 +24,15 @@ impl Job for MakeEmbeddings {
     fn policy() -> Policy {
         Policy {
             queue: "upkeep",
-            // Half a day of a server that is away; then somebody should hear of it.
-            max_attempts: 20,
-            backoff: Backoff { first: Duration::from_secs(10), cap: Duration::from_secs(60 * 60) },
+            // A night of a server that is away; then somebody should hear of it.
+            max_attempts: 50,
+            backoff: Backoff { first: Duration::from_secs(10), cap: Duration::from_secs(10 * 60) },
             ..Policy::default()
         }
     }
 }
 
-/// Asks for it with the caller's commit, unless it is asked for already. The last statement before the commit.
+/// Asks for it with the caller's commit, unless it is asked for already.
 pub async fn request(conn: &mut PgConnection) -> Result<(), Failed> {
     let enqueued = queue::enqueue_unless_waiting(conn, &MakeEmbeddings {}, LANE).await;
     enqueued.map_err(|source| Failed {
