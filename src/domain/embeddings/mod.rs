@@ -12,7 +12,7 @@
 //! - Words alone are enough. Where nobody can say what a question means, or nothing has a vector, the search by words answers.
 //! - Both ways have the same conditions: who may read, what holds.
 //! - Only vectors of the configured model are compared, and only those of the text as it is now.
-//! - The extension `vector` may be missing. No migration needs it, and no statement names its types before [`Meaning::statement`] has
+//! - The extension `vector` may be missing. No migration needs it, and no statement names its types before `Meaning::statement` has
 //!   seen that they are there.
 
 mod fuse;
