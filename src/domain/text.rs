@@ -51,6 +51,11 @@ pub fn asks_for_a_word(question: &str) -> bool {
     said.peek().is_some() && said.all(|words| words.iter().any(is_wanted))
 }
 
+/// Whether a question to a search says of a word that it must not be there. To look for some of its words would find that, too.
+pub fn forbids_a_word(question: &str) -> bool {
+    question.split_whitespace().any(|word| word.starts_with('-'))
+}
+
 /// Whether a question to a search is nothing but words: an index may look for some of them first, and what has others of the same meaning
 /// is no wrong answer.
 pub fn is_plain(question: &str) -> bool {

@@ -48,7 +48,7 @@ pub async fn search(
         return Err(Error::NoWords);
     }
     let mut hits = matching(&mut *conn, user, (words, limit), true, language, now).await?;
-    if hits.is_empty() {
+    if hits.is_empty() && !text::forbids_a_word(words) {
         hits = matching(&mut *conn, user, (words, limit), false, language, now).await?;
     }
     match meaning.filter(|_| text::is_plain(words)) {

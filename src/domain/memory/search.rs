@@ -60,7 +60,7 @@ pub async fn search(
         return Err(Error::NoWords);
     }
     let mut hits = matching(&mut *conn, campaign_id, asked, Match::All, who, config, now).await?;
-    if hits.is_empty() {
+    if hits.is_empty() && !text::forbids_a_word(asked.words) {
         hits = matching(&mut *conn, campaign_id, asked, Match::Any, who, config, now).await?;
     }
     match asked.meaning.filter(|_| text::is_plain(asked.words)) {

@@ -40,6 +40,8 @@ async fn the_best_comes_first_with_the_place_where_the_words_stand() {
         names(&world, "When do the boats leave on a Sunday?", &OPERATOR).await[0],
         "harbour"
     );
+    // Of these nothing has every word either, and what is not wanted is no part of an answer.
+    assert_eq!(names(&world, "lighthouse -tide", &OPERATOR).await, Vec::<String>::new());
     assert_eq!(names(&world, "nonsense", &OPERATOR).await, Vec::<String>::new());
     let hits = search(&world, "sentences", &OPERATOR).await.unwrap();
     assert_eq!(hits[0].snippet, "Write short **sentences**.");
