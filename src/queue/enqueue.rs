@@ -78,11 +78,19 @@ pub async fn enqueue_unless_waiting<J: Job>(
     job: &J,
     lane: &str,
 ) -> Result<(), Error> {
-    // Whoever claims takes a stronger lock, and passes over what it cannot get.
+    // Whoever claims takes a stronger lock, and passes over what it cannot get. The head of a lane and those behind it have an index each.
     let waiting = sqlx::query_scalar!(
-        r#"SELECT j.id FROM dalsegno.jobs AS j
-            WHERE j.lane_id = (SELECT id FROM dalsegno.lanes WHERE key = $1) AND j.state IN ('ready', 'scheduled', 'blocked')
-            LIMIT 1 FOR KEY SHARE SKIP LOCKED"#,
+        r#"WITH lane AS MATERIALIZED (SELECT l.id FROM dalsegno.lanes AS l WHERE l.key = $1),
+                head AS MATERIALIZED (
+                    SELECT j.id FROM lane AS l CROSS JOIN LATERAL (
+                        SELECT i.id FROM dalsegno.jobs AS i
+                         WHERE i.lane_id = l.id AND i.lane_seq IS NOT NULL AND i.state <> 'blocked' AND i.state IN ('ready', 'scheduled')
+                         LIMIT 1 FOR KEY SHARE SKIP LOCKED) AS j),
+                next AS MATERIALIZED (
+                    SELECT j.id FROM lane AS l CROSS JOIN LATERAL (
+                        SELECT i.id FROM dalsegno.jobs AS i WHERE i.lane_id = l.id AND i.state = 'blocked'
+                         LIMIT 1 FOR KEY SHARE SKIP LOCKED) AS j)
+           SELECT id AS "id!" FROM head UNION ALL SELECT id FROM next LIMIT 1"#,
         lane,
     )
     .fetch_optional(&mut *conn)

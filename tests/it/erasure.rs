@@ -5,17 +5,22 @@ use std::{path::Path, sync::Arc};
 use dalsegno::{
     clock::ManualClock,
     config::{Config, Environment, Flags},
-    domain::{compactions, erasures, transaction},
+    domain::{
+        compactions, erasures,
+        memory::{self, Kind},
+        transaction,
+    },
     jobs::{Services, sweep_erased},
     traces::Traces,
 };
 use serde_json::{Value, json};
-use sqlx::PgPool;
+use sqlx::{PgPool, PgTransaction};
 
 use crate::{
     app::{TestDatabase, eventually, noon},
     conversations::world::World,
     http::client,
+    memory::{OPERATOR, config, new},
     service::{Service, dalsegno},
     turns::ground::Ground,
 };
@@ -453,14 +458,9 @@ async fn everything_that_runs_is_asked_to_stop_however_much_it_is() {
     assert_eq!((asked, n_pages), (450, 3));
 }
 
-/// Another system adds a task in a transaction that it leaves open, and nobody knows yet.
-#[tokio::test]
-async fn an_erasure_waits_for_whoever_is_adding_a_task() {
-    let world = World::new().await;
+/// Whether the campaign is quiet for an erasure that begins before this is committed, and has to wait for that.
+async fn is_quiet_after(world: &World, writing: PgTransaction<'_>) -> bool {
     let campaign = world.campaign.id;
-    let mut adding = world.pool.begin().await.unwrap();
-    let add = "select dalsegno.add_task($1, 'copywriter', 'x')";
-    sqlx::query(add).bind(campaign).execute(&mut *adding).await.unwrap();
     let mut tx = transaction::begin(&world.pool).await.unwrap();
     erasures::request(&mut tx, campaign, "by request", noon()).await.unwrap();
     transaction::commit(tx).await.unwrap();
@@ -476,6 +476,33 @@ async fn an_erasure_waits_for_whoever_is_adding_a_task() {
         (n == 1).then_some(())
     })
     .await;
-    adding.commit().await.unwrap();
-    assert!(!looking.await.unwrap(), "the task is seen");
+    writing.commit().await.unwrap();
+    looking.await.unwrap()
+}
+
+/// Another system adds a task in a transaction that it leaves open, and nobody knows yet.
+#[tokio::test]
+async fn an_erasure_waits_for_whoever_is_adding_a_task() {
+    let world = World::new().await;
+    let mut adding = world.pool.begin().await.unwrap();
+    let add = "select dalsegno.add_task($1, 'copywriter', 'x')";
+    sqlx::query(add).bind(world.campaign.id).execute(&mut *adding).await.unwrap();
+    assert!(!is_quiet_after(&world, adding).await, "the task is seen");
+}
+
+#[tokio::test]
+async fn an_erasure_waits_for_whoever_writes_into_the_memory() {
+    let world = World::new().await;
+    let mut writing = world.pool.begin().await.unwrap();
+    let (id, new, config) = (world.campaign.id, new(Kind::Record, "late", PLANTED), config());
+    memory::publish(&mut writing, id, &new, &OPERATOR, &config, noon()).await.unwrap();
+    assert!(is_quiet_after(&world, writing).await);
+    assert_eq!(
+        found(&world.pool, PLANTED).await.len(),
+        1,
+        "it is there for the step that removes it"
+    );
+    let mut late = world.pool.begin().await.unwrap();
+    let refused = memory::publish(&mut late, id, &new, &OPERATOR, &config, noon()).await;
+    assert!(matches!(refused, Err(memory::Error::Campaign(_))), "{refused:?}");
 }

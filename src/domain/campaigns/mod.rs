@@ -202,13 +202,18 @@ pub async fn lock(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(), Failed>
         .map_err(Failed::to("wait for whoever adds to a campaign"))
 }
 
-/// Its status, and keeps an erasure from ending until the end of the transaction. Whoever pauses or closes it is not kept.
-pub async fn hold(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Status, Error> {
+/// Its status, and keeps an erasure from beginning until the end of the transaction, so that it finds what is written. Whoever pauses
+/// or closes it is not kept. Two statements: one that waited for the lock would read what was there before it.
+pub async fn hold(conn: &mut PgConnection, id: Uuid) -> Result<Status, Error> {
+    sqlx::query!("select pg_advisory_xact_lock_shared(dalsegno.campaign_lock($1))", id)
+        .execute(&mut *conn)
+        .await
+        .map_err(Failed::to("keep a campaign from being erased"))?;
     sqlx::query_scalar!(
-        r#"select status as "status: Status" from dalsegno.campaigns where id = $1 for key share"#,
+        r#"select status as "status: Status" from dalsegno.campaigns where id = $1"#,
         id,
     )
-    .fetch_optional(executor)
+    .fetch_optional(conn)
     .await
     .map_err(Failed::to("hold a campaign"))?
     .ok_or(Error::Unknown(id))

@@ -148,12 +148,15 @@ pub async fn next_batch(
             Ok(n_rows == VERSIONS)
         }
         Step::Memory => {
+            // Facts in a transaction without records: whoever forgets a user locks facts first, and their records by removing them.
+            if facts::remove_some_records(&mut *conn, campaign_id, ROWS).await? > 0 {
+                return Ok(true);
+            }
             let n_items = memory::remove_some(&mut *conn, campaign_id, ITEMS).await?;
-            let n_records = facts::remove_some_records(&mut *conn, campaign_id, ROWS).await?;
             let n_facts = facts::remove_some(&mut *conn, campaign_id, ITEMS).await?;
             let counts = [("memory_items", n_items), ("facts", n_facts)];
             count(conn, campaign_id, &counts).await?;
-            Ok(n_items.max(n_facts) == ITEMS || n_records == ROWS)
+            Ok(n_items.max(n_facts) == ITEMS)
         }
         Step::Jobs => {
             // First the holds: a head that had failed becomes a dead letter by it.
