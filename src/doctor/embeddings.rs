@@ -1,12 +1,19 @@
 //! What it takes to find by meaning, where that is on.
 
+use std::time::Duration;
+
 use sqlx::PgPool;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 use super::Finding;
 use crate::{causes::causes, config::Config, domain::embeddings, providers::ollama::Embedder};
 
 const CHECK: &str = "embeddings";
 const WHY: &str = "memory.embeddings_model is set, and without pgvector and the model memories are searched by words alone";
+
+/// A model that is not in memory yet is loaded by the question; a diagnosis should end, too.
+const LOAD_LIMIT: Duration = Duration::from_secs(60);
 
 /// Nothing where it is off.
 pub(super) async fn examine(config: &Config, pool: &PgPool) -> Option<Finding> {
@@ -25,19 +32,30 @@ pub(super) async fn examine(config: &Config, pool: &PgPool) -> Option<Finding> {
 
 async fn ask(config: &Config, model: &str) -> Finding {
     let embedder = Embedder::new(&config.ollama, model, config.memory.embeddings_timeout());
+    let never = CancellationToken::new();
     let asked = match &embedder {
-        Ok(embedder) => embedder.of_question("harbour").await.map_err(|error| causes(&error)),
-        Err(error) => Err(causes(error)),
+        Ok(embedder) => timeout(LOAD_LIMIT, embedder.probe(&never)).await,
+        Err(error) => return warn(causes(error), model),
     };
     match asked {
-        Ok(vector) => {
+        Ok(Ok(vector)) => {
             let what = format!("pgvector is there, and {model} makes vectors of {}", vector.len());
             Finding::ok(CHECK, what, WHY)
         }
-        Err(error) => {
-            let mend =
-                format!("`ollama pull {model}` where ollama.base_url leads, or correct the two");
-            Finding::warn(CHECK, error, WHY, mend)
+        Ok(Err(error)) => warn(causes(&error), model),
+        Err(_) => {
+            let what = format!("{model} did not answer within {} s", LOAD_LIMIT.as_secs());
+            Finding::warn(
+                CHECK,
+                what,
+                WHY,
+                "`ollama ps` where ollama.base_url leads, and once more when it is loaded",
+            )
         }
     }
+}
+
+fn warn(what: String, model: &str) -> Finding {
+    let mend = format!("`ollama pull {model}` where ollama.base_url leads, or correct the two");
+    Finding::warn(CHECK, what, WHY, mend)
 }

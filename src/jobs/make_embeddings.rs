@@ -3,6 +3,10 @@
 //! In batches, each kept in a short transaction under the job's lease: a run that is stopped has done something, and whoever comes again
 //! goes on there. No transaction is open while the model is asked.
 //!
+//! One text that a model does not take, or at which its server breaks, keeps no other from being found: what fails is asked for in
+//! halves, down to that text. It gets an empty vector, if the model takes another text meanwhile; otherwise it is the server, and the
+//! job comes again.
+//!
 //! Race: what a vector is made of may change or go meanwhile. Only what is still there and says the same gets it, and whoever changed it
 //! has asked for the next run.
 
@@ -28,8 +32,8 @@ use crate::{
     queue::{self, End, HandlerResult, JobError, Run},
 };
 
-/// Texts of one request.
-const BATCH: i64 = 32;
+/// Texts of one request, at first.
+const BATCH: usize = 32;
 
 #[derive(Debug, thiserror::Error)]
 #[error("making vectors: a later run of this job has taken over")]
@@ -41,30 +45,30 @@ enum Of {
     Facts,
 }
 
-/// What a model makes of texts.
-struct Answer {
-    made: Vec<Made>,
-    /// Why some were left out. They are tried again.
-    failed: Option<ollama::Error>,
+/// A model, and what it takes at once.
+struct Asking<'a> {
+    embedder: &'a Embedder,
+    run: &'a Run,
+    /// Texts of one request. Fewer where the server needs too long for more.
+    most: usize,
 }
 
 pub(super) async fn run(_: MakeEmbeddings, run: Run, services: Arc<Services>) -> HandlerResult {
     let Some(embedder) = services.tools.meanings.embedder() else { return Ok(End::Done) };
-    let mut left_out = None;
+    let mut asking = Asking { embedder, run: &run, most: BATCH };
     for of in [Of::Items, Of::Facts] {
         let mut after = Uuid::nil();
         loop {
             let now = services.clock.now();
-            let texts = of.unmade(run.pool(), embedder.model(), after, now).await;
+            let texts = of.unmade(run.pool(), embedder.model(), after, asking.most, now).await;
             let texts = texts.map_err(JobError::retry)?;
             let Some(last) = texts.last() else { break };
             after = last.id;
-            let Answer { made, failed } = ask(embedder, &texts, &run).await?;
+            let made = asking.vectors_of(&texts).await.map_err(again)?;
             keep(of, embedder.model(), &made, &run, now).await?;
-            left_out = failed.or(left_out);
         }
     }
-    left_out.map_or(Ok(End::Done), |error| Err(again(error)))
+    Ok(End::Done)
 }
 
 /// Has vectors made in a process that has just begun: it may be the first with this model.
@@ -85,40 +89,53 @@ pub async fn request_embeddings(services: &Services, pool: &PgPool) {
     }
 }
 
-async fn ask(embedder: &Embedder, texts: &[Unmade], run: &Run) -> Result<Answer, JobError> {
-    let said: Vec<&str> = texts.iter().map(|text| text.text.as_str()).collect();
-    match embedder.of_texts(&said, run.cancel()).await {
-        Ok(vectors) => {
-            let made = texts.iter().zip(vectors).map(|(text, vector)| text.made(vector)).collect();
-            Ok(Answer { made, failed: None })
+impl Asking<'_> {
+    /// One for each text, empty where the model has none for it. An error is about the server.
+    async fn vectors_of(&mut self, texts: &[Unmade]) -> Result<Vec<Made>, ollama::Error> {
+        let mut made = Vec::with_capacity(texts.len());
+        let mut left = vec![texts];
+        while let Some(part) = left.pop() {
+            match self.ask(part).await {
+                Ok(vectors) => {
+                    made.extend(part.iter().zip(vectors).map(|(text, vector)| text.made(vector)));
+                }
+                Err(error) if !may_be_about_texts(&error) => return Err(error),
+                Err(error) => match part {
+                    [text] => made.push(text.made(self.of_odd(text, error).await?)),
+                    _ => left.extend(self.halves(part, &error)),
+                },
+            }
         }
-        Err(error) if may_be_about_one(&error) => one_by_one(embedder, texts, run).await,
-        Err(error) => Err(again(error)),
+        Ok(made)
     }
-}
 
-/// One text that a model does not take, or at which its server breaks, should not keep others from being found. Where none of several
-/// passes, it is not about texts.
-async fn one_by_one(embedder: &Embedder, texts: &[Unmade], run: &Run) -> Result<Answer, JobError> {
-    let mut answer = Answer { made: Vec::new(), failed: None };
-    let mut refused = Vec::new();
-    for text in texts {
-        match embedder.of_texts(&[&text.text], run.cancel()).await {
-            Ok(mut vectors) => answer.made.push(text.made(vectors.swap_remove(0))),
-            Err(error) if is_refusal(&error) => refused.push((text, error)),
-            Err(error) if may_be_about_one(&error) => answer.failed = Some(error),
-            Err(error) => return Err(again(error)),
+    async fn ask(&self, texts: &[Unmade]) -> Result<Vec<Vec<f32>>, ollama::Error> {
+        let said: Vec<&str> = texts.iter().map(|text| text.text.as_str()).collect();
+        self.embedder.of_texts(&said, self.run.cancel()).await
+    }
+
+    /// The second one first: what is taken next stands last.
+    fn halves<'a>(&mut self, part: &'a [Unmade], error: &ollama::Error) -> [&'a [Unmade]; 2] {
+        let (first, second) = part.split_at(part.len() / 2);
+        if needs_too_long(error) {
+            self.most = self.most.min(first.len());
         }
+        [second, first]
     }
-    if answer.made.is_empty() && texts.len() > 1 {
-        let last = refused.pop().map(|(_, error)| error).or(answer.failed.take());
-        return last.map_or(Ok(answer), |error| Err(again(error)));
+
+    /// Of a text that is not taken alone. Where the model takes another one and this one fails again, it is the text.
+    async fn of_odd(&self, text: &Unmade, error: ollama::Error) -> Result<Vec<f32>, ollama::Error> {
+        self.embedder.probe(self.run.cancel()).await?;
+        if !is_refusal(&error) {
+            match self.ask(std::slice::from_ref(text)).await {
+                Ok(mut vectors) => return Ok(vectors.swap_remove(0)),
+                Err(error) if !may_be_about_texts(&error) => return Err(error),
+                Err(_) => {}
+            }
+        }
+        tracing::warn!(id = %text.id, code = error.code(), "the model does not take a text: it is found by its words alone");
+        Ok(Vec::new())
     }
-    for (text, error) in refused {
-        tracing::warn!(id = %text.id, code = error.code(), "the model refuses a text: it is found by its words alone");
-        answer.made.push(text.made(Vec::new()));
-    }
-    Ok(answer)
 }
 
 /// Under the job's lease: a run that has lost it keeps nothing.
@@ -145,9 +162,14 @@ fn is_refusal(error: &ollama::Error) -> bool {
     matches!(error, ollama::Error::Refused { .. } | ollama::Error::Overflow { .. })
 }
 
+fn needs_too_long(error: &ollama::Error) -> bool {
+    matches!(error, ollama::Error::Silent { .. } | ollama::Error::TooLong { .. })
+}
+
 /// Models are known to answer some texts with what is no number, at which their server breaks.
-fn may_be_about_one(error: &ollama::Error) -> bool {
-    is_refusal(error) || matches!(error, ollama::Error::Failed { .. } | ollama::Error::Malformed(_))
+fn may_be_about_texts(error: &ollama::Error) -> bool {
+    let breaks = matches!(error, ollama::Error::Failed { .. } | ollama::Error::Malformed(_));
+    breaks || is_refusal(error) || needs_too_long(error)
 }
 
 /// A model that is not there may be pulled any time.
@@ -164,11 +186,13 @@ impl Of {
         pool: &PgPool,
         model: &str,
         after: Uuid,
+        most: usize,
         now: DateTime<Utc>,
     ) -> Result<Vec<Unmade>, Failed> {
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
         match self {
-            Self::Items => memory::unmade(pool, model, after, BATCH, now).await,
-            Self::Facts => facts::unmade(pool, model, after, BATCH, now).await,
+            Self::Items => memory::unmade(pool, model, after, most, now).await,
+            Self::Facts => facts::unmade(pool, model, after, most, now).await,
         }
     }
 

@@ -1,5 +1,7 @@
 //! What questions mean, where the configuration names a model that says so.
 
+use std::sync::Arc;
+
 use crate::{
     causes::causes,
     config::Config,
@@ -13,7 +15,7 @@ use crate::{
 /// Whom to ask. Made once, because it remembers a host that does not answer.
 #[derive(Debug)]
 pub struct Meanings {
-    embedder: Option<Embedder>,
+    embedder: Option<Arc<Embedder>>,
     least_similarity: f64,
 }
 
@@ -26,14 +28,14 @@ impl Meanings {
             let warn = |error| {
                 tracing::error!(error = causes(&error), "memories are searched by words alone")
             };
-            embedder.map_err(warn).ok()
+            embedder.map(Arc::new).map_err(warn).ok()
         });
         Self { embedder, least_similarity: memory.embeddings_least_similarity() }
     }
 
     /// `None`: nobody says what texts mean.
     pub fn embedder(&self) -> Option<&Embedder> {
-        self.embedder.as_ref()
+        self.embedder.as_deref()
     }
 
     /// `None`: words alone are to be looked for. No transaction may be open.

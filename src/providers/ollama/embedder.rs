@@ -2,11 +2,17 @@
 //!
 //! A search waits for the vector of its question, so that has a limit of its own, and a host that keeps not meeting it is not asked for a
 //! while. Whoever makes vectors of what is kept has the time that a model takes to be loaded.
+//!
+//! A server stops loading a model when whoever asked for it hangs up. So a question that was not waited for leaves a call behind it
+//! that has this time ([`Embedder::load`]), one at once: otherwise questions alone would never get a model loaded.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize, de::Error as _};
-use tokio::time::{Instant, timeout};
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, timeout},
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{breaker::Breaker, config::Config, error::Error, http::Http};
@@ -21,6 +27,8 @@ pub struct Embedder {
     keep_alive_secs: i64,
     question_timeout: Duration,
     texts_timeout: Duration,
+    /// One call at once that has the model loaded.
+    loading: Arc<Semaphore>,
 }
 
 #[derive(Debug, Serialize)]
@@ -37,6 +45,8 @@ struct Answer {
     embeddings: Vec<Vec<f32>>,
 }
 
+/// A text that no model refuses.
+const HARMLESS: &str = "harbour";
 /// The longest vector that pgvector takes.
 const MAX_DIMENSIONS: usize = 16_000;
 
@@ -50,6 +60,7 @@ impl Embedder {
             keep_alive_secs: config.keep_alive_secs,
             question_timeout,
             texts_timeout: config.total_timeout(),
+            loading: Arc::new(Semaphore::new(1)),
         })
     }
 
@@ -58,7 +69,7 @@ impl Embedder {
     }
 
     /// The vector of a question, soon or not at all.
-    pub async fn of_question(&self, question: &str) -> Result<Vec<f32>, Error> {
+    pub async fn of_question(self: &Arc<Self>, question: &str) -> Result<Vec<f32>, Error> {
         let permit = self.breaker.admit(Instant::now());
         let permit = permit.map_err(|wait| self.http.breaker_open(wait))?;
         let (texts, never) = ([question], CancellationToken::new());
@@ -68,6 +79,9 @@ impl Embedder {
         match &result {
             Err(error) if error.is_of_transport() => permit.failed(Instant::now()),
             _ => permit.succeeded(),
+        }
+        if matches!(result, Err(Error::NoMeaning { .. })) {
+            self.load();
         }
         Ok(result?.swap_remove(0))
     }
@@ -79,6 +93,28 @@ impl Embedder {
         cancel: &CancellationToken,
     ) -> Result<Vec<Vec<f32>>, Error> {
         self.ask(texts, cancel).await
+    }
+
+    /// Whether the server makes vectors with this model at all, whatever it says of some text.
+    pub async fn probe(&self, cancel: &CancellationToken) -> Result<Vec<f32>, Error> {
+        Ok(self.ask(&[HARMLESS], cancel).await?.swap_remove(0))
+    }
+
+    /// Has the model loaded for the questions that come, behind the back of this one. It ends with the process.
+    fn load(self: &Arc<Self>) {
+        let Ok(only_one) = Arc::clone(&self.loading).try_acquire_owned() else { return };
+        let embedder = Arc::clone(self);
+        tokio::spawn(async move {
+            let _only_one = only_one;
+            if let Err(error) = embedder.probe(&CancellationToken::new()).await {
+                let (code, model) = (error.code(), &embedder.model);
+                tracing::warn!(
+                    code,
+                    model,
+                    "the model that says what questions mean was not loaded: {error}"
+                );
+            }
+        });
     }
 
     async fn ask(

@@ -23,6 +23,7 @@ pub(super) struct Http {
     base_url: Url,
     /// How errors name the server.
     host: String,
+    first_byte_timeout: Duration,
     idle_timeout: Duration,
 }
 
@@ -52,6 +53,7 @@ impl Http {
                 Some(port) => format!("{host}:{port}"),
                 None => host.to_owned(),
             },
+            first_byte_timeout: config.first_byte_timeout(),
             idle_timeout: config.idle_timeout(),
             base_url,
         })
@@ -98,10 +100,11 @@ impl Http {
         let body = serde_json::json!({ "model": model }).to_string();
         let call = Call { model, ..Call::default() };
         let request = self.post("api/show", body.into_bytes())?;
-        self.fetch(request, call, Doing::AskingForModel, patience).await
+        let step = Step::begin(Doing::AskingForModel, self.idle_timeout);
+        self.fetch(request, call, step, patience).await
     }
 
-    /// Vectors of texts.
+    /// Vectors of texts. The model may have to be loaded first, and nothing is sent before all of them are made.
     pub(super) async fn embed<T: DeserializeOwned>(
         &self,
         model: &str,
@@ -109,7 +112,9 @@ impl Http {
         patience: &Patience<'_>,
     ) -> Result<T, Error> {
         let call = Call { model, ..Call::default() };
-        self.fetch(self.post("api/embed", body)?, call, Doing::MakingVectors, patience).await
+        let request = self.post("api/embed", body)?;
+        let step = Step::begin(Doing::MakingVectors, self.first_byte_timeout);
+        self.fetch(request, call, step, patience).await
     }
 
     pub(super) async fn version<T: DeserializeOwned>(
@@ -117,19 +122,19 @@ impl Http {
         patience: &Patience<'_>,
     ) -> Result<T, Error> {
         let request = self.client.get(self.url("api/version")?);
-        self.fetch(request, Call::default(), Doing::AskingForVersion, patience).await
+        let step = Step::begin(Doing::AskingForVersion, self.idle_timeout);
+        self.fetch(request, Call::default(), step, patience).await
     }
 
     async fn fetch<T: DeserializeOwned>(
         &self,
         request: RequestBuilder,
         call: Call<'_>,
-        doing: Doing,
+        step: Step,
         patience: &Patience<'_>,
     ) -> Result<T, Error> {
-        let step = Step::begin(doing, self.idle_timeout);
         let mut response = self.send(request, call, step, patience).await?;
-        let body = self.body(&mut response, step.doing, MAX_FACTS_BYTES, patience).await?;
+        let body = self.body(&mut response, MAX_FACTS_BYTES, patience).await?;
         serde_json::from_slice(&body).map_err(Error::Malformed)
     }
 
@@ -149,7 +154,7 @@ impl Http {
         let retry_after = response.headers().get(header::RETRY_AFTER);
         let retry_after = retry_after.and_then(|value| value.to_str().ok()?.parse().ok());
         let status = response.status().as_u16();
-        let body = self.body(&mut response, step.doing, MAX_REFUSAL_BYTES, patience).await;
+        let body = self.body(&mut response, MAX_REFUSAL_BYTES, patience).await;
         // The status alone says enough where the explanation does not arrive; a cancellation goes on as one.
         let body = match body {
             Err(Error::Cancelled) => return Err(Error::Cancelled),
@@ -163,19 +168,21 @@ impl Http {
     async fn body(
         &self,
         response: &mut Response,
-        doing: Doing,
         max_bytes: usize,
         patience: &Patience<'_>,
     ) -> Result<Vec<u8>, Error> {
         let mut body = Vec::new();
         while body.len() < max_bytes
-            && let Some(chunk) =
-                self.chunk(response, Step::begin(doing, self.idle_timeout), patience).await?
+            && let Some(chunk) = self.chunk(response, self.reading(), patience).await?
         {
             body.extend_from_slice(&chunk);
         }
         body.truncate(max_bytes);
         Ok(body)
+    }
+
+    fn reading(&self) -> Step {
+        Step::begin(Doing::ReadingAnswer, self.idle_timeout)
     }
 
     fn post(&self, path: &str, body: Vec<u8>) -> Result<RequestBuilder, Error> {
@@ -196,7 +203,7 @@ impl Http {
                 doing: step.doing,
                 after: step.limit,
                 key: match step.doing {
-                    Doing::WaitingForAnswer => "first_byte_timeout_secs",
+                    Doing::WaitingForAnswer | Doing::MakingVectors => "first_byte_timeout_secs",
                     _ => "idle_timeout_secs",
                 },
             },

@@ -398,22 +398,91 @@ async fn what_was_there_before_gets_its_vector_and_vectors_go_with_what_they_are
 }
 
 #[tokio::test]
-async fn a_text_at_which_the_model_breaks_keeps_no_other_from_its_vector_and_is_tried_again() {
+async fn texts_that_the_model_does_not_take_keep_no_other_from_its_vector() {
     let ground = Ground::new().await;
-    ground.put("cursed", &format!("An {BREAKING} ship.")).await;
-    ground.put("timetable", "The ship leaves at nine.").await;
+    for name in ["cursed", "jinxed"] {
+        ground.put(name, &format!("An {BREAKING} ship.")).await;
+    }
+    ground.put("odd", &format!("A {REFUSED} ship.")).await;
+    for name in ["one", "two", "three"] {
+        ground.put(name, "A ship.").await;
+    }
+    state(ground.pool(), ANN, ("Owns", "A boat.")).await.unwrap();
+    state(ground.pool(), ANN, ("Dreads", &format!("An {BREAKING} ferry."))).await.unwrap();
+    let worker = ground.work();
+    ground.made(6, 2).await;
+    worker.stop().await;
+    let mut found = ground.found("vessel").await;
+    found.sort();
+    assert_eq!(found, ["one", "three", "two"]);
+    assert_eq!(ground.found(BREAKING).await.len(), 2, "by its words");
+    let empty = "select (select count(*) from dalsegno.memory_embeddings where vector = '{}')
+                      + (select count(*) from dalsegno.fact_embeddings where vector = '{}')";
+    assert_eq!(ground.count(empty).await, 4);
+}
+
+#[tokio::test]
+async fn a_server_that_breaks_at_every_text_costs_none_its_vector() {
+    let ground = Ground::new().await;
+    for name in ["one", "two", "three"] {
+        ground.put(name, "A ship.").await;
+    }
+    *ground.ollama.state.embeds.lock().unwrap() = Embeds::Breaks;
     let worker = ground.work();
     eventually("it waits for the next try", async || {
         let waits = "select count(*) from dalsegno.jobs where kind = 'make_embeddings' and state = 'scheduled'";
         (ground.count(waits).await == 1).then_some(())
     })
     .await;
-    assert_eq!(ground.found("vessel").await, ["timetable"]);
+    assert_eq!(ground.count("select count(*) from dalsegno.memory_embeddings").await, 0);
+    // Three, one, and another text.
+    assert_eq!(ground.ollama.n_requests("POST /api/embed"), 3);
     // Whoever writes now needs no other job: the one that waits will see it.
     ground.put("fleet", "Five boats.").await;
     let n_jobs = "select count(*) from dalsegno.jobs where kind = 'make_embeddings'";
     assert_eq!(ground.count(n_jobs).await, 1);
+    *ground.ollama.state.embeds.lock().unwrap() = Embeds::Well;
+    ground.execute("update dalsegno.jobs set run_at = now()").await;
+    ground.made(4, 0).await;
     worker.stop().await;
+    assert_eq!(ground.found("vessel").await.len(), 4);
+}
+
+#[tokio::test]
+async fn a_server_that_is_slow_is_asked_for_less_at_once() {
+    let mut ground = Ground::new().await;
+    ground.config.ollama.first_byte_timeout_secs = 1;
+    for n in 0..40 {
+        ground.put(&format!("ship-{n}"), "A ship.").await;
+    }
+    *ground.ollama.state.embeds.lock().unwrap() = Embeds::Slow(16);
+    let worker = ground.work();
+    ground.made(40, 0).await;
+    worker.stop().await;
+    let asked = ground.ollama.state.embedded.lock().unwrap();
+    let sizes: Vec<_> = asked.iter().map(|body| body["input"].as_array().unwrap().len()).collect();
+    // It has learned from the first time.
+    assert_eq!(sizes, [32, 16, 16, 8]);
+}
+
+#[tokio::test]
+async fn a_model_that_takes_longer_to_load_than_a_question_waits_is_loaded_all_the_same() {
+    let ground = Ground::new().await;
+    let hasty = configured(&[
+        ("ollama.base_url", &format!("http://{}", ground.ollama.addr)),
+        ("memory.embeddings_model", MODEL),
+        ("memory.embeddings_timeout_ms", "100"),
+    ]);
+    *ground.ollama.state.embeds.lock().unwrap() = Embeds::Cold;
+    let meanings = tools_of(&hasty, ground.pool()).settings;
+    for _ in 0..3 {
+        assert_eq!(meanings.meanings.of_question("vessel").await, None);
+    }
+    // All three have hung up, and one call is left.
+    ground.ollama.gone(3).await;
+    assert_eq!(ground.ollama.n_requests("POST /api/embed"), 4);
+    ground.ollama.state.load.notify_one();
+    eventually("it is loaded", async || meanings.meanings.of_question("vessel").await).await;
 }
 
 #[tokio::test]

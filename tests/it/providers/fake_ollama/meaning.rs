@@ -13,6 +13,12 @@ pub enum Embeds {
     Missing,
     /// Accepts the call and sends no head.
     Hangs,
+    /// Breaks at every text.
+    Breaks,
+    /// Needs too long for more than so many texts at once.
+    Slow(usize),
+    /// Not in memory. Loaded when the test says so, for whoever has not hung up by then.
+    Cold,
 }
 
 /// A text with this word is refused.

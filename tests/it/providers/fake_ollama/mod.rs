@@ -22,10 +22,11 @@ use dalsegno::providers::ollama::{Config, Ollama};
 use serde_json::{Value, json};
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::watch,
+    sync::{Notify, watch},
     task::JoinHandle,
 };
 
+use self::meaning::Embeds;
 pub use self::model::{count_prompt, line};
 
 /// What a test waits for takes no longer than this.
@@ -46,7 +47,9 @@ pub struct State {
     /// Bodies of `/api/chat`, in order.
     pub chats: Mutex<Vec<Value>>,
     /// How the next calls of `/api/embed` are answered.
-    pub embeds: Mutex<meaning::Embeds>,
+    pub embeds: Mutex<Embeds>,
+    /// Loads a model that is cold for one call that waits for it.
+    pub load: Notify,
     /// Their bodies, in order.
     pub embedded: Mutex<Vec<Value>>,
     /// Every request, as `POST /api/chat`.
@@ -161,6 +164,7 @@ impl Default for State {
             plays: Mutex::default(),
             chats: Mutex::default(),
             embeds: Mutex::default(),
+            load: Notify::new(),
             embedded: Mutex::default(),
             requests: Mutex::default(),
             n_loads: AtomicUsize::default(),
@@ -226,16 +230,27 @@ async fn answer(mut socket: TcpStream, state: &State) -> std::io::Result<()> {
 
 async fn embed(socket: &mut TcpStream, state: &State, body: &Value) -> std::io::Result<()> {
     let how = *state.embeds.lock().unwrap();
-    match (how, meaning::embed(body)) {
-        (meaning::Embeds::Hangs, _) => stall(socket, state).await,
-        (meaning::Embeds::Missing, _) => {
+    let n_texts = body["input"].as_array().unwrap().len();
+    match how {
+        Embeds::Hangs => return stall(socket, state).await,
+        Embeds::Slow(most) if n_texts > most => return stall(socket, state).await,
+        Embeds::Missing => {
             let missing = json!({ "error": format!("model {} not found", body["model"]) });
-            http::send_json(socket, 404, &missing).await
+            return http::send_json(socket, 404, &missing).await;
         }
-        (meaning::Embeds::Well, Ok(answer)) => http::send_json(socket, 200, &answer).await,
-        (meaning::Embeds::Well, Err((status, words))) => {
-            http::send_json(socket, status, &words).await
+        Embeds::Breaks => {
+            let broken = json!({ "error": "llama runner process has terminated" });
+            return http::send_json(socket, 500, &broken).await;
         }
+        Embeds::Cold => tokio::select! {
+            gone = stall(socket, state) => return gone,
+            () = state.load.notified() => *state.embeds.lock().unwrap() = Embeds::Well,
+        },
+        Embeds::Well | Embeds::Slow(_) => {}
+    }
+    match meaning::embed(body) {
+        Ok(answer) => http::send_json(socket, 200, &answer).await,
+        Err((status, words)) => http::send_json(socket, status, &words).await,
     }
 }
 
