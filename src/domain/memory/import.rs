@@ -9,7 +9,8 @@ use uuid::Uuid;
 
 use super::{
     Config, Document, Error, Kind, New, Who,
-    publish::{Outcome, hold, look, publish},
+    meaning::request_embeddings,
+    publish::{Outcome, hold, look, write},
 };
 
 /// One transaction has to be over soon.
@@ -97,7 +98,7 @@ pub async fn import(
     }
     for Entry { at, document } in entries {
         // Only what depends on the others is left: the number of edicts.
-        match publish(&mut *conn, campaign_id, &new(document), by, config, now).await {
+        match write(&mut *conn, campaign_id, &new(document), by, config, now).await {
             Ok(written) => {
                 imported.warnings.extend(written.warning.map(|it| format!("{at}: {it}")))
             }
@@ -109,6 +110,10 @@ pub async fn import(
                 }]));
             }
         }
+    }
+    // Whoever else asks for vectors waits for this transaction from here on.
+    if imported.created + imported.replaced > 0 {
+        request_embeddings(conn, config).await?;
     }
     Ok(imported)
 }

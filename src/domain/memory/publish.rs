@@ -62,7 +62,25 @@ pub(super) enum Outcome {
 ///
 /// Operators write nothing in a closed campaign: an erasure that has begun must not be written behind. Agents do while their turns
 /// end, which an erasure waits for.
+///
+/// Vectors are asked for at the end: whoever else writes may wait for that until the caller commits.
 pub async fn publish(
+    conn: &mut PgConnection,
+    campaign_id: Uuid,
+    new: &New<'_>,
+    by: &Who<'_>,
+    config: &Config,
+    now: DateTime<Utc>,
+) -> Result<Written, Error> {
+    let written = write(&mut *conn, campaign_id, new, by, config, now).await?;
+    if written.changed {
+        request_embeddings(conn, config).await?;
+    }
+    Ok(written)
+}
+
+/// As [`publish`], for whoever writes more than one and asks for vectors of all of them.
+pub(super) async fn write(
     conn: &mut PgConnection,
     campaign_id: Uuid,
     new: &New<'_>,
@@ -97,8 +115,7 @@ pub async fn publish(
         Some(before) => replace(&mut *conn, before, &item, config).await?,
         None => insert(&mut *conn, &item, config).await?,
     }
-    feed::append(&mut *conn, &[event(&item, FeedKind::MemoryPublished, by)], now).await?;
-    request_embeddings(conn, config).await?;
+    feed::append(conn, &[event(&item, FeedKind::MemoryPublished, by)], now).await?;
     Ok(Written { item, changed: true, warning })
 }
 
@@ -120,7 +137,7 @@ pub(super) async fn look(
     Ok(if is_same { Outcome::Same } else { Outcome::Next })
 }
 
-/// Waits for whoever else writes in the memory of the campaign, and keeps an erasure from ending meanwhile.
+/// Waits for whoever else writes in the memory of the campaign, and keeps an erasure from beginning meanwhile.
 pub(super) async fn hold(
     conn: &mut PgConnection,
     campaign_id: Uuid,

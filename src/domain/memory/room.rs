@@ -14,7 +14,7 @@ const MAX_EDICTS: i64 = 100;
 pub(super) struct Wish<'a> {
     pub(super) campaign_id: Uuid,
     pub(super) kind: Kind,
-    /// The version before does not count any more.
+    /// What is replaced: it is no second edict. Its version before still counts for its author.
     pub(super) replaced: Option<Uuid>,
     pub(super) title: &'a str,
     pub(super) body: &'a str,

@@ -1,9 +1,15 @@
 //! Many items at once.
 
-use dalsegno::domain::memory::{self, Document, Entry, Error, Imported, Kind, Trust};
+use dalsegno::domain::{
+    amount::Limit,
+    memory::{self, Config, Document, Entry, Error, Imported, Kind, Trust},
+};
 
-use super::{OPERATOR, agent, config, listed, new, publish, read};
-use crate::{app::noon, conversations::world::World};
+use super::{OPERATOR, agent, config, listed, new, publish, publish_with, read};
+use crate::{
+    app::{SOON, eventually, noon},
+    conversations::world::World,
+};
 
 fn entry(at: &str, kind: Kind, name: &str, body: &str) -> Entry {
     let owner = (kind == Kind::Journal).then(|| "curator".to_owned());
@@ -60,4 +66,47 @@ async fn all_of_them_are_taken_in_or_none_with_everything_that_is_wrong() {
     // An entry of a journal is not replaced, whoever asks for it.
     let entry = [entry("c.md", Kind::Journal, "day-one", "It does not.")];
     assert!(import(&world, &entry, true).await.is_err());
+}
+
+/// Vectors are made by one job for all, which everybody asks for who writes.
+#[tokio::test]
+async fn nobody_who_writes_elsewhere_waits_for_an_import() {
+    let world = World::new().await;
+    let other = World::over(world.pool.clone(), Limit::default()).await;
+    let config = Config { embeddings_model: "all-minilm".to_owned(), ..config() };
+    publish(&world, &new(Kind::Record, "held", "As it was."), &OPERATOR).await.unwrap();
+    let mut holder = world.pool.begin().await.unwrap();
+    let hold = "select pg_backend_pid() from dalsegno.memory_items where name = 'held' for update";
+    let holder_pid: i32 = sqlx::query_scalar(hold).fetch_one(&mut *holder).await.unwrap();
+    let entries =
+        [entry("a.md", Kind::Record, "a", "A."), entry("b.md", Kind::Record, "held", "B.")];
+    let mut importer = world.pool.begin().await.unwrap();
+    let importing = memory::import(
+        &mut importer,
+        world.campaign.id,
+        &entries,
+        true,
+        &OPERATOR,
+        &config,
+        noon(),
+    );
+    let writing = async {
+        // It has written one item, and waits for the other.
+        eventually("the import waits", async || {
+            let waits = "select exists (select from pg_stat_activity where $1 = any(pg_blocking_pids(pid)))";
+            let waits = sqlx::query_scalar(waits).bind(holder_pid).fetch_one(&world.pool).await;
+            waits.unwrap_or(false).then_some(())
+        })
+        .await;
+        let item = new(Kind::Record, "c", "C.");
+        let writes = publish_with(&other, &item, &OPERATOR, &config);
+        tokio::time::timeout(SOON, writes).await.expect("it does not wait").unwrap();
+        holder.rollback().await.unwrap();
+    };
+    let (imported, ()) = tokio::join!(importing, writing);
+    assert_eq!(imported.unwrap().replaced, 1);
+    importer.commit().await.unwrap();
+    let asked = "select count(*) from dalsegno.jobs where kind = 'make_embeddings'";
+    let asked: i64 = sqlx::query_scalar(asked).fetch_one(&world.pool).await.unwrap();
+    assert_eq!(asked, 1);
 }
