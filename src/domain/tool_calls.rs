@@ -4,8 +4,9 @@
 //! Each row names the run and the turn that asked for it last; another one takes rows over, one for each call, and does only what is
 //! not there. A run begins a second turn where the first one did not fit, with the same question.
 //!
-//! What a task has handed out is cancelled with it, so that is forgotten when it is put on the queue again ([`forget_handed_out`]):
-//! whoever was told of the cancelled tasks would wait for what nobody does. Posts and texts are still there, and are not forgotten.
+//! What a task has handed out is cancelled with it, so that is forgotten when it is put on the queue again ([`forget_cancelled`]):
+//! whoever was told of the cancelled tasks would wait for what nobody does. What is done, posts and texts are still there, and are not
+//! forgotten.
 //!
 //! Race: one turn calls several tools at once. Its task is locked until the change is committed ([`lock`]), so they count one
 //! after the other.
@@ -78,7 +79,7 @@ pub async fn keep(
 ) -> Result<(), Failed> {
     sqlx::query!(
         "insert into dalsegno.tool_calls (task_id, session_id, lease, called_at, turn, digest, tool, answer, occurrence)
-         select $1, $2, $3, $4, $5, $6, $7, $8, count(*)::integer from dalsegno.tool_calls where task_id = $1 and digest = $6",
+         select $1, $2, $3, $4, $5, $6, $7, $8, coalesce(max(occurrence) + 1, 0) from dalsegno.tool_calls where task_id = $1 and digest = $6",
         made.asked.task_id,
         made.asked.session_id,
         made.asked.lease,
@@ -94,14 +95,21 @@ pub async fn keep(
     .map_err(Failed::to("keep what a tool has done"))
 }
 
-/// Forgets what a task has handed out, which was cancelled with it: asked for again, it is handed out again.
-pub async fn forget_handed_out(executor: impl PgExecutor<'_>, task_id: Uuid) -> Result<(), Failed> {
+/// Forgets what a task has handed out of which one of these was named in the answer: asked for again, it is handed out again.
+pub async fn forget_cancelled(
+    executor: impl PgExecutor<'_>,
+    task_id: Uuid,
+    cancelled: &[Uuid],
+) -> Result<(), Failed> {
     sqlx::query!(
-        "delete from dalsegno.tool_calls where task_id = $1 and tool in ('dispatch', 'workflows_start')",
+        "delete from dalsegno.tool_calls as c
+          where c.task_id = $1 and c.tool in ('dispatch', 'workflows_start')
+            and exists (select from unnest($2::uuid[]) as cancelled (id) where position(cancelled.id::text in c.answer) > 0)",
         task_id,
+        cancelled,
     )
     .execute(executor)
     .await
     .map(drop)
-    .map_err(Failed::to("forget what a cancelled task has handed out"))
+    .map_err(Failed::to("forget what was handed out and cancelled"))
 }

@@ -178,7 +178,11 @@ async fn dispatch(call: Call<'_>) -> Result<Said, Refusal> {
         }
         None => "wait_for_results shows what they come to.",
     };
-    change.commit(ids, &json!({ "tasks": told, "next": hint })).await
+    let mut answer = json!({ "tasks": told, "next": hint });
+    if let Some(id) = continuation {
+        answer["then"] = json!({ "task_id": id });
+    }
+    change.commit(ids, &answer).await
 }
 
 /// All of them exist, or nothing is handed out.

@@ -108,3 +108,19 @@ async fn lock(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(), Failed> {
         .map(drop)
         .map_err(Failed::to("lock a task"))
 }
+
+/// What a task has handed out or is continued by, as its answers named it, if it was cancelled or is about to be: the task, or the flow.
+pub(super) async fn cancelled_below(
+    executor: impl PgExecutor<'_>,
+    id: Uuid,
+) -> Result<Vec<Uuid>, Failed> {
+    sqlx::query_scalar!(
+        r#"select coalesce(t.flow_id, t.id) as "id!" from dalsegno.tasks as t
+            where (t.parent_id = $1 or t.continues_id = $1)
+              and (t.state = 'cancelled' or t.ended_at is null and t.cancelled_because is not null)"#,
+        id,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("look for what was cancelled with a task"))
+}

@@ -359,7 +359,8 @@ pub async fn retry(conn: &mut PgConnection, id: Uuid, now: DateTime<Utc>) -> Res
         return Err(Error::NotEnded { id, state: task.state });
     }
     if was_cancelled {
-        tool_calls::forget_handed_out(&mut *conn, id).await?;
+        let cancelled = cascade::cancelled_below(&mut *conn, id).await?;
+        tool_calls::forget_cancelled(&mut *conn, id, &cancelled).await?;
     }
     let event = task.event(Kind::TaskQueued, json!({ "again": true }));
     feed::append(conn, &[event], now).await?;

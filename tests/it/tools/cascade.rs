@@ -5,9 +5,10 @@ use dalsegno::{
         Amount,
         tasks::{self, End, How, State, Task},
     },
-    tools::Caller,
+    tools::{Caller, Turn},
 };
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::Stage;
 use crate::app::noon;
@@ -19,6 +20,15 @@ fn handing_out() -> [(&'static str, Value); 3] {
         ("dispatch", json!({ "tasks": tasks, "then": "Put together." })),
         ("workflows_start", json!({ "workflow": "pair", "inputs": { "topic": "tides" } })),
     ]
+}
+
+/// As the worker of a turn does.
+async fn end(stage: &Stage, turn: &Turn, end: End<'_>) {
+    let mut tx = stage.pool().begin().await.unwrap();
+    tasks::end(&mut tx, turn.task_id, end, Amount::ZERO, noon()).await.unwrap();
+    let ends = sqlx::query("delete from dalsegno.jobs where id = $1").bind(turn.job_id);
+    ends.execute(&mut *tx).await.unwrap();
+    tx.commit().await.unwrap();
 }
 
 #[tokio::test]
@@ -66,11 +76,8 @@ async fn what_was_cancelled_is_handed_out_again_when_its_task_is_tried_again() {
     }
     let mut tx = stage.pool().begin().await.unwrap();
     tasks::cancel(&mut tx, turn.task_id, "not wanted", noon()).await.unwrap();
-    // As its worker does that is asked to stop.
-    tasks::end(&mut tx, turn.task_id, End::Cancelled, Amount::ZERO, noon()).await.unwrap();
-    let ends = sqlx::query("delete from dalsegno.jobs where id = $1").bind(turn.job_id);
-    ends.execute(&mut *tx).await.unwrap();
     tx.commit().await.unwrap();
+    end(&stage, &turn, End::Cancelled).await;
     let n_open = async || {
         let open = |task: &Task| task.ended_at.is_none();
         stage.tasks().await.into_iter().filter(open).count()
@@ -87,6 +94,66 @@ async fn what_was_cancelled_is_handed_out_again_when_its_task_is_tried_again() {
     }
     assert_eq!(n_open().await, 6, "itself, and all that it handed out");
     assert_eq!(stage.posts().await.len(), 1, "what was posted is there all the same");
+}
+
+#[tokio::test]
+async fn what_is_done_is_not_handed_out_again_when_its_task_is_tried_again() {
+    let stage = Stage::new().await;
+    let turn = stage.turn("boss", "main").await;
+    let caller = Caller::Turn(turn.clone());
+    let (name, arguments) = handing_out()[0].clone();
+    let first = stage.says(&caller, name, arguments.clone()).await;
+    let second = stage.says(&caller, name, arguments.clone()).await;
+    let id = |said: &Value| said["tasks"][0]["task_id"].as_str().unwrap().to_owned();
+    assert_ne!(id(&first), id(&second), "asked for twice");
+    let cancel = async |id: Uuid| {
+        let mut tx = stage.pool().begin().await.unwrap();
+        tasks::cancel(&mut tx, id, "not wanted", noon()).await.unwrap();
+        tx.commit().await.unwrap();
+    };
+    cancel(id(&first).parse().unwrap()).await;
+    let done = stage.tasks().await.into_iter().find(|task| task.id.to_string() == id(&second));
+    end(&stage, &stage.attempt(&done.unwrap()).await, End::Done { result: "It is done." }).await;
+    cancel(turn.task_id).await;
+    end(&stage, &turn, End::Cancelled).await;
+
+    let mut tx = stage.pool().begin().await.unwrap();
+    let task = tasks::retry(&mut tx, turn.task_id, noon()).await.unwrap();
+    tx.commit().await.unwrap();
+    let again = Caller::Turn(stage.attempt(&task).await);
+    assert_eq!(stage.says(&again, name, arguments.clone()).await, second, "it is told of that");
+    let third = stage.says(&again, name, arguments).await;
+    assert!(![id(&first), id(&second)].contains(&id(&third)), "and the cancelled one is made anew");
+    let states = stage.tasks().await.into_iter().filter(|task| task.id != turn.task_id);
+    let mut states: Vec<State> = states.map(|task| task.state).collect();
+    states.sort_by_key(|state| format!("{state:?}"));
+    assert_eq!(states, [State::Cancelled, State::Done, State::Queued]);
+}
+
+/// Also where all that it waits for is done.
+#[tokio::test]
+async fn what_was_to_be_asked_afterwards_is_asked_when_its_task_is_tried_again() {
+    let stage = Stage::new().await;
+    let turn = stage.turn("boss", "main").await;
+    let caller = Caller::Turn(turn.clone());
+    let (name, arguments) = handing_out()[1].clone();
+    let said = stage.says(&caller, name, arguments.clone()).await;
+    let child = said["tasks"][0]["task_id"].as_str().unwrap();
+    let done = stage.tasks().await.into_iter().find(|task| task.id.to_string() == child);
+    end(&stage, &stage.attempt(&done.unwrap()).await, End::Done { result: "It is done." }).await;
+    let mut tx = stage.pool().begin().await.unwrap();
+    tasks::cancel(&mut tx, turn.task_id, "not wanted", noon()).await.unwrap();
+    tx.commit().await.unwrap();
+    end(&stage, &turn, End::Cancelled).await;
+    let mut tx = stage.pool().begin().await.unwrap();
+    let task = tasks::retry(&mut tx, turn.task_id, noon()).await.unwrap();
+    tx.commit().await.unwrap();
+    let again = Caller::Turn(stage.attempt(&task).await);
+    let said_again = stage.says(&again, name, arguments).await;
+    let then = |said: &Value| said["then"]["task_id"].as_str().unwrap().to_owned();
+    assert_ne!(then(&said_again), then(&said));
+    let asked = stage.tasks().await.into_iter().find(|it| it.id.to_string() == then(&said_again));
+    assert_eq!(asked.unwrap().state, State::Queued);
 }
 
 /// The agent of a step may start the same again.
