@@ -4,6 +4,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use uuid::Uuid;
+
 use super::Services;
 pub use crate::domain::erasures::EraseCampaign;
 use crate::{
@@ -53,23 +55,51 @@ pub(super) async fn run(
         let more = more.map_err(JobError::retry)?;
         commit(tx).await.map_err(JobError::retry)?;
         next = if more { Some(step) } else { step.next() };
-        run.cancel().run_until_cancelled(tokio::time::sleep(PAUSE)).await;
+        pause(&run).await;
     }
-    end(campaign_id, &run, &services).await
+    let line = erase_tool_lines(campaign_id, &run).await?;
+    end(campaign_id, line, &run, &services).await
 }
 
-async fn end(campaign_id: uuid::Uuid, run: &Run, services: &Services) -> Result<End, JobError> {
+/// Gives the last line that was looked at.
+async fn erase_tool_lines(campaign_id: Uuid, run: &Run) -> Result<i64, JobError> {
+    let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
+    let line = erasures::line_before_first(&mut tx, campaign_id).await;
+    let mut line = line.map_err(JobError::retry)?;
+    commit(tx).await.map_err(JobError::retry)?;
+    loop {
+        stop_if_told(run)?;
+        let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
+        let last = erasures::erase_tool_lines(&mut tx, campaign_id, line).await;
+        let last = last.map_err(JobError::retry)?;
+        commit(tx).await.map_err(JobError::retry)?;
+        let Some(last) = last else { return Ok(line) };
+        line = last;
+        pause(run).await;
+    }
+}
+
+async fn end(
+    campaign_id: Uuid,
+    line: i64,
+    run: &Run,
+    services: &Services,
+) -> Result<End, JobError> {
     let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
     let is_quiet = erasures::is_quiet(&mut tx, campaign_id).await.map_err(JobError::retry)?;
     if !is_quiet || !erasures::is_rid(&mut tx, campaign_id).await.map_err(JobError::retry)? {
         let why = "something came in, or was held by somebody, while the campaign was erased";
         return Ok(run.commit_snooze(tx, Until::After(WAIT), why).await?);
     }
-    let finished = erasures::finish(&mut tx, campaign_id, services.clock.now()).await;
+    let finished = erasures::finish(&mut tx, campaign_id, line, services.clock.now()).await;
     finished.map_err(JobError::retry)?;
     let end = run.commit(tx).await?;
     tracing::info!(campaign.id = %campaign_id, "a campaign was erased");
     Ok(end)
+}
+
+async fn pause(run: &Run) {
+    run.cancel().run_until_cancelled(tokio::time::sleep(PAUSE)).await;
 }
 
 /// A worker that goes down gives the job back, and burns no attempt.

@@ -112,22 +112,44 @@ pub async fn erase_words(
     .map_err(Failed::to("erase the words of the audit log"))
 }
 
-/// The same for what turns and operators of a campaign have done by tools, of which the subject is the tool.
+/// The same for what turns and operators of a campaign have done by tools, of which the subject is the tool: in the first `limit` lines
+/// behind `after`, whosever they are. Gives the last of these; `None` where there are no more.
 pub async fn erase_words_of_tools(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
-) -> Result<i64, Failed> {
+    after: i64,
+    limit: i64,
+) -> Result<Option<i64>, Failed> {
     sqlx::query_scalar!(
-        r#"with gone as (delete from dalsegno.audit where subject_kind = 'tool' and data ->> 'campaign_id' = $1 returning *),
-                kept as (insert into dalsegno.audit (id, at, actor_id, actor_kind, actor, action, subject_kind, subject, peer)
-                         overriding system value
-                         select id, at, actor_id, actor_kind, actor, action, subject_kind, subject, peer from gone returning 1)
-           select count(*) as "n!" from kept"#,
+        "with looked as materialized (select id from dalsegno.audit where id > $2 order by id limit $3),
+              gone as (delete from dalsegno.audit as a using looked
+                        where a.id = looked.id and a.subject_kind = 'tool' and a.data ->> 'campaign_id' = $1 returning a.*),
+              kept as (insert into dalsegno.audit (id, at, actor_id, actor_kind, actor, action, subject_kind, subject, peer)
+                       overriding system value
+                       select id, at, actor_id, actor_kind, actor, action, subject_kind, subject, peer from gone)
+         select max(id) from looked",
         campaign_id.to_string(),
+        after,
+        limit,
     )
     .fetch_one(executor)
     .await
     .map_err(Failed::to("erase what tools did from the audit log"))
+}
+
+/// Before which line nothing was written since a moment.
+pub async fn line_before(
+    executor: impl PgExecutor<'_>,
+    moment: DateTime<Utc>,
+) -> Result<i64, Failed> {
+    let first = sqlx::query_scalar!(
+        "select id from dalsegno.audit where at >= $1 order by at limit 1",
+        moment,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(Failed::to("look for the beginning in the audit log"))?;
+    Ok(first.map_or(i64::MAX, |id| id - 1))
 }
 
 /// What begins so and has lines with words in them, such as the lanes of a campaign.

@@ -14,6 +14,7 @@
 mod again;
 mod hosts;
 mod steps;
+mod tool_lines;
 
 use std::collections::BTreeMap;
 
@@ -26,6 +27,7 @@ pub use self::{
     again::again,
     hosts::{Left, left_on, swept},
     steps::{Step, cancel_jobs, cancel_open, finish, is_quiet, is_rid, next_batch},
+    tool_lines::{erase_tool_lines, line_before_first},
 };
 use super::{Failed, audit, campaigns, cleanups, ids, schedules, tasks, text};
 use crate::queue::{self, Job, Options, Policy};

@@ -169,10 +169,11 @@ pub async fn next_batch(
     }
 }
 
-/// Nothing is left but the campaign's own words, which go now.
+/// Nothing is left but the campaign's own words, which go now, and what tools did behind this line of the audit log.
 pub async fn finish(
     conn: &mut PgConnection,
     campaign_id: Uuid,
+    line: i64,
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
     cleanups::announce(&mut *conn).await?;
@@ -180,8 +181,7 @@ pub async fn finish(
     let mut subjects: Vec<_> = actions.iter().chain([&campaign_id]).map(Uuid::to_string).collect();
     subjects.extend(audit::subjects_below(&mut *conn, &tasks::lanes_of(campaign_id)).await?);
     audit::erase_words(&mut *conn, &subjects).await?;
-    // The names of what agents wrote are words too.
-    audit::erase_words_of_tools(&mut *conn, campaign_id).await?;
+    audit::erase_words_of_tools(&mut *conn, campaign_id, line, i64::MAX).await?;
     failovers::remove_of_campaign(&mut *conn, campaign_id).await?;
     flows::erase_words(&mut *conn, campaign_id).await?;
     agent_pauses::remove_of_campaign(&mut *conn, campaign_id).await?;

@@ -297,7 +297,7 @@ async fn an_erasure_takes_what_a_flow_was_started_with_and_why_tasks_were_cancel
         let more = erasures::next_batch(&mut tx, ground.campaign.id, now).await.unwrap();
         step = if more { Some(now) } else { now.next() };
     }
-    erasures::finish(&mut tx, ground.campaign.id, noon()).await.unwrap();
+    erasures::finish(&mut tx, ground.campaign.id, 0, noon()).await.unwrap();
     commit(tx).await.unwrap();
     for sql in [
         "select count(*) from dalsegno.tasks as t where t::text like '%xylograph%'",

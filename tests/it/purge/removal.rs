@@ -74,7 +74,7 @@ async fn an_erasure_takes_sessions_that_stood_at_nodes() {
         let more = erasures::next_batch(&mut tx, world.campaign.id, now).await.unwrap();
         step = if more { Some(now) } else { now.next() };
     }
-    erasures::finish(&mut tx, world.campaign.id, noon()).await.unwrap();
+    erasures::finish(&mut tx, world.campaign.id, 0, noon()).await.unwrap();
     tx.commit().await.unwrap();
     let left = rows(&world.pool).await;
     assert_eq!((left["sessions"], left["session_nodes"]), (0, 0), "{left:?}");
