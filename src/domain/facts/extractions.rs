@@ -36,7 +36,7 @@ pub struct Extraction {
 #[schema(as = FactExtractionOutcome)]
 pub enum Outcome {
     Done,
-    /// No answer was one. The next reading of the session begins at the same place, unless what stands behind it was read.
+    /// No answer was one. A later reading of the session begins at the same place, unless what stands behind it was read.
     Refused,
 }
 

@@ -9,10 +9,12 @@
 //! - No transaction is open while a model reads. What it cost is in the ledger before its answer is judged.
 //! - Facts, the place up to which the session was read, and the end of the job are one commit under the job's lease: a worker that dies
 //!   has written none of it, and what was read is passed over by whoever comes again.
-//! - A provider that cannot answer just now burns an attempt of the job, and no stretch.
+//! - A provider that cannot answer just now burns an attempt of the job, and no stretch. After the last one the job is a dead letter, by
+//!   which a person can have the stretch read.
 //! - An answer that is none is refused with its reason, twice at most. Then the reading is recorded as refused, and the next attempt
 //!   begins at the same place. What the last attempt refuses is passed over where more stands behind it, so that one odd request does
-//!   not keep the rest from being read; where nothing does, the next reading of the session begins there.
+//!   not keep the rest from being read. Where nothing does, a later reading of the session begins there; a session that is over has
+//!   none, so what no model has answered is a dead letter, too.
 //! - It is off unless the configuration and the agent's file want it, as they are when the job runs.
 //!
 //! Races:
@@ -30,7 +32,7 @@ use serde_json::json;
 use sqlx::{PgConnection, PgPool, Postgres, Transaction};
 
 use self::{
-    ask::Reader,
+    ask::{Reader, Refused, pause},
     stretch::{Request, Stretch},
 };
 use super::{Services, route::Route};
@@ -110,14 +112,18 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    async fn commit(&self, run: &Run, answered: Result<Answered, String>) -> HandlerResult {
+    async fn commit(&self, run: &Run, answered: Result<Answered, Refused>) -> HandlerResult {
         let mut tx = run.pool().begin().await.map_err(JobError::retry)?;
-        let refused = answered.as_ref().err().cloned();
-        self.write(&mut tx, answered).await.map_err(JobError::retry)?;
-        if let Some(reason) = refused.filter(|_| run.attempt() < run.max_attempts()) {
-            return come_again(run, tx, reason).await;
+        self.write(&mut tx, &answered).await.map_err(JobError::retry)?;
+        let rest = self.stretch.rest(self.job);
+        if let Err(refused) = answered {
+            let is_last = run.attempt() >= run.max_attempts();
+            // Nobody may ever read the session again: a person should hear of what no model has seen.
+            if !is_last || rest.is_none() && !refused.is_judged() {
+                return come_again(run, tx, &refused).await;
+            }
         }
-        if let Some(rest) = self.stretch.rest(self.job) {
+        if let Some(rest) = rest {
             facts::again(&mut tx, &rest).await.map_err(JobError::retry)?;
         }
         Ok(run.commit(tx).await?)
@@ -126,14 +132,14 @@ impl Reading<'_> {
     async fn write(
         &self,
         conn: &mut PgConnection,
-        answered: Result<Answered, String>,
+        answered: &Result<Answered, Refused>,
     ) -> Result<(), facts::Error> {
         let now = self.services.clock.now();
-        let counts = match &answered {
+        let counts = match answered {
             Ok(answered) => self.record_all(&mut *conn, answered, now).await?,
             Err(_) => Counts::default(),
         };
-        let reason = answered.err();
+        let reason = answered.as_ref().err().map(|refused| refused.reason().to_owned());
         let extraction = Extraction {
             session_id: self.job.session_id,
             campaign_id: self.job.campaign_id,
@@ -236,12 +242,16 @@ impl Reading<'_> {
 async fn come_again(
     run: &Run,
     mut tx: Transaction<'static, Postgres>,
-    reason: String,
+    refused: &Refused,
 ) -> HandlerResult {
     if queue::holds(&mut *tx, run.job_id(), run.lease()).await.map_err(JobError::retry)? {
         tx.commit().await.map_err(JobError::retry)?;
     }
-    Err(JobError::retry(Error::Refused(reason)))
+    let error = Error::Refused(refused.reason().to_owned());
+    Err(match refused.is_judged() {
+        true => JobError::retry(error),
+        false => JobError::retry_after(pause(run))(error),
+    })
 }
 
 fn count(n: usize) -> i32 {

@@ -1,14 +1,17 @@
 //! What is read from sessions, when, and what becomes of it.
 
 use chrono::TimeDelta;
-use dalsegno::domain::{
-    amount::Limit,
-    cleanups::{self, Walk},
-    erasures,
-    facts::{self, Ended, Outcome, Source, Trust},
-    sessions::{self, resolve::Mode},
-    tasks::Links,
-    transaction::begin,
+use dalsegno::{
+    domain::{
+        amount::Limit,
+        cleanups::{self, Walk},
+        erasures,
+        facts::{self, Ended, Outcome, Source, Trust},
+        sessions::{self, resolve::Mode},
+        tasks::Links,
+        transaction::begin,
+    },
+    queue::admin,
 };
 use rustix::process::Signal;
 
@@ -260,6 +263,33 @@ async fn what_a_provider_cannot_do_just_now_is_left_to_the_next_attempt() {
     let outcomes: Vec<_> = readings(&ground).await.iter().map(|it| it.outcome).collect();
     assert_eq!(outcomes, [Outcome::Done]);
     assert_eq!(ground.count(CALLS).await, 2);
+}
+
+/// An outage is nobody's judgement; what a provider will not do stands in the list of readings.
+#[tokio::test]
+async fn what_no_provider_has_answered_is_a_dead_letter_and_read_when_a_person_says_so() {
+    for (fault, refused) in [("error 500", 0), ("error 400", 1)] {
+        let ground = ground(&[]).await;
+        let worker = ground.work().await;
+        let task = ground.done(&ground.add("My diet is vegan. Write.").await).await;
+        worker.stop().await;
+        let away = ground.work_with(&[("sim.faults", &format!("[\"{fault}\"]"))]).await;
+        request(&ground, task.session_id.unwrap()).await;
+        let find_dead = "select id from dalsegno.dead_jobs where kind = 'extract_facts'";
+        let dead: i64 = eventually("it is given up", async || {
+            be_due(&ground).await;
+            sqlx::query_scalar(find_dead).fetch_optional(&ground.pool).await.unwrap()
+        })
+        .await;
+        away.stop().await;
+        assert_eq!(readings(&ground).await.len(), refused, "{fault}");
+        let worker = ground.work().await;
+        admin::retry_job(&ground.pool, dead).await.unwrap();
+        all_read(&ground).await;
+        worker.stop().await;
+        assert_eq!(texts(&ground.pool, ANN).await, [VEGAN], "{fault}");
+        assert_eq!(readings(&ground).await[0].outcome, Outcome::Done, "{fault}");
+    }
 }
 
 #[tokio::test]
