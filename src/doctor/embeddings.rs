@@ -45,12 +45,9 @@ async fn ask(config: &Config, model: &str) -> Finding {
         Ok(Err(error)) => warn(causes(&error), model),
         Err(_) => {
             let what = format!("{model} did not answer within {} s", LOAD_LIMIT.as_secs());
-            Finding::warn(
-                CHECK,
-                what,
-                WHY,
-                "`ollama ps` where ollama.base_url leads, and once more when it is loaded",
-            )
+            let mend = "see with `ollama ps` whether the server hangs; a model that takes longer to load is loaded by the service itself, \
+                        with the first question or text";
+            Finding::warn(CHECK, what, WHY, mend)
         }
     }
 }

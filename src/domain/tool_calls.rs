@@ -4,9 +4,9 @@
 //! Each row names the run and the turn that asked for it last; another one takes rows over, one for each call, and does only what is
 //! not there. A run begins a second turn where the first one did not fit, with the same question.
 //!
-//! What a task has handed out is cancelled with it, so that is forgotten when it is put on the queue again ([`forget_cancelled`]):
-//! whoever was told of the cancelled tasks would wait for what nobody does. What is done, posts and texts are still there, and are not
-//! forgotten.
+//! A call that handed something out of which a part was cancelled is forgotten when its task is put on the queue again
+//! ([`forget_cancelled`]), and then made anew as a whole: whoever was told of the cancelled tasks would wait for what nobody does. Posts,
+//! texts and what is done are still there, and are not forgotten.
 //!
 //! Race: one turn calls several tools at once. Its task is locked until the change is committed ([`lock`]), so they count one
 //! after the other.

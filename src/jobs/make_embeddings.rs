@@ -4,8 +4,8 @@
 //! goes on there. No transaction is open while the model is asked.
 //!
 //! One text that a model does not take, or at which its server breaks, keeps no other from being found: what fails is asked for in
-//! halves, down to that text. It gets an empty vector, if the model takes another text meanwhile; otherwise it is the server, and the
-//! job comes again.
+//! halves, down to that text. If the model takes another text meanwhile, it gets an empty vector: at once where it is refused, and after
+//! some attempts of the job where the server breaks. Otherwise it is the server, and the job comes again.
 //!
 //! Race: what a vector is made of may change or go meanwhile. Only what is still there and says the same gets it, and whoever changed it
 //! has asked for the next run.
@@ -25,15 +25,14 @@ use crate::{
         facts, memory,
         transaction::{begin, commit},
     },
-    providers::{
-        Class,
-        ollama::{self, Embedder},
-    },
+    providers::ollama::{self, Embedder},
     queue::{self, End, HandlerResult, JobError, Run},
 };
 
 /// Texts of one request, at first.
 const BATCH: usize = 32;
+/// The attempt in which a text is given up at which the server breaks. Before it, that may have been anything.
+const GIVE_UP_AT: i16 = 5;
 
 #[derive(Debug, thiserror::Error)]
 #[error("making vectors: a later run of this job has taken over")]
@@ -45,17 +44,22 @@ enum Of {
     Facts,
 }
 
-/// A model, and what it takes at once.
+/// A model, and what it says.
 struct Asking<'a> {
     embedder: &'a Embedder,
     run: &'a Run,
     /// Texts of one request. Fewer where the server needs too long for more.
     most: usize,
+    /// Not kept yet.
+    made: Vec<Made>,
+    /// Why a text was left to the next attempt.
+    left_out: Option<ollama::Error>,
 }
 
 pub(super) async fn run(_: MakeEmbeddings, run: Run, services: Arc<Services>) -> HandlerResult {
     let Some(embedder) = services.tools.meanings.embedder() else { return Ok(End::Done) };
-    let mut asking = Asking { embedder, run: &run, most: BATCH };
+    let (most, made) = (BATCH, Vec::new());
+    let mut asking = Asking { embedder, run: &run, most, made, left_out: None };
     for of in [Of::Items, Of::Facts] {
         let mut after = Uuid::nil();
         loop {
@@ -64,11 +68,14 @@ pub(super) async fn run(_: MakeEmbeddings, run: Run, services: Arc<Services>) ->
             let texts = texts.map_err(JobError::retry)?;
             let Some(last) = texts.last() else { break };
             after = last.id;
-            let made = asking.vectors_of(&texts).await.map_err(again)?;
+            let asked = asking.ask_for(&texts).await;
+            let made = std::mem::take(&mut asking.made);
             keep(of, embedder.model(), &made, &run, now).await?;
+            // A model that is not there may be pulled any time.
+            asked.map_err(JobError::retry)?;
         }
     }
-    Ok(End::Done)
+    asking.left_out.map_or(Ok(End::Done), |error| Err(JobError::retry(error)))
 }
 
 /// Has vectors made in a process that has just begun: it may be the first with this model.
@@ -90,23 +97,23 @@ pub async fn request_embeddings(services: &Services, pool: &PgPool) {
 }
 
 impl Asking<'_> {
-    /// One for each text, empty where the model has none for it. An error is about the server.
-    async fn vectors_of(&mut self, texts: &[Unmade]) -> Result<Vec<Made>, ollama::Error> {
-        let mut made = Vec::with_capacity(texts.len());
+    /// Makes what can be made of these. An error is about the server.
+    async fn ask_for(&mut self, texts: &[Unmade]) -> Result<(), ollama::Error> {
         let mut left = vec![texts];
         while let Some(part) = left.pop() {
             match self.ask(part).await {
                 Ok(vectors) => {
-                    made.extend(part.iter().zip(vectors).map(|(text, vector)| text.made(vector)));
+                    let made = part.iter().zip(vectors).map(|(text, vector)| text.made(vector));
+                    self.made.extend(made);
                 }
                 Err(error) if !may_be_about_texts(&error) => return Err(error),
                 Err(error) => match part {
-                    [text] => made.push(text.made(self.of_odd(text, error).await?)),
-                    _ => left.extend(self.halves(part, &error)),
+                    [text] => self.leave_out(text, error).await?,
+                    _ => left.extend(self.halves(part, &error).await?),
                 },
             }
         }
-        Ok(made)
+        Ok(())
     }
 
     async fn ask(&self, texts: &[Unmade]) -> Result<Vec<Vec<f32>>, ollama::Error> {
@@ -115,26 +122,34 @@ impl Asking<'_> {
     }
 
     /// The second one first: what is taken next stands last.
-    fn halves<'a>(&mut self, part: &'a [Unmade], error: &ollama::Error) -> [&'a [Unmade]; 2] {
+    async fn halves<'a>(
+        &mut self,
+        part: &'a [Unmade],
+        error: &ollama::Error,
+    ) -> Result<[&'a [Unmade]; 2], ollama::Error> {
         let (first, second) = part.split_at(part.len() / 2);
         if needs_too_long(error) {
+            // One that hangs would be waited for again with each half.
+            self.embedder.probe(self.run.cancel()).await?;
             self.most = self.most.min(first.len());
         }
-        [second, first]
+        Ok([second, first])
     }
 
-    /// Of a text that is not taken alone. Where the model takes another one and this one fails again, it is the text.
-    async fn of_odd(&self, text: &Unmade, error: ollama::Error) -> Result<Vec<f32>, ollama::Error> {
+    /// A text that is not taken alone, while the model takes another one.
+    async fn leave_out(
+        &mut self,
+        text: &Unmade,
+        error: ollama::Error,
+    ) -> Result<(), ollama::Error> {
         self.embedder.probe(self.run.cancel()).await?;
-        if !is_refusal(&error) {
-            match self.ask(std::slice::from_ref(text)).await {
-                Ok(mut vectors) => return Ok(vectors.swap_remove(0)),
-                Err(error) if !may_be_about_texts(&error) => return Err(error),
-                Err(_) => {}
-            }
+        if !is_refusal(&error) && self.run.attempt() < GIVE_UP_AT {
+            self.left_out = Some(error);
+            return Ok(());
         }
         tracing::warn!(id = %text.id, code = error.code(), "the model does not take a text: it is found by its words alone");
-        Ok(Vec::new())
+        self.made.push(text.made(Vec::new()));
+        Ok(())
     }
 }
 
@@ -166,18 +181,11 @@ fn needs_too_long(error: &ollama::Error) -> bool {
     matches!(error, ollama::Error::Silent { .. } | ollama::Error::TooLong { .. })
 }
 
-/// Models are known to answer some texts with what is no number, at which their server breaks.
+/// Models are known to answer some texts with what is no number, at which their server breaks, with an answer or without one.
 fn may_be_about_texts(error: &ollama::Error) -> bool {
-    let breaks = matches!(error, ollama::Error::Failed { .. } | ollama::Error::Malformed(_));
+    use ollama::Error::{Broken, Failed, Malformed};
+    let breaks = matches!(error, Broken { .. } | Failed { .. } | Malformed(_));
     breaks || is_refusal(error) || needs_too_long(error)
-}
-
-/// A model that is not there may be pulled any time.
-fn again(error: ollama::Error) -> JobError {
-    match error.class() {
-        Class::Snooze { after, .. } => JobError::retry_after(after)(error),
-        _ => JobError::retry(error),
-    }
 }
 
 impl Of {

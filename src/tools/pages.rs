@@ -1,7 +1,7 @@
 //! Answers, and what of them fits into one.
 //!
-//! Claude Code shows a model nothing but the beginning of a result with more than 50,000 characters. So no answer has more, and one
-//! that goes on says where.
+//! Claude Code shows a model nothing but the beginning of a result with more than 50,000 characters, as JavaScript counts them: some
+//! are two. So no answer has more, and one that goes on says where.
 //!
 //! Each page is cut from the answer as it is then. Where that has changed meanwhile, two pages would be parts of nothing: the cursor
 //! has a mark of the answer, and one that is of another answer is refused.
@@ -62,9 +62,9 @@ pub(super) fn page(
         ));
     };
     let rest = &text[start..];
-    let cursor = match byte_of(rest, page_chars).filter(|end| *end < rest.len()) {
-        Some(end) => {
-            let at = from_char + page_chars;
+    let cursor = match end_of_page(rest, page_chars) {
+        Some((n_chars, end)) => {
+            let at = from_char + n_chars;
             let place = began.map(|place| format!("/{place}")).unwrap_or_default();
             let cursor = format!("{at}.{}{place}", mark(&text));
             return Ok(going_on(&rest[..end], tool, &cursor));
@@ -88,8 +88,8 @@ pub(super) fn mark(text: &str) -> String {
 
 /// The same of a tool that takes no cursor. Most of these change something, and called again they would do it again.
 pub(super) fn beginning(said: Said, page_chars: usize) -> String {
-    match byte_of(&said.text, page_chars).filter(|end| *end < said.text.len()) {
-        Some(end) => format!("{}\n\n{REST_NOT_SHOWN}", &said.text[..end]),
+    match end_of_page(&said.text, page_chars) {
+        Some((_, end)) => format!("{}\n\n{REST_NOT_SHOWN}", &said.text[..end]),
         None => said.text,
     }
 }
@@ -99,6 +99,16 @@ fn going_on(page: &str, tool: &str, cursor: &str) -> String {
     format!(
         "{page}\n\n[There is more: call {tool} again with the same arguments and \"cursor\": {cursor}.]"
     )
+}
+
+/// How many characters are shown, one at least, and where they end, if that is not all.
+fn end_of_page(text: &str, page_chars: usize) -> Option<(usize, usize)> {
+    let mut n_units = 0;
+    let mut places = text.char_indices().enumerate();
+    places.find_map(|(n_chars, (at, c))| {
+        n_units += c.len_utf16();
+        (n_units > page_chars && n_chars > 0).then_some((n_chars, at))
+    })
 }
 
 /// Where a character begins; the end, if there are exactly so many.
@@ -133,12 +143,12 @@ mod tests {
 
     #[test]
     fn pages_together_are_the_answer() {
-        let whole: String = (0..30_000).map(|n| format!("{n}é ")).collect();
+        let whole: String = (0..30_000).map(|n| format!("{n}é🦀 ")).collect();
         let (mut from, mut read) = (Cursor::default(), String::new());
         loop {
             let said = Said { text: whole.clone(), next: None, began: Some("7".to_owned()) };
             let page = page(said, "list", &from, PAGE_CHARS).unwrap();
-            assert!(page.chars().count() <= 50_000);
+            assert!(page.encode_utf16().count() <= 50_000);
             let Some((text, rest)) = page.split_once("\n\n[") else {
                 read.push_str(&page);
                 break;

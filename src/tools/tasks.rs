@@ -178,11 +178,7 @@ async fn dispatch(call: Call<'_>) -> Result<Said, Refusal> {
         }
         None => "wait_for_results shows what they come to.",
     };
-    let mut answer = json!({ "tasks": told, "next": hint });
-    if let Some(id) = continuation {
-        answer["then"] = json!({ "task_id": id });
-    }
-    change.commit(ids, &answer).await
+    change.commit(ids, &json!({ "tasks": told, "next": hint })).await
 }
 
 /// All of them exist, or nothing is handed out.

@@ -118,7 +118,7 @@ impl Stage {
     async fn call_tools(&self, campaign: &str, word: &str) {
         let lines = "insert into dalsegno.audit (at, actor_kind, actor, action, subject_kind, subject, data)
                      select now(), 'agent', 'planner', 'tool.call', 'tool', 'records_publish',
-                            jsonb_build_object('campaign_id', $1, 'changed', $2) from generate_series(1, 7000)";
+                            jsonb_build_object('campaign_id', $1, 'changed', $2) from generate_series(1, 12000)";
         sqlx::query(lines).bind(campaign).bind(word).execute(&self.pool).await.unwrap();
     }
 

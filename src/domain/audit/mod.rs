@@ -137,19 +137,20 @@ pub async fn erase_words_of_tools(
     .map_err(Failed::to("erase what tools did from the audit log"))
 }
 
-/// Before which line nothing was written since a moment.
+/// A line before all that were written since a moment.
 pub async fn line_before(
     executor: impl PgExecutor<'_>,
     moment: DateTime<Utc>,
 ) -> Result<i64, Failed> {
-    let first = sqlx::query_scalar!(
-        "select id from dalsegno.audit where at >= $1 order by at limit 1",
+    // A line that was begun early may be numbered late: the first by their time are not the first by their number.
+    sqlx::query_scalar!(
+        r#"select coalesce((select min(first.id) - 1 from (select id from dalsegno.audit where at >= $1 order by at limit 1000) as first),
+                           (select max(id) from dalsegno.audit), 0) as "line!""#,
         moment,
     )
-    .fetch_optional(executor)
+    .fetch_one(executor)
     .await
-    .map_err(Failed::to("look for the beginning in the audit log"))?;
-    Ok(first.map_or(i64::MAX, |id| id - 1))
+    .map_err(Failed::to("look for the beginning in the audit log"))
 }
 
 /// What begins so and has lines with words in them, such as the lanes of a campaign.

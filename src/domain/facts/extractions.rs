@@ -40,7 +40,7 @@ pub enum Outcome {
     Refused,
 }
 
-/// The last place of a session up to which it was read; 0: nothing was.
+/// The last place of a session that was read; 0: nothing was.
 pub async fn read_up_to(executor: impl PgExecutor<'_>, session_id: Uuid) -> Result<i64, Failed> {
     sqlx::query_scalar!(
         r#"select coalesce(max(to_seq), 0) as "seq!" from dalsegno.fact_extractions where session_id = $1 and outcome = 'done'"#,
@@ -49,6 +49,24 @@ pub async fn read_up_to(executor: impl PgExecutor<'_>, session_id: Uuid) -> Resu
     .fetch_one(executor)
     .await
     .map_err(Failed::to("look how far a session was read for facts"))
+}
+
+/// Which of these places of a session nobody has read. What was passed over lies before what was read behind it.
+pub async fn unread(
+    executor: impl PgExecutor<'_>,
+    session_id: Uuid,
+    places: &[i64],
+) -> Result<Vec<i64>, Failed> {
+    sqlx::query_scalar!(
+        r#"select asked.seq as "seq!" from unnest($2::bigint[]) as asked (seq)
+            where not exists (select from dalsegno.fact_extractions as x
+                               where x.session_id = $1 and x.outcome = 'done' and x.from_seq < asked.seq and asked.seq <= x.to_seq)"#,
+        session_id,
+        places,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("look what of a session was read for facts"))
 }
 
 /// Writes down what came of a reading. What is done stays done.

@@ -40,7 +40,7 @@ use uuid::Uuid;
 pub use self::{
     change::{Forgotten, edit, forget, revoke, state},
     config::Config,
-    extractions::{Extraction, Outcome, extraction_ended, extractions, read_up_to},
+    extractions::{Extraction, Outcome, extraction_ended, extractions, read_up_to, unread},
     key::{ATTRIBUTE_MAX_CHARS, TEXT_MAX_CHARS, key},
     meaning::{keep_vectors, unmade},
     read::{Filter, Held, Told, get, held, list, told},

@@ -109,15 +109,22 @@ async fn lock(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(), Failed> {
         .map_err(Failed::to("lock a task"))
 }
 
-/// What a task has handed out or is continued by, as its answers named it, if it was cancelled or is about to be: the task, or the flow.
+/// What a task has handed out, as it was told of it, of which something was cancelled or is about to be: a task, all that one which continues
+/// it waits for, or a flow. Of a step that was tried again, the last task counts.
 pub(super) async fn cancelled_below(
     executor: impl PgExecutor<'_>,
     id: Uuid,
 ) -> Result<Vec<Uuid>, Failed> {
     sqlx::query_scalar!(
-        r#"select coalesce(t.flow_id, t.id) as "id!" from dalsegno.tasks as t
-            where (t.parent_id = $1 or t.continues_id = $1)
-              and (t.state = 'cancelled' or t.ended_at is null and t.cancelled_because is not null)"#,
+        r#"with over (id, flow_id, continues_id) as (
+               select t.id, t.flow_id, t.continues_id from dalsegno.tasks as t
+                where (t.parent_id = $1 or t.continues_id = $1)
+                  and (t.state = 'cancelled' or t.ended_at is null and t.cancelled_because is not null)
+                  and not exists (select from dalsegno.tasks as later
+                                   where later.flow_id = t.flow_id and later.step_place = t.step_place and later.id > t.id))
+           select coalesce(o.flow_id, o.id) as "id!" from over as o where o.continues_id is null
+            union
+           select d.on_task_id from over as o join dalsegno.task_dependencies as d on d.task_id = o.id where o.continues_id = $1"#,
         id,
     )
     .fetch_all(executor)

@@ -352,16 +352,13 @@ pub async fn retry(conn: &mut PgConnection, id: Uuid, now: DateTime<Utc>) -> Res
     .execute(&mut *conn)
     .await
     .map_err(Failed::to("retry a task"))?;
-    let was_cancelled = task.state == State::Cancelled;
     // Zero rows: somebody else retries it at this moment. The caller rolls back, and the second job with it.
     let task = get(&mut *conn, id).await?;
     if hit.rows_affected() != 1 {
         return Err(Error::NotEnded { id, state: task.state });
     }
-    if was_cancelled {
-        let cancelled = cascade::cancelled_below(&mut *conn, id).await?;
-        tool_calls::forget_cancelled(&mut *conn, id, &cancelled).await?;
-    }
+    let cancelled = cascade::cancelled_below(&mut *conn, id).await?;
+    tool_calls::forget_cancelled(&mut *conn, id, &cancelled).await?;
     let event = task.event(Kind::TaskQueued, json!({ "again": true }));
     feed::append(conn, &[event], now).await?;
     Ok(task)

@@ -144,7 +144,7 @@ impl Reader<'_> {
             }
             Err(NoAnswer::Failed(error)) => match error.class {
                 Class::Retry { after } => {
-                    let pause = pause(self.run);
+                    let pause = pause(self.run.attempt());
                     Err(JobError::retry_after(after.unwrap_or(pause).max(pause))(error))
                 }
                 _ => Ok(Err(Refused::Unanswered(error.to_string()))),
@@ -211,14 +211,20 @@ impl Refused {
 }
 
 /// How long a provider that does not answer is left alone.
-pub(super) fn pause(run: &Run) -> Duration {
-    let n_before = u32::try_from(run.attempt() - 1).unwrap_or(0);
+pub(super) fn pause(attempt: i16) -> Duration {
+    let n_before = u32::try_from(attempt - 1).unwrap_or(0);
     PAUSE.saturating_mul(8u32.saturating_pow(n_before))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_provider_that_does_not_answer_is_left_alone_for_longer_and_longer() {
+        let minutes = |attempt| pause(attempt).as_secs() / 60;
+        assert_eq!([1, 2, 3, 4].map(minutes), [1, 8, 64, 512]);
+    }
 
     #[test]
     fn a_model_is_told_what_is_wrong_with_its_answer_and_nothing_that_a_provider_says() {

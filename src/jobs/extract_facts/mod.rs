@@ -10,11 +10,11 @@
 //! - Facts, the place up to which the session was read, and the end of the job are one commit under the job's lease: a worker that dies
 //!   has written none of it, and what was read is passed over by whoever comes again.
 //! - A provider that cannot answer just now burns an attempt of the job, and no stretch. After the last one the job is a dead letter, by
-//!   which a person can have the stretch read.
+//!   which a person can have all of it read.
 //! - An answer that is none is refused with its reason, twice at most. Then the reading is recorded as refused, and the next attempt
 //!   begins at the same place. What the last attempt refuses is passed over where more stands behind it, so that one odd request does
-//!   not keep the rest from being read. Where nothing does, a later reading of the session begins there; a session that is over has
-//!   none, so what no model has answered is a dead letter, too.
+//!   not keep the rest from being read; where nothing does, a later reading of the session begins there. What no model has answered is
+//!   passed over, too, and is a dead letter: a session that is over is not read again by itself.
 //! - It is off unless the configuration and the agent's file want it, as they are when the job runs.
 //!
 //! Races:
@@ -82,14 +82,15 @@ async fn unread(
     job: &ExtractFacts,
     user: &CampaignUser,
 ) -> Result<Option<Stretch>, Failed> {
-    let read_up_to = facts::read_up_to(pool, job.session_id).await?;
-    let asked: Vec<_> = job.asked.iter().filter(|asked| asked.seq > read_up_to).copied().collect();
-    if asked.is_empty() {
-        return Ok(None);
-    }
+    let places: Vec<i64> = job.asked.iter().map(|asked| asked.seq).collect();
+    let unread = facts::unread(pool, job.session_id, &places).await?;
+    let asked = job.asked.iter().filter(|asked| unread.contains(&asked.seq));
+    let asked: Vec<_> = asked.copied().collect();
+    let Some(first) = asked.first() else { return Ok(None) };
+    let from_seq = first.seq - 1;
     let ids: Vec<_> = asked.iter().map(|asked| asked.task_id).collect();
     let requests = tasks::asked_by_people(pool, &ids, user.since).await?;
-    Ok(Some(Stretch::of(read_up_to, asked, requests)))
+    Ok(Some(Stretch::of(from_seq, asked, requests)))
 }
 
 /// What came of the facts of an answer.
@@ -115,18 +116,19 @@ impl Reading<'_> {
     async fn commit(&self, run: &Run, answered: Result<Answered, Refused>) -> HandlerResult {
         let mut tx = run.pool().begin().await.map_err(JobError::retry)?;
         self.write(&mut tx, &answered).await.map_err(JobError::retry)?;
-        let rest = self.stretch.rest(self.job);
-        if let Err(refused) = answered {
-            let is_last = run.attempt() >= run.max_attempts();
-            // Nobody may ever read the session again: a person should hear of what no model has seen.
-            if !is_last || rest.is_none() && !refused.is_judged() {
-                return come_again(run, tx, &refused).await;
-            }
+        let refused = answered.err();
+        let is_last = run.attempt() >= run.max_attempts();
+        if let Some(refused) = refused.as_ref().filter(|_| !is_last) {
+            return come_again(run, tx, refused).await;
         }
-        if let Some(rest) = rest {
+        if let Some(rest) = self.stretch.rest(self.job) {
             facts::again(&mut tx, &rest).await.map_err(JobError::retry)?;
         }
-        Ok(run.commit(tx).await?)
+        match refused.filter(|refused| !refused.is_judged()) {
+            // Nobody may ever read the session again: a person should hear of what no model has seen.
+            Some(unanswered) => come_again(run, tx, &unanswered).await,
+            None => Ok(run.commit(tx).await?),
+        }
     }
 
     async fn write(
@@ -237,8 +239,8 @@ impl Reading<'_> {
     }
 }
 
-/// Keeps the record and leaves the stretch to the next attempt. What stands behind it is not read before: the place up to which a session
-/// was read is one.
+/// Keeps the record and leaves the stretch to the next attempt, or to a person where this was the last. What stands behind it is not read
+/// before.
 async fn come_again(
     run: &Run,
     mut tx: Transaction<'static, Postgres>,
@@ -250,7 +252,7 @@ async fn come_again(
     let error = Error::Refused(refused.reason().to_owned());
     Err(match refused.is_judged() {
         true => JobError::retry(error),
-        false => JobError::retry_after(pause(run))(error),
+        false => JobError::retry_after(pause(run.attempt()))(error),
     })
 }
 
