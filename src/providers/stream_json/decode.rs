@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::{
-    event::{Event, Exchange, Init, RateLimit, Retry, Said, Shown, TurnResult},
+    event::{Controlled, Event, Exchange, Init, RateLimit, Retry, Said, Shown, TurnResult},
     text::Text,
 };
 
@@ -38,7 +38,9 @@ fn any(line: &[u8]) -> Option<Event<'_>> {
         ("system", Some("init")) => read(line).map(|init: Init<'_>| Event::Init(init)),
         ("system", Some("api_retry")) => read(line).map(|retry: Retry<'_>| Event::Retry(retry)),
         ("system", Some("compact_boundary")) => Some(Event::Compacted),
-        ("control_response", _) => Some(Event::Controlled),
+        ("control_response", _) => {
+            read(line).map(|controlled: Controlled<'_>| Event::Controlled(controlled))
+        }
         ("rate_limit_event", _) => {
             read(line).map(|line: RateLimitLine<'_>| Event::RateLimit(line.rate_limit_info))
         }
@@ -111,7 +113,7 @@ mod tests {
             Event::Said(_) => "said",
             Event::Exchange(_) => "exchange",
             Event::Shown(_) => "shown",
-            Event::Controlled => "controlled",
+            Event::Controlled(_) => "controlled",
             Event::Result(_) => "result",
             Event::Other { .. } => "other",
             Event::Garbage(_) => "garbage",
@@ -141,6 +143,26 @@ mod tests {
 
     fn kind_of_system(subtype: &str) -> &'static str {
         kind(&format!(r#"{{"type":"system","subtype":"{subtype}","status":{{}}}}"#))
+    }
+
+    #[test]
+    fn an_answer_to_a_control_request_is_one_whatever_was_asked() {
+        let servers = |line: &str| match event(line.as_bytes()) {
+            Event::Controlled(Controlled { response }) => {
+                let servers = response.response.unwrap_or_default().mcp_servers.into_iter();
+                servers.map(|server| format!("{} {}", &*server.name, &*server.status)).collect()
+            }
+            other => vec![format!("{other:?}")],
+        };
+        let told = r#"{"type":"control_response","response":{"subtype":"success","request_id":"servers","response":{"mcpServers":[{"name":"n","status":"failed","error":"x","config":{}}]}}}"#;
+        assert_eq!(servers(told), ["n failed"]);
+        for other in [
+            r#"{"type":"control_response","response":{"subtype":"success","request_id":"interrupt","response":{"still_queued":[]}}}"#,
+            r#"{"type":"control_response","response":{"subtype":"error","request_id":"servers","error":"Unsupported"}}"#,
+            r#"{"type":"control_response"}"#,
+        ] {
+            assert_eq!(servers(other), Vec::<String>::new(), "{other}");
+        }
     }
 
     #[test]

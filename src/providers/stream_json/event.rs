@@ -24,7 +24,7 @@ pub enum Event<'a> {
     /// A piece of an answer that is still being written.
     Shown(Shown<'a>),
     /// The answer to a control request.
-    Controlled,
+    Controlled(Controlled<'a>),
     /// The end of a turn.
     Result(Box<TurnResult>),
     /// A type that nothing here asks for, as it came.
@@ -46,6 +46,30 @@ pub struct Init<'a> {
     pub mcp_servers: Vec<McpServer<'a>>,
     #[serde(borrow)]
     pub tools: Vec<Text<'a>>,
+}
+
+/// Servers where they were asked for, and nothing otherwise.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Controlled<'a> {
+    #[serde(borrow)]
+    pub response: Response<'a>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Response<'a> {
+    #[serde(borrow)]
+    pub request_id: Text<'a>,
+    #[serde(borrow)]
+    pub response: Option<Servers<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Servers<'a> {
+    #[serde(borrow, rename = "mcpServers")]
+    pub mcp_servers: Vec<McpServer<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -15,8 +15,8 @@ mod text;
 
 pub use self::{
     event::{
-        Block, Change, Event, Exchange, Init, ModelUsage, Reply, Retry, Said, Shown, Tokens,
-        TurnResult,
+        Block, Change, Controlled, Event, Exchange, Init, McpServer, ModelUsage, Reply, Retry,
+        Said, Shown, Tokens, TurnResult,
     },
     text::Text,
 };

@@ -14,6 +14,7 @@ use crate::say_line;
 
 const TWO_MODELS: &str = "two models, and a NUL in their names";
 const UNSERVED: &str = "does not reach its server, and hangs";
+const LOST: &str = "loses its server, and hangs";
 /// Longer than any test.
 const FOR_EVER: Duration = Duration::from_secs(600);
 
@@ -41,7 +42,7 @@ impl Fault {
 
     pub(crate) fn in_turn(&self) {
         match self.0.as_str() {
-            "hangs in the turn" | UNSERVED => hang(),
+            "hangs in the turn" | LOST => hang(),
             "hangs in the turn, deaf" => hang_deaf(),
             "leaves children" => leave_children(),
             "leaves children and hangs" => {
@@ -102,8 +103,23 @@ impl Fault {
     /// As it tells of them when the turn begins.
     pub(crate) fn servers(&self) -> Value {
         match self.0.as_str() {
-            UNSERVED => json!([{"name": "board", "status": "failed"}]),
+            LOST => json!([{"name": "board", "status": "failed"}]),
             _ => json!([]),
+        }
+    }
+
+    /// As it tells of them before.
+    pub(crate) fn servers_when_asked(&self) -> Value {
+        match self.0.as_str() {
+            UNSERVED => json!([{"name": "board", "status": "failed"}]),
+            _ => json!([{"name": "board", "status": "connected"}]),
+        }
+    }
+
+    /// Before the prompt has come.
+    pub(crate) fn when_asked(&self) {
+        if self.0 == UNSERVED {
+            hang();
         }
     }
 

@@ -49,10 +49,19 @@ fn main() -> ExitCode {
         return ExitCode::from(1);
     }
     let mut lines = std::io::stdin().lock().lines().map_while(Result::ok);
-    let Some(line) = lines.next() else { return ExitCode::SUCCESS };
-    let Ok(message) = serde_json::from_str::<Value>(&line) else {
-        eprintln!("Error parsing streaming input line: {line}");
-        return ExitCode::from(1);
+    let message = loop {
+        let Some(line) = lines.next() else { return ExitCode::SUCCESS };
+        let Ok(message) = serde_json::from_str::<Value>(&line) else {
+            eprintln!("Error parsing streaming input line: {line}");
+            return ExitCode::from(1);
+        };
+        if message["request"]["subtype"] != "mcp_status" {
+            break message;
+        }
+        let servers = json!({ "mcpServers": fault.servers_when_asked() });
+        say(&json!({"type": "control_response", "response": {
+            "subtype": "success", "request_id": message["request_id"], "response": servers}}));
+        fault.when_asked();
     };
     let prompt = message["message"]["content"].as_str().unwrap_or_default().to_owned();
     let turn = Turn {

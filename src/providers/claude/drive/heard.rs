@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Answer;
+use super::{Answer, input};
 use crate::providers::{
     Call, Usage,
     claude::secrets::Secrets,
-    stream_json::{Change, Event, Init, Said, Shown, Text, Tokens, TurnResult},
+    stream_json::{
+        Change, Controlled, Event, Init, McpServer, Said, Shown, Text, Tokens, TurnResult,
+    },
 };
 
 #[derive(Debug, Default)]
@@ -23,8 +25,10 @@ pub(in crate::providers::claude) struct Heard {
     pub api_message: String,
     /// Seconds since 1970.
     pub rate_limit_resets_at: Option<u64>,
-    /// Tool servers that were not there when the turn began.
+    /// Tool servers that were not there when the turn began, or before it.
     pub missing_servers: Vec<String>,
+    /// It has said which are there before it was given the prompt, or will not.
+    pub has_told_servers: bool,
     /// What the model was offered.
     pub tools: Vec<String>,
     /// A session that is not ours.
@@ -43,6 +47,7 @@ impl Heard {
         self.first_line.get_or_insert_with(|| began.elapsed());
         match event {
             Event::Init(init) => self.init(&init),
+            Event::Controlled(controlled) => self.controlled(&controlled),
             Event::Said(said) => self.said(&said, began),
             Event::Exchange(exchange) if exchange.parent_tool_use_id.is_none() => {
                 self.answer.exchange(&exchange);
@@ -57,7 +62,7 @@ impl Heard {
                 tracing::debug!(n_bytes = line.len(), "a line that is no event");
             }
             Event::Other { kind, .. } => tracing::trace!(kind = &*kind, "an event nobody asks for"),
-            Event::Exchange(_) | Event::RateLimit(_) | Event::Retry(_) | Event::Controlled => {}
+            Event::Exchange(_) | Event::RateLimit(_) | Event::Retry(_) => {}
         }
     }
 
@@ -87,9 +92,23 @@ impl Heard {
     }
 
     fn init(&mut self, init: &Init<'_>) {
-        let missing = init.mcp_servers.iter().filter(|server| &*server.status != "connected");
-        self.missing_servers = missing.map(|server| server.name.to_string()).collect();
+        self.servers(&init.mcp_servers);
         self.tools = init.tools.iter().map(|tool| tool.to_string()).collect();
+    }
+
+    fn controlled(&mut self, Controlled { response }: &Controlled<'_>) {
+        if &*response.request_id != input::SERVERS {
+            return;
+        }
+        self.has_told_servers = true;
+        if let Some(told) = &response.response {
+            self.servers(&told.mcp_servers);
+        }
+    }
+
+    fn servers(&mut self, servers: &[McpServer<'_>]) {
+        let missing = servers.iter().filter(|server| &*server.status != "connected");
+        self.missing_servers = missing.map(|server| server.name.to_string()).collect();
     }
 
     fn said(&mut self, said: &Said<'_>, began: Instant) {

@@ -67,8 +67,8 @@ pub(super) enum Ended {
     TooMuch(TooMuch),
 }
 
-/// Sends the prompt, hears the answer, and sees the process end. Without all servers of `required` no answer is waited for: the CLI
-/// would ask the model all the same, which knows of none of their tools.
+/// Sends the prompt, hears the answer, and sees the process end. Without all servers of `required` no prompt is sent: the CLI would ask
+/// the model all the same, which knows of none of their tools.
 pub(super) async fn drive(
     child: Child,
     (prompt, required): (&str, &[String]),
@@ -79,14 +79,48 @@ pub(super) async fn drive(
 ) -> (Heard, Ended) {
     let began = Instant::now();
     let mut heard = Heard::default();
-    let line = input::user(prompt, Uuid::new_v4());
-    let mut pump = Pump::new(child, line, watch, Live::new(events, secrets), &mut heard);
-    let ended = turn(&mut pump, required, watch, began, cancel).await;
+    let prompt = input::user(prompt, Uuid::new_v4());
+    let (first, then) = match required.is_empty() {
+        true => (prompt, None),
+        false => (input::servers(), Some(prompt)),
+    };
+    let mut pump = Pump::new(child, first, watch, Live::new(events, secrets), &mut heard);
+    let ended = match then {
+        None => turn(&mut pump, required, watch, began, cancel).await,
+        Some(prompt) => match served(&mut pump, required, watch, began, cancel).await {
+            Some(ended) => ended,
+            None => {
+                pump.interject(&prompt);
+                turn(&mut pump, required, watch, began, cancel).await
+            }
+        },
+    };
     let child = pump.into_child();
     child.kill().await;
     heard.total = began.elapsed();
     heard.clean(secrets);
     (heard, ended)
+}
+
+/// Waits until the CLI says that all of these are there. Otherwise how it ended: nobody was asked anything, so nobody is told to stop.
+async fn served(
+    pump: &mut Pump<'_, '_>,
+    required: &[String],
+    watch: &Watch,
+    began: Instant,
+    cancel: &CancellationToken,
+) -> Option<Ended> {
+    let until = began + watch.first_line.min(watch.total);
+    while !pump.has_told_servers() {
+        match pump.run(until, Stop::Line, cancel).await {
+            Stop::Line => {}
+            Stop::Deadline => return Some(Ended::NeverBegan),
+            Stop::Cancelled => return Some(Ended::Cancelled),
+            Stop::TooMuch(too_much) => return Some(Ended::TooMuch(too_much)),
+            Stop::Result | Stop::EndOfOutput => return Some(exit(pump, watch, cancel).await),
+        }
+    }
+    pump.lacks(required).then_some(Ended::Unserved)
 }
 
 async fn turn(

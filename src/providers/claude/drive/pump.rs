@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Heard, Live, Watch};
 use crate::providers::{
     claude::launch::{Child, Exit},
-    stream_json::{Decoder, TooMuch},
+    stream_json::{Decoder, Event, TooMuch},
 };
 
 /// What a pipe of Linux holds.
@@ -55,14 +55,14 @@ enum Moved {
 impl<'a, 'e> Pump<'a, 'e> {
     pub(super) fn new(
         child: Child,
-        prompt: Vec<u8>,
+        line: Vec<u8>,
         watch: &Watch,
         live: Live<'e>,
         heard: &'a mut Heard,
     ) -> Self {
         Self {
             child,
-            unsent: prompt,
+            unsent: line,
             n_sent: 0,
             decoder: Decoder::within(watch.limits),
             piece: vec![0; PIECE_BYTES],
@@ -83,6 +83,10 @@ impl<'a, 'e> Pump<'a, 'e> {
 
     pub(super) fn has_result(&self) -> bool {
         self.heard.result.is_some()
+    }
+
+    pub(super) fn has_told_servers(&self) -> bool {
+        self.heard.has_told_servers
     }
 
     pub(super) fn lacks(&self, servers: &[String]) -> bool {
@@ -193,9 +197,6 @@ impl<'a, 'e> Pump<'a, 'e> {
             Ok(n_lines) => n_lines > 0,
             Err(too_much) => return Some(Stop::TooMuch(too_much)),
         };
-        if heard {
-            self.last_line = Some(Instant::now());
-        }
         match (self.output_is_open, heard) {
             (false, _) => Some(Stop::EndOfOutput),
             (true, true) => Some(Stop::Line),
@@ -204,11 +205,15 @@ impl<'a, 'e> Pump<'a, 'e> {
     }
 
     fn decode(&mut self, n_bytes: usize) -> Result<usize, TooMuch> {
-        let Self { decoder, piece, heard, live, began, .. } = self;
+        let Self { decoder, piece, heard, live, began, last_line, .. } = self;
         let mut n_lines = 0;
         decoder.push(&piece[..n_bytes])?;
         while let Some(event) = decoder.next_event()? {
             n_lines += 1;
+            // What was asked for is not the beginning of a turn.
+            if !matches!(event, Event::Controlled(_)) {
+                *last_line = Some(Instant::now());
+            }
             live.show(&event);
             heard.take(event, *began);
         }

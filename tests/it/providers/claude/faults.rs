@@ -52,16 +52,45 @@ async fn a_cli_that_hangs_is_given_up_at_each_place() {
 
 #[tokio::test]
 async fn a_turn_does_not_begin_without_a_server_that_it_needs() {
-    let host = Host::with_fault("does not reach its server, and hangs").await;
+    // Before it was given the prompt, and between that and the beginning of the turn.
+    for fault in ["does not reach its server, and hangs", "loses its server, and hangs"] {
+        let host = Host::with_fault(fault).await;
+        let mut stored = Stored::new();
+        stored.conversation.grants.required_servers = vec!["board".to_owned()];
+        let started = Instant::now();
+        let error = host.ask(stored.request("Hello.", false)).await.unwrap_err();
+        assert_eq!((error.code, error.class), ("claude.unserved", RETRY), "{fault}");
+        assert!(error.is_unasked, "nothing was said, and nothing was done");
+        assert!(error.to_string().contains("board"), "{error}");
+        assert!(started.elapsed() < SLOW_MACHINE, "it is not waited for: {:?}", started.elapsed());
+        assert!(host.processes().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_cli_that_does_not_say_which_servers_are_there_is_given_up() {
+    for (fault, wanted) in [
+        ("hangs at start, deaf", "claude.never_began"),
+        ("says nothing and ends", "claude.no_result"),
+        ("dies at start", "claude.broke_down"),
+    ] {
+        let mut host = Host::with_fault(fault).await;
+        host.config.first_line_timeout_secs = 1;
+        let mut stored = Stored::new();
+        stored.conversation.grants.required_servers = vec!["board".to_owned()];
+        let error = host.ask(stored.request("Hello.", false)).await.unwrap_err();
+        assert_eq!((error.code, error.class), (wanted, RETRY), "{fault}");
+        assert!(host.processes().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_turn_whose_servers_are_there_is_begun() {
+    let host = Host::with_fault("none").await;
     let mut stored = Stored::new();
     stored.conversation.grants.required_servers = vec!["board".to_owned()];
-    let started = Instant::now();
-    let error = host.ask(stored.request("Hello.", false)).await.unwrap_err();
-    assert_eq!((error.code, error.class), ("claude.unserved", RETRY));
-    assert!(error.is_unasked, "nothing was said, and nothing was done");
-    assert!(error.to_string().contains("board"), "{error}");
-    assert!(started.elapsed() < SLOW_MACHINE, "it is not waited for: {:?}", started.elapsed());
-    assert!(host.processes().is_empty());
+    let outcome = stored.turn(&host, "Hello.").await;
+    assert_eq!(outcome.message.text, "You said: Hello. [1 messages]");
 }
 
 #[tokio::test]

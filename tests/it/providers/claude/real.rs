@@ -179,6 +179,23 @@ async fn tools_are_used_over_mcp_as_far_as_they_are_allowed() {
     assert_eq!(flags, [Flag::ServerMissing("gone".to_owned())]);
 }
 
+/// Nobody pays for a turn without its tools.
+#[tokio::test]
+async fn no_model_is_asked_where_a_server_is_missing_that_the_turn_needs() {
+    let Some((host, api)) = host().await else { return };
+    let gone = json!({ "type": "http", "url": "http://127.0.0.1:9/mcp" });
+    for _ in 0..3 {
+        let mut stored = Stored::new();
+        stored.conversation.grants.mcp_servers =
+            BTreeMap::from([("gone".to_owned(), gone.clone())]);
+        stored.conversation.grants.required_servers = vec!["gone".to_owned()];
+        let error = host.ask(stored.request("Hello.", false)).await.unwrap_err();
+        assert_eq!(error.code, "claude.unserved", "{error}");
+        assert!(error.is_unasked);
+    }
+    assert_eq!(api.requests(), Vec::<serde_json::Value>::new());
+}
+
 #[tokio::test]
 async fn thoughts_are_shown_and_kept_apart() {
     let Some((host, api)) = host().await else { return };
