@@ -14,6 +14,8 @@ use crate::{
 const CHECK: &str = "agents";
 const WHY: &str =
     "a service does not start on files with problems, and a running one does not use them";
+const REACH: &str = "keys";
+const WHY_REACH: &str = "who asks from this machine without a key may do everything, and commands of agents run on this machine";
 const FLOWS: &str = "workflows";
 const WHY_FLOWS: &str = "no flow can be started while one of the templates has a problem";
 
@@ -24,7 +26,10 @@ pub(super) fn examine(config: &Config) -> Vec<Finding> {
             let (n_agents, n_skills) = (catalogue.agents().count(), catalogue.skills().count());
             let n_nodes = catalogue.nodes().count();
             let what = format!("{n_agents} agents, {n_skills} skills, {n_nodes} nodes, {place}");
-            vec![Finding::ok(CHECK, what, WHY), workflows(&config.flows, &catalogue)]
+            let mut findings = vec![Finding::ok(CHECK, what, WHY)];
+            findings.extend(reach(config, &catalogue));
+            findings.push(workflows(&config.flows, &catalogue));
+            findings
         }
         Err(problems) => vec![
             Finding::fail(
@@ -36,6 +41,28 @@ pub(super) fn examine(config: &Config) -> Vec<Finding> {
             Finding::skipped(FLOWS, "they name agents, whose files have problems", WHY_FLOWS),
         ],
     }
+}
+
+/// Whether an agent could go around its own tools and be an operator.
+fn reach(config: &Config, catalogue: &Catalogue) -> Option<Finding> {
+    let able = catalogue.agents().filter(|agent| agent.grants.may_ask_this_machine());
+    let names: Vec<&str> = able.map(|agent| agent.name.as_str()).collect();
+    if names.is_empty() {
+        return None;
+    }
+    let shown = names.join(", ");
+    Some(match config.http.asks_for_keys() {
+        true => Finding::ok(REACH, format!("the API asks {shown} for a key"), WHY_REACH),
+        false => Finding::warn(
+            REACH,
+            format!(
+                "{shown} may run commands or servers, which the API on {} obeys without a key",
+                config.http.listen
+            ),
+            WHY_REACH,
+            "set http.require_key = true and make keys with `dalsegno key create`, or keep such agents in containers of their own",
+        ),
+    })
 }
 
 fn workflows(config: &flows::Config, catalogue: &Catalogue) -> Finding {

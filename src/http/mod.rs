@@ -190,7 +190,7 @@ fn probes() -> Router<Front> {
 
 impl Config {
     /// Whether requests have to show a key.
-    fn asks_for_keys(&self) -> bool {
+    pub fn asks_for_keys(&self) -> bool {
         !self.allow_unauthenticated && (self.require_key || !self.listen.ip().is_loopback())
     }
 

@@ -302,3 +302,31 @@ async fn files_of_nodes_and_of_flows_that_do_not_fit_are_found() {
     assert!(status == Status::Fail && words.contains("draft.md"), "{words}");
     assert_eq!(about("workflows").await.0, Status::Skipped);
 }
+
+#[tokio::test]
+async fn agents_that_could_ask_this_machine_as_anybody_are_named() {
+    let machine = Machine::new().await;
+    let agents = machine.folder.path().join("agents");
+    let found = async |machine: &Machine| {
+        let (clock, stop) = (ManualClock::at(noon()), CancellationToken::new());
+        let found = doctor::examine(&machine.environment(), &machine.flags(), &clock, &stop).await;
+        found.into_iter().find(|found| found.check == "keys")
+    };
+    let write = |tools: &str| {
+        let file = format!(
+            "---\nname: writer\ndescription: d\nprovider: claude\nmodel: sonnet\n{tools}\n---\nYou write.\n"
+        );
+        std::fs::write(agents.join("writer.md"), file).unwrap();
+    };
+    write("tools: Read, mcp__dalsegno");
+    assert_eq!(found(&machine).await, None);
+    let programs = "mcpServers: { sums: { command: sums } }";
+    for tools in ["tools: Bash(ls:*), Read", "tools: WebFetch", programs] {
+        write(tools);
+        let finding = found(&machine).await.unwrap();
+        assert!(finding.status == Status::Warn && finding.what.contains("writer"), "{finding:?}");
+        assert!(finding.mend.contains("http.require_key"), "{finding:?}");
+    }
+    let machine = machine.with("http.require_key", "true");
+    assert_eq!(found(&machine).await.unwrap().status, Status::Ok);
+}

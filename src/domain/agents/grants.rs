@@ -46,6 +46,8 @@ const MODES: [(&str, PermissionMode); 5] = [
     ("plan", PermissionMode::Plan),
     ("bypassPermissions", PermissionMode::BypassPermissions),
 ];
+/// Built-in tools that can send a request wherever they like.
+const SENDERS: [&str; 2] = ["Bash", "WebFetch"];
 /// Tools that this mode is about.
 const EDITORS: [&str; 4] = ["Edit", "MultiEdit", "NotebookEdit", "Write"];
 
@@ -60,6 +62,12 @@ impl Grants {
             }
         }
         names
+    }
+
+    /// Whether it could reach services of this machine otherwise than by the tools that they offer.
+    pub fn may_ask_this_machine(&self) -> bool {
+        self.mcp_servers.has_program()
+            || self.built_in_tools().iter().any(|tool| SENDERS.contains(&tool.as_str()))
     }
 
     /// Rules for calls that need no further leave. Where changes are accepted in the agent's own folders, a rule that

@@ -53,6 +53,11 @@ impl Servers {
         self.0.keys().map(String::as_str)
     }
 
+    /// Whether one of them is a program that is started here.
+    pub fn has_program(&self) -> bool {
+        self.0.values().any(|server| server.get("command").is_some())
+    }
+
     /// With the values of the variables that they name.
     pub fn resolve(
         &self,
