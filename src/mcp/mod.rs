@@ -14,7 +14,7 @@ use rmcp::{
         ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
         Tool,
     },
-    service::RequestContext,
+    service::{RequestContext, ServerInitializeError},
     transport::streamable_http_server::{
         StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
     },
@@ -66,8 +66,12 @@ pub fn service(max_body_bytes: usize) -> Service {
 /// Serves one client at the standard input and output, until it goes.
 pub async fn serve_stdio(session: Session) -> Result<(), Broken> {
     let server = Server(Of::One(Arc::new(session)));
-    let served = rmcp::serve_server(server, rmcp::transport::stdio()).await;
-    let running = served.map_err(|error| Broken(error.to_string()))?;
+    let running = match rmcp::serve_server(server, rmcp::transport::stdio()).await {
+        Ok(running) => running,
+        // It went before it had asked for anything.
+        Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+        Err(error) => return Err(Broken(error.to_string())),
+    };
     running.waiting().await.map(drop).map_err(|error| Broken(error.to_string()))
 }
 

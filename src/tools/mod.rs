@@ -55,6 +55,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use sqlx::PgPool;
+use tokio::sync::OwnedSemaphorePermit;
 
 use self::{
     arguments::Cursor, at_once::AtOnce, denied::Denied, pages::Said, refusal::Refusal, tool::Call,
@@ -176,19 +177,14 @@ async fn answer(
     arguments: Value,
     page_chars: usize,
 ) -> Result<String, Refusal> {
+    // First of all: what is denied is written down, and that takes a connection, too.
+    let _place = place(&tools.settings, caller).await?;
     let Some(tool) = tool::named(name).filter(|tool| tool.is_offered_to(caller)) else {
         deny(tools, caller, name).await?;
         let offered = offered(caller).iter().map(|spec| spec.name.clone()).collect();
         return Err(Refusal::NotOffered { tool: arguments::short(name), offered });
     };
     let (arguments, cursor) = arguments::check(tool, arguments)?;
-    let _place = match caller {
-        Caller::Turn(turn) => {
-            let (settings, turn) = (&tools.settings, (turn.session_id, turn.turn));
-            Some(settings.at_once.enter(turn, settings.longest_wait / IN_LINE_DIVISOR).await?)
-        }
-        Caller::Operator(_) => None,
-    };
     let goes_on = cursor != Cursor::default();
     let call = Call { tools, caller, tool, arguments, place: cursor.place.clone(), goes_on };
     let running = AssertUnwindSafe((tool.run)(call)).catch_unwind();
@@ -205,6 +201,16 @@ async fn answer(
         }
         false => Ok(pages::beginning(said, page_chars)),
     }
+}
+
+/// Among the calls of a turn.
+async fn place(
+    settings: &Settings,
+    caller: &Caller,
+) -> Result<Option<OwnedSemaphorePermit>, Refusal> {
+    let Caller::Turn(turn) = caller else { return Ok(None) };
+    let longest = settings.longest_wait / IN_LINE_DIVISOR;
+    settings.at_once.enter((turn.session_id, turn.turn), longest).await.map(Some)
 }
 
 /// Writes down that somebody called what is not theirs.

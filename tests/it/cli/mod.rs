@@ -12,6 +12,7 @@ mod facts;
 mod flows;
 mod keys;
 mod logins;
+mod mcp;
 mod memory;
 mod service;
 mod sessions;

@@ -275,7 +275,7 @@ impl Stage {
         let clerk = self.begun("clerk", "Do the mole-task.").await;
         self.says(&clerk, "journals_write", item("mole-note")).await;
         self.says(&clerk, "records_publish", item("mole-record")).await;
-        let others_task = self.hand_out(&clerk).await;
+        let others_task = self.hand_out(&clerk, "Count the boats.").await;
 
         let actor = Actor::cli("ann", "host");
         let campaign_id = self.world.campaign.id;
@@ -288,7 +288,12 @@ impl Stage {
             .await;
         let post = json!({ "text": "buoy", "to": ["all"] });
         let post = self.says(&foreign, "board_post", post).await;
-        let foreign_task = self.hand_out(&foreign).await;
+        let foreign_task = self.hand_out(&foreign, "Count the buoys.").await;
+        // For the same agents as those that will look; the lead's is that of the stranger.
+        for agent in ["plain", "named"] {
+            let asked = json!({ "tasks": [{ "agent": agent, "text": "Count the buoys." }] });
+            self.says(&foreign, "dispatch", asked).await;
+        }
         let filter = tasks::Filter { campaign_id: Some(campaign_id), ..tasks::Filter::default() };
         let page = Page { after: None, limit: 10 };
         let tasks = tasks::list(self.pool(), filter, page).await.unwrap();
@@ -303,7 +308,7 @@ impl Stage {
     async fn tester(&self, name: &'static str) -> Tester {
         if name == "ann" {
             let caller = self.operator();
-            let handed_out = Some(self.hand_out(&caller).await);
+            let handed_out = Some(self.hand_out(&caller, "Count the boats.").await);
             return Tester { name, caller, token: None, handed_out };
         }
         let own = format!("quay-{name}");
@@ -314,7 +319,7 @@ impl Stage {
         let token = Some(self.token(turn).await);
         let may = tools::offered(&caller).iter().any(|spec| spec.name == "dispatch");
         let handed_out = match may {
-            true => Some(self.hand_out(&caller).await),
+            true => Some(self.hand_out(&caller, "Count the boats.").await),
             false => None,
         };
         Tester { name, caller, token, handed_out }
@@ -379,8 +384,8 @@ impl Stage {
     }
 
     /// To somebody who begins nothing, so that no turn waits behind it.
-    async fn hand_out(&self, caller: &Caller) -> String {
-        let asked = json!({ "tasks": [{ "agent": "clerk_9", "text": "Count the boats." }] });
+    async fn hand_out(&self, caller: &Caller, text: &str) -> String {
+        let asked = json!({ "tasks": [{ "agent": "clerk_9", "text": text }] });
         let told = self.says(caller, "dispatch", asked).await;
         told["tasks"][0]["task_id"].as_str().unwrap().to_owned()
     }

@@ -1,0 +1,33 @@
+//! `dalsegno mcp` at its ends.
+
+use serde_json::{Value, json};
+
+use super::Ground;
+
+fn initialize() -> String {
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+    let asked = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
+    format!("{asked}\n")
+}
+
+#[tokio::test]
+async fn a_client_that_goes_is_no_failure_whenever_it_goes() {
+    let ground = Ground::new().await;
+    let campaign = ground.campaign();
+    for input in ["", &initialize()] {
+        let said = ground.run_with(&["mcp", "--campaign", &campaign], input).await;
+        assert_eq!(said.code, 0, "{said:?}");
+        let lines: Vec<Value> =
+            said.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(lines.len(), usize::from(!input.is_empty()), "nothing but answers: {said:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_campaign_that_is_not_there_is_said_where_a_client_shows_it() {
+    let ground = Ground::new().await;
+    let nobody = "00000000-0000-4000-8000-000000000000";
+    let said = ground.run_with(&["mcp", "--campaign", nobody], &initialize()).await;
+    assert!(said.code != 0 && said.stdout.is_empty(), "{said:?}");
+    assert!(said.stderr.contains(nobody), "{said:?}");
+}
