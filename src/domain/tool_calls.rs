@@ -6,7 +6,7 @@
 //!
 //! A call that handed something out of which a part was cancelled is forgotten when its task is put on the queue again
 //! ([`forget_cancelled`]), and then made anew as a whole: whoever was told of the cancelled tasks would wait for what nobody does. Posts,
-//! texts and what is done are still there, and are not forgotten.
+//! texts and calls of which all is done are still there, and are not forgotten.
 //!
 //! Race: one turn calls several tools at once. Its task is locked until the change is committed ([`lock`]), so they count one
 //! after the other.

@@ -265,6 +265,16 @@ async fn what_a_provider_cannot_do_just_now_is_left_to_the_next_attempt() {
     assert_eq!(ground.count(CALLS).await, 2);
 }
 
+/// The dead letter, once every attempt was made.
+async fn given_up(ground: &Ground) -> i64 {
+    let find_dead = "select id from dalsegno.dead_jobs where kind = 'extract_facts'";
+    eventually("it is given up", async || {
+        be_due(ground).await;
+        sqlx::query_scalar(find_dead).fetch_optional(&ground.pool).await.unwrap()
+    })
+    .await
+}
+
 /// An outage is nobody's judgement; what a provider will not do stands in the list of readings.
 #[tokio::test]
 async fn what_no_provider_has_answered_is_a_dead_letter_and_read_when_a_person_says_so() {
@@ -275,12 +285,7 @@ async fn what_no_provider_has_answered_is_a_dead_letter_and_read_when_a_person_s
         worker.stop().await;
         let away = ground.work_with(&[("sim.faults", &format!("[\"{fault}\"]"))]).await;
         request(&ground, task.session_id.unwrap()).await;
-        let find_dead = "select id from dalsegno.dead_jobs where kind = 'extract_facts'";
-        let dead: i64 = eventually("it is given up", async || {
-            be_due(&ground).await;
-            sqlx::query_scalar(find_dead).fetch_optional(&ground.pool).await.unwrap()
-        })
-        .await;
+        let dead = given_up(&ground).await;
         away.stop().await;
         assert_eq!(readings(&ground).await.len(), refused, "{fault}");
         let worker = ground.work().await;
@@ -306,12 +311,7 @@ async fn what_no_provider_will_answer_keeps_nothing_behind_it_from_being_read() 
     worker.stop().await;
     let away = ground.work_with(&[settings[0], ("sim.faults", "[\"error 400\"]")]).await;
     request(&ground, first.session_id.unwrap()).await;
-    let find_dead = "select id from dalsegno.dead_jobs where kind = 'extract_facts'";
-    let dead: i64 = eventually("it is given up", async || {
-        be_due(&ground).await;
-        sqlx::query_scalar(find_dead).fetch_optional(&ground.pool).await.unwrap()
-    })
-    .await;
+    let dead = given_up(&ground).await;
     away.stop().await;
     let worker = ground.work_with(&settings).await;
     be_due(&ground).await;
