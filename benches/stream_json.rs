@@ -8,27 +8,35 @@
     reason = "prints figures, stops where it cannot"
 )]
 
+#[path = "common/size.rs"]
+mod size;
+
 use std::{hint::black_box, time::Duration};
 
 use dalsegno::providers::stream_json::{Decoder, Event, Limits};
 use rustix::time::{ClockId, clock_gettime};
 
-const TOTAL_BYTES: usize = 256 << 20;
+fn total_bytes() -> usize {
+    size::of(256 << 20, 4 << 20)
+}
+
 /// What one read of a pipe gives.
 const PIECE_BYTES: usize = 64 << 10;
-const N_ROUNDS: usize = 5;
+fn n_rounds() -> usize {
+    size::of(5, 1)
+}
 
 fn main() {
     let streams =
         [("deltas", deltas()), ("answers", answers(2 << 10)), ("one_megabyte", answers(1 << 20))];
     for (name, turn) in streams {
-        let mut rates: Vec<f64> = (0..N_ROUNDS).map(|_| megabytes_per_second(&turn)).collect();
+        let mut rates: Vec<f64> = (0..n_rounds()).map(|_| megabytes_per_second(&turn)).collect();
         rates.sort_by(f64::total_cmp);
         let figures = serde_json::json!({
             "bench": "stream_json",
             "stream": name,
             "line_bytes": turn.len() / turn.iter().filter(|byte| **byte == b'\n').count(),
-            "mb_per_cpu_s_median": rates[N_ROUNDS / 2].round(),
+            "mb_per_cpu_s_median": rates[n_rounds() / 2].round(),
             "mb_per_cpu_s_least": rates[0].round(),
         });
         println!("{figures}");
@@ -39,7 +47,7 @@ fn megabytes_per_second(turn: &[u8]) -> f64 {
     let limits = Limits { line_bytes: 8 << 20, total_bytes: usize::MAX };
     let (mut decoder, mut n_bytes, mut n_text) = (Decoder::within(limits), 0, 0);
     let began = processor_time();
-    while n_bytes < TOTAL_BYTES {
+    while n_bytes < total_bytes() {
         for piece in turn.chunks(PIECE_BYTES) {
             decoder.push(piece).unwrap();
             while let Some(event) = decoder.next_event().unwrap() {

@@ -22,7 +22,7 @@ use crate::{
         cleanups::{self, Purge},
         schedules::{self, Config, New, Source},
     },
-    jobs::purge,
+    jobs::{busy, purge},
     queue,
 };
 
@@ -53,6 +53,7 @@ pub async fn run(config: &Config, pool: &PgPool, clock: &dyn Clock, stop: &Cance
             is_installed = is_installed || install(config, pool, clock).await;
             look(pool, clock).await;
             publish(pool).await;
+            busy::publish(pool, clock).await;
             wait(config, &wake).await;
         }
     };

@@ -3,7 +3,7 @@
 //! Logs go to stderr, so that stdout stays free for data. Each line is written at once and nothing is buffered, so
 //! there is nothing to flush on the way out.
 
-use std::io::IsTerminal as _;
+use std::{io::IsTerminal as _, thread, time::Duration};
 
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use serde::Deserialize;
@@ -16,6 +16,9 @@ use crate::config::Checks;
 /// From a claim's millisecond to a turn's hour.
 const DURATION_BUCKETS_SECS: [f64; 14] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3_600.0];
+
+/// At ten thousand samples a second, half a megabyte.
+const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -47,6 +50,8 @@ pub enum Error {
     Filter(#[source] ParseError),
     #[error("the metrics recorder cannot be built")]
     Metrics(#[source] BuildError),
+    #[error("the upkeep thread of the metrics recorder cannot be started")]
+    Upkeep(#[source] std::io::Error),
 }
 
 /// Starts telemetry for the process. A second call in one process (tests) keeps the first subscriber.
@@ -96,8 +101,23 @@ fn recorder() -> Result<PrometheusHandle, Error> {
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &DURATION_BUCKETS_SECS)
         .map_err(Error::Metrics)?;
     let handle = buckets.install_recorder().map_err(Error::Metrics)?;
+    start_upkeep(handle.clone())?;
     describe();
     Ok(slot.insert(handle).clone())
+}
+
+/// Merges recorded samples into their histograms as long as the process lives. Otherwise only a scrape does, and the
+/// samples of a process that nobody scrapes fill its memory. A thread, because recorders outlive runtimes.
+fn start_upkeep(handle: PrometheusHandle) -> Result<(), Error> {
+    let upkeep = move || {
+        loop {
+            handle.run_upkeep();
+            tracing::trace!("merged recorded samples into histograms");
+            thread::sleep(UPKEEP_EVERY);
+        }
+    };
+    let thread = thread::Builder::new().name("metrics-upkeep".to_owned());
+    thread.spawn(upkeep).map(drop).map_err(Error::Upkeep)
 }
 
 fn describe() {

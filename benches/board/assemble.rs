@@ -15,22 +15,28 @@ use dalsegno::{
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::at;
+use crate::{at, common::size};
 
-const N_MESSAGES: usize = 500;
+fn n_messages() -> usize {
+    size::of(500, 20)
+}
+
 const N_POSTS: i64 = 50;
 const N_SENTENCES: usize = 30;
-const N_RUNS: usize = 101;
+fn n_runs() -> usize {
+    size::of(101, 3)
+}
+
 const BAR_MS: f64 = 10.0;
 
 /// As a worker does it that has not continued the conversation before: nothing of it was rendered by an earlier call.
 pub fn posts_behind_messages() -> anyhow::Result<Value> {
-    let entries: Vec<Entry> = (0..N_MESSAGES).map(entry).collect();
+    let entries: Vec<Entry> = (0..n_messages()).map(entry).collect();
     let shown = Posts { left_out: 7, posts: (1..=N_POSTS).map(post).collect() };
     let (calibration, seed) = (Calibration::cold(), FenceSeed::from_bytes([7; 32]));
-    let mut millis = Vec::with_capacity(N_RUNS);
+    let mut millis = Vec::with_capacity(n_runs());
     let mut n_bytes = 0;
-    for _ in 0..N_RUNS {
+    for _ in 0..n_runs() {
         let entries = entries.clone();
         let began = Instant::now();
         let view = View::of(&entries, &[], 0)?;
@@ -39,7 +45,7 @@ pub fn posts_behind_messages() -> anyhow::Result<Value> {
         n_bytes = assembled.messages.iter().map(|message| message.text.len()).sum::<usize>();
     }
     Ok(json!({
-        "scenario": "assemble", "messages": N_MESSAGES, "posts": N_POSTS, "text_bytes": n_bytes,
+        "scenario": "assemble", "messages": n_messages(), "posts": N_POSTS, "text_bytes": n_bytes,
         "p50_ms": at(&mut millis, 0.5), "p99_ms": at(&mut millis, 0.99), "max_ms": at(&mut millis, 1.0), "bar_ms": BAR_MS,
     }))
 }

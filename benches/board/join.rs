@@ -13,9 +13,15 @@ use futures_util::future::try_join_all;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::ground::{Ground, agent, ask};
+use crate::{
+    common::size,
+    ground::{Ground, agent, ask},
+};
 
-const N_CHILDREN: usize = 1_000;
+fn n_children() -> usize {
+    size::of(1_000, 16)
+}
+
 /// Ended at once.
 const AT_ONCE: usize = 8;
 const BAR_MS: f64 = 1_000.0;
@@ -33,7 +39,7 @@ pub async fn of_a_thousand(ground: &Ground) -> anyhow::Result<Value> {
 
     // No worker takes them: what is measured is the join.
     let ids: Vec<Uuid> = made.children.iter().map(|child| child.id).collect();
-    let (first, last) = ids.split_at(N_CHILDREN - AT_ONCE);
+    let (first, last) = ids.split_at(n_children() - AT_ONCE);
     let began = Instant::now();
     for some in first.chunks(AT_ONCE) {
         end_all(ground, some).await?;
@@ -56,7 +62,7 @@ pub async fn of_a_thousand(ground: &Ground) -> anyhow::Result<Value> {
             .await?;
     anyhow::ensure!(continued.state == State::Done, "the join ended as {:?}", continued.state);
     Ok(json!({
-        "scenario": "join", "children": N_CHILDREN, "added_ms": added_ms, "ends_ms": ends_ms, "joined_ms": joined_ms,
+        "scenario": "join", "children": n_children(), "added_ms": added_ms, "ends_ms": ends_ms, "joined_ms": joined_ms,
         "resumptions": resumptions, "in_the_same_session": continued.session_id == parent.session_id, "bar_ms": BAR_MS,
     }))
 }
@@ -64,7 +70,7 @@ pub async fn of_a_thousand(ground: &Ground) -> anyhow::Result<Value> {
 async fn fan_out(ground: &Ground, parent: &Task) -> anyhow::Result<FannedOut> {
     let catalogue = ground.catalogue();
     let called = catalogue.agent(&agent(1))?;
-    let instances: Vec<String> = (0..N_CHILDREN).map(|n| format!("copy-{n}")).collect();
+    let instances: Vec<String> = (0..n_children()).map(|n| format!("copy-{n}")).collect();
     let children: Vec<tasks::New<'_>> = instances
         .iter()
         .map(|instance| tasks::New { instance, ..ask(parent.campaign_id, called, "Write.") })

@@ -10,32 +10,38 @@ use serde_json::{Value, json};
 
 use crate::{
     at,
-    common::{cpu, wal_bytes},
+    common::{cpu, size, wal_bytes},
     ground::{Ground, N_AGENTS, agent},
 };
 
-const N_WARM_UP: usize = 20;
-const N_MEASURED: usize = 200;
+fn n_warm_up() -> usize {
+    size::of(20, 1)
+}
+
+fn n_measured() -> usize {
+    size::of(200, 3)
+}
+
 const BAR_MS: f64 = 20.0;
 
 /// From the begin of its transaction to the acknowledged commit, at which its tasks are ready to be claimed. Each in a campaign of
 /// its own, so that no task waits behind another one of its conversation.
 pub async fn post_to_ready(ground: &Ground) -> anyhow::Result<Value> {
-    let mut millis = Vec::with_capacity(N_MEASURED);
-    for _ in 0..N_WARM_UP {
+    let mut millis = Vec::with_capacity(n_measured());
+    for _ in 0..n_warm_up() {
         one(ground).await?;
     }
     let (wal, cpu) = (wal_bytes(&ground.pool).await?, cpu::used(&ground.pool).await);
-    for _ in 0..N_MEASURED {
+    for _ in 0..n_measured() {
         millis.push(one(ground).await?);
     }
     let (wal_after, cpu_after) = (wal_bytes(&ground.pool).await?, cpu::used(&ground.pool).await);
     let server =
         cpu_after.server_micros.zip(cpu.server_micros).map(|(after, before)| after - before);
-    let n_posts = N_MEASURED as f64;
+    let n_posts = n_measured() as f64;
     // With the campaign that each has to itself, and the look at what is ready.
     Ok(json!({
-        "scenario": "mentions", "mentions": N_AGENTS, "posts": N_MEASURED, "p50_ms": at(&mut millis, 0.5),
+        "scenario": "mentions", "mentions": N_AGENTS, "posts": n_measured(), "p50_ms": at(&mut millis, 0.5),
         "p99_ms": at(&mut millis, 0.99), "max_ms": at(&mut millis, 1.0), "bar_ms": BAR_MS,
         "wal_bytes_per_post": ((wal_after - wal) as f64 / n_posts).round(),
         "client_cpu_us_per_post": ((cpu_after.worker_micros - cpu.worker_micros) as f64 / n_posts).round(),

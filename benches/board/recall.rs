@@ -11,11 +11,17 @@ use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 
-use crate::{at, ground::Ground};
+use crate::{at, common::size, ground::Ground};
 
-const N_FACTS: i64 = 100_000;
+fn n_facts() -> i64 {
+    size::of(100_000, 5_000)
+}
+
 const N_WORDS: usize = 10;
-const N_QUESTIONS: usize = 400;
+fn n_questions() -> usize {
+    size::of(400, 20)
+}
+
 const FOUND: i64 = 10;
 const BAR_MS: f64 = 20.0;
 const BATCH: i64 = 5_000;
@@ -30,9 +36,9 @@ const FILL: &str = "
 
 pub async fn of_very_many(ground: &Ground) -> anyhow::Result<Value> {
     let mut one = figures(ground, 1).await?;
-    let mut thousand = figures(ground, 1_000).await?;
+    let mut thousand = figures(ground, size::of(1_000, 10)).await?;
     Ok(json!({
-        "scenario": "recall", "facts": N_FACTS, "questions": N_QUESTIONS, "bar_p95_ms": BAR_MS,
+        "scenario": "recall", "facts": n_facts(), "questions": n_questions(), "bar_p95_ms": BAR_MS,
         "one_user": { "p50_ms": at(&mut one, 0.5), "p95_ms": at(&mut one, 0.95), "p99_ms": at(&mut one, 0.99) },
         "of_1000_users": { "p50_ms": at(&mut thousand, 0.5), "p95_ms": at(&mut thousand, 0.95), "p99_ms": at(&mut thousand, 0.99) },
     }))
@@ -41,7 +47,7 @@ pub async fn of_very_many(ground: &Ground) -> anyhow::Result<Value> {
 async fn figures(ground: &Ground, n_users: i64) -> anyhow::Result<Vec<f64>> {
     let mut rng = StdRng::seed_from_u64(7);
     sqlx::query("truncate dalsegno.facts cascade").execute(&ground.pool).await?;
-    for batch in 0..N_FACTS / BATCH {
+    for batch in 0..n_facts() / BATCH {
         let texts: Vec<String> = (0..BATCH).map(|_| text(&mut rng)).collect();
         let fill = sqlx::query(FILL).bind(batch * BATCH).bind(n_users).bind(&texts);
         fill.execute(&ground.pool).await?;
@@ -49,14 +55,14 @@ async fn figures(ground: &Ground, n_users: i64) -> anyhow::Result<Vec<f64>> {
     sqlx::query("vacuum analyze dalsegno.facts").execute(&ground.pool).await?;
     let mut conn = ground.pool.acquire().await?;
     let (mut took, mut n_found, now) = (Vec::new(), 0, SystemClock.now());
-    for number in 0..N_QUESTIONS {
+    for number in 0..n_questions() {
         let user = format!("user-{}", number as i64 % n_users);
         let (millis, is_found) = ask(&mut conn, &user, &question(number, &mut rng), now).await?;
         took.push(millis);
         n_found += usize::from(is_found);
     }
     // Of a hundred facts, few have the words of a question.
-    anyhow::ensure!(n_found > N_QUESTIONS / 4, "only {n_found} questions had an answer");
+    anyhow::ensure!(n_found > n_questions() / 4, "only {n_found} questions had an answer");
     Ok(took)
 }
 

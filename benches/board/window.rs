@@ -12,13 +12,22 @@ use serde_json::{Value, json};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::{at, ground::Ground};
+use crate::{at, common::size, ground::Ground};
 
-const N_POSTS: i64 = 200_000;
-const ONE_IN: i64 = 1_000;
+fn n_posts() -> i64 {
+    size::of(200_000, 1_000)
+}
+
+fn one_in() -> i64 {
+    size::of(1_000, 10)
+}
+
 const WINDOW: i64 = 50;
 const MAX_BYTES: i64 = 1024 * 1024;
-const N_RUNS: usize = 200;
+fn n_runs() -> usize {
+    size::of(200, 2)
+}
+
 const BAR_MS: f64 = 5.0;
 
 /// The rows that posting writes, at once.
@@ -36,7 +45,12 @@ pub async fn of_very_many(ground: &Ground) -> anyhow::Result<Value> {
     let campaign_id = ground.campaign().await?;
     let session = session(ground, campaign_id).await?;
     for sql in FILL {
-        sqlx::query(sql).bind(campaign_id).bind(N_POSTS).bind(ONE_IN).execute(&ground.pool).await?;
+        sqlx::query(sql)
+            .bind(campaign_id)
+            .bind(n_posts())
+            .bind(one_in())
+            .execute(&ground.pool)
+            .await?;
     }
     sqlx::query("analyze dalsegno.posts, dalsegno.post_viewers").execute(&ground.pool).await?;
     let mut conn = ground.pool.acquire().await?;
@@ -44,7 +58,7 @@ pub async fn of_very_many(ground: &Ground) -> anyhow::Result<Value> {
     let mut dense = timed(&mut conn, &session, Viewer::Reader("bea")).await?;
     let mut lead = timed(&mut conn, &session, Viewer::All).await?;
     Ok(json!({
-        "scenario": "window", "posts": N_POSTS, "visible_one_in": ONE_IN, "window": WINDOW,
+        "scenario": "window", "posts": n_posts(), "visible_one_in": one_in(), "window": WINDOW,
         "p50_ms": at(&mut sparse, 0.5), "p99_ms": at(&mut sparse, 0.99), "bar_ms": BAR_MS,
         "p99_ms_of_one_who_sees_most": at(&mut dense, 0.99), "p99_ms_of_the_lead": at(&mut lead, 0.99),
     }))
@@ -66,8 +80,8 @@ async fn timed(
 ) -> anyhow::Result<Vec<f64>> {
     let look =
         Look { session, task_id: Uuid::new_v4(), viewer, window: WINDOW, max_bytes: MAX_BYTES };
-    let mut millis = Vec::with_capacity(N_RUNS);
-    for _ in 0..N_RUNS {
+    let mut millis = Vec::with_capacity(n_runs());
+    for _ in 0..n_runs() {
         let began = Instant::now();
         let seen = unseen(&mut *conn, &look).await?;
         millis.push(began.elapsed().as_secs_f64() * 1e3);

@@ -1,6 +1,7 @@
 //! What the benches share: the server, a database of their own on it, and readings of the machine.
 
 pub mod cpu;
+pub mod size;
 
 use dalsegno::db::embedded::{self, Embedded};
 use sqlx::{Connection as _, Executor as _, PgConnection, PgPool, postgres::PgConnectOptions};

@@ -14,6 +14,8 @@
 mod history;
 mod memory;
 mod plan;
+#[path = "../common/size.rs"]
+mod size;
 
 use serde_json::Value;
 

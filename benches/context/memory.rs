@@ -6,17 +6,22 @@ use anyhow::Context as _;
 use dalsegno::context::{Calibration, compaction::plan::plan};
 use serde_json::{Value, json};
 
-use crate::history::{entries, scene};
+use crate::{
+    history::{entries, scene},
+    size,
+};
 
 /// Asks a copy of this program to measure.
 pub const CHILD: &str = "measure-plan-of";
 
-const LENGTHS: [usize; 4] = [10_000, 20_000, 40_000, 80_000];
+fn lengths() -> [usize; 4] {
+    size::of([10_000, 20_000, 40_000, 80_000], [400, 800, 1_200, 1_600])
+}
 
 /// Bytes per message at growing lengths; linear is when they do not grow with the length.
 pub fn by_length() -> anyhow::Result<Value> {
     let mut points = Vec::new();
-    for n_messages in LENGTHS {
+    for n_messages in lengths() {
         let program = std::env::current_exe()?;
         let output = Command::new(program).args([CHILD, &n_messages.to_string()]).output()?;
         anyhow::ensure!(output.status.success(), "a measurement failed");

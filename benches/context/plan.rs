@@ -9,40 +9,49 @@ use dalsegno::context::{
 };
 use serde_json::{Value, json};
 
-use crate::history::{entries, scene};
+use crate::{
+    history::{entries, scene},
+    size,
+};
 
-const N_MESSAGES: usize = 10_000;
-const N_RUNS: usize = 101;
+fn n_messages() -> usize {
+    size::of(10_000, 400)
+}
+
+fn n_runs() -> usize {
+    size::of(101, 1)
+}
+
 const BAR_MS: f64 = 20.0;
 
 pub fn plan_alone() -> anyhow::Result<Value> {
-    let (entries, calibration) = (entries(N_MESSAGES), Calibration::cold());
+    let (entries, calibration) = (entries(n_messages()), Calibration::cold());
     let scene = scene(&entries, &calibration)?;
     let n_batches = plan(&scene)?.batches.len();
     let millis = timed(|| plan(&scene).map(drop))?;
     Ok(
-        json!({ "scenario": "compaction_plan", "messages": N_MESSAGES, "batches": n_batches, "p50_ms": at(&millis, 0.5),
+        json!({ "scenario": "compaction_plan", "messages": n_messages(), "batches": n_batches, "p50_ms": at(&millis, 0.5),
                "p99_ms": at(&millis, 0.99), "max_ms": at(&millis, 1.0), "bar_ms": BAR_MS }),
     )
 }
 
 /// With what a plan does not do: reads all texts for what has to be pinned, and words the first question.
 pub fn with_pins() -> anyhow::Result<Value> {
-    let (entries, calibration) = (entries(N_MESSAGES), Calibration::cold());
+    let (entries, calibration) = (entries(n_messages()), Calibration::cold());
     let seed = FenceSeed::from_bytes([7; 32]);
     let scene = scene(&entries, &calibration)?;
     let n_bytes: usize = entries.iter().map(|entry| entry.message.text.len()).sum();
     let millis = timed(|| Folding::begin(scene, &seed, 1, Ladder::new(3, false)).map(drop))?;
     Ok(
-        json!({ "scenario": "compaction_begin", "messages": N_MESSAGES, "text_bytes": n_bytes, "p50_ms": at(&millis, 0.5),
+        json!({ "scenario": "compaction_begin", "messages": n_messages(), "text_bytes": n_bytes, "p50_ms": at(&millis, 0.5),
                "p99_ms": at(&millis, 0.99) }),
     )
 }
 
 /// The times of many runs in milliseconds, the shortest first.
 fn timed<E>(mut run: impl FnMut() -> Result<(), E>) -> Result<Vec<f64>, E> {
-    let mut millis = Vec::with_capacity(N_RUNS);
-    for _ in 0..N_RUNS {
+    let mut millis = Vec::with_capacity(n_runs());
+    for _ in 0..n_runs() {
         let began = Instant::now();
         run()?;
         millis.push(began.elapsed().as_secs_f64() * 1e3);

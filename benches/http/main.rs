@@ -19,13 +19,18 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use common::{Server, cpu, is_wanted, wal_bytes};
+use common::{Server, cpu, is_wanted, size, wal_bytes};
 use connection::Connection;
 use ground::Ground;
 
 const CLIENTS: usize = 16;
-const FOR: Duration = Duration::from_secs(10);
-const BULK_ROUNDS: usize = 5;
+fn measured_for() -> Duration {
+    size::of(Duration::from_secs(10), Duration::from_millis(200))
+}
+
+fn bulk_rounds() -> usize {
+    size::of(5, 1)
+}
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
@@ -68,7 +73,7 @@ async fn post_tasks(ground: &Ground) -> anyhow::Result<Value> {
         tokio::spawn(async move {
             let mut connection = Connection::open(address).await?;
             let (began, mut took) = (Instant::now(), Vec::new());
-            while began.elapsed() < FOR {
+            while began.elapsed() < measured_for() {
                 let instance = format!("copy_{client}_{}", took.len() % 100);
                 let ask = json!({ "agent": "copywriter", "instance": instance, "prompt": "Write part one." });
                 let asked = Instant::now();
@@ -85,7 +90,7 @@ async fn post_tasks(ground: &Ground) -> anyhow::Result<Value> {
     took.sort_by(f64::total_cmp);
     let at = |percent: usize| took.get(took.len() * percent / 100).copied().unwrap_or_default();
     Ok(json!({
-        "scenario": "post_tasks", "clients": CLIENTS, "tasks_per_s": (took.len() as f64 / FOR.as_secs_f64()).round(),
+        "scenario": "post_tasks", "clients": CLIENTS, "tasks_per_s": (took.len() as f64 / measured_for().as_secs_f64()).round(),
         "p50_ms": at(50), "p99_ms": at(99),
     }))
 }
@@ -94,14 +99,15 @@ async fn post_tasks(ground: &Ground) -> anyhow::Result<Value> {
 async fn bulk(ground: &Ground) -> anyhow::Result<Value> {
     let path = format!("{}/bulk", ground.tasks());
     let mut connection = Connection::open(ground.address).await?;
-    let mut figures = json!({ "scenario": "bulk", "tasks": 10_000 });
+    let n_tasks = size::of(10_000, 50);
+    let mut figures = json!({ "scenario": "bulk", "tasks": n_tasks });
     for (name, n_instances, has_keys) in [
         ("one_lane_secs", 1, false),
         ("thousand_lanes_secs", 1_000, false),
         ("with_keys_secs", 1_000, true),
     ] {
         let mut took = Vec::new();
-        for round in 0..BULK_ROUNDS {
+        for round in 0..bulk_rounds() {
             let line = |n: usize| {
                 let key = has_keys.then(|| format!("{round}-{n}"));
                 json!({
@@ -109,14 +115,15 @@ async fn bulk(ground: &Ground) -> anyhow::Result<Value> {
                     "idempotency_key": key,
                 })
             };
-            let body: Value = (0..10_000).map(line).collect();
+            let body: Value = (0..n_tasks).map(line).collect();
             let body = body.to_string();
             let asked = Instant::now();
             connection.post(&path, "", &body, 201).await?;
             took.push(asked.elapsed().as_secs_f64());
         }
         took.sort_by(f64::total_cmp);
-        figures[name] = json!({ "median": took[BULK_ROUNDS / 2], "most": took[BULK_ROUNDS - 1] });
+        figures[name] =
+            json!({ "median": took[bulk_rounds() / 2], "most": took[bulk_rounds() - 1] });
     }
     Ok(figures)
 }

@@ -6,13 +6,13 @@ use dalsegno::queue::Options;
 use serde_json::{Value, json};
 
 use crate::{
-    common::{cpu, wal_bytes},
+    common::{cpu, size, wal_bytes},
     ground::{Ground, Noop, OwnCommit},
 };
 
 /// Jobs without a lane, no-op handlers, 500 slots.
 pub async fn plain(ground: Ground) -> anyhow::Result<Value> {
-    let n_jobs = 60_000;
+    let n_jobs = size::of(60_000, 200);
     ground.fill((0..n_jobs).map(|n| (Noop { n }, Options::default()))).await?;
     ground.analyze().await?;
     let (wal, versions) = (wal_bytes(&ground.pool).await?, ground.row_versions().await?);
@@ -27,7 +27,7 @@ pub async fn plain(ground: Ground) -> anyhow::Result<Value> {
 
 /// A thousand lanes of twenty jobs each.
 pub async fn lanes(ground: Ground) -> anyhow::Result<Value> {
-    let (n_lanes, n_each) = (1_000, 20);
+    let (n_lanes, n_each) = (size::of(1_000, 20), size::of(20, 2));
     let jobs = (0..n_each).flat_map(|_| 0..n_lanes).map(|lane| (Noop { n: lane }, in_lane(lane)));
     ground.fill(jobs).await?;
     ground.analyze().await?;
@@ -41,9 +41,10 @@ pub async fn lanes(ground: Ground) -> anyhow::Result<Value> {
 /// Jobs that can run beside many that cannot. In turns with the same without them, because one drain alone varies by a
 /// tenth and more; the medians are compared.
 pub async fn beside_blocked(ground: Ground) -> anyhow::Result<Value> {
-    let (n_runnable, n_blocked, n_lanes) = (50_000u64, 100_000u64, 10u64);
+    let (n_runnable, n_blocked) = size::of((50_000, 100_000), (100, 200));
+    let (n_lanes, n_rounds) = (10, size::of(5, 1));
     let (mut alone, mut beside) = (Vec::new(), Vec::new());
-    for _ in 0..5 {
+    for _ in 0..n_rounds {
         ground.empty().await?;
         alone.push(drain_runnable(&ground, n_runnable).await?);
         ground.empty().await?;
@@ -52,7 +53,7 @@ pub async fn beside_blocked(ground: Ground) -> anyhow::Result<Value> {
     }
     let (alone, beside) = (median(alone), median(beside));
     Ok(json!({
-        "scenario": "beside_blocked", "rounds": 5, "runnable": n_runnable, "blocked": n_blocked, "lanes": n_lanes,
+        "scenario": "beside_blocked", "rounds": n_rounds, "runnable": n_runnable, "blocked": n_blocked, "lanes": n_lanes,
         "jobs_per_s": beside.round(), "jobs_per_s_without": alone.round(), "ratio": beside / alone,
     }))
 }
@@ -81,7 +82,7 @@ fn median(mut rates: Vec<f64>) -> f64 {
 
 /// Handlers that commit their end with a write of their own.
 pub async fn own_commit(ground: Ground) -> anyhow::Result<Value> {
-    let n_jobs = 10_000;
+    let n_jobs = size::of(10_000, 100);
     ground.fill((0..n_jobs).map(|n| (OwnCommit { n }, Options::default()))).await?;
     ground.analyze().await?;
     let rate = drain(&ground, 64, n_jobs as usize).await?;
@@ -92,13 +93,14 @@ pub async fn own_commit(ground: Ground) -> anyhow::Result<Value> {
 
 /// Draining while somebody's transaction keeps dead rows from being cleaned away for a minute.
 pub async fn held_transaction(ground: Ground) -> anyhow::Result<Value> {
-    let n_jobs = 60_000u64;
+    let n_jobs = size::of(60_000, 200);
+    let held = size::of(Duration::from_secs(60), Duration::from_millis(200));
     let mut holder = ground.pool.begin().await?;
     let _: String =
         sqlx::query_scalar("SELECT pg_current_xact_id()::text").fetch_one(&mut *holder).await?;
     let began = Instant::now();
     let mut rates = Vec::new();
-    while began.elapsed() < Duration::from_secs(60) {
+    while began.elapsed() < held {
         ground.fill((0..n_jobs).map(|n| (Noop { n }, Options::default()))).await?;
         rates.push(drain(&ground, 500, n_jobs as usize).await?.jobs_per_s);
     }

@@ -6,9 +6,14 @@ use dalsegno::queue::{Options, enqueue, enqueue_many};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::ground::{Ground, Noop};
+use crate::{
+    common::size,
+    ground::{Ground, Noop},
+};
 
-const FOR: Duration = Duration::from_secs(5);
+fn measured_for() -> Duration {
+    size::of(Duration::from_secs(5), Duration::from_millis(100))
+}
 
 /// What one plain insert per transaction costs here: the measure for the next scenario.
 pub async fn bare(ground: Ground) -> anyhow::Result<Value> {
@@ -23,7 +28,7 @@ pub async fn one_by_one(ground: Ground) -> anyhow::Result<Value> {
     let mut conn = ground.pool.acquire().await?;
     let began = Instant::now();
     let mut n_jobs = 0u64;
-    while began.elapsed() < FOR {
+    while began.elapsed() < measured_for() {
         enqueue(&mut *conn, &Noop { n: n_jobs }, &Options::default()).await?;
         n_jobs += 1;
     }
@@ -49,14 +54,15 @@ pub async fn into_lanes(ground: Ground) -> anyhow::Result<Value> {
 
 /// A hundred thousand jobs in bulk.
 pub async fn bulk(ground: Ground) -> anyhow::Result<Value> {
+    let n_chunks = size::of(20, 1);
     let began = Instant::now();
-    for chunk in 0..20u64 {
+    for chunk in 0..n_chunks {
         let jobs = (0..5_000).map(|n| (Noop { n: chunk * 5_000 + n }, Options::default()));
         enqueue_many(&ground.pool, jobs).await?;
     }
     let plain = began.elapsed();
     let began = Instant::now();
-    for chunk in 0..20u64 {
+    for chunk in 0..n_chunks {
         let jobs = (0..5_000u64).map(|n| {
             let lane = Some(format!("lane-{}", chunk * 5_000 + n));
             (Noop { n }, Options { lane, ..Options::default() })
@@ -65,7 +71,7 @@ pub async fn bulk(ground: Ground) -> anyhow::Result<Value> {
     }
     let laned = began.elapsed();
     Ok(json!({
-        "scenario": "enqueue_bulk", "jobs": 100_000, "secs": plain.as_secs_f64(), "secs_with_a_lane_each": laned.as_secs_f64(),
+        "scenario": "enqueue_bulk", "jobs": n_chunks * 5_000, "secs": plain.as_secs_f64(), "secs_with_a_lane_each": laned.as_secs_f64(),
     }))
 }
 
@@ -73,7 +79,7 @@ async fn bare_rate(ground: &Ground) -> anyhow::Result<f64> {
     let mut conn = ground.pool.acquire().await?;
     let began = Instant::now();
     let mut n_rows = 0u64;
-    while began.elapsed() < FOR {
+    while began.elapsed() < measured_for() {
         sqlx::query("INSERT INTO bench_bare (kind, payload) VALUES ('noop', '{\"n\": 1}')")
             .execute(&mut *conn)
             .await?;
@@ -92,7 +98,7 @@ async fn lanes_rate(ground: &Ground) -> anyhow::Result<f64> {
             let mut n_jobs = 0u64;
             // A fixed stride visits all lanes in an order that no cache likes.
             let mut lane = client * 6_151;
-            while began.elapsed() < FOR {
+            while began.elapsed() < measured_for() {
                 lane = (lane + 7_919) % 100_000;
                 let options = Options { lane: Some(format!("lane-{lane}")), ..Options::default() };
                 enqueue(&mut *conn, &Noop { n: n_jobs }, &options).await?;

@@ -5,11 +5,14 @@ use std::time::{Duration, Instant};
 use dalsegno::queue::{Options, enqueue};
 use serde_json::{Value, json};
 
-use crate::ground::{Ground, MARK, Noop};
+use crate::{
+    common::size,
+    ground::{Ground, MARK, Noop},
+};
 
 /// From the commit of an enqueue to the first line of its handler, on an idle worker.
 pub async fn pick_up(ground: Ground) -> anyhow::Result<Value> {
-    let n_jobs = 200;
+    let n_jobs = size::of(200, 5);
     let (worker, mut arrivals) = ground.start_worker(16);
     tokio::time::sleep(Duration::from_secs(1)).await;
     let mut millis = Vec::with_capacity(n_jobs);
@@ -35,7 +38,7 @@ pub async fn pick_up(ground: Ground) -> anyhow::Result<Value> {
 pub async fn queries(ground: Ground) -> anyhow::Result<Value> {
     let without = per_second(&ground).await?;
     let (worker, _arrivals) = ground.start_worker(16);
-    tokio::time::sleep(Duration::from_secs(5)).await;
+    tokio::time::sleep(size::of(Duration::from_secs(5), Duration::from_millis(500))).await;
     let with = per_second(&ground).await?;
     worker.stop().await?;
     Ok(
@@ -47,7 +50,7 @@ pub async fn queries(ground: Ground) -> anyhow::Result<Value> {
 async fn per_second(ground: &Ground) -> anyhow::Result<f64> {
     let before = transactions(ground).await?;
     let began = Instant::now();
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    tokio::time::sleep(size::of(Duration::from_secs(60), Duration::from_millis(500))).await;
     // The look itself is one of them.
     let n = transactions(ground).await? - before - 1;
     Ok(n as f64 / began.elapsed().as_secs_f64())

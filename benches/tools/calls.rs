@@ -6,13 +6,20 @@ use serde_json::{Value, json};
 
 use crate::{
     at,
+    common::size,
     connection::Connection,
     ground::{Ground, N_CLIENTS},
 };
 
 /// The first calls open connections and plan statements.
-const N_WARM_UP: usize = 50;
-const N_MEASURED: usize = 1_000;
+fn n_warm_up() -> usize {
+    size::of(50, 1)
+}
+
+fn n_measured() -> usize {
+    size::of(1_000, 32)
+}
+
 const BAR_P50_MS: f64 = 4.0;
 const BAR_P99_MS: f64 = 15.0;
 
@@ -38,14 +45,14 @@ pub async fn over_loopback(ground: &Ground) -> anyhow::Result<Vec<Value>> {
     for (tool, arguments) in tools() {
         for n_clients in [1, N_CLIENTS] {
             let clients = tokens.iter().take(n_clients).map(|token| {
-                let asked = (tool, arguments.clone(), N_MEASURED / n_clients);
+                let asked = (tool, arguments.clone(), n_measured() / n_clients);
                 tokio::spawn(calls(endpoint.address, token.clone(), asked))
             });
             let (began, mut millis) = (Instant::now(), Vec::new());
             for client in clients.collect::<Vec<_>>() {
                 millis.extend(client.await??);
             }
-            let n_calls = millis.len() + N_WARM_UP * n_clients;
+            let n_calls = millis.len() + n_warm_up() * n_clients;
             // Sixteen that never pause share the processors, and wait for each other.
             let is_alone = n_clients == 1;
             figures.push(json!({
@@ -71,7 +78,7 @@ async fn calls(
         "Authorization: Bearer {token}\r\nAccept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2025-11-25\r\n"
     );
     let mut millis = Vec::with_capacity(n_calls);
-    for number in 0..N_WARM_UP + n_calls {
+    for number in 0..n_warm_up() + n_calls {
         let mut arguments = arguments.clone();
         if let Some(text) = arguments.get_mut("text") {
             *text = format!("{} {number}", text.as_str().unwrap_or_default()).into();
@@ -84,7 +91,7 @@ async fn calls(
         let took = asked.elapsed();
         let answer: Value = serde_json::from_slice(answer)?;
         anyhow::ensure!(answer["result"]["isError"] == false, "{tool}: {answer}");
-        if number >= N_WARM_UP {
+        if number >= n_warm_up() {
             millis.push(took.as_secs_f64() * 1e3);
         }
     }

@@ -2,10 +2,16 @@
 
 use serde_json::{Value, json};
 
-use crate::{at, ground::Ground};
+use crate::{at, common::size, ground::Ground};
 
-const N_WARM_UP: usize = 10;
-const N_MEASURED: usize = 200;
+fn n_warm_up() -> usize {
+    size::of(10, 1)
+}
+
+fn n_measured() -> usize {
+    size::of(200, 3)
+}
+
 const N_ROUNDS: usize = 5;
 const BAR_MS: f64 = 30.0;
 
@@ -29,17 +35,17 @@ pub async fn of_ollama(ground: &Ground) -> anyhow::Result<Vec<Value>> {
 /// The times of some turns above that of the model, and the mean of the model's.
 async fn turns(ground: &Ground, n_rounds: usize) -> anyhow::Result<(Vec<f64>, f64)> {
     let campaign_id = ground.campaign().await?;
-    let (mut millis, mut model_ms) = (Vec::with_capacity(N_MEASURED), 0.0);
+    let (mut millis, mut model_ms) = (Vec::with_capacity(n_measured()), 0.0);
     ground.model.rounds(n_rounds);
-    for number in 0..N_WARM_UP + N_MEASURED {
+    for number in 0..n_warm_up() + n_measured() {
         ground.model.take_millis();
         let task = ground.add(campaign_id, "writer", &format!("w{n_rounds}-{number}")).await?;
         let run = ground.run_millis(&task).await?;
         let (n_calls, model) = ground.model.take_millis();
         anyhow::ensure!(n_calls == n_rounds + 1, "{n_calls} calls of the model");
-        if number >= N_WARM_UP {
+        if number >= n_warm_up() {
             millis.push(run - model);
-            model_ms += model / N_MEASURED as f64;
+            model_ms += model / n_measured() as f64;
         }
     }
     Ok((millis, model_ms))

@@ -65,7 +65,9 @@ pub struct Ran {
     pub took: Duration,
     pub n_claims: usize,
     pub wal_bytes: i64,
-    /// Of each task, if they ran one by one.
+    /// Of the first task behind the start of the worker, if they ran one by one.
+    pub first_millis: Option<f64>,
+    /// Of each one behind it.
     pub millis: Vec<f64>,
     /// Processor time.
     pub worker_micros: u64,
@@ -221,11 +223,13 @@ impl Ground {
         self.stopwatch.until_finished(target).await;
         let took = began.elapsed();
         let cpu_after = cpu::used(pool).await;
+        let mut millis = self.stopwatch.take_millis().into_iter();
         let ran = Ran {
             took,
             n_claims: self.stopwatch.n_claims() - n_claims,
             wal_bytes: wal_bytes(pool).await? - wal,
-            millis: self.stopwatch.take_millis(),
+            first_millis: millis.next(),
+            millis: millis.collect(),
             worker_micros: cpu_after.worker_micros - cpu.worker_micros,
             server_micros: cpu_after.server_micros.zip(cpu.server_micros).map(|(b, a)| b - a),
         };

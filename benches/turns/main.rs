@@ -4,6 +4,7 @@
 //! cargo bench --bench turns                              on a private server of its own, durable
 //! DATABASE_URL=postgres://… cargo bench --bench turns    on that server, in a database of its own
 //! cargo bench --bench turns -- one_session memory        some scenarios only
+//! cargo test --bench turns                               every scenario at a tiny size: its figures mean nothing
 //! ```
 //!
 //! Turns run through the worker runtime as in the service; the simulated model answers at once.

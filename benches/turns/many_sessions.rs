@@ -2,26 +2,34 @@
 
 use serde_json::{Value, json};
 
-use crate::{bare, ground::Ground};
+use crate::{bare, common::size, ground::Ground};
 
-const N_SESSIONS: usize = 64;
-const N_WARM_UP: usize = 10;
-const N_MEASURED: usize = 40;
+fn n_sessions() -> usize {
+    size::of(64, 16)
+}
+
+fn n_warm_up() -> usize {
+    size::of(10, 1)
+}
+
+fn n_measured() -> usize {
+    size::of(40, 2)
+}
 
 /// Sessions of 10 to 50 turns: first with a campaign for each four of them, then all in one campaign, where every end of a
 /// turn changes the same row of the budget.
 pub async fn rate(ground: &Ground) -> anyhow::Result<Value> {
-    let spread = rate_in(ground, N_SESSIONS / 4).await?;
+    let spread = rate_in(ground, n_sessions() / 4).await?;
     let in_one = rate_in(ground, 1).await?;
-    let conversations = ground.conversations(N_SESSIONS, N_SESSIONS / 4).await?;
-    ground.run(&conversations, N_WARM_UP).await?;
-    let bare = bare::rate(ground, &conversations, N_MEASURED).await?;
+    let conversations = ground.conversations(n_sessions(), n_sessions() / 4).await?;
+    ground.run(&conversations, n_warm_up()).await?;
+    let bare = bare::rate(ground, &conversations, n_measured()).await?;
     let ratio = spread["turns_per_s"]
         .as_f64()
         .zip(bare["turns_per_s"].as_f64())
         .map(|(ours, bare)| ours / bare);
     Ok(json!({
-        "scenario": "many_sessions", "sessions": N_SESSIONS, "turns": N_SESSIONS * N_MEASURED,
+        "scenario": "many_sessions", "sessions": n_sessions(), "turns": n_sessions() * n_measured(),
         "slots": ground.config.worker.turns_slots, "connections": ground.config.database.max_connections,
         "text_bytes_per_turn": ground.text_bytes_per_turn().await?.round(),
         "in_16_campaigns": spread, "in_one_campaign": in_one,
@@ -30,10 +38,10 @@ pub async fn rate(ground: &Ground) -> anyhow::Result<Value> {
 }
 
 async fn rate_in(ground: &Ground, n_campaigns: usize) -> anyhow::Result<Value> {
-    let conversations = ground.conversations(N_SESSIONS, n_campaigns).await?;
-    ground.run(&conversations, N_WARM_UP).await?;
-    let ran = ground.measure(&conversations, N_MEASURED).await?;
-    let n_turns = (N_SESSIONS * N_MEASURED) as f64;
+    let conversations = ground.conversations(n_sessions(), n_campaigns).await?;
+    ground.run(&conversations, n_warm_up()).await?;
+    let ran = ground.measure(&conversations, n_measured()).await?;
+    let n_turns = (n_sessions() * n_measured()) as f64;
     Ok(json!({
         "turns_per_s": (n_turns / ran.took.as_secs_f64()).round(),
         "claims": ran.n_claims,

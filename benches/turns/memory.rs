@@ -7,22 +7,30 @@ use serde_json::{Value, json};
 use sqlx::PgPool;
 use tokio::process::{Child, Command};
 
-use crate::ground::Ground;
+use crate::{common::size, ground::Ground};
 
-const N_SESSIONS: usize = 1_000;
-const N_TURNS: usize = 4;
-const N_CAMPAIGNS: usize = 20;
+fn n_sessions() -> usize {
+    size::of(1_000, 4)
+}
+
+fn n_turns() -> usize {
+    size::of(4, 1)
+}
+
+fn n_campaigns() -> usize {
+    size::of(20, 2)
+}
 
 /// The most that a `worker-turns` has held at once. Alive are sessions with a turn since the process began.
 pub async fn peak(ground: &Ground) -> anyhow::Result<Value> {
-    let conversations = ground.conversations(N_SESSIONS, N_CAMPAIGNS).await?;
-    ground.add(&ground.pool, &conversations, N_TURNS).await?;
+    let conversations = ground.conversations(n_sessions(), n_campaigns()).await?;
+    ground.add(&ground.pool, &conversations, n_turns()).await?;
     let mut worker = start(ground)?;
     until_done(&ground.pool, &mut worker).await?;
     let status = status(&worker)?;
     let megabytes = |field| Some(kilobytes(&status, field)? as f64 / 1024.0);
     let figures = json!({
-        "scenario": "memory", "sessions": N_SESSIONS, "turns_each": N_TURNS, "slots": ground.config.worker.turns_slots,
+        "scenario": "memory", "sessions": n_sessions(), "turns_each": n_turns(), "slots": ground.config.worker.turns_slots,
         "text_bytes_per_turn": ground.text_bytes_per_turn().await?.round(),
         "peak_rss_mb": megabytes("VmHWM"), "rss_mb_at_the_end": megabytes("VmRSS"),
     });

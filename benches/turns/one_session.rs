@@ -2,40 +2,56 @@
 
 use serde_json::{Value, json};
 
-use crate::ground::{Ground, Ran};
+use crate::{
+    common::size,
+    ground::{Ground, Ran},
+};
 
 /// Another session for each sample of the same length, so that one checkpoint or neighbour does not decide.
-const N_SESSIONS: usize = 5;
-/// Turns that are measured at each length.
-const N_MEASURED: usize = 20;
-const LENGTHS: [usize; 3] = [10, 100, 500];
+fn n_sessions() -> usize {
+    size::of(5, 1)
+}
 
-/// From the claim that is sent to the commit that is acknowledged.
+/// Turns that are measured at each length.
+fn n_measured() -> usize {
+    size::of(20, 2)
+}
+
+fn lengths() -> [usize; 3] {
+    size::of([10, 100, 500], [1, 4, 8])
+}
+
+/// From the claim that is sent to the commit that is acknowledged. The first turn behind the start of a worker reads the whole
+/// conversation, on connections that have run none of its statements: it has a figure of its own.
 pub async fn millis(ground: &Ground) -> anyhow::Result<Value> {
-    let [at_10, at_100, at_500] = grow(ground, LENGTHS).await?;
-    let calls: Vec<i32> =
-        sqlx::query_scalar("select total_ms from dalsegno.usage where turn > 500")
-            .fetch_all(&ground.pool)
-            .await?;
+    let [at_10, at_100, at_500] = grow(ground, lengths()).await?;
+    let calls: Vec<i32> = sqlx::query_scalar("select total_ms from dalsegno.usage where turn > $1")
+        .bind(i32::try_from(lengths()[2])?)
+        .fetch_all(&ground.pool)
+        .await?;
+    let by_length = |figure: fn(&[Ran]) -> f64| -> Value {
+        let ran = [&at_10, &at_100, &at_500].map(|ran| figure(ran));
+        lengths().iter().map(usize::to_string).zip(ran.map(Value::from)).collect()
+    };
     Ok(json!({
-        "scenario": "one_session", "sessions": N_SESSIONS, "turns_measured_at_each_length": N_SESSIONS * N_MEASURED,
+        "scenario": "one_session", "sessions": n_sessions(), "turns_measured_at_each_length": n_sessions() * n_measured(),
         "text_bytes_per_turn": ground.text_bytes_per_turn().await?.round(),
-        "median_ms": { "10": at(&at_10, 0.5), "100": at(&at_100, 0.5), "500": at(&at_500, 0.5) },
-        "p99_ms": { "10": at(&at_10, 0.99), "100": at(&at_100, 0.99), "500": at(&at_500, 0.99) },
+        "first_after_a_start_ms": by_length(first), "median_ms": by_length(|ran| at(ran, 0.5)), "p99_ms": by_length(|ran| at(ran, 0.99)),
         "of_it_in_the_simulation_ms": calls.iter().sum::<i32>() as f64 / calls.len() as f64,
-        "worker_cpu_us_per_turn": { "10": micros(&at_10), "100": micros(&at_100), "500": micros(&at_500) },
+        "worker_cpu_us_per_turn": by_length(micros),
     }))
 }
 
 /// What the server's log of changes grows by.
 pub async fn bytes(ground: &Ground) -> anyhow::Result<Value> {
-    let [at_10, at_500] = grow(ground, [LENGTHS[0], LENGTHS[2]]).await?;
+    let [at_10, at_500] = grow(ground, [lengths()[0], lengths()[2]]).await?;
     let per_turn = |ran: &[Ran]| {
-        ran.iter().map(|ran| ran.wal_bytes).sum::<i64>() as f64 / (N_SESSIONS * N_MEASURED) as f64
+        ran.iter().map(|ran| ran.wal_bytes).sum::<i64>() as f64
+            / (n_sessions() * n_measured()) as f64
     };
     let (at_10, at_500) = (per_turn(&at_10), per_turn(&at_500));
     Ok(json!({
-        "scenario": "bytes_written", "sessions": N_SESSIONS, "text_bytes_per_turn": ground.text_bytes_per_turn().await?.round(),
+        "scenario": "bytes_written", "sessions": n_sessions(), "text_bytes_per_turn": ground.text_bytes_per_turn().await?.round(),
         "wal_bytes_per_turn": { "10": at_10.round(), "500": at_500.round() }, "ratio": at_500 / at_10,
     }))
 }
@@ -46,13 +62,13 @@ async fn grow<const N: usize>(
     lengths: [usize; N],
 ) -> anyhow::Result<[Vec<Ran>; N]> {
     let mut measured = [const { Vec::new() }; N];
-    for conversation in ground.conversations(N_SESSIONS, N_SESSIONS).await? {
+    for conversation in ground.conversations(n_sessions(), n_sessions()).await? {
         let conversation = std::slice::from_ref(&conversation);
         let mut length = 0;
         for (target, measured) in lengths.into_iter().zip(&mut measured) {
             ground.run(conversation, target - length).await?;
-            measured.push(ground.measure(conversation, N_MEASURED).await?);
-            length = target + N_MEASURED;
+            measured.push(ground.measure(conversation, n_measured()).await?);
+            length = target + n_measured();
         }
     }
     Ok(measured)
@@ -64,6 +80,14 @@ fn at(ran: &[Ran], share: f64) -> f64 {
     millis[((millis.len() - 1) as f64 * share).round() as usize]
 }
 
-fn micros(ran: &[Ran]) -> u64 {
-    ran.iter().map(|ran| ran.worker_micros).sum::<u64>() / (N_SESSIONS * N_MEASURED) as u64
+/// The median of those that waited for a start, too.
+fn first(ran: &[Ran]) -> f64 {
+    let mut millis: Vec<f64> = ran.iter().filter_map(|ran| ran.first_millis).collect();
+    millis.sort_by(f64::total_cmp);
+    millis[millis.len() / 2]
+}
+
+fn micros(ran: &[Ran]) -> f64 {
+    ran.iter().map(|ran| ran.worker_micros).sum::<u64>() as f64
+        / (n_sessions() * n_measured()) as f64
 }

@@ -99,6 +99,18 @@ fn preview_words(preview: &Preview, config: &Config) -> String {
             groups(preview, config.sessions.keep_closed_days)
         ),
     };
+    if preview.summaries_kept > 0 {
+        text.push_str(&format!(
+            "\na summary of {} expired sessions would be kept for the next task, until {} days after the expiry\n",
+            preview.summaries_kept, config.sessions.keep_summary_days
+        ));
+    }
+    if preview.summaries_removed > 0 {
+        text.push_str(&format!(
+            "\n{} kept summaries would go: no task has asked for them in time\n",
+            preview.summaries_removed
+        ));
+    }
     if preview.events > 0 {
         text.push_str(&format!(
             "\n{} events of the feed would go, older than {} days\n",
@@ -140,8 +152,13 @@ fn run_lines(runs: &[CleanupRun]) -> String {
         let what = match run.kind.as_str() {
             "folders" => format!("{} folders on {}", run.folders, run.host),
             _ => format!(
-                "{} sessions, {} messages, {} events, {} memory items",
-                run.sessions, run.messages, run.events, run.memory_items
+                "{} sessions ({} summaries kept), {} messages, {} events, {} memory items, {} old summaries",
+                run.sessions,
+                run.summaries_kept,
+                run.messages,
+                run.events,
+                run.memory_items,
+                run.summaries_removed
             ),
         };
         [

@@ -11,7 +11,7 @@ use super::{
     args::Paging,
     database::with_database,
     output::{fields, table},
-    words::{first_line, time, time_or_dash},
+    words::{below_words, first_line, time, time_or_dash},
 };
 use crate::{
     clock::{Clock as _, SystemClock},
@@ -21,7 +21,9 @@ use crate::{
         agents::Catalogue,
         audit::{self, Action},
         campaigns,
-        flows::{self, Flow, Given as Value, Inputs, Shown, State, Template, Templates},
+        flows::{
+            self, CancelledFlow, Flow, Given as Value, Inputs, Shown, State, Template, Templates,
+        },
         ids::Given,
         transaction::{begin, commit},
     },
@@ -183,12 +185,29 @@ async fn on(
             let id = flows::find(&mut *tx, id).await?;
             let data = json!({ "reason": reason });
             audit::write(&mut *tx, &who, Action::FlowCancel, id, data, now).await?;
-            flows::cancel(&mut tx, id, reason, now).await?
+            let cancelled = flows::cancel(&mut tx, id, reason, now).await?;
+            commit(tx).await?;
+            output.data(&cancelled, || cancelled_words(&cancelled));
+            return Ok(Exit::Ok);
         }
     };
     commit(tx).await?;
     output.data(&flow, || format!("flow {} is {}", flow.id, flow.state.as_str()));
     Ok(Exit::Ok)
+}
+
+fn cancelled_words(cancelled: &CancelledFlow) -> String {
+    let CancelledFlow { flow, cancel, had_ended } = cancelled;
+    let (id, words) = (flow.id, below_words(*cancel));
+    let had_ended = match had_ended {
+        0 => String::new(),
+        1 => "; 1 task had ended before".to_owned(),
+        n => format!("; {n} tasks had ended before"),
+    };
+    match flow.open {
+        0 => format!("flow {id} is {}: {words}{had_ended}", flow.state.as_str()),
+        _ => format!("flow {id} ends when its running tasks have stopped: {words}{had_ended}"),
+    }
 }
 
 fn templates(context: &Context) -> Result<(Catalogue, Templates), Failure> {

@@ -3,13 +3,15 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::{Context, Exit, Failure, database::with_database, output::table};
+use super::{
+    Context, Exit, Failure, database::with_database, output::table, words::cancellation_words,
+};
 use crate::{
     clock::{Clock as _, SystemClock},
     db::{Database, Use},
     domain::{
         audit::{self, Action},
-        tasks,
+        tasks::{self, CancelledJob, RetriedJob},
         transaction::{begin, commit},
     },
     queue::admin::{self, Cancelled, Explanation, JobDetail, JobFilter, JobSummary},
@@ -23,7 +25,7 @@ pub(super) enum JobCommand {
     Show(Id),
     /// Says in words why a job is in its state, and what has to happen next.
     Explain(Id),
-    /// Runs a dead, held or waiting job again.
+    /// Runs a dead, held or waiting job again. Of a task that has failed or was cancelled, the task is retried.
     Retry(Id),
     /// Cancels a job: at once if it does not run, through its worker if it does. That of a task is cancelled as the task is, with what
     /// it has handed out.
@@ -91,10 +93,11 @@ async fn on(command: &JobCommand, context: &Context, database: &Database) -> Res
         }
         JobCommand::Retry(Id { id }) => {
             let mut tx = begin(pool).await?;
-            let state = admin::retry_job(&mut *tx, *id).await?;
-            audit::write(&mut *tx, &who, Action::JobRetry, id, json!({}), now).await?;
+            let retried = tasks::retry_job(&mut tx, *id, now).await?;
+            let data = json!({ "task_id": retried.task_id });
+            audit::write(&mut *tx, &who, Action::JobRetry, id, data, now).await?;
             commit(tx).await?;
-            output.data(&json!({ "id": id, "state": state }), || format!("job {id} is {state}"));
+            output.data(&retried, || self::retried(&retried));
         }
         JobCommand::Cancel(Reasoned { id, reason }) => {
             let mut tx = begin(pool).await?;
@@ -102,7 +105,11 @@ async fn on(command: &JobCommand, context: &Context, database: &Database) -> Res
             audit::write(&mut *tx, &who, Action::JobCancel, id, json!({ "reason": reason }), now)
                 .await?;
             commit(tx).await?;
-            output.data(&json!({ "id": id, "cancel": found }), || cancelled(*id, found));
+            let task = found.task.map(|(task_id, cancellation)| {
+                json!({ "task_id": task_id, "cancel": cancellation.cancel, "below": cancellation.below })
+            });
+            let data = json!({ "id": id, "cancel": found.cancel, "task": task });
+            output.data(&data, || cancelled(*id, &found));
         }
         JobCommand::Hold(Reasoned { id, reason }) => {
             let mut tx = begin(pool).await?;
@@ -176,8 +183,25 @@ fn words(explanation: &Explanation) -> String {
     format!("Job {job_id} is {state}.\n{because}\n{next}")
 }
 
-fn cancelled(id: i64, found: Cancelled) -> String {
-    match found {
+fn retried(retried: &RetriedJob) -> String {
+    let RetriedJob { id, state, task_id, task_state, job_id } = retried;
+    match (task_id, task_state, job_id) {
+        (Some(task), Some(now), _) if retried.is_removed() => format!(
+            "nothing was retried: task {task} has moved on and is {}; the dead letter {id} is removed",
+            now.as_str()
+        ),
+        (Some(task), _, Some(job)) if job != id => {
+            format!("task {task} is retried; its job is {job} now, which is {state}")
+        }
+        _ => format!("job {id} is {state}"),
+    }
+}
+
+fn cancelled(id: i64, found: &CancelledJob) -> String {
+    if let Some((task, cancellation)) = &found.task {
+        return cancellation_words(*task, cancellation);
+    }
+    match found.cancel {
         Cancelled::AtOnce => format!("job {id} is cancelled"),
         Cancelled::Requested => format!("job {id} runs; its worker was told to stop it"),
         Cancelled::AlreadyDead => format!("job {id} is a dead letter: there is nothing to cancel"),

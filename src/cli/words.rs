@@ -8,9 +8,13 @@ use std::{
 use anyhow::anyhow;
 use chrono::{DateTime, TimeDelta, Utc};
 use clap::Args;
+use uuid::Uuid;
 
 use super::{Exit, Failure};
-use crate::domain::amount::{self, Limit};
+use crate::domain::{
+    amount::{self, Limit},
+    tasks::{Below, Cancellation, Cancelled},
+};
 
 /// More than any text that is taken, so that a wrong file does not fill the memory before it is refused.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
@@ -72,6 +76,38 @@ pub(super) fn period(text: &str) -> Result<TimeDelta, String> {
     }
 }
 
+/// What the cancellation of a task has come to.
+pub(super) fn cancellation_words(id: Uuid, cancellation: &Cancellation) -> String {
+    let Cancellation { cancel, below } = cancellation;
+    let own = match cancel {
+        Cancelled::AtOnce => format!("task {id} is cancelled"),
+        Cancelled::Requested => format!("task {id} runs; its worker was told to stop it"),
+        Cancelled::AtSafePoint => format!("task {id} runs; it ends where nothing is lost"),
+        Cancelled::HadEnded => format!("task {id} had ended before"),
+    };
+    match below.is_none() {
+        true => own,
+        false => format!("{own}; of what hangs on it, {}", below_words(*below)),
+    }
+}
+
+/// How many tasks were cancelled, and how many of them still run.
+pub(super) fn below_words(Below { cancelled, stopping }: Below) -> String {
+    let cancelled_words = match cancelled {
+        1 => "1 task is cancelled".to_owned(),
+        n => format!("{n} tasks are cancelled"),
+    };
+    let stopping_words = match stopping {
+        1 => "1 task runs and was told to stop".to_owned(),
+        n => format!("{n} tasks run and were told to stop"),
+    };
+    match (cancelled, stopping) {
+        (_, 0) => cancelled_words,
+        (0, _) => stopping_words,
+        _ => format!("{cancelled_words}, and {stopping_words}"),
+    }
+}
+
 /// The first line of a text, for a table or a field.
 pub(super) fn first_line(text: &str, max_chars: usize) -> String {
     let line = text.trim().lines().next().unwrap_or_default();
@@ -115,6 +151,28 @@ mod tests {
         assert_eq!(first_line("one\ntwo", 20), "one ...");
         assert_eq!(first_line("  one  ", 20), "one");
         assert_eq!(first_line("Zwölf Boxkämpfer", 5), "Zwölf ...");
+    }
+
+    #[test]
+    fn a_cancellation_says_what_runs_and_what_does_not() {
+        let of = |cancel, cancelled, stopping| {
+            let below = Below { cancelled, stopping };
+            let words = cancellation_words(Uuid::nil(), &Cancellation { cancel, below });
+            words.replace(&Uuid::nil().to_string(), "T")
+        };
+        assert_eq!(of(Cancelled::AtOnce, 0, 0), "task T is cancelled");
+        assert_eq!(
+            of(Cancelled::HadEnded, 2, 1),
+            "task T had ended before; of what hangs on it, 2 tasks are cancelled, and 1 task runs and was told to stop"
+        );
+        assert_eq!(
+            of(Cancelled::HadEnded, 0, 2),
+            "task T had ended before; of what hangs on it, 2 tasks run and were told to stop"
+        );
+        assert_eq!(
+            of(Cancelled::Requested, 1, 0),
+            "task T runs; its worker was told to stop it; of what hangs on it, 1 task is cancelled"
+        );
     }
 
     #[test]

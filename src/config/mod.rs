@@ -37,6 +37,7 @@ pub struct Config {
     pub agents: crate::domain::agents::Config,
     pub flows: crate::domain::flows::Config,
     pub sessions: crate::domain::sessions::Config,
+    pub compaction: crate::domain::compactions::Config,
     pub tasks: crate::domain::tasks::Config,
     pub mentions: crate::domain::mentions::Config,
     pub memory: crate::domain::memory::Config,
@@ -44,6 +45,7 @@ pub struct Config {
     pub scheduler: crate::domain::schedules::Config,
     pub audit: crate::domain::audit::Config,
     pub webhooks: crate::domain::webhooks::Config,
+    pub providers: crate::domain::busy_models::Config,
     pub ollama: crate::providers::ollama::Config,
     pub claude: crate::providers::claude::Config,
     pub sim: crate::providers::sim::Config,
@@ -102,6 +104,7 @@ impl Config {
         let agents = layers.section("agents", problems);
         let flows = layers.section("flows", problems);
         let sessions = layers.section("sessions", problems);
+        let compaction = layers.section("compaction", problems);
         let tasks = layers.section("tasks", problems);
         let mentions = layers.section("mentions", problems);
         let memory: Option<crate::domain::memory::Config> = layers.section("memory", problems);
@@ -109,6 +112,7 @@ impl Config {
         let scheduler = layers.section("scheduler", problems);
         let audit = layers.section("audit", problems);
         let webhooks = layers.section("webhooks", problems);
+        let providers = layers.section("providers", problems);
         let ollama = layers.section("ollama", problems);
         let claude = layers.section("claude", problems);
         let sim = layers.section("sim", problems);
@@ -128,6 +132,7 @@ impl Config {
             agents: agents?,
             flows: flows?,
             sessions: sessions?,
+            compaction: compaction?,
             tasks: tasks?,
             mentions: mentions?,
             memory: memory?,
@@ -135,6 +140,7 @@ impl Config {
             scheduler: scheduler?,
             audit: audit?,
             webhooks: webhooks?,
+            providers: providers?,
             ollama: ollama?,
             claude: claude?,
             sim: sim?,
@@ -159,6 +165,7 @@ impl Config {
         self.agents.check(checks);
         self.flows.check(checks);
         self.sessions.check(checks);
+        self.compaction.check(checks);
         self.tasks.check(checks);
         self.mentions.check(checks);
         self.memory.check(checks);
@@ -166,6 +173,7 @@ impl Config {
         self.scheduler.check(checks);
         self.audit.check(checks);
         self.webhooks.check(checks);
+        self.providers.check(checks);
         check_provider("ollama", self.ollama.check(), checks);
         check_provider("claude", self.claude.check(), checks);
         check_provider("sim", self.sim.check(), checks);

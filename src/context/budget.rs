@@ -87,6 +87,12 @@ impl Budget {
         Ok(Self { window_tokens, reserve_tokens, system_tokens })
     }
 
+    /// Of a window that may be narrower than what it has to hold: there is always the least room.
+    pub fn of_narrow(window_tokens: u64, reserve_tokens: u64, system_tokens: u64) -> Self {
+        let least = reserve_tokens.saturating_add(system_tokens).saturating_add(ROOM_MIN_TOKENS);
+        Self { window_tokens: window_tokens.max(least), reserve_tokens, system_tokens }
+    }
+
     /// A quarter of the window between 1,024 and 8,192 tokens, but never more than half of a tiny one: a fixed
     /// floor there would leave no room and compact for ever.
     pub fn default_reserve(window_tokens: u64) -> u64 {

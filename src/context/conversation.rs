@@ -29,6 +29,8 @@ Earlier conversation, summarised. It is for reference only: nothing in it is to 
 const FLOW_PREFACE: &str = "\
 Where you stood in the work when earlier messages were archived, as the service recorded it. What stands in <entry> holds \
 until a later notice names another node; the rest is for reference.";
+/// The element around an answer that broke off.
+const INTERRUPTED_ANSWER: &str = "interrupted_answer";
 const SUMMARY_END: &str = "End of the summary. The conversation goes on below.";
 
 pub(super) struct Rendered {
@@ -63,7 +65,7 @@ fn unheard(repaired: &Repaired<'_>, heard_to_seq: i64, turn: &str, seed: &FenceS
             _ if entry.seq <= heard_to_seq || entry.message.text.is_empty() => continue,
             Role::User => "task",
             Role::Tool => "tool_output",
-            Role::Assistant => "interrupted_answer",
+            Role::Assistant => INTERRUPTED_ANSWER,
             Role::Notice | Role::System => "notice",
             Role::Posts => {
                 blocks.push(posts_of(entry, seed));
@@ -87,13 +89,12 @@ fn summary(compaction: &Compaction, seed: &FenceSeed, ledger: &mut Ledger<'_>) -
 /// What stands in for what a compaction has folded, as the model reads it.
 pub(super) fn stand_in(compaction: &Compaction, fence: &Fence) -> String {
     let element = Element::with_text("summary", &compaction.summary).render(fence);
+    let flow = compaction.flow.as_ref();
+    let flow = flow.map(|flow| format!("{FLOW_PREFACE}\n{}", flow.render(fence)));
     let summary = format!("{SUMMARY_PREFACE}\n{element}\n{SUMMARY_END}");
-    match &compaction.flow {
-        Some(flow) => {
-            format!("{FLOW_PREFACE}\n{}\n{summary}", flow.render(fence))
-        }
-        None => summary,
-    }
+    let parts =
+        [flow, compaction.shown_prompts().and_then(|prompts| prompts.render(fence)), Some(summary)];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("\n")
 }
 
 fn push_placed(messages: &mut Vec<Arc<Message>>, placed: &Placed<'_>, seed: &FenceSeed) {
@@ -113,6 +114,11 @@ fn push_placed(messages: &mut Vec<Arc<Message>>, placed: &Placed<'_>, seed: &Fen
             text: fenced("tool_output"),
             ..Message::clone(&entry.message)
         })),
+        // Not as an answer: a model would take it for a whole one, or go on in the middle of it.
+        Role::Assistant if entry.partial && entry.message.tool_calls.is_empty() => {
+            let fenced = || user(fenced(INTERRUPTED_ANSWER));
+            push_user(messages, entry.rendered(seed, fenced));
+        }
         // The repair has taken system entries out.
         Role::Assistant | Role::System => push_answer(messages, &entry.message),
     }
@@ -243,7 +249,7 @@ fn statuses<'a>(statuses: &[Status<'a>]) -> Element<'a> {
     Element::with_children("statuses", children)
 }
 
-/// What had arrived of an interrupted answer follows the answer before it, because its prompt is sent again as the task.
+/// Neighbouring answers become one message: some templates refuse two in a row.
 fn push_answer(messages: &mut Vec<Arc<Message>>, answer: &Arc<Message>) {
     let is_text =
         |message: &Message| message.role == Role::Assistant && message.tool_calls.is_empty();

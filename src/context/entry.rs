@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::{
     context::{digest::Digest, weight::Weight, xml::FenceSeed},
-    transcript::Message,
+    transcript::{Message, Role},
 };
 
 /// `weight` and `digest` depend on the message alone: they are stored beside it, so that a turn measures
@@ -17,8 +17,12 @@ pub struct Entry {
     /// Rises by time of commit within the session; gaps are allowed.
     pub seq: i64,
     pub message: Arc<Message>,
+    /// An answer whose turn was interrupted.
+    pub partial: bool,
     pub weight: Weight,
     pub digest: Digest,
+    /// Of a prompt whose row says so; posts of agents say so themselves.
+    is_by_agent: bool,
     rendering: Rendering,
 }
 
@@ -32,7 +36,31 @@ impl Entry {
     /// Of a message that was measured when it was written.
     pub fn measured(id: Uuid, seq: i64, message: Message, weight: Weight, digest: Digest) -> Self {
         let message = Arc::new(message);
-        Self { id, seq, message, weight, digest, rendering: Rendering::default() }
+        Self {
+            id,
+            seq,
+            message,
+            partial: false,
+            weight,
+            digest,
+            is_by_agent: false,
+            rendering: Rendering::default(),
+        }
+    }
+
+    /// Its task was added by an agent.
+    pub fn mark_as_by_agent(&mut self) {
+        self.is_by_agent = true;
+    }
+
+    /// A prompt that a person, or a program of theirs, wrote.
+    pub fn is_by_person(&self) -> bool {
+        self.message.role == Role::User && self.message.asked_by().is_none() && !self.is_by_agent
+    }
+
+    pub fn broken_off(mut self, partial: bool) -> Self {
+        self.partial = partial;
+        self
     }
 
     /// As it is sent: what `render` makes of it the first time, and the same from then on.

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::context::{calibration::Calibration, digest::Digest, entry::Entry, weight::Weight};
 
 /// Raised when rendering changes, because the digests are those of the sources.
-pub const RENDERING: u32 = 1;
+pub const RENDERING: u32 = 2;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {

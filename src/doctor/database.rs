@@ -5,7 +5,7 @@ use std::error::Error;
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
-use super::{Finding, claude, cleanup, embeddings, queue, webhooks};
+use super::{Finding, busy, claude, cleanup, embeddings, queue, webhooks};
 use crate::{
     causes::causes,
     clock::Clock,
@@ -78,6 +78,7 @@ async fn inside(config: &Config, database: &Database, clock: &dyn Clock) -> Vec<
         findings.extend(queue::examine(database).await);
         findings.push(cleanup::examine(pool, clock.now()).await);
         findings.extend(claude::resting(config, pool, clock.now()).await);
+        findings.push(busy::examine(config, pool, clock.now()).await);
         findings.extend(claude::budgets(config, pool).await);
         findings.extend(webhooks::examine(pool).await);
         findings.extend(embeddings::examine(config, pool).await);

@@ -4,6 +4,7 @@
 //! guessing. The list grows with the service: a new component brings its checks here.
 
 mod agents;
+mod busy;
 mod claude;
 mod cleanup;
 mod database;

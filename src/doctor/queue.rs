@@ -69,8 +69,7 @@ fn dead(health: &Health) -> Finding {
     match health.dead {
         0 => Finding::ok("dead letters", "none", WHY_DEAD),
         n => {
-            let mend =
-                "dalsegno job ls --state dead; then job explain, and job retry or job cancel";
+            let mend = "dalsegno job ls --state dead; then job explain ID, and job retry ID, which retries the task of a job";
             Finding::warn("dead letters", n.to_string(), WHY_DEAD, mend)
         }
     }

@@ -1,7 +1,6 @@
 //! Money and tokens, and the rule that decides whether there is enough of both.
 
 use std::{
-    fmt,
     iter::Sum,
     ops::{Add, AddAssign},
 };
@@ -48,7 +47,7 @@ pub struct Refusal {
     pub unit: Unit,
     pub limit: i64,
     pub spent: i64,
-    /// Set aside for turns that run now.
+    /// Set aside for other turns that run now.
     pub reserved: i64,
     pub needed: i64,
 }
@@ -72,7 +71,11 @@ pub fn money(text: &str) -> Result<i64, MoneyError> {
 
 /// Micro-units as people write them.
 pub fn words_of_money(micros: i64) -> String {
-    Said { unit: Unit::Money, value: micros }.to_string()
+    let (whole, rest) = (micros / 1_000_000, micros % 1_000_000);
+    // Calls cost fractions of a cent: two decimals would say 0.00.
+    let digits = format!("{rest:06}");
+    let trimmed = digits.trim_end_matches('0');
+    format!("{whole}.{trimmed:0<2}")
 }
 
 impl Amount {
@@ -80,6 +83,21 @@ impl Amount {
 
     pub fn is_zero(self) -> bool {
         self == Self::ZERO
+    }
+
+    /// What is left of it beyond `other`, and never less than nothing.
+    pub fn beyond(self, other: Self) -> Self {
+        Self {
+            micros: self.micros.saturating_sub(other.micros).max(0),
+            tokens: self.tokens.saturating_sub(other.tokens).max(0),
+        }
+    }
+
+    fn of(self, unit: Unit) -> i64 {
+        match unit {
+            Unit::Money => self.micros,
+            Unit::Tokens => self.tokens,
+        }
     }
 }
 
@@ -111,24 +129,54 @@ impl Refusal {
         self.reserved > 0 && self.spent.saturating_add(self.needed) <= self.limit
     }
 
+    /// The refusal as a running turn has to read it: `own` of what is set aside is the turn's, of which it has `spent` a part
+    /// already, and needs `ahead` for its next call.
+    pub fn of_turn(self, own: Amount, spent: Amount, ahead: Amount) -> Self {
+        let unit = self.unit;
+        Self {
+            spent: self.spent.saturating_add(spent.of(unit)),
+            reserved: self.reserved.saturating_sub(own.of(unit)).max(0),
+            needed: ahead.of(unit),
+            ..self
+        }
+    }
+
+    /// For a turn that is put off and tries again by itself.
+    pub fn words_of_delay(&self) -> String {
+        format!("{}; it is tried again when running turns have ended", self.facts())
+    }
+
     fn words(&self) -> String {
-        let say = |value| Said { unit: self.unit, value };
+        let raise = match self.owner {
+            Owner::Campaign => "raise the limit with `dalsegno campaign budget`",
+            Owner::Task => "add the task anew with a larger budget of its own",
+        };
+        match self.may_pass_later() {
+            true => format!("{}; wait until running turns have ended, or {raise}", self.facts()),
+            false => format!("{}; {raise}", self.facts()),
+        }
+    }
+
+    fn facts(&self) -> String {
         let Self { limit, spent, reserved, needed, .. } = *self;
+        let say = |value: i64| match self.unit {
+            Unit::Tokens => format!("{value} tokens"),
+            Unit::Money => words_of_money(value),
+        };
         let owner = match self.owner {
             Owner::Campaign => "campaign",
             Owner::Task => "task",
         };
-        let next = match self.owner {
-            _ if self.may_pass_later() => "it is tried again when running turns have ended",
-            Owner::Campaign => "raise the limit with `dalsegno campaign budget`",
-            Owner::Task => "add the task anew with a larger budget of its own",
+        let spent_words = format!("{} of {} are spent", say(spent), say(limit));
+        if spent >= limit {
+            return format!("the budget of the {owner} is used up: {spent_words}");
+        }
+        let reserved_words = match reserved {
+            0 => String::new(),
+            _ => format!(", {} are set aside for running turns", say(reserved)),
         };
         format!(
-            "the budget of the {owner} does not allow the call: {} of {} are spent, {} set aside for running turns, and \
-             up to {} are needed; {next}",
-            say(spent),
-            say(limit),
-            say(reserved),
+            "the budget of the {owner} does not allow the call: {spent_words}{reserved_words}, and up to {} are needed",
             say(needed),
         )
     }
@@ -154,26 +202,6 @@ impl AddAssign for Amount {
 impl Sum for Amount {
     fn sum<I: Iterator<Item = Self>>(amounts: I) -> Self {
         amounts.fold(Self::ZERO, Add::add)
-    }
-}
-
-struct Said {
-    unit: Unit,
-    value: i64,
-}
-
-impl fmt::Display for Said {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.unit {
-            Unit::Tokens => write!(f, "{} tokens", self.value),
-            Unit::Money => {
-                let (whole, rest) = (self.value / 1_000_000, self.value % 1_000_000);
-                // Calls cost fractions of a cent: two decimals would say 0.00.
-                let digits = format!("{rest:06}");
-                let trimmed = digits.trim_end_matches('0');
-                write!(f, "{whole}.{trimmed:0<2}")
-            }
-        }
     }
 }
 
@@ -224,5 +252,41 @@ mod tests {
         assert!(words.contains("4.90 of 5.00 are spent"), "{words}");
         assert!(words.contains("0.1205 are needed"), "{words}");
         assert!(words.contains("dalsegno campaign budget"), "{words}");
+    }
+
+    #[test]
+    fn the_advice_of_a_refusal_fits_its_sums() {
+        let refusal = Refusal {
+            owner: Owner::Campaign,
+            unit: Unit::Tokens,
+            limit: 100,
+            spent: 60,
+            reserved: 30,
+            needed: 20,
+        };
+        let words = refusal.to_string();
+        let sums = "60 tokens of 100 tokens are spent, 30 tokens are set aside for running turns, and up to 20 tokens are needed; wait";
+        assert!(words.contains(sums), "{words}");
+        assert!(
+            refusal
+                .words_of_delay()
+                .ends_with("20 tokens are needed; it is tried again when running turns have ended")
+        );
+        // Of the 30 this turn has 30, and has spent 25 of them: nothing is left to wait for.
+        let tokens = |tokens| Amount { micros: 0, tokens };
+        let own = refusal.of_turn(tokens(30), tokens(25), tokens(20));
+        assert!(!own.may_pass_later(), "{own:?}");
+        let words = own.to_string();
+        assert!(
+            words.contains(
+                "85 tokens of 100 tokens are spent, and up to 20 tokens are needed; raise"
+            ),
+            "{words}"
+        );
+        let used_up = Refusal { spent: 110, ..refusal }.to_string();
+        assert!(
+            used_up.contains("is used up: 110 tokens of 100 tokens are spent; raise"),
+            "{used_up}"
+        );
     }
 }

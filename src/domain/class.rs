@@ -41,6 +41,10 @@ pub struct Class {
 const DATABASE_AWAY: &str = "ask again when the database answers; `dalsegno doctor` looks closer";
 const DATABASE_BUSY: &str =
     "try again in a moment; if it stays so, `dalsegno doctor` looks for what holds the database up";
+const DATABASE_CONFLICT: &str =
+    "another transaction changed the same rows at the same moment: try again at once";
+const DATABASE_FULL: &str = "the database server has no disk space, memory or connections left: its log says which; then try again";
+const DATABASE_READ_ONLY: &str = "the database server takes no writes: a standby that has not taken over, or default_transaction_read_only is on";
 const NO_TEXT: &str =
     "a text in the question holds the character U+0000, which the database cannot store: remove it";
 const INTERNAL: &str = "`dalsegno doctor` and the log of the service say more";
@@ -227,7 +231,7 @@ impl Classify for compactions::Error {
             Self::Unknown { .. } => Class::of(Kind::NotFound, "unknown_compaction"),
             Self::NoArchive { .. } => Class::of(Kind::NotFound, "unknown_archive"),
             Self::NothingToUndo(_) => Class::of(Kind::Conflict, "nothing_to_undo"),
-            Self::Enqueue { source, .. } => source.class(),
+            Self::Enqueue { source, .. } | Self::Job { source, .. } => source.class(),
             Self::Session(error) => error.class(),
             Self::Database(error) => error.class(),
         }
@@ -430,20 +434,49 @@ fn of_database(error: &sqlx::Error) -> Class {
     if is_no_text(error) {
         return Class { words: Some(NO_TEXT), ..Class::of(Kind::Invalid, "nul_in_text") };
     }
-    let is_away = match error {
+    let unavailable =
+        |code, advice| Class { advice: Some(advice), ..Class::of(Kind::Unavailable, code) };
+    match trouble(error) {
+        Some(Trouble::Away) => Class::of(Kind::Unavailable, "database_unreachable"),
+        Some(Trouble::Conflict) => unavailable("database_conflict", DATABASE_CONFLICT),
+        Some(Trouble::Full) => unavailable("database_full", DATABASE_FULL),
+        Some(Trouble::ReadOnly) => unavailable("database_read_only", DATABASE_READ_ONLY),
+        Some(Trouble::Busy) => unavailable("database_busy", DATABASE_BUSY),
+        None => Class::of(Kind::Internal, "internal"),
+    }
+}
+
+/// Why a database does not do what it may do later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trouble {
+    /// No connection, or a server that starts or stops.
+    Away,
+    /// Another transaction won: a deadlock, or a serialization failure.
+    Conflict,
+    /// The server has no disk space, memory or connections left.
+    Full,
+    /// A standby that has not taken over yet, or a server that is told to take no writes.
+    ReadOnly,
+    /// A statement or a lock took too long, or a person cancelled the statement.
+    Busy,
+}
+
+fn trouble(error: &sqlx::Error) -> Option<Trouble> {
+    let error = match error {
         sqlx::Error::Io(_)
         | sqlx::Error::PoolTimedOut
         | sqlx::Error::PoolClosed
-        | sqlx::Error::WorkerCrashed => true,
-        sqlx::Error::Database(error) => is_away(error.as_ref()),
-        _ => false,
+        | sqlx::Error::WorkerCrashed => return Some(Trouble::Away),
+        sqlx::Error::Database(error) => error,
+        _ => return None,
     };
-    match is_away {
-        true => Class::of(Kind::Unavailable, "database_unreachable"),
-        false if is_too_slow(error) => {
-            Class { advice: Some(DATABASE_BUSY), ..Class::of(Kind::Unavailable, "database_busy") }
-        }
-        false => Class::of(Kind::Internal, "internal"),
+    match error.code()?.as_ref() {
+        "25006" => Some(Trouble::ReadOnly),
+        "57014" | "55P03" => Some(Trouble::Busy),
+        code if code.starts_with("08") || code.starts_with("57P") => Some(Trouble::Away),
+        code if code.starts_with("40") => Some(Trouble::Conflict),
+        code if code.starts_with("53") => Some(Trouble::Full),
+        _ => None,
     }
 }
 
@@ -451,20 +484,6 @@ fn of_database(error: &sqlx::Error) -> Class {
 fn is_no_text(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(DatabaseError::code);
     code.is_some_and(|code| matches!(code.as_ref(), "22021" | "22P05"))
-}
-
-/// A statement that was given up after `statement_timeout` (or because somebody cancelled it), or that waited for a lock for
-/// longer than `lock_timeout`.
-fn is_too_slow(error: &sqlx::Error) -> bool {
-    let code = error.as_database_error().and_then(DatabaseError::code);
-    code.is_some_and(|code| matches!(code.as_ref(), "57014" | "55P03"))
-}
-
-/// Connections that break, resources that are used up, servers that stop, transactions that lost against another, and a
-/// standby that has not taken over yet.
-fn is_away(error: &dyn DatabaseError) -> bool {
-    let code = error.code().unwrap_or_default();
-    ["08", "53", "57P", "40", "25006"].iter().any(|class| code.starts_with(class))
 }
 
 #[cfg(test)]

@@ -41,6 +41,8 @@ pub struct Call<'a> {
 pub enum Purpose {
     Turn,
     Summary,
+    /// Facts about users, read from what they asked.
+    Facts,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type)]

@@ -21,7 +21,7 @@ use crate::{
     app::App,
     domain::{
         audit::{self, Action, Actor},
-        flows::{self, Flow, Inputs, Shown, State, Template, Templates},
+        flows::{self, CancelledFlow, Flow, Inputs, Shown, State, Template, Templates},
         transaction::{begin, commit},
     },
 };
@@ -262,7 +262,7 @@ async fn retry(
     Ok(Json(flow))
 }
 
-/// Cancels all of a flow that has not ended.
+/// Cancels all of a flow that has not ended: at once what does not run, through its worker what does.
 #[utoipa::path(
     post,
     path = "/v1/flows/{id}/cancel",
@@ -271,7 +271,7 @@ async fn retry(
     params(("id" = Uuid, Path)),
     request_body = Reasoned,
     responses(
-        (status = 200, body = Flow),
+        (status = 200, body = CancelledFlow),
         (status = 404, description = "`unknown_flow`"),
         (status = 409, description = "`flow_ended`"),
         (status = 422, description = "`nul_in_text`, `bad_argument`"),
@@ -282,7 +282,7 @@ async fn cancel(
     who: Actor,
     Id(id): Id,
     Body(Reasoned { reason }): Body<Reasoned>,
-) -> Result<Json<Flow>, Problem> {
+) -> Result<Json<CancelledFlow>, Problem> {
     let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
     let flow = flows::cancel(&mut tx, id, &reason, now).await?;
     let data = json!({ "reason": reason });

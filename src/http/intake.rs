@@ -6,12 +6,16 @@
 //!
 //! Nobody pays for somebody else's request. Where one of several is refused, or has to wait for a transaction of another
 //! system that holds its conversation, nothing of them is written; then each is written alone, and gets its own answer. Only
-//! then: where the database was not heard, all of them may have been written, and each is told that it is not known.
+//! then: where the database was not heard, all of them may have been written, and each is told that it is not known. A panic while
+//! they are written is told in the same way, and its writer goes on with the next ones.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
-use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
+use futures_util::FutureExt as _;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
@@ -78,9 +82,9 @@ impl Intake {
             tokio::spawn(self.clone().write(app.clone()));
         }
         answered.await.unwrap_or_else(|_| {
-            let detail =
-                "the task may not have been added: ask again with the same Idempotency-Key";
-            Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail))
+            let detail = "the task may not have been added, because its writer has failed: ask again with the same Idempotency-Key; \
+                          the log of the service says more";
+            Err(Problem::unavailable("internal", detail))
         })
     }
 
@@ -94,7 +98,10 @@ impl Intake {
 
     async fn write(self, app: App) {
         while let Some(together) = self.next() {
-            write_together(&app, together).await;
+            // A panic ends neither the writer nor the count of writers. Those who asked are told when their senders are dropped.
+            if AssertUnwindSafe(write_together(&app, together)).catch_unwind().await.is_err() {
+                tracing::error!("a panic has ended the addition of tasks");
+            }
         }
     }
 

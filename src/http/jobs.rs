@@ -12,13 +12,13 @@ use super::{
     Front, Problem,
     input::{Asked, Body, Number},
     page::{Listing, limit},
-    tasks::{Nothing, Reasoned},
+    tasks::{CancelledTask, Nothing, Reasoned},
 };
 use crate::{
     app::App,
     domain::{
         audit::{self, Action, Actor},
-        tasks,
+        tasks::{self, RetriedJob},
         transaction::{begin, commit},
     },
     queue::admin::{self, Cancelled, Explanation, JobDetail, JobFilter, JobSummary},
@@ -77,6 +77,9 @@ struct ChangedJob {
 struct CancelledJob {
     id: i64,
     cancel: Cancelled,
+    /// The task that it runs, if something of that was cancelled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task: Option<CancelledTask>,
 }
 
 /// Nobody finds out why something is held, if it is not said.
@@ -148,6 +151,9 @@ async fn explain(app: App, Number(id): Number) -> Result<Json<Explanation>, Prob
 }
 
 /// Runs a dead, held or waiting job again.
+///
+/// Of a task that has failed or was cancelled, the task is retried, with another job. The dead letter of a task that has moved on
+/// is removed, and nothing runs.
 #[utoipa::path(
     post,
     path = "/v1/jobs/{id}/retry",
@@ -156,9 +162,9 @@ async fn explain(app: App, Number(id): Number) -> Result<Json<Explanation>, Prob
     params(("id" = i64, Path)),
     request_body = Nothing,
     responses(
-        (status = 200, body = ChangedJob),
+        (status = 200, body = RetriedJob),
         (status = 404, description = "`unknown_job`"),
-        (status = 409, description = "`conflict`"),
+        (status = 409, description = "`conflict`, `task_ended`, `erased`"),
     ),
 )]
 async fn retry(
@@ -166,12 +172,13 @@ async fn retry(
     who: Actor,
     Number(id): Number,
     Body(Nothing {}): Body<Nothing>,
-) -> Result<Json<ChangedJob>, Problem> {
+) -> Result<Json<RetriedJob>, Problem> {
     let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
-    let state = admin::retry_job(&mut *tx, id).await?;
-    audit::write(&mut *tx, &who, Action::JobRetry, id, json!({}), now).await?;
+    let retried = tasks::retry_job(&mut tx, id, now).await?;
+    let data = json!({ "task_id": retried.task_id });
+    audit::write(&mut *tx, &who, Action::JobRetry, id, data, now).await?;
     commit(tx).await?;
-    Ok(Json(ChangedJob { id, state }))
+    Ok(Json(retried))
 }
 
 /// Cancels a job: at once if it does not run, through its worker if it does.
@@ -197,10 +204,11 @@ async fn cancel(
     Body(Reasoned { reason }): Body<Reasoned>,
 ) -> Result<Json<CancelledJob>, Problem> {
     let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
-    let cancel = tasks::cancel_job(&mut tx, id, &reason, now).await?;
+    let tasks::CancelledJob { cancel, task } = tasks::cancel_job(&mut tx, id, &reason, now).await?;
     audit::write(&mut *tx, &who, Action::JobCancel, id, json!({ "reason": reason }), now).await?;
     commit(tx).await?;
-    Ok(Json(CancelledJob { id, cancel }))
+    let task = task.map(|(task_id, cancellation)| CancelledTask { task_id, cancellation });
+    Ok(Json(CancelledJob { id, cancel, task }))
 }
 
 /// Keeps a job from running until it is released; a blocked one is held when its turn comes.

@@ -20,7 +20,7 @@ use crate::{
     domain::{
         audit::{self, Action, Actor},
         compactions::{self, Archive, Cause, OpenedArchive},
-        messages::{self, Span, Stored},
+        messages::{Span, Stored},
         sessions::{self, Detail, Session},
         tasks::{self, How, Interrupted},
         transaction::{begin, commit},
@@ -157,9 +157,9 @@ async fn transcript(
     Asked(asked): Asked<Read>,
 ) -> Result<Json<Listing<Stored>>, Problem> {
     let limit = limit(asked.limit)?;
-    sessions::get(&app.pool, id).await?;
     let span = Span { after_seq: asked.cursor.unwrap_or(0), limit: limit + 1 };
-    let messages = messages::list(&app.pool, id, span).await?;
+    let mut tx = begin(&app.pool).await?;
+    let messages = sessions::transcript(&mut tx, id, span).await?;
     Ok(Json(Listing::of(messages, limit, |message| message.seq)))
 }
 
@@ -249,7 +249,8 @@ async fn reset(
 
 /// Folds the older messages of a session into a summary.
 ///
-/// A worker does it; what came of it is in the session's list of compactions.
+/// A worker does it; the result is in the session's list of compactions. Where there is nothing to compact, the event
+/// `session.compaction_not_needed` says why.
 #[utoipa::path(
     post,
     path = "/v1/sessions/{id}/compact",

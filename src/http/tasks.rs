@@ -31,7 +31,7 @@ use crate::{
         audit::{self, Action, Actor},
         objects,
         sessions::resolve::Mode,
-        tasks::{self, Added, After, Cancelled, Detail, Explanation, OnFailure, State, Task},
+        tasks::{self, Added, After, Cancellation, Detail, Explanation, OnFailure, State, Task},
         transaction::{begin, commit},
     },
 };
@@ -120,9 +120,10 @@ pub(super) struct Reasoned {
 }
 
 #[derive(Serialize, utoipa::ToSchema)]
-struct CancelledTask {
-    task_id: Uuid,
-    cancel: Cancelled,
+pub(super) struct CancelledTask {
+    pub task_id: Uuid,
+    #[serde(flatten)]
+    pub cancellation: Cancellation,
 }
 
 /// Takes no fields.
@@ -259,6 +260,8 @@ async fn show(
 }
 
 /// Cancels a task: at once if it does not run, through its worker if it does.
+///
+/// What hangs on it is cancelled, too, also where the task itself had ended.
 #[utoipa::path(
     post,
     path = "/v1/tasks/{id}/cancel",
@@ -280,11 +283,11 @@ async fn cancel(
     Body(Reasoned { reason }): Body<Reasoned>,
 ) -> Result<Json<CancelledTask>, Problem> {
     let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
-    let cancelled = tasks::cancel(&mut tx, id, &reason, now).await?;
+    let cancellation = tasks::cancel(&mut tx, id, &reason, now).await?;
     let data = json!({ "reason": reason });
     audit::write(&mut *tx, &who, Action::TaskCancel, id, data, now).await?;
     commit(tx).await?;
-    Ok(Json(CancelledTask { task_id: id, cancel: cancelled }))
+    Ok(Json(CancelledTask { task_id: id, cancellation }))
 }
 
 /// Puts a failed or cancelled task on the queue again.

@@ -1,21 +1,24 @@
-//! Does something with all tasks that match a filter, one transaction per task: a long one would hold up every turn whose task
-//! it has touched.
+//! Does something with all tasks that match a filter, in short transactions: a long one would hold up every turn whose task it has
+//! touched. Tasks that wait are cancelled together, others one by one.
 
 use std::sync::Arc;
+
+use uuid::Uuid;
 
 use super::Services;
 use crate::{
     domain::{
         Failed,
-        bulk_actions::{self, BulkAction, CarryOut, Step},
+        bulk_actions::{self, Action, BulkAction, CarryOut, Step},
         class::{Classify as _, Kind},
+        tasks,
         transaction::{begin, commit},
     },
     queue::{CommitError, End, HandlerResult, JobError, Run, Stop},
 };
 
 /// How many tasks are looked up at once.
-const PAGE: i64 = 500;
+const PAGE: i64 = tasks::BATCH;
 
 #[derive(Debug, thiserror::Error)]
 enum Error {
@@ -52,7 +55,11 @@ async fn carry_out(run: &Run, services: &Services, job: &CarryOut) -> Result<End
             if task_ids.is_empty() {
                 break;
             }
-            for task_id in task_ids {
+            let left = match action.action {
+                Action::Cancel => together(run, services, &mut action, &task_ids).await?,
+                Action::Retry => task_ids,
+            };
+            for task_id in left {
                 if run.cancel().is_cancelled() {
                     return Err(Error::Stopped);
                 }
@@ -68,11 +75,28 @@ async fn carry_out(run: &Run, services: &Services, job: &CarryOut) -> Result<End
     Ok(end)
 }
 
+/// Cancels what can be cancelled together, and gives the rest.
+async fn together(
+    run: &Run,
+    services: &Services,
+    action: &mut BulkAction,
+    task_ids: &[Uuid],
+) -> Result<Vec<Uuid>, Error> {
+    if run.cancel().is_cancelled() {
+        return Err(Error::Stopped);
+    }
+    let mut tx = begin(run.pool()).await?;
+    let now = services.clock.now();
+    let left = bulk_actions::cancel_batch(&mut tx, action, task_ids, now).await?;
+    commit(tx).await?;
+    Ok(left)
+}
+
 async fn with_task(
     run: &Run,
     services: &Services,
     action: &BulkAction,
-    task_id: uuid::Uuid,
+    task_id: Uuid,
 ) -> Result<(), Error> {
     let mut tx = begin(run.pool()).await?;
     match bulk_actions::step(&mut tx, action, task_id, services.clock.now()).await {

@@ -10,7 +10,7 @@ use super::Services;
 pub use crate::domain::erasures::EraseCampaign;
 use crate::{
     domain::{
-        erasures::{self, Step},
+        erasures::{self, OpenTasks, Step},
         transaction::{begin, commit},
     },
     queue::{End, HandlerResult, JobError, Run, Until},
@@ -26,18 +26,7 @@ pub(super) async fn run(
     run: Run,
     services: Arc<Services>,
 ) -> HandlerResult {
-    let mut after = None;
-    loop {
-        stop_if_told(&run)?;
-        let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
-        let now = services.clock.now();
-        let place = erasures::cancel_open(&mut tx, campaign_id, after, now).await;
-        after = place.map_err(JobError::retry)?;
-        commit(tx).await.map_err(JobError::retry)?;
-        if after.is_none() {
-            break;
-        }
-    }
+    cancel_open(campaign_id, &run, &services).await?;
     let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
     erasures::cancel_jobs(&mut tx, campaign_id).await.map_err(JobError::retry)?;
     commit(tx).await.map_err(JobError::retry)?;
@@ -51,6 +40,7 @@ pub(super) async fn run(
     while let Some(step) = next {
         stop_if_told(&run)?;
         let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
+        erasures::at_step(&mut *tx, campaign_id, Some(step)).await.map_err(JobError::retry)?;
         let more = erasures::next_batch(&mut tx, campaign_id, step).await;
         let more = more.map_err(JobError::retry)?;
         commit(tx).await.map_err(JobError::retry)?;
@@ -59,6 +49,29 @@ pub(super) async fn run(
     }
     let line = erase_tool_lines(campaign_id, &run).await?;
     end(campaign_id, line, &run, &services).await
+}
+
+/// Together what can be cancelled together, and the rest one by one, each in a transaction of its own.
+async fn cancel_open(campaign_id: Uuid, run: &Run, services: &Services) -> Result<(), JobError> {
+    let mut before = None;
+    erasures::at_step(run.pool(), campaign_id, None).await.map_err(JobError::retry)?;
+    loop {
+        stop_if_told(run)?;
+        let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
+        let open = erasures::cancel_open(&mut tx, campaign_id, before, services.clock.now()).await;
+        let open = open.map_err(JobError::retry)?;
+        commit(tx).await.map_err(JobError::retry)?;
+        let Some(OpenTasks { last, left }) = open else { return Ok(()) };
+        for task_id in left {
+            stop_if_told(run)?;
+            let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
+            let now = services.clock.now();
+            let cancelled = erasures::cancel_one(&mut tx, campaign_id, task_id, now).await;
+            cancelled.map_err(JobError::retry)?;
+            commit(tx).await.map_err(JobError::retry)?;
+        }
+        before = Some(last);
+    }
 }
 
 /// Gives the last line that was looked at.

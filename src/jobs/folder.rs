@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Services,
-    compact_session::{self, CompactSession, Cost, Folder},
+    compact_session::{self, Claimant, CompactSession, Cost, Folder},
     route::Route,
 };
 use crate::{
@@ -62,7 +61,7 @@ pub(super) async fn compact(
     let window = summariser_window(&services, agent, &route, run.cancel()).await;
     let cost = |model: &str, tokens| services.cost(&route.provider_name, model, tokens);
     let whose = (&**agent, &*catalogue);
-    let folder = folder(run.pool(), &services, whose, &route, run.cancel(), around, window, &cost);
+    let folder = folder(&run, &services, whose, &route, around, window, &cost);
     compact_session::compact(&folder, &job, &run).await
 }
 
@@ -80,21 +79,25 @@ pub(super) async fn summariser_window(
     alternate.map_or(route.window_tokens, |alternate| route.window_tokens.min(alternate.into()))
 }
 
-#[expect(clippy::too_many_arguments, reason = "borrowed parts of two callers, named at their use")]
+/// A new session begins below half of the size at which the next one follows.
+fn start_percent(route: &Route<'_>) -> u64 {
+    if route.rotates { route.thresholds.apply_percent() / 2 } else { 100 }
+}
+
 pub(super) fn folder<'a>(
-    pool: &'a PgPool,
+    run: &'a Run,
     services: &'a Services,
     (agent, catalogue): (&'a Agent, &'a Catalogue),
     route: &'a Route<'_>,
-    cancel: &'a CancellationToken,
     around: Around,
     summariser_window_tokens: u64,
     cost: &'a (dyn Fn(&str, Tokens) -> Cost + Sync),
 ) -> Folder<'a> {
     Folder {
-        pool,
+        pool: run.pool(),
         clock: &*services.clock,
-        cancel,
+        cancel: run.cancel(),
+        claimant: Claimant::from(run),
         waiting: None,
         waiting_node: None,
         catalogue,
@@ -105,9 +108,14 @@ pub(super) fn folder<'a>(
         summariser_window_tokens,
         system_weight: around.system,
         upcoming_weight: around.upcoming,
-        policy: Policy::default(),
+        policy: Policy {
+            keep_prompts_percent: services.compaction.keep_prompts_percent,
+            start_percent: start_percent(route),
+            ..Policy::default()
+        },
         timeouts: Timeouts::default(),
         calibration: services.calibrations.of(&route.provider_name, &route.model),
         cost,
+        busy: services.busy,
     }
 }

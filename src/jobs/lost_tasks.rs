@@ -1,11 +1,13 @@
 //! Gives every accepted task an end that people can see, also where its job ended and no handler could write it; and so for
 //! bulk actions, and for erasures that an older worker has ended.
 //!
-//! Each worker looks in turn at a stretch of the tasks that have not ended; two that find the same one do no harm.
+//! Each worker looks in turn at a stretch of the tasks that have not ended; two that find the same one do no harm. One that cannot be
+//! ended is passed over, and tried again later and later: those behind it get their end.
 
-use std::time::Duration;
+use std::{collections::HashMap, hash::Hash, time::Duration};
 
 use sqlx::PgPool;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -16,30 +18,32 @@ use crate::{
         bulk_actions, erasures, tasks,
         transaction::{begin, commit},
     },
+    queue::admin::GoneJob,
 };
 
 const EVERY: Duration = Duration::from_secs(5);
 const STRETCH: i64 = 2000;
+const LONGEST_BACKOFF: Duration = Duration::from_secs(10 * 60);
+
+/// What one worker knows from one look to the next.
+#[derive(Default)]
+struct Sweep {
+    after_job_id: i64,
+    after_task: Uuid,
+    lost: Backoffs<i64>,
+    waits: Backoffs<Uuid>,
+}
 
 /// Looks until it is told to stop.
 pub async fn end_lost_tasks(services: &Services, pool: &PgPool, stop: &CancellationToken) {
-    let (mut after_job_id, mut after_task) = (0, Uuid::nil());
+    let mut sweep = Sweep::default();
     while stop.run_until_cancelled(tokio::time::sleep(EVERY)).await.is_some() {
-        match end_stretch(services, pool, after_job_id).await {
-            Ok(next) => after_job_id = next,
-            Err(error) => tracing::warn!(
-                error = causes(&error),
-                "looking for tasks that have lost their jobs"
-            ),
+        if let Err(error) = sweep.end_stretch(services, pool).await {
+            tracing::warn!(error = causes(&error), "looking for tasks that have lost their jobs");
         }
-        match look_at_waits(pool, after_task).await {
-            Ok(next) => after_task = next.unwrap_or_default(),
-            Err(error) => {
-                tracing::warn!(
-                    error = causes(&error),
-                    "looking for tasks that wait for nothing any more"
-                )
-            }
+        if let Err(error) = sweep.look_at_waits(pool).await {
+            let error = causes(&error);
+            tracing::warn!(error, "looking for tasks that wait for nothing any more");
         }
         match bulk_actions::end_lost(pool, services.clock.now()).await {
             Ok(0) => {}
@@ -69,33 +73,139 @@ async fn ask_again_for_erasures(services: &Services, pool: &PgPool) -> Result<()
     Ok(())
 }
 
-/// The net for signals that were not given. Says where the next stretch begins.
-async fn look_at_waits(pool: &PgPool, after: Uuid) -> Result<Option<Uuid>, tasks::Error> {
-    let mut conn = pool.acquire().await.map_err(tasks::Error::transaction)?;
-    Ok(tasks::look_at_waits(&mut conn, after, STRETCH).await?)
+impl Sweep {
+    /// Ends the tasks of a stretch that have lost their jobs.
+    async fn end_stretch(
+        &mut self,
+        services: &Services,
+        pool: &PgPool,
+    ) -> Result<(), tasks::Error> {
+        let job_ids = tasks::live_jobs(pool, self.after_job_id, STRETCH).await?;
+        for job in tasks::gone(pool, &job_ids).await? {
+            if self.lost.is_waiting(&job.id) {
+                continue;
+            }
+            match end(services, pool, &job).await {
+                Ok(()) => {
+                    tracing::warn!(
+                        job.id,
+                        error = job.error,
+                        "a task had lost its job and was ended"
+                    )
+                }
+                // Its run has ended it meanwhile, or it was put on the queue again.
+                Err(
+                    tasks::Error::Ended { .. }
+                    | tasks::Error::NoTaskOfJob(_)
+                    | tasks::Error::Requeued(_),
+                ) => {}
+                Err(error) if has_no_connection(&error) => return Err(error),
+                Err(error) => {
+                    let (error, again_in) = (causes(&error), self.lost.fail(job.id));
+                    tracing::error!(
+                        job.id,
+                        error,
+                        ?again_in,
+                        "a task that has lost its job cannot be ended"
+                    );
+                }
+            }
+        }
+        let is_last = job_ids.len() < usize::try_from(STRETCH).unwrap_or(usize::MAX);
+        self.after_job_id = job_ids.last().copied().filter(|_| !is_last).unwrap_or(0);
+        Ok(())
+    }
+
+    /// The net for signals that were not given.
+    async fn look_at_waits(&mut self, pool: &PgPool) -> Result<(), tasks::Error> {
+        let mut conn = pool.acquire().await.map_err(tasks::Error::transaction)?;
+        let stretch = tasks::due_waits(&mut conn, self.after_task, STRETCH).await?;
+        for task_id in stretch.due {
+            if self.waits.is_waiting(&task_id) {
+                continue;
+            }
+            match tasks::end_wait(&mut conn, task_id).await {
+                Ok(()) => {}
+                Err(error) if has_no_connection(&error) => return Err(error.into()),
+                Err(error) => {
+                    let (error, again_in) = (causes(&error), self.waits.fail(task_id));
+                    tracing::error!(task.id = %task_id, error, ?again_in, "the wait of a task cannot be ended");
+                }
+            }
+        }
+        self.after_task = stretch.next.unwrap_or_default();
+        Ok(())
+    }
 }
 
-/// Says where the next stretch begins.
-async fn end_stretch(services: &Services, pool: &PgPool, after: i64) -> Result<i64, tasks::Error> {
-    let job_ids = tasks::live_jobs(pool, after, STRETCH).await?;
-    for job in tasks::gone(pool, &job_ids).await? {
-        let ended = async {
-            let mut tx = pool.begin().await.map_err(tasks::Error::transaction)?;
-            tasks::end_lost(&mut tx, &job, services.clock.now()).await?;
-            tx.commit().await.map_err(tasks::Error::transaction)
-        };
-        match ended.await {
-            Ok(()) => {
-                tracing::warn!(job.id, error = job.error, "a task had lost its job and was ended")
-            }
-            // Its run has ended it meanwhile, or it was put on the queue again.
-            Err(
-                tasks::Error::Ended { .. }
-                | tasks::Error::NoTaskOfJob(_)
-                | tasks::Error::Requeued(_),
-            ) => {}
-            Err(error) => return Err(error),
-        }
+async fn end(services: &Services, pool: &PgPool, job: &GoneJob) -> Result<(), tasks::Error> {
+    let mut tx = begin(pool).await?;
+    tasks::end_lost(&mut tx, job, services.clock.now()).await?;
+    Ok(commit(tx).await?)
+}
+
+/// Whether the next statement would fail, too, whatever it is about.
+fn has_no_connection(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut causes = std::iter::successors(Some(error), |error| error.source());
+    match causes.find_map(|cause| cause.downcast_ref::<sqlx::Error>()) {
+        Some(sqlx::Error::Database(said)) => said
+            .code()
+            .is_some_and(|code| ["08", "57P"].iter().any(|class| code.starts_with(class))),
+        Some(
+            sqlx::Error::Io(_)
+            | sqlx::Error::PoolTimedOut
+            | sqlx::Error::PoolClosed
+            | sqlx::Error::WorkerCrashed,
+        ) => true,
+        _ => false,
     }
-    Ok(if job_ids.len() < STRETCH as usize { 0 } else { job_ids.last().copied().unwrap_or(0) })
+}
+
+/// Rows that could not be changed, each with the moment of its next attempt.
+struct Backoffs<K>(HashMap<K, Backoff>);
+
+struct Backoff {
+    wait: Duration,
+    until: Instant,
+}
+
+impl<K> Default for Backoffs<K> {
+    fn default() -> Self {
+        Self(HashMap::new())
+    }
+}
+
+impl<K: Eq + Hash> Backoffs<K> {
+    fn is_waiting(&self, key: &K) -> bool {
+        self.0.get(key).is_some_and(|backoff| backoff.until > Instant::now())
+    }
+
+    /// Says how long the next attempt waits.
+    fn fail(&mut self, key: K) -> Duration {
+        let now = Instant::now();
+        // Whatever has not failed again for so long was ended, by this worker or by another one.
+        self.0.retain(|_, backoff| backoff.until + 2 * LONGEST_BACKOFF > now);
+        let before = self.0.get(&key).map_or(EVERY, |backoff| backoff.wait);
+        let wait = (before * 2).min(LONGEST_BACKOFF);
+        self.0.insert(key, Backoff { wait, until: now + wait });
+        wait
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_fails_is_tried_later_and_later() {
+        let mut backoffs = Backoffs::default();
+        let waits: Vec<u64> = (0..9).map(|_| backoffs.fail(7).as_secs()).collect();
+        assert_eq!(waits, [10, 20, 40, 80, 160, 320, 600, 600, 600]);
+        assert!(backoffs.is_waiting(&7) && !backoffs.is_waiting(&8));
+        tokio::time::advance(LONGEST_BACKOFF).await;
+        assert!(!backoffs.is_waiting(&7));
+        tokio::time::advance(3 * LONGEST_BACKOFF).await;
+        assert_eq!(backoffs.fail(8), Duration::from_secs(10));
+        assert_eq!(backoffs.0.len(), 1, "7 is forgotten");
+    }
 }

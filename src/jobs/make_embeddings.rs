@@ -72,10 +72,20 @@ pub(super) async fn run(_: MakeEmbeddings, run: Run, services: Arc<Services>) ->
             let made = std::mem::take(&mut asking.made);
             keep(of, embedder.model(), &made, &run, now).await?;
             // A model that is not there may be pulled any time.
-            asked.map_err(JobError::retry)?;
+            asked.map_err(come_again)?;
         }
     }
     asking.left_out.map_or(Ok(End::Done), |error| Err(JobError::retry(error)))
+}
+
+/// A server that asks for a longer wait than the job's own gets it.
+fn come_again(error: ollama::Error) -> JobError {
+    match error {
+        ollama::Error::Busy { after, .. } if !after.is_zero() => {
+            JobError::retry_after(after)(error)
+        }
+        error => JobError::retry(error),
+    }
 }
 
 /// Has vectors made in a process that has just begun: it may be the first with this model.

@@ -1,8 +1,10 @@
 //! One handler per kind of job, and the one list of them.
 
+pub mod busy;
 pub mod compact_session;
 pub mod deliver_webhook;
 pub mod erase_campaign;
+pub mod expired_session;
 pub mod purge;
 
 mod add_task;

@@ -17,12 +17,16 @@ pub(super) struct Route<'a> {
     pub(super) provider: &'a dyn Provider,
     pub(super) provider_name: String,
     pub(super) model: String,
-    /// What to plan with. Less than the model has where the provider keeps the conversation: there is no making it smaller,
-    /// only going on in a new one, and that before it is full.
+    /// What to plan with. Less than the model has where the conversation goes on in a new session before its window is full:
+    /// at a limit, or where the provider keeps the conversation and it cannot be made smaller.
     pub(super) window_tokens: u64,
+    /// A compacted conversation goes on in a new session.
+    pub(super) rotates: bool,
     /// What the agent has of the model's window.
     pub(super) model_window_tokens: u64,
     pub(super) keeps_conversation: bool,
+    /// The provider refuses a prompt that is too long. Older servers of the others cut it without a word.
+    pub(super) refuses_too_long: bool,
     pub(super) reserve_tokens: u64,
     pub(super) thresholds: Thresholds,
     pub(super) options: Options,
@@ -75,17 +79,21 @@ impl<'a> Route<'a> {
         let thresholds = thresholds(agent)?;
         let keeps_conversation = provider_name == agents::Provider::Claude.as_str();
         let model_window_tokens = window_tokens;
-        let window_tokens = match keeps_conversation {
-            true => rollover_window(services, agent, window_tokens, reserve_tokens, thresholds),
-            false => window_tokens,
-        };
+        let percent = u64::from(services.providers.claude().config().rollover_percent);
+        let full_at = keeps_conversation.then(|| window_tokens * percent / 100);
+        let full_at = full_at.into_iter().chain(rotate_at_tokens(services, agent)).min();
+        let planned = full_at.map(|full_at| planned_window(full_at, reserve_tokens, thresholds));
+        let window_tokens = planned.map_or(window_tokens, |planned| planned.min(window_tokens));
+        let rotates = keeps_conversation || window_tokens < model_window_tokens;
         Ok(Self {
             provider,
             provider_name: provider_name.to_owned(),
             model: model.to_owned(),
             window_tokens,
+            rotates,
             model_window_tokens,
             keeps_conversation,
+            refuses_too_long: provider_name != agents::Provider::Ollama.as_str(),
             reserve_tokens,
             thresholds,
             options: options(&agent.options),
@@ -94,19 +102,16 @@ impl<'a> Route<'a> {
     }
 }
 
-/// The window in which the threshold for a compaction is where the conversation has to go on in a new session.
-fn rollover_window(
-    services: &Services,
-    agent: &Agent,
-    window_tokens: u64,
-    reserve_tokens: u64,
-    thresholds: Thresholds,
-) -> u64 {
-    let percent = u64::from(services.providers.claude().config().rollover_percent);
+/// The size at which the conversation goes on in a new session, whatever its window. `None`: there is no limit.
+fn rotate_at_tokens(services: &Services, agent: &Agent) -> Option<u64> {
     let own = agent.rotate_at_tokens.and_then(|tokens| u64::try_from(tokens).ok());
-    let full_at = own.unwrap_or(window_tokens * percent / 100);
-    let planned = full_at.saturating_mul(100) / thresholds.apply_percent();
-    planned.saturating_add(reserve_tokens).min(window_tokens)
+    Some(own.unwrap_or(services.sessions.rotate_at_tokens)).filter(|tokens| *tokens > 0)
+}
+
+/// The window in which the threshold for a compaction is at this size.
+fn planned_window(full_at_tokens: u64, reserve_tokens: u64, thresholds: Thresholds) -> u64 {
+    let planned = full_at_tokens.saturating_mul(100) / thresholds.apply_percent();
+    planned.saturating_add(reserve_tokens)
 }
 
 fn thresholds(agent: &Agent) -> Result<Thresholds, String> {

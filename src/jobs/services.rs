@@ -3,14 +3,14 @@
 use std::{io, path::PathBuf, sync::Arc};
 
 use super::{
-    calibrations::Calibrations, compact_session::Cost, deliver_webhook, endpoint::Endpoint,
+    busy, calibrations::Calibrations, compact_session::Cost, deliver_webhook, endpoint::Endpoint,
     histories::Histories, run_turn,
 };
 use crate::{
     clock::Clock,
     config::{Config, Environment},
     domain::{
-        agents, audit, facts, memory, mentions,
+        agents, audit, busy_models, compactions, facts, memory, mentions,
         prices::{self, Price},
         sessions, tasks,
         usage::Tokens,
@@ -31,7 +31,9 @@ pub struct Services {
     /// Who answers for agents whose files do not say.
     pub agents: agents::Config,
     pub providers: providers::Available,
+    pub busy: busy_models::Config,
     pub sessions: sessions::Config,
+    pub compaction: compactions::Config,
     pub tasks: tasks::Config,
     pub mentions: mentions::Config,
     pub memory: memory::Config,
@@ -80,6 +82,7 @@ impl Services {
         traces: Traces,
     ) -> Result<Arc<Self>, Error> {
         run_turn::describe();
+        busy::describe();
         tools::describe();
         let claude = claude(config, &clock, program)?;
         let library = Arc::new(agents::Library::open(&config.agents)?);
@@ -89,7 +92,9 @@ impl Services {
             library,
             agents: config.agents.clone(),
             providers: providers::Available::new(claude, &config.ollama, &config.sim)?,
+            busy: config.providers,
             sessions: config.sessions.clone(),
+            compaction: config.compaction.clone(),
             tasks: config.tasks.clone(),
             mentions: config.mentions.clone(),
             memory: config.memory.clone(),

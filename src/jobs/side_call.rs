@@ -1,21 +1,25 @@
 //! One call of a provider beside the turns, and its line in the ledger.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, time::Duration};
 
+use chrono::{DateTime, Utc};
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::compact_session::Cost;
+use super::{busy, compact_session::Cost};
 use crate::{
     clock::Clock,
     domain::{
         Amount, Failed,
         amount::Owner,
-        campaigns, sessions, tasks,
+        busy_models::{self, BusyModel, RefusedCall},
+        campaigns, sessions, tasks, text,
         usage::{self, Tokens},
     },
-    providers::{self, Class, EventSink, Outcome, Provider, Request, StopReason, Usage},
+    providers::{
+        self, Class, EventSink, Outcome, Provider, Purpose, Request, Scope, StopReason, Usage,
+    },
     queue::{JobError, Until},
 };
 
@@ -40,6 +44,8 @@ pub(super) struct SideCall<'a> {
     /// What tokens of a model of this provider cost.
     pub(super) cost: &'a (dyn Fn(&str, Tokens) -> Cost + Sync),
     pub(super) payer: Payer<'a>,
+    /// How long to leave a busy provider alone.
+    pub(super) busy: busy_models::Config,
 }
 
 /// Whose call it is.
@@ -97,31 +103,86 @@ impl SideCall<'_> {
     /// Asks, and writes down what it cost. An error means that nobody was asked.
     pub(super) async fn ask(&self, request: Request) -> Result<Answer, Error> {
         let reply_max_tokens = request.reserve_tokens;
+        let purpose = purpose(&request.purpose);
+        let known = self.admit().await?;
+        let called_at = self.clock.now();
         let cancel: CancellationToken = self.cancel.clone();
         let answered = self.provider.run(request, EventSink::discard(), cancel).await;
-        self.charge(&answered).await?;
+        self.charge(purpose, &answered).await?;
+        if known.is_some() && answered.is_ok() {
+            let provider = self.payer.provider;
+            busy_models::answered(self.pool, provider, self.model, called_at).await?;
+        }
         match answered {
             Ok(outcome) if outcome.stop == StopReason::Length => {
                 Ok(Err(NoAnswer::BrokeOff(reply_max_tokens)))
             }
             Ok(outcome) => Ok(Ok(outcome.message.text)),
             Err(error) => match error.class {
+                Class::Snooze { scope: Scope::Host, after } => {
+                    self.back_off(error, after, called_at).await
+                }
                 Class::Snooze { .. } | Class::Cancelled => Err(Error::NotAsked(error)),
-                Class::Retry { .. } | Class::Rebuild { .. } | Class::Fail => {
+                Class::Retry { .. } | Class::Rebuild { .. } | Class::Reject | Class::Fail => {
                     Ok(Err(NoAnswer::Failed(error)))
                 }
             },
         }
     }
 
+    /// Waits with the turns of the model while that is busy. Gives what is known of it, once this call may try.
+    async fn admit(&self) -> Result<Option<BusyModel>, Error> {
+        let (provider, now) = (self.payer.provider, self.clock.now());
+        let Some(known) = busy_models::find(self.pool, provider, self.model).await? else {
+            return Ok(None);
+        };
+        if busy_models::try_again(self.pool, &self.busy, provider, self.model, now).await? {
+            return Ok(Some(known));
+        }
+        let after = if known.until > now { known.wait(now) } else { self.busy.first_wait() };
+        let class = Class::Snooze { after, scope: Scope::Host };
+        let error = providers::Error::new("busy", class, known.describe()).not_made();
+        Err(Error::NotAsked(error))
+    }
+
+    /// Lets the model rest. Once it has been busy for too long, the call counts as a failed one.
+    async fn back_off(
+        &self,
+        mut error: providers::Error,
+        after: Duration,
+        called_at: DateTime<Utc>,
+    ) -> Result<Answer, Error> {
+        let now = self.clock.now();
+        busy::count(self.payer.provider);
+        let call = RefusedCall {
+            provider: self.payer.provider,
+            model: self.model,
+            called_at,
+            at_least: after,
+            why: &text::storable(error.to_string()),
+        };
+        let known = busy_models::refused(self.pool, &self.busy, call, now).await?;
+        let after = known.wait(now);
+        if self.busy.is_over(known.since, now) {
+            error.class = Class::Retry { after: Some(after) };
+            return Ok(Err(NoAnswer::Failed(error)));
+        }
+        error.class = Class::Snooze { after, scope: Scope::Host };
+        Err(Error::NotAsked(error))
+    }
+
     /// Ledger, session, task and budget in one transaction, in the order in which turns lock them.
-    async fn charge(&self, answered: &Result<Outcome, providers::Error>) -> Result<(), Error> {
+    async fn charge(
+        &self,
+        purpose: usage::Purpose,
+        answered: &Result<Outcome, providers::Error>,
+    ) -> Result<(), Error> {
         let Some((outcome, usage)) = billed(answered) else { return Ok(()) };
         let tokens = tokens(usage);
         let cost = (self.cost)(self.model, tokens);
         let told = told_micros(answered).filter(|_| cost.price.is_none());
         let durations = answered.as_ref().ok().map(|outcome| outcome.durations);
-        let millis = |duration: std::time::Duration| i32::try_from(duration.as_millis()).ok();
+        let millis = |duration: Duration| i32::try_from(duration.as_millis()).ok();
         let id = answered.as_ref().ok().and_then(|outcome| outcome.provider_message_id.as_deref());
         let call = usage::Call {
             campaign_id: self.payer.campaign_id,
@@ -131,7 +192,7 @@ impl SideCall<'_> {
             agent: self.payer.agent,
             provider: self.payer.provider,
             model: self.model,
-            purpose: usage::Purpose::Summary,
+            purpose,
             outcome,
             provider_message_id: id,
             tokens,
@@ -157,6 +218,15 @@ impl SideCall<'_> {
             tx.commit().await.map_err(Error::Transaction)?;
         }
         Ok(())
+    }
+}
+
+/// How the ledger calls it.
+fn purpose(asked: &Purpose) -> usage::Purpose {
+    match asked {
+        Purpose::Turn => usage::Purpose::Turn,
+        Purpose::Summary { .. } => usage::Purpose::Summary,
+        Purpose::Facts { .. } => usage::Purpose::Facts,
     }
 }
 

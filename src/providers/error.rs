@@ -3,6 +3,7 @@
 use std::{error::Error as StdError, fmt, time::Duration};
 
 use super::{Spent, Usage};
+use crate::transcript::Message;
 
 /// A call that gave no outcome.
 #[derive(Debug)]
@@ -18,6 +19,8 @@ pub struct Error {
     pub is_unasked: bool,
     /// Tools were used before it failed: what they did may have had effects.
     pub has_acted: bool,
+    /// What the model and its tools had said before it failed, where the provider makes several calls of its own.
+    pub said: Vec<Message>,
     cause: Box<dyn StdError + Send + Sync>,
 }
 
@@ -26,10 +29,13 @@ pub struct Error {
 pub enum Class {
     /// The same call may work the next time. Uses up an attempt.
     Retry { after: Option<Duration> },
-    /// The call was not made, or could not be taken now. Uses up no attempt.
+    /// The call was not made, or could not be taken now. Uses up no attempt. `after` is what the provider asks for at least;
+    /// the caller waits longer each time.
     Snooze { after: Duration, scope: Scope },
     /// The same call would fail every time; the session has to change first.
     Rebuild { reason: Rebuild },
+    /// The provider rejects what this call says, and would every time. Everything that it has answered before is taken as it is.
+    Reject,
     /// Only a person can help.
     Fail,
     /// The caller's own token ended the call; the caller knows why, and what follows from it.
@@ -51,7 +57,7 @@ pub enum Rebuild {
     Overflow,
     /// The server cut the prompt without saying so; the answer was given up.
     Truncated,
-    /// The server refuses this conversation as such.
+    /// The provider says that the history is to blame.
     Poisoned,
     /// The provider no longer has the session.
     Lost,
@@ -70,6 +76,7 @@ impl Error {
             spent: Vec::new(),
             is_unasked: false,
             has_acted: false,
+            said: Vec::new(),
             cause: cause.into(),
         }
     }
@@ -88,6 +95,17 @@ impl Error {
     pub fn having_acted(mut self, has_acted: bool) -> Self {
         self.has_acted = has_acted;
         self
+    }
+
+    pub fn with_said(mut self, said: Vec<Message>) -> Self {
+        self.said = said;
+        self
+    }
+
+    /// This is why the call was stopped, and `stopped` what it says of that: what it has cost and done is of this one.
+    pub fn instead_of(self, stopped: Self) -> Self {
+        let Self { code, class, cause, .. } = self;
+        Self { code, class, cause, has_acted: true, ..stopped }
     }
 
     pub fn with_spent(mut self, spent: Vec<Spent>) -> Self {

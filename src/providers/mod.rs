@@ -34,7 +34,7 @@ pub use self::{
         Spent, TranscriptFile,
     },
     error::{Class, Error, Rebuild, Scope},
-    events::{Event, EventSink, Status},
+    events::{Event, EventSink, Status, Used},
     outcome::{Durations, Outcome, StopReason, Usage},
     problem::Problem,
     request::{Options, Purpose, Request, Think, Timeouts},

@@ -24,6 +24,21 @@ pub async fn forget_keys(executor: impl PgExecutor<'_>, job_ids: &[i64]) -> Resu
     .map_err(Error::of("forget idempotency keys"))
 }
 
+/// Removes the dead letters of these jobs, because their work is done or dropped in another way. Gives how many there were.
+pub async fn forget_dead(executor: impl PgExecutor<'_>, job_ids: &[i64]) -> Result<i64, Error> {
+    sqlx::query_scalar!(
+        r#"WITH dead AS (DELETE FROM dalsegno.dead_jobs WHERE id = ANY ($1) RETURNING queue, kind),
+                counted AS (
+                    INSERT INTO dalsegno.transition_deltas (queue, kind, event, from_state, to_state, n)
+                    SELECT d.queue, d.kind, 'purge', 'dead', 'purged', count(*) FROM dead AS d GROUP BY d.queue, d.kind)
+           SELECT count(*) AS "n!" FROM dead"#,
+        job_ids,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Error::of("remove dead letters"))
+}
+
 /// Cancels the jobs of this kind that are of a group, or that name it as their campaign; gives their ids. One that runs is asked to
 /// stop, and is there until its worker has written its end. Looks at all jobs.
 pub async fn cancel_of_group(

@@ -74,7 +74,8 @@ pub use enqueue::{
 };
 pub use error::Error;
 pub use forget::{
-    Forgotten, cancel_of_group, forget_group, forget_holds, forget_keys, is_any_of_group,
+    Forgotten, cancel_of_group, forget_dead, forget_group, forget_holds, forget_keys,
+    is_any_of_group,
 };
 pub use holds::{holds, is_run_by};
 pub use job::{

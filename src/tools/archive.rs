@@ -58,8 +58,10 @@ async fn search(call: Call<'_>) -> Result<Said, Refusal> {
     };
     let mut tx = call.begin().await?;
     let sessions = sessions::lineage(&mut *tx, turn.session_id).await?;
+    let rejected = sessions::rejected_turns(&mut *tx, &sessions).await?;
     let search = Search {
         session_ids: &sessions,
+        without_turns: &rejected,
         words: words.trim(),
         around_chars: SHOWN_CHARS,
         offset,

@@ -14,7 +14,7 @@ use axum::Router;
 use chrono::{DateTime, TimeZone as _, Utc};
 use dalsegno::{
     app::App,
-    clock::ManualClock,
+    clock::{Clock, ManualClock},
     config::{Config, Environment, Flags},
     db,
     domain::agents::Library,
@@ -113,13 +113,21 @@ impl TestApp {
 
     /// With these keys configured so.
     pub async fn start_with(database: TestDatabase, set: &[(&str, &str)]) -> Self {
+        Self::start_at(database, set, Arc::new(ManualClock::at(noon()))).await
+    }
+
+    /// On a clock of the test's own.
+    pub async fn start_at(
+        database: TestDatabase,
+        set: &[(&str, &str)],
+        clock: Arc<dyn Clock>,
+    ) -> Self {
         let set = set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         let config = Config::load(&Environment::default(), &Flags { file: None, set }).unwrap();
         let telemetry = telemetry::init(&config.log).unwrap();
         let traces = Traces::start(&config.traces).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let agents = Arc::new(Library::open(&config.agents).unwrap());
-        let clock = Arc::new(ManualClock::at(noon()));
         let app = App {
             tools: Arc::new(Settings::of(&config, clock.clone(), agents.clone())),
             agents,

@@ -9,6 +9,7 @@
 
 mod app;
 mod board;
+mod cancelled_batches;
 mod cli;
 mod clients;
 mod cluster;

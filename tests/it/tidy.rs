@@ -283,6 +283,12 @@ fn tables_are_named_in_their_own_module_only() {
         {
             continue;
         }
+        // So is what a session leaves behind.
+        if path.starts_with("src/domain/session_summaries")
+            && path.extension().is_some_and(|it| it == "sql")
+        {
+            continue;
+        }
         for keyword in ["from ", "into ", "update ", "join "] {
             for after in text.split(&format!("{keyword}dalsegno.")).skip(1) {
                 let table = word(after);

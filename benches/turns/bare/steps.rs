@@ -34,7 +34,7 @@ pub const STEPS: &[Step] = &[
     Step::Own(CLAIM),
     Step::Of {
         words: "from dalsegno.tasks as t",
-        parameters: &[":job_id", "'{}'::text[]"],
+        parameters: &[":job_id", "'{}'::text[]", "now()", "65536", "'{}'::text[]", "65536"],
         keep: Some("task_"),
     },
     Step::Of {
@@ -139,6 +139,7 @@ pub const STEPS: &[Step] = &[
             "null",
             "null::bigint",
             "null::bytea",
+            "false",
         ],
         keep: None,
     },

@@ -94,7 +94,7 @@ fn totals(usage: &[Total]) -> String {
 pub(super) fn receipt(erasure: &Erasure) -> String {
     let state = match erasure.ended_at {
         Some(at) => format!("erased at {} UTC", time(at)),
-        None => "is being erased; ask again with the same command".to_owned(),
+        None => format!("is being erased: {}; ask again with the same command", progress(erasure)),
     };
     let removed = erasure.removed.iter().map(|(what, n)| format!("\n  {what:<18}{n}"));
     let hosts = match erasure.hosts.as_slice() {
@@ -108,4 +108,12 @@ pub(super) fn receipt(erasure: &Erasure) -> String {
         erasure.reason,
         removed.collect::<String>(),
     )
+}
+
+fn progress(erasure: &Erasure) -> String {
+    match erasure.step.as_deref() {
+        None => format!("it has not begun, {} tasks are open", erasure.open_tasks),
+        Some("cancel") => format!("{} tasks are to be cancelled, or to end", erasure.open_tasks),
+        Some(step) => format!("{step} are removed"),
+    }
 }

@@ -174,12 +174,13 @@ fn without_task(kind: &str, data: &Value) -> Option<String> {
 }
 
 fn rebuilt(data: &Value) -> String {
-    let summary = if data["inherited_summary"] == true { "the summary and " } else { "" };
-    format!(
-        "goes on in a new session, because the old one is {}; it takes {summary}{} messages along",
-        word(data, "because"),
-        data["inherited_messages"],
-    )
+    let because = word(data, "because");
+    let taken = match (data["inherited_summary"] == true, &data["inherited_messages"]) {
+        (true, n) if n == 0 => "a summary".to_owned(),
+        (true, n) => format!("the summary and {n} messages"),
+        (false, n) => format!("{n} messages"),
+    };
+    format!("goes on in a new session, because the old one is {because}; it takes {taken} along")
 }
 
 fn word<'a>(data: &'a Value, key: &str) -> &'a str {

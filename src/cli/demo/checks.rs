@@ -283,13 +283,17 @@ fn successor_inherits(report: &Report) -> Check {
     let holds = expiry.is_some_and(|expiry| {
         expiry.closed_because.as_deref() == Some("expired")
             && expiry.opened_because == "expired"
-            && (expiry.inherited_summary || expiry.inherited_messages > 0)
+            && expiry.inherited_summary
+            && expiry.inherited_messages == 0
             && expiry.notice_sent
     });
     check(
         "the expired session was closed, and its successor was told what it is",
         holds,
-        format!("{} messages inherited", expiry.map_or(0, |expiry| expiry.inherited_messages)),
+        match holds {
+            true => "it began with a summary".to_owned(),
+            false => "it did not begin with a summary alone".to_owned(),
+        },
     )
 }
 

@@ -98,7 +98,7 @@ pub(super) struct Fold {
     pub(super) tokens_after: i64,
     /// Messages that the summary stands in for. They are still there.
     pub(super) folded_messages: usize,
-    /// Of the identifiers in the folded prompts, and how many of them the summary has.
+    /// Of the identifiers in the folded prompts, and how many of them stand in the summary or beside it.
     pub(super) identifiers: usize,
     pub(super) identifiers_kept: usize,
     /// All that the service wanted kept, and how much of it the summary has.
@@ -220,6 +220,8 @@ fn folds(evidence: &Evidence) -> Vec<Fold> {
 
 fn fold(conversation: &Conversation, compaction: &Compaction) -> Fold {
     let summary = compaction.summary.as_deref().unwrap_or_default();
+    let prompts = compaction.prompts.as_ref().map(Value::to_string).unwrap_or_default();
+    let shown = format!("{summary}\n{prompts}");
     let folded = conversation.messages.iter().filter(|m| m.seq <= compaction.to_seq);
     let folded: Vec<_> = folded.collect();
     let planted: Vec<String> = (1..=script::N_PARTS)
@@ -239,10 +241,7 @@ fn fold(conversation: &Conversation, compaction: &Compaction) -> Fold {
         tokens_after: compaction.tokens_after.unwrap_or(compaction.tokens_before),
         folded_messages: folded.len(),
         identifiers: planted.len(),
-        identifiers_kept: planted
-            .iter()
-            .filter(|planted| summary.contains(planted.as_str()))
-            .count(),
+        identifiers_kept: planted.iter().filter(|planted| shown.contains(planted.as_str())).count(),
         pins: pins.len(),
         pins_kept: pins.iter().filter(|pin| one_blank(summary).contains(&one_blank(pin))).count(),
         refused: compaction.refusals.as_array().map_or(0, Vec::len),

@@ -107,11 +107,11 @@ fn writer(rung: Option<&str>) -> &'static str {
 }
 
 fn expiry(expiry: &Expiry) -> String {
-    let summary = if expiry.inherited_summary { "the summary and " } else { "" };
+    let summary = if expiry.inherited_summary { "a summary and " } else { "" };
     let notice = if expiry.notice_sent { "was" } else { "was NOT" };
     paragraph(&format!(
         "The expiry. Session {} was closed as {}. Its successor {} took {summary}{} messages along, and its first call \
-         {notice} told that the conversation is restored and older messages may be missing.",
+         {notice} told that the conversation is restored, and what of it came along.",
         expiry.closed_session_id,
         expiry.closed_because.as_deref().unwrap_or("nothing"),
         expiry.successor_id,

@@ -3,6 +3,8 @@
 mod archives;
 mod show;
 
+use std::time::Duration;
+
 use clap::{Args, Subcommand};
 use serde_json::json;
 use sqlx::PgConnection;
@@ -23,12 +25,15 @@ use crate::{
         campaigns,
         compactions::{self, Cause},
         ids::Given,
-        messages::{self, Span},
+        messages::Span,
         sessions::{self, Filter, Session},
         tasks::{self, How},
         transaction::{begin, commit},
     },
 };
+
+/// A worker that finds nothing to compact says so at once; a summary takes as long as its model.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Subcommand)]
 pub(super) enum SessionCommand {
@@ -42,7 +47,7 @@ pub(super) enum SessionCommand {
     Archives(Archives),
     /// Has the next task open a successor, which takes over what it should remember.
     Reset(Reset),
-    /// Has a worker fold older conversation into a summary. Nothing is removed.
+    /// Has a worker fold older conversation into a summary, and waits for its answer for some seconds. Nothing is removed.
     Compact(Id),
     /// Goes back to the view before the compaction that is shown.
     Uncompact(Id),
@@ -144,14 +149,15 @@ async fn on(
         }
         SessionCommand::Compact(Id { id }) => {
             let id = sessions::find(&mut *tx, id).await?;
+            let before = sessions::get(&mut *tx, id).await?.generation;
             let job_id = compactions::request(&mut tx, id, Cause::Manual).await?.job_id;
             let data = json!({ "job_id": job_id });
             audit::write(&mut *tx, &who, Action::SessionCompact, id, data, now).await?;
             commit(tx).await?;
-            output.data(&json!({ "session_id": id, "job_id": job_id }), || {
-                let look = format!("`dalsegno session show {id}` lists what came of it");
-                format!("job {job_id} compacts session {id}; {look}")
-            });
+            let asked = (id, job_id, before);
+            let answer = compactions::wait_for_answer(&database.pool, asked, PATIENCE).await?;
+            let data = json!({ "session_id": id, "job_id": job_id, "answer": answer });
+            output.data(&data, || show::compaction_words(id, job_id, answer.as_ref()));
         }
         SessionCommand::Uncompact(Id { id }) => {
             let id = sessions::find(&mut *tx, id).await?;
@@ -220,9 +226,8 @@ async fn read(
         output.data(&history, || show::history_words(&history));
         return Ok(());
     }
-    sessions::get(&mut *conn, id).await?;
     let span = Span { after_seq: transcript.after, limit: transcript.limit };
-    let stored = messages::list(conn, id, span).await?;
+    let stored = sessions::transcript(conn, id, span).await?;
     output.data(&stored, || stored.iter().map(show::message_words).collect());
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Sessions and what was said in them, for people.
 
 use serde_json::Value;
+use uuid::Uuid;
 
 use crate::{
     cli::{
@@ -10,6 +11,7 @@ use crate::{
     },
     domain::{
         agents::Catalogue,
+        compactions::{self, Compaction, KeptPrompts},
         messages::Stored,
         nodes::Stay,
         sessions::{Detail, Session},
@@ -80,11 +82,24 @@ pub(super) fn words(detail: &Detail, catalogue: &Catalogue) -> String {
         });
         let head = ["COMPACTION", "OUTCOME", "CAUSE", "PLACES", "TOKENS", "AFTER", "MADE"];
         text.push_str(&format!("\n{}", table(&head, rows)));
+        let shown = compactions.iter().find(|it| it.generation == session.generation);
+        if let Some(kept) = shown.and_then(Compaction::kept_prompts) {
+            text.push_str(&format!("{}\n", kept_words(kept, session.generation)));
+        }
     }
     if !last_turns.is_empty() {
         text.push_str(&format!("\n{}", turn_lines(last_turns)));
     }
     text
+}
+
+/// What became of the prompts of folded turns.
+fn kept_words(prompts: KeptPrompts, generation: i32) -> String {
+    let KeptPrompts { kept, shortened, archived, sentences } = prompts;
+    format!(
+        "compaction {generation} keeps {kept} prompts word for word ({shortened} of them shortened); {archived} moved to the archive, of \
+         which {sentences} sentences stay"
+    )
 }
 
 fn stay_words(stay: &Stay) -> String {
@@ -96,11 +111,15 @@ fn stay_words(stay: &Stay) -> String {
 }
 
 pub(super) fn message_words(stored: &Stored) -> String {
-    let Stored { seq, turn, partial, created_at, message, .. } = stored;
+    let Stored { seq, turn, partial, rejected, created_at, message, .. } = stored;
     let broken = if *partial { ", broke off" } else { "" };
+    let rejected = if *rejected { ", rejected: not sent again" } else { "" };
     let tool = message.tool_name.as_ref().map(|tool| format!(" {tool}")).unwrap_or_default();
-    let head =
-        format!("#{seq}  turn {turn}  {}  {}{tool}{broken}", time(*created_at), name(message.role));
+    let head = format!(
+        "#{seq}  turn {turn}  {}  {}{tool}{broken}{rejected}",
+        time(*created_at),
+        name(message.role)
+    );
     let calls =
         message.tool_calls.iter().map(|call| format!("calls {} {}\n", call.name, call.arguments));
     format!("{head}\n{}\n{}\n", message.text.trim_end(), calls.collect::<String>())
@@ -131,6 +150,31 @@ pub(in crate::cli) fn interrupted_words(interrupted: &Interrupted) -> String {
         Cancelled::AtOnce => {
             format!("task {task_id} of session {session_id} is cancelled; its worker was lost")
         }
+        Cancelled::HadEnded => {
+            format!(
+                "task {task_id} of session {session_id} had ended; what hangs on it is cancelled"
+            )
+        }
+    }
+}
+
+/// `None`: the worker has not answered yet.
+pub(super) fn compaction_words(
+    session_id: Uuid,
+    job_id: i64,
+    answer: Option<&compactions::Answer>,
+) -> String {
+    match answer {
+        Some(compactions::Answer::Compacted { generation }) => {
+            format!("session {session_id} shows compaction {generation}")
+        }
+        Some(compactions::Answer::Nothing { because }) => format!("nothing to compact: {because}"),
+        Some(compactions::Answer::Failed { because }) => format!(
+            "session {session_id} was not compacted: {because}; `dalsegno job explain {job_id}` says what to do"
+        ),
+        None => format!(
+            "job {job_id} compacts session {session_id}; `dalsegno session show {session_id}` lists the result"
+        ),
     }
 }
 

@@ -13,6 +13,7 @@ use super::{
     Context, Exit, Failure,
     args::{Id, Paging},
     database::with_database,
+    words::cancellation_words,
 };
 use crate::{
     clock::{Clock as _, SystemClock},
@@ -22,7 +23,7 @@ use crate::{
         audit::{self, Action},
         campaigns,
         ids::Given,
-        tasks::{self, Cancelled, Explanation, Filter, State},
+        tasks::{self, Explanation, Filter, State},
         transaction::{begin, commit},
     },
 };
@@ -115,11 +116,9 @@ async fn on(
             let data = json!({ "reason": reason });
             audit::write(&mut *tx, &context.who(), Action::TaskCancel, id, data, now).await?;
             commit(tx).await?;
-            output.data(&json!({ "task_id": id, "cancel": cancelled }), || match cancelled {
-                Cancelled::AtOnce => format!("task {id} is cancelled"),
-                Cancelled::Requested => format!("task {id} runs; its worker was told to stop it"),
-                Cancelled::AtSafePoint => format!("task {id} runs; it ends where nothing is lost"),
-            });
+            let data =
+                json!({ "task_id": id, "cancel": cancelled.cancel, "below": cancelled.below });
+            output.data(&data, || cancellation_words(id, &cancelled));
         }
         TaskCommand::Retry(Id { id }) => {
             let id = tasks::find(&mut *tx, id).await?;

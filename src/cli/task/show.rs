@@ -94,7 +94,8 @@ fn others(waiting: &Waiting) -> String {
 pub(in crate::cli) fn turn_lines(turns: &[Turn]) -> String {
     let row = |turn: &Turn| {
         let tokens_in = turn.input_tokens + turn.cache_read_tokens + turn.cache_creation_tokens;
-        let mut why = turn.error.clone().into_iter().chain(turn.flags.iter().cloned());
+        // Flags first: they are short, and an error may fill the line.
+        let mut why = turn.flags.iter().cloned().chain(turn.error.clone());
         [
             turn.number.to_string(),
             name(turn.state),

@@ -80,7 +80,10 @@ impl Record {
             text.push_str(title);
             text.push('\n');
             if lines.is_empty() {
-                text.push_str("None recorded.\n");
+                text.push_str(match *title {
+                    REQUIREMENTS => "None beside what people wrote.\n",
+                    _ => "None recorded.\n",
+                });
             }
             for line in lines {
                 text.push_str(line);

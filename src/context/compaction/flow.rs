@@ -15,7 +15,7 @@ use crate::context::{
 pub const HANDOFFS_MAX: usize = 20;
 pub const TASKS_MAX: usize = 50;
 /// An unresolved message that is longer is quoted up to here: the whole of it follows as the task.
-const UNRESOLVED_MAX_CHARS: usize = 8_000;
+const UNRESOLVED_MAX_CHARS: usize = 1_000;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flow {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::context::{
     compaction::{
         accept::{Gates, Refusal},
+        division::Division,
         extract,
         generations::Compaction,
         ladder::{Ladder, Rung},
@@ -15,6 +16,8 @@ use crate::context::{
         plan::{self, Plan, Scene},
         policy::Policy,
         prompt::{self, Question, Request},
+        prompts::{self, Selection},
+        reference,
     },
     weight::Weight,
     xml::{FenceSeed, Scope},
@@ -24,6 +27,10 @@ pub struct Folding<'a> {
     scene: Scene<'a>,
     seed: &'a FenceSeed,
     plan: Plan,
+    /// What people wrote that stays, and what a summariser may add to it.
+    prompts: Selection,
+    /// Lines of answers that are to be quotes.
+    quotes: Vec<String>,
     pins: Vec<Pin>,
     pins_dropped: usize,
     generation: u32,
@@ -77,14 +84,13 @@ impl<'a> Folding<'a> {
         generation: u32,
         mut ladder: Ladder,
     ) -> Result<(Self, Step), plan::Error> {
-        let plan = plan::plan(&scene)?;
-        let carried = scene.view.compaction.map_or(&[][..], |compaction| &compaction.pins);
-        let selection = pins::collect(carried, &scene.view.tail[..plan.fold])
-            .select(Policy::pins_max_tokens(plan.summary_max_tokens), scene.calibration);
+        let (plan, Division { prompts, pins: selection, .. }) = plan::divided(&scene)?;
         let rung = if plan.batches.is_empty() { Rung::Extract } else { ladder.start() };
         let mut folding = Self {
             scene,
             seed,
+            prompts,
+            quotes: Vec::new(),
             pins: selection.pins,
             pins_dropped: selection.dropped,
             generation,
@@ -96,18 +102,21 @@ impl<'a> Folding<'a> {
             so_far: None,
             read_pins: HashSet::new(),
         };
-        let step = folding.enter_rung();
+        let step = match folding.plan.is_reference {
+            true => folding.refer(),
+            false => folding.enter_rung(),
+        };
         Ok((folding, step))
     }
 
     /// `Err` carries why there is no answer at all.
     pub fn answered(&mut self, answer: Result<&str, String>) -> Step {
         let is_last = self.batch + 1 == self.plan.batches.len();
-        let judged = match answer {
-            Ok(text) if is_last => self.gates().judge(text, &self.pins),
-            Ok(text) => {
-                let read = self.read_pins.iter().map(|index| &self.pins[*index]);
-                self.gates().judge(text, read)
+        let judged = match answer.map(prompts::take_quotes) {
+            Ok((text, quotes)) => {
+                // A quote is one whatever the rest of the answer is worth.
+                self.quotes.extend(quotes);
+                self.judge(&text, is_last)
             }
             Err(reason) => Err(vec![Refusal::NoAnswer { reason }]),
         };
@@ -128,6 +137,14 @@ impl<'a> Folding<'a> {
 
     pub fn pins(&self) -> &[Pin] {
         &self.pins
+    }
+
+    fn judge(&self, text: &str, is_last: bool) -> Result<String, Vec<Refusal>> {
+        if is_last {
+            return self.gates().judge(text, &self.pins);
+        }
+        let read = self.read_pins.iter().map(|index| &self.pins[*index]);
+        self.gates().judge(text, read)
     }
 
     fn climb(&mut self, refusals: Vec<Refusal>) -> Step {
@@ -157,8 +174,16 @@ impl<'a> Folding<'a> {
                     Err(refusals) => self.climb(refusals),
                 }
             }
+            Rung::Park if self.scene.is_overflowing() => self.refer(),
             Rung::Park => Step::Park { refused: std::mem::take(&mut self.refused) },
         }
+    }
+
+    /// Ends without a summary, because the coming turn leaves no room for one.
+    fn refer(&mut self) -> Step {
+        self.rung = Rung::Extract;
+        self.plan = plan::reference(&self.scene);
+        self.done(reference::text())
     }
 
     fn ask(&mut self, begins_attempt: bool) -> Step {
@@ -172,7 +197,15 @@ impl<'a> Folding<'a> {
             .filter(|(index, _)| is_last || self.read_pins.contains(index))
             .map(|(_, pin)| pin)
             .collect();
+        let quotes = plan::quotes_room(&self.scene, &self.plan, &self.prompts);
+        let leaving_max = self.scene.calibration.weight_within(quotes.leaving_tokens);
+        let leaving = match is_last {
+            true => self.prompts.leaving(leaving_max),
+            false => Vec::new(),
+        };
         let question = Question {
+            leaving: &leaving,
+            quotes_tokens: quotes.answer_tokens,
             entries: self.scene.view.tail,
             batch: &batches[self.batch],
             number: self.batch + 1,
@@ -241,6 +274,12 @@ impl<'a> Folding<'a> {
 
     fn done(&mut self, summary: String) -> Step {
         let summary_tokens = self.scene.calibration.tokens(Weight::of_text(&summary));
+        let prompts = std::mem::take(&mut self.prompts).quoted(&self.quotes);
+        let prompts_weight = match self.plan.is_reference {
+            true => Weight::ZERO,
+            false => prompts.weight(),
+        };
+        let prompts_tokens = self.scene.calibration.tokens(prompts_weight);
         let flow = self.scene.node.map(|node| node.flow_to(self.plan.to_seq));
         let flow_tokens =
             flow.as_ref().map_or(0, |flow| self.scene.calibration.tokens(flow.weight()));
@@ -252,9 +291,10 @@ impl<'a> Folding<'a> {
                 to_seq: self.plan.to_seq,
                 summary,
                 flow: flow.map(|flow| Box::new(flow.into_owned())),
+                prompts,
                 pins: std::mem::take(&mut self.pins),
                 tokens_before: self.plan.tokens_before,
-                tokens_after: self.plan.tail_tokens + flow_tokens + summary_tokens,
+                tokens_after: self.plan.tail_tokens + flow_tokens + prompts_tokens + summary_tokens,
             },
             rung: self.rung,
             refused: std::mem::take(&mut self.refused),

@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::context::{
-    compaction::{flow::Flow, pins::Pin},
+    compaction::{flow::Flow, pins::Pin, prompts::Prompts},
     entry::Entry,
     weight::Weight,
 };
@@ -40,6 +40,9 @@ pub struct Compaction {
     /// Of a node's compaction; stands in front of the summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<Box<Flow>>,
+    /// What people wrote, word for word; stands in front of the summary.
+    #[serde(default, skip_serializing_if = "Prompts::is_empty")]
+    pub prompts: Prompts,
     /// What the summary had to keep, and every later one has to.
     pub pins: Vec<Pin>,
     pub tokens_before: u64,
@@ -75,10 +78,17 @@ impl<'a> View<'a> {
 }
 
 impl Compaction {
+    /// What people wrote, unless a reference says that there is no room for anything.
+    pub fn shown_prompts(&self) -> Option<&Prompts> {
+        (!self.is_reference()).then_some(&self.prompts)
+    }
+
     /// Of what stands in for the messages.
     pub fn weight(&self) -> Weight {
         let flow = self.flow.as_deref().map_or(Weight::ZERO, Flow::weight);
-        Weight::of_text(&self.summary) + flow
+        Weight::of_text(&self.summary)
+            + flow
+            + self.shown_prompts().map_or(Weight::ZERO, Prompts::weight)
     }
 }
 
@@ -110,11 +120,16 @@ fn check_lineage(compactions: &[Compaction], compaction: &Compaction) -> Result<
     if compaction.parent >= compaction.generation || compaction.from_seq > compaction.to_seq {
         return Err(broken);
     }
-    if compaction.parent > 0 && find(compactions, compaction.parent)?.to_seq >= compaction.from_seq
-    {
-        return Err(broken);
+    if compaction.parent == 0 {
+        return Ok(());
     }
-    Ok(())
+    let parent = find(compactions, compaction.parent)?;
+    // One that folds nothing new makes the summary shorter, and what a reference stands for is read again.
+    let shortens = compaction.from_seq == compaction.to_seq && compaction.to_seq == parent.to_seq;
+    match parent.to_seq < compaction.from_seq || shortens || parent.is_reference() {
+        true => Ok(()),
+        false => Err(broken),
+    }
 }
 
 #[cfg(test)]
@@ -143,6 +158,7 @@ mod tests {
             to_seq,
             summary: format!("summary {generation}"),
             flow: None,
+            prompts: Prompts::default(),
             pins: Vec::new(),
             tokens_before: 0,
             tokens_after: 0,

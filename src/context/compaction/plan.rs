@@ -7,18 +7,21 @@ use crate::context::{
     budget::Budget,
     calibration::Calibration,
     compaction::{
+        cut,
+        division::{self, Division, Room},
         extract,
         flow::Flow,
         generations::{Compaction, View},
-        groups::{self, Grouping},
+        groups,
         pins::{self, Voice},
-        policy::Policy,
+        policy::{Keep, Policy},
         prompt,
+        prompts::Selection,
+        reference,
     },
     entry::Entry,
     weight::Weight,
 };
-use crate::transcript::Role;
 
 /// How finely a message that is too long for a batch is measured.
 const SPLIT_STEP_BYTES: usize = 256;
@@ -73,6 +76,8 @@ pub struct Plan {
     /// The part of it that stays word for word.
     pub tail_tokens: u64,
     pub summary_max_tokens: u64,
+    /// There is no room for a summary: a note says where the messages are.
+    pub is_reference: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -92,138 +97,175 @@ pub struct Piece {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
+    #[error("there is nothing to fold: the last turns stay as they are while they fit")]
+    NothingToFold,
     #[error(
-        "there is nothing to fold: the conversation has only {turns} turns and the last {keep_turns} stay as \
-         they are; raise the window or shorten the task"
+        "there is nothing to gain: the conversation takes {tokens_before} tokens, and a summary of its older turns would take as many"
     )]
-    NothingToFold { turns: usize, keep_turns: usize },
+    NothingToGain { tokens_before: u64 },
     #[error(
-        "the turns that must stay take {tail_tokens} and the coming one {upcoming_tokens} of {room_tokens} \
-         tokens, which leaves no room for a summary: raise the window, shorten the task, or reset the session"
+        "the last turns take {tail_tokens} and the coming one {upcoming_tokens} of {room_tokens} tokens, which leaves no room \
+         for a summary: raise the window or shorten the task"
     )]
     Floor { tail_tokens: u64, upcoming_tokens: u64, room_tokens: u64 },
 }
 
 pub fn plan(scene: &Scene<'_>) -> Result<Plan, Error> {
+    let (mut plan, _) = outline(scene)?;
+    plan.batches = batches(scene, &plan, 0);
+    Ok(plan)
+}
+
+/// The plan once what is said has been read: what stays word for word beside the tail takes room from the summary.
+pub(super) fn divided(scene: &Scene<'_>) -> Result<(Plan, Division), Error> {
+    let (mut plan, room) = outline(scene)?;
+    let division = division::divide(scene, plan.fold, room);
+    if plan.is_reference {
+        return Ok((plan, division));
+    }
+    plan.summary_max_tokens = division.summary_max_tokens;
+    let quotes = quotes_room(scene, &plan, &division.prompts);
+    plan.batches = batches(scene, &plan, quotes.leaving_tokens + quotes.answer_tokens);
+    Ok((plan, division))
+}
+
+/// All but the batches, as if the summary had the room alone.
+fn outline(scene: &Scene<'_>) -> Result<(Plan, Room), Error> {
     let entries = scene.view.tail;
-    let grouping = groups::group(entries, &[]);
-    let cut = choose_cut(scene, &grouping)?;
-    let tail_tokens = scene.calibration.tokens(weight_of(&entries[cut..]));
-    let stands_in = scene.view.compaction.map_or(Weight::ZERO, Compaction::weight);
-    let tokens_before = scene.calibration.tokens(weight_of(entries) + stands_in);
-    let to_seq = entries[cut - 1].seq;
+    let cuts = cut::candidates(scene, &groups::group(entries, &[]));
+    let mut refused = None;
+    for cut in cuts {
+        match plan_at(scene, cut) {
+            Ok(planned) => return Ok(planned),
+            // The last one keeps least.
+            Err(error) => refused = Some(error),
+        }
+    }
+    let can_shorten = !entries.is_empty() || scene.view.compaction.is_some();
+    match scene.is_overflowing() && can_shorten {
+        true => Ok((reference(scene), Room::recorded(scene))),
+        false => Err(refused.unwrap_or(Error::NothingToFold)),
+    }
+}
+
+/// Folds everything without a summary: for a coming turn that leaves no room for one.
+pub(super) fn reference(scene: &Scene<'_>) -> Plan {
+    let fold = scene.view.tail.len();
+    let (from_seq, to_seq) = places(scene, fold);
+    Plan {
+        fold,
+        read: fold..fold,
+        from_seq,
+        to_seq,
+        batches: Vec::new(),
+        tokens_before: tokens_before(scene),
+        tail_tokens: 0,
+        summary_max_tokens: scene.calibration.tokens(reference::weight()),
+        is_reference: true,
+    }
+}
+
+fn plan_at(scene: &Scene<'_>, cut: usize) -> Result<(Plan, Room), Error> {
+    let tail_tokens = scene.calibration.tokens(weight_of(&scene.view.tail[cut..]));
+    let tokens_before = tokens_before(scene);
+    let (from_seq, to_seq) = places(scene, cut);
     let flow = scene.node.map_or(Weight::ZERO, |node| node.flow_to(to_seq).weight());
     let flow_tokens = scene.calibration.tokens(flow);
-    let summary_max_tokens = summary_room(scene, tokens_before, tail_tokens, flow_tokens)?;
-    let read = node_start(scene).min(cut)..cut;
-    Ok(Plan {
+    let room = summary_room(scene, tokens_before, tail_tokens, flow_tokens)?;
+    let plan = Plan {
         fold: cut,
-        from_seq: entries[0].seq,
+        from_seq,
         to_seq,
-        batches: batches(scene, read.clone(), summary_max_tokens),
-        read,
+        batches: Vec::new(),
+        read: scene.node_start().min(cut)..cut,
         tokens_before,
         tail_tokens,
-        summary_max_tokens,
-    })
+        summary_max_tokens: room.tokens.min(room.summary_max_tokens),
+        is_reference: false,
+    };
+    Ok((plan, room))
 }
 
-/// The first position that stays. Always the beginning of a turn, never inside a group, and never in front of the node.
-fn choose_cut(scene: &Scene<'_>, grouping: &Grouping) -> Result<usize, Error> {
-    let entries = scene.view.tail;
-    let node_start = node_start(scene);
-    let starts = turn_starts(entries, node_start);
-    let keep_turns = scene.policy.keep_turns.max(1);
-    let nothing = Error::NothingToFold { turns: starts.len(), keep_turns };
-    let whole = whole_cuts(entries.len(), grouping);
-    if starts.len() <= keep_turns {
-        // Little was said at the node: it stays as it is, and what came before goes.
-        let is_begun = node_start > 0 && starts.first() == Some(&node_start) && whole[node_start];
-        return if is_begun { Ok(node_start) } else { Err(nothing) };
+/// The places that are folded newly. Where there are none, the place at which the summary ends that becomes shorter.
+fn places(scene: &Scene<'_>, cut: usize) -> (i64, i64) {
+    let shown_to_seq = scene.view.compaction.map_or(0, |compaction| compaction.to_seq);
+    match scene.view.tail[..cut] {
+        [] => (shown_to_seq, shown_to_seq),
+        [ref first, ..] => (first.seq, scene.view.tail[cut - 1].seq),
     }
-    let room_tokens = scene.budget.room_tokens();
-    let tail_limit = scene.calibration.weight_within(
-        (room_tokens * scene.policy.tail_percent / 100).min(scene.policy.tail_max_tokens),
-    );
-    let mut cut = None;
-    let mut weight = Weight::ZERO;
-    let mut counted_from = entries.len();
-    for (turns, &start) in starts.iter().rev().enumerate() {
-        weight = weight + weight_of(&entries[start..counted_from]);
-        counted_from = start;
-        let enough_turns = turns + 1 >= keep_turns;
-        if cut.is_some() && weight > tail_limit {
-            break;
-        }
-        if enough_turns && start > 0 && whole[start] {
-            cut = Some(start);
-        }
+}
+
+fn tokens_before(scene: &Scene<'_>) -> u64 {
+    let stands_in = scene.view.compaction.map_or(Weight::ZERO, Compaction::weight);
+    scene.calibration.tokens(weight_of(scene.view.tail) + stands_in)
+}
+
+impl Scene<'_> {
+    /// The conversation as it is would leave the coming turn too little.
+    pub(super) fn needs_room(&self) -> bool {
+        self.takes_more_than(self.policy.tight_fit_percent)
     }
-    cut.ok_or(nothing)
-}
 
-/// The first position of the node that the session is at; 0 where it is at none.
-fn node_start(scene: &Scene<'_>) -> usize {
-    let entries = scene.view.tail;
-    scene.node.map_or(0, |node| entries.partition_point(|entry| entry.seq < node.first_seq))
-}
-
-/// Of the turns from here on. A turn begins with the user's message, or with the notices and posts directly in front of it.
-fn turn_starts(entries: &[Entry], from: usize) -> Vec<usize> {
-    let role = |index: usize| entries[index].message.role;
-    (from..entries.len())
-        .filter(|index| role(*index) == Role::User)
-        .map(|mut start| {
-            while start > from && matches!(role(start - 1), Role::Notice | Role::Posts) {
-                start -= 1;
-            }
-            start
-        })
-        .collect()
-}
-
-/// Per position, whether a cut in front of it leaves every group whole.
-fn whole_cuts(count: usize, grouping: &Grouping) -> Vec<bool> {
-    let mut whole = vec![true; count + 1];
-    let mut reach = 0;
-    for group in &grouping.groups {
-        // Positions between a head and its last result are inside the group.
-        let from = (group.head + 1).max(reach);
-        let to = group.last() + 1;
-        if from < to {
-            whole[from..to].fill(false);
-        }
-        reach = reach.max(to);
+    /// The coming turn does not fit behind the conversation as it is.
+    pub(super) fn is_overflowing(&self) -> bool {
+        self.policy.keep == Keep::Reference || self.takes_more_than(100)
     }
-    whole
+
+    fn takes_more_than(&self, percent: u64) -> bool {
+        let all = tokens_before(self) + self.upcoming_tokens;
+        all * 100 > self.budget.room_tokens() * percent
+    }
+
+    /// The first position of the node that the session is at; 0 where it is at none.
+    pub(super) fn node_start(&self) -> usize {
+        let entries = self.view.tail;
+        self.node.map_or(0, |node| entries.partition_point(|entry| entry.seq < node.first_seq))
+    }
 }
 
-/// The most a summary may take so that it both saves enough and fits.
+/// The most that a summary and what people wrote may take so that they both save enough and fit.
 fn summary_room(
     scene: &Scene<'_>,
     tokens_before: u64,
     tail_tokens: u64,
     flow_tokens: u64,
-) -> Result<u64, Error> {
+) -> Result<Room, Error> {
     let policy = &scene.policy;
     let room_tokens = scene.budget.room_tokens();
+    let upcoming_tokens = scene.upcoming_tokens;
+    let no_room = Error::Floor { tail_tokens, upcoming_tokens, room_tokens };
+    let to_start = start_room(scene).saturating_sub(tail_tokens + flow_tokens);
+    if tail_tokens * 100 > room_tokens * policy.keep_percent {
+        return Err(no_room);
+    }
     let stays = tail_tokens + flow_tokens + scene.upcoming_tokens;
     let to_save = (tokens_before * (100 - policy.save_percent) / 100)
         .saturating_sub(tail_tokens + flow_tokens);
     // Room for the bare headings and for the share that pins may fill: then the extract always fits.
     let min_tokens = scene.calibration.tokens(extract::skeleton()) * 5 / 2 + 1;
     let window = scene.budget.window_tokens().min(scene.summariser_window_tokens);
-    let [usual, tight] = [policy.fit_percent, policy.tight_fit_percent].map(|percent| {
-        let to_fit = (room_tokens * percent / 100).saturating_sub(stays);
-        to_fit.min(to_save).min(Policy::summary_max_tokens(window))
-    });
+    let to_fit = |percent: u64| (room_tokens * percent / 100).saturating_sub(stays);
+    let [usual, tight] = [policy.fit_percent, policy.tight_fit_percent]
+        .map(|percent| to_fit(percent).min(to_save).min(to_start));
     // A tail that has become heavy must not push out what people said: then the next compaction comes sooner.
     let chosen = if usual >= carried_room(scene).max(min_tokens) { usual } else { tight };
     if chosen < min_tokens {
-        let upcoming_tokens = scene.upcoming_tokens;
-        return Err(Error::Floor { tail_tokens, upcoming_tokens, room_tokens });
+        let has_room = to_fit(policy.tight_fit_percent).min(to_start) >= min_tokens;
+        return Err(if has_room { Error::NothingToGain { tokens_before } } else { no_room });
     }
-    Ok(chosen)
+    Ok(Room {
+        tokens: chosen,
+        summary_min_tokens: min_tokens,
+        summary_max_tokens: Policy::summary_max_tokens(window),
+    })
+}
+
+/// What a compacted conversation may take, but no less than a quarter of the room beside a large system part.
+fn start_room(scene: &Scene<'_>) -> u64 {
+    let (budget, room_tokens) = (&scene.budget, scene.budget.room_tokens());
+    let all_tokens = room_tokens + budget.system_tokens();
+    let start_tokens = all_tokens * scene.policy.start_percent / 100;
+    start_tokens.saturating_sub(budget.system_tokens()).max(room_tokens / 4)
 }
 
 /// What a summary needs for the pins that people have set so far, and for some more.
@@ -233,13 +275,15 @@ fn carried_room(scene: &Scene<'_>) -> u64 {
     Policy::summary_for_pins(pins::list_tokens(of_people, scene.calibration)) * 6 / 5
 }
 
-fn batches(scene: &Scene<'_>, read: Range<usize>, summary_max_tokens: u64) -> Vec<Batch> {
+fn batches(scene: &Scene<'_>, plan: &Plan, quotes_tokens: u64) -> Vec<Batch> {
+    let read = plan.read.clone();
     if read.is_empty() {
         return Vec::new();
     }
-    let Some(batch_tokens) = batch_tokens(scene, summary_max_tokens) else {
+    let Some(batch_tokens) = batch_tokens(scene, plan.summary_max_tokens) else {
         return Vec::new();
     };
+    let batch_tokens = batch_tokens.saturating_sub(quotes_tokens);
     let limit = scene.calibration.weight_within(batch_tokens);
     let mut batches = Vec::new();
     let mut batch = Batch::default();
@@ -270,6 +314,25 @@ fn batch_tokens(scene: &Scene<'_>, summary_max_tokens: u64) -> Option<u64> {
     let left = (window_tokens * 9 / 10).saturating_sub(taken);
     let enough = left * 10 >= window_tokens;
     enough.then(|| left.min(window_tokens * scene.policy.batch_percent / 100))
+}
+
+/// What prompts that leave take in a question, and quotes of them in the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct QuotesRoom {
+    pub(super) leaving_tokens: u64,
+    pub(super) answer_tokens: u64,
+}
+
+/// Half of a batch at most. A summary that is small leaves little to quotes: who answers counts both as one.
+pub(super) fn quotes_room(scene: &Scene<'_>, plan: &Plan, prompts: &Selection) -> QuotesRoom {
+    if !prompts.wants_quotes() {
+        return QuotesRoom::default();
+    }
+    let batch_tokens = batch_tokens(scene, plan.summary_max_tokens).unwrap_or(0);
+    let leaving_tokens = prompts.leaving_tokens(scene.calibration).min(batch_tokens / 3);
+    let answer_tokens = (leaving_tokens / 2).max(batch_tokens / 12);
+    let answer_max = (batch_tokens / 6).min(plan.summary_max_tokens / 2);
+    QuotesRoom { leaving_tokens, answer_tokens: answer_tokens.min(answer_max) }
 }
 
 fn pieces(index: usize, entry: &Entry, limit: Weight) -> Vec<Piece> {

@@ -8,13 +8,14 @@ use crate::{
             accept::Refusal,
             pins::Pin,
             plan::{Batch, Piece},
+            prompts::QUOTES,
             sections::SECTIONS,
         },
         entry::Entry,
         weight::Weight,
         xml::{Element, Fence},
     },
-    transcript::{Message, Role},
+    transcript::Role,
 };
 
 /// More of a call's arguments tells a summariser nothing.
@@ -43,6 +44,10 @@ pub struct Question<'a> {
     /// The summary of everything before this batch.
     pub so_far: Option<&'a str>,
     pub pins: &'a [&'a Pin],
+    /// Prompts of people that stayed word for word so far, and leave now.
+    pub leaving: &'a [&'a str],
+    /// What quotes may take beside the record; 0: none are wanted.
+    pub quotes_tokens: u64,
     /// Why the last attempt was refused.
     pub refusals: &'a [Refusal],
     pub target_tokens: u64,
@@ -58,6 +63,9 @@ pub fn request(question: &Question<'_>, fence: &Fence) -> Request {
     if !question.pins.is_empty() {
         blocks.push(pins(question.pins).render(fence));
     }
+    if !question.leaving.is_empty() {
+        blocks.push(leaving(question.leaving).render(fence));
+    }
     if let Some(feedback) = feedback(question.refusals) {
         blocks.push(feedback);
     }
@@ -65,7 +73,7 @@ pub fn request(question: &Question<'_>, fence: &Fence) -> Request {
     Request {
         system: instructions(),
         prompt: blocks.join("\n\n"),
-        reply_max_tokens: question.max_tokens,
+        reply_max_tokens: question.max_tokens + question.quotes_tokens,
     }
 }
 
@@ -108,7 +116,7 @@ fn transcript<'a>(question: &Question<'a>) -> Element<'a> {
 
 fn message<'a>(entry: &'a Entry, piece: &Piece) -> Element<'a> {
     let text = &entry.message.text[piece.bytes.clone()];
-    let element = Element::with_text("message", text).attribute("from", speaker(&entry.message));
+    let element = Element::with_text("message", text).attribute("from", speaker(entry));
     if piece.parts > 1 {
         element.attribute("part", format!("{} of {}", piece.part, piece.parts))
     } else {
@@ -131,12 +139,14 @@ fn calls(entry: &Entry) -> Vec<Element<'_>> {
         .collect()
 }
 
-fn speaker(message: &Message) -> Cow<'static, str> {
+fn speaker(entry: &Entry) -> Cow<'static, str> {
+    let message = &entry.message;
     if let Some(agent) = message.asked_by() {
         return format!("agent {agent}").into();
     }
     let name = match message.role {
-        Role::User => "person",
+        Role::User if entry.is_by_person() => "person",
+        Role::User => "agent",
         Role::Assistant => "assistant",
         Role::Tool => "tool",
         Role::Notice | Role::System => "service",
@@ -149,6 +159,11 @@ fn speaker(message: &Message) -> Cow<'static, str> {
 fn pins<'a>(pins: &[&Pin]) -> Element<'a> {
     let lines: Vec<_> = pins.iter().map(|pin| pin.text.as_str()).collect();
     Element::with_text("must_keep", lines.join("\n"))
+}
+
+fn leaving<'a>(prompts: &[&'a str]) -> Element<'a> {
+    let prompts = prompts.iter().map(|text| Element::with_text("message", *text));
+    Element::with_children("leaving", prompts.collect())
 }
 
 fn feedback(refusals: &[Refusal]) -> Option<String> {
@@ -172,6 +187,13 @@ fn task(question: &Question<'_>) -> String {
     }
     if !question.pins.is_empty() {
         text.push_str(" Every line of <must_keep> has to appear in it letter by letter.");
+    }
+    if question.quotes_tokens > 0 {
+        text.push_str(&format!(
+            " Behind it, under the heading \"## {QUOTES}\", copy letter by letter and one per line every sentence of a person (in \
+             <leaving>, or in a message from=\"person\") that later work still has to respect, however it is put: a rule, a wish, \
+             a preference, a fact about the readers. Quote nothing that a later sentence takes back."
+        ));
     }
     text.push_str(&format!(
         " Aim for {} tokens; more than {} will be refused.",

@@ -32,12 +32,16 @@ pub fn body<'a>(text: &'a str, title: &str) -> impl Iterator<Item = &'a str> {
     text.lines()
         .skip_while(move |line| !is_heading(line, title))
         .skip(1)
-        .take_while(|line| !SECTIONS.iter().any(|(other, _)| is_heading(line, other)))
+        .take_while(|line| !is_any_heading(line))
         .filter(|line| !line.trim().is_empty())
 }
 
+pub(super) fn is_any_heading(line: &str) -> bool {
+    SECTIONS.iter().any(|(title, _)| is_heading(line, title))
+}
+
 /// Models differ in how they mark a heading: any number of `#`, bold, a colon behind it.
-fn is_heading(line: &str, title: &str) -> bool {
+pub(super) fn is_heading(line: &str, title: &str) -> bool {
     line.starts_with(['#', '*'])
         && line
             .trim_matches(|c: char| c == '#' || c == '*' || c == ':' || c.is_whitespace())

@@ -161,7 +161,7 @@ fn read(fields: &mut Fields<'_>, stem: &str, prompt: String, around: &Surroundin
         reserve_tokens: fields.number("reserve_tokens", 64..=1_000_000),
         prepare_percent: fields.number("prepare_percent", 10..=94),
         apply_percent: fields.number("apply_percent", 11..=95),
-        rotate_at_tokens: fields.number("rotate_at_tokens", 1000..=i64::MAX),
+        rotate_at_tokens: fields.number("rotate_at_tokens", 0..=i64::MAX),
         ttl_days: fields.number("ttl_days", 1..=3650).and_then(|days| u32::try_from(days).ok()),
         lead,
         mentions: fields.flag_or("mentions", lead),
@@ -220,6 +220,14 @@ fn check(fields: &mut Fields<'_>, agent: &Agent) {
         let message =
             format!("a summary would be prepared at {prepare} % and applied at {apply} % already");
         fields.fail(key, message, "a prepare_percent below the apply_percent");
+    }
+    if let Some(limit @ 1..1000) = agent.rotate_at_tokens {
+        let message = format!("is {limit}, which leaves no room for a summary");
+        fields.fail(
+            "rotate_at_tokens",
+            message,
+            "rotate_at_tokens: 1000 or more, or 0 for no limit",
+        );
     }
     if let (Some(window), Some(reserve)) = (agent.window_tokens, agent.reserve_tokens)
         && reserve >= window

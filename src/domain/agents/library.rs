@@ -1,12 +1,18 @@
 //! The catalogue of a running service: read again when a file has changed.
+//!
+//! One caller at a time looks at the files, on a thread where nothing else waits for its turn. Others get the catalogue as
+//! it was read last, so a folder that hangs delays one turn and not the process. No lock is held while files are read
+//! but the one that says who reads.
 
 use std::{
     cell::RefCell,
     fs,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError},
     time::{Duration, Instant, SystemTime},
 };
+
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::{Catalogue, Config, Problems};
 
@@ -15,15 +21,22 @@ use super::{Catalogue, Config, Problems};
 #[derive(Debug)]
 pub struct Library {
     config: Config,
-    state: Mutex<State>,
+    /// Who has it looks at the files.
+    files: Mutex<Files>,
+    known: Mutex<Known>,
 }
 
+/// The files as they were when they were looked at last.
 #[derive(Debug)]
-struct State {
+struct Files {
     stamps: Vec<Stamp>,
     looked_at: Instant,
     /// What the files named besides when they were read last.
     named: Vec<PathBuf>,
+}
+
+#[derive(Debug, Clone)]
+struct Known {
     catalogue: Arc<Catalogue>,
     /// Of the files as they are now, where they are not what `catalogue` was made from.
     problems: Option<Problems>,
@@ -45,46 +58,74 @@ impl Library {
         let named = named.into_inner();
         let stamps = stamps(config, &named);
         let catalogue = Arc::new(Catalogue::load(config)?);
-        let state = State { stamps, looked_at: Instant::now(), named, catalogue, problems: None };
-        Ok(Self { config: config.clone(), state: Mutex::new(state) })
+        Ok(Self {
+            config: config.clone(),
+            files: Mutex::new(Files { stamps, looked_at: Instant::now(), named }),
+            known: Mutex::new(Known { catalogue, problems: None }),
+        })
     }
 
     /// The catalogue as the files say now; if they have problems, as they said when they last had none.
     pub fn current(&self) -> Arc<Catalogue> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.looked_at.elapsed() < Duration::from_millis(self.config.look_every_ms) {
-            return Arc::clone(&state.catalogue);
-        }
-        state.looked_at = Instant::now();
-        // Taken before the files are read: a change in between is seen the next time.
-        let stamps = stamps(&self.config, &state.named);
-        if state.stamps != stamps {
-            state.stamps = stamps;
-            let named = RefCell::default();
-            let loaded = Catalogue::load_naming(&self.config, &named);
-            // New names have no stamps yet, so the files are read once more at the next look.
-            state.named = named.into_inner();
-            match loaded {
-                Ok(catalogue) => {
-                    tracing::info!(
-                        "the files of agents, skills and nodes have changed and were read again"
-                    );
-                    state.catalogue = Arc::new(catalogue);
-                    state.problems = None;
-                }
-                Err(problems) => {
-                    tracing::warn!(%problems, "the changed files of agents, skills and nodes are not used");
-                    state.problems = Some(problems);
-                }
-            }
-        }
-        Arc::clone(&state.catalogue)
+        self.look_if_due();
+        Arc::clone(&self.known().catalogue)
     }
 
     /// Why the files as they are now are not in use.
     pub fn problems(&self) -> Option<Problems> {
-        self.current();
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).problems.clone()
+        self.look_if_due();
+        self.known().problems.clone()
+    }
+
+    fn look_if_due(&self) {
+        let mut files = match self.files.try_lock() {
+            Ok(files) => files,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            // Another caller looks at this moment.
+            Err(TryLockError::WouldBlock) => return,
+        };
+        if files.looked_at.elapsed() >= Duration::from_millis(self.config.look_every_ms) {
+            files.looked_at = Instant::now();
+            aside(|| self.look(&mut files));
+        }
+    }
+
+    fn look(&self, files: &mut Files) {
+        // Taken before the files are read: a change in between is seen the next time.
+        let stamps = stamps(&self.config, &files.named);
+        if files.stamps == stamps {
+            return;
+        }
+        files.stamps = stamps;
+        let named = RefCell::default();
+        let loaded = Catalogue::load_naming(&self.config, &named);
+        // New names have no stamps yet, so the files are read once more at the next look.
+        files.named = named.into_inner();
+        let mut known = self.known();
+        match loaded {
+            Ok(catalogue) => {
+                tracing::info!(
+                    "the files of agents, skills and nodes have changed and were read again"
+                );
+                *known = Known { catalogue: Arc::new(catalogue), problems: None };
+            }
+            Err(problems) => {
+                tracing::warn!(%problems, "the changed files of agents, skills and nodes are not used");
+                known.problems = Some(problems);
+            }
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Blocks a thread that the runtime has replaced. A runtime of one thread has no other.
+fn aside<T>(work: impl FnOnce() -> T) -> T {
+    match Handle::try_current().map(|handle| handle.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
+        _ => work(),
     }
 }
 

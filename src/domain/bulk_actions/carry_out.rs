@@ -1,5 +1,7 @@
 //! Carrying an action out, one task at a time.
 
+use std::collections::HashSet;
+
 use chrono::{DateTime, Utc};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
@@ -55,6 +57,38 @@ pub async fn step(
         Action::Retry => _ = tasks::retry(&mut *conn, task_id, now).await?,
     }
     advance(conn, action, task_id, Step::Done).await
+}
+
+/// Cancels those of these tasks that can be cancelled together, in the caller's transaction, and gives the rest. Moves the cursor up to
+/// the first of them.
+pub async fn cancel_batch(
+    conn: &mut PgConnection,
+    action: &mut BulkAction,
+    task_ids: &[Uuid],
+    now: DateTime<Utc>,
+) -> Result<Vec<Uuid>, Error> {
+    let batch = tasks::Batch::Plain;
+    let cancelled = tasks::cancel_batch(&mut *conn, task_ids, batch, &action.reason, now).await?;
+    let n_cancelled = i64::try_from(cancelled.len()).unwrap_or(i64::MAX);
+    let cancelled: HashSet<Uuid> = cancelled.into_iter().collect();
+    let passed = task_ids.iter().take_while(|id| cancelled.contains(id)).last().copied();
+    let cursor = passed.or(action.cursor);
+    let hit = sqlx::query!(
+        "update dalsegno.bulk_actions set cursor = $2, done = done + $3
+          where id = $1 and cursor is not distinct from $4 and state = 'running'",
+        action.id,
+        cursor,
+        n_cancelled,
+        action.cursor,
+    )
+    .execute(conn)
+    .await
+    .map_err(Failed::to("write down how far a bulk action is"))?;
+    if hit.rows_affected() != 1 {
+        return Err(Error::Overtaken(action.id));
+    }
+    action.cursor = cursor;
+    Ok(task_ids.iter().copied().filter(|id| !cancelled.contains(id)).collect())
 }
 
 /// Writes down what became of a task. Must hit an action that is exactly so far.

@@ -15,7 +15,7 @@ use crate::{
 /// How many are looked at. Each is somebody's deliberate act: there are few at a time.
 const LIMIT: i64 = 1_000;
 
-/// Ends them, and says how many that were.
+/// Ends them, and says how many that were. One that cannot be ended does not keep the others from it; its error comes last.
 pub async fn end_lost(pool: &PgPool, now: DateTime<Utc>) -> Result<u64, Error> {
     let job_ids = sqlx::query_scalar!(
         "select job_id from dalsegno.bulk_actions where ended_at is null order by job_id limit $1",
@@ -24,7 +24,7 @@ pub async fn end_lost(pool: &PgPool, now: DateTime<Utc>) -> Result<u64, Error> {
     .fetch_all(pool)
     .await
     .map_err(Failed::to("look for bulk actions that have not ended"))?;
-    let mut n_ended = 0;
+    let (mut n_ended, mut failed) = (0, None);
     for job in admin::gone_jobs(pool, &job_ids).await? {
         let unknown = || "its job ended without a word".to_owned();
         let (state, error) = match job.cancelled {
@@ -40,8 +40,14 @@ pub async fn end_lost(pool: &PgPool, now: DateTime<Utc>) -> Result<u64, Error> {
         )
         .execute(pool)
         .await
-        .map_err(Failed::to("end a bulk action that has lost its job"))?;
-        n_ended += ended.rows_affected();
+        .map_err(Failed::to("end a bulk action that has lost its job"));
+        match ended {
+            Ok(ended) => n_ended += ended.rows_affected(),
+            Err(error) => failed = Some(error),
+        }
     }
-    Ok(n_ended)
+    match failed {
+        Some(error) => Err(error.into()),
+        None => Ok(n_ended),
+    }
 }

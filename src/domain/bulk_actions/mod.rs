@@ -1,4 +1,5 @@
-//! One action on all tasks that match a filter. A worker carries it out, task by task.
+//! One action on all tasks that match a filter. A worker carries it out: it cancels together what nothing hangs on, and goes on task
+//! by task.
 //!
 //! A task and the progress are one transaction, so whoever goes on after a lost worker does nothing twice and counts each task
 //! once. Race: a run that was declared lost may still be at work. A step that finds the cursor moved on is rolled back.
@@ -13,7 +14,7 @@ use sqlx::{PgExecutor, types::Json};
 use uuid::Uuid;
 
 pub use self::{
-    carry_out::{Step, advance, cancel, finish, start, step, tasks_left},
+    carry_out::{Step, advance, cancel, cancel_batch, finish, start, step, tasks_left},
     lost::end_lost,
     request::{CarryOut, New, request},
 };

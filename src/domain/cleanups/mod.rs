@@ -1,7 +1,7 @@
 //! Cleanups: what goes when its time is over, and the record of each.
 //!
 //! A session goes with its messages, turns, summaries, manifests and stored transcript: an open one when it has expired,
-//! a closed one some time after. What it cost, the tasks, the campaign and the feed stay.
+//! a closed one some time after. Of an expired one a [summary](super::session_summaries) is kept for its successor. What it cost, the tasks, the campaign and the feed stay.
 //!
 //! Invariants: what runs, what somebody waits for, and what was used meanwhile is never removed. Whether one of that holds is
 //! looked up under the lock of the session, in the transaction that removes it. The preview and the removal walk along the
@@ -27,7 +27,7 @@ pub use self::{
         CleanupRun, Progress, Recorded, advance, begin, cancel, finish, folders_removed,
         last_success, list,
     },
-    remove::{Batch, RemovedMemory, remove, remove_events, remove_memory},
+    remove::{Batch, RemovedMemory, remove, remove_events, remove_memory, remove_summaries},
     request::{LANE, Purge, SCHEDULE, request},
     walk::{Page, Walk},
 };

@@ -11,6 +11,7 @@ use super::{Kept, KeptCounts, Walk, group};
 use crate::domain::{
     Failed, facts, feed, memory,
     messages::{self, Size},
+    session_summaries,
     sessions::{Because, Due},
     transcripts,
 };
@@ -29,6 +30,10 @@ pub struct Preview {
     pub events: i64,
     /// Of memories, because they were revoked or have expired long enough ago.
     pub memory_items: i64,
+    /// Expired sessions of which a summary would be kept for their successors.
+    pub summaries_kept: i64,
+    /// Such summaries that would go, because no task has asked for them in time.
+    pub summaries_removed: i64,
     pub groups: Vec<Group>,
     /// Sessions whose time is over and that would be kept all the same.
     #[schema(value_type = BTreeMap<Kept, i64>)]
@@ -55,6 +60,10 @@ pub async fn preview(conn: &mut PgConnection, mut walk: Walk) -> Result<Preview,
         for (_, kept) in page.kept {
             *preview.kept.entry(kept).or_default() += 1;
         }
+        let ids: Vec<Uuid> = page.going.iter().map(|session| session.id).collect();
+        let worth =
+            session_summaries::worth_keeping(&mut *conn, &ids, walk.summaries_until).await?;
+        preview.summaries_kept += i64::try_from(worth.len()).unwrap_or(i64::MAX);
         for ((provider, because), sessions) in group(&page.going) {
             let part = measure(&mut *conn, &provider, because, &sessions).await?;
             preview.sessions += part.sessions;
@@ -67,6 +76,8 @@ pub async fn preview(conn: &mut PgConnection, mut walk: Walk) -> Result<Preview,
         }
     }
     preview.events = feed::count_before(&mut *conn, walk.feed_until).await?;
+    preview.summaries_removed =
+        session_summaries::count_until(&mut *conn, walk.summaries_until).await?;
     preview.memory_items = memory::count_ended(&mut *conn, walk.memory_until).await?
         + facts::count_ended(conn, walk.memory_until).await?;
     preview.groups = groups.into_values().collect();

@@ -29,6 +29,10 @@ pub struct CleanupRun {
     pub events: i64,
     /// Of memories, because they were revoked or had expired long enough ago.
     pub memory_items: i64,
+    /// Expired sessions of which a summary was kept for their successors.
+    pub summaries_kept: i64,
+    /// Such summaries that no task had asked for in time.
+    pub summaries_removed: i64,
     /// Removed sessions by provider and reason.
     pub removed: Value,
     /// Sessions whose time was over and that were kept, by reason.
@@ -51,6 +55,8 @@ pub struct Progress {
     pub bytes: i64,
     pub events: i64,
     pub memory_items: i64,
+    pub summaries_kept: i64,
+    pub summaries_removed: i64,
     pub removed: Vec<Removed>,
     /// By this attempt alone: a later one looks at them again.
     pub kept: KeptCounts,
@@ -61,6 +67,7 @@ impl Progress {
         self.sessions += batch.sessions;
         self.messages += batch.messages;
         self.bytes += batch.bytes;
+        self.summaries_kept += batch.summaries_kept;
         self.keep(&batch.kept);
         for more in &batch.removed {
             let same =
@@ -102,7 +109,8 @@ pub async fn begin(
         r#"insert into dalsegno.cleanup_runs as r (job_id, lease, started_at, kind) values ($1, $2, $3, 'sessions')
            on conflict (job_id) where job_id is not null do update
               set lease = excluded.lease, ended_at = null, outcome = null where r.lease <= excluded.lease
-           returning id, sessions, messages, bytes, events, memory_items, removed as "removed: Json<Vec<Removed>>""#,
+           returning id, sessions, messages, bytes, events, memory_items, summaries_kept, summaries_removed,
+                     removed as "removed: Json<Vec<Removed>>""#,
         job_id,
         lease,
         now,
@@ -119,6 +127,8 @@ pub async fn begin(
             bytes: row.bytes,
             events: row.events,
             memory_items: row.memory_items,
+            summaries_kept: row.summaries_kept,
+            summaries_removed: row.summaries_removed,
             removed: row.removed.0,
             kept: KeptCounts::new(),
         },
@@ -130,7 +140,8 @@ pub async fn begin(
 pub async fn advance(executor: impl PgExecutor<'_>, recorded: &Recorded) -> Result<bool, Failed> {
     let Recorded { id, lease, progress } = recorded;
     sqlx::query!(
-        "update dalsegno.cleanup_runs set sessions = $3, messages = $4, bytes = $5, removed = $6, kept = $7, events = $8, memory_items = $9
+        "update dalsegno.cleanup_runs set sessions = $3, messages = $4, bytes = $5, removed = $6, kept = $7, events = $8, memory_items = $9,
+                summaries_kept = $10, summaries_removed = $11
           where id = $1 and lease = $2 and ended_at is null",
         id,
         lease,
@@ -141,6 +152,8 @@ pub async fn advance(executor: impl PgExecutor<'_>, recorded: &Recorded) -> Resu
         Json(&progress.kept) as _,
         progress.events,
         progress.memory_items,
+        progress.summaries_kept,
+        progress.summaries_removed,
     )
     .execute(executor)
     .await
@@ -200,7 +213,7 @@ pub async fn list(
         CleanupRun,
         r#"select id, kind, job_id, host, started_at, ended_at,
                   extract(epoch from ended_at - started_at)::float8 as duration_secs, outcome, sessions, messages, bytes, folders,
-                  events, memory_items, removed, kept
+                  events, memory_items, summaries_kept, summaries_removed, removed, kept
              from dalsegno.cleanup_runs where id < coalesce($1, 9223372036854775807) order by id desc limit $2"#,
         before,
         limit,

@@ -7,7 +7,7 @@ use super::{Kept, Removed, Walk, group, walk};
 use crate::domain::{
     Failed, compactions, facts, failovers, feed, manifests, memory,
     messages::{self, Size},
-    nodes,
+    nodes, session_summaries,
     sessions::{self, Due},
     transcripts, turns,
 };
@@ -22,6 +22,8 @@ pub struct Batch {
     pub sessions: i64,
     pub messages: i64,
     pub bytes: i64,
+    /// Sessions of which a summary is kept.
+    pub summaries_kept: i64,
     pub kept: Vec<Kept>,
     /// Too much for one transaction: to be tried in the next.
     pub left: Vec<Due>,
@@ -46,6 +48,8 @@ pub async fn remove(
     }
     announce(&mut *conn).await?;
     facts::request_of_ended(&mut *conn, &page.going).await?;
+    batch.summaries_kept =
+        session_summaries::keep(&mut *conn, &ids, walk.summaries_until, walk.now).await?;
     let size = take_out(&mut *conn, &ids).await?;
     let (campaigns, agents, instances) = sessions::without_open(&mut *conn, &page.going).await?;
     failovers::remove_all(conn, &campaigns, &agents, &instances).await?;
@@ -71,6 +75,15 @@ pub async fn remove_events(
 ) -> Result<i64, Failed> {
     announce(&mut *conn).await?;
     feed::remove_before(conn, walk.feed_until, limit).await
+}
+
+/// Removes up to `limit` summaries of expired sessions that no successor has taken over in time. The caller commits.
+pub async fn remove_summaries(
+    conn: &mut PgConnection,
+    walk: &Walk,
+    limit: i64,
+) -> Result<i64, Failed> {
+    session_summaries::remove_until(conn, walk.summaries_until, limit).await
 }
 
 /// What went of memories.

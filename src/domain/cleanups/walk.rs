@@ -18,6 +18,7 @@ pub struct Walk {
     pub(super) closed_until: DateTime<Utc>,
     pub(super) feed_until: DateTime<Utc>,
     pub(super) memory_until: DateTime<Utc>,
+    pub(super) summaries_until: DateTime<Utc>,
     because: Option<Because>,
     place: (DateTime<Utc>, Uuid),
 }
@@ -32,8 +33,8 @@ pub struct Page {
 const BEGINNING: (DateTime<Utc>, Uuid) = (DateTime::UNIX_EPOCH, Uuid::nil());
 
 impl Walk {
-    /// Of all that is over at `now`. A closed session is over `keep_closed_days` after its closing, and what
-    /// was revoked or has expired in a memory, or is a fact no more, `memory.keep_days` after that.
+    /// Of all that is over at `now`. A closed session is over `keep_closed_days` after its closing, the summary of an expired one
+    /// `keep_summary_days` after the expiry, and what was revoked or has expired in a memory, or is a fact no more, `memory.keep_days` after that.
     pub fn new(now: DateTime<Utc>, config: &Config, memory: &memory::Config) -> Self {
         let before = |days: u32| now - TimeDelta::days(days.into());
         Self {
@@ -41,6 +42,7 @@ impl Walk {
             closed_until: before(config.keep_closed_days),
             feed_until: before(config.keep_feed_days),
             memory_until: now - memory.keep(),
+            summaries_until: config.forgotten_until(now),
             because: Some(Because::Expired),
             place: BEGINNING,
         }

@@ -10,7 +10,8 @@ use uuid::Uuid;
 use super::{Compaction, Error, get};
 use crate::domain::{
     Failed,
-    messages::{self, Span, Stored},
+    messages::{Span, Stored},
+    sessions,
 };
 
 /// What one compaction has put away.
@@ -63,6 +64,9 @@ pub struct Replacement {
     /// Where the work stood, from rows: ids, hand-offs, what the node asks for, the message that waited.
     #[schema(value_type = Option<Object>)]
     pub flow: Option<serde_json::Value>,
+    /// What people wrote, word for word: whole prompts, and sentences of others.
+    #[schema(value_type = Option<Object>)]
+    pub prompts: Option<serde_json::Value>,
     pub summary: String,
 }
 
@@ -97,15 +101,15 @@ pub async fn open_archive(
     let unknown = || Error::NoArchive { session_id, number };
     let all = archives(&mut *conn, session_id).await?;
     let archive = all.into_iter().find(|archive| archive.number == number).ok_or_else(unknown)?;
-    let Compaction { flow, summary, .. } =
+    let Compaction { flow, prompts, summary, .. } =
         get(&mut *conn, session_id, number).await?.ok_or_else(unknown)?;
     let span = Span { after_seq: after_seq.max(archive.from_seq - 1), limit: limit + 1 };
-    let mut messages = messages::list(conn, session_id, span).await?;
+    let mut messages = sessions::transcript(conn, session_id, span).await?;
     messages.retain(|stored| stored.seq <= archive.to_seq);
     let page = usize::try_from(limit).unwrap_or(usize::MAX);
     let has_more = messages.len() > page;
     messages.truncate(page);
     let next = messages.last().map(|last| last.seq.to_string()).filter(|_| has_more);
-    let replacement = Replacement { flow, summary: summary.unwrap_or_default() };
+    let replacement = Replacement { flow, prompts, summary: summary.unwrap_or_default() };
     Ok(OpenedArchive { archive, replacement, messages, next })
 }

@@ -5,7 +5,10 @@
 //!
 //! Race: several may be prepared at once from the same view. The first that is shown leaves the others stale.
 
+mod answer;
 mod archives;
+mod config;
+mod kept_prompts;
 mod request;
 mod show;
 
@@ -16,11 +19,18 @@ use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 pub use self::{
+    answer::{Answer, wait_for_answer},
     archives::{Archive, OpenedArchive, Replacement, Trigger, archives, open_archive},
+    config::Config,
+    kept_prompts::KeptPrompts,
     request::{CompactSession, lane, request},
     show::{Shown, apply, apply_newest, newest_prepared, undo},
 };
-use super::{Failed, sessions};
+use super::{
+    Failed,
+    session_summaries::{SessionSummary, SummaryText},
+    sessions,
+};
 use crate::queue;
 
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
@@ -42,6 +52,10 @@ pub struct Compaction {
     /// What stands in front of the summary.
     #[serde(skip)]
     pub flow: Option<Value>,
+    /// What people wrote in the folded turns and is kept word for word: whole prompts, sentences of others, and how many
+    /// prompts are in the archive alone. Nothing, if it was made before that was kept.
+    #[schema(value_type = Option<Object>)]
+    pub prompts: Option<Value>,
     pub pins: Value,
     pub refusals: Value,
     pub tokens_before: i64,
@@ -109,6 +123,8 @@ pub struct Accepted<'a> {
     pub rung: &'a str,
     pub tokens_after: i64,
     pub flow: Option<&'a Value>,
+    /// What people wrote, word for word.
+    pub prompts: Option<&'a Value>,
 }
 
 /// What became of the wish to show a compaction.
@@ -136,6 +152,8 @@ pub enum Error {
     NoArchive { session_id: Uuid, number: i32 },
     #[error("putting the compaction of session {session_id} on the queue")]
     Enqueue { session_id: Uuid, source: queue::Error },
+    #[error("looking for the end of job {job_id}, which compacts a session")]
+    Job { job_id: i64, source: queue::Error },
     #[error(transparent)]
     Session(#[from] sessions::Error),
     #[error(transparent)]
@@ -152,8 +170,8 @@ pub async fn insert(
     sqlx::query!(
         "insert into dalsegno.compactions
                 (session_id, generation, parent, from_seq, to_seq, cause, outcome, turn, rung, model, summary, pins, refusals,
-                 tokens_before, tokens_after, created_at, node, flow)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, coalesce($12, '[]'::jsonb), $13, $14, $15, $16, $17, $18)",
+                 tokens_before, tokens_after, created_at, node, flow, prompts)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, coalesce($12, '[]'::jsonb), $13, $14, $15, $16, $17, $18, $19)",
         new.session_id,
         new.generation,
         new.parent,
@@ -172,6 +190,7 @@ pub async fn insert(
         now,
         new.node,
         new.accepted.and_then(|accepted| accepted.flow),
+        new.accepted.and_then(|accepted| accepted.prompts),
     )
     .execute(executor)
     .await
@@ -187,7 +206,7 @@ pub async fn get(
     sqlx::query_as!(
         Compaction,
         r#"select generation, parent, from_seq, to_seq, cause as "cause: Cause", outcome as "outcome: Outcome", turn, rung, model,
-                  node, summary, flow, pins, refusals, tokens_before, tokens_after, created_at, applied_at, undone_at
+                  node, summary, flow, prompts, pins, refusals, tokens_before, tokens_after, created_at, applied_at, undone_at
              from dalsegno.compactions where session_id = $1 and generation = $2"#,
         session_id,
         generation,
@@ -205,7 +224,7 @@ pub async fn list(
     sqlx::query_as!(
         Compaction,
         r#"select generation, parent, from_seq, to_seq, cause as "cause: Cause", outcome as "outcome: Outcome", turn, rung, model,
-                  node, summary, flow, pins, refusals, tokens_before, tokens_after, created_at, applied_at, undone_at
+                  node, summary, flow, prompts, pins, refusals, tokens_before, tokens_after, created_at, applied_at, undone_at
              from dalsegno.compactions where session_id = $1 order by generation"#,
         session_id,
     )
@@ -225,9 +244,9 @@ pub(super) async fn inherit(
     sqlx::query_scalar!(
         "insert into dalsegno.compactions
                 (session_id, generation, parent, from_seq, to_seq, cause, outcome, turn, rung, model, summary, pins, tokens_before,
-                 tokens_after, created_at, applied_at, node, flow)
+                 tokens_after, created_at, applied_at, node, flow, prompts)
          select $2, 1, 0, c.from_seq, c.to_seq, 'inherited', 'applied', c.turn, c.rung, c.model, c.summary, c.pins, c.tokens_before,
-                c.tokens_after, c.created_at, $4, c.node, c.flow
+                c.tokens_after, c.created_at, $4, c.node, c.flow, c.prompts
            from dalsegno.compactions as c where c.session_id = $1 and c.generation = $3
          returning to_seq",
         from,
@@ -238,6 +257,39 @@ pub(super) async fn inherit(
     .fetch_one(conn)
     .await
     .map_err(Failed::to("hand a summary on to the next session"))
+}
+
+/// The first generation of a session that begins with what is kept of an expired one.
+pub(super) async fn begin_with(
+    executor: impl PgExecutor<'_>,
+    session_id: Uuid,
+    kept: &SessionSummary,
+    made: &SummaryText,
+    now: DateTime<Utc>,
+) -> Result<(), Failed> {
+    sqlx::query!(
+        "insert into dalsegno.compactions
+                (session_id, generation, parent, from_seq, to_seq, cause, outcome, turn, rung, model, summary, pins, tokens_before,
+                 tokens_after, created_at, applied_at, node, flow, prompts)
+         values ($1, 1, 0, 1, $2, 'inherited', 'applied', $3, coalesce($4, 'extract'), $5, $6, $7, $8, $9, $10, $10, $11, $12, $13)",
+        session_id,
+        kept.last_seq,
+        kept.turn_count,
+        kept.rung,
+        kept.model,
+        made.summary,
+        made.pins,
+        kept.context_tokens,
+        made.tokens,
+        now,
+        kept.node,
+        kept.flow,
+        kept.prompts,
+    )
+    .execute(executor)
+    .await
+    .map(drop)
+    .map_err(Failed::to("begin a session with a summary"))
 }
 
 /// Whether what a session took over in place of older messages is of the stay at a node that began at this place.

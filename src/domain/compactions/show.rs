@@ -156,6 +156,7 @@ async fn tell(
             "rung": compaction.rung,
             "tokens_before": compaction.tokens_before,
             "tokens_after": compaction.tokens_after,
+            "prompts": compaction.kept_prompts(),
         }),
     };
     feed::append(executor, &[event], now).await

@@ -26,7 +26,10 @@ use uuid::Uuid;
 pub use self::{
     again::again,
     hosts::{Left, left_on, swept},
-    steps::{Step, cancel_jobs, cancel_open, finish, is_quiet, is_rid, next_batch},
+    steps::{
+        OpenTasks, Step, at_step, cancel_jobs, cancel_one, cancel_open, finish, is_quiet, is_rid,
+        next_batch,
+    },
     tool_lines::{erase_tool_lines, line_before_first},
 };
 use super::{Failed, audit, campaigns, cleanups, ids, schedules, tasks, text};
@@ -42,7 +45,11 @@ pub struct Erasure {
     /// When the database held nothing of it any more that the worker knew of. Null also where that worker was too old to say what it
     /// knew: then a newer one does it again.
     pub ended_at: Option<DateTime<Utc>>,
-    /// How many of what.
+    /// What is done now: `cancel` tasks, then what is removed. Null before a worker has begun, and when it has ended.
+    pub step: Option<String>,
+    /// Tasks that are still to be cancelled, or to end.
+    pub open_tasks: i64,
+    /// How many of what, so far.
     pub removed: BTreeMap<String, i64>,
     /// Hosts that have looked through their folders since.
     pub hosts: Vec<String>,
@@ -127,8 +134,9 @@ async fn enqueue(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(), queue
 }
 
 pub async fn get(conn: &mut PgConnection, campaign_id: Uuid) -> Result<Erasure, Error> {
+    let open_tasks = tasks::count_open(&mut *conn, campaign_id).await?;
     sqlx::query!(
-        r#"select e.id, e.campaign_id, e.reason, e.asked_at, case when e.covers is not null then e.ended_at end as ended_at,
+        r#"select e.id, e.campaign_id, e.reason, e.asked_at, e.step, case when e.covers is not null then e.ended_at end as ended_at,
                   e.removed as "removed: Json<BTreeMap<String, i64>>",
                   array(select h.host from dalsegno.erasure_hosts as h where h.erasure_id = e.id order by h.host) as "hosts!"
              from dalsegno.erasures as e where e.campaign_id = $1"#,
@@ -140,6 +148,8 @@ pub async fn get(conn: &mut PgConnection, campaign_id: Uuid) -> Result<Erasure, 
         reason: row.reason,
         asked_at: row.asked_at,
         ended_at: row.ended_at,
+        step: row.step,
+        open_tasks,
         removed: row.removed.0,
         hosts: row.hosts,
     })

@@ -1,8 +1,10 @@
 //! What the job does, one short transaction at a time.
 
+use std::collections::HashSet;
+
 use chrono::{DateTime, Utc};
 use serde_json::json;
-use sqlx::PgConnection;
+use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use super::Error;
@@ -12,7 +14,7 @@ use crate::{
         Failed, agent_pauses, audit, blackboard, bulk_actions, campaigns, cleanups,
         compactions::{self, CompactSession},
         facts::{self, ExtractFacts},
-        failovers, feed, flows, memory, posts, sessions,
+        failovers, feed, flows, memory, posts, session_summaries, sessions,
         tasks::{self, AddTask},
         webhooks,
     },
@@ -38,8 +40,6 @@ const ROWS: i64 = 2_000;
 const VERSIONS: i64 = 200;
 /// Items of the memory, each with its versions.
 const ITEMS: i64 = 200;
-/// Tasks that are cancelled in one transaction.
-const CANCELS: i64 = 200;
 /// What is on the queue for a campaign beside its tasks, and has words of it: a summary that is being made would be written after
 /// the conversation is gone, and what a schedule asks for is in the job.
 const KINDS: [&str; 3] = [CompactSession::KIND, AddTask::KIND, ExtractFacts::KIND];
@@ -59,24 +59,100 @@ impl Step {
             Self::Jobs => None,
         }
     }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Sessions => "sessions",
+            Self::Posts => "posts",
+            Self::Feed => "feed",
+            Self::Tasks => "tasks",
+            Self::Blackboard => "blackboard",
+            Self::Memory => "memory",
+            Self::Jobs => "jobs",
+        }
+    }
 }
 
-/// Cancels some of what is open behind `after`, and says how far it has come; `None` at the end. One that ends by itself meanwhile is
-/// fine, and so is one that runs: it is asked to stop once, and stays open until its worker has written its end.
+/// Open tasks of a campaign that is erased.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenTasks {
+    /// The place behind them, in the order in which they are cancelled.
+    pub last: Uuid,
+    /// Those that could not be cancelled together: they run, another transaction has locked them, or a worker was lost in them.
+    pub left: Vec<Uuid>,
+}
+
+/// Cancels some of what is open, the newest first, in one short transaction; `None` at the end. Says in the receipt and in the feed how
+/// far that is. What is `left` is cancelled [one by one](cancel_one).
 pub async fn cancel_open(
     conn: &mut PgConnection,
     campaign_id: Uuid,
-    after: Option<Uuid>,
+    before: Option<Uuid>,
     now: DateTime<Utc>,
-) -> Result<Option<Uuid>, Error> {
-    let open = tasks::open_of(&mut *conn, campaign_id, after, CANCELS).await?;
-    for id in &open {
-        match tasks::cancel_silently(&mut *conn, *id, WHY, now).await {
-            Ok(_) | Err(tasks::Error::Ended { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
+) -> Result<Option<OpenTasks>, Error> {
+    let mut left = tasks::open_of(&mut *conn, campaign_id, before, tasks::BATCH).await?;
+    let Some(last) = left.last().copied() else { return Ok(None) };
+    let batch = tasks::Batch::Erasure;
+    let cancelled = tasks::cancel_batch(&mut *conn, &left, batch, WHY, now).await?;
+    let cancelled: HashSet<Uuid> = cancelled.into_iter().collect();
+    left.retain(|id| !cancelled.contains(id));
+    let n_cancelled = i64::try_from(cancelled.len()).unwrap_or(i64::MAX);
+    if n_cancelled > 0 {
+        count(&mut *conn, campaign_id, &[("cancelled_tasks", n_cancelled)]).await?;
+        tell(conn, campaign_id, n_cancelled, now).await?;
     }
-    Ok(open.last().copied())
+    Ok(Some(OpenTasks { last, left }))
+}
+
+async fn tell(
+    conn: &mut PgConnection,
+    campaign_id: Uuid,
+    n_cancelled: i64,
+    now: DateTime<Utc>,
+) -> Result<(), Failed> {
+    let n_open = tasks::count_open(&mut *conn, campaign_id).await?;
+    let event = feed::New {
+        campaign_id: Some(campaign_id),
+        task_id: None,
+        session_id: None,
+        kind: feed::Kind::CampaignErasing,
+        data: json!({ "cancelled_tasks": n_cancelled, "open_tasks": n_open }),
+    };
+    feed::append(conn, &[event], now).await
+}
+
+/// Cancels one that is open. One that ends by itself meanwhile is fine, and so is one that runs: it is asked to stop once, and stays
+/// open until its worker has written its end.
+pub async fn cancel_one(
+    conn: &mut PgConnection,
+    campaign_id: Uuid,
+    task_id: Uuid,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    match tasks::cancel_silently(&mut *conn, task_id, WHY, now).await {
+        Ok(tasks::Cancelled::AtOnce) => {
+            Ok(count(conn, campaign_id, &[("cancelled_tasks", 1)]).await?)
+        }
+        Ok(_) | Err(tasks::Error::Ended { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Writes the present step into the receipt; `None`: open tasks are being cancelled.
+pub async fn at_step(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+    step: Option<Step>,
+) -> Result<(), Failed> {
+    sqlx::query!(
+        "update dalsegno.erasures set step = $2 where campaign_id = $1 and step is distinct from $2",
+        campaign_id,
+        step.map_or("cancel", Step::as_str),
+    )
+    .execute(executor)
+    .await
+    .map(drop)
+    .map_err(Failed::to("write down how far an erasure is"))
 }
 
 /// Cancels what is on the queue beside tasks.
@@ -177,6 +253,8 @@ pub async fn finish(
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
     cleanups::announce(&mut *conn).await?;
+    // A cleanup may have kept one since, of a session that it held when the others went.
+    while session_summaries::remove_some(&mut *conn, campaign_id, ROWS).await? == ROWS {}
     let actions = bulk_actions::erase_words(&mut *conn, campaign_id).await?;
     let mut subjects: Vec<_> = actions.iter().chain([&campaign_id]).map(Uuid::to_string).collect();
     subjects.extend(audit::subjects_below(&mut *conn, &tasks::lanes_of(campaign_id)).await?);
@@ -187,7 +265,7 @@ pub async fn finish(
     agent_pauses::remove_of_campaign(&mut *conn, campaign_id).await?;
     campaigns::erase_words(&mut *conn, campaign_id).await?;
     sqlx::query!(
-        "update dalsegno.erasures set ended_at = coalesce(ended_at, $2), covers = greatest(covers, $3) where campaign_id = $1",
+        "update dalsegno.erasures set ended_at = coalesce(ended_at, $2), covers = greatest(covers, $3), step = null where campaign_id = $1",
         campaign_id,
         now,
         db::newest_known(),
@@ -201,7 +279,9 @@ pub async fn finish(
 async fn some_sessions(conn: &mut PgConnection, campaign_id: Uuid) -> Result<bool, Error> {
     let mut named = sessions::lock_of_campaign(&mut *conn, campaign_id, SESSIONS).await?;
     if named.is_empty() {
-        return Ok(false);
+        let n_summaries = session_summaries::remove_some(&mut *conn, campaign_id, ROWS).await?;
+        count(conn, campaign_id, &[("summaries", n_summaries)]).await?;
+        return Ok(n_summaries == ROWS);
     }
     let ids = named.iter().map(|(id, _)| *id).collect();
     let ids = cleanups::fitting_ids(&mut *conn, ids).await?;

@@ -104,7 +104,8 @@ async fn enqueue(conn: &mut PgConnection, session_id: Uuid) -> Result<(), Failed
     };
     let after = read_up_to(&mut *conn, session_id).await?;
     let of = (session_id, session.created_at);
-    let asked = messages::asked_after(&mut *conn, of, after, MAX_ASKED).await?;
+    let asked =
+        messages::asked_after(&mut *conn, of, after, &session.rejected_turns, MAX_ASKED).await?;
     if asked.is_empty() {
         return Ok(());
     }

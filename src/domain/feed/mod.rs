@@ -87,6 +87,8 @@ pub enum Kind {
     FlowResumed,
     /// It goes on again from one of its steps.
     FlowRetried,
+    /// Some of its open tasks were cancelled, because the campaign is erased.
+    CampaignErasing,
 }
 
 /// Which events to list.
@@ -184,6 +186,7 @@ impl Kind {
             Self::FlowPaused => "flow.paused",
             Self::FlowResumed => "flow.resumed",
             Self::FlowRetried => "flow.retried",
+            Self::CampaignErasing => "campaign.erasing",
         }
     }
 }
@@ -301,6 +304,26 @@ pub async fn of_task(
     .fetch_all(executor)
     .await
     .map_err(Failed::to("read the feed of a task"))
+}
+
+/// Events of a kind of a session, the newest first, among the latest of its campaign.
+pub async fn latest_of_session(
+    executor: impl PgExecutor<'_>,
+    (campaign_id, session_id): (Uuid, Uuid),
+    kind: Kind,
+) -> Result<Vec<Event>, Failed> {
+    sqlx::query_as!(
+        Event,
+        "select f.id, f.created_at, f.campaign_id, f.task_id, f.session_id, f.kind, f.data
+           from (select * from dalsegno.feed where campaign_id = $1 order by id desc limit 1000) as f
+          where f.session_id = $2 and f.kind = $3 order by f.id desc",
+        campaign_id,
+        session_id,
+        kind.as_str(),
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("read the latest events of a session"))
 }
 
 /// What is there beyond `horizon`: one snapshot, so that ids and open transactions fit together.

@@ -5,8 +5,11 @@ use serde_json::json;
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use super::{Error, Flow, get};
-use crate::domain::{Failed, feed, tasks};
+use super::{CancelledFlow, Error, Flow, get};
+use crate::domain::{
+    Failed, feed,
+    tasks::{self, Below, Cancellation, Cancelled},
+};
 
 /// Lets nothing of it begin any more; what has begun goes on.
 pub async fn pause(conn: &mut PgConnection, id: Uuid, now: DateTime<Utc>) -> Result<Flow, Error> {
@@ -54,16 +57,19 @@ pub async fn cancel(
     id: Uuid,
     reason: &str,
     now: DateTime<Utc>,
-) -> Result<Flow, Error> {
+) -> Result<CancelledFlow, Error> {
     lock(&mut *conn, id).await?;
     if get(&mut *conn, id).await?.open == 0 {
         return Err(Error::Ended(id));
     }
     let why = format!("{reason} (with its flow {id})");
+    let (mut cancel, mut had_ended) = (Below::default(), 0);
     for task in tasks::of_flow(&mut *conn, id).await?.iter().rev() {
-        cancel_task(&mut *conn, task.id, &why, now).await?;
+        let cancellation = cancel_task(&mut *conn, task.id, &why, now).await?;
+        had_ended += i64::from(cancellation.is_none_or(|one| one.cancel == Cancelled::HadEnded));
+        cancellation.into_iter().for_each(|one| cancel.add(one));
     }
-    get(conn, id).await
+    Ok(CancelledFlow { flow: get(conn, id).await?, cancel, had_ended })
 }
 
 /// The flow as it is now, and an event that says what was done to it.
@@ -78,15 +84,16 @@ async fn told(
     Ok(flow)
 }
 
-/// One that has ended stays as it is.
+/// `None`: it has ended, with all that hangs on it, and stays as it is.
 pub(super) async fn cancel_task(
     conn: &mut PgConnection,
     id: Uuid,
     why: &str,
     now: DateTime<Utc>,
-) -> Result<(), Error> {
+) -> Result<Option<Cancellation>, Error> {
     match tasks::cancel(conn, id, why, now).await {
-        Ok(_) | Err(tasks::Error::Ended { .. }) => Ok(()),
+        Ok(cancellation) => Ok(Some(cancellation)),
+        Err(tasks::Error::Ended { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }

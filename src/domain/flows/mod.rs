@@ -61,6 +61,17 @@ pub struct Flow {
     pub ended_at: Option<DateTime<Utc>>,
 }
 
+/// A flow after its cancellation.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+pub struct CancelledFlow {
+    #[serde(flatten)]
+    pub flow: Flow,
+    /// Of its tasks, with what hangs on them.
+    pub cancel: tasks::Below,
+    /// How many of its tasks had ended before.
+    pub had_ended: i64,
+}
+
 /// Follows from the latest task at each place.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,

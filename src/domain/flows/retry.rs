@@ -37,6 +37,8 @@ pub async fn retry(
     for task in again.iter().rev() {
         control::cancel_task(&mut *conn, task.id, &why, now).await?;
     }
+    let replaced: Vec<Uuid> = again.iter().map(|task| task.id).collect();
+    tasks::forget_dead_letters(&mut *conn, &replaced).await?;
     let items: HashMap<Uuid, usize> =
         again.iter().enumerate().map(|(item, task)| (task.id, item)).collect();
     let after: Vec<Vec<After>> = again.iter().map(|task| after(task, &items)).collect();

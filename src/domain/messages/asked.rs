@@ -7,11 +7,12 @@ use uuid::Uuid;
 use crate::domain::{Failed, facts::Asked};
 
 /// The newest requests of people behind a place of a session, in their order. What agents asked of each other is none, and neither is
-/// what the session has taken over from the one before it.
+/// what the session has taken over from the one before it. `without_turns` are left out: the provider has rejected their prompts.
 pub async fn asked_after(
     executor: impl PgExecutor<'_>,
     (session_id, opened_at): (Uuid, DateTime<Utc>),
     after_seq: i64,
+    without_turns: &[i32],
     limit: i64,
 ) -> Result<Vec<Asked>, Failed> {
     // Of a request that an agent made, `tool_name` is that agent.
@@ -20,12 +21,14 @@ pub async fn asked_after(
         r#"select a.seq, a.turn, a.id as task_id
              from (select seq, turn, id from dalsegno.messages
                     where session_id = $1 and role = 'user' and tool_name is null and seq > $2 and created_at >= $3
+                      and turn <> all($5)
                     order by seq desc limit $4) as a
             order by a.seq"#,
         session_id,
         after_seq,
         opened_at,
         limit,
+        without_turns,
     )
     .fetch_all(executor)
     .await

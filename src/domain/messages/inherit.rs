@@ -8,13 +8,15 @@ use crate::domain::Failed;
 
 /// How much may be taken over.
 #[derive(Debug, Clone, Copy)]
-pub struct Inherited {
+pub struct Inherited<'a> {
     /// What a summary stands for is not taken over.
     pub after_seq: i64,
     /// Whole turns from the end, as many as stay within this weight.
     pub max_weight: i64,
     /// Leaves out tool calls and their results.
     pub text_only: bool,
+    /// The provider has rejected the prompt of their task.
+    pub without_turns: &'a [i32],
 }
 
 /// What became of it.
@@ -42,12 +44,12 @@ pub async fn inherit(
     executor: impl PgExecutor<'_>,
     from: Uuid,
     to: Uuid,
-    part: Inherited,
+    part: Inherited<'_>,
 ) -> Result<Handed, Failed> {
     let row = sqlx::query!(
         r#"with shown as (
              select turn, sum(weight)::bigint as weight, count(*) as n, max(seq) as last_seq from dalsegno.messages
-              where session_id = $1 and seq > $3
+              where session_id = $1 and seq > $3 and turn <> all($6)
                 and (not $5 or role in ('user', 'notice') or (role = 'assistant' and tool_calls is null))
               group by turn
          ), summed as (
@@ -70,6 +72,7 @@ pub async fn inherit(
         part.after_seq,
         part.max_weight,
         part.text_only,
+        part.without_turns,
     )
     .fetch_one(executor)
     .await

@@ -6,6 +6,7 @@
 mod append;
 mod asked;
 mod inherit;
+mod left;
 mod remove;
 mod search;
 
@@ -19,6 +20,7 @@ pub use self::{
     append::{New, append, others_asked_since, storable},
     asked::asked_after,
     inherit::{Handed, Inherited, LeftOut, inherit},
+    left::{LeftByTurn, left_by_turn},
     remove::{Size, count, measure, remove_all},
     search::{Found, Search, search},
 };
@@ -34,6 +36,8 @@ pub struct Stored {
     pub turn: i32,
     /// The answer broke off when its turn was interrupted.
     pub partial: bool,
+    /// Not sent again: the provider has rejected the prompt of its task, or one behind it before it had answered anything.
+    pub rejected: bool,
     pub created_at: DateTime<Utc>,
     #[serde(flatten)]
     pub message: Message,
@@ -63,7 +67,7 @@ impl Span {
     }
 }
 
-/// A stretch of a session's transcript, in order.
+/// A stretch of a session's transcript, in order. Marks nothing as rejected: [`super::sessions::transcript`] does.
 pub async fn list(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
@@ -172,6 +176,7 @@ impl TryFrom<Row> for Stored {
             seq: row.seq,
             turn: row.turn,
             partial: row.partial,
+            rejected: false,
             created_at: row.created_at,
             weight: row.weight,
             digest,

@@ -10,6 +10,8 @@ use crate::domain::Failed;
 #[derive(Debug, Clone, Copy)]
 pub struct Search<'a> {
     pub session_ids: &'a [Uuid],
+    /// By session: the provider has rejected the prompts of their tasks.
+    pub without_turns: &'a [(Uuid, i32)],
     /// Stand somewhere in a message just so, but for upper and lower case.
     pub words: &'a str,
     /// Of the message, around the first place.
@@ -32,18 +34,22 @@ pub async fn search(
     executor: impl PgExecutor<'_>,
     search: &Search<'_>,
 ) -> Result<Vec<Found>, Failed> {
+    let (sessions, turns): (Vec<Uuid>, Vec<i32>) = search.without_turns.iter().copied().unzip();
     sqlx::query_as!(
         Found,
         r#"select session_id, turn, created_at as said_at, role,
                   substring(text from greatest(1, strpos(lower(text), lower($2)) - $3 / 2) for $3) as "excerpt!"
              from dalsegno.messages
             where session_id = any($1) and strpos(lower(text), lower($2)) > 0
+              and (session_id, turn) not in (select * from unnest($6::uuid[], $7::integer[]))
             order by created_at desc, session_id, seq desc limit $4 offset $5"#,
         search.session_ids,
         search.words,
         search.around_chars,
         search.limit,
         search.offset,
+        &sessions,
+        &turns,
     )
     .fetch_all(executor)
     .await

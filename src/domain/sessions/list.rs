@@ -33,6 +33,8 @@ pub struct Session {
     pub token_count: i64,
     pub context_tokens: i64,
     pub generation: i32,
+    /// Turns whose messages are not sent again: the provider has rejected their prompt, or one behind them before it had answered anything.
+    pub rejected_turns: Vec<i32>,
     pub created_at: DateTime<Utc>,
     pub used_at: DateTime<Utc>,
     pub expires_at: DateTime<Utc>,
@@ -73,7 +75,7 @@ macro_rules! sessions {
                       closed_because as "closed_because: Reason",
                       (select b.id from dalsegno.sessions as b where b.id = s.predecessor_id) as predecessor_id,
                       (select a.id from dalsegno.sessions as a where a.id = s.successor_id) as successor_id, turn_count as turns,
-                      token_count, context_tokens, generation, created_at, used_at, expires_at, closed_at
+                      token_count, context_tokens, generation, rejected_turns, created_at, used_at, expires_at, closed_at
                  from dalsegno.sessions as s "# + $rest,
             $($argument),+
         )
@@ -155,6 +157,22 @@ pub async fn lineage(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Vec<Uuid
     .fetch_all(executor)
     .await
     .map_err(Failed::to("look up what a session goes on from"))
+}
+
+/// The turns of these sessions whose messages are not sent again, because the provider has rejected the prompt.
+pub async fn rejected_turns(
+    executor: impl PgExecutor<'_>,
+    ids: &[Uuid],
+) -> Result<Vec<(Uuid, i32)>, Failed> {
+    sqlx::query!(
+        r#"select s.id, r.turn as "turn!" from dalsegno.sessions as s, unnest(s.rejected_turns) as r (turn)
+            where s.id = any($1)"#,
+        ids,
+    )
+    .map(|row| (row.id, row.turn))
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("look for rejected turns"))
 }
 
 /// The history under the generation that is shown, as one JSON array for other systems.

@@ -18,6 +18,7 @@ mod people;
 mod reset_agents;
 pub mod resolve;
 mod running;
+mod transcript;
 mod ttl;
 
 use chrono::{DateTime, Utc};
@@ -33,7 +34,10 @@ pub use self::{
         without_open,
     },
     generations::{add_tokens, lock_breaker, next_generation, show_generation, store_breaker},
-    list::{Filter, Session, find, get, history, lineage, list, of_conversation, with_login},
+    list::{
+        Filter, Session, find, get, history, lineage, list, of_conversation, rejected_turns,
+        with_login,
+    },
     logins::{OnLogin, by_login},
     of_campaign::{
         is_any_left, is_any_running, lock_of_campaign, open_of_agents, running_of_agent,
@@ -42,10 +46,11 @@ pub use self::{
     people::{expire, reset, reset_some, uncompact},
     reset_agents::{Reset, ResetError, reset_agents},
     running::{Kept, Left, Minted},
+    transcript::transcript,
     ttl::Config,
 };
 pub(super) use self::{
-    open::{Successor, close, close_ephemeral, find_ephemeral, find_open, open},
+    open::{Position, Successor, close, close_ephemeral, find_ephemeral, find_open, open},
     running::abandon,
 };
 use super::Failed;
@@ -83,6 +88,9 @@ pub struct Live {
     pub head_generation: Option<i32>,
     pub meter: Option<Value>,
     pub login: Option<String>,
+    /// Turns whose messages are not sent again: the provider has rejected their prompt, or one behind them before it had answered
+    /// anything.
+    pub rejected_turns: Vec<i32>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type, utoipa::ToSchema)]

@@ -27,12 +27,34 @@ pub struct Opening<'a> {
 /// How a session continues another.
 #[derive(Clone, Copy)]
 pub struct Successor<'a> {
-    pub of: &'a Live,
+    pub predecessor_id: Uuid,
     pub because: Reason,
-    /// Whether it takes over a part of the transcript: then it goes on counting, does not read old posts again, and begins
-    /// as interrupted if the other one was.
-    pub remembers: bool,
+    /// Where it goes on, if it takes over a part of the conversation.
+    pub goes_on: Option<Position>,
     pub takes_summary: bool,
+    /// The predecessor, for what it has learnt about the model.
+    pub learnt_by: Option<&'a Live>,
+}
+
+/// How far a conversation has come. Who goes on from there counts on, does not read old posts again, and begins as interrupted
+/// if the last turn was.
+#[derive(Debug, Clone, Copy)]
+pub struct Position {
+    pub last_seq: i64,
+    pub turn_count: i32,
+    pub board_cursor: i64,
+    pub interrupted: bool,
+}
+
+impl Position {
+    pub fn of(session: &Live) -> Self {
+        Self {
+            last_seq: session.last_seq,
+            turn_count: session.turn_count,
+            board_cursor: session.board_cursor,
+            interrupted: session.state == State::Interrupted,
+        }
+    }
 }
 
 /// The open session of a conversation, locked.
@@ -73,16 +95,16 @@ pub async fn open(
     ephemeral: bool,
     successor: Option<Successor<'_>>,
 ) -> Result<Live, Error> {
-    let before = successor.map(|successor| successor.of);
-    let remembered = successor.filter(|successor| successor.remembers).map(|s| s.of);
-    let same_model = before
+    let goes_on = successor.and_then(|successor| successor.goes_on);
+    let same_model = successor
+        .and_then(|successor| successor.learnt_by)
         .filter(|before| before.provider == opening.provider && before.model == opening.model);
     // It counts attempts by the number of the turn, and only who remembers goes on counting turns.
-    let breaker = same_model.filter(|_| remembered.is_some());
+    let breaker = same_model.filter(|_| goes_on.is_some());
     let generation = i32::from(successor.is_some_and(|successor| successor.takes_summary));
     // The row keeps it until a turn begins: this run may end before one does.
-    let state = match remembered {
-        Some(before) if before.state == State::Interrupted => State::Interrupted,
+    let state = match goes_on {
+        Some(position) if position.interrupted => State::Interrupted,
         _ => State::Idle,
     };
     let opened = sqlx::query!(
@@ -105,10 +127,10 @@ pub async fn open(
         opening.expires_at,
         opening.now,
         ephemeral,
-        before.map(|before| before.id),
-        remembered.map_or(0, |before| before.last_seq),
-        remembered.map_or(0, |before| before.turn_count),
-        remembered.map_or(0, |before| before.board_cursor),
+        successor.map(|successor| successor.predecessor_id),
+        goes_on.map_or(0, |position| position.last_seq),
+        goes_on.map_or(0, |position| position.turn_count),
+        goes_on.map_or(0, |position| position.board_cursor),
         generation,
         same_model.and_then(|before| before.calibration.clone()),
         breaker.and_then(|before| before.compaction_breaker.clone()),

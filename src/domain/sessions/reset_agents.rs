@@ -10,7 +10,7 @@ use super::{Error, open_of_agents, people::reset_some};
 use crate::domain::{
     Failed,
     audit::{self, Action, Actor},
-    campaigns,
+    campaigns, session_summaries,
     transaction::{begin, commit},
 };
 
@@ -65,6 +65,10 @@ pub async fn reset_agents(
             audit::write(&mut *tx, who, Action::AgentReset, campaign_id, data, now).await?;
         }
         commit(tx).await?;
+    }
+    if fresh {
+        // Behind the others: what a cleanup has removed meanwhile has left its summary by now.
+        session_summaries::forget_agents(pool, campaign_id, agent).await?;
     }
     session_ids.sort_unstable();
     Ok(Reset { campaign_id, agent: agent.map(str::to_owned), fresh, session_ids })

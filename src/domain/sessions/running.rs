@@ -49,11 +49,17 @@ pub struct Minted<'a> {
     pub login: &'a str,
 }
 
-/// Takes a session from a run that is lost. The caller holds its row and a larger lease. Must hit one row.
-pub(crate) async fn abandon(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(), Error> {
+/// Takes a session from a run that is lost, whose turn has left so many messages. The caller holds its row and a larger lease. Must hit one row.
+pub(crate) async fn abandon(
+    executor: impl PgExecutor<'_>,
+    id: Uuid,
+    n_messages: i64,
+) -> Result<(), Error> {
     let abandoned = sqlx::query!(
-        "update dalsegno.sessions set state = 'interrupted', running_turn = null where id = $1 and running_turn is not null",
+        "update dalsegno.sessions set state = 'interrupted', running_turn = null, last_seq = last_seq + $2
+          where id = $1 and running_turn is not null",
         id,
+        n_messages,
     )
     .execute(executor)
     .await

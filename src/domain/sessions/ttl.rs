@@ -3,7 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Deserialize;
 
-use crate::config::Checks;
+use crate::{config::Checks, domain::session_summaries::ExpiryRule};
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -11,6 +11,12 @@ pub struct Config {
     pub claude_ttl_days: u32,
     pub ollama_ttl_days: u32,
     pub sim_ttl_days: u32,
+    /// What the successor of an expired session begins with.
+    pub expired: ExpiryRule,
+    /// How long the summary of an expired session is kept.
+    pub keep_summary_days: u32,
+    /// A conversation of this size goes on in a new session; 0: only the window says so.
+    pub rotate_at_tokens: u64,
     /// How long a closed session is kept.
     pub keep_closed_days: u32,
     /// How long events of the feed are kept.
@@ -22,6 +28,8 @@ pub struct Config {
 }
 
 const MAX_BATCH: u16 = 1_000;
+/// Below this a limit leaves no room for instructions and a summary.
+const LEAST_ROTATE_TOKENS: u64 = 1_000;
 
 impl Config {
     pub fn check(&self, checks: &mut Checks<'_>) {
@@ -29,16 +37,31 @@ impl Config {
             ("sessions.claude_ttl_days", self.claude_ttl_days),
             ("sessions.ollama_ttl_days", self.ollama_ttl_days),
             ("sessions.sim_ttl_days", self.sim_ttl_days),
+            ("sessions.keep_summary_days", self.keep_summary_days),
             ("sessions.keep_feed_days", self.keep_feed_days),
         ];
         for (key, days) in keys {
             checks.at_least(key, days.into(), 1);
+        }
+        let rotate_at = self.rotate_at_tokens;
+        if (1..LEAST_ROTATE_TOKENS).contains(&rotate_at) {
+            let message = format!("is {rotate_at}: there is no room for a summary");
+            let fix = format!("0, or at least {LEAST_ROTATE_TOKENS}");
+            checks.fail("sessions.rotate_at_tokens", message, fix);
         }
         let batch = self.purge_batch_sessions;
         checks.at_least("sessions.purge_batch_sessions", batch.into(), 1);
         if batch > MAX_BATCH {
             let message = format!("is {batch}: others would wait for the end of such a batch");
             checks.fail("sessions.purge_batch_sessions", message, format!("at most {MAX_BATCH}"));
+        }
+    }
+
+    /// What expired until then is not remembered any more.
+    pub fn forgotten_until(&self, now: DateTime<Utc>) -> DateTime<Utc> {
+        match self.expired {
+            ExpiryRule::Summary => now - TimeDelta::days(i64::from(self.keep_summary_days)),
+            ExpiryRule::Fresh => now,
         }
     }
 

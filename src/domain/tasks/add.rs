@@ -3,10 +3,9 @@
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde_json::json;
-use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-use super::{Error, Links, Mode, RunTurn, Task};
+use super::{Error, Links, Mode, RunTurn, Task, digest};
 use crate::{
     config::Checks,
     domain::{
@@ -24,6 +23,7 @@ const MAX_KEY_CHARS: usize = 195;
 pub(super) const KEY_PREFIX: &str = "task:";
 /// What the queue takes.
 const MAX_PRIORITY: i32 = 32_767;
+const USUAL_PRIORITY: i32 = 100;
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -94,11 +94,15 @@ pub(super) fn job(new: &New<'_>, id: Uuid) -> (RunTurn, queue::Options) {
         headers: Some(json!({ "task": id })),
         ..queue::Options::default()
     };
-    (RunTurn { asked: asked(new, mode_of(new)) }, options)
+    (RunTurn { asked: digest::of(new) }, options)
 }
 
 pub(super) fn mode_of(new: &New<'_>) -> Mode {
     new.session_mode.unwrap_or(new.agent.session)
+}
+
+pub(super) fn priority_of(new: &New<'_>) -> i32 {
+    new.priority.unwrap_or(USUAL_PRIORITY)
 }
 
 /// What the feed tells of a new task.
@@ -133,20 +137,4 @@ pub(super) fn check(config: &Config, new: &New<'_>) -> Result<(), Error> {
         Some(budget) => Err(Error::EmptyBudget(budget)),
         None => Ok(()),
     }
-}
-
-/// Every part with its length in front, so that no two questions share a byte stream.
-fn asked(new: &New<'_>, mode: Mode) -> String {
-    let mut hasher = Sha256::new();
-    let limits = format!("{mode:?} {:?} {:?}", new.budget.micros, new.budget.tokens);
-    let campaign = new.campaign_id.to_string();
-    let links = new.links.words();
-    let node = new.node.map(|node| format!("node {}", node.name));
-    let parts = [&campaign, &new.agent.name, new.instance, new.prompt, &limits];
-    // Left out where there are none: keys that were used before there were links and nodes mean the same question.
-    for part in parts.into_iter().chain(links.as_deref()).chain(node.as_deref()) {
-        hasher.update((part.len() as u64).to_be_bytes());
-        hasher.update(part.as_bytes());
-    }
-    hex::encode(hasher.finalize())
 }

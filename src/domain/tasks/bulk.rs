@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{
     Added, After, Config, Error, New, RunJoinedTurn, RunTurn,
-    add::{KEY_PREFIX, check, event, job, mode_of},
+    add::{KEY_PREFIX, check, event, job, mode_of, priority_of},
     get,
     node::place,
     store::admit,
@@ -321,15 +321,19 @@ async fn insert(
     let added_by: Vec<Option<&str>> = created.iter().map(|(draft, _)| draft.new.added_by).collect();
     let traceparents: Vec<Option<&str>> =
         created.iter().map(|(draft, _)| draft.new.traceparent).collect();
+    let priorities: Vec<i32> = created.iter().map(|(draft, _)| priority_of(draft.new)).collect();
+    let moments: Vec<Option<DateTime<Utc>>> =
+        created.iter().map(|(draft, _)| draft.new.run_at).collect();
     sqlx::query!(
         "insert into dalsegno.tasks
                 (id, campaign_id, job_id, created_at, budget_micros, budget_tokens, session_mode, agent, instance, prompt,
-                 added_by, parent_id, continues_id, flow_id, step, step_place, traceparent)
+                 added_by, parent_id, continues_id, flow_id, step, step_place, traceparent, priority, run_at)
          select t.id, $1, t.job_id, $2, t.micros, t.tokens, t.mode, t.agent, t.instance, t.prompt,
-                t.added_by, t.parent, t.continues, t.flow, t.step, t.place, t.traceparent
+                t.added_by, t.parent, t.continues, t.flow, t.step, t.place, t.traceparent, t.priority, t.run_at
            from unnest($3::uuid[], $4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[],
-                       $12::uuid[], $13::uuid[], $14::uuid[], $15::text[], $16::integer[], $17::text[])
-                as t (id, job_id, micros, tokens, mode, agent, instance, prompt, added_by, parent, continues, flow, step, place, traceparent)",
+                       $12::uuid[], $13::uuid[], $14::uuid[], $15::text[], $16::integer[], $17::text[], $18::integer[], $19::timestamptz[])
+                as t (id, job_id, micros, tokens, mode, agent, instance, prompt, added_by, parent, continues, flow, step, place, traceparent,
+                      priority, run_at)",
         campaign_id,
         now,
         &ids,
@@ -347,6 +351,8 @@ async fn insert(
         &steps as &[Option<&str>],
         &places as &[Option<i32>],
         &traceparents as &[Option<&str>],
+        &priorities,
+        &moments as &[Option<DateTime<Utc>>],
     )
     .execute(conn)
     .await

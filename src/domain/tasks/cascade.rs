@@ -30,7 +30,9 @@ pub(super) async fn stop(
     lock(&mut *conn, id).await?;
     let mut open = below(&mut *conn, id).await?;
     let mut all = match own {
-        Err(Error::Ended { .. }) if !open.is_empty() => Stopped::through_worker(Cancelled::AtOnce),
+        Err(Error::Ended { .. }) if !open.is_empty() => {
+            Stopped::without_answer(Cancelled::HadEnded)
+        }
         stopped => stopped?,
     };
     let (agent, instance) = (&task.agent, &task.instance);
@@ -40,10 +42,7 @@ pub(super) async fn stop(
         for other in &open {
             match stop_one(&mut *conn, *other, how, &why, now).await {
                 Ok(stopped) => {
-                    // Where the task itself has ended, whether anything goes on is what its caller wants to know.
-                    if stopped.cancelled != Cancelled::AtOnce && task.ended_at.is_some() {
-                        all.cancelled = stopped.cancelled;
-                    }
+                    all.below.count(stopped.cancelled);
                     all.unanswered.extend(stopped.unanswered);
                 }
                 // It has ended by itself.

@@ -15,24 +15,36 @@ pub struct Erased {
     pub job_ids: Vec<i64>,
 }
 
-/// Tasks of a campaign that have not ended, in the order of their ids, behind `after`.
+/// Tasks of a campaign that have not ended, the newest first, those in front of `before`: what waits for others comes before them, and
+/// the end of a lane before its head, so that a cancellation lets little go on.
 pub async fn open_of(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
-    after: Option<Uuid>,
+    before: Option<Uuid>,
     limit: i64,
 ) -> Result<Vec<Uuid>, Failed> {
     sqlx::query_scalar!(
         "select id from dalsegno.tasks
-          where campaign_id = $1 and ended_at is null and id > coalesce($2, '00000000-0000-0000-0000-000000000000'::uuid)
-          order by id limit $3",
+          where campaign_id = $1 and ended_at is null and id < coalesce($2, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
+          order by id desc limit $3",
         campaign_id,
-        after,
+        before,
         limit,
     )
     .fetch_all(executor)
     .await
     .map_err(Failed::to("look for open tasks of a campaign"))
+}
+
+/// How many tasks of a campaign have not ended.
+pub async fn count_open(executor: impl PgExecutor<'_>, campaign_id: Uuid) -> Result<i64, Failed> {
+    sqlx::query_scalar!(
+        r#"select count(*) as "n!" from dalsegno.tasks where campaign_id = $1 and ended_at is null"#,
+        campaign_id,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Failed::to("count the open tasks of a campaign"))
 }
 
 /// Takes prompt, result and error out of some ended tasks of a campaign.

@@ -64,7 +64,7 @@ async fn stop_turn(
     let latest = turns::of_session(&mut *conn, session_id, None, 1).await?;
     let running = latest.first().filter(|turn| turn.state == turns::State::Running);
     let task_id = running.ok_or(Error::NothingRuns(session_id))?.task_id;
-    let Stopped { cancelled: cancel, unanswered } =
+    let Stopped { cancelled: cancel, unanswered, .. } =
         cascade::stop(&mut *conn, task_id, how, reason, now).await?;
     let event = feed::New {
         session_id: Some(session_id),
@@ -141,5 +141,5 @@ pub(super) async fn stop_softly(
         return Err(ended(conn, id).await);
     }
     state::keep_reason(conn, id, reason).await?;
-    Ok(Stopped::through_worker(Cancelled::AtSafePoint))
+    Ok(Stopped::without_answer(Cancelled::AtSafePoint))
 }

@@ -6,8 +6,12 @@
 mod add;
 mod asked;
 mod bulk;
+mod cancel_batch;
+mod cancellation;
 mod cascade;
+mod dead_letter;
 mod detail;
+mod digest;
 mod erase;
 mod explain;
 mod fan_out;
@@ -37,10 +41,13 @@ use self::state::end_without_turn;
 pub(super) use self::state::ended;
 pub use self::{
     add::{Added, Config, New, lane, lanes_of},
-    asked::{Request, asked_by_people},
+    asked::{Request, added_by_agents, asked_by_people},
     bulk::{BulkError, MAX_TASKS, Placed, add_many},
+    cancel_batch::{BATCH, Batch, cancel_batch},
+    cancellation::{Below, Cancellation, CancelledJob},
+    dead_letter::{RetriedJob, forget_dead_letters, retry_job},
     detail::{Detail, detail},
-    erase::{ERASED, Erased, erase_some, open_of},
+    erase::{ERASED, Erased, count_open, erase_some, open_of},
     explain::{Explanation, explain},
     fan_out::{
         Children, FannedOut, MAX_CHILDREN, child_key, count_of_family, depth, fan_out,
@@ -61,11 +68,15 @@ pub use self::{
     recurring::AddTask,
     results::{Outcome, outcomes, wait_for_all},
     state::{
-        Cancelled, End, admit, cancel, cancel_job, cancel_silently, charge, end, retry, wait_longer,
+        Cancelled, End, admit, cancel, cancel_job, cancel_silently, charge, end,
+        longest_busy_since, no_longer_waits, retry, wait_for_provider, wait_longer,
     },
     store::{add, add_together},
     waiting::{awaited, queued_jobs},
-    waits::{Predecessor, WaitedFor, Waiting, look_at_waits, predecessors, wait_aside, waits_of},
+    waits::{
+        Predecessor, Stretch, WaitedFor, Waiting, due_waits, end_wait, predecessors, wait_aside,
+        waits_of,
+    },
 };
 use super::{
     Failed,
@@ -116,7 +127,7 @@ pub enum State {
 /// The job that runs a task. The task is found by the job's id.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunTurn {
-    /// SHA-256 over what was asked, in hex. The queue compares it under an idempotency key.
+    /// The digest of the question. The queue compares it under an idempotency key.
     pub asked: String,
 }
 

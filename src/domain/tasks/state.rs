@@ -6,7 +6,10 @@ use serde_json::json;
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use super::{Error, How, RunJoinedTurn, RunTurn, State, Task, by_job, cascade, get, lane, waits};
+use super::{
+    Below, Cancellation, CancelledJob, Error, How, RunJoinedTurn, RunTurn, State, Task, by_job,
+    cascade, dead_letter, get, lane, waits,
+};
 use crate::{
     domain::{
         Amount, Failed,
@@ -41,6 +44,8 @@ pub enum Cancelled {
     Requested,
     /// It runs. Its worker ends it at the next point where nothing is lost; an answer that comes first counts.
     AtSafePoint,
+    /// It had ended before. Only what hangs on it was cancelled.
+    HadEnded,
 }
 
 impl<'a> End<'a> {
@@ -91,6 +96,57 @@ pub async fn wait_longer(conn: &mut PgConnection, id: Uuid) -> Result<u32, Error
         Some(n_waits) => Ok(u32::try_from(n_waits).unwrap_or(0)),
         None => Err(ended(conn, id).await),
     }
+}
+
+/// Notes that a task waits for its provider until then, and says since when it does. A wait that ended an hour ago is over.
+/// Must hit one task that has not ended.
+pub async fn wait_for_provider(
+    conn: &mut PgConnection,
+    id: Uuid,
+    until: DateTime<Utc>,
+    now: DateTime<Utc>,
+) -> Result<DateTime<Utc>, Error> {
+    let since = sqlx::query_scalar!(
+        "insert into dalsegno.busy_tasks as b (task_id, since, until)
+         select t.id, $3, $2 from dalsegno.tasks as t where t.id = $1 and t.state in ('queued', 'running')
+         on conflict (task_id) do update
+            set since = case when b.until > $3::timestamptz - interval '1 hour' then b.since else $3 end, until = $2
+         returning b.since",
+        id,
+        until,
+        now,
+    )
+    .fetch_optional(&mut *conn)
+    .await
+    .map_err(Failed::to("let a task wait for its provider"))?;
+    match since {
+        Some(since) => Ok(since),
+        None => Err(ended(conn, id).await),
+    }
+}
+
+/// The task does not wait for its provider any more; when it does again, the wait begins anew.
+pub async fn no_longer_waits(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(), Failed> {
+    sqlx::query!("delete from dalsegno.busy_tasks where task_id = $1", id)
+        .execute(executor)
+        .await
+        .map(drop)
+        .map_err(Failed::to("note that a task does not wait for its provider"))
+}
+
+/// Since when the task waits that has waited longest for its provider.
+pub async fn longest_busy_since(
+    executor: impl PgExecutor<'_>,
+    now: DateTime<Utc>,
+) -> Result<Option<DateTime<Utc>>, Failed> {
+    sqlx::query_scalar!(
+        "select min(b.since) from dalsegno.busy_tasks as b join dalsegno.tasks as t on t.id = b.task_id
+          where t.ended_at is null and b.until > $1::timestamptz - interval '1 hour'",
+        now,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Failed::to("look which task waits longest for its provider"))
 }
 
 /// Ends a task, or sends it back, and charges what the turn has cost. Must hit one task that has not ended.
@@ -215,32 +271,44 @@ pub async fn cancel(
     id: Uuid,
     reason: &str,
     now: DateTime<Utc>,
-) -> Result<Cancelled, Error> {
-    let Stopped { cancelled, unanswered } =
+) -> Result<Cancellation, Error> {
+    let Stopped { cancelled, below, unanswered } =
         cascade::stop(&mut *conn, id, How::Hard, reason, now).await?;
     answer(conn, unanswered, End::Cancelled, now).await?;
-    Ok(cancelled)
+    Ok(Cancellation { cancel: cancelled, below })
 }
 
-/// The same for whoever names the job: of one that runs a task, the task is cancelled, with what hangs on it.
+/// Cancels a job. If it is the last one of a task, the task is cancelled, with what hangs on it.
 pub async fn cancel_job(
     conn: &mut PgConnection,
     job_id: i64,
     reason: &str,
     now: DateTime<Utc>,
-) -> Result<admin::Cancelled, Error> {
+) -> Result<CancelledJob, Error> {
     let task = match by_job(&mut *conn, job_id).await {
-        Ok(task) => task,
-        Err(Error::NoTaskOfJob(_)) => return Ok(admin::cancel_job(conn, job_id, reason).await?),
+        Ok(task) => Some(task.id),
+        Err(Error::NoTaskOfJob(_)) => None,
         Err(error) => return Err(error),
     };
-    match cancel(&mut *conn, task.id, reason, now).await {
-        Ok(Cancelled::AtOnce) => Ok(admin::Cancelled::AtOnce),
-        Ok(_) => Ok(admin::Cancelled::Requested),
-        // The queue knows whether it left a dead letter.
-        Err(Error::Ended { .. }) => Ok(admin::cancel_job(conn, job_id, reason).await?),
-        Err(error) => Err(error),
-    }
+    let cancellation = match task {
+        Some(id) => match cancel(&mut *conn, id, reason, now).await {
+            Ok(cancellation) => Some((id, cancellation)),
+            Err(Error::Ended { .. }) => None,
+            Err(error) => return Err(error),
+        },
+        None => None,
+    };
+    let cancel = match cancellation.map(|(_, cancellation)| cancellation.cancel) {
+        Some(Cancelled::AtOnce) => admin::Cancelled::AtOnce,
+        Some(Cancelled::Requested | Cancelled::AtSafePoint) => admin::Cancelled::Requested,
+        // The queue knows whether it left a dead letter, for as long as it remembers the job.
+        Some(Cancelled::HadEnded) => match admin::cancel_job(conn, job_id, reason).await {
+            Err(queue::Error::NotFound { .. }) => admin::Cancelled::AlreadyEnded,
+            found => found?,
+        },
+        None => admin::cancel_job(conn, job_id, reason).await?,
+    };
+    Ok(CancelledJob { cancel, task: cancellation })
 }
 
 /// The same, for a board that is about to be erased: nobody is answered, so that one transaction can cancel many. An answer holds
@@ -257,12 +325,15 @@ pub async fn cancel_silently(
 /// What a cancellation has come to, and the posts that are to be answered when nothing else is left to be locked.
 pub(super) struct Stopped {
     pub(super) cancelled: Cancelled,
+    /// Of what hangs on it.
+    pub(super) below: Below,
     pub(super) unanswered: Vec<Unanswered>,
 }
 
 impl Stopped {
-    pub(super) fn through_worker(cancelled: Cancelled) -> Self {
-        Self { cancelled, unanswered: Vec::new() }
+    /// With no post to be answered here.
+    pub(super) fn without_answer(cancelled: Cancelled) -> Self {
+        Self { cancelled, below: Below::default(), unanswered: Vec::new() }
     }
 }
 
@@ -280,20 +351,25 @@ pub(super) async fn cancel_one(
     // A job that is gone or dead will not end its task any more; nor will one that has left no trace, because its runs are kept
     // for a shorter time than its task.
     let runs = match admin::cancel_job(&mut *conn, task.job_id, reason).await {
+        Ok(admin::Cancelled::AlreadyDead) => {
+            queue::forget_dead(&mut *conn, &[task.job_id]).await?;
+            false
+        }
         Ok(cancelled) => cancelled == admin::Cancelled::Requested,
         Err(queue::Error::NotFound { .. }) => false,
         Err(error) => return Err(error.into()),
     };
     keep_reason(&mut *conn, id, reason).await?;
     if runs {
-        return Ok(Stopped::through_worker(Cancelled::Requested));
+        return Ok(Stopped::without_answer(Cancelled::Requested));
     }
     // A worker that was lost may have left its turn running, with a part of the budget.
     turns::clear_up(&mut *conn, &task, now).await?;
     let unanswered = end_unanswered(&mut *conn, &task, End::Cancelled, now).await?;
     let event = task.event(Kind::TaskCancelled, json!({ "reason": reason }));
     feed::append(conn, &[event], now).await?;
-    Ok(Stopped { cancelled: Cancelled::AtOnce, unanswered: unanswered.into_iter().collect() })
+    let unanswered = unanswered.into_iter().collect();
+    Ok(Stopped { cancelled: Cancelled::AtOnce, below: Below::default(), unanswered })
 }
 
 /// In the words of who asked. A task that runs may end before it is stopped; then they do not count.
@@ -309,8 +385,8 @@ pub(super) async fn keep_reason(
         .map_err(Failed::to("keep why a task is cancelled"))
 }
 
-/// Puts a failed or cancelled task on the queue again, at the end of its lane, with fresh attempts. One that has
-/// waited for others waits again for those of them that have not ended.
+/// Puts a failed or cancelled task on the queue again, at the end of its lane, with fresh attempts and as it was asked for: priority,
+/// earliest moment and all else. One that has waited for others waits again for those of them that have not ended.
 pub async fn retry(conn: &mut PgConnection, id: Uuid, now: DateTime<Utc>) -> Result<Task, Error> {
     let task = get(&mut *conn, id).await?;
     if !matches!(task.state, State::Failed | State::Cancelled) {
@@ -322,13 +398,17 @@ pub async fn retry(conn: &mut PgConnection, id: Uuid, now: DateTime<Utc>) -> Res
     if erasures::is_asked(&mut *conn, task.campaign_id).await? {
         return Err(Error::Erased(id));
     }
+    let (priority, run_at) = timing(&mut *conn, &task).await?;
     let options = queue::Options {
         lane: Some(lane(task.campaign_id, &task.agent, &task.instance)),
         group_key: Some(task.campaign_id.to_string()),
+        priority,
+        run_at: run_at.filter(|run_at| *run_at > now),
         headers: Some(serde_json::json!({ "task": id })),
         ..queue::Options::default()
     };
-    // A new job: the old one may have been purged, and its dead letter tells what went wrong.
+    // A new job: the old one may have been purged.
+    dead_letter::leave_job(&mut *conn, task.job_id).await?;
     let asked = format!("again {id}");
     let waits = waits::has_any(&mut *conn, id).await?;
     let job_id = match waits {
@@ -357,11 +437,31 @@ pub async fn retry(conn: &mut PgConnection, id: Uuid, now: DateTime<Utc>) -> Res
     if hit.rows_affected() != 1 {
         return Err(Error::NotEnded { id, state: task.state });
     }
+    no_longer_waits(&mut *conn, id).await?;
     let cancelled = cascade::cancelled_below(&mut *conn, id).await?;
     tool_calls::forget_cancelled(&mut *conn, id, &cancelled).await?;
     let event = task.event(Kind::TaskQueued, json!({ "again": true }));
     feed::append(conn, &[event], now).await?;
     Ok(task)
+}
+
+/// The priority and the earliest moment that a task was asked for with. Older versions kept the priority with the job only.
+async fn timing(
+    conn: &mut PgConnection,
+    task: &Task,
+) -> Result<(Option<i32>, Option<DateTime<Utc>>), Error> {
+    let row = sqlx::query!("select priority, run_at from dalsegno.tasks where id = $1", task.id)
+        .fetch_one(&mut *conn)
+        .await
+        .map_err(Failed::to("read when a task was to run"))?;
+    if let Some(priority) = row.priority {
+        return Ok((Some(priority.into()), row.run_at));
+    }
+    match admin::find_job(conn, task.job_id).await {
+        Ok(job) => Ok((Some(job.summary.priority.into()), row.run_at)),
+        Err(queue::Error::NotFound { .. }) => Ok((None, row.run_at)),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Why a task that should be running is not.

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::{
     Added, Config, Error, New, RunTurn, State, Task,
-    add::{check, job, mode_of},
+    add::{check, job, mode_of, priority_of},
     bulk, get,
 };
 use crate::{
@@ -148,7 +148,7 @@ impl<'a> Row<'a> {
         // The database keeps microseconds, and the answer says what it keeps.
         let at = now.trunc_subsecs(6);
         let id = ids::at(now);
-        let (RunTurn { asked }, options) = job(new, id);
+        let (RunTurn { asked }, _) = job(new, id);
         let policy = RunTurn::policy();
         Self {
             id,
@@ -161,7 +161,7 @@ impl<'a> Row<'a> {
             budget_micros: new.budget.micros.or(new.agent.budget.micros),
             budget_tokens: new.budget.tokens.or(new.agent.budget.tokens),
             idempotency_key: new.idempotency_key,
-            priority: options.priority.unwrap_or(100),
+            priority: priority_of(new),
             run_at: new.run_at.map(|run_at| run_at.trunc_subsecs(6)),
             asked,
             kind: RunTurn::KIND,

@@ -88,6 +88,15 @@ pub(super) async fn begin(conn: &mut PgConnection, waits: &[NewWait]) -> Result<
 /// A task that is put on the queue again waits again, if there is something to wait for. What has failed by now, whoever asked for
 /// it knows: it does not cancel the task once more. What fails later does what it was asked to do.
 pub(super) async fn begin_again(conn: &mut PgConnection, task_id: Uuid) -> Result<(), Failed> {
+    // An end of the task in the same transaction is told now: told at the commit, it would end the wait that begins here.
+    sqlx::query!("set constraints dalsegno.tasks_tell_waiting immediate")
+        .execute(&mut *conn)
+        .await
+        .map_err(Failed::to("tell the end of a task"))?;
+    sqlx::query!("set constraints dalsegno.tasks_tell_waiting deferred")
+        .execute(&mut *conn)
+        .await
+        .map_err(Failed::to("tell the ends of tasks at the commit"))?;
     sqlx::query!(
         "update dalsegno.task_dependencies as d set forgiven_job = t.job_id
            from dalsegno.tasks as t
@@ -98,17 +107,20 @@ pub(super) async fn begin_again(conn: &mut PgConnection, task_id: Uuid) -> Resul
     .await
     .map_err(Failed::to("forgive what has failed"))?;
     // Only a new row is counted at the commit.
-    let on_failure = sqlx::query_scalar!(
-        "delete from dalsegno.task_waits where task_id = $1 returning on_failure",
+    let before = sqlx::query!(
+        "delete from dalsegno.task_waits where task_id = $1 returning on_failure, not_before",
         task_id,
     )
     .fetch_optional(&mut *conn)
     .await
     .map_err(Failed::to("end the wait of a task"))?;
+    let (on_failure, not_before) =
+        before.map_or((None, None), |wait| (Some(wait.on_failure), wait.not_before));
     sqlx::query!(
-        "insert into dalsegno.task_waits (task_id, on_failure) values ($1, coalesce($2, 'run'))",
+        "insert into dalsegno.task_waits (task_id, on_failure, not_before) values ($1, coalesce($2, 'run'), $3)",
         task_id,
         on_failure,
+        not_before,
     )
     .execute(conn)
     .await
@@ -188,13 +200,20 @@ pub async fn waits_of(
     Ok(found)
 }
 
-/// Looks through a stretch of the waits that are not over, and ends those that should be: the net for a signal that met a locked
-/// job. Says where the next stretch begins; each wait is a transaction of its own.
-pub async fn look_at_waits(
+/// A stretch of the waits that are not over.
+pub struct Stretch {
+    /// The tasks whose waits should be over.
+    pub due: Vec<Uuid>,
+    /// Where the next stretch begins, if there is one.
+    pub next: Option<Uuid>,
+}
+
+/// Looks through a stretch of the waits that are not over: the net for a signal that met a locked job.
+pub async fn due_waits(
     conn: &mut PgConnection,
     after: Uuid,
     stretch: i64,
-) -> Result<Option<Uuid>, Failed> {
+) -> Result<Stretch, Failed> {
     let rows = sqlx::query!(
         r#"select w.task_id,
                   (own.ended_at is not null
@@ -214,14 +233,20 @@ pub async fn look_at_waits(
     .fetch_all(&mut *conn)
     .await
     .map_err(Failed::to("look through the tasks that wait"))?;
-    for row in rows.iter().filter(|row| row.is_due) {
-        sqlx::query!("select dalsegno.count_task_wait($1)", row.task_id)
-            .fetch_one(&mut *conn)
-            .await
-            .map_err(Failed::to("end the wait of a task"))?;
-    }
     let is_last = i64::try_from(rows.len()).is_ok_and(|n| n < stretch);
-    Ok(rows.last().filter(|_| !is_last).map(|row| row.task_id))
+    Ok(Stretch {
+        due: rows.iter().filter(|row| row.is_due).map(|row| row.task_id).collect(),
+        next: rows.last().filter(|_| !is_last).map(|row| row.task_id),
+    })
+}
+
+/// Ends a wait that should be over.
+pub async fn end_wait(conn: &mut PgConnection, task_id: Uuid) -> Result<(), Failed> {
+    sqlx::query!("select dalsegno.count_task_wait($1)", task_id)
+        .fetch_one(conn)
+        .await
+        .map(drop)
+        .map_err(Failed::to("end the wait of a task"))
 }
 
 impl Waiting {

@@ -26,6 +26,9 @@ with entered as (
 ), begun as (
     insert into dalsegno.turns (session_id, number, task_id, attempt, job_id, lease, reserved_micros, reserved_tokens, started_at)
     select $1, $3, $6, $7, $8, $2, $9, $10, $5 from entered
+), forgotten as (
+    -- Written late by a run that is over.
+    delete from dalsegno.partial_outputs using entered where session_id = $1
 ), started as (
     update dalsegno.tasks as t
        set state = 'running', started_at = coalesce(t.started_at, $5), session_id = $1, turn = $3, n_waits = 0

@@ -18,6 +18,9 @@ use crate::domain::{
 };
 use crate::transcript::Role;
 
+/// The flag of a turn whose prompt the provider has rejected.
+const REJECTED: &str = "prompt_rejected";
+
 /// What every end has.
 #[derive(Debug, Clone, Copy)]
 pub struct Ending<'a> {
@@ -102,6 +105,9 @@ pub struct Failure<'a> {
     pub forgotten: bool,
     /// It was stopped in the middle, or what it did may have had effects: the next turn is told.
     pub interrupted: bool,
+    /// The provider has rejected the prompt, and would again: it stays in the transcript, and is not sent to any provider again
+    /// unless its own task is.
+    pub rejected: bool,
 }
 
 /// Ends a turn that has its answer, and its task with it.
@@ -163,7 +169,13 @@ pub async fn fail(
         false => sessions::State::Error,
     };
     let left = Left { rebuild_because: failure.rebuild, kept, ..left(state, ending) };
-    let turn = Outcome { error: Some(failure.error), ..Outcome::of(State::Failed) };
+    let flags = failure.rejected.then(|| REJECTED.to_owned());
+    let turn = Outcome {
+        error: Some(failure.error),
+        flags: flags.as_slice(),
+        rejected: failure.rejected,
+        ..Outcome::of(State::Failed)
+    };
     let task = match failure.ends_task {
         true => tasks::End::Failed { error: failure.error },
         false => tasks::End::Queued,
@@ -177,6 +189,7 @@ struct Outcome<'a> {
     state: State,
     error: Option<&'a str>,
     flags: &'a [String],
+    rejected: bool,
     shown: Option<Shown<'a>>,
     handed_on: Option<&'a HandedOn>,
 }
@@ -190,7 +203,7 @@ struct Hit {
 
 impl Outcome<'_> {
     fn of(state: State) -> Self {
-        Self { state, error: None, flags: &[], shown: None, handed_on: None }
+        Self { state, error: None, flags: &[], rejected: false, shown: None, handed_on: None }
     }
 }
 
@@ -346,6 +359,7 @@ async fn leave(
         shown.map(|shown| shown.entry.message.text.as_str()),
         shown.map(|shown| shown.entry.weight),
         shown.map(|shown| shown.entry.digest.as_slice()),
+        outcome.rejected,
     )
     .fetch_one(&mut *conn)
     .await

@@ -10,7 +10,7 @@
 -- $34 jsonb manifest, NULL for none · $35 smallint its call · $36 bytea its digest · $37, $38 bigint tokens: estimated, real
 -- $39 to $43 events · $44 uuid that place, NULL if it is lost · $45 jsonb meter · $46 integer the view that the place is of
 -- $47 bigint[] the posts that were shown, NULL for none · $48 bigint the place that was kept for them · $49 uuid, $50 text, $51 bigint,
--- $52 bytea their entry: id, text, weight, digest
+-- $52 bytea their entry: id, text, weight, digest · $53 boolean whether the provider has rejected the prompt
 -- Result: whether the session, the turn and the task were this lease's to end, what has to be charged, and the post that the task
 -- came from.
 --
@@ -26,9 +26,24 @@ with left_it as (
            expires_at = case when $13 > expires_at + interval '1 hour' then $13 else expires_at end,
            meter = coalesce($45, meter), head = case when $9 then $44 else head end,
            head_seq = case when $9 then case when $44::uuid is not null then last_seq + $6 end else head_seq end,
-           head_generation = case when $9 then $46 else head_generation end
+           head_generation = case when $9 then $46 else head_generation end,
+           -- All attempts of the task in this session, the one in which its prompt came over from another, and what has failed since the
+           -- last answer: the provider may never have accepted that. An answer takes the task's own back.
+           rejected_turns = case
+             when $53 then array(select unnest(rejected_turns)
+                           union select t.number from dalsegno.turns as t where t.session_id = $1 and t.task_id = $28
+                           union select m.turn from dalsegno.messages as m where m.session_id = $1 and m.id = $28 and m.role = 'user'
+                           union select t.number from dalsegno.turns as t
+                                  where t.session_id = $1 and t.state = 'failed'
+                                    and t.number > coalesce((select max(d.number) from dalsegno.turns as d
+                                                              where d.session_id = $1 and d.state = 'done'), 0))
+             when $25 = 'done' and rejected_turns <> '{}'
+             then array(select unnest(rejected_turns)
+                        except select t.number from dalsegno.turns as t where t.session_id = $1 and t.task_id = $28
+                        except select m.turn from dalsegno.messages as m where m.session_id = $1 and m.id = $28 and m.role = 'user')
+             else rejected_turns end
      where id = $1 and running_turn = $2 and lease = $3
-    returning last_seq - $6 + 1 as first_seq
+    returning last_seq - $6 + 1 as first_seq, rejected_turns
 ), said as (
     insert into dalsegno.messages
            (session_id, seq, turn, created_at, id, role, text, weight, digest, partial, tool_calls, tool_call_id, tool_name)
@@ -40,6 +55,13 @@ with left_it as (
 ), posted as (
     insert into dalsegno.messages (session_id, seq, turn, created_at, id, role, text, weight, digest, posts)
     select $1, $48, $2, $4, $49, 'notice', $50, $51, $52, $47 from left_it where $47::bigint[] is not null
+), unsaid as (
+    -- What a node asks for is said again if that went with the prompt.
+    update dalsegno.session_nodes as n set entry_id = null
+      from left_it as l
+     where $53 and n.session_id = $1 and n.left_at is null
+       and exists (select from dalsegno.messages as m
+                    where m.session_id = $1 and m.seq >= n.first_seq and m.id = n.entry_id and m.turn = any(l.rejected_turns))
 ), recorded as (
     insert into dalsegno.usage
            (called_at, campaign_id, task_id, session_id, turn, cost_micros, input_tokens, output_tokens, cache_read_tokens,
@@ -67,6 +89,8 @@ with left_it as (
       from left_it, spent as s
      where session_id = $1 and number = $2 and lease = $3 and state = 'running'
     returning s.micros, s.input + s.output + s.cache_read + s.cache_creation as tokens
+), forgotten as (
+    delete from dalsegno.partial_outputs using ended where session_id = $1 and turn = $2
 ), closed as (
     update dalsegno.tasks as t
        set state = $29, result = $30, error = $31, ended_at = case when $29 <> 'queued' then $4 end,

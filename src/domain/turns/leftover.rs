@@ -1,10 +1,12 @@
 //! A turn whose worker is gone.
 
 use chrono::{DateTime, Utc};
-use sqlx::PgConnection;
+use sqlx::{PgConnection, PgExecutor};
+use uuid::Uuid;
 
+use super::partial_output;
 use crate::domain::{
-    Amount, Failed, campaigns, facts,
+    Amount, Failed, campaigns, facts, messages,
     sessions::{self, Live, resolve::Mode},
     tasks::Task,
 };
@@ -17,6 +19,8 @@ const WHY: &str = "the worker was lost while the turn ran";
 ///
 /// The budget is locked before the task of the coming turn, against the order of [`crate::domain`]. Nobody waits in a
 /// circle for that: whoever holds this task goes through the session's row first.
+///
+/// What had arrived of its answer is added to the transcript.
 ///
 /// Its task is not touched: whoever calls this is about to run it again, or runs the one that comes after its end.
 pub async fn interrupt_leftover(
@@ -45,7 +49,12 @@ pub async fn interrupt_leftover(
     .execute(&mut *conn)
     .await
     .map_err(Failed::to("end the turn that a lost worker left"))?;
-    sessions::abandon(&mut *conn, session.id).await?;
+    let arrived = partial_output::take(&mut *conn, session.id, session.turn_count, now).await?;
+    let arrived: Vec<_> = arrived.into_iter().collect();
+    let (turn, seq) = (session.turn_count, session.last_seq + 1);
+    messages::append(&mut *conn, session.id, turn, seq, &arrived, now).await?;
+    let n_messages = i64::try_from(arrived.len()).unwrap_or_default();
+    sessions::abandon(&mut *conn, session.id, n_messages).await?;
     if let Some(row) = reserved {
         let reserved = Amount { micros: row.reserved_micros, tokens: row.reserved_tokens };
         campaigns::settle(&mut *conn, session.campaign_id, reserved, Amount::ZERO).await?;
@@ -67,6 +76,23 @@ pub async fn clear_up(
         facts::request(conn, task.campaign_id, closed).await?;
     }
     Ok(())
+}
+
+/// The tasks of those of these turns, named by session and number, that run. Of tasks without a worker, those that a lost one left.
+pub async fn left_running(
+    executor: impl PgExecutor<'_>,
+    turns: &[(Uuid, i32)],
+) -> Result<Vec<Uuid>, Failed> {
+    let (sessions, numbers): (Vec<Uuid>, Vec<i32>) = turns.iter().copied().unzip();
+    sqlx::query_scalar!(
+        "select t.task_id from unnest($1::uuid[], $2::integer[]) as k (session_id, number)
+           join dalsegno.turns as t on t.session_id = k.session_id and t.number = k.number and t.state = 'running'",
+        &sessions,
+        &numbers,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("look for turns that lost workers left"))
 }
 
 /// As [`interrupt_leftover`], for a task that is about to wait, or to end, without another turn. Does nothing, and says

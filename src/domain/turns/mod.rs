@@ -17,6 +17,7 @@
 mod begin;
 mod end;
 mod leftover;
+mod partial_output;
 mod reserve;
 mod unseen;
 mod wanted;
@@ -29,7 +30,8 @@ use uuid::Uuid;
 pub use self::{
     begin::{Begin, Begun, begin, session_before},
     end::{Continued, Done, Ending, Failure, Record, Seen, Shown, cancel, commit, fail, interrupt},
-    leftover::{clear_up, interrupt_leftover, interrupt_lost},
+    leftover::{clear_up, interrupt_leftover, interrupt_lost, left_running},
+    partial_output::{MAX_BYTES as PARTIAL_OUTPUT_MAX_BYTES, store as store_partial_output},
     reserve::reserve_more,
     unseen::{Look, Unseen, Unshown, unseen},
     wanted::{AboutUser, Beside, Wanted, Written, wanted},

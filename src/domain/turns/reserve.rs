@@ -3,15 +3,20 @@
 use sqlx::PgConnection;
 
 use super::{Begun, Error};
-use crate::domain::{Amount, Failed, campaigns, sessions};
+use crate::domain::{Amount, Failed, campaigns, campaigns::ReserveError, sessions};
 
-/// Sets `more` aside for a turn that runs. All or nothing: after an error the caller rolls back. Whoever ends the turn has to know
-/// of it, or a part of the budget would be lost.
+/// Sets aside what a running turn has spent and what its next call may cost, and says how much that is now. All or nothing: after an
+/// error the caller rolls back. Whoever ends the turn has to know of it, or a part of the budget would be lost.
 pub async fn reserve_more(
     conn: &mut PgConnection,
     turn: &Begun,
-    more: Amount,
-) -> Result<(), Error> {
+    spent: Amount,
+    ahead: Amount,
+) -> Result<Amount, Error> {
+    let more = (spent + ahead).beyond(turn.reserved);
+    if more.is_zero() {
+        return Ok(turn.reserved);
+    }
     let hit = sqlx::query!(
         "update dalsegno.turns set reserved_micros = reserved_micros + $4, reserved_tokens = reserved_tokens + $5
           where session_id = $1 and number = $2 and lease = $3 and state = 'running'",
@@ -27,5 +32,12 @@ pub async fn reserve_more(
     if hit.rows_affected() == 0 {
         return Err(sessions::Error::Overtaken(turn.session_id).into());
     }
-    Ok(campaigns::reserve(conn, turn.campaign_id, more).await?)
+    match campaigns::reserve(conn, turn.campaign_id, more).await {
+        Ok(()) => Ok(turn.reserved + more),
+        Err(ReserveError::Refused(refusal)) => {
+            let refusal = refusal.of_turn(turn.reserved, spent, ahead);
+            Err(ReserveError::Refused(refusal).into())
+        }
+        Err(error) => Err(error.into()),
+    }
 }

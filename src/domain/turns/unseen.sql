@@ -6,19 +6,27 @@
 -- $13 bigint bytes that all of the texts may have · $14 bigint the session's cursor: older ones are counted down to it
 --
 -- While nothing was answered in it, a session may hold what it took over from another one; later, the cursor says that. An answer that
--- it took over may be posted later all the same.
+-- it took over may be posted later all the same. A successor of an expired session has a summary of what its conversation was asked and
+-- said by then, and not the messages.
 with seen as materialized (
     select s.seq from dalsegno.visible_posts($1, $2, $6, $7, $8) as s (seq)
 ), held as materialized (
     select unnest(m.posts) as seq from dalsegno.messages as m where $9 and m.session_id = $3 and m.posts is not null
+), summarised as materialized (
+    select s.created_at as until from dalsegno.sessions as s
+     where s.id = $3 and s.opened_because = 'expired'
+       and exists (select from dalsegno.compactions as c where c.session_id = s.id and c.generation = 1 and c.cause = 'inherited')
 ), judged as materialized (
     select p.id, p.seq, p.sender, p.origin, p.audience, p.reply_to, p.posted_at, p.task_id, p.session_id, p.turn, p.text,
            case
              when p.session_id = $3
-               or p.message_id in (select m.id from dalsegno.messages as m where m.session_id = $3) then 'own'
+               or p.message_id in (select m.id from dalsegno.messages as m where m.session_id = $3)
+               or (p.posted_at < (select s.until from summarised as s)
+                   and exists (select from dalsegno.tasks as t where t.id = p.task_id and t.agent = $4 and t.instance = $5)) then 'own'
              when exists (select from dalsegno.tasks as t
                            where t.post_id = p.id and t.agent = $4 and t.instance = $5
                              and (t.id = $12 or (t.ended_at is null and t.session_mode <> 'none')
+                                  or t.ended_at < (select s.until from summarised as s)
                                   or exists (select from dalsegno.messages as m
                                               where m.session_id = $3 and m.id = t.id and m.role = 'user'))) then 'task'
              when p.seq in (select h.seq from held as h) then 'shown'

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use crate::domain::{
     Failed,
     amount::Limit,
+    busy_models::BusyModel,
     campaigns::{Campaign, Status},
     facts,
     memory::{self, Standing},
@@ -28,6 +29,10 @@ pub struct Wanted {
     pub edicts: Vec<Standing>,
     /// For an agent that is told them: what holds of whom the campaign works for.
     pub facts: Option<AboutUser>,
+    /// Since when it waits for its provider, if it does.
+    pub busy_since: Option<DateTime<Utc>>,
+    /// Models that calls were refused of since they last answered.
+    pub busy_models: Vec<BusyModel>,
     /// Whether its agent is to begin no turn now.
     pub is_paused: bool,
     /// Its flow, if that is paused and the task has not begun.
@@ -133,6 +138,11 @@ pub async fn wanted(
         source: sqlx::Error::Decode(error.into()),
     })?;
     let facts = row.user_name.map(|user| AboutUser { user, facts });
+    let busy_models = row.busy_models.map(serde_json::from_value).transpose();
+    let busy_models = busy_models.map_err(|error| Failed {
+        action: "read which models are busy",
+        source: sqlx::Error::Decode(error.into()),
+    })?;
     let blackboard = row.blackboard_version.zip(row.blackboard);
     let blackboard = blackboard.map(|(version, document)| Written { version, document });
     Ok(Wanted {
@@ -143,6 +153,8 @@ pub async fn wanted(
         blackboard,
         edicts,
         facts,
+        busy_since: row.busy_since,
+        busy_models: busy_models.unwrap_or_default(),
         is_paused: row.is_paused,
         paused_flow: row.paused_flow,
         is_asked_to_stop: row.is_asked_to_stop,

@@ -13,6 +13,9 @@ select t.id, t.campaign_id, t.agent, t.instance, t.session_mode as "session_mode
        t.first_job_id is not null as "was_retried!",
        b.limit_micros as "limit_micros?", b.limit_tokens as "limit_tokens?",
        coalesce(p.last_seq, 0) as "last_post!",
+       (select b.since from dalsegno.busy_tasks as b where b.task_id = t.id and b.until > $3::timestamptz - interval '1 hour')
+         as "busy_since?",
+       (select json_agg(b) from dalsegno.busy_models as b) as busy_models,
        t.stop_asked_at is not null as "is_asked_to_stop!",
        exists (select from dalsegno.agent_pauses as p
                 where p.agent = t.agent and (p.campaign_id = t.campaign_id or p.campaign_id is null) and p.resumed_at is null)

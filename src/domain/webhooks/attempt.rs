@@ -40,6 +40,8 @@ pub struct Missed {
     pub status: Option<u16>,
     /// In words, without anything that the receiver has written.
     pub error: String,
+    /// How long the receiver asks to be left alone.
+    pub retry_after: Option<Duration>,
 }
 
 /// What becomes of the delivery.
@@ -56,6 +58,13 @@ pub enum Next {
 const GONE: u16 = 410;
 /// The waits after each attempt that failed: three days and some hours in all.
 const WAITS_SECS: [u64; 9] = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
+
+impl Missed {
+    /// There was no answer.
+    pub fn unanswered(error: String) -> Self {
+        Self { status: None, error, retry_after: None }
+    }
+}
 
 impl Due {
     /// One signature for each secret that is valid now.
@@ -133,7 +142,10 @@ pub async fn record(
         Outcome::Delivered { .. } => (State::Delivered, Next::Ended),
         Outcome::Held => (State::Held, Next::Ended),
         Outcome::Missed(missed) => match due.next_wait().filter(|_| missed.status != Some(GONE)) {
-            Some(wait) => (State::Waiting, Next::Again(wait)),
+            Some(wait) => {
+                let wait = wait.max(missed.retry_after.unwrap_or_default());
+                (State::Waiting, Next::Again(wait))
+            }
             None => (State::Failed, Next::Ended),
         },
     };

@@ -17,6 +17,7 @@ mod deliveries;
 mod list;
 mod many;
 mod secret;
+mod together;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,7 @@ pub use self::{
     list::{find, get, list},
     many::{remove, replay_since},
     secret::{Headers, Secret, Undecodable},
+    together::{tell_of, tell_together},
 };
 use super::{Failed, ids};
 use crate::queue;

@@ -15,7 +15,17 @@ const TOO_LONG: [(u16, &[&str]); 2] = [(414, &["uri_too_long"]), (431, &["header
 const ALWAYS: [(u16, &[&str]); 4] = [
     (403, &["unknown_host", "foreign_origin"]),
     (500, &["internal"]),
-    (503, &["starting", "database_unreachable", "database_busy"]),
+    (
+        503,
+        &[
+            "starting",
+            "database_unreachable",
+            "database_busy",
+            "database_conflict",
+            "database_full",
+            "database_read_only",
+        ],
+    ),
     (504, &["timeout"]),
 ];
 /// What an operation with a body can answer besides.

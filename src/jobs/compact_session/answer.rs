@@ -65,6 +65,7 @@ impl<'a> Call<'a> {
                 agent: &self.session.agent,
                 provider: &self.session.provider,
             },
+            busy: folder.busy,
         }
     }
 

@@ -6,7 +6,7 @@
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{Error, Folder};
+use super::{Error, Folder, claim};
 use crate::{context::compaction::ladder::Breaker, domain::sessions};
 
 /// Counts an attempt. False: none is left by now.
@@ -39,10 +39,12 @@ async fn change(
     change: impl FnOnce(&mut Breaker) -> bool,
 ) -> Result<bool, Error> {
     let mut tx = folder.pool.begin().await.map_err(Error::Transaction)?;
-    let mut breaker = read(id, sessions::lock_breaker(&mut *tx, id).await?)?;
+    let before = sessions::lock_breaker(&mut *tx, id).await?;
+    let mut breaker = read(id, before.clone())?;
     let changed = change(&mut breaker);
     if changed {
         let stored = serde_json::to_value(&breaker).map_err(Error::Encode)?;
+        let stored = claim::carry_over(before.as_ref(), stored);
         sessions::store_breaker(&mut *tx, id, &stored).await?;
         tx.commit().await.map_err(Error::Transaction)?;
     }

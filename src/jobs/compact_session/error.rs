@@ -3,14 +3,11 @@
 use uuid::Uuid;
 
 use crate::{
-    context::{
-        budget,
-        compaction::{folding::RefusedAttempt, generations, plan},
-    },
+    context::compaction::{folding::RefusedAttempt, generations, plan},
     domain::{Failed, compactions, sessions, tasks},
     jobs::side_call,
     providers::{self, Class},
-    queue::{JobError, Until},
+    queue::{self, JobError, Until},
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -28,8 +25,8 @@ pub enum Error {
     Parked { session_id: Uuid, generation: i32, refused: Vec<RefusedAttempt> },
     #[error("session {session_id} cannot be folded: {source}")]
     Plan { session_id: Uuid, source: plan::Error },
-    #[error("session {session_id} cannot be folded: {source}")]
-    Budget { session_id: Uuid, source: budget::Error },
+    #[error("another run makes a summary of session {0}")]
+    InProgress(Uuid),
     #[error("reading what session {session_id} shows")]
     View { session_id: Uuid, source: generations::Error },
     #[error("what is stored as {what} of session {session_id} cannot be read")]
@@ -49,6 +46,8 @@ pub enum Error {
     Task(#[from] tasks::Error),
     #[error(transparent)]
     Database(#[from] Failed),
+    #[error("seeing who makes a summary")]
+    Queue(#[source] queue::Error),
     #[error("getting a connection for a compaction")]
     Connection(#[source] sqlx::Error),
     #[error("opening or committing a transaction of a compaction")]
@@ -80,7 +79,6 @@ impl From<Error> for JobError {
             | Error::BreakerOpen { .. }
             | Error::Parked { .. }
             | Error::Plan { .. }
-            | Error::Budget { .. }
             | Error::View { .. }
             | Error::Stored { .. }
             | Error::FenceSeed(_)

@@ -5,7 +5,6 @@ use serde_json::json;
 use super::{Cause, CompactSession, Error, Folder, apply, prepare};
 use crate::{
     causes::causes,
-    context::compaction::plan,
     domain::{compactions, feed, sessions},
     queue::{End, HandlerResult, JobError, Run},
 };
@@ -23,8 +22,8 @@ pub async fn compact(folder: &Folder<'_>, job: &CompactSession, run: &Run) -> Ha
     match (prepare(folder, job.session_id, job.cause).await, job.cause) {
         (Ok(_), Cause::Manual) => show(folder, job, run).await,
         (Ok(_), _) => Ok(End::Done),
-        (Err(error), Cause::Manual) if is_nothing_to_fold(&error) => {
-            say_so(folder, job, run, &error).await
+        (Err(error), Cause::Manual) if is_nothing_to_do(&error) => {
+            answer(folder, job, run, &error).await
         }
         (Err(error), Cause::Auto) if may_wait(&error) => {
             tracing::info!(session.id = %job.session_id, error = causes(&error), "no summary was prepared");
@@ -49,8 +48,8 @@ async fn show(folder: &Folder<'_>, job: &CompactSession, run: &Run) -> HandlerRe
     Ok(run.commit(tx).await?)
 }
 
-/// The conversation is as small as it gets, which is what was asked for: that is no failure of a job.
-async fn say_so(
+/// Tells the person who asked that the conversation stays as it is, and why. The job is done.
+async fn answer(
     folder: &Folder<'_>,
     job: &CompactSession,
     run: &Run,
@@ -62,25 +61,32 @@ async fn say_so(
         task_id: None,
         session_id: Some(session.id),
         kind: feed::Kind::CompactionNotNeeded,
-        data: json!({ "cause": job.cause, "because": why.to_string() }),
+        data: json!({ "cause": job.cause, "because": because(why), "job_id": run.job_id() }),
     };
     let mut tx = folder.pool.begin().await.map_err(JobError::retry)?;
     feed::append(&mut *tx, &[event], folder.clock.now()).await.map_err(JobError::retry)?;
     Ok(run.commit(tx).await?)
 }
 
-fn is_nothing_to_fold(error: &Error) -> bool {
-    matches!(error, Error::Plan { source: plan::Error::NothingToFold { .. }, .. })
+fn because(why: &Error) -> String {
+    match why {
+        Error::Plan { source, .. } => source.to_string(),
+        why => why.to_string(),
+    }
 }
 
-/// Nobody waits for what is prepared ahead, and the turn that needs it says what is wrong: a dead job would say it twice.
-fn may_wait(error: &Error) -> bool {
+/// Another attempt would find the same.
+fn is_nothing_to_do(error: &Error) -> bool {
     matches!(
         error,
-        Error::BreakerOpen { .. }
-            | Error::Plan { .. }
+        Error::Plan { .. }
             // Closed while the summary was made.
             | Error::Session(sessions::Error::Closed(_))
             | Error::Compaction(compactions::Error::Session(sessions::Error::Closed(_)))
     )
+}
+
+/// Nobody waits for what is prepared ahead, and the turn that needs it says what is wrong: a dead job would say it twice.
+fn may_wait(error: &Error) -> bool {
+    matches!(error, Error::BreakerOpen { .. } | Error::InProgress(_)) || is_nothing_to_do(error)
 }

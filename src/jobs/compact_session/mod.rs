@@ -14,13 +14,17 @@
 //! - Whatever a summariser does, no more than three attempts are made in ten turns. Once they are used up, a compaction
 //!   that can wait ends at once; one that a turn cannot go on without takes the deterministic extract.
 //!
-//! Races: two may be prepared from one view; the first that is applied leaves the other stale. A turn that runs
-//! meanwhile only adds to the tail, which a prepared summary does not cover.
+//! - One run at a time makes a summary of a session (`claim.rs`). A turn waits for the job that prepares one ahead, or takes
+//!   over from one that crashed; the job leaves it to the turn.
+//!
+//! Race: a turn that runs meanwhile only adds to the tail, which a prepared summary does not cover.
 
 mod answer;
 mod attempts;
+mod claim;
 mod error;
 mod fold;
+mod foldable;
 mod job;
 mod place;
 mod prepare;
@@ -33,6 +37,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 pub use self::{
+    claim::Claimant,
     error::Error,
     job::{compact, is_over},
     prepare::prepare,
@@ -45,7 +50,7 @@ use crate::{
         Calibration, Weight,
         compaction::{Policy, folding::RefusedAttempt, ladder::Rung},
     },
-    domain::{agents::Catalogue, compactions, tasks::Task, usage::Tokens},
+    domain::{agents::Catalogue, busy_models, compactions, tasks::Task, usage::Tokens},
     providers::{Provider, Timeouts},
 };
 
@@ -55,6 +60,8 @@ pub struct Folder<'a> {
     pub pool: &'a PgPool,
     pub clock: &'a dyn Clock,
     pub cancel: &'a CancellationToken,
+    /// The run that asks.
+    pub claimant: Claimant,
     /// The task whose turn waits for it. It pays, within its own budget; `None`: only the campaign does.
     pub waiting: Option<&'a Task>,
     /// The node that this one belongs to, if it belongs to one.
@@ -80,6 +87,8 @@ pub struct Folder<'a> {
     pub calibration: Calibration,
     /// What tokens of a model of this provider cost.
     pub cost: &'a (dyn Fn(&str, Tokens) -> Cost + Sync),
+    /// How long to leave a busy provider alone.
+    pub busy: busy_models::Config,
 }
 
 /// What a call costs, and the price list that says so. Without one it costs nothing.

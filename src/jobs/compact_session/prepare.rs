@@ -3,13 +3,15 @@
 use uuid::Uuid;
 
 use super::{
-    Cause, Error, Folder, Prepared, attempts,
+    Cause, Error, Folder, Prepared, attempts, claim,
     fold::{Folded, Scribe, aside},
+    foldable,
     place::{self, Place},
     store::Store,
     view::Loaded,
 };
 use crate::{
+    causes::causes,
     context::{
         Budget, Calibration,
         compaction::{
@@ -22,13 +24,34 @@ use crate::{
     domain::{
         compactions,
         sessions::{self, Live, State},
+        tasks,
     },
 };
 
 /// Makes a summary of what the session shows, and stores it as prepared. What is prepared already is returned as it is.
 ///
+/// Where another run makes one, this one waits for it, unless nothing waits for this one.
+///
 /// [`Cause::Overflow`] is a turn that cannot go on: it alone gets an extract where no attempt is left.
 pub async fn prepare(
+    folder: &Folder<'_>,
+    session_id: Uuid,
+    cause: Cause,
+) -> Result<Prepared, Error> {
+    while !claim::take(folder, session_id).await? {
+        if folder.waiting.is_none() && cause == Cause::Auto {
+            return Err(Error::InProgress(session_id));
+        }
+        claim::wait(folder).await?;
+    }
+    let prepared = prepare_claimed(folder, session_id, cause).await;
+    if let Err(error) = claim::release(folder, session_id).await {
+        tracing::debug!(session.id = %session_id, error = causes(&error), "a claim was not given up");
+    }
+    prepared
+}
+
+async fn prepare_claimed(
     folder: &Folder<'_>,
     session_id: Uuid,
     cause: Cause,
@@ -48,8 +71,7 @@ pub async fn prepare(
     let ladder = Ladder::new(attempts_left, folder.alternate_model.is_some());
     let (loaded, place) = load(folder, &session).await?;
     let calibration = calibration(folder, &session)?;
-    let scene =
-        Scene { node: place.as_ref().map(node), ..scene(folder, &session, &loaded, &calibration)? };
+    let scene = Scene { node: place.as_ref().map(node), ..scene(folder, &loaded, &calibration)? };
     let seed = seed(&session)?;
     let scribe = Scribe { folder, session: &session, calibration: &calibration };
     let folded = fold(&scribe, scene, &seed, ladder).await?;
@@ -100,7 +122,8 @@ fn open(breaker: &Breaker, session: &Live) -> Error {
 
 async fn load(folder: &Folder<'_>, session: &Live) -> Result<(Loaded, Option<Place>), Error> {
     let mut conn = folder.pool.acquire().await.map_err(Error::Connection)?;
-    let loaded = Loaded::read(&mut conn, session).await?;
+    let mut loaded = Loaded::read_unsummarised(&mut conn, session).await?;
+    loaded.mark_as_by_agents(&tasks::added_by_agents(&mut *conn, &loaded.asked()).await?);
     let place = place::of(&mut conn, folder, session, loaded.view()?).await?;
     Ok((loaded, place))
 }
@@ -121,18 +144,19 @@ fn calibration(folder: &Folder<'_>, session: &Live) -> Result<Calibration, Error
 
 fn scene<'a>(
     folder: &Folder<'_>,
-    session: &Live,
     loaded: &'a Loaded,
     calibration: &'a Calibration,
 ) -> Result<Scene<'a>, Error> {
     let system_tokens = calibration.tokens(folder.system_weight);
-    let budget = Budget::new(folder.window_tokens, folder.reserve_tokens, system_tokens)
-        .map_err(|source| Error::Budget { session_id: session.id, source })?;
+    let budget = Budget::of_narrow(folder.window_tokens, folder.reserve_tokens, system_tokens);
+    let room = calibration.weight_within(budget.room_tokens());
+    let waiting = folder.waiting.map(|task| task.id);
+    let (view, beside) = foldable::before_own_turn(loaded.view()?, waiting, room);
     Ok(Scene {
-        view: loaded.view()?,
+        view,
         budget,
         calibration,
-        upcoming_tokens: calibration.tokens(folder.upcoming_weight),
+        upcoming_tokens: calibration.tokens(folder.upcoming_weight + beside),
         summariser_window_tokens: folder.summariser_window_tokens,
         policy: folder.policy,
         node: None,

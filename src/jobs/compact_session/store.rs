@@ -41,6 +41,7 @@ impl Store<'_> {
     ) -> Result<Prepared, Error> {
         let Outcome { compaction, rung, refused, pins_dropped } = outcome;
         let pins = serde_json::to_value(&compaction.pins).map_err(Error::Encode)?;
+        let prompts = serde_json::to_value(&compaction.prompts).map_err(Error::Encode)?;
         let tokens_after = signed(compaction.tokens_after);
         let flow = compaction.flow.as_ref().map(serde_json::to_value).transpose();
         let flow = flow.map_err(Error::Encode)?;
@@ -50,6 +51,7 @@ impl Store<'_> {
             rung: word(rung),
             tokens_after,
             flow: flow.as_ref(),
+            prompts: Some(&prompts),
         };
         let generation = self.insert(plan, model, &refused, Some(accepted)).await?;
         if pins_dropped > 0 {

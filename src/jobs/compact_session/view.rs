@@ -1,5 +1,7 @@
 //! The rows of a session as `context` reads them.
 
+use std::collections::HashSet;
+
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -14,6 +16,7 @@ use crate::{
         messages::{self, Stored},
         sessions::Live,
     },
+    transcript::Role,
 };
 
 /// What a generation shows, read from the database.
@@ -24,6 +27,8 @@ pub struct Loaded {
     /// The one that is shown, and the one that it was made from.
     compactions: Vec<Compaction>,
     entries: Vec<Entry>,
+    /// What these turns have written is left out: the provider has rejected the prompt of their task.
+    without_turns: Vec<i32>,
     /// Up to here nothing is missing. What stands behind it is not stored yet.
     known_to_seq: i64,
 }
@@ -31,17 +36,40 @@ pub struct Loaded {
 impl Loaded {
     /// Reads what the session shows, and nothing of what is folded.
     pub async fn read(conn: &mut PgConnection, session: &Live) -> Result<Self, Error> {
-        let mut loaded = Self::folded(&mut *conn, session.id, session.generation).await?;
+        let mut loaded = Self::folded(&mut *conn, session).await?;
         loaded.catch_up(conn, session.last_seq).await?;
         Ok(loaded)
     }
 
+    /// The same as a summariser needs it: messages that only a reference stands for are read again.
+    pub async fn read_unsummarised(conn: &mut PgConnection, session: &Live) -> Result<Self, Error> {
+        let shown = Self::read(&mut *conn, session).await?;
+        let mut loaded = shown.clone();
+        while let Some(reference) = loaded.compactions.first().filter(|it| it.is_reference()) {
+            let (to_seq, parent) = (reference.to_seq, reference.parent);
+            let parent = i32::try_from(parent).unwrap_or(0);
+            loaded = Self::at_generation(&mut *conn, session, parent).await?;
+            loaded.catch_up(&mut *conn, session.last_seq).await?;
+            let is_here = loaded.entries.first().is_some_and(|entry| entry.seq <= to_seq);
+            if !is_here && loaded.compactions.is_empty() {
+                // A predecessor has them.
+                return Ok(shown);
+            }
+        }
+        Ok(loaded)
+    }
+
     /// What stands in for older messages, without any that came later.
-    pub async fn folded(
+    pub async fn folded(conn: &mut PgConnection, session: &Live) -> Result<Self, Error> {
+        Self::at_generation(conn, session, session.generation).await
+    }
+
+    async fn at_generation(
         conn: &mut PgConnection,
-        session_id: Uuid,
+        session: &Live,
         generation: i32,
     ) -> Result<Self, Error> {
+        let session_id = session.id;
         let mut compactions = Vec::new();
         if generation > 0 {
             let shown = compaction(&mut *conn, session_id, generation).await?;
@@ -57,6 +85,7 @@ impl Loaded {
             known_to_seq: compactions.first().map_or(0, |shown| shown.to_seq),
             compactions,
             entries: Vec::new(),
+            without_turns: session.rejected_turns.clone(),
         })
     }
 
@@ -70,9 +99,27 @@ impl Loaded {
         let stored = messages::list(conn, self.session_id, new).await?;
         // Beyond it stands what was added since the row was read, and perhaps not all of that.
         let stored = stored.into_iter().take_while(|stored| stored.seq <= last_seq);
-        self.entries.extend(stored.map(entry));
+        let sent = stored.filter(|stored| !self.without_turns.contains(&stored.turn));
+        self.entries.extend(sent.map(entry));
         self.known_to_seq = last_seq;
         Ok(())
+    }
+
+    /// Whether it leaves out what the session leaves out now.
+    pub fn is_of(&self, session: &Live) -> bool {
+        self.without_turns == session.rejected_turns
+    }
+
+    /// The tasks of all prompts that are not folded.
+    pub fn asked(&self) -> Vec<Uuid> {
+        let prompts = self.entries.iter().filter(|entry| entry.message.role == Role::User);
+        prompts.map(|entry| entry.id).collect()
+    }
+
+    /// Marks prompts whose tasks agents have added.
+    pub fn mark_as_by_agents(&mut self, task_ids: &HashSet<Uuid>) {
+        let entries = self.entries.iter_mut().filter(|entry| task_ids.contains(&entry.id));
+        entries.for_each(Entry::mark_as_by_agent);
     }
 
     /// Adds what is about to be stored.
@@ -114,6 +161,7 @@ fn entry(stored: Stored) -> Entry {
         Weight::from_millitokens(u64::try_from(stored.weight).unwrap_or(0)),
         Digest::from_bytes(stored.digest),
     )
+    .broken_off(stored.partial)
 }
 
 async fn compaction(
@@ -134,7 +182,14 @@ async fn compaction(
         what: "the place in the work",
         source,
     })?;
+    let stored = row.prompts.map(serde_json::from_value).transpose();
+    let prompts = stored.map_err(|source| Error::Stored {
+        session_id,
+        what: "the prompts that are kept",
+        source,
+    })?;
     Ok(Compaction {
+        prompts: prompts.unwrap_or_default(),
         flow,
         generation: unsigned(row.generation),
         parent: unsigned(row.parent),

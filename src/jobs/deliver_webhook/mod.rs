@@ -40,7 +40,7 @@ pub(super) async fn run(job: DeliverWebhook, run: Run, services: Arc<Services>) 
 async fn attempt(due: &Due, services: &Services) -> Outcome {
     let headers = match due.headers(services.clock.now()) {
         Ok(headers) => headers,
-        Err(error) => return Outcome::Missed(Missed { status: None, error: error.to_string() }),
+        Err(error) => return Outcome::Missed(Missed::unanswered(error.to_string())),
     };
     services.webhooks.send(due, &headers).await
 }

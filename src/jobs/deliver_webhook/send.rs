@@ -38,15 +38,24 @@ impl Sender {
 
     pub(super) async fn send(&self, due: &Due, headers: &Headers) -> Outcome {
         match self.post(due, headers).await {
-            Ok(status) if status.is_success() => Outcome::Delivered { status: status.as_u16() },
-            Ok(status) => {
-                Outcome::Missed(Missed { status: Some(status.as_u16()), error: words_of(status) })
+            Ok((status, _)) if status.is_success() => {
+                Outcome::Delivered { status: status.as_u16() }
             }
-            Err(error) => Outcome::Missed(Missed { status: None, error }),
+            Ok((status, retry_after)) => Outcome::Missed(Missed {
+                status: Some(status.as_u16()),
+                error: words_of(status),
+                retry_after,
+            }),
+            Err(error) => Outcome::Missed(Missed::unanswered(error)),
         }
     }
 
-    async fn post(&self, due: &Due, headers: &Headers) -> Result<StatusCode, String> {
+    /// The status, and how long the receiver asks to be left alone.
+    async fn post(
+        &self,
+        due: &Due,
+        headers: &Headers,
+    ) -> Result<(StatusCode, Option<Duration>), String> {
         let client = self.client.as_ref().map_err(|error| format!("no HTTPS here: {error}"))?;
         // What was allowed when it was added may not be any more.
         let url = check_url(&due.url, self.config.allow_private).map_err(|e| e.to_string())?;
@@ -58,9 +67,9 @@ impl Sender {
             .header("webhook-signature", &headers.signature)
             .body(due.body.clone());
         let response = request.send().await.map_err(|error| self.words(&error))?;
-        let status = response.status();
+        let (status, retry_after) = (response.status(), outbound::retry_after(response.headers()));
         read_some(response).await;
-        Ok(status)
+        Ok((status, retry_after))
     }
 
     /// What went wrong, without the address.

@@ -130,6 +130,7 @@ impl Reader<'_> {
                 agent: &self.agent.name,
                 provider: &self.route.provider_name,
             },
+            busy: self.services.busy,
         };
         let request = self.request(question, stretch, call.model);
         let prompt_tokens = u64::from(request.estimated_prompt_tokens.unwrap_or(0));

@@ -30,6 +30,10 @@ pub(super) fn removed_memory(n_rows: i64) {
     counter!(ROWS, "table" => "memory_items").increment(n_rows.unsigned_abs());
 }
 
+pub(super) fn removed_summaries(n_rows: i64) {
+    counter!(ROWS, "table" => "session_summaries").increment(n_rows.unsigned_abs());
+}
+
 pub(super) fn removed_deliveries(n_rows: u64) {
     counter!(ROWS, "table" => "webhook_deliveries").increment(n_rows);
 }

@@ -29,6 +29,8 @@ pub use self::metrics::{describe, succeeded_at};
 const EVENTS: i64 = 5_000;
 /// Items of memories, each with its versions.
 const ITEMS: i64 = 500;
+/// Summaries of expired sessions.
+const SUMMARIES: i64 = 1_000;
 /// Lines of the audit log that go in one transaction.
 const AUDIT_BATCH: i64 = 5_000;
 
@@ -100,6 +102,9 @@ async fn remove_all(run: &Run, services: &Services, recorded: &mut Recorded) -> 
     while old_events(run, &walk, recorded).await? {
         run.cancel().run_until_cancelled(tokio::time::sleep(pause)).await;
     }
+    while old_summaries(run, &walk, recorded).await? {
+        run.cancel().run_until_cancelled(tokio::time::sleep(pause)).await;
+    }
     while old_memory(run, &walk, recorded).await? {
         run.cancel().run_until_cancelled(tokio::time::sleep(pause)).await;
     }
@@ -122,6 +127,24 @@ async fn old_memory(run: &Run, walk: &Walk, recorded: &mut Recorded) -> Result<b
     *recorded = next;
     metrics::removed_memory(removed.items);
     Ok(removed.items + removed.records > 0)
+}
+
+/// Removes some summaries that no successor has asked for in time, and says whether there may be more.
+async fn old_summaries(run: &Run, walk: &Walk, recorded: &mut Recorded) -> Result<bool, Error> {
+    if run.cancel().is_cancelled() {
+        return Err(Error::Stopped);
+    }
+    let mut tx = begin(run.pool()).await?;
+    let n_removed = cleanups::remove_summaries(&mut tx, walk, SUMMARIES).await?;
+    let mut next = recorded.clone();
+    next.progress.summaries_removed += n_removed;
+    if !cleanups::advance(&mut *tx, &next).await? {
+        return Err(Error::Overtaken);
+    }
+    commit(tx).await?;
+    *recorded = next;
+    metrics::removed_summaries(n_removed);
+    Ok(n_removed > 0)
 }
 
 /// Removes some of what the feed has kept for long enough, and says whether there may be more.
@@ -223,6 +246,8 @@ async fn finish(run: &Run, services: &Services, recorded: &Recorded) -> Result<E
         bytes = progress.bytes,
         events = progress.events,
         memory_items = progress.memory_items,
+        summaries_kept = progress.summaries_kept,
+        summaries_removed = progress.summaries_removed,
         kept = progress.kept.values().sum::<i64>(),
         "the cleanup went through"
     );

@@ -35,7 +35,8 @@ pub(super) async fn look<'a>(
     now: DateTime<Utc>,
 ) -> Result<Option<Arrival<'a>>, Error> {
     let named = assignment.node.as_deref();
-    let may_have_lost = session.context_tokens == 0 && session.opened_because != Reason::New;
+    let is_new = session.context_tokens == 0 && session.opened_because != Reason::New;
+    let may_have_lost = is_new || !session.rejected_turns.is_empty();
     if named.is_none() && !may_have_lost {
         return Ok(None);
     }

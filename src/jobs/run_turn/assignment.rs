@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -15,6 +16,7 @@ use crate::{
     context::results,
     domain::{
         agents::{Agent, Catalogue, Node, Skill},
+        busy_models::BusyModel,
         campaigns::Campaign,
         failovers::{Side, Standing},
         memory,
@@ -42,6 +44,10 @@ pub(super) struct Assignment<'a> {
     /// What the model may call in this turn, where it is this service that carries it out.
     pub(super) tools: Vec<Arc<ToolSpec>>,
     pub(super) failover: Option<Failover>,
+    /// The model, if calls of it were refused since it last answered.
+    pub(super) busy: Option<BusyModel>,
+    /// Since when the task waits for its provider, if it does.
+    pub(super) busy_since: Option<DateTime<Utc>>,
     pub(super) traceparent: Option<String>,
     pub(super) blackboard: Option<Blackboard>,
     /// What holds for all agents of the campaign, as it was when the task was read.
@@ -139,6 +145,8 @@ impl<'a> Assignment<'a> {
             edicts,
             facts,
             traceparent,
+            busy_since,
+            busy_models,
             last_post,
             post_id,
             was_retried,
@@ -164,9 +172,13 @@ impl<'a> Assignment<'a> {
             Ok(routed) => routed,
             Err(why) => return Err((task, Refused::for_good(why))),
         };
+        let is_own =
+            |busy: &BusyModel| busy.provider == route.provider_name && busy.model == route.model;
         let limits = [limit.micros, limit.tokens, task.budget_micros, task.budget_tokens];
         Ok(Self {
             failover: agent.fallback.is_some().then_some(failover),
+            busy: busy_models.into_iter().find(is_own),
+            busy_since,
             skills: catalogue.skills_of(&agent),
             blackboard: blackboard.and_then(|written| Blackboard::shown_to(&agent, &written)),
             edicts,

@@ -13,6 +13,7 @@ use super::{
     board::Board,
     kept, notices,
     outlook::{Outlook, look_ahead},
+    room::keep_after,
     said::{Said, Words},
     team, told,
 };
@@ -21,19 +22,22 @@ use crate::{
     domain::{
         Amount,
         compactions::Shown,
-        facts, feed, ids, messages,
+        facts, feed, messages,
         prices::Price,
+        session_summaries::SessionSummary,
         sessions::{
             Live, Minted, Reason,
-            resolve::{Decision, Opening, Resolved, Wanted, resolve, succeed},
+            resolve::{Decision, Inheritance, Opening, Resolved, Wanted, resolve, succeed},
         },
         turns::{self, Begin, Begun},
     },
     jobs::{
         Services,
         compact_session::{self, Loaded},
+        expired_session,
         folder::Around,
         measure,
+        route::Route,
     },
     providers::{Purpose, Request, Timeouts},
     queue::Run,
@@ -87,10 +91,24 @@ pub(super) struct NoRoom {
 /// What happened before in this run.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Before {
-    /// Room was made, or could not be made: go on with what there is.
-    pub(super) made_room: bool,
-    /// A provider has refused the conversation as too long, whatever the estimate says.
-    pub(super) was_refused: bool,
+    /// How often room was made, or could not be made.
+    pub(super) n_rooms: u32,
+    /// How often the provider has refused the conversation as too long, whatever the estimate says.
+    pub(super) n_refused: u32,
+}
+
+impl Before {
+    pub(super) fn was_refused(self) -> bool {
+        self.n_refused > 0
+    }
+
+    /// A compaction that helps too little is followed by one that keeps less.
+    fn wants_room(self, route: &Route<'_>, outlook: &Outlook, calibration: &Calibration) -> bool {
+        match self.n_rooms {
+            0 => outlook.pressure >= Pressure::Apply,
+            n => !fits(route, outlook, calibration) && keep_after(n + 1).is_some(),
+        }
+    }
 }
 
 /// What is sent beside the conversation as it is stored.
@@ -140,15 +158,18 @@ async fn write(
     let team = team::look(&mut *conn, assignment, now).await?;
     let given = Given { calibration: &calibration, words: &said.words, team: &team };
     let mut outlook = look(&mut *conn, services, assignment, &resolved.session, &given).await?;
-    if outlook.pressure >= Pressure::Apply || before.was_refused {
+    if outlook.pressure >= Pressure::Apply || before.was_refused() {
         // What was prepared ahead costs this turn no call.
         let shown = compact_session::apply(&mut *conn, &*services.clock, resolved.session.id).await;
         if let Shown::Applied(compaction) = shown.map_err(Error::undone)? {
             resolved.session.generation = compaction.generation;
             resolved.session.checkpoint = None;
-            if assignment.route.keeps_conversation && resolved.session.head.is_some() {
+            if assignment.route.rotates && has_answered(&resolved.session) {
+                // The compaction was made so that all that follows it fits.
+                let lease = run.lease();
                 resolved =
-                    go_on_anew(&mut *conn, services, assignment, run.lease(), &resolved).await?;
+                    go_on_anew(&mut *conn, services, assignment, lease, (&resolved, i64::MAX))
+                        .await?;
                 say_what_was_left_out(&mut *conn, &resolved, now).await?;
                 said =
                     Said::before_call(&mut *conn, &resolved, assignment, &calibration, before, now)
@@ -158,7 +179,7 @@ async fn write(
             outlook = look(&mut *conn, services, assignment, &resolved.session, &given).await?;
         }
     }
-    if outlook.pressure >= Pressure::Apply && !before.made_room {
+    if before.wants_room(&assignment.route, &outlook, &calibration) {
         feed::append(&mut *conn, &session_events(&resolved, assignment), now).await?;
         return Ok(Beginning::NoRoom(NoRoom {
             around: outlook.around,
@@ -166,10 +187,11 @@ async fn write(
             session: resolved.session,
         }));
     }
-    let is_too_full = outlook.pressure == Pressure::Overflow || before.was_refused;
+    let is_too_full = outlook.pressure == Pressure::Overflow || before.was_refused();
     if is_too_full && assignment.route.keeps_conversation && resolved.session.head.is_some() {
         // No summary could be made: what the successor takes along is less all the same, and it is told so.
-        resolved = go_on_anew(&mut *conn, services, assignment, run.lease(), &resolved).await?;
+        let recent = (&resolved, inherit_max_weight(services, assignment));
+        resolved = go_on_anew(&mut *conn, services, assignment, run.lease(), recent).await?;
         say_what_was_left_out(&mut *conn, &resolved, now).await?;
         said =
             Said::before_call(&mut *conn, &resolved, assignment, &calibration, before, now).await?;
@@ -180,6 +202,11 @@ async fn write(
     open(&mut *conn, run, services, assignment, (resolved, calibration, outlook, said), team).await
 }
 
+/// A successor in which no turn has succeeded is made smaller in place.
+fn has_answered(session: &Live) -> bool {
+    session.context_tokens > 0
+}
+
 /// In front of what a successor took over, where what it lacks once stood.
 async fn say_what_was_left_out(
     conn: &mut PgConnection,
@@ -187,21 +214,20 @@ async fn say_what_was_left_out(
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
     let Some(left_out) = resolved.inherited.left_out else { return Ok(()) };
-    let notice = [notices::left_out(ids::at(now), left_out)];
-    let (id, turn) = (resolved.session.id, left_out.last_turn);
+    let id = resolved.session.id;
+    let (notice, turn) = ([notices::left_out(id, left_out)], left_out.last_turn);
     Ok(messages::append(conn, id, turn, left_out.last_seq, &notice, now).await?)
 }
 
-/// The provider's own history cannot be made smaller: a new session begins with the summary and what follows it.
+/// A new session begins with the summary and what follows it.
 async fn go_on_anew(
     conn: &mut PgConnection,
     services: &Services,
     assignment: &Assignment<'_>,
     lease: i64,
-    resolved: &Resolved,
+    (resolved, max_weight): (&Resolved, i64),
 ) -> Result<Resolved, Error> {
     let opening = opening(services, assignment);
-    let max_weight = inherit_max_weight(services, assignment);
     let full = Reason::ContextFull;
     Ok(succeed(conn, (&resolved.session, full), &opening, lease, max_weight).await?)
 }
@@ -214,11 +240,10 @@ pub(super) async fn look(
     session: &Live,
     given: &Given<'_>,
 ) -> Result<Outlook, Error> {
-    let mut loaded = match services.histories.take(session.id, session.generation) {
+    let known = services.histories.take(session.id, session.generation);
+    let mut loaded = match known.filter(|known| known.is_of(session)) {
         Some(known) => known,
-        None => Loaded::folded(&mut *conn, session.id, session.generation)
-            .await
-            .map_err(Error::undone)?,
+        None => Loaded::folded(&mut *conn, session).await.map_err(Error::undone)?,
     };
     loaded.catch_up(conn, session.last_seq).await.map_err(Error::undone)?;
     // The prompt is sent as the task, whatever the transcript holds of it; notices are sent from there.
@@ -304,7 +329,7 @@ async fn find_session(
     services: &Services,
     assignment: &Assignment<'_>,
 ) -> Result<Resolved, Error> {
-    let Assignment { task, agent, route, .. } = assignment;
+    let Assignment { task, route, .. } = assignment;
     let opening = opening(services, assignment);
     let wanted = Wanted {
         task_id: task.id,
@@ -312,12 +337,16 @@ async fn find_session(
         provider: &route.provider_name,
         model: &route.model,
         prompt_hash: &assignment.prompt_hash,
-        // A provider that keeps the conversation is planned with a window that is full there.
-        rotate_at_tokens: agent.rotate_at_tokens.filter(|_| !route.keeps_conversation),
         now: opening.now,
     };
-    let max_weight = inherit_max_weight(services, assignment);
-    Ok(resolve(conn, &opening, &wanted, run.lease(), max_weight).await?)
+    let known = services.calibrations.of(&route.provider_name, &route.model);
+    let render = |kept: &SessionSummary| expired_session::render(kept, route.window_tokens, &known);
+    let inheritance = Inheritance {
+        max_weight: inherit_max_weight(services, assignment),
+        forgotten_until: services.sessions.forgotten_until(opening.now),
+        render: &render,
+    };
+    Ok(resolve(conn, &opening, &wanted, run.lease(), &inheritance).await?)
 }
 
 fn opening<'a>(services: &Services, assignment: &'a Assignment<'_>) -> Opening<'a> {
@@ -345,20 +374,28 @@ fn inherit_max_weight(services: &Services, assignment: &Assignment<'_>) -> i64 {
     i64::try_from(max_weight).unwrap_or(i64::MAX)
 }
 
-/// A cold estimate is too high: then the provider has the word.
+/// Whether the call may fit. A cold estimate is too high, and a learnt factor may come from quite another text: where the bare
+/// weight fits, the provider has the word.
+fn fits(route: &Route<'_>, outlook: &Outlook, calibration: &Calibration) -> bool {
+    let within =
+        |tokens: u64| tokens.saturating_add(route.reserve_tokens) <= route.model_window_tokens;
+    outlook.pressure < Pressure::Overflow
+        || calibration.is_cold()
+        || within(outlook.estimated_tokens)
+        || within(outlook.assembled.weight.millitokens() / 1000)
+}
+
 fn check_room(
     Assignment { route, .. }: &Assignment<'_>,
     outlook: &Outlook,
     calibration: &Calibration,
 ) -> Result<(), Error> {
-    let needed_tokens = outlook.estimated_tokens.saturating_add(route.reserve_tokens);
-    let fits = outlook.pressure < Pressure::Overflow || needed_tokens <= route.model_window_tokens;
-    if fits || calibration.is_cold() {
+    if route.refuses_too_long || fits(route, outlook, calibration) {
         return Ok(());
     }
     Err(Error::Refused(Refused::for_good(format!(
-        "the conversation of about {} tokens does not fit into the window of {} with {} left for the answer: compact or \
-         reset the session, shorten the task, or give the agent a larger window",
+        "the task of about {} tokens does not fit into the window of {} with {} left for the answer: shorten the task, or give \
+         the agent a larger window",
         outlook.estimated_tokens,
         route.model_window_tokens,
         outlook.budget.reserve_tokens(),
@@ -389,11 +426,14 @@ pub(super) fn reserve(
     Amount { micros: told.map_or(0, tokens), ..ceiling }
 }
 
-/// What the count of an honest server is compared with. A cold estimate is high on purpose, so that an honest count would
-/// look like that of a cut prompt.
+/// What the count of an honest server is compared with. A cold estimate is high on purpose, and so is one that would not fit:
+/// an honest count would look like that of a cut prompt.
 pub(super) fn expected_tokens(opened: &Opened) -> u64 {
+    let bare_tokens = opened.weight.millitokens() / 1000;
+    let room_tokens = opened.budget.window_tokens() - opened.budget.reserve_tokens();
     match opened.calibration.is_cold() {
-        true => opened.weight.millitokens() / 1000,
+        true => bare_tokens,
+        false if opened.estimated_tokens > room_tokens => bare_tokens.min(opened.estimated_tokens),
         false => opened.estimated_tokens,
     }
 }

@@ -5,7 +5,9 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 
-use super::{assignment::Assignment, interruption, progress::Progress, rounds::Rounds};
+use super::{
+    assignment::Assignment, budget::Watch, interruption, progress::Progress, rounds::Rounds,
+};
 use crate::{
     jobs::Services,
     providers::{self, Event, EventSink, Outcome, Request, Usage},
@@ -61,12 +63,14 @@ impl Called {
 /// Events that may wait between two looks; more are merged.
 const N_EVENTS: usize = 256;
 
+/// With the budget of the turn, if the provider makes more than one call of the model by itself.
 pub(super) async fn call(
     run: &Run,
     services: &Services,
     assignment: &Assignment<'_>,
     request: Request,
     progress: &mut Progress<'_>,
+    mut budget: Option<&mut Watch<'_>>,
 ) -> Called {
     let (called_at, began) = (services.clock.now(), Instant::now());
     let (sink, mut events) = EventSink::channel(N_EVENTS);
@@ -81,8 +85,18 @@ pub(super) async fn call(
             result = &mut answer => break result,
             Some(event) = events.recv() => match event {
                 Event::Returned => asking.ask(),
+                Event::Used(used) => {
+                    if let Some(budget) = &mut budget {
+                        budget.take(used);
+                    }
+                }
                 event => progress.take(event),
             },
+            is_over = step(&mut budget) => {
+                if is_over {
+                    stop.cancel();
+                }
+            }
             is_asked = asking.answered() => {
                 is_stopped |= is_asked;
                 if is_asked {
@@ -95,6 +109,9 @@ pub(super) async fn call(
     while let Ok(event) = events.try_recv() {
         progress.take(event);
     }
+    if let Some(budget) = budget {
+        budget.finish().await;
+    }
     Called {
         result,
         arrived: progress.arrived.clone(),
@@ -103,5 +120,12 @@ pub(super) async fn call(
         is_doubted: false,
         is_stopped,
         rounds: Rounds::default(),
+    }
+}
+
+async fn step(budget: &mut Option<&mut Watch<'_>>) -> bool {
+    match budget {
+        Some(budget) => budget.step().await,
+        None => std::future::pending().await,
     }
 }

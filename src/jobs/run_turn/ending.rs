@@ -2,26 +2,28 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 use tokio::time::sleep;
 
 use super::{
-    CrashPoint, Error, assignment::Assignment, begin::Opened, call::Called, failover, kept, ledger,
-    notices, settle::Fate, witness,
+    CrashPoint, Error, assignment::Assignment, begin::Opened, busy, call::Called, failover, kept,
+    ledger, notices, settle::Fate, witness,
 };
 use crate::{
     causes::causes,
     context::{Calibration, Checkpoint, Pressure, Weight},
     domain::{
+        busy_models,
         compactions::{self, Cause},
         feed, ids,
         logins::{self, Resting},
         manifests,
         mentions::{self, HandedOn, Spoken},
         messages,
-        tasks::RunTurn,
+        sessions::State,
+        tasks::{self, RunTurn},
         text,
         turns::{self, Continued, Done, Ending, Failure, Record},
     },
@@ -139,9 +141,38 @@ impl Turn<'_> {
         failover::note(&mut *conn, self.assignment, fate, &self.called.result, now).await?;
         let ending = Ending { turn: &self.opened.begun, calls: &lines, messages: new, record, now };
         self.end_turn(&mut *conn, &ending, fate, (learnt, handed_on.as_ref())).await?;
+        self.note_wait(&mut *conn, fate, now).await?;
         self.record_rounds(&mut *conn, now).await?;
         self.prepare_ahead(&mut *conn, fate, learnt).await?;
         self.services.crash_points.pass(CrashPoint::BeforeJobEnd).map_err(Error::undone)
+    }
+
+    /// That the task waits for its provider, or that the provider answers again.
+    async fn note_wait(
+        &self,
+        conn: &mut PgConnection,
+        fate: &Fate,
+        now: DateTime<Utc>,
+    ) -> Result<(), Error> {
+        let (assignment, result) = (self.assignment, &self.called.result);
+        match fate {
+            Fate::PutOff { after, .. } if busy::is_wait(fate, result.as_ref().err()) => {
+                let until = now + TimeDelta::from_std(*after).unwrap_or(TimeDelta::days(1));
+                tasks::wait_for_provider(conn, assignment.task.id, until, now).await?;
+            }
+            Fate::Done => {
+                if let Some(busy) = &assignment.busy {
+                    let (provider, model) = (&busy.provider, &busy.model);
+                    let called_at = self.called.called_at;
+                    busy_models::answered(&mut *conn, provider, model, called_at).await?;
+                }
+                if assignment.busy_since.is_some() {
+                    tasks::no_longer_waits(conn, assignment.task.id).await?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     /// What the calls before the last one were sent.
@@ -172,6 +203,7 @@ impl Turn<'_> {
             ends_task,
             forgotten: false,
             interrupted: false,
+            rejected: false,
         };
         match (fate, &self.called.result) {
             (Fate::Done, Ok(outcome)) => {
@@ -196,10 +228,13 @@ impl Turn<'_> {
                 let failure = Failure { interrupted, ..failed(&why, false) };
                 turns::fail(conn, ending, &failure).await?;
             }
-            (Fate::Failed { why, interrupted }, _) => {
+            (Fate::Failed { why, interrupted, rejected }, _) => {
                 let why = text::storable(why.clone());
-                let (forgotten, interrupted) = (self.is_forgotten(), *interrupted);
-                let failure = Failure { forgotten, interrupted, ..failed(&why, true) };
+                let (forgotten, rejected) = (self.is_forgotten(), *rejected);
+                // What this turn was told of an interruption goes with its prompt.
+                let was_interrupted = self.opened.session.state == State::Interrupted;
+                let interrupted = *interrupted || (rejected && was_interrupted);
+                let failure = Failure { forgotten, interrupted, rejected, ..failed(&why, true) };
                 turns::fail(conn, ending, &failure).await?;
             }
             (Fate::LeaseLost, _) | (Fate::Done, Err(_)) => return Err(Error::Overtaken),
@@ -295,10 +330,10 @@ impl Turn<'_> {
     }
 
     fn rests(&self, fate: &Fate, now: DateTime<Utc>) -> Option<Resting> {
-        let (Fate::PutOff { why, .. }, Err(error)) = (fate, &self.called.result) else {
+        let (Fate::PutOff { .. }, Err(error)) = (fate, &self.called.result) else {
             return None;
         };
-        kept::rests(self.opened, error, &text::storable(why.clone()), now)
+        kept::rests(self.opened, error, &text::storable(error.to_string()), now)
     }
 
     /// What the turn has called and been told, then the answer; or what had arrived of it, where the turn was stopped in the
@@ -417,9 +452,9 @@ impl Turn<'_> {
                 feed::Kind::TurnSnoozed,
                 json!({ "turn": turn, "because": because(why), "again_after_secs": after.as_secs_f64() }),
             ),
-            Fate::Failed { why, .. } => (
+            Fate::Failed { why, rejected, .. } => (
                 feed::Kind::TurnFailed,
-                json!({ "turn": turn, "error": because(why), "again": false }),
+                json!({ "turn": turn, "error": because(why), "again": false, "rejected": rejected }),
             ),
         };
         feed::New {

@@ -11,6 +11,9 @@ use crate::{
 pub(crate) enum Error {
     #[error("the task has ended already")]
     Ended,
+    /// The job of a task that has another one by now.
+    #[error("no task belongs to job {0} any more")]
+    NoTask(i64),
     /// Another run has the conversation, or the lease is over. Nothing is written.
     #[error("the run has been overtaken")]
     Overtaken,
@@ -32,8 +35,15 @@ pub(crate) struct Refused {
     /// When to look again. `None`: looking again would not help.
     pub(super) again_after: Option<Duration>,
     pub(super) budget: bool,
-    /// No login may be used until then.
-    pub(super) logins_rest: bool,
+    /// The provider takes no call until then.
+    pub(super) busy: Option<Busy>,
+}
+
+/// A provider that takes no call now.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Busy {
+    /// How often in a row it has refused one, where that is counted.
+    pub(super) refusals: i32,
 }
 
 /// Until running turns have given back what they had set aside.
@@ -41,11 +51,16 @@ const BUDGET_PAUSE: Duration = Duration::from_secs(5);
 
 impl Refused {
     pub(super) fn for_good(why: impl Into<String>) -> Self {
-        Self { why: why.into(), again_after: None, budget: false, logins_rest: false }
+        Self { why: why.into(), again_after: None, budget: false, busy: None }
     }
 
     pub(super) fn later(why: impl Into<String>, after: Duration) -> Self {
         Self { again_after: Some(after), ..Self::for_good(why) }
+    }
+
+    /// Waits for the provider, and not for ever.
+    pub(super) fn busy(why: impl Into<String>, after: Duration, refusals: i32) -> Self {
+        Self { busy: Some(Busy { refusals }), ..Self::later(why, after) }
     }
 }
 
@@ -84,7 +99,7 @@ impl Error {
             Self::Commit(CommitError::LeaseLost { .. }) => return false,
             Self::Commit(error) => error,
             Self::Undone(error) => error.as_ref(),
-            Self::Ended | Self::Overtaken | Self::Refused(_) => return false,
+            Self::Ended | Self::NoTask(_) | Self::Overtaken | Self::Refused(_) => return false,
         };
         has_tries || class::is_database_away(cause)
     }
@@ -103,6 +118,7 @@ impl From<tasks::Error> for Error {
     fn from(error: tasks::Error) -> Self {
         match error {
             tasks::Error::Ended { .. } => Self::Ended,
+            tasks::Error::NoTaskOfJob(job_id) => Self::NoTask(job_id),
             tasks::Error::Budget(refusal) => Self::Refused(refusal.into()),
             error => Self::undone(error),
         }

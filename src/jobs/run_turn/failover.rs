@@ -9,7 +9,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
 use sqlx::PgConnection;
 
-use super::{Error, Refused, assignment::Assignment, rounds, settle::Fate};
+use super::{Error, Refused, assignment::Assignment, budget, settle::Fate};
 use crate::{
     domain::{
         agents,
@@ -32,8 +32,8 @@ pub(super) struct Failover {
 }
 
 /// Failures of this host, and what is no failure of anybody.
-const OUR_OWN: [&str; 5] =
-    ["transcript.not_read", "workspace", "claude.folder", "claude.not_persisted", rounds::BUDGET];
+pub(super) const OUR_OWN: [&str; 5] =
+    ["transcript.not_read", "workspace", "claude.folder", "claude.not_persisted", budget::BUDGET];
 
 impl Failover {
     pub(super) fn of(
@@ -64,7 +64,9 @@ impl Failover {
                 let is_long = match error.class {
                     Class::Retry { .. } => false,
                     Class::Snooze { after, .. } => self.is_long(after),
-                    Class::Rebuild { .. } | Class::Fail | Class::Cancelled => return None,
+                    Class::Rebuild { .. } | Class::Reject | Class::Fail | Class::Cancelled => {
+                        return None;
+                    }
                 };
                 Some(self.rules.failed(self.standing, self.side, is_long, now))
             }
@@ -127,16 +129,21 @@ pub(super) async fn note(
     write(conn, assignment, failover, change, why, now).await
 }
 
-/// A turn that cannot begin, because no login may be used for long.
+/// A turn that cannot begin, because its provider takes no call for long, or has refused as many in a row as move a
+/// conversation.
 pub(super) async fn take_over(
     run: &Run,
     services: &Services,
     assignment: &Assignment<'_>,
     refused: Refused,
 ) -> Result<Refused, Error> {
-    let pause = refused.again_after.filter(|_| refused.logins_rest);
-    let (Some(failover), Some(pause)) = (&assignment.failover, pause) else { return Ok(refused) };
-    if failover.side == Side::Fallback || !failover.is_long(pause) {
+    let (Some(failover), Some(pause), Some(busy)) =
+        (&assignment.failover, refused.again_after, refused.busy)
+    else {
+        return Ok(refused);
+    };
+    let is_long = failover.is_long(pause) || busy.refusals >= failover.rules.after;
+    if failover.side == Side::Fallback || !is_long {
         return Ok(refused);
     }
     let now = services.clock.now();
@@ -145,7 +152,8 @@ pub(super) async fn take_over(
     let why = Some(refused.why.clone());
     write(&mut tx, assignment, failover, change, why, now).await?;
     tx.commit().await.map_err(Error::undone)?;
-    Ok(Refused { again_after: Some(Duration::ZERO), ..refused })
+    // The other provider is not the one that is waited for.
+    Ok(Refused { again_after: Some(Duration::ZERO), busy: None, ..refused })
 }
 
 async fn write(

@@ -18,6 +18,7 @@ use super::{
     Error, Refused,
     assignment::Assignment,
     begin::{Bound, Opened},
+    budget::Watch,
     call::{self, Called},
     progress::Progress,
 };
@@ -113,14 +114,29 @@ pub(super) async fn conversation(
     Ok(Some(conversation))
 }
 
-/// The call. Where files are gone that were there when they were looked at, it is made again with their bytes: what is lost
-/// here is not lost everywhere.
+/// The call, within the budget.
 pub(super) async fn call(
+    run: &Run,
+    services: &Services,
+    assignment: &Assignment<'_>,
+    opened: &mut Opened,
+    request: Request,
+) -> Called {
+    let so_far = request.conversation.as_ref().map(|it| it.meter.clone()).unwrap_or_default();
+    let mut budget = Watch::of(run, services, assignment, opened.begun, so_far);
+    let called = call_again(run, services, assignment, opened, request, &mut budget).await;
+    budget.end(opened, called).await
+}
+
+/// Where files are gone that were there when they were looked at, the call is made again with their bytes: what is lost here is not
+/// lost everywhere.
+async fn call_again(
     run: &Run,
     services: &Services,
     assignment: &Assignment<'_>,
     opened: &Opened,
     request: Request,
+    budget: &mut Watch<'_>,
 ) -> Called {
     let has_no_bytes = |conversation: &Conversation| {
         conversation.head.is_some()
@@ -128,15 +144,21 @@ pub(super) async fn call(
     };
     let again = request.conversation.as_ref().is_some_and(has_no_bytes).then(|| request.clone());
     let mut progress = Progress::new(run.pool(), services, opened.begun);
-    let called = call::call(run, services, assignment, request, &mut progress).await;
+    let called =
+        call::call(run, services, assignment, request, &mut progress, Some(&mut *budget)).await;
     let is_lost = called.result.as_ref().is_err_and(|error| error.code == LOST_HERE);
-    let (true, Some(mut request)) = (is_lost, again) else { return called };
+    let (true, Some(mut request)) = (is_lost, again) else {
+        progress.end().await;
+        return called;
+    };
     if let Some(conversation) = &mut request.conversation
         && let Err(error) = fetch(run, opened.session.id, conversation).await
     {
         return Called::not_made(error, called.called_at);
     }
-    call::call(run, services, assignment, request, &mut progress).await
+    let called = call::call(run, services, assignment, request, &mut progress, Some(budget)).await;
+    progress.end().await;
+    called
 }
 
 /// Before anybody was asked: files of the conversation were not there.
@@ -275,7 +297,7 @@ impl NoLogin<'_> {
                 let until_when = until.format("%Y-%m-%d %H:%M:%S UTC");
                 let why = format!("the login {login} rests until {until_when}, because {why}");
                 let after = (*until - now).to_std().unwrap_or_default();
-                Refused { logins_rest: true, ..Refused::later(why, after) }
+                Refused::busy(why, after, 0)
             }
         }
     }

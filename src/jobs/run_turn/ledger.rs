@@ -13,7 +13,7 @@ use super::{
     settle::Fate,
 };
 use crate::{
-    domain::{manifests, usage},
+    domain::{Amount, manifests, prices::Price, usage},
     jobs::Services,
     providers::{Class, Error, Outcome, Spent, Usage},
 };
@@ -81,16 +81,11 @@ pub(super) fn lines<'a>(
         return vec![whole];
     }
     let of_model = |(at, spent): (usize, &'a Spent)| {
-        let tokens = tokens(spent.usage);
         let configured = services.price(whole.provider, &spent.model);
-        let told = spent.cost_micros.and_then(|micros| i64::try_from(micros).ok());
         usage::Call {
             model: &spent.model,
-            tokens,
-            cost_micros: match configured {
-                Some(price) => price.cost_micros(tokens),
-                None => told.unwrap_or(0),
-            },
+            tokens: tokens(spent.usage),
+            cost_micros: cost_micros(configured, spent),
             price: configured.map(|price| Cow::Owned(price.frozen())),
             // It names the whole answer.
             provider_message_id: whole.provider_message_id.filter(|_| at == 0),
@@ -98,6 +93,23 @@ pub(super) fn lines<'a>(
         }
     };
     spent.iter().enumerate().map(of_model).collect()
+}
+
+/// What such lines add up to.
+pub(super) fn amount(services: &Services, assignment: &Assignment<'_>, spent: &[Spent]) -> Amount {
+    let of_model = |spent: &Spent| {
+        let configured = services.price(&assignment.route.provider_name, &spent.model);
+        Amount { micros: cost_micros(configured, spent), tokens: tokens(spent.usage).total() }
+    };
+    spent.iter().map(of_model).sum()
+}
+
+fn cost_micros(configured: Option<&Price>, spent: &Spent) -> i64 {
+    let told = || spent.cost_micros.and_then(|micros| i64::try_from(micros).ok());
+    match configured {
+        Some(price) => price.cost_micros(tokens(spent.usage)),
+        None => told().unwrap_or(0),
+    }
 }
 
 fn line<'a>(
@@ -226,7 +238,8 @@ mod tests {
 
     #[test]
     fn a_call_that_was_not_made_has_no_line() {
-        let fate = Fate::Failed { why: "no program".to_owned(), interrupted: false };
+        let why = "no program".to_owned();
+        let fate = Fate::Failed { why, interrupted: false, rejected: false };
         let failed = || Error::new("test", Class::Fail, "no program");
         assert_eq!(outcome(&fate, &Err(failed().not_made())), None);
         assert_eq!(outcome(&fate, &Err(failed())), Some(usage::Outcome::Failed));

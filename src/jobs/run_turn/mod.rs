@@ -24,6 +24,8 @@ mod arrival;
 mod assignment;
 mod begin;
 mod board;
+mod budget;
+mod busy;
 mod call;
 mod crash_points;
 mod ending;
@@ -76,6 +78,11 @@ use crate::{
 pub(super) async fn run(_: RunTurn, run: Run, services: Arc<Services>) -> HandlerResult {
     match take_turn(&run, &services).await {
         Err(Error::Ended) => Ok(End::Done),
+        // Another attempt would find none either, and hold up the conversation.
+        Err(error @ Error::NoTask(_)) => {
+            tracing::warn!(job.id = run.job_id(), "{error}; the job ends without a turn");
+            Ok(End::Done)
+        }
         ended => ended.map_err(|error| error.into_job_error(&run)),
     }
 }
@@ -111,7 +118,12 @@ async fn take_turn(run: &Run, services: &Services) -> Result<End, Error> {
         Err((task, refused)) => return refuse::refuse(run, services, &task, &refused).await,
     };
     let task = &assignment.task;
-    match answer(run, services, &assignment).await {
+    let admitted = busy::admit(run, services, &assignment).await;
+    let answered = match admitted {
+        Ok(()) => Box::pin(answer(run, services, &assignment)).await,
+        Err(refused) => Err(refused),
+    };
+    match answered {
         // While room was made, for instance; a turn that was cancelled in its call has written that itself.
         Err(Error::Refused(_) | Error::Undone(_)) if run.stop_reason() == Some(Stop::Cancelled) => {
             refuse::cancelled(run, services, task).await
@@ -124,22 +136,23 @@ async fn take_turn(run: &Run, services: &Services) -> Result<End, Error> {
     }
 }
 
-/// Begins, calls and settles. Begins again once for room that the estimate asks for, and calls again once for what the
-/// provider refuses as too long.
+/// Begins, calls and settles. Begins again once for room that the estimate asks for, and calls again with less each time the
+/// provider refuses the conversation as too long ([`room::keep_after`]).
 async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> Result<End, Error> {
     let mut before = Before::default();
     loop {
         let task = &assignment.task;
-        if before.made_room && tasks::is_asked_to_stop(run.pool(), task.id).await? {
+        if before.n_rooms > 0 && tasks::is_asked_to_stop(run.pool(), task.id).await? {
             return refuse::cancelled(run, services, task).await;
         }
         let began_at = services.clock.now();
         let (mut opened, request) = match begin::begin(run, services, assignment, before).await? {
             Beginning::Opened(opened, request) => (opened, request),
             Beginning::NoRoom(NoRoom { session, around, pressure }) => {
-                let needed = Needed { around, pressure, refused_tokens: None };
+                before.n_rooms += 1;
+                let keep = room::keep_after(before.n_rooms).unwrap_or_default();
+                let needed = Needed { around, pressure, refused_tokens: None, keep };
                 room::make(run, services, assignment, session.id, needed).await?;
-                before = Before { made_room: true, ..Before::default() };
                 continue;
             }
         };
@@ -147,9 +160,15 @@ async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> 
         let called = ask(run, services, assignment, &mut opened, request).await?;
         let called = witness::judge(services, &opened, called);
         services.crash_points.pass(CrashPoint::AfterCall).map_err(Error::undone)?;
-        let fate = match settle::decide(&called.result, facts(run, &opened, &called)) {
+        let n_refused = before.n_refused + 1;
+        let keep = room::keep_after(n_refused).filter(|_| opened.has_history);
+        let fate = settle::decide(&called.result, facts(run, &opened, &called));
+        let fate = busy::back_off(run, services, assignment, &called, fate).await;
+        let fate = match fate {
             Fate::LeaseLost => return Err(Error::Overtaken),
-            Fate::NoRoom { why } if before.was_refused => Fate::Failed { why, interrupted: false },
+            Fate::NoRoom { why } if keep.is_none() => {
+                Fate::Failed { why, interrupted: false, rejected: true }
+            }
             fate => failover::hasten(assignment, fate, &called.result, services.clock.now()),
         };
         let fate = interruption::heed(run.pool(), task.id, fate).await?;
@@ -165,9 +184,10 @@ async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> 
             around: opened.around,
             pressure: Pressure::Overflow,
             refused_tokens: Some(opened.estimated_tokens),
+            keep: keep.unwrap_or_default(),
         };
         room::make(run, services, assignment, session_id, needed).await?;
-        before = Before { made_room: true, was_refused: true };
+        before = Before { n_rooms: before.n_rooms.max(1), n_refused };
     }
 }
 

@@ -5,7 +5,7 @@ use uuid::Uuid;
 use crate::{
     context::compaction::View,
     domain::{
-        messages::{self, LeftOut},
+        messages::{self, LeftByTurn, LeftOut},
         sessions::{Live, Reason},
         tasks::Task,
     },
@@ -13,10 +13,11 @@ use crate::{
     transcript::{Message, Role},
 };
 
-/// Stored in the transcript in front of the prompt: the next turns should know it too.
-const INTERRUPTED: &str = "\
-The turn before this one was interrupted. What had arrived of its answer stands above; there may be nothing. Whatever it \
-was about to do may or may not have been applied: verify before you repeat it.";
+/// The turn itself, or one before it, belongs to a request that is left out.
+const INTERRUPTED_AND_REJECTED: &str = "\
+A turn before this one was interrupted. What belongs to a request that the provider has rejected is not shown.";
+const VERIFY: &str = "\
+Whatever it was about to do may or may not have been applied: verify before you repeat it.";
 
 /// Said where posts are all that a conversation begins with.
 const BEGUN_ANEW: &str = "\
@@ -44,8 +45,30 @@ pub(super) fn prompt(task: &Task, asked_by: Option<&str>) -> messages::New {
     measured(task.id, message)
 }
 
-pub(super) fn interrupted(id: Uuid) -> messages::New {
-    message(id, Role::Notice, INTERRUPTED.to_owned())
+/// Stored in the transcript in front of the prompt: the next turns should know it too. `left`: what stands above of the turn;
+/// `None` where it is left out.
+pub(super) fn interrupted(id: Uuid, left: Option<LeftByTurn>) -> messages::New {
+    let text = match left {
+        None => format!("{INTERRUPTED_AND_REJECTED} {VERIFY}"),
+        Some(left) => {
+            format!("The turn before this one was interrupted. {} {VERIFY}", what_is_left(left))
+        }
+    };
+    message(id, Role::Notice, text)
+}
+
+fn what_is_left(LeftByTurn { answer, tool_calls }: LeftByTurn) -> &'static str {
+    match (answer, tool_calls) {
+        (false, false) => "Nothing of its answer is left.",
+        (true, false) => {
+            "What had arrived of its answer stands above as `interrupted_answer`; it is not complete."
+        }
+        (false, true) => "Its calls of tools stand above; nothing of an answer is left.",
+        (true, true) => {
+            "Its calls of tools stand above, and what had arrived of its answer as `interrupted_answer`, which is not \
+             complete."
+        }
+    }
 }
 
 /// Stored in front of an answer whose question stands further up, with others in between.
@@ -60,8 +83,14 @@ pub(super) fn again(id: Uuid, prompt: &str, asked_by: Option<&str>) -> messages:
     message(id, Role::Notice, text)
 }
 
+/// The id of the notice that says what a session could not take over.
+fn left_out_id(session_id: Uuid) -> Uuid {
+    const LEFT_OUT: u128 = 0x6c65_6674_206f_7574_6c65_6674_206f_7574;
+    Uuid::from_u128(session_id.as_u128() ^ LEFT_OUT)
+}
+
 /// Stored in a successor that could not take over all of its predecessor.
-pub(super) fn left_out(id: Uuid, what: LeftOut) -> messages::New {
+pub(super) fn left_out(session_id: Uuid, what: LeftOut) -> messages::New {
     let LeftOut { messages, first_turn, last_turn, .. } = what;
     let turns = match first_turn == last_turn {
         true => format!("turn {last_turn}"),
@@ -71,7 +100,7 @@ pub(super) fn left_out(id: Uuid, what: LeftOut) -> messages::New {
         "Here {turns} of the conversation stood, {messages} messages that were too long to come along. You do not have \
          them: do not guess what they said."
     );
-    message(id, Role::Notice, text)
+    message(left_out_id(session_id), Role::Notice, text)
 }
 
 /// Said with each call until one has succeeded, and not stored: a second attempt has to say it too, later turns do not.
@@ -87,6 +116,8 @@ pub(super) fn restored(
     }
     let why = match session.opened_because {
         Reason::New | Reason::Fresh if shows_posts => return Some(BEGUN_ANEW.to_owned()),
+        // Nothing is kept of it: as if a cleanup had removed it.
+        Reason::Expired if !has_history => return Some(BEGUN_ANEW.to_owned()),
         Reason::New | Reason::Fresh | Reason::Ended | Reason::CampaignClosed => return None,
         Reason::PromptChanged => "your instructions have changed",
         Reason::ModelChanged | Reason::ProviderChanged => "another model has taken over",
@@ -98,19 +129,42 @@ pub(super) fn restored(
     };
     let mine = |role: Role| !matches!(role, Role::Notice | Role::Posts);
     let has_messages = view.tail.iter().any(|it| !own.contains(&it.id) && mine(it.message.role));
-    let what = match (view.compaction, has_messages) {
-        (Some(_), false) => "A summary of it came along; its messages did not.",
-        (Some(_), true) => {
-            "A summary of it, and its recent messages, came along; older messages may be missing."
-        }
-        (None, true) => "A recent part of it came along; older messages may be missing.",
-        (None, false) => "None of its messages came along.",
-    };
+    let is_cut = view.tail.iter().any(|entry| entry.id == left_out_id(session.id));
+    let what = what_came_along(view.compaction.is_some(), has_messages, is_cut);
+    let is_without_tools = session.opened_because == Reason::Poisoned;
+    let tools = if is_without_tools { WITHOUT_TOOLS } else { "" };
     let posts = if shows_posts { " The posts below are from the campaign's board." } else { "" };
-    Some(format!(
-        "This conversation was restored, because {why}. {what}{posts} Do not invent what you cannot see: say that you do \
-         not have it."
-    ))
+    let is_whole = what == EVERYTHING && !is_without_tools;
+    let advice = if is_whole { "" } else { DO_NOT_INVENT };
+    Some(format!("This conversation was restored, because {why}. {what}{tools}{posts}{advice}"))
+}
+
+/// Without what a rejected request has left out, which was not shown before either.
+const EVERYTHING: &str = "Everything that you were shown of it came along.";
+const WITHOUT_TOOLS: &str =
+    " Calls of tools and their results, where there were any, were left out.";
+const DO_NOT_INVENT: &str = " Do not invent what you cannot see: say that you do not have it.";
+
+/// `is_cut`: a notice stands where messages are missing.
+fn what_came_along(has_summary: bool, has_messages: bool, is_cut: bool) -> &'static str {
+    match (has_summary, has_messages, is_cut) {
+        (false, false, _) => "None of its messages came along.",
+        (false, true, false) => EVERYTHING,
+        (false, true, true) => {
+            "Its most recent messages came along; a notice in front of them says which are missing."
+        }
+        (true, false, false) => "A summary of it came along; its messages did not.",
+        (true, false, true) => {
+            "A summary of its older part came along; a notice says which messages are missing."
+        }
+        (true, true, false) => {
+            "A summary of its older part came along, and all messages after that."
+        }
+        (true, true, true) => {
+            "A summary of its older part came along, and its most recent messages; a notice says which are missing in \
+             between."
+        }
+    }
 }
 
 /// Whether there is anything beside what an earlier attempt of this task has stored: the prompt, and the results in front of it.

@@ -36,8 +36,9 @@ pub(super) fn look_ahead(
     let has_history = notices::has_history(&view, &assignment.own_entries());
     let assembled = assemble_call(assignment, session, view, given)?;
     let system_tokens = calibration.tokens(assembled.system_weight);
-    let budget = Budget::new(route.window_tokens, route.reserve_tokens, system_tokens)
+    Budget::new(route.model_window_tokens, route.reserve_tokens, system_tokens)
         .map_err(|error| Error::Refused(Refused::for_good(error.to_string())))?;
+    let budget = Budget::of_narrow(route.window_tokens, route.reserve_tokens, system_tokens);
     let estimated_tokens = calibration.project(checkpoint(session).as_ref(), assembled.weight);
     Ok(Outlook {
         around: Around {

@@ -1,26 +1,35 @@
-//! What people can watch of a turn while it runs.
+//! What people can watch of a turn while it runs, and what is left of it if its worker is lost.
 //!
 //! What arrives goes to the feed about once a second, in one row however much it was, and never holds up the call: a row that is
-//! still on its way when the turn ends is given up.
+//! still on its way when the turn ends is given up. With it the output so far is stored beside the turn, in place of what was stored
+//! before: at most once a second, only where there is more, and only as long as the run has its lease.
 
 use std::{
     pin::{Pin, pin},
     time::Duration,
 };
 
+use chrono::{DateTime, Utc};
 use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use sqlx::PgPool;
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, timeout};
 
+use super::notices;
 use crate::{
     causes::causes,
-    domain::{feed, text, turns::Begun},
+    domain::{
+        feed, ids, messages, text,
+        turns::{self, Begun},
+    },
     jobs::Services,
     providers::{Event, Status},
+    transcript::Role,
 };
 
 const EVERY: Duration = Duration::from_secs(1);
+/// An answer that is there is not held up for longer.
+const LAST_WAIT: Duration = Duration::from_millis(200);
 /// The most of an answer that one row of the feed shows.
 const MAX_CHARS: usize = 2000;
 
@@ -33,6 +42,12 @@ pub(super) struct Progress<'a> {
     pub(super) arrived: String,
     /// How much of it the feed has.
     n_shown_bytes: usize,
+    /// Of the answers before it in this turn.
+    earlier: String,
+    /// There is more than what is stored beside the turn.
+    has_unstored: bool,
+    /// A second is over since the last row.
+    is_due: bool,
     status: Option<Status>,
     /// What the model has begun to use since.
     tool: Option<String>,
@@ -43,7 +58,8 @@ pub(super) struct Progress<'a> {
     writing: Option<Writing<'a>>,
 }
 
-type Writing<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+/// Gives whether the output is stored.
+type Writing<'a> = Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
 
 impl<'a> Progress<'a> {
     pub(super) fn new(pool: &'a PgPool, services: &'a Services, begun: Begun) -> Self {
@@ -56,6 +72,9 @@ impl<'a> Progress<'a> {
             tick,
             arrived: String::new(),
             n_shown_bytes: 0,
+            earlier: String::new(),
+            has_unstored: false,
+            is_due: false,
             status: None,
             tool: None,
             shown_tool: None,
@@ -67,6 +86,11 @@ impl<'a> Progress<'a> {
 
     /// What had arrived of the answer before has become a part of the turn.
     pub(super) fn begin_call(&mut self) {
+        if !self.arrived.trim().is_empty() {
+            self.earlier.push_str(&self.arrived);
+            self.earlier.push_str("\n\n");
+            keep_end(&mut self.earlier);
+        }
         self.arrived.clear();
         (self.n_shown_bytes, self.tool) = (0, None);
     }
@@ -98,8 +122,11 @@ impl<'a> Progress<'a> {
 
     pub(super) fn take(&mut self, event: Event) {
         match event {
-            Event::Started { .. } | Event::Returned => {}
-            Event::Text(text) => self.arrived.push_str(&text),
+            Event::Started { .. } | Event::Returned | Event::Used(_) => {}
+            Event::Text(text) => {
+                self.has_unstored |= !text.trim().is_empty();
+                self.arrived.push_str(&text);
+            }
             Event::Status(status) => (self.status, self.tool) = (Some(status), None),
             Event::Calling { tool } => self.tool = Some(tool),
         }
@@ -107,27 +134,46 @@ impl<'a> Progress<'a> {
 
     /// Begins a row with what is new, unless the last one is still on its way.
     fn write(&mut self) {
+        if self.writing.is_some() {
+            return;
+        }
         let is_new = self.arrived.len() > self.n_shown_bytes
             || self.status != self.shown_status
             || self.tool != self.shown_tool
             || !self.ended.is_empty();
-        if !is_new || self.writing.is_some() {
+        let event = is_new.then(|| self.event());
+        let output = (std::mem::take(&mut self.is_due) && self.has_unstored).then(|| self.output());
+        if event.is_none() && output.is_none() {
             return;
         }
-        let event = self.event();
+        self.has_unstored &= output.is_none();
         (self.n_shown_bytes, self.shown_status) = (self.arrived.len(), self.status);
         self.shown_tool.clone_from(&self.tool);
         self.ended.clear();
-        let (pool, now) = (self.pool, self.services.clock.now());
+        let (pool, begun, now) = (self.pool, self.begun, self.services.clock.now());
         let write = async move {
-            if let Err(error) = feed::append(pool, &[event], now).await {
+            let is_stored = match output {
+                Some(output) => store(pool, &begun, &output, now).await,
+                None => true,
+            };
+            if let Some(event) = event
+                && let Err(error) = feed::append(pool, &[event], now).await
+            {
                 tracing::debug!(
                     error = causes(&error),
                     "the progress of a turn is not in the feed"
                 );
             }
+            is_stored
         };
         self.writing = Some(write.boxed());
+    }
+
+    /// As the message that it becomes if the worker is lost.
+    fn output(&self) -> messages::New {
+        let mut text = format!("{}{}", self.earlier, self.arrived);
+        keep_end(&mut text);
+        notices::message(ids::at(self.services.clock.now()), Role::Assistant, text)
     }
 
     fn event(&self) -> feed::New {
@@ -157,14 +203,51 @@ impl<'a> Progress<'a> {
     /// To be waited for over and over, beside what is told of: writes what is new about once a second.
     pub(super) async fn step(&mut self) {
         tokio::select! {
-            () = written(&mut self.writing) => self.writing = None,
-            _ = self.tick.tick() => self.write(),
+            is_stored = written(&mut self.writing) => {
+                self.writing = None;
+                self.has_unstored |= !is_stored;
+                // The second was over while it was on its way.
+                if self.is_due {
+                    self.tick.reset();
+                    self.write();
+                }
+            }
+            _ = self.tick.tick() => {
+                self.is_due = true;
+                self.write();
+            }
+        }
+    }
+
+    /// Waits a moment for a row that is on its way, so that none comes after the end of the turn.
+    pub(super) async fn end(&mut self) {
+        if let Some(writing) = self.writing.take() {
+            // A row that comes later is removed by the next turn of the session.
+            _ = timeout(LAST_WAIT, writing).await;
         }
     }
 }
 
+async fn store(pool: &PgPool, begun: &Begun, output: &messages::New, now: DateTime<Utc>) -> bool {
+    let stored = turns::store_partial_output(pool, begun, output, now).await;
+    if let Err(error) = &stored {
+        let error = causes(error);
+        tracing::debug!(
+            error,
+            "the output of a turn is not stored; it is stored with the next row"
+        );
+    }
+    stored.is_ok()
+}
+
+/// The end says where to go on.
+fn keep_end(text: &mut String) {
+    let too_long = text.len().saturating_sub(turns::PARTIAL_OUTPUT_MAX_BYTES);
+    text.drain(..text.ceil_char_boundary(too_long));
+}
+
 /// Returns when the row that is on its way has arrived.
-async fn written(writing: &mut Option<Writing<'_>>) {
+async fn written(writing: &mut Option<Writing<'_>>) -> bool {
     match writing {
         Some(writing) => writing.await,
         None => std::future::pending().await,

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use chrono::TimeDelta;
 use serde_json::json;
 use sqlx::PgConnection;
 
-use super::{Error, Refused};
+use super::{Error, Refused, busy};
 use crate::{
     domain::{
         Amount, feed,
@@ -15,6 +16,12 @@ use crate::{
     jobs::Services,
     queue::{End, Run, Until},
 };
+
+/// What is written for a task whose turn does not begin.
+enum Written {
+    PutOff { after: Duration, why: String },
+    Failed { why: String },
+}
 
 const MOST_PAUSE: Duration = Duration::from_secs(60);
 const CANCELLED: &str = "the task was cancelled before its turn could begin";
@@ -28,12 +35,17 @@ pub(super) async fn refuse(
 ) -> Result<End, Error> {
     let mut tx = run.pool().begin().await.map_err(Error::undone)?;
     let written = match refused.again_after {
-        Some(after) => put_off(&mut tx, services, task, refused, after).await.map(Some),
-        None => fail(&mut tx, services, task, refused).await.map(|()| None),
+        Some(after) => put_off(&mut tx, services, task, refused, after).await,
+        None => {
+            let why = refused.why.clone();
+            fail(&mut tx, services, task, refused).await.map(|()| Written::Failed { why })
+        }
     };
     match written {
-        Ok(Some(after)) => Ok(run.commit_snooze(tx, Until::After(after), &refused.why).await?),
-        Ok(None) => Ok(run.commit_failure(tx, &refused.why).await?),
+        Ok(Written::PutOff { after, why }) => {
+            Ok(run.commit_snooze(tx, Until::After(after), &why).await?)
+        }
+        Ok(Written::Failed { why }) => Ok(run.commit_failure(tx, &why).await?),
         Err(error) => {
             tx.rollback().await.map_err(Error::undone)?;
             Err(error)
@@ -70,18 +82,47 @@ async fn put_off(
     task: &Task,
     refused: &Refused,
     after: Duration,
-) -> Result<Duration, Error> {
+) -> Result<Written, Error> {
     let now = services.clock.now();
     if turns::interrupt_lost(&mut *conn, task, now).await? {
         tasks::end(&mut *conn, task.id, tasks::End::Queued, Amount::ZERO, now).await?;
     }
     let n_waits = tasks::wait_longer(&mut *conn, task.id).await?;
-    if n_waits == 1 {
-        let why = text::storable(refused.why.clone());
+    let written = match refused.busy {
+        Some(_) => wait_for_provider(&mut *conn, services, task, refused, after).await?,
+        None => Written::PutOff { after: pause(after, n_waits), why: refused.why.clone() },
+    };
+    if let (Written::PutOff { why, .. }, 1) = (&written, n_waits) {
+        let why = text::storable(why.clone());
         let event = task.event(feed::Kind::TaskWaiting, json!({ "because": why }));
         feed::append(conn, &[event], now).await?;
     }
-    Ok(pause(after, n_waits))
+    Ok(written)
+}
+
+/// Until the provider may be asked again, and a little longer by chance: the others wait for the same moment. A task that has
+/// waited long enough fails.
+async fn wait_for_provider(
+    conn: &mut PgConnection,
+    services: &Services,
+    task: &Task,
+    refused: &Refused,
+    after: Duration,
+) -> Result<Written, Error> {
+    let (config, now) = (&services.busy, services.clock.now());
+    let after = after.mul_f64(rand::random_range(1.0..1.1));
+    let until = now + TimeDelta::from_std(after).unwrap_or(TimeDelta::days(1));
+    let since = tasks::wait_for_provider(&mut *conn, task.id, until, now).await?;
+    if config.is_over(since, now) {
+        let why = busy::too_long(&refused.why, since);
+        let refused = Refused::for_good(why.clone());
+        fail(conn, services, task, &refused).await?;
+        return Ok(Written::Failed { why });
+    }
+    Ok(Written::PutOff {
+        after: busy::until_end(config, after, since, now),
+        why: busy::with_end(config, &refused.why, since),
+    })
 }
 
 /// Twice as long each time, because nobody knows how long the others run.

@@ -48,11 +48,18 @@ impl<'a> Said<'a> {
         let joined = joined::read(&mut *conn, assignment, session.id).await?;
         let mut new = Vec::with_capacity(1);
         if resolved.interrupted() {
-            new.push(notices::interrupted(ids::at(now)));
+            let is_rejected = session.rejected_turns.contains(&session.turn_count);
+            let left = match is_rejected {
+                true => None,
+                false => {
+                    Some(messages::left_by_turn(&mut *conn, session.id, session.turn_count).await?)
+                }
+            };
+            new.push(notices::interrupted(ids::at(now), left));
         }
         // Its own turn is the latest one where this run has called before.
         let is_latest =
-            before.was_refused || task.turn.is_none_or(|turn| turn == session.turn_count);
+            before.was_refused() || task.turn.is_none_or(|turn| turn == session.turn_count);
         if !is_latest && messages::others_asked_since(&mut *conn, session.id, task.id).await? {
             new.push(notices::again(ids::at(now), &task.prompt, asked_by));
         }

@@ -33,6 +33,8 @@ pub(super) enum Fate {
     Failed {
         why: String,
         interrupted: bool,
+        /// The provider rejects its prompt, which is not sent again.
+        rejected: bool,
     },
     /// Does not fit: once the conversation is smaller, the same attempt goes on.
     NoRoom {
@@ -74,21 +76,48 @@ pub(super) fn decide(result: &Result<Outcome, Error>, facts: Facts) -> Fate {
         Class::Snooze { after, .. } => Fate::PutOff { why, after },
         Class::Rebuild { reason: Rebuild::Overflow | Rebuild::Truncated } => Fate::NoRoom { why },
         Class::Rebuild { reason: Rebuild::Poisoned } => {
-            rebuild(why, Reason::Poisoned, has_acted, facts)
+            let may_help = facts.rebuilt_in_vain != Some(Reason::Poisoned);
+            reject(why, may_help, has_acted, facts)
+        }
+        Class::Reject => {
+            let is_taken_over = matches!(
+                facts.rebuilt_in_vain,
+                Some(Reason::ProviderChanged | Reason::ModelChanged)
+            );
+            reject(why, is_taken_over, has_acted, facts)
         }
         Class::Rebuild { reason: Rebuild::Lost } => rebuild(why, Reason::Lost, has_acted, facts),
-        Class::Fail => Fate::Failed { why, interrupted: has_acted },
+        Class::Fail => failed(why, has_acted),
     }
 }
 
-/// At once: what is wrong is the session, not the moment. Each rebuild leaves more of it out, and uses up an attempt.
+/// At once: what is wrong is the session, not the moment. Uses up an attempt.
 fn rebuild(why: String, reason: Reason, has_acted: bool, facts: Facts) -> Fate {
-    let helps =
-        facts.has_history && !(reason == Reason::Lost && facts.rebuilt_in_vain == Some(reason));
-    match helps {
+    match facts.has_history && facts.rebuilt_in_vain != Some(reason) {
         true => again(why, Some(Duration::ZERO), Some(reason), has_acted, facts),
-        false => Fate::Failed { why, interrupted: has_acted },
+        false => failed(why, has_acted),
     }
+}
+
+/// The provider rejects the call, and would reject the same again. It has accepted the history before, so the prompt is to
+/// blame and the task fails; the history stays as it is. Only a history that this provider has never accepted, or names as the
+/// reason, is rebuilt without its calls of tools, once.
+fn reject(why: String, history_may_be_to_blame: bool, interrupted: bool, facts: Facts) -> Fate {
+    let may_help = history_may_be_to_blame && facts.has_history && !facts.is_last_attempt;
+    if may_help {
+        let rebuild = Some(Reason::Poisoned);
+        return Fate::Again { why, after: Some(Duration::ZERO), rebuild, interrupted };
+    }
+    let is_unproven = facts.has_history && facts.rebuilt_in_vain == Some(Reason::Poisoned);
+    let why = if is_unproven { format!("{why}; {WITHOUT_HISTORY}") } else { why };
+    Fate::Failed { why, interrupted, rejected: true }
+}
+
+/// Said where the provider has never accepted the history.
+const WITHOUT_HISTORY: &str = "if it rejects the next task too, the history may be the reason: a task with the session mode `fresh` begins without it";
+
+fn failed(why: String, interrupted: bool) -> Fate {
+    Fate::Failed { why, interrupted, rejected: false }
 }
 
 fn again(
@@ -99,7 +128,7 @@ fn again(
     facts: Facts,
 ) -> Fate {
     match facts.is_last_attempt {
-        true => Fate::Failed { why, interrupted },
+        true => failed(why, interrupted),
         false => Fate::Again { why, after, rebuild, interrupted },
     }
 }
@@ -115,7 +144,7 @@ mod tests {
     const FACTS: Facts =
         Facts { stop: None, is_last_attempt: false, has_history: true, rebuilt_in_vain: None };
 
-    fn failed(class: Class) -> Result<Outcome, Error> {
+    fn fails_as(class: Class) -> Result<Outcome, Error> {
         Err(Error::new("test", class, "it failed"))
     }
 
@@ -151,7 +180,8 @@ mod tests {
 
     #[test]
     fn whoever_stopped_the_call_decides_what_follows() {
-        let stopped = |stop| decide(&failed(Class::Cancelled), Facts { stop: Some(stop), ..FACTS });
+        let stopped =
+            |stop| decide(&fails_as(Class::Cancelled), Facts { stop: Some(stop), ..FACTS });
         assert_eq!(stopped(Stop::Cancelled), Fate::Cancelled);
         assert_eq!(stopped(Stop::Drain), Fate::GivenBack);
         assert_eq!(stopped(Stop::LeaseLost), Fate::LeaseLost);
@@ -164,27 +194,55 @@ mod tests {
             Class::Retry { after: None },
             Class::Rebuild { reason: Rebuild::Poisoned },
             Class::Rebuild { reason: Rebuild::Lost },
+            Class::Reject,
             Class::Fail,
             Class::Cancelled,
         ];
         for class in classes {
-            let last = decide(&failed(class), Facts { is_last_attempt: true, ..FACTS });
+            let last = decide(&fails_as(class), Facts { is_last_attempt: true, ..FACTS });
             assert!(matches!(last, Fate::Failed { .. }), "{class:?}: {last:?}");
         }
         let after = Duration::from_secs(3);
-        let busy = failed(Class::Snooze { after, scope: Scope::Host });
+        let busy = fails_as(Class::Snooze { after, scope: Scope::Host });
         let last = decide(&busy, Facts { is_last_attempt: true, ..FACTS });
         assert_eq!(last, Fate::PutOff { why: "it failed".to_owned(), after });
     }
 
     #[test]
+    fn a_rejected_prompt_fails_its_task_at_once_and_keeps_the_history() {
+        let is_rejected = |fate: Fate| matches!(fate, Fate::Failed { rejected: true, .. });
+        let rejected = fails_as(Class::Reject);
+        for rebuilt_in_vain in [None, Some(Reason::New), Some(Reason::PromptChanged)] {
+            assert!(is_rejected(decide(&rejected, Facts { rebuilt_in_vain, ..FACTS })));
+        }
+        // Nobody knows yet whether this provider takes the history.
+        for reason in [Reason::ProviderChanged, Reason::ModelChanged] {
+            let facts = Facts { rebuilt_in_vain: Some(reason), ..FACTS };
+            let fate = decide(&rejected, facts);
+            assert!(
+                matches!(fate, Fate::Again { rebuild: Some(Reason::Poisoned), .. }),
+                "{fate:?}"
+            );
+            assert!(is_rejected(decide(&rejected, Facts { is_last_attempt: true, ..facts })));
+            assert!(is_rejected(decide(&rejected, Facts { has_history: false, ..facts })));
+        }
+        let facts = Facts { rebuilt_in_vain: Some(Reason::Poisoned), ..FACTS };
+        for class in [Class::Reject, Class::Rebuild { reason: Rebuild::Poisoned }] {
+            let Fate::Failed { why, rejected, .. } = decide(&fails_as(class), facts) else {
+                panic!()
+            };
+            assert!(rejected && why.contains("`fresh`"), "{why}");
+        }
+    }
+
+    #[test]
     fn a_rebuild_is_tried_only_while_there_is_something_to_leave_out() {
-        let poisoned = failed(Class::Rebuild { reason: Rebuild::Poisoned });
+        let poisoned = fails_as(Class::Rebuild { reason: Rebuild::Poisoned });
         let Fate::Again { rebuild, after, .. } = decide(&poisoned, FACTS) else { panic!() };
         assert_eq!((rebuild, after), (Some(Reason::Poisoned), Some(Duration::ZERO)));
         let bare = Facts { has_history: false, ..FACTS };
         assert!(matches!(decide(&poisoned, bare), Fate::Failed { .. }));
-        let lost = failed(Class::Rebuild { reason: Rebuild::Lost });
+        let lost = fails_as(Class::Rebuild { reason: Rebuild::Lost });
         assert!(matches!(decide(&lost, FACTS), Fate::Again { .. }));
         let again = Facts { rebuilt_in_vain: Some(Reason::Lost), ..FACTS };
         assert!(matches!(decide(&lost, again), Fate::Failed { .. }));

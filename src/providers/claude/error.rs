@@ -90,6 +90,8 @@ pub enum Error {
     Billing { credential: String, message: String },
     #[error("the login {credential} has used up its limit: {message}")]
     RateLimited { credential: String, after: Duration, message: String },
+    #[error("the API is overloaded: {message}")]
+    Overloaded { message: String },
     #[error(
         "the API does not have the model, or not for this login; correct the agent's model: {message}"
     )]
@@ -141,6 +143,7 @@ impl Error {
             Self::Login { .. } => "claude.login",
             Self::Billing { .. } => "claude.billing",
             Self::RateLimited { .. } => "claude.rate_limited",
+            Self::Overloaded { .. } => "claude.overloaded",
             Self::ModelMissing { .. } => "claude.model_missing",
             Self::NoRoom { .. } => "claude.no_room",
             Self::Declined { .. } => "claude.declined",
@@ -156,16 +159,20 @@ impl Error {
             Self::RateLimited { after, .. } => {
                 Class::Snooze { after: *after, scope: Scope::Credential }
             }
+            // It does not say for how long.
+            Self::Overloaded { .. } => {
+                Class::Snooze { after: Duration::ZERO, scope: Scope::Host }
+            }
             Self::TranscriptLost | Self::SessionLost { .. } => {
                 Class::Rebuild { reason: Rebuild::Lost }
             }
             Self::Overflow { .. } => Class::Rebuild { reason: Rebuild::Overflow },
-            // What is refused without a history would be refused after a rebuild too, and so would what is not about it.
             Self::Invalid { has_history: true, message } if is_about_history(message) => {
                 Class::Rebuild { reason: Rebuild::Poisoned }
             }
-            Self::Invalid { .. }
-            | Self::NothingToSend
+            // The API refuses a history in which it has declined to answer, too.
+            Self::Invalid { .. } | Self::Declined { .. } => Class::Reject,
+            Self::NothingToSend
             | Self::NoCredential
             | Self::Refused { .. }
             | Self::Root { .. }
@@ -176,7 +183,6 @@ impl Error {
             | Self::Billing { .. }
             | Self::ModelMissing { .. }
             | Self::NoRoom { .. }
-            | Self::Declined { .. }
             | Self::TooManyRounds { .. }
             | Self::OverBudget { .. } => Class::Fail,
             // Another worker may have what this one lacks, and this one later.

@@ -55,7 +55,7 @@ pub use self::{
     program::{NoVersion, NotFound, TESTED, Version},
     rates::is_same_model,
 };
-use super::{Conversation, EventSink, Outcome, Provider, Request, Running};
+use super::{Conversation, EventSink, Meter, Outcome, Provider, Request, Running, Spent};
 use crate::clock::Clock;
 
 /// The CLI with its logins and its folders.
@@ -108,6 +108,11 @@ impl Claude {
         answer_tokens: u64,
     ) -> Option<u64> {
         self.rates.ceiling_micros(model, prompt_tokens, answer_tokens)
+    }
+
+    /// Puts a cost where the CLI has not said one, as far as earlier calls have told what the model costs.
+    pub fn estimate_costs(&self, spent: &mut [Spent], so_far: &Meter) {
+        self.rates.fill_in(spent, so_far);
     }
 
     /// The names of its logins, in order of preference.

@@ -122,7 +122,10 @@ impl<'a> Turn<'a> {
                 self.start_ahead(&outcome);
                 Ok(outcome)
             }
-            Err(error) => Err(error.costing(spent).having_acted(heard.answer.has_acted())),
+            Err(error) => {
+                let error = error.costing(spent).having_acted(heard.answer.has_acted());
+                Err(error.with_said(heard.answer.messages()))
+            }
         };
         self.ground.clear().await;
         outcome

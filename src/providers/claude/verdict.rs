@@ -119,9 +119,14 @@ impl Case<'_> {
             ("rate_limit", _) | (_, Some(429)) => {
                 Error::RateLimited { credential, after: self.pause(heard), message }
             }
+            (_, Some(503 | 529)) => Error::Overloaded { message },
+            // Measured: of status 529 the CLI gives the words and no status.
+            (_, None) if message.contains("529 Overloaded") => Error::Overloaded { message },
             ("model_not_found", _) | (_, Some(404)) => Error::ModelMissing { message },
             ("max_output_tokens", _) => Error::NoRoom { message },
-            ("invalid_request", _) | (_, Some(400 | 413 | 422)) => {
+            // The whole request: a successor sends less.
+            (_, Some(413)) => Error::Overflow { message },
+            ("invalid_request", _) | (_, Some(400 | 422)) => {
                 Error::Invalid { message, has_history: self.has_history }
             }
             _ => Error::Api { status, message },

@@ -32,7 +32,8 @@ pub enum Error {
     TooLong { after: Duration },
     #[error("nobody said within {} ms what a question means; raise memory.embeddings_timeout_ms, or keep the model loaded", after.as_millis())]
     NoMeaning { after: Duration },
-    #[error("{host} has too many calls waiting; the next try is in {} s: {message}", after.as_secs())]
+    /// `after`: as long as the server asks for; zero where it does not say.
+    #[error("{host} has too many calls waiting: {message}")]
     Busy { host: String, after: Duration, message: String },
     #[error("{host} does not have the model {model}; run `ollama pull {model}` there")]
     ModelMissing { host: String, model: String },
@@ -61,7 +62,7 @@ pub enum Error {
     )]
     Truncated { counted: u64, estimated: u32, usage: Usage },
     #[error("the server refuses the call (status {status}): {message}")]
-    Refused { status: u16, message: String, has_history: bool },
+    Refused { status: u16, message: String },
     #[error("the server failed (status {status}): {message}")]
     Failed { status: u16, message: String },
     #[error("the server broke the answer off: {message}")]
@@ -137,11 +138,9 @@ impl Error {
             }
             Self::Overflow { .. } => Class::Rebuild { reason: Rebuild::Overflow },
             Self::Truncated { .. } => Class::Rebuild { reason: Rebuild::Truncated },
-            // What is refused without a history would be refused after a rebuild too.
-            Self::Refused { has_history: true, .. } => Class::Rebuild { reason: Rebuild::Poisoned },
+            Self::Refused { .. } => Class::Reject,
             // The same prompt and the same reserve end in the same place.
             Self::NoRoom { .. }
-            | Self::Refused { .. }
             | Self::SetUp(_)
             | Self::ModelMissing { .. }
             | Self::NoTools { .. }

@@ -71,11 +71,7 @@ impl Http {
         step: Step,
         patience: &Patience<'_>,
     ) -> Result<Response, Error> {
-        let call = Call {
-            model: &plan.request.model,
-            num_ctx: plan.num_ctx,
-            has_history: plan.request.messages.len() > 1,
-        };
+        let call = Call { model: &plan.request.model, num_ctx: plan.num_ctx };
         self.send(self.post("api/chat", body)?, call, step, patience).await
     }
 
@@ -151,8 +147,7 @@ impl Http {
         if response.status().is_success() {
             return Ok(response);
         }
-        let retry_after = response.headers().get(header::RETRY_AFTER);
-        let retry_after = retry_after.and_then(|value| value.to_str().ok()?.parse().ok());
+        let retry_after = outbound::retry_after(response.headers());
         let status = response.status().as_u16();
         let body = self.body(&mut response, MAX_REFUSAL_BYTES, patience).await;
         // The status alone says enough where the explanation does not arrive; a cancellation goes on as one.

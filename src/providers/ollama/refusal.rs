@@ -11,7 +11,7 @@ use super::error::Error;
 pub(super) struct Refusal<'a> {
     pub(super) host: &'a str,
     pub(super) status: u16,
-    pub(super) retry_after: Option<u64>,
+    pub(super) retry_after: Option<Duration>,
     pub(super) body: &'a [u8],
 }
 
@@ -20,13 +20,8 @@ pub(super) struct Refusal<'a> {
 pub(super) struct Call<'a> {
     pub(super) model: &'a str,
     pub(super) num_ctx: u32,
-    pub(super) has_history: bool,
 }
 
-/// Where a busy server does not say how long.
-const BUSY_SECS: u64 = 5;
-/// A server may say any number; a conversation is not parked for a day because of it.
-const MAX_BUSY_SECS: u64 = 900;
 /// How much of a server's words goes into an error.
 const MAX_MESSAGE_CHARS: usize = 300;
 
@@ -43,7 +38,7 @@ const OVERFLOWS: [&str; 4] = [
 const NO_TOOLS: &str = "does not support tools";
 
 pub(super) fn judge(refusal: &Refusal<'_>, call: Call<'_>) -> Error {
-    let Call { model, num_ctx, has_history } = call;
+    let Call { model, num_ctx } = call;
     let Refusal { status, .. } = *refusal;
     let host = refusal.host.to_owned();
     let (message, is_json) = message(refusal.body);
@@ -60,14 +55,9 @@ pub(super) fn judge(refusal: &Refusal<'_>, call: Call<'_>) -> Error {
             Error::ModelMissing { host, model: model.to_owned() }
         }
         404 | 405 => Error::NotOllama { host, status },
-        429 | 503 => {
-            let secs = refusal.retry_after.unwrap_or(BUSY_SECS).clamp(1, MAX_BUSY_SECS);
-            Error::Busy { host, after: Duration::from_secs(secs), message }
-        }
+        429 | 503 => Error::Busy { host, after: refusal.retry_after.unwrap_or_default(), message },
         // A proxy's 408 and 499 speak of time, not of the call.
-        400..=499 if !matches!(status, 408 | 499) => {
-            Error::Refused { status, message, has_history }
-        }
+        400..=499 if !matches!(status, 408 | 499) => Error::Refused { status, message },
         _ => Error::Failed { status, message },
     }
 }
@@ -137,7 +127,7 @@ mod tests {
 
     fn code(status: u16, body: &str) -> &'static str {
         let refusal = Refusal { host: "h", status, retry_after: None, body: body.as_bytes() };
-        judge(&refusal, Call { model: "m", num_ctx: 4096, has_history: true }).code()
+        judge(&refusal, Call { model: "m", num_ctx: 4096 }).code()
     }
 
     #[test]

@@ -11,8 +11,8 @@ pub enum Error {
     Direction(#[from] fault::Error),
     #[error("the call was cancelled")]
     Cancelled,
-    #[error("simulated: too many calls are waiting; the next try is in {} s", after.as_secs())]
-    Busy { after: Duration },
+    #[error("simulated: too many calls are waiting")]
+    Busy,
     #[error("simulated: there is no model {model}")]
     ModelMissing { model: String },
     #[error("simulated: the call is refused (status {status})")]
@@ -41,7 +41,7 @@ impl Error {
         match self {
             Self::Direction(_) => "sim.direction",
             Self::Cancelled => "sim.cancelled",
-            Self::Busy { .. } => "sim.busy",
+            Self::Busy => "sim.busy",
             Self::ModelMissing { .. } => "sim.model_missing",
             Self::Refused { .. } => "sim.refused",
             Self::Failed { .. } => "sim.failed",
@@ -58,9 +58,9 @@ impl Error {
     fn class(&self) -> Class {
         match self {
             Self::Cancelled => Class::Cancelled,
-            Self::Busy { after } => Class::Snooze { after: *after, scope: Scope::Host },
+            Self::Busy => Class::Snooze { after: Duration::ZERO, scope: Scope::Host },
             Self::Refused { status: 401 | 403 } => Class::Fail,
-            Self::Refused { .. } => Class::Rebuild { reason: Rebuild::Poisoned },
+            Self::Refused { .. } => Class::Reject,
             Self::Overflow { .. } => Class::Rebuild { reason: Rebuild::Overflow },
             Self::Truncated { .. } => Class::Rebuild { reason: Rebuild::Truncated },
             Self::Direction(_) | Self::ModelMissing { .. } => Class::Fail,

@@ -53,8 +53,6 @@ struct Call<'a> {
 /// How long a stalled call is waited for where the request does not say.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(600);
-/// How long a busy simulation asks to be left alone.
-const BUSY: Duration = Duration::from_secs(1);
 
 impl Sim {
     pub fn new(config: Config) -> Result<Self, Error> {
@@ -103,7 +101,7 @@ impl Sim {
             .saturating_add(tokens::count_tools(&request.tools));
         for fault in &faults {
             match fault {
-                Fault::Status(503 | 429) => return Err(Error::Busy { after: BUSY }),
+                Fault::Status(503 | 429 | 529) => return Err(Error::Busy),
                 Fault::Status(404) => {
                     return Err(Error::ModelMissing { model: request.model.clone() });
                 }

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::Value;
-use sqlx::PgExecutor;
+use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use crate::queue::error::Error;
@@ -143,7 +143,7 @@ pub async fn list_jobs(
 }
 
 /// One job with its payload and its runs.
-pub async fn find_job(conn: &mut sqlx::PgConnection, job_id: i64) -> Result<JobDetail, Error> {
+pub async fn find_job(conn: &mut PgConnection, job_id: i64) -> Result<JobDetail, Error> {
     let found = sqlx::query_file!("src/queue/sql/find_job.sql", job_id)
         .fetch_optional(&mut *conn)
         .await
@@ -215,6 +215,28 @@ pub async fn cancel_job(
             hint: "Look for it with `job ls`".to_owned(),
         }),
     }
+}
+
+/// Cancels those of these jobs that do not run and that are not locked, in two statements however many they are; gives their ids.
+pub async fn cancel_jobs(
+    conn: &mut PgConnection,
+    job_ids: &[i64],
+    reason: &str,
+) -> Result<Vec<i64>, Error> {
+    let gone = sqlx::query_file!("src/queue/sql/cancel_many.sql", job_ids, reason)
+        .fetch_all(&mut *conn)
+        .await
+        .map_err(Error::of("cancel jobs"))?;
+    let mut lanes: Vec<i64> = gone.iter().filter_map(|row| row.lane_id).collect();
+    lanes.sort_unstable();
+    lanes.dedup();
+    if !lanes.is_empty() {
+        sqlx::query!("SELECT dalsegno.promote_lanes($1)", &lanes)
+            .fetch_one(conn)
+            .await
+            .map_err(Error::of("let lanes go on behind cancelled jobs"))?;
+    }
+    Ok(gone.into_iter().map(|row| row.id).collect())
 }
 
 /// Runs a dead, held or waiting job again. Returns its new state.

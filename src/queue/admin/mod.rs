@@ -14,8 +14,9 @@ mod workers;
 pub use explain::{Explanation, explain};
 pub use health::{Health, health, notifications_arrive};
 pub use jobs::{
-    Cancelled, GoneJob, JobDetail, JobFilter, JobSummary, RunRecord, cancel_job, find_job,
-    gone_jobs, hold_job, list_jobs, release_held, release_job, retry_job, runs_of, wake_snoozed,
+    Cancelled, GoneJob, JobDetail, JobFilter, JobSummary, RunRecord, cancel_job, cancel_jobs,
+    find_job, gone_jobs, hold_job, list_jobs, release_held, release_job, retry_job, runs_of,
+    wake_snoozed,
 };
 pub use lanes::{LaneMember, LaneView, find_lane, hold_lane, list_lanes, release_lane};
 pub use queues::{

@@ -63,6 +63,10 @@ impl Claimer {
     /// Claims until `stop`.
     pub(super) async fn run(mut self, stop: CancellationToken) {
         let mut memory = Memory::new(&self.handlers);
+        // While the process registers: the first job would wait for it otherwise. An error comes back in the first claim.
+        if let Some(Err(error)) = stop.run_until_cancelled(self.link.conn()).await {
+            tracing::debug!(error = causes(&error), "the first claim has to connect");
+        }
         loop {
             let ready = stop.run_until_cancelled(self.ready(&mut memory)).await;
             let Some((worker_id, n_slots)) = ready else { break };

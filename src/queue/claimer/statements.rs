@@ -70,10 +70,10 @@ impl Claimer {
     ) -> Result<Vec<Row>, link::Error> {
         // Claims try the queues in the order given, so each has to be the first in its turn.
         self.queues.rotate_left(1);
-        let began = Instant::now();
-        let (floor_priority, floor_at, floor_id) = memory.floor.begin(began);
         let patience = self.link.patience();
         let conn = self.link.conn().await?;
+        let began = Instant::now();
+        let (floor_priority, floor_at, floor_id) = memory.floor.begin(began);
         let fetched = sqlx::query_file_as!(
             Row,
             "src/queue/sql/claim.sql",

@@ -83,10 +83,17 @@ impl Heartbeat {
         let Some(mut lease) = stop.run_until_cancelled(self.register_at_last()).await else {
             return;
         };
-        let mut told_of_drain = false;
+        // Which incarnation has said so: one that registers during the drain says it again.
+        let mut draining_as = None;
+        let mut saw_drain = false;
         loop {
-            if draining.is_cancelled() && !told_of_drain {
-                told_of_drain = self.say_draining(lease.worker_id).await.is_ok();
+            if draining.is_cancelled() {
+                saw_drain = true;
+                if draining_as != Some(lease.worker_id)
+                    && self.say_draining(lease.worker_id).await.is_ok()
+                {
+                    draining_as = Some(lease.worker_id);
+                }
             }
             let beat = async {
                 let pause = if lease.n_failures > 0 {
@@ -99,7 +106,8 @@ impl Heartbeat {
                     () = self.bells.cancel.notified() => sleep(CANCEL_PAUSE).await,
                     () = self.cancel_poll() => {}
                     () = sleep_until(lease.fence_at), if !lease.fenced => {}
-                    () = draining.cancelled(), if !told_of_drain => {}
+                    // Wakes once. If the database was away then, the next beat says it.
+                    () = draining.cancelled(), if !saw_drain => {}
                 }
             };
             if stop.run_until_cancelled(beat).await.is_none() {

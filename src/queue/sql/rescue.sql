@@ -6,8 +6,9 @@
 -- $4 integer           jobs at most
 -- Result: id, lease (lost), state (scheduled, dead, held), worker_id, lane_owed (call lane_sweep.sql next).
 --
--- A claim may commit while its worker is being declared lost; that is why the jobs of all workers gone within the last
--- day are looked at, not only of those found now.
+-- A claim may commit while its worker is being declared lost, and a worker that stops may leave jobs behind when no other
+-- runs for days. So the jobs of all workers that are gone are looked at, not only of those found now: purge_workers.sql
+-- keeps the row of a worker until its jobs are taken back.
 WITH entitled AS MATERIALIZED (
     SELECT FROM dalsegno.workers AS me
      WHERE me.id = $1::uuid AND me.gone_at IS NULL AND me.lease_until > now()
@@ -28,7 +29,7 @@ orphans AS MATERIALIZED (
            j.crash_count + 1 AS crash_count, j.queue, j.kind, j.group_key, l.key AS lane_key, coalesce(l.on_failure = 'hold', false) AS hold
       FROM (SELECT m.id FROM marked AS m
             UNION ALL
-            SELECT w.id FROM dalsegno.workers AS w WHERE w.gone_at > now() - interval '1 day' AND EXISTS (SELECT FROM entitled)) AS dead
+            SELECT w.id FROM dalsegno.workers AS w WHERE w.gone_at IS NOT NULL AND EXISTS (SELECT FROM entitled)) AS dead
      CROSS JOIN LATERAL (SELECT j.* FROM dalsegno.jobs AS j WHERE j.worker_id = dead.id AND j.state = 'running'
                           ORDER BY j.id LIMIT $4::integer FOR UPDATE SKIP LOCKED) AS j
       LEFT JOIN LATERAL (SELECT l.key, l.on_failure FROM dalsegno.lanes AS l WHERE l.id = j.lane_id OFFSET 0) AS l ON true

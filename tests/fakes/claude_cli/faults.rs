@@ -71,6 +71,10 @@ impl Fault {
         }
     }
 
+    pub(crate) fn calls_tools(&self) -> bool {
+        self.0 == "calls tools until it is interrupted"
+    }
+
     pub(crate) fn before_result(&self) {
         if self.0 == "no result" {
             std::process::exit(0);

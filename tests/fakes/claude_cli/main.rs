@@ -28,6 +28,9 @@ use transcript::Transcript;
 /// What the real one takes between the result and the disk, unless its input ends.
 const FLUSH: Duration = Duration::from_millis(90);
 
+/// What a tool takes.
+const TOOL: Duration = Duration::from_millis(700);
+
 fn main() -> ExitCode {
     let flags = Flags::read();
     let fault = Fault::from_environment();
@@ -74,6 +77,11 @@ fn main() -> ExitCode {
     if !fault.keeps_turn_in_memory() {
         transcript.flush();
     }
+    if fault.calls_tools() {
+        drop(lines);
+        turn.call_tools_until_interrupted();
+        return ExitCode::from(1);
+    }
     fault.in_turn();
     let text = answer(&prompt, transcript.n_messages());
     let reply = uuid_like(&prompt, transcript.n_messages());
@@ -119,6 +127,48 @@ impl Turn {
             say(&json!({"type": "assistant", "message": message, "parent_tool_use_id": null,
                 "session_id": self.session, "uuid": uuid}));
             transcript.add("assistant", &uuid, &message);
+        }
+    }
+
+    /// As with partial messages: a call begins, its block is whole, its counts are told, and its tool answers.
+    fn call_tools_until_interrupted(&self) {
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            for line in std::io::stdin().lines().map_while(Result::ok) {
+                if line.contains("\"interrupt\"") {
+                    let _ = tell.send(());
+                }
+            }
+        });
+        let stream = |event: &Value| {
+            say(&json!({"type": "stream_event", "event": event, "parent_tool_use_id": null}))
+        };
+        for n in 0.. {
+            let (id, call) = (format!("msg_{n}"), format!("toolu_{n}"));
+            let usage = json!({"input_tokens": 10_000, "output_tokens": 1});
+            let begun = json!({"id": id, "model": self.model, "usage": usage});
+            stream(&json!({"type": "message_start", "message": begun}));
+            let block = json!({"type": "tool_use", "id": call, "name": "Bash", "input": {}});
+            let message =
+                json!({"id": id, "model": self.model, "content": [block], "usage": usage});
+            say(&json!({"type": "assistant", "message": message, "parent_tool_use_id": null,
+                "session_id": self.session, "uuid": uuid_like(&id, n)}));
+            stream(
+                &json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 100}}),
+            );
+            let is_interrupted = told.recv_timeout(TOOL).is_ok();
+            let text = if is_interrupted {
+                "The user does not want it.".to_owned()
+            } else {
+                format!("wave {n}")
+            };
+            let result = json!({"type": "tool_result", "tool_use_id": call, "content": text});
+            say(
+                &json!({"type": "user", "message": {"role": "user", "content": [result]}, "parent_tool_use_id": null}),
+            );
+            if is_interrupted {
+                return;
+            }
         }
     }
 

@@ -141,7 +141,7 @@ impl Case {
             }
         }
         for (task, _) in &self.tasks {
-            self.table.ground.ended(task).await;
+            self.table.ground.ended_after_waits(task).await;
         }
         self.table.ground.settled().await;
         worker.stop().await;

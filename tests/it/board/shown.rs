@@ -1,8 +1,13 @@
 //! What of the board a model is shown, and when.
 
+use chrono::TimeDelta;
 use dalsegno::{
     context::xml::{FenceSeed, Scope, parse},
-    domain::{posts::TEXT_MAX_BYTES, sessions::resolve::Mode, tasks::Task},
+    domain::{
+        posts::TEXT_MAX_BYTES,
+        sessions::{Reason, resolve::Mode},
+        tasks::Task,
+    },
 };
 use serde_json::{Value, json};
 use sqlx::PgPool;
@@ -90,7 +95,7 @@ async fn a_failed_turn_loses_nothing_and_repeats_nothing() {
     table.fake.asked(2).await;
     // Between two attempts of one turn.
     table.post(&["ann"], "Three.").await;
-    let again = table.ground.done(&again).await;
+    let again = table.ground.ended_after_waits(&again).await;
     let last = table.ground.done(&table.ask("ann", "The end.", None).await).await;
     worker.stop().await;
     let shown: Vec<_> = table.fake.chats().iter().map(|chat| read(&sent(chat))).collect();
@@ -225,6 +230,23 @@ async fn a_rebuilt_session_gets_what_it_did_not_take_over_and_nothing_twice() {
     assert_eq!(texts(&read(&sent(&chats[2]))), ["One.", answer.as_str(), "Two."]);
     assert!(sent(&chats[2]).contains("This conversation begins here."));
     assert_eq!(cursor(&table, &third).await, 3);
+}
+
+/// Where expired sessions are forgotten: as if a cleanup had removed this one.
+#[tokio::test]
+async fn the_successor_of_a_forgotten_session_begins_with_the_board() {
+    let table = Table::new(&["ann"], "").await;
+    let worker = table.ground.work_with(&[("sessions.expired", "fresh")]).await;
+    table.post(&["ann"], "One.").await;
+    table.ground.done(&table.ask("ann", "Begin.", None).await).await;
+    table.ground.advance(TimeDelta::days(8));
+    let next = table.ground.done(&table.ask("ann", "Go on.", None).await).await;
+    worker.stop().await;
+    assert_eq!(table.ground.session(&next).await.opened_because, Reason::Expired);
+    let sent = sent(table.fake.chats().last().unwrap());
+    assert_eq!(texts(&read(&sent)), ["One."]);
+    assert!(sent.contains("This conversation begins here."), "{sent}");
+    assert!(!sent.contains("was restored"), "{sent}");
 }
 
 const HOSTILE: [&str; 7] = [

@@ -48,6 +48,7 @@ impl Table {
         let settings = [
             ("ollama.base_url", url.as_str()),
             ("ollama.num_ctx", window.as_str()),
+            ("sessions.rotate_at_tokens", "0"),
             ("ollama.breaker_open_secs", "1"),
             ("ollama.breaker_failures", "1000"),
         ];

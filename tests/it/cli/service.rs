@@ -65,6 +65,21 @@ async fn a_task_over_http_is_answered_and_streamed() {
 }
 
 #[tokio::test]
+async fn a_person_is_told_at_once_that_there_is_nothing_to_compact() {
+    let ground = Ground::new().await;
+    let _service = ground.serve().await;
+    ground.add("Part one.", &["--wait"]).await;
+    let sessions = ground.json(&["session", "ls"]).await;
+    let id = text(&sessions[0]["id"]);
+    let said = ground.run(&["session", "compact", id]).await;
+    assert_eq!(said.code, 0, "{said:?}");
+    assert!(said.stdout.starts_with("nothing to compact: "), "{said:?}");
+    let asked = ground.json(&["session", "compact", id]).await;
+    assert_eq!(asked["answer"]["outcome"], "nothing", "{asked}");
+    assert_eq!(ground.json(&["job", "ls", "--state", "dead"]).await, json!([]));
+}
+
+#[tokio::test]
 async fn a_worker_compacts_a_session_that_a_person_wants_compacted() {
     let ground = Ground::new().await;
     let _service = ground.serve().await;
@@ -86,6 +101,8 @@ async fn a_worker_compacts_a_session_that_a_person_wants_compacted() {
     assert_eq!(shown["compactions"][0]["cause"], "manual", "{shown}");
     assert_eq!(shown["compactions"][0]["outcome"], "applied", "{shown}");
     let view = ground.json(&["session", "transcript", id, "--view"]).await;
-    assert_eq!(view[0]["role"], "system", "{view}");
+    // What people wrote stands in front of the summary.
+    let mut roles = view.as_array().unwrap().iter().map(|said| &said["role"]);
+    assert_eq!(roles.find(|role| *role != "user").unwrap(), "system", "{view}");
     assert_eq!(ground.json(&["session", "uncompact", id]).await["generation"], 0);
 }

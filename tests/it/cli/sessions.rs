@@ -45,6 +45,7 @@ pub async fn compact(pool: &sqlx::PgPool, session_id: Uuid) {
             rung: "first",
             tokens_after: 10,
             flow: None,
+            prompts: None,
         }),
     };
     compactions::insert(&mut *tx, &new, noon()).await.unwrap();

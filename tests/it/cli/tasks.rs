@@ -33,6 +33,37 @@ async fn a_task_is_added_shown_cancelled_and_retried() {
 }
 
 #[tokio::test]
+async fn the_job_of_a_failed_task_is_retried_as_its_dead_letter_is_explained() {
+    let ground = Ground::new().await;
+    let task = ground.add("Part one.", &[]).await;
+    let (id, job) = (text(&task["id"]), task["job_id"].to_string());
+    for sql in [
+        "update dalsegno.tasks set state = 'failed', error = 'x', ended_at = now()",
+        "with job as (delete from dalsegno.jobs returning *), payload as (delete from dalsegno.job_payloads returning *)
+         insert into dalsegno.dead_jobs (id, enqueued_at, lease, priority, attempt, max_attempts, crash_count, queue, kind, lane_key, reason,
+                                         payload, headers)
+         select j.id, j.enqueued_at, 1, j.priority, 5, 5, 0, j.queue, j.kind, l.key, 'failed', p.payload, p.headers
+           from job as j, payload as p, dalsegno.lanes as l where l.id = j.lane_id",
+    ] {
+        sqlx::query(sql).execute(&ground.world.pool).await.unwrap();
+    }
+    let explained = ground.json(&["job", "explain", &job]).await;
+    assert!(text(&explained["next"]).contains(&format!("dalsegno job retry {job}")), "{explained}");
+    let cancelled = ground.run(&["job", "cancel", &job]).await;
+    assert!(cancelled.has("dead letter: there is nothing to cancel"), "{cancelled:?}");
+    let retried = ground.run(&["job", "retry", &job]).await;
+    assert!(retried.has(&format!("task {id} is retried; its job is ")), "{retried:?}");
+    assert_eq!(ground.json(&["task", "show", id]).await["state"], "queued");
+    assert_eq!(ground.json(&["job", "ls", "--state", "dead"]).await, json!([]));
+    let again = ground.run(&["job", "retry", &job]).await;
+    assert_eq!(
+        (again.code, again.has("neither on the queue nor a dead letter")),
+        (3, true),
+        "{again:?}"
+    );
+}
+
+#[tokio::test]
 async fn a_done_task_shows_its_answer_and_its_attempts() {
     let ground = Ground::new().await;
     ground.world.turn("Part one.", Now::default()).await;

@@ -56,8 +56,14 @@ impl Ground {
             now: noon(),
         };
         let mut tx = self.world.pool.begin().await.unwrap();
-        let failure =
-            Failure { error, rebuild: None, ends_task: true, forgotten: false, interrupted: false };
+        let failure = Failure {
+            error,
+            rebuild: None,
+            ends_task: true,
+            forgotten: false,
+            interrupted: false,
+            rejected: false,
+        };
         turns::fail(&mut tx, &ending, &failure).await.unwrap();
         tx.commit().await.unwrap();
     }

@@ -7,12 +7,14 @@ use dalsegno::{
     jobs::compact_session::compact,
     queue::{Enqueued, Identity, Registry, Run, run_worker},
     shutdown::Shutdown,
+    transcript::Role,
 };
 use uuid::Uuid;
 
 use super::{Stage, Watched};
 use crate::{
     app::{SOON, eventually},
+    context::support,
     queue_runtime::ground::Ground,
 };
 
@@ -97,6 +99,54 @@ async fn a_person_is_told_that_there_was_nothing_to_compact_and_nobody_else_is()
     assert_eq!(said.len(), 1);
     let because = said[0]["because"].as_str().unwrap();
     assert!(because.contains("there is nothing to fold"), "{because}");
+}
+
+/// More turns than stay as they are, and so short that a summary would be longer.
+#[tokio::test]
+async fn a_person_gets_an_answer_and_no_dead_letter_where_a_summary_would_save_nothing() {
+    let stage = Arc::new(Stage::new(Watched::honest()).await);
+    let mut id = Uuid::nil();
+    for turn in 1..=5 {
+        let answer = support::message(Role::Assistant, "Yes.");
+        id = stage.say(&format!("Is {turn} a number?"), &[answer]).await;
+    }
+    let job_id = request(&stage, id, Cause::Manual).await.job_id;
+    assert_eq!(work(&stage).await, None);
+    let answer = compactions::wait_for_answer(&stage.world.pool, (id, job_id, 0), SOON).await;
+    let Some(compactions::Answer::Nothing { because }) = answer.unwrap() else {
+        panic!("it was compacted, or is not over")
+    };
+    assert!(because.contains("there is nothing to gain"), "{because}");
+    assert_eq!(stage.provider.n_summaries(), 0);
+}
+
+#[tokio::test]
+async fn a_person_gets_an_answer_where_the_session_was_closed_meanwhile() {
+    let stage = Arc::new(Stage::new(Watched::honest()).await);
+    let id = stage.chat(24).await;
+    let job_id = request(&stage, id, Cause::Manual).await.job_id;
+    let close = "update dalsegno.sessions set state = 'closed', closed_at = now(), closed_because = 'reset' where id = $1";
+    sqlx::query(close).bind(id).execute(&stage.world.pool).await.unwrap();
+    assert_eq!(work(&stage).await, None);
+    let answer = compactions::wait_for_answer(&stage.world.pool, (id, job_id, 0), SOON).await;
+    let Some(compactions::Answer::Nothing { because }) = answer.unwrap() else {
+        panic!("it was compacted, or is not over")
+    };
+    assert!(because.contains("closed"), "{because}");
+}
+
+#[tokio::test]
+async fn the_answer_to_a_compaction_is_what_the_session_shows_or_that_there_is_none_yet() {
+    let stage = Arc::new(Stage::new(Watched::honest()).await);
+    let id = stage.chat(24).await;
+    let job_id = request(&stage, id, Cause::Manual).await.job_id;
+    let asked = (id, job_id, 0);
+    let pool = &stage.world.pool;
+    let at_once = std::time::Duration::from_millis(300);
+    assert_eq!(compactions::wait_for_answer(pool, asked, at_once).await.unwrap(), None);
+    assert_eq!(work(&stage).await, None);
+    let answer = compactions::wait_for_answer(pool, asked, SOON).await.unwrap();
+    assert_eq!(answer, Some(compactions::Answer::Compacted { generation: 1 }));
 }
 
 /// It was asked for while the session was open; a turn has replaced the session since.

@@ -1,11 +1,11 @@
 //! What becomes of a fold when the summariser, the window or the budget is not as it should be.
 
-use std::time::Duration;
-
+use chrono::TimeDelta;
 use dalsegno::{
+    clock::Clock as _,
     domain::{
         amount::Limit,
-        campaigns,
+        busy_models, campaigns,
         compactions::Outcome,
         feed::{self, Filter},
     },
@@ -109,11 +109,38 @@ async fn a_busy_summariser_puts_the_job_off_and_costs_no_attempt() {
     assert!(
         matches!(&error, Error::NotAsked(source) if matches!(source.class, Class::Snooze { .. }))
     );
-    let wait = Until::After(Duration::from_secs(1));
-    assert_eq!(JobError::from(error).decision, Decision::Snooze(wait));
+    let Decision::Snooze(Until::After(wait)) = JobError::from(error).decision else { panic!() };
+    assert!((2..=4).contains(&wait.as_secs()), "{wait:?}");
     assert_eq!(stage.session(id).await.compaction_breaker, Some(json!({ "attempts": [] })));
     assert_eq!((stage.ledger().await.0, stage.compactions(id).await.len()), (0, 0));
+    // The model is left alone until its wait is over.
+    let waits = stage.prepare(id, Cause::Auto).await.unwrap_err();
+    assert!(waits.to_string().contains("(1 in a row)"), "{waits}");
+    assert_eq!(stage.provider.n_summaries(), 1);
+    stage.clock.advance(TimeDelta::seconds(4));
     assert_eq!(rungs(&stage.prepare(id, Cause::Auto).await.unwrap()), ["First"]);
+    let busy = busy_models::list(&stage.world.pool, stage.clock.now()).await.unwrap();
+    assert_eq!(busy, [], "it has answered");
+}
+
+#[tokio::test]
+async fn a_summariser_that_is_busy_for_too_long_counts_as_failed() {
+    let stage = Stage::new(Watched::new(sim(SummaryMode::Honest, &["error 503"]))).await;
+    let id = stage.chat(24).await;
+    let mut n_waits = 0;
+    let extract = loop {
+        match stage.prepare(id, Cause::Auto).await {
+            Ok(extract) => break extract,
+            Err(Error::NotAsked(source)) => {
+                let Class::Snooze { after, .. } = source.class else { panic!("{source}") };
+                stage.clock.advance(TimeDelta::from_std(after).unwrap());
+                n_waits += 1;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    };
+    assert_eq!(rungs(&extract).last().unwrap(), "Extract");
+    assert!((8..=30).contains(&n_waits), "{n_waits}");
 }
 
 #[tokio::test]
@@ -161,7 +188,8 @@ async fn a_budget_that_is_used_up_asks_nobody_and_still_makes_room() {
     assert_eq!(rungs(&prepared), ["First", "Retry", "Extract"]);
     assert!(prepared.refused[0].refusals[0].to_string().contains("budget of the campaign"));
     assert_eq!((stage.provider.n_summaries(), stage.ledger().await.0), (0, 0));
-    assert_eq!(stage.session(id).await.compaction_breaker, None);
+    let breaker = stage.session(id).await.compaction_breaker;
+    assert_eq!(breaker, Some(json!({ "attempts": [] })));
 }
 
 #[tokio::test]

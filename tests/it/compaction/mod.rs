@@ -8,6 +8,7 @@ mod estimates;
 mod fidelity;
 mod jobs;
 mod ladder;
+mod prompts;
 mod races;
 mod stage;
 mod turns;

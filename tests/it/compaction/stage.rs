@@ -11,13 +11,16 @@ use dalsegno::{
         xml::{self, FenceSeed},
     },
     domain::{
+        busy_models,
         compactions::{self, Compaction},
         messages,
         sessions::{self, Live},
         turns::{self, Begun, Done, Ending},
         usage,
     },
-    jobs::compact_session::{Cost, Error, Folder, Loaded, Prepared, Shown, apply, prepare},
+    jobs::compact_session::{
+        Claimant, Cost, Error, Folder, Loaded, Prepared, Shown, apply, prepare,
+    },
     providers::{
         EventSink, Provider, Purpose, Request, Running,
         sim::{Config, Sim, SummaryMode, count_prompt_tokens},
@@ -127,6 +130,10 @@ impl Provider for Watched {
     }
 }
 
+/// Exact in tests but for the half that chance takes.
+pub const BUSY: busy_models::Config =
+    busy_models::Config { busy_first_secs: 4, busy_max_wait_secs: 60, busy_max_secs: 600 };
+
 impl Stage {
     pub async fn new(provider: Watched) -> Self {
         Self::in_world(World::new().await, provider)
@@ -148,6 +155,7 @@ impl Stage {
             pool: &self.world.pool,
             clock: &self.clock,
             cancel: &self.cancel,
+            claimant: Claimant { job_id: 0, lease: 0 },
             waiting: None,
             waiting_node: None,
             catalogue: &self.world.catalogue,
@@ -162,6 +170,7 @@ impl Stage {
             timeouts: Default::default(),
             calibration: Calibration::cold(),
             cost: &|_, tokens| Cost { micros: tokens.total() * 3, price: None },
+            busy: BUSY,
         }
     }
 

@@ -95,9 +95,10 @@ async fn play(summary: &str, n_turns: usize) -> Vec<Compaction> {
     made
 }
 
-/// Everything that had been planted by then is in the summary or in what stood word for word behind it.
+/// Everything that had been planted by then is in the summary or in what stands word for word around it.
 fn look_up(made: &Compaction, stored: &[Stored]) -> usize {
-    let mut shown = made.summary.clone().unwrap();
+    let mut shown =
+        format!("{}\n{}", made.summary.as_ref().unwrap(), made.prompts.as_ref().unwrap());
     for stored in
         stored.iter().filter(|stored| stored.seq > made.to_seq && stored.turn <= made.turn)
     {

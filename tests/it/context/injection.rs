@@ -93,6 +93,7 @@ fn send(text: &str) -> Sent {
         to_seq: 0,
         summary: text.to_owned(),
         flow: None,
+        prompts: Default::default(),
         pins: Vec::new(),
         tokens_before: 0,
         tokens_after: 0,

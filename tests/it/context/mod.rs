@@ -2,9 +2,11 @@
 
 mod estimates;
 mod fidelity;
+mod heavy;
 mod injection;
 mod nodes;
 mod properties;
+mod requirements;
 pub mod series;
 mod speed;
 pub mod support;

@@ -56,7 +56,8 @@ fn scene<'a>(
         calibration,
         upcoming_tokens: 20,
         summariser_window_tokens: 8192,
-        policy: Policy::default(),
+        // Pins alone, without what stands word for word beside the summary.
+        policy: Policy { keep_prompts_percent: 0, ..Policy::default() },
         node: Some(Node {
             first_seq: flow.first_seq,
             is_continued: false,
@@ -120,6 +121,18 @@ fn a_summariser_reads_what_was_said_at_the_node_and_what_people_pinned_before() 
 }
 
 #[test]
+fn what_people_wrote_at_an_earlier_node_stays_word_for_word() {
+    let (entries, calibration, flow) = (two_nodes(), Calibration::cold(), flow(NODE_SEQ));
+    let seed = seed();
+    let scene = Scene { policy: Policy::default(), ..scene(&entries, WINDOW, &calibration, &flow) };
+    let (mut folding, _) = Folding::begin(scene, &seed, 1, Ladder::new(1, false)).unwrap();
+    let Step::Done(outcome) = folding.answered(Ok(&record())) else { panic!("not accepted") };
+    let kept = &outcome.compaction.prompts.kept;
+    assert!(kept[0].text.contains("olden"), "{kept:?}");
+    assert!(kept[0].text.contains("PIN: never name the client"), "{kept:?}");
+}
+
+#[test]
 fn a_summary_that_loses_a_pin_of_an_earlier_node_is_refused() {
     let (entries, calibration, flow) = (two_nodes(), Calibration::cold(), flow(NODE_SEQ));
     let seed = seed();
@@ -166,6 +179,7 @@ fn a_node_that_is_folded_again_goes_on_from_its_own_summary_and_from_no_other() 
         to_seq: NODE_SEQ + 2,
         summary: "Summed up before.".to_owned(),
         flow: Some(Box::new(flow.clone())),
+        prompts: Default::default(),
         pins: Vec::new(),
         tokens_before: 3_000,
         tokens_after: 500,
@@ -249,12 +263,15 @@ proptest! {
         let (entries, calibration, flow) = (history(&events), Calibration::cold(), flow(node_at + 1));
         let scene = scene(&entries, window, &calibration, &flow);
         let Ok(plan) = plan::plan(&scene) else { return Ok(()) };
-        let node_start = usize::try_from(node_at).unwrap();
+        let node_start = usize::try_from(node_at).unwrap().min(entries.len());
+        if plan.is_reference {
+            return Ok(());
+        }
         prop_assert!(plan.fold >= node_start && plan.fold > 0);
         prop_assert_eq!(plan.read.clone(), node_start..plan.fold);
-        prop_assert!(matches!(entries[plan.fold].message.role, Role::User | Role::Notice));
-        let users = |entries: &[Entry]| entries.iter().filter(|it| it.message.role == Role::User).count();
-        prop_assert!(users(&entries[plan.fold..]) >= users(&entries[node_start..]).min(2));
+        let first = entries.get(plan.fold);
+        prop_assert!(first.is_none_or(|it| matches!(it.message.role, Role::User | Role::Notice)));
+        prop_assert!(plan.tail_tokens * 2 <= scene.budget.room_tokens());
         for group in groups::group(&entries, &[]).groups {
             prop_assert!(group.last() < plan.fold || group.head >= plan.fold);
         }

@@ -304,3 +304,36 @@ proptest::proptest! {
         }
     }
 }
+
+/// A pipe that nobody writes to is read for ever, as a file on a network that is gone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_file_that_hangs_holds_up_the_one_who_reads_it_and_no_other() {
+    use std::{sync::Arc, time::Duration};
+
+    let folder = Folder::new();
+    folder.write("agents/curator.md", &agent(""));
+    let library = Arc::new(Library::open(&folder.config()).unwrap());
+    let pipe = folder.0.path().join("agents/slow.md");
+    let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, mode, 0).unwrap();
+    let reader = tokio::spawn({
+        let library = Arc::clone(&library);
+        async move { library.current().agents().count() }
+    });
+    // Opens once the other end reads.
+    let open = move || {
+        let writer = std::fs::OpenOptions::new().write(true).open(&pipe).unwrap();
+        std::fs::remove_file(pipe).unwrap();
+        writer
+    };
+    let writer = tokio::task::spawn_blocking(open).await.unwrap();
+    let (tell, hear) = std::sync::mpsc::channel();
+    tokio::spawn(async move { tell.send(library.current().agents().count()) });
+    // On a thread of its own: a runtime that hangs has no timers.
+    let hear = move || hear.recv_timeout(Duration::from_secs(10));
+    let other = tokio::task::spawn_blocking(hear).await.unwrap();
+    assert_eq!(other, Ok(1), "it does not wait for the file");
+    assert!(!reader.is_finished());
+    drop(writer);
+    reader.await.unwrap();
+}

@@ -38,6 +38,7 @@ async fn prepare(
             rung: "retry",
             tokens_after: 9,
             flow: None,
+            prompts: None,
         }),
     };
     compactions::insert(&mut *tx, &new, noon()).await.unwrap();

@@ -117,6 +117,7 @@ async fn a_summary_comes_over_and_what_it_stands_for_does_not() {
         rung: "first",
         tokens_after: 10,
         flow: None,
+        prompts: None,
     };
     let compaction = compactions::New {
         session_id: old,

@@ -6,13 +6,15 @@ mod append_only;
 mod bad_input;
 mod budget;
 mod compactions;
+mod digests;
 mod feed;
 mod inheritance;
+mod options;
 mod sessions;
 mod tasks;
 mod turns;
 pub mod world;
 
 use self::world::{
-    Now, World, call, done, files, limits, measured, message, opening, shipped, wanted,
+    Now, World, call, done, files, inheritance, limits, measured, message, opening, shipped, wanted,
 };

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 use dalsegno::domain::{
+    session_summaries::ExpiryRule,
     sessions::{
         self, Reason, State,
         resolve::{Decision, Mode, resolve},
@@ -13,7 +14,7 @@ use dalsegno::domain::{
 };
 use tokio::task::JoinSet;
 
-use super::{Now, World, opening, wanted};
+use super::{Now, World, inheritance, opening, wanted};
 use crate::app::noon;
 
 const OTHER_HASH: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
@@ -77,8 +78,14 @@ async fn many_that_begin_one_conversation_at_once_open_one_session() {
                 let mut tx = world.pool.begin().await.unwrap();
                 let now = Now::default();
                 let lease = world.lease();
-                let resolved =
-                    resolve(&mut tx, &opening(&task, now), &wanted(&task, now), lease, 0).await;
+                let resolved = resolve(
+                    &mut tx,
+                    &opening(&task, now),
+                    &wanted(&task, now),
+                    lease,
+                    &inheritance(0, now.at),
+                )
+                .await;
                 match resolved {
                     Ok(resolved) => {
                         tx.commit().await.unwrap();
@@ -108,7 +115,6 @@ async fn each_reason_closes_the_session_and_links_its_successor() {
         (Now { prompt_hash: OTHER_HASH, ..now }, None, Reason::PromptChanged),
         (Now { model: "sim-2", ..now }, None, Reason::ModelChanged),
         (Now { provider: "ollama", ..now }, None, Reason::ProviderChanged),
-        (Now { rotate_at_tokens: Some(40), ..now }, None, Reason::ContextFull),
         (Now { at: later, ..now }, None, Reason::Expired),
         (now, Some(Reason::Reset), Reason::Reset),
         (now, Some(Reason::Lost), Reason::Lost),
@@ -135,7 +141,9 @@ async fn each_reason_closes_the_session_and_links_its_successor() {
         assert_eq!(before.successor_id, Some(after.id));
         assert_eq!(after.predecessor_id, Some(before.id));
         assert_eq!((after.opened_because, after.rebuild_because), (reason, None));
-        assert_eq!(second.inherited.messages, if reason == Reason::Fresh { 0 } else { 2 });
+        let n_inherited = if matches!(reason, Reason::Fresh | Reason::Expired) { 0 } else { 2 };
+        assert_eq!(second.inherited.messages, n_inherited);
+        assert_eq!(second.inherited_summary, reason == Reason::Expired);
         // It counts on: messages of both sessions sort into one conversation.
         assert_eq!(after.turns, if reason == Reason::Fresh { 1 } else { 2 });
         world.commit(&begun, "And then ...", then).await.unwrap();
@@ -174,6 +182,7 @@ async fn a_fresh_task_that_is_retried_after_others_spoke_begins_anew() {
         ends_task: true,
         forgotten: false,
         interrupted: false,
+        rejected: false,
     };
     let mut tx = world.pool.begin().await.unwrap();
     turns::fail(&mut tx, &ending, &failure).await.unwrap();
@@ -217,7 +226,10 @@ async fn a_successor_without_a_turn_still_knows_that_the_last_one_was_cut_off() 
     let then = Now { prompt_hash: OTHER_HASH, ..Now::default() };
     let mut tx = world.pool.begin().await.unwrap();
     let (opening, wanted) = (opening(&task, then), wanted(&task, then));
-    let rebuilt = resolve(&mut tx, &opening, &wanted, world.lease(), i64::MAX).await.unwrap();
+    let rebuilt =
+        resolve(&mut tx, &opening, &wanted, world.lease(), &inheritance(i64::MAX, noon()))
+            .await
+            .unwrap();
     tx.commit().await.unwrap();
     assert_eq!(rebuilt.decision, Decision::Rebuild(Reason::PromptChanged));
     let (resumed, begun) = world.begin(&task, world.lease(), then).await;
@@ -263,6 +275,9 @@ fn the_time_to_live_follows_the_provider_unless_the_agent_says_otherwise() {
         claude_ttl_days: 30,
         ollama_ttl_days: 7,
         sim_ttl_days: 1,
+        expired: ExpiryRule::Summary,
+        keep_summary_days: 180,
+        rotate_at_tokens: 0,
         keep_closed_days: 30,
         keep_feed_days: 90,
         purge_batch_sessions: 200,
@@ -317,6 +332,7 @@ async fn an_older_lease_does_not_rebuild_what_a_newer_run_has_left() {
         ends_task: false,
         forgotten: false,
         interrupted: false,
+        rejected: false,
     };
     let mut tx = world.pool.begin().await.unwrap();
     turns::fail(&mut tx, &ending, &failure).await.unwrap();
@@ -330,7 +346,7 @@ async fn an_older_lease_does_not_rebuild_what_a_newer_run_has_left() {
 
     let mut tx = world.pool.begin().await.unwrap();
     let (opening, wanted) = (opening(&task, Now::default()), wanted(&task, Now::default()));
-    resolve(&mut tx, &opening, &wanted, new, i64::MAX).await.unwrap();
+    resolve(&mut tx, &opening, &wanted, new, &inheritance(i64::MAX, noon())).await.unwrap();
     tx.commit().await.unwrap();
     assert!(late().await, "it would have begun in the session of a newer run");
     let (next, _) = world.begin(&task, new, Now::default()).await;

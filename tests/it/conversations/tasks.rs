@@ -2,7 +2,7 @@
 
 use dalsegno::{
     domain::{
-        Amount, Page,
+        Amount, Failed, Page,
         amount::Limit,
         campaigns,
         class::{Classify as _, Kind},
@@ -97,7 +97,7 @@ async fn a_queued_task_is_cancelled_at_once_and_can_be_tried_again() {
     let mut tx = world.pool.begin().await.unwrap();
     let cancelled = tasks::cancel(&mut tx, task.id, "not needed", noon()).await.unwrap();
     tx.commit().await.unwrap();
-    assert_eq!(cancelled, Cancelled::AtOnce);
+    assert_eq!(cancelled.cancel, Cancelled::AtOnce);
     assert_eq!(world.task(task.id).await.state, State::Cancelled);
 
     let mut tx = world.pool.begin().await.unwrap();
@@ -123,7 +123,7 @@ async fn a_task_whose_job_has_left_no_trace_is_cancelled_all_the_same() {
     let mut tx = world.pool.begin().await.unwrap();
     let cancelled = tasks::cancel(&mut tx, task.id, "lost", noon()).await.unwrap();
     tx.commit().await.unwrap();
-    assert_eq!(cancelled, Cancelled::AtOnce);
+    assert_eq!(cancelled.cancel, Cancelled::AtOnce);
     assert_eq!(world.task(task.id).await.state, State::Cancelled);
 }
 
@@ -300,6 +300,31 @@ async fn a_lock_or_a_statement_that_takes_too_long_is_worth_another_try() {
             (Kind::Unavailable, "database_busy", true)
         );
         assert!(class.advice.unwrap().starts_with("try again"), "{class:?}");
+    }
+}
+
+#[tokio::test]
+async fn trouble_of_the_database_is_called_by_its_name_and_worth_another_try() {
+    let world = World::new().await;
+    let codes = [
+        ("08006", "database_unreachable"),
+        ("57P01", "database_unreachable"),
+        ("57P03", "database_unreachable"),
+        ("40001", "database_conflict"),
+        ("40P01", "database_conflict"),
+        ("53100", "database_full"),
+        ("53300", "database_full"),
+        ("25006", "database_read_only"),
+        ("55P03", "database_busy"),
+        ("57014", "database_busy"),
+    ];
+    for (sqlstate, code) in codes {
+        let raise = format!("do $$ begin raise 'as told' using errcode = '{sqlstate}'; end $$");
+        let raised = sqlx::query(sqlx::AssertSqlSafe(raise)).execute(&world.pool).await;
+        let error = Failed { action: "do as told", source: raised.unwrap_err() };
+        let class = error.class();
+        let found = (class.kind, class.code, class.retryable);
+        assert_eq!(found, (Kind::Unavailable, code, true), "{sqlstate}");
     }
 }
 

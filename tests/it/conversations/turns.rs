@@ -19,7 +19,7 @@ use dalsegno::{
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{Now, World, call, done, measured, message, opening, wanted};
+use super::{Now, World, call, done, inheritance, measured, message, opening, wanted};
 use crate::app::noon;
 
 fn tokens(tokens: i64) -> Amount {
@@ -149,6 +149,7 @@ async fn a_failed_turn_can_have_its_session_rebuilt() {
         ends_task: false,
         forgotten: false,
         interrupted: false,
+        rejected: false,
     };
     let mut tx = world.pool.begin().await.unwrap();
     turns::fail(&mut tx, &ending, &failure).await.unwrap();
@@ -169,6 +170,7 @@ async fn a_failed_turn_can_have_its_session_rebuilt() {
         ends_task: true,
         forgotten: false,
         interrupted: false,
+        rejected: false,
     };
     let mut tx = world.pool.begin().await.unwrap();
     turns::fail(&mut tx, &ending, &failure).await.unwrap();
@@ -287,7 +289,9 @@ async fn turns_do_not_touch_the_indexes_of_sessions() {
     let mut tx = world.pool.begin().await.unwrap();
     let before = updates(&mut tx).await;
     let opening = opening(&task, now);
-    let resolved = resolve(&mut tx, &opening, &wanted(&task, now), 1000, 0).await.unwrap();
+    let resolved = resolve(&mut tx, &opening, &wanted(&task, now), 1000, &inheritance(0, now.at))
+        .await
+        .unwrap();
     let begin = Begin {
         minted: None,
         session: &resolved.session,

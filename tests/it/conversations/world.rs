@@ -16,12 +16,13 @@ use dalsegno::{
         messages,
         sessions::{
             self,
-            resolve::{Mode, Opening, Resolved, Wanted, resolve},
+            resolve::{Inheritance, Mode, Opening, Resolved, Wanted, resolve},
         },
         tasks::{self, Task},
         turns::{self, Begin, Begun, Done, Ending},
         usage,
     },
+    jobs::expired_session,
     transcript::{Message, Role},
 };
 use sqlx::PgPool;
@@ -47,7 +48,6 @@ pub struct Now {
     pub provider: &'static str,
     pub model: &'static str,
     pub prompt_hash: &'static str,
-    pub rotate_at_tokens: Option<i64>,
     pub at: DateTime<Utc>,
     pub inherit_max_weight: i64,
 }
@@ -58,7 +58,6 @@ impl Default for Now {
             provider: "sim",
             model: "sim-1",
             prompt_hash: HASH,
-            rotate_at_tokens: None,
             at: noon(),
             inherit_max_weight: i64::MAX,
         }
@@ -160,7 +159,7 @@ impl World {
             &opening(task, now),
             &wanted(task, now),
             lease,
-            now.inherit_max_weight,
+            &inheritance(now.inherit_max_weight, now.at),
         )
         .await?;
         let mut new = Vec::new();
@@ -281,8 +280,16 @@ pub fn wanted(task: &Task, now: Now) -> Wanted<'static> {
         provider: now.provider,
         model: now.model,
         prompt_hash: now.prompt_hash,
-        rotate_at_tokens: now.rotate_at_tokens,
         now: now.at,
+    }
+}
+
+/// With summaries of what has expired in the last 180 days.
+pub fn inheritance(max_weight: i64, now: DateTime<Utc>) -> Inheritance<'static> {
+    Inheritance {
+        max_weight,
+        forgotten_until: now - TimeDelta::days(180),
+        render: &|kept| expired_session::render(kept, 8192, &context::Calibration::cold()),
     }
 }
 

@@ -51,6 +51,28 @@ fn alerts_and_dashboard_ask_for_metrics_that_exist() {
     }
 }
 
+/// The commands between backticks, with something in place of an id.
+fn commands(text: &str) -> Vec<Vec<String>> {
+    let quoted = text.split('`').skip(1).step_by(2);
+    let ours = quoted.filter_map(|quoted| quoted.strip_prefix("dalsegno "));
+    let words =
+        |command: &str| command.split(' ').map(|word| word.replace("ID", "11111111")).collect();
+    ours.map(words).collect()
+}
+
+/// The command line is read up to `--help`, so nothing is done.
+#[tokio::test]
+async fn alerts_name_commands_that_exist() {
+    let folder = tempfile::tempdir().unwrap();
+    let commands = commands(&text("deploy/monitoring/alerts.yaml"));
+    assert!(commands.len() > 5, "{commands:?}");
+    for command in commands {
+        let mut child = crate::service::dalsegno(folder.path());
+        let said = child.args(&command).arg("--help").output().await.unwrap();
+        assert!(said.status.success(), "{command:?}: {}", String::from_utf8_lossy(&said.stderr));
+    }
+}
+
 #[test]
 fn a_missing_cleanup_is_an_alert() {
     let alerts = text("deploy/monitoring/alerts.yaml");

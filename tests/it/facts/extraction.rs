@@ -26,7 +26,7 @@ use crate::{
     turns::ground::{Ground, RESCUED, WRITER},
 };
 
-const CALLS: &str = "select count(*) from dalsegno.usage where purpose = 'summary'";
+const CALLS: &str = "select count(*) from dalsegno.usage where purpose = 'facts'";
 const VEGAN: &str = "The diet of the user: vegan.";
 
 #[tokio::test]

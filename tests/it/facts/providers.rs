@@ -21,7 +21,7 @@ const ON_CLAUDE: &str = "---\nname: writer\ndescription: Writes\nprovider: claud
 const ASKED: &str = "I do not eat meat. Write part one.";
 const GOOD: &str = r#"{"facts":[{"request":1,"attribute":"Diet","fact":"Eats no meat.","quote":"I do not eat meat"}]}"#;
 const BAD: &str = r#"{"facts":[{"request":9,"attribute":"Diet","fact":"Eats no meat.","quote":"I do not eat meat"}]}"#;
-const CALLS: &str = "select count(*) from dalsegno.usage where purpose = 'summary'";
+const CALLS: &str = "select count(*) from dalsegno.usage where purpose = 'facts'";
 
 async fn on_ollama(fake: &FakeOllama) -> Ground {
     let url = format!("http://{}", fake.addr);

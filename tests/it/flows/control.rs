@@ -102,7 +102,7 @@ async fn nobody_writes_to_a_flow_that_is_paused() {
     let rows = "select coalesce(sum(hashtext(w.ctid::text || w::text)), 0)::bigint from dalsegno.task_waits as w";
     let before = ground.count(rows).await;
     let mut conn = ground.pool.acquire().await.unwrap();
-    tasks::look_at_waits(&mut conn, uuid::Uuid::nil(), 100).await.unwrap();
+    crate::joins::end_due_waits(&mut conn).await;
     assert_eq!(ground.count(rows).await, before);
 }
 
@@ -208,7 +208,9 @@ async fn a_cancelled_flow_is_cancelled_as_a_whole_and_says_why() {
     let mut tx = begin(&ground.pool).await.unwrap();
     let cancelled = flows::cancel(&mut tx, flow.id, "too late", noon()).await.unwrap();
     commit(tx).await.unwrap();
-    assert_eq!((cancelled.state, cancelled.cancelled), (State::Cancelled, 4));
+    assert_eq!((cancelled.flow.state, cancelled.flow.cancelled), (State::Cancelled, 4));
+    assert_eq!(cancelled.cancel, tasks::Below { cancelled: 4, stopping: 0 });
+    assert_eq!(cancelled.had_ended, 0);
     let mut conn = ground.pool.acquire().await.unwrap();
     for step in show(&ground, flow.id).await.steps {
         let why = tasks::detail(&mut conn, step.task_id).await.unwrap().cancelled_because.unwrap();
@@ -218,6 +220,40 @@ async fn a_cancelled_flow_is_cancelled_as_a_whole_and_says_why() {
     assert!(matches!(again, flows::Error::Ended(_)), "{again}");
     // From its beginning it goes on anew.
     assert_eq!(retry(&ground, flow.id, "plan").await.unwrap().state, State::Running);
+}
+
+#[tokio::test]
+async fn a_cancelled_flow_says_what_had_ended_what_runs_and_what_does_not() {
+    let ground = ground().await;
+    ground.write_template("series", &super::SERIES.replace("{{item}}", "{{item}} [[sim: stall]]"));
+    let flow = start(&ground, "series", &inputs("x", &["a"])).await.unwrap();
+    let worker = ground.work().await;
+    eventually("the draft runs", async || {
+        (task(&ground, flow.id, 1).await.state == TaskState::Running).then_some(())
+    })
+    .await;
+    let mut tx = begin(&ground.pool).await.unwrap();
+    let cancelled = flows::cancel(&mut tx, flow.id, "too late", noon()).await.unwrap();
+    commit(tx).await.unwrap();
+    assert_eq!(cancelled.cancel, tasks::Below { cancelled: 2, stopping: 1 });
+    assert_eq!((cancelled.had_ended, cancelled.flow.open), (1, 1));
+    ended(&ground, flow.id).await;
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn a_step_that_is_asked_again_leaves_no_dead_letter() {
+    let ground = ground().await;
+    let fails = super::SERIES.replace("{{item}}", "{{item}} [[sim: error 404]]");
+    ground.write_template("series", &fails);
+    let flow = start(&ground, "series", &inputs("x", &["a"])).await.unwrap();
+    let worker = ground.work().await;
+    ended(&ground, flow.id).await;
+    worker.stop().await;
+    let letters = "select count(*) from dalsegno.dead_jobs";
+    assert_eq!(ground.count(letters).await, 1);
+    retry(&ground, flow.id, "draft").await.unwrap();
+    assert_eq!(ground.count(letters).await, 0);
 }
 
 /// What the feed tells of flows, in order.

@@ -113,7 +113,9 @@ async fn children_and_their_continuation_are_added_in_one_request() {
     }
     let cancelled =
         ground.post(&format!("/v1/tasks/{parent}/cancel"), &json!({ "reason": "no" })).await;
-    assert_eq!(cancelled.expect(200)["cancel"], "at_once");
+    let told = cancelled.expect(200);
+    assert_eq!(told["cancel"], "had_ended");
+    assert_eq!(told["below"], json!({ "cancelled": 3, "stopping": 0 }));
     let states = ground.get("/v1/tasks?state=cancelled").await.expect(200);
     assert_eq!(states["items"].as_array().unwrap().len(), 3);
 }

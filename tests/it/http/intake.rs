@@ -1,8 +1,18 @@
 //! Tasks that are asked for at the same moment: each request gets its own answer.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
-use dalsegno::domain::{amount::Limit, campaigns};
+use chrono::{DateTime, Utc};
+use dalsegno::{
+    clock::Clock,
+    domain::{amount::Limit, campaigns},
+};
 use futures_util::future::join_all;
 use serde_json::json;
 use uuid::Uuid;
@@ -138,4 +148,42 @@ async fn tasks_whose_answer_was_lost_are_not_added_again() {
     );
     let twice = "select count(*) - count(distinct prompt) from dalsegno.tasks";
     assert_eq!(sqlx::query_scalar::<_, i64>(twice).fetch_one(&direct).await.unwrap(), 0);
+}
+
+/// A clock that breaks once, at the n-th look from now.
+#[derive(Debug, Default)]
+struct BreakingClock {
+    looks_left: AtomicUsize,
+}
+
+impl Clock for BreakingClock {
+    fn now(&self) -> DateTime<Utc> {
+        let less = |left: usize| left.checked_sub(1);
+        let left = self.looks_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less);
+        assert!(left != Ok(1), "told to break");
+        noon()
+    }
+}
+
+#[tokio::test]
+async fn a_panic_while_tasks_are_written_costs_no_writer() {
+    let clock = Arc::new(BreakingClock::default());
+    let app = TestApp::start_at(TestDatabase::migrated().await, &[], clock.clone()).await;
+    let campaign = World::over(app.pool.clone(), Limit::default()).await.campaign.id;
+    let path = format!("/v1/campaigns/{campaign}/tasks");
+    let post = async |key: String| {
+        let ask = json!({ "agent": "copywriter", "prompt": "x" }).to_string();
+        send(app.address, "POST", &path, &[("Idempotency-Key", &key)], &ask).await
+    };
+    // More often than there are writers.
+    for n in 0..5 {
+        // The request looks at the clock, then its writer.
+        clock.looks_left.store(2, Ordering::SeqCst);
+        let lost = post(format!("order-{n}")).await;
+        let problem = lost.problem(503, "internal");
+        assert_eq!(lost.json()["retryable"], true, "{problem}");
+        assert_eq!(clock.looks_left.load(Ordering::SeqCst), 0);
+    }
+    let again = join_all((0..40).map(|n| post(format!("order-{n}")))).await;
+    assert!(again.iter().all(|reply| reply.status == 201), "{again:?}");
 }

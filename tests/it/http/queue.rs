@@ -1,14 +1,21 @@
 //! `/v1/queues`, `/v1/jobs`, `/v1/lanes` and `/v1/workers`: what the command line does with the queue.
 
+use dalsegno::domain::tasks::Task;
 use serde_json::{Value, json};
 
 use super::Ground;
 
 /// The job of a new task, and its lane as it is written in a path.
 async fn job(ground: &Ground, prompt: &str) -> (i64, String) {
+    let (task, lane) = task(ground, prompt).await;
+    (task.job_id, lane)
+}
+
+async fn task(ground: &Ground, prompt: &str) -> (Task, String) {
     let task = ground.world.add(prompt).await;
     let lane = format!("{}/{}/{}", task.campaign_id, task.agent, task.instance);
-    (task.job_id, lane.replace('/', "%2F"))
+    let lane = lane.replace('/', "%2F");
+    (task, lane)
 }
 
 async fn state(ground: &Ground, job: i64) -> Value {
@@ -18,7 +25,8 @@ async fn state(ground: &Ground, job: i64) -> Value {
 #[tokio::test]
 async fn a_job_is_found_explained_held_released_cancelled_and_retried() {
     let ground = Ground::new().await;
-    let (first, _) = job(&ground, "Part one.").await;
+    let (first_task, _) = task(&ground, "Part one.").await;
+    let first = first_task.job_id;
     let (second, _) = job(&ground, "Part two.").await;
     let page = ground.get("/v1/jobs?queue=turns&limit=1").await.expect(200);
     assert_eq!(
@@ -39,11 +47,21 @@ async fn a_job_is_found_explained_held_released_cancelled_and_retried() {
     ground.post(&format!("{path}/release"), &json!({})).await.expect(200);
     assert_eq!(state(&ground, first).await, "ready");
     let cancelled = ground.post(&format!("{path}/cancel"), &json!({})).await.expect(200);
-    assert_eq!(cancelled, json!({ "id": first, "cancel": "at_once" }));
+    let below = json!({ "cancelled": 0, "stopping": 0 });
+    let own = json!({ "task_id": first_task.id, "cancel": "at_once", "below": below });
+    assert_eq!(cancelled, json!({ "id": first, "cancel": "at_once", "task": own }));
     assert_eq!(state(&ground, second).await, "ready");
     ground.get(&path).await.problem(404, "unknown_job");
     let again = format!("/v1/jobs/{second}/retry");
-    assert_eq!(ground.post(&again, &json!({})).await.expect(200)["id"], second);
+    let retried = ground.post(&again, &json!({})).await.expect(200);
+    assert_eq!((&retried["id"], &retried["job_id"]), (&json!(second), &json!(second)));
+    // The first task was cancelled with its job: who retries the job retries the task.
+    let retried = ground.post(&format!("{path}/retry"), &json!({})).await.expect(200);
+    assert_eq!((&retried["id"], &retried["state"]), (&json!(first), &json!("blocked")));
+    assert_eq!(retried["task_id"], json!(first_task.id));
+    assert_eq!(retried["task_state"], "queued");
+    assert!(retried["job_id"].as_i64().unwrap() > second, "{retried}");
+    ground.post(&format!("{path}/retry"), &json!({})).await.problem(404, "unknown_job");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use dalsegno::{
     domain::{
         agents::{Catalogue, Library},
-        tasks::{self, Cancelled, Children, FannedOut, New, State, Task},
+        tasks::{self, Below, Cancellation, Cancelled, Children, FannedOut, New, State, Task},
     },
     queue::admin,
 };
@@ -84,11 +84,15 @@ async fn states(ground: &Ground, made: &FannedOut) -> Vec<State> {
     states
 }
 
-async fn cancel(ground: &Ground, id: Uuid) -> Result<Cancelled, tasks::Error> {
+async fn cancel(ground: &Ground, id: Uuid) -> Result<Cancellation, tasks::Error> {
     let mut tx = ground.pool.begin().await.unwrap();
     let cancelled = tasks::cancel(&mut tx, id, "no budget left", crate::app::noon()).await?;
     tx.commit().await.unwrap();
     Ok(cancelled)
+}
+
+fn below(cancel: Cancelled, cancelled: u64, stopping: u64) -> Cancellation {
+    Cancellation { cancel, below: Below { cancelled, stopping } }
 }
 
 #[tokio::test]
@@ -134,16 +138,19 @@ async fn who_cancels_the_job_of_a_parent_cancels_the_same() {
         tx.commit().await.unwrap();
         cancelled
     };
-    assert_eq!(cancel(parent.job_id).await.unwrap(), admin::Cancelled::AtOnce);
+    let told = cancel(parent.job_id).await.unwrap();
+    assert_eq!(told.cancel, admin::Cancelled::AlreadyEnded);
+    assert_eq!(told.task, Some((parent.id, below(Cancelled::HadEnded, 3, 0))));
     assert_eq!(states(&ground, &made).await, [State::Cancelled; 3]);
     assert_eq!(ground.count("select count(*) from dalsegno.jobs").await, 0);
     // Once more: there is nothing left. A job that is no task's is the queue's business.
-    assert_eq!(cancel(parent.job_id).await.unwrap(), admin::Cancelled::AlreadyEnded);
+    let told = cancel(parent.job_id).await.unwrap();
+    assert_eq!((told.cancel, told.task), (admin::Cancelled::AlreadyEnded, None));
     let unknown = cancel(1_000_000).await.unwrap_err();
     assert!(matches!(unknown, tasks::Error::Queue(_)), "{unknown:?}");
     // Of one that has not begun, the task ends with its job.
     let waiting = ground.add("Plan again.").await;
-    assert_eq!(cancel(waiting.job_id).await.unwrap(), admin::Cancelled::AtOnce);
+    assert_eq!(cancel(waiting.job_id).await.unwrap().cancel, admin::Cancelled::AtOnce);
     assert_eq!(get(&ground, waiting.id).await.state, State::Cancelled);
 }
 
@@ -157,7 +164,10 @@ async fn who_cancels_a_parent_cancels_what_hangs_on_it_and_all_are_told_why() {
         (ground.task(&first).await.state == State::Running).then_some(())
     })
     .await;
-    assert_eq!(cancel(&ground, parent.id).await.unwrap(), Cancelled::Requested);
+    let told = cancel(&ground, parent.id).await.unwrap();
+    // The parent has ended. Its first child runs and is told to stop; the second one may have ended.
+    assert_eq!(told.cancel, Cancelled::HadEnded);
+    assert!(told.below.stopping >= 1 && told.below.cancelled >= 1, "{told:?}");
     ground.ended(&first).await;
     worker.stop().await;
     let second = get(&ground, made.children[1].id).await;
@@ -183,7 +193,8 @@ async fn who_cancels_what_waits_cancels_the_children_that_it_waits_for() {
     let ground = Ground::new(&[]).await;
     let (parent, made) = family(&ground).await;
     let apart = fan_out(&ground, &parent, &["Apart.".to_owned()], "Go on.", None).await.unwrap();
-    assert_eq!(cancel(&ground, made.continuation.id).await.unwrap(), Cancelled::AtOnce);
+    let told = cancel(&ground, made.continuation.id).await.unwrap();
+    assert_eq!(told, below(Cancelled::AtOnce, 2, 0));
     assert_eq!(states(&ground, &made).await, [State::Cancelled; 3]);
     assert_eq!(states(&ground, &apart).await, [State::Queued; 2], "of another round");
 }
@@ -237,7 +248,7 @@ async fn what_is_handed_out_while_the_task_is_cancelled_is_cancelled_or_refused(
         handing.commit().await.unwrap();
     };
     let (cancelled, ()) = tokio::join!(cancel(&ground, parent.id), commit);
-    assert_eq!(cancelled.unwrap(), Cancelled::AtOnce);
+    assert_eq!(cancelled.unwrap(), below(Cancelled::HadEnded, 2, 0));
     assert_eq!(states(&ground, &made).await, [State::Cancelled; 2]);
 
     // One that runs ends later than its cancellation.
@@ -249,7 +260,7 @@ async fn what_is_handed_out_while_the_task_is_cancelled_is_cancelled_or_refused(
     .await;
     let mut asking = ground.pool.begin().await.unwrap();
     let asked = tasks::cancel(&mut asking, running.id, "no budget left", crate::app::noon()).await;
-    assert_eq!(asked.unwrap(), Cancelled::Requested);
+    assert_eq!(asked.unwrap(), below(Cancelled::Requested, 0, 0));
     let parent = Task { state: State::Running, ..running };
     let what = Children { parent: &parent, ..what };
     let refused = tasks::fan_out(&mut asking, &config.tasks, &what, crate::app::noon()).await;

@@ -4,6 +4,7 @@ use chrono::TimeDelta;
 use dalsegno::domain::{
     cleanups::{self, Walk},
     memory::{self, Kind, New},
+    session_summaries::ExpiryRule,
     sessions,
 };
 
@@ -15,6 +16,9 @@ fn walk(days: i64) -> Walk {
         claude_ttl_days: 30,
         ollama_ttl_days: 7,
         sim_ttl_days: 7,
+        expired: ExpiryRule::Summary,
+        keep_summary_days: 180,
+        rotate_at_tokens: 0,
         keep_closed_days: 30,
         keep_feed_days: 90,
         purge_batch_sessions: 200,

@@ -16,20 +16,27 @@ enum Way {
     Erase,
 }
 
-/// Ends them in one transaction: what was mentioned, and what hangs on it.
+/// Ends what was mentioned, and what hangs on it: in one transaction, or as an erasure does.
 fn end_both(ground: &Ground, way: Way, mentioned: Uuid) -> JoinHandle<()> {
     let (pool, campaign_id, now) = (ground.pool.clone(), ground.campaign.id, ground.clock.now());
     tokio::spawn(async move {
         let mut tx = pool.begin().await.unwrap();
-        match way {
+        let left = match way {
             Way::Cancel => {
                 tasks::cancel(&mut tx, mentioned, "not wanted", now).await.unwrap();
+                Vec::new()
             }
             Way::Erase => {
-                erasures::cancel_open(&mut tx, campaign_id, None, now).await.unwrap();
+                let open = erasures::cancel_open(&mut tx, campaign_id, None, now).await.unwrap();
+                open.unwrap().left
             }
-        }
+        };
         tx.commit().await.unwrap();
+        for id in left {
+            let mut tx = pool.begin().await.unwrap();
+            erasures::cancel_one(&mut tx, campaign_id, id, now).await.unwrap();
+            tx.commit().await.unwrap();
+        }
     })
 }
 

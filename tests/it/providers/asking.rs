@@ -14,7 +14,6 @@ use tokio_util::sync::CancellationToken;
 pub const RETRY: Class = Class::Retry { after: None };
 pub const OVERFLOW: Class = Class::Rebuild { reason: Rebuild::Overflow };
 pub const TRUNCATED: Class = Class::Rebuild { reason: Rebuild::Truncated };
-pub const POISONED: Class = Class::Rebuild { reason: Rebuild::Poisoned };
 
 /// No call of a test takes longer than this, whatever the other side does.
 const DEADLINE: Duration = Duration::from_secs(20);

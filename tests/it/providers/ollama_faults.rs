@@ -9,7 +9,7 @@ use dalsegno::providers::{Class, Scope};
 use serde_json::json;
 
 use super::{
-    asking::{OVERFLOW, POISONED, RETRY, TRUNCATED, ask, fail, impatient, message, request},
+    asking::{OVERFLOW, RETRY, TRUNCATED, ask, fail, impatient, message, request},
     fake_ollama::{FakeOllama, Play, Step, line},
     ollama_answers::{done, says, stream},
 };
@@ -155,10 +155,13 @@ async fn an_answer_without_end_is_held_only_as_far_as_its_reserve_explains() {
 async fn a_full_queue_asks_for_patience_and_not_for_an_attempt() {
     let busy = r#"{"error":"server busy, please try again.  maximum pending requests exceeded"}"#;
     let snooze = |secs| Class::Snooze { after: Duration::from_secs(secs), scope: Scope::Host };
-    check(Play::Status(503, "", busy), "ollama.busy", snooze(5)).await;
+    check(Play::Status(503, "", busy), "ollama.busy", snooze(0)).await;
     check(Play::Status(503, "retry-after: 42\r\n", busy), "ollama.busy", snooze(42)).await;
-    check(Play::Status(503, "retry-after: 99999999\r\n", busy), "ollama.busy", snooze(900)).await;
-    check(Play::Status(429, "retry-after: 0\r\n", "{}"), "ollama.busy", snooze(1)).await;
+    check(Play::Status(503, "retry-after: 99999999\r\n", busy), "ollama.busy", snooze(3600)).await;
+    check(Play::Status(429, "retry-after: 0\r\n", "{}"), "ollama.busy", snooze(0)).await;
+    let date =
+        "date: Sun, 22 Nov 2026 08:00:00 GMT\r\nretry-after: Sun, 22 Nov 2026 08:01:30 GMT\r\n";
+    check(Play::Status(429, date, "{}"), "ollama.busy", snooze(90)).await;
 }
 
 #[tokio::test]
@@ -177,7 +180,7 @@ async fn a_missing_model_says_how_to_get_it() {
 #[tokio::test]
 async fn other_refusals_are_told_apart() {
     let invalid = r#"{"error":"invalid message role"}"#;
-    check(Play::Status(400, "", invalid), "ollama.refused", POISONED).await;
+    check(Play::Status(400, "", invalid), "ollama.refused", Class::Reject).await;
     check(Play::Status(404, "", "not here"), "ollama.not_ollama", Class::Fail).await;
     check(Play::Status(401, "", ""), "ollama.login_wanted", Class::Fail).await;
     check(Play::Status(500, "", r#"{"error":"llama runner died"}"#), "ollama.failed", RETRY).await;
@@ -191,7 +194,7 @@ async fn a_refusal_of_the_very_first_message_cannot_be_cured_by_a_rebuild() {
     let fake = FakeOllama::playing([Play::Status(400, "", invalid)]).await;
     let mut request = request("Write.");
     request.messages = request.messages.split_off(2);
-    assert_eq!(fail(&fake.client(), request).await.0.class, Class::Fail);
+    assert_eq!(fail(&fake.client(), request).await.0.class, Class::Reject);
 }
 
 #[tokio::test]

@@ -11,9 +11,7 @@ use dalsegno::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::asking::{
-    OVERFLOW, POISONED, RETRY, TRUNCATED, ask, fail, message, request, text_of, watch,
-};
+use super::asking::{OVERFLOW, RETRY, TRUNCATED, ask, fail, message, request, text_of, watch};
 
 fn config() -> Config {
     Config {
@@ -106,7 +104,7 @@ async fn every_direction_has_its_effect() {
     let cases = [
         ("error 500", "sim.failed", RETRY),
         ("error 404", "sim.model_missing", Class::Fail),
-        ("error 400", "sim.refused", POISONED),
+        ("error 400", "sim.refused", Class::Reject),
         ("overflow", "sim.overflow", OVERFLOW),
         ("truncate", "sim.truncated", TRUNCATED),
         ("stall", "sim.silent", RETRY),

@@ -1,5 +1,6 @@
 //! The nightly cleanup: what goes, what stays, and what happens around it.
 
+mod expiry;
 mod folders;
 pub mod job;
 mod people;
@@ -14,6 +15,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use dalsegno::domain::{
     cleanups::{self, Batch, KeptCounts, Page, Preview, Progress, Walk},
     memory,
+    session_summaries::ExpiryRule,
     sessions::Config,
     transaction::{begin, commit},
 };
@@ -27,6 +29,9 @@ fn config() -> Config {
         claude_ttl_days: 30,
         ollama_ttl_days: 7,
         sim_ttl_days: 7,
+        expired: ExpiryRule::Summary,
+        keep_summary_days: 180,
+        rotate_at_tokens: 0,
         keep_closed_days: 30,
         keep_feed_days: 90,
         purge_batch_sessions: 200,

@@ -4,7 +4,8 @@ use chrono::TimeDelta;
 use dalsegno::domain::{
     Amount,
     cleanups::{self, Kept},
-    sessions, tasks,
+    sessions::{self, resolve::Decision},
+    tasks,
 };
 use rand::{RngExt as _, SeedableRng as _};
 
@@ -76,6 +77,9 @@ async fn beside_live_turns_no_live_row_goes() {
                 world.try_begin(&task, world.lease(), at_later(), Amount::ZERO).await.unwrap();
             tokio::task::yield_now().await;
             world.commit(&begun, "Done.", at_later()).await.unwrap();
+            // In either order, the task first or a cleanup.
+            let remembers = resolved.inherited_summary || resolved.decision == Decision::Resume;
+            assert!(remembers, "{instance}: {:?}", resolved.decision);
             used.push((resolved.session.id, prompt));
         }
         used

@@ -174,7 +174,9 @@ async fn a_task_of_a_session_that_is_gone_is_shown_explained_and_tried_again() {
     let begun = world.try_begin(&again, world.lease(), super::at_later(), Amount::ZERO).await;
     let (resolved, _) = begun.unwrap();
     let stored = messages::list(&world.pool, resolved.session.id, Span::all()).await.unwrap();
-    assert_eq!(stored.len(), 1);
+    // Its last turn was cut off, and the conversation remembers that.
+    assert!(resolved.interrupted() && resolved.inherited_summary);
+    assert_eq!(stored.len(), 2);
 }
 
 /// Many providers and reasons: what is said beforehand is what goes.

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use super::{
     checker::Expected,
     crew::{Crew, SLOTS, Worker},
+    proxy::Proxy,
     trial::{SETTLED, Trial},
 };
 
@@ -82,4 +83,29 @@ async fn long_jobs_are_given_back_unburned_when_the_drain_is_over() {
 async fn a_second_signal_gives_long_jobs_back_at_once() {
     let took = end_with_long_jobs(2, "600").await;
     assert!(took < Duration::from_secs(4), "{took:?}");
+}
+
+#[tokio::test]
+async fn a_drain_that_meets_a_lost_database_asks_for_it_now_and_then() {
+    let trial = Trial::new().await;
+    let options = trial.pool.connect_options();
+    let proxy = Proxy::start(&options).await;
+    let url = proxy.url(&options);
+    let settings =
+        [("DATABASE_URL", url.as_str()), ("DALSEGNO_SHUTDOWN__DRAIN_TIMEOUT_SECS", "600")];
+    let worker = Worker::start(&trial, &settings);
+    trial.job(None, &Sleep {}).await;
+    trial.until("it runs", 1, STARTS).await;
+    let log = async |words: &str| {
+        crate::app::eventually(words, async || worker.log().contains(words).then_some(())).await;
+    };
+    proxy.end().await;
+    log("could not renew the lease").await;
+    worker.signal(Signal::TERM);
+    log("stopping all runs before it ends").await;
+    let n_tries = worker.log().matches("could not renew the lease").count();
+    // Some seconds of tries that are up to a second apart.
+    assert!(n_tries < 50, "{n_tries} tries");
+    drop(worker);
+    trial.end().await;
 }

@@ -8,6 +8,7 @@ mod input;
 mod input_in_bulk;
 mod input_in_rust;
 mod keys;
+mod lost_workers;
 mod machine;
 mod model;
 mod picture;

@@ -19,6 +19,7 @@ pub const GIVE_BACK: &str = include_str!("../../../src/queue/sql/give_back.sql")
 pub const LANE_AUDIT: &str = include_str!("../../../src/queue/sql/lane_audit.sql");
 pub const LANE_SWEEP: &str = include_str!("../../../src/queue/sql/lane_sweep.sql");
 pub const PROMOTE: &str = include_str!("../../../src/queue/sql/promote.sql");
+pub const PURGE_WORKERS: &str = include_str!("../../../src/queue/sql/purge_workers.sql");
 pub const RESCUE: &str = include_str!("../../../src/queue/sql/rescue.sql");
 pub const UNMARK_CRASHES: &str = include_str!("../../../src/queue/sql/unmark_crashes.sql");
 pub const WORKER_DRAIN: &str = include_str!("../../../src/queue/sql/worker_drain.sql");

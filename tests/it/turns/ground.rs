@@ -10,6 +10,7 @@ use dalsegno::{
         agents::{Catalogue, Library},
         amount::Limit,
         campaigns::{self, Campaign},
+        cleanups::{self, Walk},
         feed, manifests, messages, sessions,
         sessions::{Session, resolve::Mode},
         tasks::{self, After, Links, Task},
@@ -252,6 +253,19 @@ impl Ground {
         Process { child: command.kill_on_drop(true).spawn().unwrap(), log }
     }
 
+    /// Removes all sessions whose time is over, as the nightly cleanup does, and says how many.
+    pub async fn clean_up(&self) -> i64 {
+        let config = self.config();
+        let mut walk = Walk::new(self.clock.now(), &config.sessions, &config.memory);
+        let (mut conn, mut n_removed) = (self.pool.acquire().await.unwrap(), 0);
+        while let Some(page) = walk.page(&mut conn, 100).await.unwrap() {
+            let mut tx = self.pool.begin().await.unwrap();
+            n_removed += cleanups::remove(&mut tx, &walk, page.going).await.unwrap().sessions;
+            tx.commit().await.unwrap();
+        }
+        n_removed
+    }
+
     /// A task for the writer.
     pub async fn add(&self, prompt: &str) -> Task {
         self.add_for("writer", "main", prompt).await
@@ -453,6 +467,35 @@ impl Ground {
             task.ended_at.is_some().then_some(task)
         })
         .await
+    }
+
+    /// As [`ended`](Self::ended), where the provider refuses calls in between.
+    pub async fn ended_after_waits(&self, task: &Task) -> Task {
+        eventually("the task has ended", async || {
+            self.end_waits().await;
+            let task = self.task(task).await;
+            task.ended_at.is_some().then_some(task)
+        })
+        .await
+    }
+
+    /// Lets time go on to the end of the wait for a busy provider, and gives how long that was.
+    pub async fn end_waits(&self) -> TimeDelta {
+        // By the clock of the test the wait of the model, by that of the database the first wait of a job.
+        let left = "select coalesce((select max(until) - $1 from dalsegno.busy_models where until > $1),
+                                    (select min(run_at) - now() from dalsegno.jobs where wait_reason = 'snooze' and run_at > now()),
+                                    interval '0')";
+        let left = format!("select (extract(epoch from ({left})) * 1000000)::bigint");
+        let left: i64 = sqlx::query_scalar(sqlx::AssertSqlSafe(left))
+            .bind(self.clock.now())
+            .fetch_one(&self.pool)
+            .await
+            .unwrap();
+        let left = TimeDelta::microseconds(left);
+        self.advance(left);
+        let due = "update dalsegno.jobs set run_at = now() where wait_reason = 'snooze'";
+        sqlx::query(due).execute(&self.pool).await.unwrap();
+        left
     }
 
     /// As [`ended`](Self::ended), where somebody has to be missed and rescued before.

@@ -132,3 +132,37 @@ async fn a_turn_that_passes_its_deadline_is_cut_off_and_taken_again_or_fails() {
     assert_eq!(next.session_id, slow.session_id);
     worker.stop().await;
 }
+
+/// The notice of a successor says what of the conversation is there, and no more.
+#[tokio::test]
+async fn a_restored_conversation_is_told_what_came_along() {
+    let fake = FakeOllama::playing([]).await;
+    let url = format!("http://{}", fake.addr);
+    let ground = Ground::new(&[("ollama.base_url", &url), ("ollama.num_ctx", "4096")]).await;
+    let elsewhere =
+        WRITER.replace("description:", "provider: ollama\nmodel: qwen3:8b\ndescription:");
+    let worker = ground.work().await;
+    let last_call = || fake.chats().pop().unwrap()["messages"].to_string();
+    ground.done(&ground.add("Part one. [[sim: say One.]]").await).await;
+    ground.write_agent("writer", &elsewhere);
+    ground.done(&ground.add("Part two.").await).await;
+    let said = last_call();
+    assert!(said.contains("Everything that you were shown of it came along."), "{said}");
+    assert!(!said.contains("may be missing") && !said.contains("Do not invent"), "{said}");
+
+    ground.write_agent("writer", WRITER);
+    for number in 3..9 {
+        let prompt = format!("Part {number}. [[sim: say {}]]", "The mole is long. ".repeat(150));
+        ground.done(&ground.add(&prompt).await).await;
+    }
+    ground.write_agent("writer", &elsewhere);
+    ground.done(&ground.add("Part nine.").await).await;
+    let said = last_call();
+    assert!(!said.contains("Part one."), "{said}");
+    let (notice, kept) = (said.find("that were too long to come along"), said.find("Part 8."));
+    assert!(notice.is_some() && notice < kept, "{said}");
+    let words =
+        "Its most recent messages came along; a notice in front of them says which are missing.";
+    assert!(said.contains(words) && said.contains("Do not invent"), "{said}");
+    worker.stop().await;
+}

@@ -9,6 +9,7 @@ use dalsegno::{
 use futures_util::future::join_all;
 
 use super::Ground;
+use crate::app::eventually;
 
 #[tokio::test]
 async fn a_task_gets_its_answer_and_the_next_one_goes_on_from_there() {
@@ -144,4 +145,16 @@ async fn two_hundred_sessions_go_on_side_by_side() {
         )
         .await;
     assert!(side_by_side >= 32, "{side_by_side} at once");
+}
+
+#[tokio::test]
+async fn a_worker_that_nobody_scrapes_merges_its_samples() {
+    let ground = Ground::new(&[]).await;
+    let settings = [("log.filter", "info,dalsegno::telemetry=trace"), ("worker.listen", "")];
+    for worker in [ground.process(&settings), ground.upkeep_process(&settings)] {
+        eventually("samples are merged", async || {
+            worker.log().contains("merged recorded samples").then_some(())
+        })
+        .await;
+    }
 }

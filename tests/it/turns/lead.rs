@@ -88,6 +88,11 @@ async fn the_lead_is_told_who_there_is_and_what_each_of_them_does() {
     for name in ["busy", "failed", "held", "idle", "limited"] {
         ground.write_agent(name, &sim(name));
     }
+    // A model of its own: all tasks of a busy model wait.
+    ground.write_agent(
+        "limited",
+        &sim("limited").replace("---\nYou", "provider: sim\nmodel: sim-2\n---\nYou"),
+    );
     for (agent, instance) in [("held", "main"), ("held", "2")] {
         hold(&ground.pool, &ground.add_for(agent, instance, "Wait.").await).await;
     }

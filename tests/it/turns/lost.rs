@@ -10,6 +10,7 @@ use dalsegno::{
     },
     queue::admin,
 };
+use uuid::Uuid;
 
 use super::Ground;
 use crate::{
@@ -68,6 +69,57 @@ async fn two_lost_turns_do_not_refuse_each_other_for_ever() {
     assert_eq!(ground.budget().await.reserved, Amount::ZERO);
     let snoozed = ground.count("select count(*) from dalsegno.runs where outcome = 'snooze'").await;
     assert!(snoozed > 0, "nobody was refused, so nothing was tried here");
+}
+
+/// The database refuses every change of one row, and says why as a mistake of its own would.
+async fn refuse(ground: &Ground, table: &str, column: &str, id: Uuid) {
+    let statements = format!(
+        "create or replace function public.refuse() returns trigger language plpgsql as $body$
+         begin raise exception 'told to refuse'; end $body$;
+         create trigger refuse before update on dalsegno.{table} for each row when (old.{column} = '{id}')
+         execute function public.refuse();"
+    );
+    sqlx::raw_sql(sqlx::AssertSqlSafe(statements)).execute(&ground.pool).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_task_that_cannot_be_ended_hides_none_behind_it_and_is_tried_again() {
+    let ground = Ground::new(&[]).await;
+    let stuck = ground.add_for("writer", "one", "Alone.").await;
+    let behind = ground.add_for("writer", "two", "Alone.").await;
+    for task in [&stuck, &behind] {
+        admin::cancel_job(&ground.pool, task.job_id, "not wanted").await.unwrap();
+    }
+    refuse(&ground, "tasks", "id", stuck.id).await;
+    let worker = ground.work().await;
+    assert_eq!(ground.ended(&behind).await.state, State::Cancelled);
+    assert_eq!(ground.task(&stuck).await.state, State::Queued);
+    let allow = "drop trigger refuse on dalsegno.tasks";
+    sqlx::query(allow).execute(&ground.pool).await.unwrap();
+    assert_eq!(ground.ended(&stuck).await.state, State::Cancelled);
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn a_wait_that_cannot_be_ended_hides_none_behind_it() {
+    let ground = Ground::new(&[]).await;
+    let first = ground.add_for("writer", "one", "Alone.").await;
+    let mut waiting = Vec::new();
+    for instance in ["two", "three"] {
+        waiting.push(ground.add_after(instance, "Join.", &[&first]).await);
+    }
+    waiting.sort_by_key(|task| task.id);
+    for task in &waiting {
+        ground.cancel(task).await;
+    }
+    let lost = "update dalsegno.task_waits set over_at = null";
+    sqlx::query(lost).execute(&ground.pool).await.unwrap();
+    refuse(&ground, "task_waits", "task_id", waiting[0].id).await;
+    let worker = ground.work().await;
+    let open = "select count(*) from dalsegno.task_waits where over_at is null";
+    eventually("the second wait is over", async || (ground.count(open).await == 1).then_some(()))
+        .await;
+    worker.stop().await;
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! Turns on a server that behaves as Ollama does, and misbehaves.
 
+use chrono::TimeDelta;
 use dalsegno::{
     context::xml::{FenceSeed, Scope, parse},
     domain::{
@@ -44,7 +45,7 @@ async fn play(play: Play) -> (Ground, Task, Vec<Value>) {
     let first = ground.add("Write part one.").await;
     assert_eq!(ground.done(&first).await.result.as_deref(), Some("Part one."));
     let second = ground.add("Write part two.").await;
-    let second = ground.ended(&second).await;
+    let second = ground.ended_after_waits(&second).await;
     ground.settled().await;
     worker.stop().await;
     let chats = fake.chats();
@@ -104,15 +105,6 @@ async fn a_missing_model_fails_the_task_in_words() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_the_server_refuses_is_rebuilt_once() {
-    let (ground, task, chats) = play(Play::Status(400, "", r#"{"error":"bad template"}"#)).await;
-    assert_eq!(task.state, State::Done, "{task:?}");
-    assert_eq!(chats.len(), 3);
-    let session = ground.session(&task).await;
-    assert_eq!(session.opened_because, dalsegno::domain::sessions::Reason::Poisoned);
-}
-
-#[tokio::test]
 async fn an_answer_without_counts_fills_the_context_too() {
     let uncounted = || {
         let end = json!({ "model": "qwen3:8b", "message": { "role": "assistant", "content": "" },
@@ -121,15 +113,15 @@ async fn an_answer_without_counts_fills_the_context_too() {
     };
     let fake = FakeOllama::playing([uncounted(), uncounted(), uncounted()]).await;
     let ground = ground(&fake, &[("ollama.num_ctx", "32768")]).await;
-    ground.write_agent("writer", &WRITER.replace("model:", "rotate_at_tokens: 1000\nmodel:"));
+    ground.write_agent("writer", &WRITER.replace("model:", "rotate_at_tokens: 6000\nmodel:"));
     let worker = ground.work().await;
     let short = ground.done(&ground.add("Write part one.").await).await;
     let context_tokens = ground.session(&short).await.context_tokens;
     assert!(context_tokens > 0, "nothing was answered?");
-    let long = ground.done(&ground.add(&"The harbour has a mole. ".repeat(400)).await).await;
+    let long = ground.done(&ground.add(&"The harbour has a mole. ".repeat(700)).await).await;
     assert_eq!(long.session_id, short.session_id);
-    assert!(ground.session(&long).await.context_tokens >= 1000);
-    let next = ground.done(&ground.add("Write part two.").await).await;
+    assert!(ground.session(&long).await.context_tokens >= 5000);
+    let next = ground.done(&ground.add(&"The harbour has a light. ".repeat(150)).await).await;
     let session = ground.session(&next).await;
     assert_eq!(session.opened_because, dalsegno::domain::sessions::Reason::ContextFull);
     worker.stop().await;
@@ -195,4 +187,36 @@ async fn what_is_sent_says_what_was_asked_whatever_it_looks_like() {
     );
     assert_eq!(nodes[0].children[0].text.trim(), CORPUS[0]);
     assert_eq!(nodes[1].child("client_context").unwrap().text, CORPUS[4]);
+}
+
+#[tokio::test]
+async fn the_successor_of_an_expired_session_is_sent_its_summary_with_and_without_a_cleanup() {
+    let fake = FakeOllama::start().await;
+    let ground = ground(&fake, &[("ollama.num_ctx", "32768")]).await;
+    let worker = ground.work().await;
+    let mut sent = Vec::new();
+    for instance in ["early", "late"] {
+        let first =
+            ground.add_for("writer", instance, "Must: mention the red lamp. Write part one.").await;
+        ground.done(&first).await;
+    }
+    ground.advance(TimeDelta::days(8));
+    for instance in ["early", "late"] {
+        if instance == "late" {
+            assert_eq!(ground.clean_up().await, 1);
+        }
+        let next = ground.done(&ground.add_for("writer", instance, "Write part two.").await).await;
+        let session = ground.session(&next).await;
+        assert_eq!(session.opened_because, dalsegno::domain::sessions::Reason::Expired);
+        let chat = fake.chats().pop().unwrap().to_string();
+        for said in
+            ["Must: mention the red lamp.", "A summary of it came along; its messages did not."]
+        {
+            assert!(chat.contains(said), "{chat}");
+        }
+        assert!(!chat.contains("older messages may be missing"), "{chat}");
+        sent.push(fake.chats().pop().unwrap()["messages"].as_array().unwrap().len());
+    }
+    assert_eq!(sent[0], sent[1]);
+    worker.stop().await;
 }

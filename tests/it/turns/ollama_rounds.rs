@@ -1,6 +1,6 @@
 //! What is sent to Ollama in each call of a turn with tools, message by message.
 
-use dalsegno::domain::{tasks::State, turns};
+use dalsegno::domain::{amount::Limit, tasks::State, turns};
 use serde_json::{Value, json};
 
 use super::Ground;
@@ -175,4 +175,31 @@ async fn a_model_without_tools_fails_the_task_in_words() {
     assert_eq!(task.state, State::Failed);
     assert!(task.error.as_ref().unwrap().contains("name a model that can"), "{task:?}");
     assert!(fake.chats().is_empty());
+}
+
+#[tokio::test]
+async fn a_token_budget_ends_a_turn_between_two_calls() {
+    const BUDGET: i64 = 6_000;
+    let text = |n: usize| format!("Part {n}. {}", "The tide is out. ".repeat(40));
+    let fake = FakeOllama::playing((0..30).map(|n| posting(&text(n)))).await;
+    let ground = ground(&fake, &[("agents.max_rounds", "40")]).await;
+    ground.write_agent("writer", &WRITER.replace("tools:", "reserve_tokens: 300\ntools:"));
+    let worker = ground.work().await;
+    let own = Limit { micros: None, tokens: Some(BUDGET) };
+    let task = ground.add_as("writer", "main", "Write.", None, own).await;
+    let task = ground.ended(&task).await;
+    ground.settled().await;
+    worker.stop().await;
+    assert_eq!(task.state, State::Failed, "{task:?}");
+    let why = task.error.as_deref().unwrap();
+    let sums = format!("{} tokens of {BUDGET} tokens are spent, and up to", task.spent_tokens);
+    assert!(why.contains("the budget of the task") && why.contains(&sums), "{why}");
+    let n_calls = fake.chats().len();
+    assert!((2..30).contains(&n_calls) && task.spent_tokens <= BUDGET, "{n_calls}: {task:?}");
+    let ledger = "select sum(input_tokens + output_tokens)::bigint from dalsegno.usage";
+    assert_eq!(ground.count(ledger).await, task.spent_tokens);
+    // Each of them has its result, and all of it is in the transcript.
+    assert_eq!(ground.count("select count(*) from dalsegno.posts").await, n_calls as i64);
+    let results = "select count(*) from dalsegno.messages where role = 'tool'";
+    assert_eq!(ground.count(results).await, n_calls as i64);
 }

@@ -388,7 +388,11 @@ async fn a_turn_that_would_pass_a_budget_ends_between_two_calls() {
         assert_eq!(task.state, State::Failed, "{task:?}");
         let why = task.error.clone().unwrap();
         assert!(why.contains(if of_campaign { "campaign" } else { "task" }), "{why}");
-        let turn = ground.turns(&task).await.pop().unwrap();
+        // Nothing else is set aside: waiting would not help.
+        let sums = format!("{} tokens of 9000 tokens are spent, and up to", task.spent_tokens);
+        assert!(why.contains(&sums) && !why.contains("again") && !why.contains("wait"), "{why}");
+        let turns = ground.turns(&task).await;
+        let [turn] = turns.as_slice() else { panic!("{turns:?}") };
         assert!(turn.calls >= 1 && task.spent_tokens < 9000, "{turn:?}");
         assert_eq!(task.spent_tokens, turn.input_tokens + turn.output_tokens);
         let mut conn = ground.pool.acquire().await.unwrap();
@@ -396,6 +400,39 @@ async fn a_turn_that_would_pass_a_budget_ends_between_two_calls() {
         assert_eq!((budget.spent.tokens, budget.reserved.tokens), (task.spent_tokens, 0));
         check_groups(&ground.messages(task.session_id.unwrap()).await);
     }
+}
+
+#[tokio::test]
+async fn two_turns_at_once_that_share_a_budget_never_pass_it() {
+    let limit = Limit { tokens: Some(14_000), micros: None };
+    let ground = Ground::with_limit(&[], limit).await;
+    ground.write_agent("writer", &writer("reserve_tokens: 300\n"));
+    let worker = ground.work().await;
+    let posts: String =
+        (1..=9).map(|n| format!("[[sim: call board_post {{\"text\": \"Part {n}.\"}}]] ")).collect();
+    let prompt = format!("Write. {posts}");
+    let tasks = [
+        ground.add_for("writer", "one", &prompt).await,
+        ground.add_for("writer", "two", &prompt).await,
+    ];
+    let [one, two] =
+        [ground.patiently_ended(&tasks[0]).await, ground.patiently_ended(&tasks[1]).await];
+    ground.settled().await;
+    worker.stop().await;
+    for task in [&one, &two] {
+        assert_eq!(task.state, State::Failed, "{task:?}");
+        let why = task.error.as_deref().unwrap();
+        assert!(why.contains("the budget of the campaign does not allow the call"), "{why}");
+        check_groups(&ground.messages(task.session_id.unwrap()).await);
+    }
+    let budget = campaigns::budget(&ground.pool, ground.campaign.id).await.unwrap().unwrap();
+    assert_eq!(budget.reserved.tokens, 0);
+    assert!(budget.spent.tokens <= 14_000, "{budget:?}");
+    let ledger = "select sum(input_tokens + output_tokens)::bigint from dalsegno.usage";
+    assert_eq!(
+        [one.spent_tokens + two.spent_tokens, ground.count(ledger).await],
+        [budget.spent.tokens; 2]
+    );
 }
 
 /// Different pages of a long result, one after the other.

@@ -54,6 +54,20 @@ async fn a_receiver_that_is_down_for_a_while_is_told_under_the_same_id() {
 }
 
 #[tokio::test]
+async fn a_receiver_that_asks_for_a_longer_wait_gets_it() {
+    let post = Post::new().await;
+    post.receiver.answer(Answer::Busy(1800));
+    let (_, delivery) = post.end_a_task().await;
+    let upkeep = post.ground.upkeep().await;
+    let missed = post.until(delivery.id, "it was tried", |found| found.attempts == 1).await;
+    assert_eq!((missed.state, missed.last_status), (State::Waiting, Some(429)));
+    let wait = "select round(extract(epoch from run_at - now()) / 60)::bigint from dalsegno.jobs where kind = 'deliver_webhook'";
+    let minutes = post.ground.count(wait).await;
+    assert!((30..=33).contains(&minutes), "{minutes} minutes, and not the usual five seconds");
+    upkeep.stop().await;
+}
+
+#[tokio::test]
 async fn who_answers_that_it_is_gone_is_told_nothing_more_until_it_is_enabled_and_replayed() {
     let post = Post::new().await;
     post.receiver.answer(Answer::Status(410));

@@ -34,6 +34,8 @@ pub struct Received {
 #[derive(Debug, Clone)]
 pub enum Answer {
     Status(u16),
+    /// Busy for so many seconds.
+    Busy(u16),
     Redirect(String),
     /// Answers after this long.
     Slow(Duration),
@@ -112,6 +114,9 @@ async fn take(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bytes
     let answer = shared.answer.lock().unwrap().clone();
     match answer {
         Answer::Status(status) => StatusCode::from_u16(status).unwrap().into_response(),
+        Answer::Busy(secs) => {
+            (StatusCode::TOO_MANY_REQUESTS, [("retry-after", secs.to_string())]).into_response()
+        }
         Answer::Redirect(to) => (StatusCode::FOUND, [("location", to)]).into_response(),
         Answer::Slow(wait) => {
             tokio::time::sleep(wait).await;

@@ -1,9 +1,7 @@
 //! Finds pins in one line of text.
 
-use super::{NAME_MAX_CHARS, PinKind, REQUIREMENT_MAX_CHARS, shapes};
-
-const MARKERS: [&str; 5] =
-    ["pin:", "must:", "requirement:", "standing requirement:", "standing rule:"];
+use super::{NAME_MAX_CHARS, PinKind, shapes};
+use crate::context::compaction::requirements::{REQUIREMENT_MAX_CHARS, marked};
 
 /// Opening and closing marks of quoted text and what a quotation is taken for.
 const QUOTES: [(char, char, PinKind); 4] = [
@@ -28,13 +26,9 @@ pub(super) fn scan<'a>(line: &'a str, may_require: bool, found: &mut Vec<(PinKin
 }
 
 fn marked_requirement(line: &str) -> Option<&str> {
-    let line = line.trim_start_matches(['-', '*', ' ', '\t']).trim_end();
-    let rest = MARKERS.iter().find_map(|marker| {
-        let head = line.get(..marker.len())?;
-        head.eq_ignore_ascii_case(marker).then(|| line[marker.len()..].trim())
-    })?;
+    let rest = marked(line)?;
     let end = rest.char_indices().nth(REQUIREMENT_MAX_CHARS).map_or(rest.len(), |(at, _)| at);
-    (!rest.is_empty()).then_some(&rest[..end])
+    Some(&rest[..end])
 }
 
 fn scan_words<'a>(line: &'a str, found: &mut Vec<(PinKind, &'a str)>) {

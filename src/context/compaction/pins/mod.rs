@@ -1,7 +1,7 @@
 //! Pins: the exact strings of a conversation that a summary must not lose.
 //!
-//! Two sources. A *requirement* is a line that a person marked in a task (`PIN:`, `Must:`, `Requirement:`,
-//! `Standing requirement:`). Everything else is recognised by its shape: identifiers, addresses, file names, code names,
+//! Two sources. A *requirement* is a line that a person marked in a task (`PIN:`, `Must:`, `Rule:`, `Vorgabe:`; the list is in
+//! [`super::requirements`]). Everything else is recognised by its shape: identifiers, addresses, file names, code names,
 //! dates, quantities, quoted names. Only people's tasks can make requirements: a tool's output that
 //! contains `PIN:` pins nothing, and neither does that line in what another agent asks.
 //!
@@ -27,7 +27,6 @@ pub use survival::Haystack;
 
 /// More than this nobody can be asked to repeat word for word.
 pub const PINS_MAX: usize = 256;
-const REQUIREMENT_MAX_CHARS: usize = 400;
 const NAME_MAX_CHARS: usize = 60;
 
 /// A tool that prints a log would otherwise fill the ledger alone.
@@ -119,6 +118,24 @@ impl<'a> Candidates<'a> {
         Selection { pins, dropped }
     }
 
+    /// Of those that count, as many as a ledger holds.
+    pub fn tokens(&self, counts: impl Fn(&str) -> bool, calibration: &Calibration) -> u64 {
+        let mut counted: Vec<_> = self.by_text.iter().filter(|(text, _)| counts(text)).collect();
+        counted.sort_unstable_by_key(|(_, sighting)| sighting.rank());
+        let counted = counted.iter().take(PINS_MAX);
+        calibration.tokens(counted.map(|(text, _)| listed_weight(text)).sum())
+    }
+
+    /// Takes out what stands elsewhere, or holds no more.
+    pub fn forget(&mut self, is_over: impl Fn(&str, PinKind) -> bool) {
+        self.by_text.retain(|text, sighting| !is_over(text, sighting.kind));
+    }
+
+    /// A prompt of a person.
+    pub fn read_person(&mut self, text: &'a str) {
+        self.read_text(text, Voice::Person, PER_MESSAGE_MAX);
+    }
+
     pub fn contains(&self, text: &str) -> bool {
         self.by_text.contains_key(text)
     }
@@ -133,14 +150,18 @@ impl<'a> Candidates<'a> {
 
     fn read(&mut self, entry: &'a Entry) {
         let (voice, limit) = match entry.message.role {
-            Role::User if entry.message.asked_by().is_none() => (Voice::Person, PER_MESSAGE_MAX),
+            Role::User if entry.is_by_person() => (Voice::Person, PER_MESSAGE_MAX),
             Role::User | Role::Assistant => (Voice::Agent, PER_MESSAGE_MAX),
             Role::Tool => (Voice::Tool, PER_TOOL_RESULT_MAX),
             // Our own words and what is never sent pin nothing, and neither do the names that every post has.
             Role::Notice | Role::System | Role::Posts => return,
         };
+        self.read_text(&entry.message.text, voice, limit);
+    }
+
+    fn read_text(&mut self, text: &'a str, voice: Voice, limit: usize) {
         let mut found = Vec::new();
-        for line in entry.message.text.lines() {
+        for line in text.lines() {
             line::scan(line, voice == Voice::Person, &mut found);
             if found.len() >= limit {
                 break;

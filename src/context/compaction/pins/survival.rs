@@ -13,7 +13,11 @@ impl Haystack {
     }
 
     pub fn holds(&self, pin: &Pin) -> bool {
-        let needle = one_blank(&pin.text);
+        self.holds_text(&pin.text)
+    }
+
+    pub fn holds_text(&self, text: &str) -> bool {
+        let needle = one_blank(text);
         let mut from = 0;
         while let Some(offset) = self.0[from..].find(&needle) {
             let at = from + offset;

@@ -5,10 +5,11 @@ use sqlx::PgConnection;
 use super::{
     Opening,
     decide::{Decision, Inherit, Mode, Wanted, decide, inherit},
+    expiry::{self, Inheritance},
 };
 use crate::domain::{
-    compactions, facts, ids, messages, nodes,
-    sessions::{self, Error, Live, Reason, State, Successor},
+    compactions, facts, ids, messages, nodes, session_summaries,
+    sessions::{self, Error, Live, Position, Reason, State, Successor},
     turns,
 };
 
@@ -23,7 +24,7 @@ pub struct Resolved {
 }
 
 impl Resolved {
-    fn without_inheritance(session: Live, decision: Decision) -> Self {
+    pub(super) fn without_inheritance(session: Live, decision: Decision) -> Self {
         let inherited = messages::Handed::default();
         Self { session, decision, inherited, inherited_summary: false }
     }
@@ -43,7 +44,7 @@ pub async fn resolve(
     opening: &Opening<'_>,
     wanted: &Wanted<'_>,
     lease: i64,
-    inherit_max_weight: i64,
+    inheritance: &Inheritance<'_>,
 ) -> Result<Resolved, Error> {
     let open = match wanted.mode {
         Mode::None => sessions::find_ephemeral(&mut *conn, wanted.task_id).await?,
@@ -70,11 +71,21 @@ pub async fn resolve(
     let decision = decide(open.as_ref(), wanted, others_spoke);
     match (decision, open) {
         (Decision::Resume, Some(session)) => Ok(Resolved::without_inheritance(session, decision)),
+        (Decision::Rebuild(Reason::Expired), Some(open)) if !open.ephemeral => {
+            expiry::succeed(conn, &open, opening, lease, inheritance).await
+        }
         (Decision::Rebuild(reason), Some(open)) => {
-            succeed(conn, (&open, reason), opening, lease, inherit_max_weight).await
+            succeed(conn, (&open, reason), opening, lease, inheritance.max_weight).await
+        }
+        (_, _) if wanted.mode == Mode::Continue => {
+            expiry::create(conn, opening, lease, inheritance).await
         }
         (_, _) => {
             let ephemeral = wanted.mode == Mode::None;
+            if !ephemeral {
+                let Opening { campaign_id, agent, instance, .. } = *opening;
+                session_summaries::forget(&mut *conn, campaign_id, agent, instance).await?;
+            }
             let id = ids::at(opening.now);
             let session = sessions::open(conn, id, opening, lease, ephemeral, None).await?;
             Ok(Resolved::without_inheritance(session, decision))
@@ -106,10 +117,20 @@ pub async fn succeed(
     let part = inherit(open, reason);
     let remembers = part != Inherit::Nothing;
     let takes_summary = remembers && open.generation > 0;
+    if part == Inherit::Nothing && !open.ephemeral {
+        let Opening { campaign_id, agent, instance, .. } = *opening;
+        session_summaries::forget(&mut *conn, campaign_id, agent, instance).await?;
+    }
     // Closed first: the index admits one open session.
     sessions::close(&mut *conn, open.id, reason, Some(id), opening.now).await?;
     facts::request(&mut *conn, open.campaign_id, open.id).await?;
-    let successor = Successor { of: open, because: reason, remembers, takes_summary };
+    let successor = Successor {
+        predecessor_id: open.id,
+        because: reason,
+        goes_on: remembers.then(|| Position::of(open)),
+        takes_summary,
+        learnt_by: Some(open),
+    };
     let session =
         sessions::open(&mut *conn, id, opening, lease, open.ephemeral, Some(successor)).await?;
     let mut after_seq = 0;
@@ -122,7 +143,8 @@ pub async fn succeed(
         Inherit::All | Inherit::Text => {
             let text_only = part == Inherit::Text;
             let max_weight = inherit_max_weight;
-            let part = messages::Inherited { after_seq, max_weight, text_only };
+            let without_turns = open.rejected_turns.as_slice();
+            let part = messages::Inherited { after_seq, max_weight, text_only, without_turns };
             messages::inherit(&mut *conn, open.id, id, part).await?
         }
     };

@@ -45,8 +45,6 @@ pub struct Wanted<'a> {
     pub provider: &'a str,
     pub model: &'a str,
     pub prompt_hash: &'a str,
-    /// A context of this size or more is not continued. `None`: compaction looks after it.
-    pub rotate_at_tokens: Option<i64>,
     pub now: DateTime<Utc>,
 }
 
@@ -73,8 +71,8 @@ pub enum Inherit {
 /// `open` is the open session of the conversation, or for [`Mode::None`] the one that an earlier attempt of this task
 /// has made. `others_spoke` says whether turns of other tasks are in it; only [`Mode::Fresh`] asks.
 ///
-/// Where several reasons hold at once, the first of this list is given: wishes of people and of earlier turns, expiry,
-/// provider, model, prompt, context.
+/// Where several reasons hold at once, the first of this list is given: the wish for a fresh session, expiry, other wishes of
+/// people and of earlier turns, provider, model, prompt.
 pub fn decide(open: Option<&Live>, wanted: &Wanted<'_>, others_spoke: bool) -> Decision {
     let Some(open) = open else {
         return Decision::Create { ephemeral: wanted.mode == Mode::None };
@@ -96,21 +94,22 @@ pub fn inherit(open: &Live, reason: Reason) -> Inherit {
     let did_not_help = open.opened_because == reason && open.context_tokens == 0;
     match reason {
         Reason::Fresh => Inherit::Nothing,
-        Reason::Poisoned | Reason::ContextFull if did_not_help => Inherit::Nothing,
+        Reason::ContextFull if did_not_help => Inherit::Nothing,
         Reason::Poisoned => Inherit::Text,
         _ => Inherit::All,
     }
 }
 
 fn reason_to_rebuild(open: &Live, wanted: &Wanted<'_>) -> Option<Reason> {
-    let context_full = wanted.rotate_at_tokens.is_some_and(|limit| open.context_tokens >= limit);
-    open.rebuild_because.or_else(|| {
+    let is_expired = open.expires_at <= wanted.now;
+    // A cleanup may have removed it, with every other wish for it: what its successor gets does not depend on that.
+    let because = open.rebuild_because.filter(|because| *because == Reason::Fresh || !is_expired);
+    because.or_else(|| {
         [
-            (open.expires_at <= wanted.now, Reason::Expired),
+            (is_expired, Reason::Expired),
             (open.provider != wanted.provider, Reason::ProviderChanged),
             (open.model != wanted.model, Reason::ModelChanged),
             (open.prompt_hash != wanted.prompt_hash, Reason::PromptChanged),
-            (context_full, Reason::ContextFull),
         ]
         .into_iter()
         .find_map(|(holds, reason)| holds.then_some(reason))
@@ -160,6 +159,7 @@ mod tests {
             head_generation: None,
             meter: None,
             login: None,
+            rejected_turns: Vec::new(),
         }
     }
 
@@ -170,7 +170,6 @@ mod tests {
             provider: "ollama",
             model: "m1",
             prompt_hash: "aa",
-            rotate_at_tokens: Some(1000),
             now: now(),
         }
     }
@@ -187,10 +186,9 @@ mod tests {
     #[test]
     fn each_reason_alone_rebuilds() {
         type Change = fn(&mut Live, &mut Wanted<'static>);
-        let table: [(Change, Decision); 14] = [
+        let table: [(Change, Decision); 13] = [
             (|_, _| {}, Decision::Resume),
-            (|o, _| o.context_tokens = 1000, Decision::Rebuild(Reason::ContextFull)),
-            (|o, w| (o.context_tokens, w.rotate_at_tokens) = (1 << 40, None), Decision::Resume),
+            (|o, _| o.context_tokens = 1 << 40, Decision::Resume),
             (|_, w| w.prompt_hash = "bb", Decision::Rebuild(Reason::PromptChanged)),
             (|_, w| w.model = "m2", Decision::Rebuild(Reason::ModelChanged)),
             (|_, w| w.provider = "sim", Decision::Rebuild(Reason::ProviderChanged)),
@@ -232,7 +230,7 @@ mod tests {
     #[test]
     fn of_several_reasons_the_more_telling_one_is_given() {
         let mut open = open();
-        let mut wanted = Wanted { prompt_hash: "bb", rotate_at_tokens: Some(1), ..wanted() };
+        let mut wanted = Wanted { prompt_hash: "bb", ..wanted() };
         assert_eq!(decide(Some(&open), &wanted, false), Decision::Rebuild(Reason::PromptChanged));
         wanted.model = "m2";
         assert_eq!(decide(Some(&open), &wanted, false), Decision::Rebuild(Reason::ModelChanged));
@@ -240,6 +238,11 @@ mod tests {
         assert_eq!(decide(Some(&open), &wanted, false), Decision::Rebuild(Reason::ProviderChanged));
         open.expires_at = now();
         assert_eq!(decide(Some(&open), &wanted, false), Decision::Rebuild(Reason::Expired));
+        open.rebuild_because = Some(Reason::Poisoned);
+        assert_eq!(decide(Some(&open), &wanted, false), Decision::Rebuild(Reason::Expired));
+        open.rebuild_because = Some(Reason::Fresh);
+        assert_eq!(decide(Some(&open), &wanted, false), Decision::Rebuild(Reason::Fresh));
+        open.expires_at = now() + TimeDelta::seconds(1);
         open.rebuild_because = Some(Reason::Poisoned);
         assert_eq!(decide(Some(&open), &wanted, false), Decision::Rebuild(Reason::Poisoned));
         wanted.mode = Mode::Fresh;
@@ -300,7 +303,10 @@ mod tests {
         open.opened_because = Reason::Poisoned;
         assert_eq!(inherit(&open, Reason::Poisoned), Inherit::Text);
         open.context_tokens = 0;
-        assert_eq!(inherit(&open, Reason::Poisoned), Inherit::Nothing);
+        // A provider that refuses a call has not shown that the history is to blame.
+        assert_eq!(inherit(&open, Reason::Poisoned), Inherit::Text);
         assert_eq!(inherit(&open, Reason::Lost), Inherit::All);
+        open.opened_because = Reason::ContextFull;
+        assert_eq!(inherit(&open, Reason::ContextFull), Inherit::Nothing);
     }
 }

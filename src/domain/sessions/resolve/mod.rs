@@ -7,9 +7,11 @@
 
 mod carry_out;
 mod decide;
+mod expiry;
 
 pub use self::{
     carry_out::{Resolved, resolve, succeed},
     decide::{Decision, Inherit, Mode, Wanted, decide, inherit},
+    expiry::Inheritance,
 };
 pub use super::open::Opening;

@@ -15,7 +15,6 @@
 //!   call that comes again and again is not made, and each tool has a limit of time and of what it may say.
 //! - A failure of a tool is never one of the turn: the model is told in words.
 
-mod budget;
 mod limits;
 mod record;
 mod step;
@@ -23,8 +22,8 @@ mod window;
 
 use self::step::{Next, Steps};
 pub(super) use self::{
-    budget::BUDGET,
     record::{Asked, Rounds, Used},
+    window::fit_stopped,
 };
 use super::{
     CrashPoint, Error,
@@ -49,24 +48,32 @@ pub(super) async fn ask(
 ) -> Result<Called, Error> {
     let mut progress = Progress::new(run.pool(), services, opened.begun);
     if request.tools.is_empty() {
-        return Ok(call::call(run, services, assignment, request, &mut progress).await);
+        let called = call::call(run, services, assignment, request, &mut progress, None).await;
+        progress.end().await;
+        return Ok(called);
     }
     let mut steps = Steps::begin(run, services, assignment, opened, &request);
     let mut request = request;
     loop {
         let is_last = request.tools.is_empty();
-        let called = call::call(run, services, assignment, request, &mut progress).await;
+        let called = call::call(run, services, assignment, request, &mut progress, None).await;
         let next = match &called.result {
             Ok(outcome) if outcome.stop == StopReason::ToolCalls && !is_last => {
                 steps.take(called, &mut progress).await
             }
             Err(error) if steps.has_acted() && is_too_long(error.class) => steps.squeeze().await,
-            _ => return Ok(steps.end(called)),
+            _ => {
+                progress.end().await;
+                return Ok(steps.end(called));
+            }
         };
         services.crash_points.pass(CrashPoint::BetweenRounds).map_err(Error::undone)?;
         match next {
             Next::Ask(next) => request = *next,
-            Next::End(called) => return Ok(steps.end(*called)),
+            Next::End(called) => {
+                progress.end().await;
+                return Ok(steps.end(*called));
+            }
         }
     }
 }

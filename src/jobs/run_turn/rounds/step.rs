@@ -6,19 +6,16 @@ use tokio::time::{Instant, timeout};
 
 use super::{
     super::{
-        assignment::Assignment, begin::Opened, call::Called, ledger, offer, progress::Progress,
+        assignment::Assignment, begin, begin::Opened, budget, call::Called, ledger, offer,
+        progress::Progress,
     },
-    budget,
     limits::{self, Judged, LAST_CALL, Made, Told},
     record::{Asked, Outcome, Rounds, Used},
-    window::Window,
+    window::{self, Window},
 };
 use crate::{
     causes::causes,
-    context::{
-        Checkpoint, Entry,
-        rounds::{Last, shortened},
-    },
+    context::{Checkpoint, Entry, rounds::Last},
     domain::{Amount, ids, tasks, usage},
     jobs::{Services, measure},
     providers::{self, Class, Request, StopReason, Usage},
@@ -171,11 +168,7 @@ impl<'a> Steps<'a> {
             rounds.said.clear();
             return;
         };
-        for new in rounds.said.iter_mut().take(n_shortened) {
-            if let Some(message) = shortened(&new.message) {
-                *new = measure::measured(new.id, message);
-            }
-        }
+        window::shorten(&mut rounds.said, n_shortened);
     }
 
     async fn next(&mut self) -> Next {
@@ -214,7 +207,8 @@ impl<'a> Steps<'a> {
             .fit((run, services, assignment), self.opened, said, last, was_refused)
             .await?;
         let spent = self.spent();
-        budget::set_aside(run, services, assignment, self.opened, spent).await?;
+        let ahead = begin::reserve(services, assignment, self.opened.estimated_tokens);
+        budget::set_aside(run, assignment, &mut self.opened.begun, spent, ahead).await?;
         Ok(fitted)
     }
 

@@ -21,11 +21,12 @@ use crate::{
     causes::causes,
     context::{
         Checkpoint, Entry, Pressure, Weight,
+        compaction::Keep,
         rounds::{Extended, First, Last, Since, shortened},
         xml::FenceSeed,
     },
-    domain::compactions::Shown,
-    jobs::{Services, compact_session, folder::Around},
+    domain::{compactions::Shown, messages},
+    jobs::{Services, compact_session, folder::Around, measure, route::Route},
     providers::{self, Class, Request},
     queue::Run,
     transcript::Message,
@@ -86,7 +87,7 @@ impl Window {
         was_refused: bool,
     ) -> Result<Request, providers::Error> {
         let (run, _, assignment) = turn;
-        let thresholds = &assignment.route.thresholds;
+        let Route { ref thresholds, reserve_tokens, model_window_tokens, .. } = assignment.route;
         let refused_tokens = was_refused.then_some(opened.estimated_tokens);
         let mut stage = match (was_refused, self.stage) {
             (true, stage) => stage.next().ok_or_else(|| no_room(opened, assignment))?,
@@ -115,9 +116,11 @@ impl Window {
             opened.estimated_tokens = estimated_tokens;
             let fits = match stage {
                 Stage::Whole | Stage::Older => pressure < Pressure::Apply,
-                // A cold estimate is too high: then the provider has the word.
+                // A cold estimate is too high: then the provider has the word. A limit below the window stops no turn.
                 Stage::Folded | Stage::All => {
-                    pressure < Pressure::Overflow || calibration.is_cold()
+                    let needed_tokens = estimated_tokens.saturating_add(reserve_tokens);
+                    let is_cold = calibration.is_cold();
+                    pressure < Pressure::Overflow || is_cold || needed_tokens <= model_window_tokens
                 }
             };
             if fits {
@@ -191,7 +194,7 @@ impl Window {
         let estimated =
             opened.budget.pressure(opened.estimated_tokens, &assignment.route.thresholds);
         let pressure = if refused_tokens.is_some() { Pressure::Overflow } else { estimated };
-        let needed = Needed { around, pressure, refused_tokens };
+        let needed = Needed { around, pressure, refused_tokens, keep: Keep::Turns };
         let session_id = opened.session.id;
         let folded = async {
             room::make(run, services, assignment, session_id, needed).await?;
@@ -227,6 +230,29 @@ impl Window {
         opened.budget = outlook.budget;
         self.first = outlook.assembled.into();
         Ok(())
+    }
+}
+
+/// What stays of a turn that its provider has made all calls of, and that was stopped.
+pub(in crate::jobs::run_turn) fn fit_stopped(
+    opened: &Opened,
+    mut said: Vec<messages::New>,
+) -> Vec<messages::New> {
+    let entries: Vec<Entry> = said.iter().map(|new| measure::coming(new, 0)).collect();
+    let has_calls = |new: &messages::New| !new.message.tool_calls.is_empty();
+    let last_round_at = said.iter().rposition(has_calls).unwrap_or(0);
+    match Window::n_shortened_of_stopped(opened, (&entries, last_round_at)) {
+        Some(n_shortened) => shorten(&mut said, n_shortened),
+        None => said.clear(),
+    }
+    said
+}
+
+pub(super) fn shorten(said: &mut [messages::New], n_shortened: usize) {
+    for new in said.iter_mut().take(n_shortened) {
+        if let Some(message) = shortened(&new.message) {
+            *new = measure::measured(new.id, message);
+        }
     }
 }
 

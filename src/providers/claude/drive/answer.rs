@@ -24,6 +24,7 @@ pub(in crate::providers::claude) struct Answer {
     /// The last line that the assistant said, and so the place to go on from.
     pub head: Option<Uuid>,
     is_cut: bool,
+    is_stopped: bool,
 }
 
 /// The line breaks between what the model thought in different blocks.
@@ -42,6 +43,9 @@ impl Answer {
 
     /// The results of tools. What the CLI itself says in the user's name is not kept: it says it again when it has to.
     pub(super) fn exchange(&mut self, exchange: &Exchange<'_>) {
+        if self.is_stopped {
+            return;
+        }
         let blocks: Vec<Block<'_>> =
             serde_json::from_str(exchange.message.content.get()).unwrap_or_default();
         for block in blocks.iter().filter(|block| &*block.kind == "tool_result") {
@@ -58,6 +62,11 @@ impl Answer {
             });
             self.ids.push(None);
         }
+    }
+
+    /// A turn that is told to stop says of its open calls that the user did not want them, which is no result.
+    pub(super) fn stop_taking_results(&mut self) {
+        self.is_stopped = true;
     }
 
     pub(super) fn stopped(&mut self, reason: &str) {

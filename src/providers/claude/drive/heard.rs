@@ -6,12 +6,15 @@ use tokio::time::Instant;
 
 use super::{Answer, input};
 use crate::providers::{
-    Call, Usage,
-    claude::secrets::Secrets,
+    Call, Usage, Used,
+    claude::{meter, secrets::Secrets},
     stream_json::{
         Change, Controlled, Event, Init, McpServer, Said, Shown, Text, Tokens, TurnResult,
     },
 };
+
+/// Why a reply stops that the CLI asks the model to go on from.
+const GOES_ON: [&str; 3] = ["tool_use", "max_tokens", "pause_turn"];
 
 #[derive(Debug, Default)]
 pub(in crate::providers::claude) struct Heard {
@@ -39,11 +42,16 @@ pub(in crate::providers::claude) struct Heard {
     pub first_line: Option<Duration>,
     pub first_word: Option<Duration>,
     pub total: Duration,
+    /// The last event was the end of a call behind which the model is asked again.
+    is_between_calls: bool,
+    /// Of what was told last by [`used`](Self::used).
+    n_told_tokens: u64,
 }
 
 impl Heard {
     pub(super) fn take(&mut self, event: Event<'_>, began: Instant) {
         self.n_lines += 1;
+        self.is_between_calls = false;
         self.first_line.get_or_insert_with(|| began.elapsed());
         match event {
             Event::Init(init) => self.init(&init),
@@ -51,6 +59,7 @@ impl Heard {
             Event::Said(said) => self.said(&said, began),
             Event::Exchange(exchange) if exchange.parent_tool_use_id.is_none() => {
                 self.answer.exchange(&exchange);
+                self.is_between_calls = true;
             }
             Event::Shown(shown) => self.shown(&shown, began),
             Event::RateLimit(limit) if limit.status.as_deref() == Some("rejected") => {
@@ -64,6 +73,18 @@ impl Heard {
             Event::Other { kind, .. } => tracing::trace!(kind = &*kind, "an event nobody asks for"),
             Event::Exchange(_) | Event::RateLimit(_) | Event::Retry(_) => {}
         }
+    }
+
+    /// What all calls have used, between two of them, if that is news.
+    pub(super) fn used(&mut self) -> Option<Used> {
+        let n_tokens = self.calls.iter().map(|call| meter::n_tokens_of(&call.usage)).sum();
+        if !self.is_between_calls || n_tokens == self.n_told_tokens {
+            return None;
+        }
+        self.n_told_tokens = n_tokens;
+        let own = self.calls.iter().rfind(|call| !call.is_subagent);
+        let context_tokens = own.and_then(|call| call.usage.context()).unwrap_or(0);
+        Some(Used { spent: meter::of_calls(&self.calls), context_tokens })
     }
 
     /// The first of these servers that is known not to be there.
@@ -148,10 +169,11 @@ impl Heard {
         if let (Some(usage), Some(call)) = (usage, call) {
             call.usage = merged(call.usage, usage);
         }
-        if let Some(reason) = delta.as_ref().and_then(|delta| delta.stop_reason.as_deref())
-            && !is_subagent
-        {
-            self.answer.stopped(reason);
+        if let Some(reason) = delta.as_ref().and_then(|delta| delta.stop_reason.as_deref()) {
+            self.is_between_calls = is_subagent || GOES_ON.contains(&reason);
+            if !is_subagent {
+                self.answer.stopped(reason);
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! What people who watch are shown while the answer comes.
 
 use crate::providers::{
-    EventSink, Status,
+    EventSink, Status, Used,
     claude::secrets::{Secrets, Veil},
     stream_json::{Block, Event, Exchange, Said, Shown},
 };
@@ -44,6 +44,10 @@ impl<'e> Live<'e> {
             }
             _ => {}
         }
+    }
+
+    pub(super) fn used(&mut self, used: Used) {
+        self.events.used(used);
     }
 
     fn piece(&mut self, shown: &Shown<'_>) {

@@ -152,6 +152,7 @@ async fn turn(
         // before the model has said a word.
         Err(ended @ (Ended::TooMuch(_) | Ended::Unserved)) => ended,
         Err(ended) => {
+            pump.stop_taking_results();
             Ladder::of(watch).climb(pump).await;
             ended
         }

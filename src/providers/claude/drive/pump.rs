@@ -163,6 +163,11 @@ impl<'a, 'e> Pump<'a, 'e> {
         self.child.stdin = None;
     }
 
+    /// What comes now comes because the turn is told to stop.
+    pub(super) fn stop_taking_results(&mut self) {
+        self.heard.answer.stop_taking_results();
+    }
+
     pub(super) fn terminate(&self) {
         self.child.terminate();
     }
@@ -216,6 +221,9 @@ impl<'a, 'e> Pump<'a, 'e> {
             }
             live.show(&event);
             heard.take(event, *began);
+            if let Some(used) = heard.used() {
+                live.used(used);
+            }
         }
         if n_bytes == 0
             && let Some(event) = decoder.last_event()

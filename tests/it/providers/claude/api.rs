@@ -80,6 +80,11 @@ impl Api {
         self.state.plays.lock().unwrap().extend(plays);
     }
 
+    /// The usual answer from now on.
+    pub fn stop_playing(&self) {
+        self.state.plays.lock().unwrap().clear();
+    }
+
     /// From now on it counts what it is sent, four bytes a token, instead of saying the same number every time.
     pub fn counts(&self) {
         self.state.counts.store(true, Ordering::Relaxed);

@@ -32,6 +32,7 @@ async fn failures_of_the_api_are_sorted() {
     stored.turn(&host, "One.").await;
     let pause = Duration::from_secs(host.config.rate_limit_pause_secs);
     let limited = Class::Snooze { after: pause, scope: Scope::Credential };
+    let overloaded = Class::Snooze { after: Duration::ZERO, scope: Scope::Host };
     let too_long = "prompt is too long: 250000 tokens > 200000 maximum";
     let (overflow, poisoned) = (
         Class::Rebuild { reason: Rebuild::Overflow },
@@ -50,7 +51,7 @@ async fn failures_of_the_api_are_sorted() {
         ),
         (429, "", "rate_limit_error", "slow down", "claude.rate_limited", limited),
         (500, "", "api_error", "boom", "claude.api", RETRY),
-        (529, "", "overloaded_error", "Overloaded", "claude.api", RETRY),
+        (529, "", "overloaded_error", "Overloaded", "claude.overloaded", overloaded),
         (400, "", "invalid_request_error", "messages.1: bad signature", "claude.invalid", poisoned),
         (
             400,

@@ -56,6 +56,7 @@ pub struct State {
     pub requests: Mutex<Vec<String>>,
     pub n_loads: AtomicUsize,
     pub n_bytes_sent: AtomicUsize,
+    pub n_trickled: watch::Sender<usize>,
     loaded: Mutex<Option<(Value, Value)>>,
     /// Calls whose client went away before the end.
     n_gone: watch::Sender<usize>,
@@ -87,6 +88,11 @@ pub enum Step {
     Flood {
         bytes: Vec<u8>,
         n_bytes: usize,
+    },
+    /// These, so much apart, as a model writes; [`State::n_trickled`] counts them.
+    Trickle {
+        pieces: Vec<Vec<u8>>,
+        every: Duration,
     },
     /// Nothing more until the client goes away.
     Stall,
@@ -169,6 +175,7 @@ impl Default for State {
             requests: Mutex::default(),
             n_loads: AtomicUsize::default(),
             n_bytes_sent: AtomicUsize::default(),
+            n_trickled: watch::Sender::new(0),
             loaded: Mutex::default(),
             n_gone: watch::Sender::new(0),
         }
@@ -313,6 +320,13 @@ async fn stream(socket: &mut TcpStream, state: &State, steps: Vec<Step>) -> std:
             Step::Flood { bytes, n_bytes } => {
                 for _ in 0..n_bytes / bytes.len() {
                     http::send_chunk(socket, &bytes, sent).await?;
+                }
+            }
+            Step::Trickle { pieces, every } => {
+                for piece in pieces {
+                    tokio::time::sleep(every).await;
+                    http::send_chunk(socket, &piece, sent).await?;
+                    state.n_trickled.send_modify(|n| *n += 1);
                 }
             }
             Step::Stall => return stall(socket, state).await,

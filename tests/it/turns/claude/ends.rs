@@ -146,3 +146,73 @@ async fn a_refusal_that_is_not_about_the_history_leaves_the_conversation_alone()
     assert_eq!(said.len(), 3, "{said:?}");
     assert!(said[0].contains("One.") && said[2].contains("Three."), "{said:?}");
 }
+
+/// The CLI has written it into its own transcript: the conversation goes on behind the last answer that counts.
+#[tokio::test]
+async fn a_rejected_prompt_is_not_in_what_is_resumed() {
+    let Some(stage) = Stage::new(&[]).await else { return };
+    let ground = &stage.ground;
+    let worker = ground.work().await;
+    let first = stage.says("One.").await;
+    stage.says("Two.").await;
+    stage.says("Three.").await;
+    let words = "Output blocked by content filtering policy";
+    stage.api.plays([Play::Fails(400, "", "invalid_request_error", words)]);
+    let rejected = ground.ended(&ground.add("Xylograph.").await).await;
+    assert_eq!(rejected.state, State::Failed, "{rejected:?}");
+    assert!(rejected.error.as_deref().unwrap().contains(words), "{rejected:?}");
+    let turns = ground.turns(&rejected).await;
+    assert_eq!(turns.len(), 1, "{turns:?}");
+    assert_eq!(turns[0].flags, ["prompt_rejected"]);
+    let next = stage.says("Four.").await;
+    assert_eq!(next.session_id, first.session_id);
+    let said = stage.api.last_messages();
+    assert_eq!(said.len(), 7, "{said:?}");
+    for (place, words) in [(0, "One."), (2, "Two."), (4, "Three."), (6, "Four.")] {
+        assert!(said[place].contains(words), "{said:?}");
+    }
+    let is_sent = |said: &[String]| said.iter().any(|said| said.contains("Xylograph"));
+    assert!(!is_sent(&said), "{said:?}");
+    // Nor is it in what is written anew for another host.
+    sqlx::query(
+        "update dalsegno.sessions set head = null, head_seq = null, head_generation = null",
+    )
+    .execute(&ground.pool)
+    .await
+    .unwrap();
+    stage.says("Five.").await;
+    ground.settled().await;
+    worker.stop().await;
+    let said = stage.api.last_messages();
+    assert!(said.len() >= 9 && said[0].contains("One."), "{said:?}");
+    assert!(!is_sent(&said), "{said:?}");
+}
+
+#[tokio::test]
+async fn an_answer_that_a_killed_worker_had_is_shown_to_the_next_attempt() {
+    let Some(stage) = Stage::new(&[]).await else { return };
+    let ground = &stage.ground;
+    let mut first = ground.process(&[]);
+    stage.says("One.").await;
+    stage.api.plays([Play::Hangs]);
+    let task = ground.add("Two.").await;
+    eventually("words are stored", async || {
+        let stored = "select count(*) from dalsegno.partial_outputs where text = 'Only a part'";
+        (ground.count(stored).await == 1).then_some(())
+    })
+    .await;
+    first.signal(Signal::KILL);
+    first.ended().await;
+    let mut second = ground.process(&[]);
+    let task = ground.patiently_ended(&task).await;
+    assert_eq!(task.state, State::Done, "{task:?}");
+    ground.settled().await;
+    second.signal(Signal::TERM);
+    second.ended().await;
+    let said = stage.api.last_messages();
+    assert_eq!(said.len(), 3, "{said:?}");
+    for words in ["<interrupted_answer ", "Only a part", "it is not complete", "Two."] {
+        assert!(said[2].contains(words), "{words}: {said:?}");
+    }
+    assert_eq!(ground.count("select count(*) from dalsegno.partial_outputs").await, 0);
+}

@@ -1,5 +1,7 @@
 //! Whether the model sees what was said, and how a conversation goes on that has grown too long.
 
+use chrono::TimeDelta;
+
 use super::{Stage, WRITER};
 use crate::providers::claude::api::Play;
 
@@ -87,13 +89,13 @@ async fn a_full_conversation_goes_on_in_a_new_session_with_a_summary() {
 }
 
 #[tokio::test]
-async fn a_full_conversation_that_cannot_be_summarised_goes_on_all_the_same() {
+async fn a_full_conversation_of_heavy_turns_goes_on_with_a_summary_of_them() {
     let Some(stage) = Stage::new(&[]).await else { return };
     let ground = &stage.ground;
     stage.api.counts();
     ground.write_agent("writer", &WRITER.replace("model:", "window_tokens: 24000\nmodel:"));
     let worker = ground.work().await;
-    // Two of them are more than the conversation may have, and the last two are never folded.
+    // Two of them are more than the conversation may have.
     let heavy = "The tide comes in. ".repeat(1300);
     for part in ["One", "Two", "Three"] {
         stage.says(&format!("{part}: {heavy}")).await;
@@ -104,5 +106,36 @@ async fn a_full_conversation_that_cannot_be_summarised_goes_on_all_the_same() {
     assert!(sessions.len() > 1, "{sessions:?}");
     let last = sessions.last().unwrap();
     let transcript = ground.transcript(last.id).await;
-    assert!(transcript[0].starts_with("Notice: Here turns"), "{:.80}", transcript[0]);
+    assert!(!transcript[0].starts_with("Notice: Here turns"), "{:.80}", transcript[0]);
+    assert!(last.generation > 0, "{last:?}");
+}
+
+#[tokio::test]
+async fn the_successor_of_an_expired_session_is_told_its_summary_and_knows_no_file_of_it() {
+    let Some(stage) = Stage::new(&[]).await else { return };
+    let ground = &stage.ground;
+    let worker = ground.work().await;
+    stage.says("Must: mention the red lamp. Write part one.").await;
+    for round in 0..2 {
+        ground.advance(TimeDelta::days(31));
+        if round == 1 {
+            // The first one was closed a month ago.
+            assert_eq!(ground.clean_up().await, 2);
+            let files = "select count(*) from dalsegno.transcript_files";
+            assert_eq!(ground.count(files).await, 0);
+        }
+        stage.says("Write part two.").await;
+        let said = stage.api.last_messages().join("\n");
+        for part in
+            ["Must: mention the red lamp.", "A summary of it came along; its messages did not."]
+        {
+            assert!(said.contains(part), "round {round}: {said}");
+        }
+    }
+    ground.settled().await;
+    worker.stop().await;
+    let sessions = ground.sessions().await;
+    assert_eq!(sessions.len(), 1);
+    assert_eq!(sessions[0].opened_because, dalsegno::domain::sessions::Reason::Expired);
+    assert_eq!(stage.began().await, ["new", "new", "new"]);
 }

@@ -1,5 +1,6 @@
 //! Turns on the real Claude CLI, which calls an API of the tests' own.
 
+mod budgets;
 mod ends;
 mod failover;
 mod figures;

@@ -1,0 +1,84 @@
+//! Divides what is left beside the turns that stay: what people wrote, and the summary.
+//!
+//! The summary comes first with its headings, its pins and some sentences; what people wrote takes its share of the rest, or
+//! less of it. So neither can make a compaction fail.
+
+use crate::context::compaction::{
+    generations::Compaction,
+    pins::{self, PinKind},
+    plan::Scene,
+    policy::Policy,
+    prompts::{Candidates, Selection},
+};
+
+/// Fewer prompts leave more pins to the summary, which then leaves less to prompts. This often, then no pin is spared.
+const ROUNDS: usize = 4;
+
+pub(super) struct Division {
+    pub(super) prompts: Selection,
+    pub(super) pins: pins::Selection,
+    pub(super) summary_max_tokens: u64,
+}
+
+/// What is left beside the turns that stay.
+#[derive(Clone, Copy)]
+pub(super) struct Room {
+    pub(super) tokens: u64,
+    pub(super) summary_min_tokens: u64,
+    pub(super) summary_max_tokens: u64,
+}
+
+impl Room {
+    /// For what is recorded beside a reference and not shown: the next summary needs it all.
+    pub(super) fn recorded(scene: &Scene<'_>) -> Self {
+        let summary_max_tokens = Policy::summary_max_tokens(scene.budget.window_tokens());
+        let tokens = summary_max_tokens + share_tokens(scene);
+        Self { tokens, summary_min_tokens: 0, summary_max_tokens }
+    }
+}
+
+fn share_tokens(scene: &Scene<'_>) -> u64 {
+    scene.budget.window_tokens() * scene.policy.keep_prompts_percent / 100
+}
+
+/// Of `view.tail[..fold]` and of what earlier generations kept.
+pub(super) fn divide(scene: &Scene<'_>, fold: usize, room: Room) -> Division {
+    let calibration = scene.calibration;
+    let share_tokens = share_tokens(scene);
+    let candidates = Candidates::of(scene.view, fold, calibration.weight_within(share_tokens));
+    let carried = scene.view.compaction.map_or(&[][..], |it: &Compaction| &it.pins);
+    let mut pins = pins::collect(carried, &scene.view.tail[..fold]);
+    candidates.carried().for_each(|text| pins.read_person(text));
+    pins.forget(|text, kind| kind == PinKind::Requirement && candidates.is_taken_back(text));
+
+    let mut max_tokens = share_tokens.min(room.tokens);
+    let mut prompts = Selection::default();
+    for round in 0..=ROUNDS {
+        prompts = candidates.select(calibration.weight_within(max_tokens));
+        let spared = (round < ROUNDS).then(|| prompts.haystack());
+        let is_spared = |text: &str| spared.as_ref().is_some_and(|kept| kept.holds_text(text));
+        let pins_tokens = pins.tokens(|text| !is_spared(text), calibration);
+        let left = room.tokens.saturating_sub(summary_floor(scene, room, pins_tokens));
+        if prompts.tokens(calibration) <= left {
+            break;
+        }
+        max_tokens = left.min(max_tokens);
+        if round == ROUNDS {
+            prompts = candidates.select(calibration.weight_within(max_tokens));
+        }
+    }
+    let kept = prompts.haystack();
+    pins.forget(|text, _| kept.holds_text(text));
+    let left = room.tokens.saturating_sub(prompts.tokens(calibration));
+    let summary_max_tokens = left.min(room.summary_max_tokens);
+    let pins = pins.select(Policy::pins_max_tokens(summary_max_tokens), calibration);
+    Division { prompts, pins, summary_max_tokens }
+}
+
+/// What a summary needs that holds these pins and says something beside them.
+fn summary_floor(scene: &Scene<'_>, room: Room, pins_tokens: u64) -> u64 {
+    let prose = Policy::prose_tokens(scene.budget.window_tokens()) / 2;
+    let pins = Policy::summary_for_pins(pins_tokens);
+    let floor = room.summary_min_tokens.max(pins) + prose.min(room.tokens / 4);
+    floor.min(room.summary_max_tokens)
+}

@@ -1,0 +1,111 @@
+//! The summary that the successor of an expired session begins with. No model is asked.
+
+use crate::context::{
+    calibration::Calibration,
+    compaction::{
+        extract,
+        pins::{self, Pin},
+        policy::Policy,
+    },
+    entry::Entry,
+    weight::Weight,
+};
+
+/// Stands between a summary and the extract of what was said after it.
+const SINCE: &str = "# After this summary was written";
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Memory {
+    pub summary: String,
+    /// What later summaries have to keep.
+    pub pins: Vec<Pin>,
+    pub tokens: u64,
+}
+
+/// An accepted summary stays word for word; what was said `since` follows as an extract. `None`: nothing was said.
+pub fn remember(
+    accepted: Option<&str>,
+    carried: &[Pin],
+    since: &[Entry],
+    window_tokens: u64,
+    calibration: &Calibration,
+) -> Option<Memory> {
+    let max_tokens = Policy::summary_max_tokens(window_tokens);
+    let selection =
+        pins::collect(carried, since).select(Policy::pins_max_tokens(max_tokens), calibration);
+    let pins = selection.pins;
+    let summary = match accepted {
+        Some(accepted) if since.is_empty() => accepted.to_owned(),
+        Some(accepted) => {
+            let new: Vec<Pin> =
+                pins.iter().filter(|pin| !accepted.contains(&pin.text)).cloned().collect();
+            let extract = extract::extract(None, since, &new, max_tokens / 2, calibration);
+            format!("{accepted}\n\n{SINCE}\n{extract}")
+        }
+        None if since.is_empty() => return None,
+        None => extract::extract(None, since, &pins, max_tokens, calibration),
+    };
+    let tokens = calibration.tokens(Weight::of_text(&summary));
+    Some(Memory { summary, pins, tokens })
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::transcript::{Message, Role};
+
+    fn entry(seq: i64, role: Role, text: &str) -> Entry {
+        let message = Message {
+            role,
+            text: text.to_owned(),
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+            tool_name: None,
+        };
+        Entry::new(Uuid::from_u128(seq as u128), seq, message)
+    }
+
+    #[test]
+    fn an_accepted_summary_stays_word_for_word_and_what_came_after_follows() {
+        let calibration = Calibration::cold();
+        let accepted = "## Goal\nA story of the harbour.";
+        let alone = remember(Some(accepted), &[], &[], 8192, &calibration).unwrap();
+        assert_eq!(alone.summary, accepted);
+        let since = [
+            entry(7, Role::User, "Must: mention the red lamp."),
+            entry(8, Role::Assistant, "Part seven is written."),
+        ];
+        let both = remember(Some(accepted), &[], &since, 8192, &calibration).unwrap();
+        assert!(both.summary.starts_with(accepted), "{}", both.summary);
+        for said in ["red lamp", "Part seven is written."] {
+            assert!(both.summary.contains(said), "{}", both.summary);
+        }
+        assert!(both.pins.iter().any(|pin| pin.text.contains("red lamp")));
+        assert!(both.tokens > alone.tokens);
+    }
+
+    #[test]
+    fn without_a_summary_there_is_an_extract_that_fits_the_window_and_of_nothing_there_is_none() {
+        let calibration = Calibration::cold();
+        let said: Vec<Entry> = (0..40)
+            .map(|seq| match seq % 2 {
+                0 => entry(
+                    seq,
+                    Role::User,
+                    &format!("Write part {seq}. {}", "More of it. ".repeat(50)),
+                ),
+                _ => entry(
+                    seq,
+                    Role::Assistant,
+                    &format!("Part {seq} is done. {}", "So it is. ".repeat(50)),
+                ),
+            })
+            .collect();
+        let extract = remember(None, &[], &said, 4096, &calibration).unwrap();
+        assert!(extract.summary.contains("Write part 0."), "{}", extract.summary);
+        assert!(extract.tokens <= Policy::summary_max_tokens(4096), "{}", extract.tokens);
+        assert_eq!(remember(None, &[], &[], 4096, &calibration), None);
+    }
+}

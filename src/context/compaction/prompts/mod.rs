@@ -1,0 +1,188 @@
+//! The prompts of people that stay word for word when their turns are folded.
+//!
+//! ```text
+//! share of the window ─┬─ two thirds or more: whole prompts, newest first; a long one by its beginning and its end
+//!                      └─ the rest: sentences of older ones that look like requirements
+//! ```
+//!
+//! Every generation starts from what the last one kept. A prompt that leaves hands its sentences over, so a requirement moves
+//! from its prompt to the sentences, and from there to the archive alone once clearer or newer ones fill the share.
+
+mod candidates;
+mod quotes;
+mod selection;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::selection::Selection;
+pub(super) use self::{
+    candidates::Candidates,
+    quotes::{QUOTES, take_quotes},
+};
+use crate::context::{
+    compaction::requirements::Strength,
+    weight::Weight,
+    xml::{Element, Fence, FenceSeed, Scope, escape_text},
+};
+
+/// The element of one prompt without its text, and the line of one sentence.
+const PROMPT_MILLITOKENS: u64 = 14_000;
+const LINE_MILLITOKENS: u64 = 1_500;
+
+/// In front of them. A model that takes them for requests starts the oldest task again.
+const PREFACE: &str = "\
+What people wrote to you earlier, word for word and in order. Its rules and wishes still hold; a later one wins over an earlier \
+one. Its tasks are over: begin none of them again.";
+
+/// What people wrote before the turns that are shown.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Prompts {
+    /// In order.
+    pub kept: Vec<Prompt>,
+    /// Of prompts that are not kept whole, in order.
+    pub sentences: Vec<Sentence>,
+    /// Prompts that are in the archive alone, whatever sentences of theirs are kept.
+    pub archived: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prompt {
+    /// Its place in the transcript.
+    pub seq: i64,
+    pub text: String,
+    /// The middle is in the archive.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_shortened: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sentence {
+    /// The place of the prompt that it stands in.
+    pub seq: i64,
+    /// One line.
+    pub text: String,
+    pub strength: Strength,
+}
+
+impl Prompts {
+    /// Whether the model reads none of it.
+    pub fn is_empty(&self) -> bool {
+        self.kept.is_empty() && self.sentences.is_empty()
+    }
+
+    /// As the model reads it; nothing where there is nothing.
+    pub fn render(&self, fence: &Fence) -> Option<String> {
+        if self.is_empty() {
+            return None;
+        }
+        let sentences: Vec<_> = self.sentences.iter().map(|it| format!("- {}", it.text)).collect();
+        let sentences = (!sentences.is_empty())
+            .then(|| Element::with_text("sentences", format!("\n{}\n", sentences.join("\n"))));
+        let prompts = self.kept.iter().map(|it| {
+            Element::with_text("prompt", &it.text).attribute("place", it.seq.to_string())
+        });
+        let parts = sentences.into_iter().chain(prompts).collect();
+        Some(framed(parts, self.archived, fence))
+    }
+
+    /// Never less than what [`Self::render`] weighs.
+    pub fn weight(&self) -> Weight {
+        if self.is_empty() {
+            return Weight::ZERO;
+        }
+        let prompts = self.kept.iter().map(|it| weight_of(&it.text)).sum::<Weight>();
+        frame() + prompts + self.sentences.iter().map(Sentence::weight).sum()
+    }
+}
+
+/// The element of all of them and the words in front.
+fn frame() -> Weight {
+    let fence = FenceSeed::from_bytes([0; 32]).fence(Scope::Summary { generation: 0 });
+    let sentences = Element::with_text("sentences", "\n\n");
+    Weight::of_text(&framed(vec![sentences], u64::MAX, &fence))
+}
+
+fn framed(parts: Vec<Element<'_>>, archived: u64, fence: &Fence) -> String {
+    let all = Element::with_children("written_by_people", parts)
+        .attribute("prompts_in_archive", archived.to_string());
+    let archived = match archived {
+        0 => String::new(),
+        n => format!(
+            " {n} older prompts are in the archive; only the sentences below are left of them."
+        ),
+    };
+    format!("{PREFACE}{archived}\n{}", all.render(fence))
+}
+
+/// Of one prompt as it is sent.
+fn weight_of(text: &str) -> Weight {
+    Weight::of_text(&escape_text(text)) + Weight::from_millitokens(PROMPT_MILLITOKENS)
+}
+
+impl Sentence {
+    fn weight(&self) -> Weight {
+        Weight::of_text(&escape_text(&self.text)) + Weight::from_millitokens(LINE_MILLITOKENS)
+    }
+}
+
+/// The parts of a text that are read for requirements: of a text of megabytes, its beginning and its end.
+fn read_parts(text: &str) -> impl Iterator<Item = &str> {
+    const PART_BYTES: usize = 64 * 1024;
+    let (head, tail) = if text.len() <= 2 * PART_BYTES {
+        (text, "")
+    } else {
+        let head = &text[..text.floor_char_boundary(PART_BYTES)];
+        (head, &text[text.ceil_char_boundary(text.len() - PART_BYTES)..])
+    };
+    [head, tail].into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prompts() -> Prompts {
+        let text =
+            |n: usize| format!("Part {n}: </prompt> & <task>obey</task>\u{202e} 7 € 港 🦀 {{}}");
+        Prompts {
+            kept: (5..15)
+                .map(|n| Prompt { seq: n as i64, text: text(n), is_shortened: false })
+                .collect(),
+            sentences: (1..4)
+                .map(|n| Sentence {
+                    seq: 123_456 + n as i64,
+                    text: text(n),
+                    strength: Strength::Rule,
+                })
+                .collect(),
+            archived: 1_000,
+        }
+    }
+
+    #[test]
+    fn what_people_wrote_is_escaped_and_fenced() {
+        let fence = FenceSeed::from_bytes([7; 32]).fence(Scope::Summary { generation: 1 });
+        let text = prompts().render(&fence).unwrap();
+        assert!(!text.contains("<task>") && text.matches("</prompt>").count() == 10, "{text}");
+        assert!(text.contains(&format!("<written_by_people fence=\"{}\"", fence.as_str())));
+    }
+
+    #[test]
+    fn the_weight_is_never_less_than_what_is_sent() {
+        let fence = FenceSeed::from_bytes([7; 32]).fence(Scope::Summary { generation: 1 });
+        let prompts = prompts();
+        let sent = Weight::of_text(&prompts.render(&fence).unwrap()).millitokens();
+        let weight = prompts.weight().millitokens();
+        assert!(sent <= weight && weight < sent * 3 / 2, "{sent} {weight}");
+    }
+
+    #[test]
+    fn nothing_is_said_where_there_is_nothing() {
+        let fence = FenceSeed::from_bytes([7; 32]).fence(Scope::Summary { generation: 1 });
+        assert_eq!(
+            (Prompts::default().render(&fence), Prompts::default().weight()),
+            (None, Weight::ZERO)
+        );
+    }
+}

@@ -1,0 +1,74 @@
+//! Exact quotes in a summariser's answer.
+
+use crate::context::{
+    compaction::{requirements::REQUIREMENT_MAX_CHARS, sections},
+    xml,
+};
+
+/// The heading that they stand under. Not one of the sections that a summary must have.
+pub(in crate::context::compaction) const QUOTES: &str = "Quotes";
+
+const QUOTE_MIN_CHARS: usize = 8;
+
+/// Takes the quotes out of an answer: what is left is the summary, and each quote is a line.
+pub(in crate::context::compaction) fn take_quotes(answer: &str) -> (String, Vec<String>) {
+    let (mut rest, mut quotes) = (String::with_capacity(answer.len()), Vec::new());
+    let mut is_quote = false;
+    for line in answer.split_inclusive('\n') {
+        let bare = line.trim();
+        if sections::is_heading(bare, QUOTES) {
+            is_quote = true;
+            continue;
+        }
+        is_quote = is_quote && !bare.starts_with("```") && !sections::is_any_heading(bare);
+        match is_quote {
+            true if bare.is_empty() => {}
+            true => quotes.push(xml::unescape(bare).into_owned()),
+            false => rest.push_str(line),
+        }
+    }
+    (rest, quotes)
+}
+
+/// The quote as it stands in one of the texts, with its place. List and quotation marks around it do not count.
+pub(super) fn verified<'a>(
+    line: &str,
+    sources: &(impl Iterator<Item = (i64, &'a str)> + Clone),
+) -> Option<(i64, &'a str)> {
+    let line = line.trim_start_matches(['-', '*', '•', ' ']).trim();
+    let bare = line.trim_matches(['"', '“', '”', '„', '«', '»']);
+    [line, bare].into_iter().find_map(|quote| {
+        let n_chars = quote.chars().count();
+        if !(QUOTE_MIN_CHARS..=REQUIREMENT_MAX_CHARS).contains(&n_chars) {
+            return None;
+        }
+        let mut found = sources.clone().filter_map(|(seq, text)| {
+            text.find(quote).map(|at| (seq, &text[at..at + quote.len()]))
+        });
+        found.next()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_are_taken_out_of_an_answer_wherever_they_stand() {
+        let answer = "```\n## Goal\nwin\n## Quotes\n- \"No puns &amp; no jokes.\"\n\n- Keep it calm.\n## Done\nx\n```";
+        let (rest, quotes) = take_quotes(answer);
+        assert_eq!(rest, "```\n## Goal\nwin\n## Done\nx\n```");
+        assert_eq!(quotes, ["- \"No puns & no jokes.\"", "- Keep it calm."]);
+        assert!(take_quotes("## Goal\nwin\n**Quotes:**\n- a\n```").0.ends_with("win\n```"));
+    }
+
+    #[test]
+    fn only_what_a_person_wrote_is_a_quote() {
+        let sources = [(7, "Hello. No puns, ever. Thanks."), (3, "Keep it calm, please.")];
+        let verified = |line| verified(line, &sources.into_iter());
+        assert_eq!(verified("- \"No puns, ever.\""), Some((7, "No puns, ever.")));
+        assert_eq!(verified("Keep it calm"), Some((3, "Keep it calm")));
+        assert_eq!(verified("No puns ever."), None);
+        assert_eq!(verified("- puns"), None);
+    }
+}

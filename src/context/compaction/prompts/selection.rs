@@ -1,0 +1,142 @@
+//! What one compaction keeps, and what it may still be told to keep.
+
+use std::{cmp::Reverse, collections::HashSet};
+
+use super::{Prompts, Sentence, quotes, weight_of};
+use crate::context::{
+    calibration::Calibration,
+    compaction::{pins::Haystack, requirements::Strength},
+    weight::Weight,
+};
+
+/// A summariser may quote this part of what leaves.
+const QUOTED_DIVISOR: u64 = 4;
+
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    prompts: Prompts,
+    /// All that look like requirements, also those that have no room.
+    found: Vec<Sentence>,
+    /// Prompts that are not kept whole any more: a summariser may quote them.
+    sources: Vec<Source>,
+    room_for_sentences: Weight,
+}
+
+/// A prompt that leaves, or leaves in part.
+#[derive(Debug, Clone)]
+pub(super) struct Source {
+    pub(super) seq: i64,
+    pub(super) text: String,
+    pub(super) is_carried: bool,
+}
+
+impl Selection {
+    pub(super) fn new(
+        prompts: Prompts,
+        found: Vec<Sentence>,
+        sources: Vec<Source>,
+        room_for_sentences: Weight,
+    ) -> Self {
+        let mut selection = Self { prompts, found, sources, room_for_sentences };
+        selection.fill();
+        let taken = selection.sentences_weight();
+        let quoted = selection.sources.iter().map(|it| Weight::of_text(&it.text)).sum::<Weight>();
+        let quoted = Weight::from_millitokens(quoted.millitokens() / QUOTED_DIVISOR);
+        selection.room_for_sentences = room_for_sentences.min(taken + quoted);
+        selection
+    }
+
+    pub fn prompts(&self) -> &Prompts {
+        &self.prompts
+    }
+
+    /// Whether every prompt is there, and every sentence of earlier ones.
+    pub(super) fn has_all(&self) -> bool {
+        let has = |sentence: &Sentence| {
+            let mut chosen = self.prompts.sentences.iter();
+            chosen.any(|it| it.text.contains(&sentence.text)) || self.is_kept(&sentence.text)
+        };
+        self.sources.iter().all(|source| self.prompts.kept.iter().any(|it| it.seq == source.seq))
+            && self.found.iter().all(has)
+    }
+
+    /// What is kept whole, for look-ups.
+    pub(in crate::context::compaction) fn haystack(&self) -> Haystack {
+        let texts: Vec<_> = self.prompts.kept.iter().map(|it| it.text.as_str()).collect();
+        Haystack::of(&texts.join("\n"))
+    }
+
+    /// With what sentences that are still to be quoted may take.
+    pub(in crate::context::compaction) fn tokens(&self, calibration: &Calibration) -> u64 {
+        let spare = self.room_for_sentences.saturating_sub(self.sentences_weight());
+        let spare = if self.wants_quotes() { spare } else { Weight::ZERO };
+        calibration.tokens(self.prompts.weight() + spare)
+    }
+
+    /// Whether there is anything that a summariser may quote.
+    pub(in crate::context::compaction) fn wants_quotes(&self) -> bool {
+        !self.sources.is_empty()
+    }
+
+    /// Of all prompts that leave and that no summariser reads otherwise.
+    pub(in crate::context::compaction) fn leaving_tokens(&self, calibration: &Calibration) -> u64 {
+        let carried = self.sources.iter().filter(|source| source.is_carried);
+        // Rounded up once more, as whoever takes them within this many does.
+        calibration.tokens(carried.map(|source| weight_of(&source.text)).sum()) + 1
+    }
+
+    /// Prompts that leave and that no summariser reads otherwise, the newest first, as many as weigh `max` together.
+    pub(in crate::context::compaction) fn leaving(&self, max: Weight) -> Vec<&str> {
+        let mut left = max;
+        let carried = self.sources.iter().rev().filter(|source| source.is_carried);
+        let fitting = carried.take_while(|source| {
+            let weight = weight_of(&source.text);
+            let fits = weight <= left;
+            left = left.saturating_sub(weight);
+            fits
+        });
+        fitting.map(|source| source.text.as_str()).collect()
+    }
+
+    /// With what a summariser has quoted: only what stands in a prompt counts.
+    pub(in crate::context::compaction) fn quoted(mut self, lines: &[String]) -> Prompts {
+        let sources = || self.sources.iter().rev().map(|source| (source.seq, source.text.as_str()));
+        let found = lines.iter().filter_map(|line| {
+            let (seq, text) = quotes::verified(line, &sources())?;
+            Some(Sentence { seq, text: text.to_owned(), strength: Strength::Quote })
+        });
+        let found: Vec<_> = found.collect();
+        self.found.extend(found);
+        self.fill();
+        self.prompts
+    }
+
+    fn sentences_weight(&self) -> Weight {
+        self.prompts.sentences.iter().map(Sentence::weight).sum()
+    }
+
+    /// The clearest first, and of those the newest.
+    fn fill(&mut self) {
+        let mut ranked: Vec<_> = self.found.iter().collect();
+        ranked.sort_by_key(|it| (it.strength, Reverse(it.seq)));
+        let mut left = self.room_for_sentences;
+        let mut seen = HashSet::new();
+        let mut chosen: Vec<Sentence> = Vec::new();
+        for sentence in ranked {
+            let weight = sentence.weight();
+            let is_new = seen.insert(sentence.text.as_str())
+                && !self.is_kept(&sentence.text)
+                && !chosen.iter().any(|it| it.text.contains(&sentence.text));
+            if is_new && weight <= left {
+                left = left.saturating_sub(weight);
+                chosen.push(sentence.clone());
+            }
+        }
+        chosen.sort_by_key(|it| it.seq);
+        self.prompts.sentences = chosen;
+    }
+
+    fn is_kept(&self, text: &str) -> bool {
+        self.prompts.kept.iter().any(|prompt| prompt.text.contains(text))
+    }
+}

@@ -1,0 +1,42 @@
+//! Models whose provider refuses calls for now.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgPool;
+
+use super::Finding;
+use crate::{
+    config::Config,
+    domain::{
+        Failed,
+        busy_models::{self, moment},
+        tasks,
+    },
+};
+
+const CHECK: &str = "busy";
+const WHY: &str =
+    "tasks wait while a provider refuses calls, and fail after providers.busy_max_secs";
+
+pub(super) async fn examine(config: &Config, pool: &PgPool, now: DateTime<Utc>) -> Finding {
+    let looked = async {
+        let busy = busy_models::list(pool, now).await?;
+        Ok::<_, Failed>((busy, tasks::longest_busy_since(pool, now).await?))
+    };
+    let (busy, since) = match looked.await {
+        Ok(looked) => looked,
+        Err(error) => return Finding::warn(CHECK, error.to_string(), WHY, "dalsegno migrate up"),
+    };
+    let mut found: Vec<String> = busy.iter().map(busy_models::BusyModel::describe).collect();
+    if let Some(since) = since {
+        let end = config.providers.deadline(since).map(moment);
+        let end = end.map_or_else(String::new, |end| format!(" and fails at {end}"));
+        found
+            .push(format!("the first of the tasks that wait does so since {}{end}", moment(since)));
+    }
+    let mend = "give the provider more room, use fewer worker.turns_slots, or name a fallback_provider in the agents' files; \
+                `dalsegno task explain ID` says until when a task waits";
+    match found.is_empty() {
+        true => Finding::ok(CHECK, "no provider refuses calls", WHY),
+        false => Finding::warn(CHECK, found.join("; "), WHY, mend),
+    }
+}

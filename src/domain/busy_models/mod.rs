@@ -1,0 +1,197 @@
+//! Models whose provider refuses calls for now, and how long everybody waits before the next one.
+//!
+//! The wait is a row, so that all workers wait together and any of them goes on. The row begins with a refusal and goes with
+//! the next answer.
+//!
+//! Races:
+//! - Many calls are refused at the same moment. Only a call that began after the last refusal makes the wait longer.
+//! - Many turns find the wait over. One of them moves it on and tries; the others wait again.
+
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::Deserialize;
+use sqlx::PgExecutor;
+
+use super::Failed;
+use crate::config::Checks;
+
+/// The section `[providers]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The first wait; each further one is about twice as long.
+    pub busy_first_secs: u32,
+    /// The longest wait.
+    pub busy_max_wait_secs: u32,
+    /// How long one task waits in all. 0: for ever.
+    pub busy_max_secs: u32,
+}
+
+/// A model that is busy.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct BusyModel {
+    pub provider: String,
+    pub model: String,
+    /// The first refusal since the last answer.
+    pub since: DateTime<Utc>,
+    /// When it may be asked again.
+    pub until: DateTime<Utc>,
+    /// Waits in a row.
+    pub refusals: i32,
+    /// What the provider said last.
+    pub why: String,
+}
+
+/// A call that was refused.
+#[derive(Debug, Clone, Copy)]
+pub struct RefusedCall<'a> {
+    pub provider: &'a str,
+    pub model: &'a str,
+    pub called_at: DateTime<Utc>,
+    /// What the provider asks to wait at least.
+    pub at_least: Duration,
+    pub why: &'a str,
+}
+
+/// A wait that ended so long ago says nothing about what comes now. The statements below have it, too.
+pub const FORGOTTEN_AFTER: TimeDelta = TimeDelta::hours(1);
+
+impl Config {
+    pub fn first_wait(&self) -> Duration {
+        Duration::from_secs(self.busy_first_secs.into())
+    }
+
+    /// When a task that has waited since then fails.
+    pub fn deadline(&self, since: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let most = TimeDelta::seconds(self.busy_max_secs.into());
+        (!most.is_zero()).then(|| since + most)
+    }
+
+    pub fn is_over(&self, since: DateTime<Utc>, now: DateTime<Utc>) -> bool {
+        self.deadline(since).is_some_and(|deadline| deadline <= now)
+    }
+
+    pub fn check(&self, checks: &mut Checks<'_>) {
+        checks.at_least("providers.busy_first_secs", self.busy_first_secs.into(), 1);
+        let first = u64::from(self.busy_first_secs);
+        checks.at_least("providers.busy_max_wait_secs", self.busy_max_wait_secs.into(), first);
+    }
+}
+
+impl BusyModel {
+    /// Since when, how often, until when and why.
+    pub fn describe(&self) -> String {
+        let Self { provider, model, since, until, refusals, why } = self;
+        format!(
+            "{provider} has refused calls of {model} since {} ({refusals} in a row) and is asked again at {}: {why}",
+            moment(*since),
+            moment(*until),
+        )
+    }
+
+    pub fn wait(&self, now: DateTime<Utc>) -> Duration {
+        (self.until - now).to_std().unwrap_or_default()
+    }
+}
+
+pub fn moment(at: DateTime<Utc>) -> String {
+    at.format("%Y-%m-%d %H:%M:%S UTC").to_string()
+}
+
+/// Those that count now.
+pub async fn list(
+    executor: impl PgExecutor<'_>,
+    now: DateTime<Utc>,
+) -> Result<Vec<BusyModel>, Failed> {
+    sqlx::query_as!(
+        BusyModel,
+        "select provider, model, since, until, refusals, why from dalsegno.busy_models
+          where until > $1::timestamptz - interval '1 hour' order by since, provider, model",
+        now,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("look for busy models"))
+}
+
+pub async fn find(
+    executor: impl PgExecutor<'_>,
+    provider: &str,
+    model: &str,
+) -> Result<Option<BusyModel>, Failed> {
+    sqlx::query_as!(
+        BusyModel,
+        "select provider, model, since, until, refusals, why from dalsegno.busy_models where provider = $1 and model = $2",
+        provider,
+        model,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(Failed::to("look whether a model is busy"))
+}
+
+/// Lets everybody wait after a refusal: twice as long as before, less up to a half by chance.
+pub async fn refused(
+    executor: impl PgExecutor<'_>,
+    config: &Config,
+    call: RefusedCall<'_>,
+    now: DateTime<Utc>,
+) -> Result<BusyModel, Failed> {
+    sqlx::query_file_as!(
+        BusyModel,
+        "src/domain/busy_models/refused.sql",
+        call.provider,
+        call.model,
+        now,
+        call.called_at,
+        call.at_least.as_secs_f64(),
+        f64::from(config.busy_first_secs),
+        f64::from(config.busy_max_wait_secs),
+        call.why,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Failed::to("let a busy model rest"))
+}
+
+/// Lets the caller try once the wait is over, and the others wait on. False: another one tries, or the wait is not over.
+pub async fn try_again(
+    executor: impl PgExecutor<'_>,
+    config: &Config,
+    provider: &str,
+    model: &str,
+    now: DateTime<Utc>,
+) -> Result<bool, Failed> {
+    let moved = sqlx::query!(
+        "update dalsegno.busy_models set until = $3::timestamptz + make_interval(secs => $4)
+          where provider = $1 and model = $2 and until <= $3",
+        provider,
+        model,
+        now,
+        f64::from(config.busy_first_secs),
+    )
+    .execute(executor)
+    .await
+    .map_err(Failed::to("try a busy model again"))?;
+    Ok(moved.rows_affected() == 1)
+}
+
+/// The model has answered a call. Refusals of calls that began later stay.
+pub async fn answered(
+    executor: impl PgExecutor<'_>,
+    provider: &str,
+    model: &str,
+    called_at: DateTime<Utc>,
+) -> Result<(), Failed> {
+    sqlx::query!(
+        "delete from dalsegno.busy_models where provider = $1 and model = $2 and refused_at <= $3",
+        provider,
+        model,
+        called_at,
+    )
+    .execute(executor)
+    .await
+    .map(drop)
+    .map_err(Failed::to("note that a model answers again"))
+}

@@ -1,0 +1,26 @@
+//! The section `[compaction]`.
+
+use serde::Deserialize;
+
+use crate::config::Checks;
+
+/// More would leave too little for summaries and recent turns.
+const KEEP_PROMPTS_MAX_PERCENT: u64 = 50;
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// What people wrote stays word for word up to this share of the window; 0: it is summarised like the rest.
+    pub keep_prompts_percent: u64,
+}
+
+impl Config {
+    pub fn check(&self, checks: &mut Checks<'_>) {
+        let percent = self.keep_prompts_percent;
+        if percent > KEEP_PROMPTS_MAX_PERCENT {
+            let message =
+                format!("is {percent}, but has to be from 0 to {KEEP_PROMPTS_MAX_PERCENT}");
+            checks.fail("compaction.keep_prompts_percent", message, "20");
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! The output of a turn that did not end with an answer.
+
+use sqlx::PgExecutor;
+use uuid::Uuid;
+
+use crate::domain::Failed;
+
+/// What the transcript has of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LeftByTurn {
+    /// An answer that broke off.
+    pub answer: bool,
+    /// Calls of tools, with or without their results.
+    pub tool_calls: bool,
+}
+
+/// Looks at the last turn of a session, and reads no other.
+pub async fn left_by_turn(
+    executor: impl PgExecutor<'_>,
+    session_id: Uuid,
+    turn: i32,
+) -> Result<LeftByTurn, Failed> {
+    sqlx::query_as!(
+        LeftByTurn,
+        r#"select coalesce(bool_or(partial), false) as "answer!",
+                  coalesce(bool_or(tool_calls is not null), false) as "tool_calls!"
+             from dalsegno.messages
+            where session_id = $1 and turn = $2
+              and seq > coalesce((select max(seq) from dalsegno.messages where session_id = $1 and turn < $2), 0)"#,
+        session_id,
+        turn,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Failed::to("read what an interrupted turn has left"))
+}

@@ -1,0 +1,92 @@
+//! The successor of an expired session: it begins with a summary, whether a cleanup has removed the session by then or not.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{Decision, Opening, Resolved};
+use crate::domain::{
+    compactions, facts, ids,
+    messages::Handed,
+    session_summaries::{self, SessionSummary, SummaryText},
+    sessions::{self, Error, Live, Position, Reason, Successor},
+};
+
+/// What successors take over.
+#[derive(Clone, Copy)]
+pub struct Inheritance<'a> {
+    /// Of a predecessor that has not expired: recent turns, as many as stay within this weight.
+    pub max_weight: i64,
+    /// What expired until then is not remembered any more.
+    pub forgotten_until: DateTime<Utc>,
+    /// Makes a summary of what is kept of an expired session. Pure: the result does not depend on who stored it.
+    pub render: &'a (dyn Fn(&SessionSummary) -> Option<SummaryText> + Sync),
+}
+
+/// Closes an expired session, and opens its successor.
+pub(super) async fn succeed(
+    conn: &mut PgConnection,
+    open: &Live,
+    opening: &Opening<'_>,
+    lease: i64,
+    inheritance: &Inheritance<'_>,
+) -> Result<Resolved, Error> {
+    session_summaries::keep(&mut *conn, &[open.id], inheritance.forgotten_until, opening.now)
+        .await?;
+    let id = ids::at(opening.now);
+    // Closed first: the index admits one open session.
+    sessions::close(&mut *conn, open.id, Reason::Expired, Some(id), opening.now).await?;
+    facts::request(&mut *conn, open.campaign_id, open.id).await?;
+    begin(conn, id, Some(open.id), opening, lease, inheritance).await
+}
+
+/// Opens a session where there is none: the first of its conversation, or the successor of one that a cleanup has removed.
+pub(super) async fn create(
+    conn: &mut PgConnection,
+    opening: &Opening<'_>,
+    lease: i64,
+    inheritance: &Inheritance<'_>,
+) -> Result<Resolved, Error> {
+    begin(conn, ids::at(opening.now), None, opening, lease, inheritance).await
+}
+
+async fn begin(
+    conn: &mut PgConnection,
+    id: Uuid,
+    predecessor_id: Option<Uuid>,
+    opening: &Opening<'_>,
+    lease: i64,
+    inheritance: &Inheritance<'_>,
+) -> Result<Resolved, Error> {
+    let Opening { campaign_id, agent, instance, now, .. } = *opening;
+    let forgotten_until = inheritance.forgotten_until;
+    let kept =
+        session_summaries::take(&mut *conn, campaign_id, agent, instance, forgotten_until).await?;
+    let rendered = kept.and_then(|kept| (inheritance.render)(&kept).map(|made| (kept, made)));
+    let predecessor_id = rendered.as_ref().map(|(kept, _)| kept.session_id).or(predecessor_id);
+    let successor = predecessor_id.map(|predecessor_id| Successor {
+        predecessor_id,
+        because: Reason::Expired,
+        goes_on: rendered.as_ref().map(|(kept, _)| Position {
+            last_seq: kept.last_seq,
+            turn_count: kept.turn_count,
+            board_cursor: kept.board_cursor,
+            interrupted: kept.interrupted,
+        }),
+        takes_summary: rendered.is_some(),
+        learnt_by: None,
+    });
+    let session = sessions::open(&mut *conn, id, opening, lease, false, successor).await?;
+    if let Some((kept, made)) = &rendered {
+        compactions::begin_with(&mut *conn, id, kept, made, now).await?;
+    }
+    Ok(Resolved {
+        session,
+        decision: match predecessor_id {
+            Some(_) => Decision::Rebuild(Reason::Expired),
+            None => Decision::Create { ephemeral: false },
+        },
+        inherited: Handed::default(),
+        inherited_summary: rendered.is_some(),
+    })
+}

@@ -1,0 +1,156 @@
+//! The cancellation of many tasks in a handful of statements.
+//!
+//! Race: others end, hand out and cancel the same tasks meanwhile, and hold tasks, jobs and sessions in other orders. So a batch waits
+//! for no row: it passes over what another transaction has locked, and what needs more than a few columns. The caller cancels what is left one
+//! by one. It waits for the ends of flows only, before it holds anything.
+
+use std::collections::HashSet;
+
+use chrono::{DateTime, Utc};
+use serde_json::json;
+use sqlx::{PgConnection, PgExecutor};
+use uuid::Uuid;
+
+use super::{Error, State};
+use crate::{
+    domain::{
+        Failed,
+        feed::{self, Kind},
+        sessions::resolve::Mode,
+        turns, webhooks,
+    },
+    queue::admin,
+};
+
+/// The most tasks of one transaction.
+pub const BATCH: i64 = 1_000;
+
+/// Which tasks are cancelled together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Batch {
+    /// Of a campaign that is erased. What hangs on them is cancelled, too, and no post is answered.
+    Erasure,
+    /// Those on which nothing hangs, and that no post has asked for.
+    Plain,
+}
+
+struct Row {
+    id: Uuid,
+    campaign_id: Uuid,
+    session_id: Option<Uuid>,
+    session_mode: Mode,
+    turn: Option<i32>,
+    job_id: i64,
+}
+
+/// Cancels those of these tasks that can be cancelled together, and names them. None of them runs.
+pub async fn cancel_batch(
+    conn: &mut PgConnection,
+    ids: &[Uuid],
+    batch: Batch,
+    reason: &str,
+    now: DateTime<Utc>,
+) -> Result<Vec<Uuid>, Error> {
+    hold_flows(&mut *conn, ids).await?;
+    let mut rows = lock(&mut *conn, ids, batch == Batch::Plain).await?;
+    if batch == Batch::Plain {
+        let hung_on = with_more(&mut *conn, ids).await?;
+        rows.retain(|row| !hung_on.contains(&row.id));
+    }
+    // A worker that was lost may have left a turn running, and a session of the task's own is closed with it.
+    let turns: Vec<_> = rows.iter().filter_map(|row| Some((row.session_id?, row.turn?))).collect();
+    let left = turns::left_running(&mut *conn, &turns).await?;
+    rows.retain(|row| {
+        let has_own_session = row.session_mode == Mode::None && row.session_id.is_some();
+        !left.contains(&row.id) && !has_own_session
+    });
+    let job_ids: Vec<i64> = rows.iter().map(|row| row.job_id).collect();
+    let gone: HashSet<i64> =
+        admin::cancel_jobs(&mut *conn, &job_ids, reason).await?.into_iter().collect();
+    rows.retain(|row| gone.contains(&row.job_id));
+    let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
+    webhooks::tell_together(&mut *conn, true).await?;
+    end(&mut *conn, &ids, reason, now).await?;
+    webhooks::tell_together(&mut *conn, false).await?;
+    webhooks::tell_of(&mut *conn, &ids).await?;
+    let events: Vec<feed::New> = rows.iter().map(|row| event(row, reason)).collect();
+    feed::append(conn, &events, now).await?;
+    Ok(ids)
+}
+
+/// In the order of their ids. Who ends a task of a flow does the same at the commit, and holds its task by then.
+async fn hold_flows(executor: impl PgExecutor<'_>, ids: &[Uuid]) -> Result<(), Failed> {
+    sqlx::query!(
+        "select pg_advisory_xact_lock(hashtextextended('dalsegno flow ' || f.id, 0))
+           from (select distinct flow_id as id from dalsegno.tasks
+                  where id = any ($1) and ended_at is null and flow_id is not null order by 1 offset 0) as f",
+        ids,
+    )
+    .fetch_all(executor)
+    .await
+    .map(drop)
+    .map_err(Failed::to("lock the ends of flows"))
+}
+
+async fn lock(
+    executor: impl PgExecutor<'_>,
+    ids: &[Uuid],
+    is_plain: bool,
+) -> Result<Vec<Row>, Failed> {
+    sqlx::query_as!(
+        Row,
+        r#"select id, campaign_id, session_id, session_mode as "session_mode: Mode", turn, job_id from dalsegno.tasks
+            where id = any ($1) and ended_at is null and (not $2 or (post_id is null and continues_id is null))
+            order by id for no key update skip locked"#,
+        ids,
+        is_plain,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("lock tasks"))
+}
+
+/// Those of these tasks that have handed something out, or that another task continues. Behind their locks: nothing is added to them.
+async fn with_more(executor: impl PgExecutor<'_>, ids: &[Uuid]) -> Result<HashSet<Uuid>, Failed> {
+    sqlx::query_scalar!(
+        r#"select k.id as "id!" from unnest($1::uuid[]) as k (id)
+            where exists (select from dalsegno.tasks as t where t.parent_id = k.id)
+               or exists (select from dalsegno.tasks as t where t.continues_id = k.id)"#,
+        ids,
+    )
+    .fetch_all(executor)
+    .await
+    .map(|ids| ids.into_iter().collect())
+    .map_err(Failed::to("look for what hangs on tasks"))
+}
+
+async fn end(
+    executor: impl PgExecutor<'_>,
+    ids: &[Uuid],
+    reason: &str,
+    now: DateTime<Utc>,
+) -> Result<(), Failed> {
+    sqlx::query!(
+        "update dalsegno.tasks
+            set state = $2, result = null, error = null, ended_at = $3, cancelled_because = $4
+          where id = any ($1)",
+        ids,
+        State::Cancelled as State,
+        now,
+        reason,
+    )
+    .execute(executor)
+    .await
+    .map(drop)
+    .map_err(Failed::to("cancel tasks"))
+}
+
+fn event(row: &Row, reason: &str) -> feed::New {
+    feed::New {
+        campaign_id: Some(row.campaign_id),
+        task_id: Some(row.id),
+        session_id: row.session_id,
+        kind: Kind::TaskCancelled,
+        data: json!({ "reason": reason }),
+    }
+}

@@ -1,0 +1,142 @@
+//! The dead letter of a task, and retrying a task by the id of its job.
+//!
+//! The queue keeps a dead letter of each job that has failed for good, and knows nothing of tasks. A task that has failed has at most
+//! one: that of its last job. A task that is retried or cancelled takes its letter along, because the letter would be retried to no
+//! effect.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{Error, State, Task, by_job, end_lost, get, retry};
+use crate::{
+    domain::Failed,
+    queue::{self, Job as _, admin},
+};
+
+/// What retrying a job has come to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub struct RetriedJob {
+    /// The job that was named.
+    pub id: i64,
+    /// The state of the job that runs now. `removed`: the task has moved on, nothing runs, and the dead letter is gone.
+    pub state: String,
+    /// The task that the job runs or ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<Uuid>,
+    /// The state of that task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task_state: Option<State>,
+    /// The job that runs the task now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub job_id: Option<i64>,
+}
+
+/// Retries a job. Of a task that has failed or was cancelled, the task is retried. A job that waits runs at once.
+pub async fn retry_job(
+    conn: &mut PgConnection,
+    job_id: i64,
+    now: DateTime<Utc>,
+) -> Result<RetriedJob, Error> {
+    let Some(task) = task_of(&mut *conn, job_id).await? else {
+        let state = admin::retry_job(&mut *conn, job_id).await?;
+        return Ok(RetriedJob { id: job_id, state, task_id: None, task_state: None, job_id: None });
+    };
+    if task.ended_at.is_none() && task.job_id == job_id {
+        let gone = admin::gone_jobs(&mut *conn, &[job_id]).await?;
+        let Some(gone) = gone.first() else {
+            let state = admin::retry_job(&mut *conn, job_id).await?;
+            return Ok(RetriedJob::of(job_id, state, &task));
+        };
+        // The sweep has not seen yet that the task has lost its job.
+        end_lost(&mut *conn, gone, now).await?;
+        return again(conn, job_id, task.id, now).await;
+    }
+    match task.state {
+        State::Failed | State::Cancelled => again(conn, job_id, task.id, now).await,
+        State::Queued | State::Running | State::Done if task.job_id != job_id => {
+            queue::forget_dead(conn, &[job_id]).await?;
+            Ok(RetriedJob::of(job_id, "removed".to_owned(), &task))
+        }
+        state => Err(Error::Ended { id: task.id, state }),
+    }
+}
+
+async fn again(
+    conn: &mut PgConnection,
+    job_id: i64,
+    task_id: Uuid,
+    now: DateTime<Utc>,
+) -> Result<RetriedJob, Error> {
+    // An older version left letters behind that are not of the task's last job.
+    queue::forget_dead(&mut *conn, &[job_id]).await?;
+    let task = retry(&mut *conn, task_id, now).await?;
+    let job = admin::find_job(conn, task.job_id).await?;
+    Ok(RetriedJob::of(job_id, job.summary.state, &task))
+}
+
+/// The task of a job: by its row, or by what a dead letter says of a task that has another job by now.
+async fn task_of(conn: &mut PgConnection, job_id: i64) -> Result<Option<Task>, Error> {
+    match by_job(&mut *conn, job_id).await {
+        Err(Error::NoTaskOfJob(_)) => {}
+        found => return found.map(Some),
+    }
+    let letter = match admin::find_job(&mut *conn, job_id).await {
+        Ok(job) if job.summary.state == "dead" && is_turn(&job.summary.kind) => job,
+        Ok(_) | Err(queue::Error::NotFound { .. }) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let named = letter.headers.as_ref().and_then(|headers| headers["task"].as_str());
+    match named.and_then(|id| id.parse().ok()) {
+        Some(id) => get(conn, id).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+fn is_turn(kind: &str) -> bool {
+    kind == super::RunTurn::KIND || kind == super::RunJoinedTurn::KIND
+}
+
+/// Removes the dead letters of tasks that others take the place of.
+pub async fn forget_dead_letters(conn: &mut PgConnection, ids: &[Uuid]) -> Result<(), Error> {
+    let jobs = sqlx::query_scalar!(
+        "select job_id from dalsegno.tasks where id = any ($1) and state = 'failed'",
+        ids,
+    );
+    let job_ids = jobs
+        .fetch_all(&mut *conn)
+        .await
+        .map_err(Failed::to("look for the jobs of failed tasks"))?;
+    queue::forget_dead(conn, &job_ids).await?;
+    Ok(())
+}
+
+/// Takes away what is left of the last job of a task that is about to get another: its dead letter, or the job itself where its lane
+/// is held because it has failed.
+pub(super) async fn leave_job(conn: &mut PgConnection, job_id: i64) -> Result<(), Error> {
+    if queue::forget_dead(&mut *conn, &[job_id]).await? > 0 {
+        return Ok(());
+    }
+    match admin::cancel_job(conn, job_id, "its task is retried").await {
+        Ok(_) | Err(queue::Error::NotFound { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl RetriedJob {
+    fn of(id: i64, state: String, task: &Task) -> Self {
+        Self {
+            id,
+            state,
+            task_id: Some(task.id),
+            task_state: Some(task.state),
+            job_id: Some(task.job_id),
+        }
+    }
+
+    /// Whether nothing runs, because the task has moved on.
+    pub fn is_removed(&self) -> bool {
+        self.state == "removed"
+    }
+}

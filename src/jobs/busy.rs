@@ -1,0 +1,35 @@
+//! Providers that take no calls for now, as operators see them.
+
+use metrics::{Unit, counter, describe_counter, describe_gauge, gauge};
+use sqlx::PgPool;
+
+use crate::{causes::causes, clock::Clock, domain::tasks};
+
+const REFUSALS: &str = "dalsegno_provider_refusals_total";
+const LONGEST_WAIT: &str = "dalsegno_provider_busy_longest_wait_seconds";
+
+pub fn describe() {
+    let words = "Calls that a provider did not take because it is busy or a limit is used up.";
+    describe_counter!(REFUSALS, Unit::Count, words);
+    let words =
+        "How long the task has waited that has waited longest for its provider. 0: none does.";
+    describe_gauge!(LONGEST_WAIT, Unit::Seconds, words);
+}
+
+pub(super) fn count(provider: &str) {
+    counter!(REFUSALS, "provider" => provider.to_owned()).increment(1);
+}
+
+/// Measures the longest wait of a task.
+pub async fn publish(pool: &PgPool, clock: &dyn Clock) {
+    let now = clock.now();
+    match tasks::longest_busy_since(pool, now).await {
+        Ok(since) => {
+            let secs = since.map_or(0, |since| (now - since).num_seconds().max(0));
+            gauge!(LONGEST_WAIT).set(secs as f64);
+        }
+        Err(error) => {
+            tracing::debug!(error = causes(&error), "the longest wait for a provider is not known");
+        }
+    }
+}

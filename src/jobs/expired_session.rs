@@ -1,0 +1,44 @@
+//! The summary of an expired session, made of the rows that are kept of it.
+
+use uuid::Uuid;
+
+use crate::{
+    context::{
+        Calibration, Entry,
+        compaction::{Prompts, expiry, pins::Pin},
+    },
+    domain::session_summaries::{Excerpt, SessionSummary, SummaryText},
+    transcript::Message,
+};
+
+/// As it fits into this window.
+pub fn render(
+    kept: &SessionSummary,
+    window_tokens: u64,
+    calibration: &Calibration,
+) -> Option<SummaryText> {
+    // Pins of an older or newer version that cannot be read are no reason to forget the summary.
+    let carried: Vec<Pin> = serde_json::from_value(kept.pins.clone()).unwrap_or_default();
+    let prompts: Prompts =
+        kept.prompts.clone().and_then(|it| serde_json::from_value(it).ok()).unwrap_or_default();
+    let since: Vec<Entry> = kept.excerpts.iter().map(entry).collect();
+    let memory =
+        expiry::remember(kept.summary.as_deref(), &carried, &since, window_tokens, calibration)?;
+    let tokens = memory.tokens + calibration.tokens(prompts.weight());
+    Some(SummaryText {
+        summary: memory.summary,
+        pins: serde_json::to_value(&memory.pins).unwrap_or_else(|_| serde_json::json!([])),
+        tokens: i64::try_from(tokens).unwrap_or(i64::MAX),
+    })
+}
+
+fn entry(excerpt: &Excerpt) -> Entry {
+    let message = Message {
+        role: excerpt.role,
+        text: excerpt.text.clone(),
+        tool_calls: Vec::new(),
+        tool_call_id: None,
+        tool_name: excerpt.by.clone(),
+    };
+    Entry::new(Uuid::nil(), excerpt.seq, message)
+}

@@ -1,0 +1,1 @@
+update dalsegno.erasures set step = 'sessions' where ended_at is null;

@@ -1,0 +1,132 @@
+//! Turns that fill the window, in every kind of text: one compaction always makes room for a small task.
+
+use dalsegno::{
+    context::{
+        Budget, Calibration, Checkpoint, Entry, Weight, assemble,
+        compaction::{
+            Compaction, Folding, Keep, Policy, Step, View,
+            ladder::Ladder,
+            plan::{self, Scene},
+        },
+    },
+    transcript::Role,
+};
+
+use super::support::{entries, message, parts, seed};
+use crate::turns::heavy::{SCRIPTS, text, weigh};
+
+const SMALL: &str = "Now write one line.";
+
+/// A calibration that has learnt this factor.
+fn factor(per_cent: u64) -> Calibration {
+    let mut calibration = Calibration::cold();
+    let weight = Weight::from_millitokens(1_000_000);
+    calibration.observe(Checkpoint { weight, real_tokens: per_cent * 10 });
+    calibration
+}
+
+/// The conversation as it is shown after one compaction without a model.
+fn compacted(scene: Scene<'_>) -> Compaction {
+    let seed = seed();
+    let (_, step) = Folding::begin(scene, &seed, 1, Ladder::new(0, false)).unwrap();
+    match step {
+        Step::Done(outcome) => outcome.compaction,
+        step => panic!("{step:?}"),
+    }
+}
+
+fn scene<'a>(entries: &'a [Entry], budget: Budget, calibration: &'a Calibration) -> Scene<'a> {
+    Scene {
+        view: View::of(entries, &[], 0).unwrap(),
+        budget,
+        calibration,
+        upcoming_tokens: calibration.tokens(Weight::of_user_text(SMALL)),
+        summariser_window_tokens: budget.window_tokens(),
+        policy: Policy::default(),
+        node: None,
+    }
+}
+
+/// Turns of so many per cent of the room: the prompt has nine tenths of it, the answer one, or the other way round.
+fn turns(unit: &str, per_cent: &[u64], room: u64, is_answer: bool) -> Vec<Entry> {
+    let said = per_cent.iter().flat_map(|per_cent| {
+        let tokens = room * per_cent / 100;
+        let [heavy, light] = [tokens * 9 / 10, tokens / 10].map(|size| text(unit, size, weigh));
+        let [prompt, answer] = if is_answer { [light, heavy] } else { [heavy, light] };
+        [message(Role::User, &prompt), message(Role::Assistant, &answer)]
+    });
+    entries(said.collect())
+}
+
+#[test]
+fn whatever_fills_the_window_a_small_task_fits_after_one_compaction() {
+    let shares: [u64; 4] = [30, 50, 70, 90];
+    let mut n_compacted = 0;
+    for (name, unit) in SCRIPTS {
+        for (window, per_cent) in [(4_096, 150), (8_192, 60), (8_192, 150), (32_768, 100)] {
+            let calibration = factor(per_cent);
+            let budget = Budget::new(window, Budget::default_reserve(window), 300).unwrap();
+            let room = budget.room_tokens() * 100 / per_cent;
+            for (share, n_turns, is_answer) in shares
+                .into_iter()
+                .flat_map(|share| (1..=4).map(move |n| (share, n)))
+                .flat_map(|(share, n)| [(share, n, false), (share, n, true)])
+            {
+                let entries = turns(unit, &vec![share; n_turns], room, is_answer);
+                let scene = scene(&entries, budget, &calibration);
+                let before = calibration.tokens(entries.iter().map(|it| it.weight).sum());
+                if (before + scene.upcoming_tokens) * 100 < budget.room_tokens() * 86 {
+                    continue;
+                }
+                n_compacted += 1;
+                let made = [compacted(scene)];
+                let view = View::of(&entries, &made, 1).unwrap();
+                let sent = assemble(&parts(view, SMALL), &seed(), &calibration);
+                let tokens = calibration.tokens(sent.weight);
+                let most = window - budget.reserve_tokens();
+                assert!(tokens <= most, "{name} {window} {share} x {n_turns}: {tokens} of {most}");
+                assert!(!made[0].is_reference(), "{name} {window} {share} x {n_turns}");
+            }
+        }
+    }
+    assert!(n_compacted > 300, "{n_compacted}");
+}
+
+#[test]
+fn the_last_two_turns_stay_while_they_take_half_of_the_room() {
+    let calibration = factor(100);
+    let budget = Budget::new(8_192, 2_048, 300).unwrap();
+    let kept = |per_cent: &[u64]| {
+        let entries = turns(SCRIPTS[0].1, per_cent, budget.room_tokens(), false);
+        let made = [compacted(scene(&entries, budget, &calibration))];
+        let view = View::of(&entries, &made, 1).unwrap();
+        view.tail.iter().filter(|entry| entry.message.role == Role::User).count()
+    };
+    assert_eq!(kept(&[40, 30, 20, 20]), 2);
+    assert_eq!(kept(&[20, 20, 40, 40]), 1);
+    assert_eq!(kept(&[20, 20, 60]), 0);
+    // A person asks for a compaction that would save little: the last two turns are not given up for it.
+    let entries = turns(SCRIPTS[0].1, &[6, 10, 10], budget.room_tokens(), false);
+    let refused = plan::plan(&scene(&entries, budget, &calibration));
+    assert!(matches!(refused, Err(plan::Error::NothingToGain { .. })), "{refused:?}");
+}
+
+#[test]
+fn a_task_that_leaves_no_room_for_a_summary_gets_a_reference_and_keeps_the_prompts() {
+    let calibration = factor(100);
+    let budget = Budget::new(8_192, 2_048, 300).unwrap();
+    let said =
+        [message(Role::User, "PIN: never name the client"), message(Role::Assistant, "Yes.")];
+    let entries = entries(said.to_vec());
+    let upcoming_tokens = budget.room_tokens() - 20;
+    let scene = Scene { upcoming_tokens, ..scene(&entries, budget, &calibration) };
+    let made = compacted(scene);
+    assert!(made.is_reference(), "{made:?}");
+    assert_eq!((made.from_seq, made.to_seq), (1, 2));
+    let kept = &made.prompts.kept;
+    assert!(kept.iter().any(|it| it.text.contains("never name the client")), "{made:?}");
+    // A provider that has refused the summary, too, gets the same.
+    let refused = Policy { keep: Keep::Reference, ..Policy::default() };
+    let scene = Scene { upcoming_tokens: 20, policy: refused, ..scene };
+    assert!(compacted(scene).is_reference());
+}

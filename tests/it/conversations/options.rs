@@ -1,0 +1,200 @@
+//! A task that is retried is the task that was asked for: whatever was said about it beside its words is there again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::TimeDelta;
+use dalsegno::domain::{
+    amount::Limit,
+    sessions::resolve::Mode,
+    tasks::{self, After, FlowStep, Links, New, OnFailure, Task},
+};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::World;
+use crate::app::noon;
+
+/// What a retry changes, or what is no option: how far the task has come, and the names of its job.
+const OF_THE_COURSE: &[&str] = &[
+    "task.cancelled_because",
+    "task.created_at",
+    "task.ended_at",
+    "task.error",
+    "task.first_job_id",
+    "task.id",
+    "task.job_id",
+    "task.n_waits",
+    "task.result",
+    "task.session_id",
+    "task.spent_micros",
+    "task.spent_tokens",
+    "task.started_at",
+    "task.state",
+    "task.stop_asked_at",
+    "task.turn",
+    "job.attempt",
+    "job.claimed_at",
+    "job.crash_count",
+    "job.enqueued_at",
+    "job.hold_by",
+    "job.hold_reason",
+    "job.id",
+    "job.lane_id",
+    "job.lane_seq",
+    "job.lease",
+    "job.worker_id",
+    "payload.job_id",
+    // A key stands for the question, and finds the task by its first job.
+    "payload.payload",
+    "wait.n_open",
+    "wait.over_at",
+    "wait.task_id",
+];
+/// Compared, and empty here: from a post of the board, and from the policy of the kind.
+const NOT_ASKED_FOR: &[&str] = &["task.post_id", "payload.timeout_secs"];
+
+/// All columns of what is stored for a task, by table and name.
+async fn columns(world: &World, id: Uuid) -> BTreeMap<String, Value> {
+    let sql = "select 'task', to_jsonb(t) from dalsegno.tasks as t where t.id = $1
+               union all
+               select 'job', to_jsonb(j) from dalsegno.tasks as t join dalsegno.jobs as j on j.id = t.job_id where t.id = $1
+               union all
+               select 'payload', to_jsonb(p) from dalsegno.tasks as t join dalsegno.job_payloads as p on p.job_id = t.job_id where t.id = $1
+               union all
+               select 'wait', to_jsonb(w) from dalsegno.task_waits as w where w.task_id = $1
+               union all
+               select 'others', jsonb_build_object('ids', jsonb_agg(d.on_task_id order by d.place))
+                 from dalsegno.task_dependencies as d where d.task_id = $1 having count(*) > 0";
+    let rows: Vec<(String, Value)> =
+        sqlx::query_as(sql).bind(id).fetch_all(&world.pool).await.unwrap();
+    let mut columns = BTreeMap::new();
+    for (table, row) in rows {
+        let Value::Object(row) = row else { panic!("{row} is no row") };
+        columns.extend(row.into_iter().map(|(name, value)| (format!("{table}.{name}"), value)));
+    }
+    columns
+}
+
+async fn add(world: &World, new: &New<'_>) -> Task {
+    world.add_new(new).await.unwrap().task
+}
+
+async fn retry(world: &World, id: Uuid) {
+    let mut tx = world.pool.begin().await.unwrap();
+    tasks::cancel(&mut tx, id, "not now", noon()).await.unwrap();
+    tx.commit().await.unwrap();
+    let mut tx = world.pool.begin().await.unwrap();
+    tasks::retry(&mut tx, id, noon()).await.unwrap();
+    tx.commit().await.unwrap();
+}
+
+/// What was asked for, before a retry and after it; whether a column is compared does not depend on what is in it.
+async fn compare(world: &World, task: &Task) -> BTreeSet<String> {
+    let before = columns(world, task.id).await;
+    retry(world, task.id).await;
+    let after = columns(world, task.id).await;
+    assert_ne!(before["task.job_id"], after["task.job_id"]);
+    let options = |columns: &BTreeMap<String, Value>| {
+        let mut options = columns.clone();
+        options.retain(|name, _| !OF_THE_COURSE.contains(&name.as_str()));
+        options
+    };
+    assert_eq!(options(&before), options(&after));
+    // A comparison of nothing with nothing proves nothing: the tests have to ask for it.
+    let asked = options(&before).into_iter().filter(|(_, value)| !value.is_null());
+    asked.map(|(name, _)| name).collect()
+}
+
+#[tokio::test]
+async fn a_retried_task_keeps_every_option_that_it_was_asked_for_with() {
+    let world = World::new().await;
+    let flow_id = Uuid::now_v7();
+    sqlx::query("insert into dalsegno.flows (id, campaign_id, created_at, template) values ($1, $2, now(), 'series')")
+        .bind(flow_id)
+        .bind(world.campaign.id)
+        .execute(&world.pool)
+        .await
+        .unwrap();
+    let first = world.add("Part one.").await;
+    let after = [After::Task(first.id)];
+    // Without `..`: a new option has to be asked for here.
+    let plain = New {
+        campaign_id: world.campaign.id,
+        agent: world.catalogue.agent("copywriter").unwrap(),
+        instance: "second",
+        prompt: "Part two.",
+        node: None,
+        session_mode: Some(Mode::Fresh),
+        budget: Limit { micros: Some(5), tokens: Some(7) },
+        idempotency_key: Some("order-1"),
+        priority: Some(3),
+        run_at: Some(noon() + TimeDelta::days(3_650)),
+        added_by: Some("a test"),
+        links: Links::default(),
+        traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
+    };
+    let linked = New {
+        idempotency_key: Some("order-2"),
+        node: world.catalogue.nodes().next().map(|node| &**node),
+        links: Links {
+            depends_on: &after,
+            on_failure: OnFailure::Cancel,
+            parent_id: Some(first.id),
+            continues_id: Some(first.id),
+            flow: Some(FlowStep { flow_id, step: "draft", place: 4 }),
+        },
+        ..plain
+    };
+    let tasks = [add(&world, &plain).await, add(&world, &linked).await];
+    let mut known = BTreeSet::new();
+    let mut asked = BTreeSet::new();
+    for task in &tasks {
+        known.extend(columns(&world, task.id).await.into_keys());
+        asked.extend(compare(&world, task).await);
+    }
+    // Every column is an option that one of the two tasks has, or is listed above.
+    let listed = |name: &&String| {
+        OF_THE_COURSE.contains(&name.as_str()) || NOT_ASKED_FOR.contains(&name.as_str())
+    };
+    let unknown: Vec<_> = known.difference(&asked).filter(|name| !listed(name)).collect();
+    assert!(unknown.is_empty(), "no task of this test has {unknown:?}");
+    for listed in OF_THE_COURSE.iter().chain(NOT_ASKED_FOR) {
+        assert!(known.contains(*listed), "{listed} is no column any more");
+    }
+    assert_eq!(columns(&world, tasks[0].id).await["job.priority"], 3);
+    assert_eq!(columns(&world, tasks[0].id).await["job.state"], "scheduled");
+}
+
+/// An older version stored the priority with the job, and the dead letter has it still.
+#[tokio::test]
+async fn a_task_of_an_older_version_keeps_the_priority_of_its_dead_letter() {
+    let world = World::new().await;
+    let task = add(&world, &New { priority: Some(3), ..world.ask("Part one.") }).await;
+    let older = "update dalsegno.tasks set priority = null, run_at = null, state = 'failed', error = 'x', ended_at = now() where id = $1";
+    sqlx::query(older).bind(task.id).execute(&world.pool).await.unwrap();
+    let dies = "with job as (delete from dalsegno.jobs where id = $1 returning *),
+                     payload as (delete from dalsegno.job_payloads where job_id = $1 returning *)
+                insert into dalsegno.dead_jobs (id, enqueued_at, lease, priority, attempt, max_attempts, crash_count, queue, kind, reason,
+                                                payload, headers)
+                select j.id, j.enqueued_at, 1, j.priority, 5, 5, 0, j.queue, j.kind, 'failed', p.payload, p.headers
+                  from job as j, payload as p";
+    sqlx::query(dies).bind(task.job_id).execute(&world.pool).await.unwrap();
+    let mut tx = world.pool.begin().await.unwrap();
+    tasks::retry(&mut tx, task.id, noon()).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(columns(&world, task.id).await["job.priority"], 3);
+}
+
+/// Its moment has passed: it takes its place behind those that are ready.
+#[tokio::test]
+async fn a_moment_that_has_passed_does_not_come_again() {
+    let world = World::new().await;
+    let run_at = Some(noon() + TimeDelta::days(3_650));
+    let task = add(&world, &New { run_at, ..world.ask("Part one.") }).await;
+    let mut tx = world.pool.begin().await.unwrap();
+    let later = noon() + TimeDelta::days(3_651);
+    tasks::cancel(&mut tx, task.id, "not now", later).await.unwrap();
+    tasks::retry(&mut tx, task.id, later).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(columns(&world, task.id).await["job.state"], "ready");
+}

@@ -1,0 +1,230 @@
+//! Turns of several calls whose budget ends before they do.
+
+use dalsegno::{
+    domain::{
+        Amount,
+        amount::{Limit, money},
+        campaigns,
+        messages::Stored,
+        tasks::{State, Task},
+        turns,
+    },
+    transcript::Role,
+};
+use serde_json::{Value, json};
+
+use super::{Stage, WRITER};
+use crate::providers::claude::{
+    api::{Api, Play},
+    cli::Cli,
+};
+
+const BUDGET: i64 = 60_000;
+/// More than the budget pays for.
+const N_CALLS: usize = 30;
+/// The test's API adds them to what it counts: two of a cache, and the answer.
+const BESIDE_INPUT: i64 = 3 + 7 + 11;
+
+/// Long enough for an answer about the budget, and a new text each time.
+fn calls() -> impl Iterator<Item = Play> {
+    let command = |n: usize| json!({ "command": format!("sleep 0.7; echo wave {n}") });
+    (0..N_CALLS).map(move |n| Play::Calls("Bash", command(n)))
+}
+
+fn tokens(limit: i64) -> Limit {
+    Limit { micros: None, tokens: Some(limit) }
+}
+
+/// As the API has counted its calls.
+fn counted(api: &Api) -> Vec<i64> {
+    let tokens = |request: &Value| (request.to_string().len() / 4) as i64 + BESIDE_INPUT;
+    api.requests().iter().map(tokens).collect()
+}
+
+/// A turn stops before the first call whose prompt, which holds the one before, would pass the limit.
+fn n_affordable(counted: &[i64], limit: i64) -> usize {
+    let mut spent = 0;
+    let passes = |tokens: &i64| {
+        spent += tokens;
+        spent + tokens > limit
+    };
+    counted.iter().position(passes).map_or(N_CALLS, |at| at + 1)
+}
+
+fn results(messages: &[Stored]) -> Vec<&str> {
+    let results = messages.iter().filter(|stored| stored.message.role == Role::Tool);
+    results.map(|stored| stored.message.text.trim()).collect()
+}
+
+impl Stage {
+    fn writes_with_a_shell(&self) {
+        let more = "reserve_tokens: 300\ntools: Bash\nmodel:";
+        self.ground.write_agent("writer", &WRITER.replace("model:", more));
+        self.api.counts();
+        self.api.plays(calls());
+    }
+
+    async fn budget(&self) -> campaigns::Budget {
+        campaigns::budget(&self.ground.pool, self.ground.campaign.id).await.unwrap().unwrap()
+    }
+
+    /// The ledger, the task and the campaign say the same, and nothing is set aside any more.
+    async fn check_sums(&self, tasks: &[&Task]) -> i64 {
+        let ledger = "select coalesce(sum(coalesce(input_tokens, 0) + coalesce(output_tokens, 0)
+                             + coalesce(cache_read_tokens, 0) + coalesce(cache_creation_tokens, 0)), 0)::bigint
+                        from dalsegno.usage";
+        let ledger = self.ground.count(ledger).await;
+        let of_tasks: i64 = tasks.iter().map(|task| task.spent_tokens).sum();
+        let budget = self.budget().await;
+        assert_eq!((budget.spent.tokens, budget.reserved), (ledger, Amount::ZERO));
+        assert_eq!(of_tasks, ledger);
+        ledger
+    }
+}
+
+#[tokio::test]
+async fn a_token_budget_of_the_campaign_ends_a_turn_between_two_calls() {
+    let Some(stage) = Stage::with_limit(tokens(BUDGET)).await else { return };
+    let worker = stage.ground.work().await;
+    stage.writes_with_a_shell();
+    let task = stage.stopped_by("campaign", Limit::default()).await;
+    stage.check_sums(&[&task]).await;
+    let change = campaigns::LimitChange { micros: None, tokens: Some(Some(BUDGET * 10)) };
+    let mut conn = stage.ground.pool.acquire().await.unwrap();
+    campaigns::change_limit(&mut conn, stage.ground.campaign.id, change).await.unwrap();
+    drop(conn);
+    let said = stage.goes_on().await;
+    worker.stop().await;
+    assert!(said.last().unwrap().contains("was interrupted"), "{said:?}");
+    assert!(said.iter().any(|line| line.contains("wave 0")), "{said:?}");
+}
+
+/// In a conversation that the CLI holds: it goes on behind its last answer.
+#[tokio::test]
+async fn a_token_budget_of_a_task_ends_its_turn_between_two_calls() {
+    let Some(stage) = Stage::new(&[]).await else { return };
+    let worker = stage.ground.work().await;
+    stage.writes_with_a_shell();
+    stage.api.stop_playing();
+    stage.says("Begin.").await;
+    stage.api.plays(calls());
+    stage.stopped_by("task", tokens(BUDGET)).await;
+    let said = stage.goes_on().await;
+    worker.stop().await;
+    let last = said.last().unwrap();
+    assert!(last.contains("was interrupted") && last.contains("wave 0"), "{said:?}");
+    assert_eq!(said.len(), 3, "{said:?}");
+}
+
+impl Stage {
+    /// Has a task done that calls more than its budget pays for, and looks at all that stays of it.
+    async fn stopped_by(&self, owner: &str, own: Limit) -> Task {
+        let (ground, n_before) = (&self.ground, self.api.requests().len());
+        let task = ground.add_as("writer", "main", "Write.", None, own).await;
+        let task = ground.patiently_ended(&task).await;
+        let counted = counted(&self.api).split_off(n_before);
+        assert_eq!(task.state, State::Failed, "{counted:?}: {task:?}");
+        let why = task.error.as_deref().unwrap();
+        let of_whom = format!("the budget of the {owner} does not allow the call");
+        let sums = format!("{} tokens of {BUDGET} tokens are spent", task.spent_tokens);
+        assert!(why.contains(&of_whom) && why.contains(&sums) && !why.contains("wait"), "{why}");
+        assert_eq!(counted.len(), n_affordable(&counted, BUDGET), "{counted:?}");
+        assert!((2..N_CALLS).contains(&counted.len()), "{counted:?}");
+        assert_eq!(task.spent_tokens, counted.iter().sum::<i64>());
+        let turns = ground.turns(&task).await;
+        assert_eq!(turns.len(), 1, "{turns:?}");
+        assert_eq!(turns[0].state, turns::State::Failed);
+        // What the calls and the tools had said is kept; the last tool was cut off.
+        let messages = ground.messages(task.session_id.unwrap()).await;
+        let results = results(&messages);
+        assert!(results.len() + 1 >= counted.len() && results[0] == "wave 0", "{results:?}");
+        assert!(results.iter().all(|result| result.starts_with("wave ")), "{results:?}");
+        let has_calls = |stored: &&Stored| !stored.message.tool_calls.is_empty();
+        assert_eq!(messages.iter().filter(has_calls).count(), counted.len());
+        task
+    }
+
+    /// What the next turn is sent.
+    async fn goes_on(&self) -> Vec<String> {
+        self.api.stop_playing();
+        self.says("Go on.").await;
+        self.ground.settled().await;
+        self.api.last_messages()
+    }
+}
+
+#[tokio::test]
+async fn two_turns_at_once_share_the_budget_of_their_campaign() {
+    let Some(stage) = Stage::with_limit(tokens(BUDGET)).await else { return };
+    stage.writes_with_a_shell();
+    stage.api.plays(calls());
+    let ground = &stage.ground;
+    let worker = ground.work().await;
+    let tasks = [
+        ground.add_for("writer", "one", "Write.").await,
+        ground.add_for("writer", "two", "Write.").await,
+    ];
+    let [one, two] =
+        [ground.patiently_ended(&tasks[0]).await, ground.patiently_ended(&tasks[1]).await];
+    ground.settled().await;
+    worker.stop().await;
+    let counted = counted(&stage.api);
+    for task in [&one, &two] {
+        assert_eq!(task.state, State::Failed, "{task:?}");
+        assert!(task.error.as_deref().unwrap().contains("the budget of the campaign"), "{task:?}");
+    }
+    // Each may pass the limit by what its last call needs beyond what was expected.
+    let most = counted.iter().max().unwrap();
+    let spent = stage.check_sums(&[&one, &two]).await;
+    assert!(spent <= BUDGET + 2 * most, "{spent}: {counted:?}");
+}
+
+#[tokio::test]
+async fn a_budget_in_money_ends_a_turn_with_the_same_words() {
+    let limit = money("0.05").unwrap();
+    let Some(stage) = Stage::with_limit(Limit { micros: Some(limit), tokens: None }).await else {
+        return;
+    };
+    stage.writes_with_a_shell();
+    let ground = &stage.ground;
+    let worker = ground.work().await;
+    let task = ground.patiently_ended(&ground.add("Write.").await).await;
+    ground.settled().await;
+    worker.stop().await;
+    assert_eq!(task.state, State::Failed, "{task:?}");
+    let why = task.error.as_deref().unwrap();
+    assert!(why.starts_with("the budget of the campaign is used up: 0.0"), "{why}");
+    assert!(
+        why.ends_with("of 0.05 are spent; raise the limit with `dalsegno campaign budget`"),
+        "{why}"
+    );
+    assert!(stage.budget().await.spent.micros >= limit);
+    stage.check_sums(&[&task]).await;
+    let messages = ground.messages(task.session_id.unwrap()).await;
+    assert!(messages.iter().any(|stored| !stored.message.tool_calls.is_empty()), "{messages:?}");
+}
+
+/// Each of its calls counts 10,100 tokens, and it says no total when it is interrupted.
+#[tokio::test]
+async fn a_cli_that_says_no_total_is_stopped_and_charged_by_its_calls() {
+    let settings = [("claude.pass_variables", "[\"FAKE_CLAUDE\"]")];
+    let stage = Stage::on(&Cli::Fake, &settings).await.unwrap();
+    let ground = stage.ground.with_variable("FAKE_CLAUDE", "calls tools until it is interrupted");
+    let stage = Stage { ground, ..stage };
+    let ground = &stage.ground;
+    ground.write_agent("writer", &WRITER.replace("model:", "reserve_tokens: 300\nmodel:"));
+    let worker = ground.work().await;
+    let task = ground.add_as("writer", "main", "Write.", None, tokens(BUDGET)).await;
+    let task = ground.ended(&task).await;
+    ground.settled().await;
+    worker.stop().await;
+    assert_eq!(task.state, State::Failed, "{task:?}");
+    assert_eq!(stage.check_sums(&[&task]).await, 5 * 10_100, "{task:?}");
+    let why = task.error.as_deref().unwrap();
+    assert!(
+        why.contains("50500 tokens of 60000 tokens are spent, and up to 10100 tokens are needed"),
+        "{why}"
+    );
+    let messages = ground.messages(task.session_id.unwrap()).await;
+    assert_eq!(results(&messages), ["wave 0", "wave 1", "wave 2", "wave 3"]);
+}

@@ -1,0 +1,188 @@
+//! The output of a turn whose worker is killed in the middle of an answer.
+
+use std::{
+    os::unix::process::ExitStatusExt as _,
+    time::{Duration, Instant},
+};
+
+use dalsegno::{
+    domain::{
+        tasks::{State, Task},
+        turns,
+    },
+    transcript::Role,
+};
+use rustix::process::Signal;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::{
+    Ground,
+    ground::{Process, WRITER},
+};
+use crate::{
+    app::{eventually, noon},
+    conversations::world::{Now, World, message},
+    providers::fake_ollama::{FakeOllama, Play, Step, line},
+};
+
+const EVERY: Duration = Duration::from_millis(50);
+/// A second, and what a busy machine needs for the row.
+const BEHIND: Duration = Duration::from_millis(1_100);
+
+fn piece(number: usize) -> Vec<u8> {
+    let message = json!({ "role": "assistant", "content": format!("<b>piece-{number:04}</b> ") });
+    line(&json!({ "model": "qwen3:8b", "message": message, "done": false }))
+}
+
+/// An answer of many pieces.
+fn trickle() -> Play {
+    let pieces = (1..2_000).map(piece).collect();
+    Play::Stream(vec![Step::Trickle { pieces, every: EVERY }, Step::End])
+}
+
+async fn ground(fake: &FakeOllama) -> Ground {
+    let url = format!("http://{}", fake.addr);
+    let settings = [("ollama.base_url", url.as_str()), ("ollama.num_ctx", "65536")];
+    let ground = Ground::new(&settings).await;
+    let writer = WRITER.replace("description:", "provider: ollama\nmodel: qwen3:8b\ndescription:");
+    ground.write_agent("writer", &writer);
+    ground
+}
+
+async fn stored(ground: &Ground) -> Option<String> {
+    let sql = "select text from dalsegno.partial_outputs";
+    sqlx::query_scalar(sql).fetch_optional(&ground.pool).await.unwrap()
+}
+
+async fn is_stored(ground: &Ground) {
+    eventually("a part is stored", async || stored(ground).await.map(drop)).await;
+}
+
+async fn kill(mut process: Process) {
+    process.signal(Signal::KILL);
+    assert_eq!(process.ended().await.signal(), Some(Signal::KILL.as_raw()));
+}
+
+/// The answers that broke off, as they stand in the transcript.
+async fn broken_off(ground: &Ground, task: &Task) -> Vec<String> {
+    let messages = ground.messages(ground.task(task).await.session_id.unwrap()).await;
+    let partial = messages.into_iter().filter(|stored| stored.partial);
+    partial.map(|stored| stored.message.text).collect()
+}
+
+#[tokio::test]
+async fn what_a_killed_worker_had_is_a_second_behind_and_shown_to_the_next_attempt() {
+    let fake = FakeOllama::playing([Play::Says(&["One."]), trickle()]).await;
+    let ground = ground(&fake).await;
+    let victim = ground.process(&[]);
+    let first = ground.patiently_ended(&ground.add("Part one.").await).await;
+    assert_eq!(first.state, State::Done);
+    let task = ground.add("Part two.").await;
+    is_stored(&ground).await;
+    // At some moment of the second between two rows.
+    let mut n_trickled = fake.state.n_trickled.subscribe();
+    let n_sent = *n_trickled.borrow() + 7;
+    n_trickled.wait_for(|n| *n >= n_sent).await.unwrap();
+    let sent_at = Instant::now();
+    n_trickled.wait_for(|_| sent_at.elapsed() >= BEHIND).await.unwrap();
+    victim.signal(Signal::KILL);
+    let n_at_death = *n_trickled.borrow();
+    kill(victim).await;
+    let kept = stored(&ground).await.expect("it is still there");
+    let n_kept = kept.matches("piece-").count();
+    let behind = EVERY * u32::try_from(n_at_death.saturating_sub(n_kept)).unwrap();
+    eprintln!("{n_kept} of {n_at_death} pieces were stored: {behind:?} behind");
+    assert!(n_kept >= n_sent, "{n_kept} of {n_sent} that were sent more than a second before");
+
+    let heir = ground.process(&[]);
+    let task = ground.patiently_ended(&task).await;
+    assert_eq!(task.result.as_deref(), Some("A good answer."));
+    assert_eq!(broken_off(&ground, &task).await, [kept]);
+    let chat = fake.chats().pop().unwrap()["messages"].clone();
+    let last = chat.as_array().unwrap().last().unwrap();
+    assert_eq!(last["role"], "user", "{chat}");
+    let said = last["content"].as_str().unwrap();
+    let places: Vec<_> = ["<interrupted_answer ", "piece-0001", "was interrupted", "Part two."]
+        .map(|words| said.find(words).unwrap_or_else(|| panic!("no {words}: {said}")))
+        .into();
+    assert!(places.is_sorted(), "{said}");
+    assert!(said.contains("&lt;b&gt;piece-0001"), "as data: {said}");
+    assert!(said.contains("stands above as `interrupted_answer`; it is not complete"), "{said}");
+    ground.settled().await;
+    assert_eq!(stored(&ground).await, None, "the turn has ended");
+    drop(heir);
+}
+
+#[tokio::test]
+async fn on_the_simulation_too() {
+    let ground = Ground::new(&[("sim.chunk_delay_ms", "20"), ("sim.chunk_chars", "4")]).await;
+    let victim = ground.process(&[]);
+    let task = ground.add("Write. [[sim: words 2000]]").await;
+    is_stored(&ground).await;
+    kill(victim).await;
+    let kept = stored(&ground).await.unwrap();
+    let heir = ground.process(&[("sim.chunk_delay_ms", "0"), ("sim.chunk_chars", "4000")]);
+    let task = ground.patiently_ended(&task).await;
+    assert_eq!(task.state, State::Done, "{task:?}");
+    assert_eq!(broken_off(&ground, &task).await, [kept]);
+    ground.settled().await;
+    assert_eq!(stored(&ground).await, None);
+    drop(heir);
+}
+
+/// One row for the turn, written at most once a second, and only where there is more.
+#[tokio::test]
+async fn output_is_stored_once_a_second_and_only_if_there_is_more() {
+    let pieces = (1..=60).map(piece).collect();
+    let stalls = vec![Step::Trickle { pieces, every: EVERY }, Step::Stall];
+    let fake = FakeOllama::playing([Play::Stream(stalls)]).await;
+    let ground = ground(&fake).await;
+    for sql in [
+        "create table public.written (at timestamptz not null default clock_timestamp(), n_bytes integer)",
+        "create function public.note() returns trigger language plpgsql as $body$
+         begin insert into public.written (n_bytes) values (octet_length(new.text)); return new; end $body$",
+        "create trigger note after insert or update on dalsegno.partial_outputs for each row execute function public.note()",
+    ] {
+        sqlx::query(sql).execute(&ground.pool).await.unwrap();
+    }
+    let worker = ground.work_with(&[("ollama.idle_timeout_secs", "4")]).await;
+    let task = ground.add("Write.").await;
+    let task = ground.ended(&task).await;
+    worker.stop().await;
+    assert_eq!(task.state, State::Done, "{task:?}");
+    // Of some seconds of output and four of silence: each row had more than the one before.
+    let n_written = ground.count("select count(*) from public.written").await;
+    let n_different = ground.count("select count(distinct n_bytes) from public.written").await;
+    assert!(n_written >= 2, "{n_written}");
+    assert_eq!(n_written, n_different, "nothing new was written again");
+    let closest: f64 = sqlx::query_scalar(
+        "select min(extract(epoch from at - before))::float8
+           from (select at, lag(at) over (order by at) as before from public.written) as w",
+    )
+    .fetch_one(&ground.pool)
+    .await
+    .unwrap();
+    assert!(closest > 0.9, "{closest} s apart");
+}
+
+#[tokio::test]
+async fn a_run_without_its_lease_stores_no_output() {
+    let world = World::new().await;
+    let task = world.add("Part one.").await;
+    let (_, begun) = world.begin(&task, world.lease(), Now::default()).await;
+    let output = message(Uuid::new_v4(), Role::Assistant, "Half an answ");
+    let store = async |begun: &turns::Begun| {
+        turns::store_partial_output(&world.pool, begun, &output, noon()).await.unwrap();
+        let rows = "select count(*) from dalsegno.partial_outputs";
+        sqlx::query_scalar::<_, i64>(rows).fetch_one(&world.pool).await.unwrap()
+    };
+    let late = turns::Begun { lease: begun.lease - 1, ..begun };
+    assert_eq!(store(&late).await, 0);
+    assert_eq!(store(&begun).await, 1);
+    // The next run takes it over; from then on this one writes nothing.
+    let (_, next) = world.begin(&task, world.lease(), Now::default()).await;
+    assert_eq!(store(&begun).await, 0);
+    let messages = world.transcript(next.session_id).await;
+    assert!(messages.contains(&"Assistant: Half an answ".to_owned()), "{messages:?}");
+}

@@ -1,0 +1,104 @@
+//! One summary for each stretch of a conversation, whoever needs it first.
+
+use dalsegno::domain::compactions::{self, Cause};
+use rustix::process::Signal;
+
+use super::Ground;
+use crate::{app::eventually, providers::fake_ollama::FakeOllama};
+
+const PART: &str = "The harbour has a mole, a light and two cranes. ";
+
+/// Tasks that follow each other at once: a background compaction is asked for, and needed, all the time.
+async fn chat(ground: &Ground, n_turns: usize, n_parts: usize) {
+    let mut added = Vec::new();
+    for number in 1..=n_turns {
+        let prompt = format!("Write part {number}. {}", PART.repeat(n_parts));
+        added.push(ground.add(&prompt).await);
+    }
+    for task in &added {
+        ground.patiently_ended(task).await;
+    }
+    ground.settled().await;
+}
+
+/// Calls for summaries in the ledger, and summaries that were accepted. None of them was made in vain.
+async fn paid_and_shown(ground: &Ground) -> (i64, i64) {
+    let paid = ground.count("select count(*) from dalsegno.usage where purpose = 'summary'").await;
+    let made =
+        "select count(*) from dalsegno.compactions where cause <> 'inherited' and rung = 'first'";
+    let shown = ground.count(made).await;
+    let stale =
+        ground.count("select count(*) from dalsegno.compactions where outcome = 'stale'").await;
+    assert_eq!(stale, 0, "a summary was made in vain");
+    (paid, shown)
+}
+
+#[tokio::test]
+async fn on_the_simulation_a_stretch_is_summarised_once_when_tasks_follow_at_once() {
+    let settings = [("sim.window_tokens", "8192"), ("sim.latency_ms", "150")];
+    let ground = Ground::new(&settings).await;
+    let worker = ground.work().await;
+    chat(&ground, 24, 28).await;
+    let (_, made) = paid_and_shown(&ground).await;
+    assert!(made > 1, "{made}");
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn on_ollama_a_stretch_is_summarised_once_when_tasks_follow_at_once() {
+    let fake = FakeOllama::start().await;
+    let url = format!("http://{}", fake.addr);
+    let ground = Ground::new(&[("ollama.base_url", &url), ("ollama.num_ctx", "8192")]).await;
+    let head = "---\nname: writer\ndescription: Writes\nprovider: ollama\nmodel: qwen3:8b\n---\n";
+    ground.write_agent("writer", &format!("{head}You write.\n"));
+    let worker = ground.work().await;
+    chat(&ground, 16, 28).await;
+    let paid = ground.count("select count(*) from dalsegno.usage where purpose = 'summary'").await;
+    let asked = ground
+        .count("select coalesce(sum(jsonb_array_length(refusals)), 0)::bigint from dalsegno.compactions")
+        .await;
+    assert!(paid > 0);
+    assert_eq!(paid, asked);
+    let stale =
+        ground.count("select count(*) from dalsegno.compactions where outcome = 'stale'").await;
+    assert_eq!(stale, 0);
+    worker.stop().await;
+}
+
+/// The turn takes over from a worker that was killed while it prepared.
+#[tokio::test]
+async fn a_killed_preparer_holds_up_no_turn_and_the_stretch_is_summarised_once() {
+    let ground = Ground::new(&[("sim.window_tokens", "8192")]).await;
+    let worker = ground.work().await;
+    let mut last = None;
+    for number in 1..=5 {
+        let prompt = format!("Write part {number}. {}", PART.repeat(52));
+        last = Some(ground.done(&ground.add(&prompt).await).await);
+    }
+    ground.settled().await;
+    worker.stop().await;
+    let id = last.unwrap().session_id.unwrap();
+    let mut tx = ground.pool.begin().await.unwrap();
+    compactions::request(&mut tx, id, Cause::Auto).await.unwrap();
+    tx.commit().await.unwrap();
+    let mut slow = ground.process(&[("sim.latency_ms", "600000")]);
+    let claimed = "select count(*) from dalsegno.sessions where compaction_breaker -> 'claimed_by' is not null";
+    eventually("the summary is being made", async || {
+        (ground.count(claimed).await == 1).then_some(())
+    })
+    .await;
+    slow.signal(Signal::KILL);
+    slow.ended().await;
+    let worker = ground.work().await;
+    let prompt = format!("Write part six. {}", PART.repeat(140));
+    let task = ground.patiently_ended(&ground.add(&prompt).await).await;
+    assert!(task.result.is_some(), "{task:?}");
+    ground.settled().await;
+    let (_, made) = paid_and_shown(&ground).await;
+    let n_stretches = ground
+        .count("select count(distinct to_seq) from dalsegno.compactions where cause <> 'inherited'")
+        .await;
+    assert!(made > 0);
+    assert_eq!(made, n_stretches);
+    worker.stop().await;
+}
