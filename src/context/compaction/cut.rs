@@ -15,8 +15,12 @@ use crate::{
 
 /// Positions from which on entries stay, in order of preference: those that keep more come first.
 ///
-/// Empty where there is nothing to fold.
-pub(super) fn candidates(scene: &Scene<'_>, grouping: &Grouping) -> Vec<usize> {
+/// Empty where there is nothing to fold. `may_keep_fewer`: the turns that stay are pushing something else out.
+pub(super) fn candidates(
+    scene: &Scene<'_>,
+    grouping: &Grouping,
+    may_keep_fewer: bool,
+) -> Vec<usize> {
     let count = scene.view.tail.len();
     let whole = whole_cuts(count, grouping);
     let node_start = scene.node_start();
@@ -27,7 +31,7 @@ pub(super) fn candidates(scene: &Scene<'_>, grouping: &Grouping) -> Vec<usize> {
         cuts.extend(usual(scene, &starts, &whole));
     }
     let turns = match keep {
-        Keep::Turns if scene.needs_room() => (0..=keep_turns).rev(),
+        Keep::Turns if may_keep_fewer || scene.needs_room() => (0..=keep_turns).rev(),
         Keep::Turns if cuts.is_empty() => return cuts,
         Keep::Turns if are_heavy(scene, &starts) => (0..=keep_turns).rev(),
         Keep::Turns => (keep_turns..=keep_turns).rev(),

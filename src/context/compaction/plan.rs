@@ -13,7 +13,6 @@ use crate::context::{
         flow::Flow,
         generations::{Compaction, View},
         groups,
-        pins::{self, Voice},
         policy::{Keep, Policy},
         prompt,
         prompts::Selection,
@@ -110,42 +109,77 @@ pub enum Error {
     Floor { tail_tokens: u64, upcoming_tokens: u64, room_tokens: u64 },
 }
 
+/// The plan as if the summary had the room alone.
 pub fn plan(scene: &Scene<'_>) -> Result<Plan, Error> {
-    let (mut plan, _) = outline(scene)?;
+    let found = search(scene, |plan, room| {
+        let summary_max_tokens = room.tokens.min(room.summary_max_tokens);
+        (Plan { summary_max_tokens, ..plan.clone() }, 0)
+    });
+    let mut plan = found.or_else(|error| match can_refer(scene) {
+        true => Ok(reference(scene)),
+        false => Err(error),
+    })?;
     plan.batches = batches(scene, &plan, 0);
     Ok(plan)
 }
 
 /// The plan once what is said has been read: what stays word for word beside the tail takes room from the summary.
 pub(super) fn divided(scene: &Scene<'_>) -> Result<(Plan, Division), Error> {
-    let (mut plan, room) = outline(scene)?;
-    let division = division::divide(scene, plan.fold, room);
-    if plan.is_reference {
-        return Ok((plan, division));
-    }
+    let found = search(scene, |plan, room| {
+        let division = division::divide(scene, plan.fold, room);
+        let lost = division.pins.dropped_of_people;
+        ((plan.clone(), division), lost)
+    });
+    let (mut plan, division) = match found {
+        Ok(found) => found,
+        Err(_) if can_refer(scene) => {
+            let plan = reference(scene);
+            let division = division::divide(scene, plan.fold, Room::recorded(scene));
+            return Ok((plan, division));
+        }
+        Err(error) => return Err(error),
+    };
     plan.summary_max_tokens = division.summary_max_tokens;
     let quotes = quotes_room(scene, &plan, &division.prompts);
     plan.batches = batches(scene, &plan, quotes.leaving_tokens + quotes.answer_tokens);
     Ok((plan, division))
 }
 
-/// All but the batches, as if the summary had the room alone.
-fn outline(scene: &Scene<'_>) -> Result<(Plan, Room), Error> {
-    let entries = scene.view.tail;
-    let cuts = cut::candidates(scene, &groups::group(entries, &[]));
-    let mut refused = None;
-    for cut in cuts {
-        match plan_at(scene, cut) {
-            Ok(planned) => return Ok(planned),
-            // The last one keeps least.
-            Err(error) => refused = Some(error),
+/// The first way to cut and to fill the room that loses nothing, or else the one that loses least. A tail that has become
+/// heavy must not push out what people said: then less of it stays, or the next compaction comes sooner.
+fn search<T>(scene: &Scene<'_>, attempt: impl Fn(&Plan, Room) -> (T, usize)) -> Result<T, Error> {
+    let mut best: Option<(T, usize)> = None;
+    let mut refused = Error::NothingToFold;
+    let grouping = groups::group(scene.view.tail, &[]);
+    for may_keep_fewer in [false, true] {
+        for cut in cut::candidates(scene, &grouping, may_keep_fewer) {
+            let (plan, rooms) = match outline(scene, cut) {
+                Ok(outlined) => outlined,
+                // The last one keeps least.
+                Err(error) => {
+                    refused = error;
+                    continue;
+                }
+            };
+            for room in rooms {
+                let (made, lost) = attempt(&plan, room);
+                if lost == 0 {
+                    return Ok(made);
+                }
+                if best.as_ref().is_none_or(|(_, least)| lost < *least) {
+                    best = Some((made, lost));
+                }
+            }
+        }
+        if best.is_none() {
+            break;
         }
     }
-    let can_shorten = !entries.is_empty() || scene.view.compaction.is_some();
-    match scene.is_overflowing() && can_shorten {
-        true => Ok((reference(scene), Room::recorded(scene))),
-        false => Err(refused.unwrap_or(Error::NothingToFold)),
-    }
+    best.map(|(made, _)| made).ok_or(refused)
+}
+
+fn can_refer(scene: &Scene<'_>) -> bool {
+    scene.is_overflowing() && (!scene.view.tail.is_empty() || scene.view.compaction.is_some())
 }
 
 /// Folds everything without a summary: for a coming turn that leaves no room for one.
@@ -165,13 +199,14 @@ pub(super) fn reference(scene: &Scene<'_>) -> Plan {
     }
 }
 
-fn plan_at(scene: &Scene<'_>, cut: usize) -> Result<(Plan, Room), Error> {
+/// All but the summary's size and its batches, and the rooms that there are for it.
+fn outline(scene: &Scene<'_>, cut: usize) -> Result<(Plan, Vec<Room>), Error> {
     let tail_tokens = scene.calibration.tokens(weight_of(&scene.view.tail[cut..]));
     let tokens_before = tokens_before(scene);
     let (from_seq, to_seq) = places(scene, cut);
     let flow = scene.node.map_or(Weight::ZERO, |node| node.flow_to(to_seq).weight());
     let flow_tokens = scene.calibration.tokens(flow);
-    let room = summary_room(scene, tokens_before, tail_tokens, flow_tokens)?;
+    let rooms = rooms(scene, tokens_before, tail_tokens, flow_tokens)?;
     let plan = Plan {
         fold: cut,
         from_seq,
@@ -180,10 +215,10 @@ fn plan_at(scene: &Scene<'_>, cut: usize) -> Result<(Plan, Room), Error> {
         read: scene.node_start().min(cut)..cut,
         tokens_before,
         tail_tokens,
-        summary_max_tokens: room.tokens.min(room.summary_max_tokens),
+        summary_max_tokens: 0,
         is_reference: false,
     };
-    Ok((plan, room))
+    Ok((plan, rooms))
 }
 
 /// The places that are folded newly. Where there are none, the place at which the summary ends that becomes shorter.
@@ -223,13 +258,14 @@ impl Scene<'_> {
     }
 }
 
-/// The most that a summary and what people wrote may take so that they both save enough and fit.
-fn summary_room(
+/// The most that a summary and what people wrote may take so that they both save enough and fit: as usual, and where the next
+/// compaction may come sooner.
+fn rooms(
     scene: &Scene<'_>,
     tokens_before: u64,
     tail_tokens: u64,
     flow_tokens: u64,
-) -> Result<Room, Error> {
+) -> Result<Vec<Room>, Error> {
     let policy = &scene.policy;
     let room_tokens = scene.budget.room_tokens();
     let upcoming_tokens = scene.upcoming_tokens;
@@ -247,17 +283,19 @@ fn summary_room(
     let to_fit = |percent: u64| (room_tokens * percent / 100).saturating_sub(stays);
     let [usual, tight] = [policy.fit_percent, policy.tight_fit_percent]
         .map(|percent| to_fit(percent).min(to_save).min(to_start));
-    // A tail that has become heavy must not push out what people said: then the next compaction comes sooner.
-    let chosen = if usual >= carried_room(scene).max(min_tokens) { usual } else { tight };
-    if chosen < min_tokens {
+    if tight < min_tokens {
         let has_room = to_fit(policy.tight_fit_percent).min(to_start) >= min_tokens;
         return Err(if has_room { Error::NothingToGain { tokens_before } } else { no_room });
     }
-    Ok(Room {
-        tokens: chosen,
+    let mut rooms = vec![usual, tight];
+    rooms.dedup();
+    rooms.retain(|tokens| *tokens >= min_tokens);
+    let room = |tokens| Room {
+        tokens,
         summary_min_tokens: min_tokens,
         summary_max_tokens: Policy::summary_max_tokens(window),
-    })
+    };
+    Ok(rooms.into_iter().map(room).collect())
 }
 
 /// What a compacted conversation may take, but no less than a quarter of the room beside a large system part.
@@ -266,13 +304,6 @@ fn start_room(scene: &Scene<'_>) -> u64 {
     let all_tokens = room_tokens + budget.system_tokens();
     let start_tokens = all_tokens * scene.policy.start_percent / 100;
     start_tokens.saturating_sub(budget.system_tokens()).max(room_tokens / 4)
-}
-
-/// What a summary needs for the pins that people have set so far, and for some more.
-fn carried_room(scene: &Scene<'_>) -> u64 {
-    let carried = scene.view.compaction.map_or(&[][..], |compaction| &compaction.pins);
-    let of_people = carried.iter().filter(|pin| pin.voice == Voice::Person);
-    Policy::summary_for_pins(pins::list_tokens(of_people, scene.calibration)) * 6 / 5
 }
 
 fn batches(scene: &Scene<'_>, plan: &Plan, quotes_tokens: u64) -> Vec<Batch> {

@@ -25,10 +25,11 @@ fn factor(per_cent: u64) -> Calibration {
     calibration
 }
 
-/// The conversation as it is shown after one compaction without a model.
+/// The conversation as it is shown after one more compaction without a model.
 fn compacted(scene: Scene<'_>) -> Compaction {
     let seed = seed();
-    let (_, step) = Folding::begin(scene, &seed, 1, Ladder::new(0, false)).unwrap();
+    let generation = scene.view.generation() + 1;
+    let (_, step) = Folding::begin(scene, &seed, generation, Ladder::new(0, false)).unwrap();
     match step {
         Step::Done(outcome) => outcome.compaction,
         step => panic!("{step:?}"),
@@ -129,4 +130,48 @@ fn a_task_that_leaves_no_room_for_a_summary_gets_a_reference_and_keeps_the_promp
     let refused = Policy { keep: Keep::Reference, ..Policy::default() };
     let scene = Scene { upcoming_tokens: 20, policy: refused, ..scene };
     assert!(compacted(scene).is_reference());
+}
+
+/// A name in every prompt, long prompts at first and two heavy turns in front of every compaction: names that stood in prompts
+/// come into the summary when those leave for the archive, and need room there.
+#[test]
+fn names_outlive_the_prompts_they_stood_in_however_heavy_the_last_turns_are() {
+    let calibration = Calibration::cold();
+    let budget = Budget::new(8_192, 1_024, 300).unwrap();
+    let name = |turn: usize| format!("“Pier {turn} & Sons”");
+    let mut n_compactions = 0;
+    for heavy in (30..75).step_by(5) {
+        let mut said = Vec::new();
+        let mut made: Vec<Compaction> = Vec::new();
+        for turn in 0..120 {
+            let filler = text(SCRIPTS[0].1, if turn % 4 < 2 { 60 } else { heavy * 20 }, weigh);
+            let [prompt, answer] = match turn % 3 {
+                0 => [filler.as_str(), "Done."],
+                _ => ["Go on.", filler.as_str()],
+            };
+            said.push(message(Role::User, &format!("{prompt} It is for {}.", name(turn))));
+            said.push(message(Role::Assistant, answer));
+            let entries = entries(said.clone());
+            let generation = made.last().map_or(0, |made| made.generation);
+            let view = View::of(&entries, &made, generation).unwrap();
+            let scene = Scene { view, ..scene(&entries, budget, &calibration) };
+            let stands_in = view.compaction.map_or(Weight::ZERO, Compaction::weight);
+            let shown = stands_in + view.tail.iter().map(|it| it.weight).sum();
+            if calibration.tokens(shown) * 100 < budget.room_tokens() * 75 {
+                continue;
+            }
+            let compaction = compacted(scene);
+            n_compactions += 1;
+            let tail = entries.iter().filter(|it| it.seq > compaction.to_seq);
+            let tail: Vec<_> = tail.map(|it| it.message.text.as_str()).collect();
+            let kept = compaction.prompts.kept.iter().map(|it| it.text.as_str());
+            let kept: Vec<_> = kept.chain([compaction.summary.as_str()]).chain(tail).collect();
+            let kept = kept.join("\n");
+            let is_lost = |turn: &usize| !kept.contains(name(*turn).trim_matches(['“', '”']));
+            let lost: Vec<_> = (0..=turn).filter(is_lost).collect();
+            assert!(lost.is_empty(), "{heavy}: {lost:?} lost in {}", compaction.generation);
+            made.push(compaction);
+        }
+    }
+    assert!(n_compactions > 50, "{n_compactions}");
 }

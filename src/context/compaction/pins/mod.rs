@@ -76,6 +76,8 @@ pub struct Selection {
     pub pins: Vec<Pin>,
     /// Candidates that the bounds left no place for.
     pub dropped: usize,
+    /// Of them, those that a person said.
+    pub dropped_of_people: usize,
 }
 
 /// Everything worth pinning in what is folded: what earlier summaries had to keep, then the span itself.
@@ -97,12 +99,15 @@ impl<'a> Candidates<'a> {
         ranked.sort_unstable_by_key(|(_, sighting)| sighting.rank());
         let room = calibration.weight_within(limit_tokens);
         let mut taken = Vec::new();
+        let mut dropped_of_people = 0;
         let mut weight = Weight::ZERO;
         for (text, sighting) in &ranked {
             let with_this = weight + listed_weight(text);
             if taken.len() < PINS_MAX && with_this <= room {
                 weight = with_this;
                 taken.push((sighting.first, *text, *sighting));
+            } else if sighting.voice == Voice::Person {
+                dropped_of_people += 1;
             }
         }
         let dropped = ranked.len() - taken.len();
@@ -115,7 +120,7 @@ impl<'a> Candidates<'a> {
                 voice: sighting.voice,
             })
             .collect();
-        Selection { pins, dropped }
+        Selection { pins, dropped, dropped_of_people }
     }
 
     /// Of those that count, as many as a ledger holds.
