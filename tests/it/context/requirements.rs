@@ -1,7 +1,8 @@
 //! Requirements that people put as ordinary sentences, through many compactions.
 //!
 //! The phrasings are in `tests/data/requirements`: those of `build.txt` were at hand when the rules were made, those of
-//! `held_out.txt` were written before, and read at the end only.
+//! `held_out.txt` were written before and read at the end only, and those of `unseen.txt` are by an author who had not seen the
+//! rules.
 
 use dalsegno::{
     context::{
@@ -19,6 +20,8 @@ use super::support::{entry, message, parts, prose, seed};
 
 const BUILD: &str = include_str!("../../data/requirements/build.txt");
 const HELD_OUT: &str = include_str!("../../data/requirements/held_out.txt");
+const UNSEEN: &str = include_str!("../../data/requirements/unseen.txt");
+const SETS: [(&str, &str); 3] = [("build", BUILD), ("held out", HELD_OUT), ("unseen", UNSEEN)];
 
 type Summariser = fn(&Request) -> Result<String, String>;
 
@@ -165,7 +168,8 @@ fn silent(_: &Request) -> Result<String, String> {
 /// Quotes what a model could take for a requirement that knew all of them, and what nobody has written.
 fn quoting(request: &Request) -> Result<String, String> {
     let material = xml::unescape(&request.prompt).into_owned();
-    let known = BUILD.lines().chain(HELD_OUT.lines()).filter(|line| material.contains(line));
+    let known = SETS.iter().flat_map(|(_, phrasings)| phrasings.lines());
+    let known = known.filter(|line| material.contains(line));
     let quotes: Vec<_> = known.map(|line| format!("- {line}")).collect();
     let record = record(&must_keep(request));
     Ok(match request.prompt.contains("## Quotes") {
@@ -236,7 +240,7 @@ const SUMMARISERS: [(&str, Summariser); 3] =
 #[test]
 fn within_the_share_every_requirement_stays_word_for_word() {
     for (name, summariser) in SUMMARISERS {
-        for (set, phrasings) in [("build", BUILD), ("held out", HELD_OUT)] {
+        for (set, phrasings) in SETS {
             let outcome = report(&format!("within, {set}, {name}"), phrasings, WITHIN, summariser);
             assert_eq!(outcome.present, [100, 100, 100], "{:?}", outcome.missing);
         }
@@ -246,7 +250,7 @@ fn within_the_share_every_requirement_stays_word_for_word() {
 #[test]
 fn beyond_the_share_sentences_that_look_like_requirements_stay() {
     for (name, summariser) in SUMMARISERS {
-        for (set, phrasings) in [("build", BUILD), ("held out", HELD_OUT)] {
+        for (set, phrasings) in SETS {
             let outcome = report(&format!("beyond, {set}, {name}"), phrasings, BEYOND, summariser);
             println!("  missing at last: {:#?}", outcome.missing);
             // Those with the words of a rule, whatever else people write.
