@@ -3,7 +3,10 @@
 use dalsegno::domain::compactions::{self, Cause};
 use rustix::process::Signal;
 
-use super::Ground;
+use super::{
+    Ground,
+    claude::{Stage, WRITER},
+};
 use crate::{app::eventually, providers::fake_ollama::FakeOllama};
 
 const PART: &str = "The harbour has a mole, a light and two cranes. ";
@@ -47,21 +50,31 @@ async fn on_the_simulation_a_stretch_is_summarised_once_when_tasks_follow_at_onc
 #[tokio::test]
 async fn on_ollama_a_stretch_is_summarised_once_when_tasks_follow_at_once() {
     let fake = FakeOllama::start().await;
+    fake.summarises();
     let url = format!("http://{}", fake.addr);
     let ground = Ground::new(&[("ollama.base_url", &url), ("ollama.num_ctx", "8192")]).await;
     let head = "---\nname: writer\ndescription: Writes\nprovider: ollama\nmodel: qwen3:8b\n---\n";
     ground.write_agent("writer", &format!("{head}You write.\n"));
     let worker = ground.work().await;
     chat(&ground, 16, 28).await;
-    let paid = ground.count("select count(*) from dalsegno.usage where purpose = 'summary'").await;
-    let asked = ground
-        .count("select coalesce(sum(jsonb_array_length(refusals)), 0)::bigint from dalsegno.compactions")
-        .await;
-    assert!(paid > 0);
-    assert_eq!(paid, asked);
-    let stale =
-        ground.count("select count(*) from dalsegno.compactions where outcome = 'stale'").await;
-    assert_eq!(stale, 0);
+    let (paid, made) = paid_and_shown(&ground).await;
+    assert!(made > 1, "{made}");
+    assert_eq!(paid, made);
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn on_claude_a_stretch_is_summarised_once_when_tasks_follow_at_once() {
+    let Some(stage) = Stage::new(&[("claude.window_tokens", "16000")]).await else { return };
+    stage.api.counts();
+    stage.api.summarises();
+    let narrow = WRITER.replace("model:", "window_tokens: 16000\nmodel:");
+    stage.ground.write_agent("writer", &narrow);
+    let worker = stage.ground.work().await;
+    chat(&stage.ground, 24, 50).await;
+    let (paid, made) = paid_and_shown(&stage.ground).await;
+    assert!(made > 1, "{made}");
+    assert_eq!(paid, made);
     worker.stop().await;
 }
 

@@ -18,7 +18,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-use crate::providers::fake_ollama::http;
+use crate::providers::{fake_ollama::http, summaries};
 
 #[must_use]
 pub struct Api {
@@ -32,6 +32,7 @@ struct State {
     plays: Mutex<VecDeque<Play>>,
     requests: Mutex<Vec<Value>>,
     counts: AtomicBool,
+    summarises: AtomicBool,
 }
 
 /// How one call is answered.
@@ -90,6 +91,11 @@ impl Api {
         self.state.counts.store(true, Ordering::Relaxed);
     }
 
+    /// From now on it answers questions for summaries as they want it.
+    pub fn summarises(&self) {
+        self.state.summarises.store(true, Ordering::Relaxed);
+    }
+
     /// Bodies of the calls, in order.
     pub fn requests(&self) -> Vec<Value> {
         self.state.requests.lock().unwrap().clone()
@@ -131,6 +137,9 @@ async fn serve(mut socket: TcpStream, state: &State) -> std::io::Result<()> {
 async fn messages(socket: &mut TcpStream, state: &State, body: &[u8]) -> std::io::Result<()> {
     let request: Value = serde_json::from_slice(body).unwrap();
     let usual = format!("You said: {} [{} messages]", prompt(&request), n_messages(&request));
+    let summarises = state.summarises.load(Ordering::Relaxed);
+    let summary = summarises.then(|| summaries::honest(&prompt(&request))).flatten();
+    let usual = summary.unwrap_or(usual);
     state.requests.lock().unwrap().push(request.clone());
     let play = state.plays.lock().unwrap().pop_front();
     let text = |text: &str| json!({"type": "text", "text": text});

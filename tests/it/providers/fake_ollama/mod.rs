@@ -13,7 +13,7 @@ use std::{
     net::SocketAddr,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -28,6 +28,7 @@ use tokio::{
 
 use self::meaning::Embeds;
 pub use self::model::{count_prompt, line};
+use super::summaries;
 
 /// What a test waits for takes no longer than this.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -55,6 +56,7 @@ pub struct State {
     /// Every request, as `POST /api/chat`.
     pub requests: Mutex<Vec<String>>,
     pub n_loads: AtomicUsize,
+    summarises: AtomicBool,
     pub n_bytes_sent: AtomicUsize,
     pub n_trickled: watch::Sender<usize>,
     loaded: Mutex<Option<(Value, Value)>>,
@@ -105,6 +107,11 @@ pub enum Step {
 impl FakeOllama {
     pub async fn start() -> Self {
         Self::start_at("127.0.0.1:0".parse().unwrap()).await
+    }
+
+    /// Answers questions for summaries as they want it.
+    pub fn summarises(&self) {
+        self.state.summarises.store(true, Ordering::Relaxed);
     }
 
     pub async fn start_at(addr: SocketAddr) -> Self {
@@ -178,6 +185,7 @@ impl Default for State {
             n_trickled: watch::Sender::new(0),
             loaded: Mutex::default(),
             n_gone: watch::Sender::new(0),
+            summarises: AtomicBool::default(),
         }
     }
 }
@@ -267,6 +275,12 @@ async fn chat(
     body: &Value,
     play: Option<Play>,
 ) -> std::io::Result<()> {
+    if state.summarises.load(Ordering::Relaxed)
+        && let Some(prompt) = body["messages"].as_array().and_then(|messages| messages.last())
+        && let Some(summary) = summaries::honest(prompt["content"].as_str().unwrap_or_default())
+    {
+        return answer_prompt(socket, state, body, &[&summary], false).await;
+    }
     let play = play.unwrap_or(Play::Says(&["A ", "good ", "answer."]));
     match play {
         Play::Status(status, headers, text) => http::send(socket, status, headers, text).await,

@@ -19,7 +19,7 @@ use dalsegno::domain::{amount::Limit, tasks::Task};
 use super::Ground;
 use crate::providers::claude::{api::Api, cli::Cli, host::SECRET};
 
-const WRITER: &str = "---\nname: writer\ndescription: Writes\nprovider: claude\nmodel: claude-sonnet-5\n---\nYou write.\n";
+pub const WRITER: &str = "---\nname: writer\ndescription: Writes\nprovider: claude\nmodel: claude-sonnet-5\n---\nYou write.\n";
 
 /// A campaign whose writer runs on the CLI, and the API that it calls.
 pub struct Stage {
