@@ -85,28 +85,28 @@ fn read_all<'a>(
 
 /// The path without symbolic links. A reading outside of the folder is refused: its text goes to the provider with each entry.
 fn inside(path: &Path, folder: &Path) -> Result<PathBuf, String> {
-    let (path, folder) =
-        (path.canonicalize().map_err(unreadable)?, folder.canonicalize().map_err(unreadable)?);
+    let real = |path: &Path| path.canonicalize().map_err(|error| unreadable(&error));
+    let (path, folder) = (real(path)?, real(folder)?);
     match path.starts_with(&folder) {
         true => Ok(path),
         false => Err(format!("leads out of {}", folder.display())),
     }
 }
 
-fn unreadable(error: std::io::Error) -> String {
+fn unreadable(error: &std::io::Error) -> String {
     format!("cannot be read: {error}")
 }
 
 fn read(path: &Path) -> Result<String, String> {
     // Looked at first: whoever names a device or a huge file by mistake does not fill the memory.
-    let metadata = std::fs::metadata(path).map_err(unreadable)?;
+    let metadata = std::fs::metadata(path).map_err(|error| unreadable(&error))?;
     if !metadata.is_file() {
         return Err("is no file".to_owned());
     }
     if metadata.len() > ENTRY_MAX_BYTES as u64 {
         return Err(format!("has {} bytes", metadata.len()));
     }
-    let text = std::fs::read_to_string(path).map_err(unreadable)?;
+    let text = std::fs::read_to_string(path).map_err(|error| unreadable(&error))?;
     text::check("file", &text, ENTRY_MAX_BYTES).map_err(|error| format!("is not fit: {error}"))?;
     Ok(text)
 }
