@@ -24,6 +24,9 @@ use crate::{
     traces::{self, Traces},
 };
 
+/// How long what runs beside the queue may take after its last job.
+const TIDY_LIMIT: Duration = Duration::from_millis(500);
+
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -166,7 +169,7 @@ pub async fn work(
     let soft = shutdown.soft.clone();
     let worked = queue::run_worker(settings, identity(), registry, database.clone(), shutdown);
     let worked = Box::pin(worked);
-    let tidied = Box::pin(async {
+    let tidied = async {
         // One pool of a process is enough.
         match pool {
             Pool::Turns => {
@@ -186,6 +189,14 @@ pub async fn work(
                 scheduler::run(&config.scheduler, database, &*services.clock, &soft).await;
             }
         }
+    };
+    // What waits for a database that is gone is dropped: it goes on with the next start.
+    let late = async {
+        stop.cancelled().await;
+        tokio::time::sleep(TIDY_LIMIT).await;
+    };
+    let tidied = Box::pin(async {
+        tokio::select! { () = tidied => {} () = late => {} }
     });
     let worked = async {
         let worked = worked.await;

@@ -33,6 +33,15 @@ impl Environment {
         found.map(|(name, value)| (name.into(), value.to_owned())).collect()
     }
 
+    /// The names of the variables whose name or value is not valid Unicode, as far as they can be written.
+    pub(super) fn not_unicode(&self) -> impl Iterator<Item = String> {
+        let unreadable = self
+            .variables
+            .iter()
+            .filter(|(name, value)| name.to_str().is_none() || value.to_str().is_none());
+        unreadable.map(|(name, _)| name.to_string_lossy().into_owned())
+    }
+
     /// All variables whose names and values are valid Unicode.
     pub(super) fn unicode(&self) -> impl Iterator<Item = (&str, &str)> {
         self.variables.iter().filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)))
@@ -46,8 +55,8 @@ impl std::fmt::Debug for Environment {
     }
 }
 
-impl<const N: usize> From<[(&str, &str); N]> for Environment {
-    fn from(variables: [(&str, &str); N]) -> Self {
+impl<K: Into<OsString>, V: Into<OsString>, const N: usize> From<[(K, V); N]> for Environment {
+    fn from(variables: [(K, V); N]) -> Self {
         Self { variables: variables.map(|(k, v)| (k.into(), v.into())).into_iter().collect() }
     }
 }

@@ -54,6 +54,7 @@ impl Layers {
             let values = flatten(parse_file(&path, problems));
             layers.add(values.into_iter().map(|(k, v)| (k, v, origin.clone())), problems);
         }
+        unreadable_variables(environment).for_each(|problem| problems.push(problem));
         layers.add(database_variables(environment), problems);
         let own = own_variables(environment, &layers.defaults, problems);
         layers.add(own, problems);
@@ -300,6 +301,21 @@ fn database_variables(environment: &Environment) -> Vec<(String, Value, Origin)>
         ("database.url".to_owned(), string(&url), Origin::Variable(name.to_owned()))
     });
     entry.into_iter().collect()
+}
+
+/// A variable that says something about the configuration and cannot be read must not be taken for one that is not set.
+fn unreadable_variables(environment: &Environment) -> impl Iterator<Item = Problem> {
+    let is_read = |name: &String| {
+        name.starts_with(PREFIX)
+            || name == "DATABASE_URL"
+            || PG_SERVER_VARIABLES.contains(&name.as_str())
+    };
+    environment.not_unicode().filter(is_read).map(|name| Problem {
+        key: name.clone(),
+        origin: Origin::Variable(name).to_string(),
+        message: "is not valid UTF-8".to_owned(),
+        fix: "the value in UTF-8, or unset the variable".to_owned(),
+    })
 }
 
 /// Only a name with a double underscore is a key: Kubernetes sets DALSEGNO_PORT and the like for a service of our

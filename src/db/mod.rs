@@ -41,7 +41,7 @@ pub const SUPPORTED_MAJORS: std::ops::RangeInclusive<u32> = 14..=18;
 const RECONNECT_PAUSE: Duration = Duration::from_millis(500);
 
 /// Closing takes a round trip; a connection that needs longer waits for something that may never come.
-const CLOSE_LIMIT: Duration = Duration::from_secs(5);
+const CLOSE_LIMIT: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -117,6 +117,8 @@ pub enum Error {
         "the role may not make or change the schema `dalsegno`; run `dalsegno migrate up` as the owner of the database, or grant it there: grant create on database ... to ..."
     )]
     MayNotMigrate(#[source] sqlx::migrate::MigrateError),
+    #[error("whether the database takes writes cannot be read")]
+    ReadWritable(#[source] sqlx::Error),
     #[error("the state of the migrations cannot be read")]
     MigrationState(#[source] sqlx::Error),
 }
@@ -232,6 +234,16 @@ pub async fn server_version(pool: &PgPool) -> Result<u32, Error> {
             .await
             .map_err(Error::ReadVersion)?;
     number.parse().map_err(|_| Error::ReadVersion(sqlx::Error::Protocol(number)))
+}
+
+/// Whether new transactions can write: false on a standby that has not taken over, and with `default_transaction_read_only`.
+pub async fn is_writable(pool: &PgPool) -> Result<bool, Error> {
+    sqlx::query_scalar!(
+        r#"select not current_setting('transaction_read_only')::bool as "writable!""#
+    )
+    .fetch_one(pool)
+    .await
+    .map_err(Error::ReadWritable)
 }
 
 /// Refuses servers that are too old for our SQL.

@@ -22,6 +22,7 @@ use super::{
     Config, Front, Problem,
     admission::Admission,
     input::{Id, bytes, media_type},
+    limits::BodyLimit,
     problem::Wrong,
     tasks::REPLAYED,
 };
@@ -43,6 +44,7 @@ pub(super) fn routes(config: &Config, admission: Admission) -> Router<Front> {
     Router::new()
         .route("/v1/campaigns/{id}/tasks/bulk", post(add_many))
         .layer(DefaultBodyLimit::max(config.max_bulk_bytes))
+        .layer(Extension(BodyLimit(config.max_bulk_bytes)))
         .layer(Extension(admission))
 }
 

@@ -5,8 +5,8 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 use axum::{
     extract::{Request, State},
     http::{
-        HeaderMap, StatusCode,
-        header::{HOST, ORIGIN},
+        HeaderMap, HeaderName, StatusCode,
+        header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN},
     },
     middleware::Next,
     response::{IntoResponse as _, Response},
@@ -16,6 +16,16 @@ use super::{Config, Problem};
 
 /// Answers without being asked for by name: they say nothing that is worth protecting, and a probe may use any name.
 const PROBES: [&str; 2] = ["/livez", "/readyz"];
+
+/// Headers that decide by one value. With two, something in front may have decided by the other one.
+const SINGLE: [HeaderName; 6] = [
+    HOST,
+    ORIGIN,
+    AUTHORIZATION,
+    CONTENT_TYPE,
+    HeaderName::from_static("idempotency-key"),
+    HeaderName::from_static("last-event-id"),
+];
 
 /// The names that the service is reached by.
 #[derive(Debug, Clone)]
@@ -37,6 +47,18 @@ pub(super) async fn in_time(
             );
             let problem = Problem::new(StatusCode::GATEWAY_TIMEOUT, "timeout", detail);
             Problem { retryable: true, ..problem }.into_response()
+        }
+    }
+}
+
+/// Refuses requests with two values for a header of which one decides.
+pub(super) async fn unambiguous(request: Request, next: Next) -> Response {
+    let has_two = |name: &&HeaderName| request.headers().get_all(*name).iter().nth(1).is_some();
+    match SINGLE.iter().find(has_two) {
+        None => next.run(request).await,
+        Some(name) => {
+            let detail = format!("the header {name} is sent more than once: send it once");
+            Problem::new(StatusCode::BAD_REQUEST, "duplicate_header", detail).into_response()
         }
     }
 }

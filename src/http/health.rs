@@ -23,9 +23,15 @@ const READY_TIMEOUT: Duration = Duration::from_millis(900);
 /// How long a good answer holds. Anybody may ask, without a key, and must not keep the database busy by it.
 const GOOD_FOR: Duration = Duration::from_secs(1);
 
-/// What was seen of the schema a moment ago. One request looks for all that come meanwhile.
+/// The state of the database a moment ago. One request looks for all that come meanwhile.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Readiness(Arc<Mutex<Option<(Instant, MigrationState)>>>);
+pub(super) struct Readiness(Arc<Mutex<Option<(Instant, DatabaseState)>>>);
+
+#[derive(Debug, Clone, Copy)]
+struct DatabaseState {
+    migrations: MigrationState,
+    is_writable: bool,
+}
 
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 struct Ready {
@@ -59,7 +65,7 @@ pub(super) async fn livez() -> &'static str {
     security(()),
     responses(
         (status = 200, body = Ready),
-        (status = 503, description = "`starting`, `shutting_down`, `database_unreachable`, `migrations_pending`"),
+        (status = 503, description = "`starting`, `shutting_down`, `database_unreachable`, `database_read_only`, `migrations_pending`"),
     ),
 )]
 pub(super) async fn readyz(
@@ -72,7 +78,7 @@ pub(super) async fn readyz(
     let app = app?;
     let state = tokio::time::timeout(READY_TIMEOUT, front.readiness.look(&app.pool)).await;
     let detail = "the database does not answer; `dalsegno doctor` looks closer";
-    let migrations = match state {
+    let DatabaseState { migrations, is_writable } = match state {
         Ok(Ok(state)) => state,
         Ok(Err(error)) => {
             tracing::warn!(error = causes(&error), "not ready");
@@ -80,6 +86,11 @@ pub(super) async fn readyz(
         }
         Err(_elapsed) => return Err(Problem::unavailable("database_unreachable", detail)),
     };
+    if !is_writable {
+        let detail = "the database takes no writes: promote the standby, point database.url at the primary, or turn \
+                      default_transaction_read_only off";
+        return Err(Problem::unavailable("database_read_only", detail));
+    }
     if let MigrationState::Pending { n_pending } = migrations {
         let detail = format!("{n_pending} migrations are missing: run `dalsegno migrate up`");
         return Err(Problem::unavailable("migrations_pending", detail));
@@ -88,7 +99,7 @@ pub(super) async fn readyz(
 }
 
 impl Readiness {
-    async fn look(&self, pool: &PgPool) -> Result<MigrationState, db::Error> {
+    async fn look(&self, pool: &PgPool) -> Result<DatabaseState, db::Error> {
         let mut seen = self.0.lock().await;
         if let Some((at, state)) = *seen
             && at.elapsed() < GOOD_FOR
@@ -96,9 +107,10 @@ impl Readiness {
             return Ok(state);
         }
         *seen = None;
-        let state = db::migration_state(pool).await?;
-        // What is missing is looked for each time: whoever waits for it wants to know at once.
-        if !matches!(state, MigrationState::Pending { .. }) {
+        let migrations = db::migration_state(pool).await?;
+        let state = DatabaseState { migrations, is_writable: db::is_writable(pool).await? };
+        // Only a good answer is kept: the end of a bad one is seen at once.
+        if state.is_writable && !matches!(migrations, MigrationState::Pending { .. }) {
             *seen = Some((Instant::now(), state));
         }
         Ok(state)

@@ -10,7 +10,11 @@ use axum::{
 use serde::{Deserialize, de::DeserializeOwned};
 use uuid::Uuid;
 
-use super::{Front, Problem, problem::Wrong};
+use super::{
+    Front, Problem,
+    limits::{check_declared_length, too_long},
+    problem::Wrong,
+};
 use crate::domain::objects::Whole;
 
 /// No queue, group or lane has a longer one.
@@ -209,11 +213,9 @@ impl TryFrom<String> for Patience {
 
 /// The whole body. `limit` is the key of the configuration that says how long it may be.
 pub(super) async fn bytes(request: Request, front: &Front, limit: &str) -> Result<Bytes, Problem> {
+    check_declared_length(&request, limit)?;
     Bytes::from_request(request, front).await.map_err(|error| match error.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => {
-            let detail = format!("the body is longer than {limit} allows: shorten it");
-            Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
-        }
+        StatusCode::PAYLOAD_TOO_LARGE => too_long(limit),
         _ => Problem::new(StatusCode::BAD_REQUEST, "bad_body", error.body_text()),
     })
 }

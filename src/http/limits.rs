@@ -1,13 +1,35 @@
-//! How long an address and the headers of a request may be.
+//! How long the address, the headers and the body of a request may be.
 
 use axum::{
     extract::{Request, State},
-    http::{HeaderMap, StatusCode},
+    http::{HeaderMap, StatusCode, header::CONTENT_LENGTH},
     middleware::Next,
     response::{IntoResponse as _, Response},
 };
 
 use super::Problem;
+
+/// The longest body that a route takes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BodyLimit(pub(super) usize);
+
+/// Refuses a body by its declared length before any of it is read: a client that waits for `100 Continue` then sends none of it.
+/// `key` is the setting that limits the route.
+pub(super) fn check_declared_length(request: &Request, key: &str) -> Result<(), Problem> {
+    let limit = request.extensions().get::<BodyLimit>();
+    let length = request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    let length = length.and_then(|length| length.parse::<usize>().ok());
+    match (limit, length) {
+        (Some(BodyLimit(limit)), Some(length)) if length > *limit => Err(too_long(key)),
+        _ => Ok(()),
+    }
+}
+
+/// The refusal of a body over the limit.
+pub(super) fn too_long(key: &str) -> Problem {
+    let detail = format!("the body is longer than {key} allows: shorten it");
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
+}
 
 /// Nothing that this API is asked needs more.
 const MAX_URI_BYTES: usize = 8 * 1024;

@@ -19,7 +19,7 @@ use secrecy::SecretString;
 use tokio::net::TcpListener;
 use uuid::Uuid;
 
-use super::{Config, Front, Problem, auth, guard, input::Id, serve};
+use super::{Config, Front, Problem, auth, guard, input::Id, limits::check_declared_length, serve};
 use crate::{
     app::App,
     causes::causes,
@@ -71,6 +71,7 @@ async fn operate(
     campaign_id: Uuid,
     request: Request,
 ) -> Result<Response, Problem> {
+    check_declared_length(&request, "http.max_body_bytes")?;
     campaigns::get(&app.pool, campaign_id).await?;
     let caller = Caller::Operator(Operator { campaign_id, actor });
     let tools = Tools { pool: app.pool, settings: app.tools };
@@ -100,6 +101,7 @@ pub async fn run_turns(
         .fallback(of_turn)
         .layer(middleware::from_fn(guard::from_here))
         .layer(middleware::from_fn_with_state(guard::Names::of(config), guard::for_us))
+        .layer(middleware::from_fn(guard::unambiguous))
         .layer(middleware::from_fn_with_state(timeout, guard::in_time))
         .with_state(turns);
     serve::serve(listener, router, config.header_timeout(), stop).await;

@@ -31,6 +31,7 @@ mod mcp;
 mod memory;
 mod openapi;
 mod page;
+mod parameters;
 mod posts;
 mod problem;
 mod queues;
@@ -46,14 +47,16 @@ mod workers;
 
 use std::{net::SocketAddr, time::Duration};
 
-use axum::{Router, extract::DefaultBodyLimit, middleware, routing::get};
+use axum::{Extension, Router, extract::DefaultBodyLimit, middleware, routing::get};
 use chrono::{DateTime, Utc};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use sqlx::PgPool;
 use tokio::net::TcpListener;
 
-use self::{admission::Admission, auth::Gate, waiters::Waiters};
+use self::{
+    admission::Admission, auth::Gate, limits::BodyLimit, parameters::Parameters, waiters::Waiters,
+};
 pub use self::{
     front::Front,
     mcp::{bind_turns, run_turns},
@@ -80,6 +83,8 @@ pub struct Config {
     pub requests_per_minute: u32,
     /// Names with commas between them.
     pub allowed_hosts: String,
+    /// Addresses and networks with commas between them.
+    pub trusted_proxies: String,
     pub header_timeout_secs: u64,
     pub request_timeout_secs: u64,
     pub max_waiting: usize,
@@ -173,10 +178,13 @@ pub fn router(config: &Config, front: Front) -> Router {
         .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::method_not_allowed)
         .layer(DefaultBodyLimit::max(config.max_body_bytes))
+        .layer(middleware::from_fn_with_state(Parameters::described(), parameters::only_known))
+        .layer(Extension(BodyLimit(config.max_body_bytes)))
         .layer(middleware::from_fn_with_state(config.max_header_bytes, limits::short_enough))
         .layer(middleware::from_fn_with_state(Gate::new(config, front.clone()), auth::gate))
         .layer(middleware::from_fn(guard::from_here))
         .layer(middleware::from_fn_with_state(guard::Names::of(config), guard::for_us))
+        .layer(middleware::from_fn(guard::unambiguous))
         .layer(middleware::from_fn_with_state(timeout, guard::in_time))
         .with_state(front)
 }
@@ -200,7 +208,11 @@ impl Config {
     }
 
     fn names(&self) -> impl Iterator<Item = &str> {
-        self.allowed_hosts.split(',').map(str::trim).filter(|name| !name.is_empty())
+        items(&self.allowed_hosts)
+    }
+
+    fn trusted_networks(&self) -> impl Iterator<Item = auth::Network> {
+        items(&self.trusted_proxies).filter_map(|text| text.parse().ok())
     }
 
     pub fn check(&self, checks: &mut Checks<'_>) {
@@ -218,6 +230,11 @@ impl Config {
                 fix,
             );
         }
+        let is_network = |text: &&str| text.parse::<auth::Network>().is_ok();
+        for text in items(&self.trusted_proxies).filter(|text| !is_network(text)) {
+            let message = format!("has `{text}`, which is neither an address nor a network");
+            checks.fail("http.trusted_proxies", message, "for example 10.0.0.5, fd00::/8");
+        }
         if self.admin_key.as_ref().is_some_and(|key| !is_good_secret(key.expose_secret())) {
             let message = format!(
                 "is too easy to guess, or cannot stand in a header: it needs {ADMIN_KEY_MIN_CHARS} visible ASCII characters or more"
@@ -230,6 +247,11 @@ impl Config {
             checks.fail_pair(keys, message, "one of the two");
         }
     }
+}
+
+/// The parts of a text with commas between them.
+fn items(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|item| !item.is_empty())
 }
 
 fn is_good_secret(text: &str) -> bool {

@@ -6,6 +6,9 @@ use crate::causes::causes;
 use sqlx::{Connection, Executor, PgConnection, postgres::PgConnectOptions};
 use tokio::time::timeout;
 
+/// Closing sends a farewell; a connection that does not take it at once is left.
+const CLOSE_PATIENCE: Duration = Duration::from_millis(500);
+
 /// One connection that is thrown away at the first error and made anew at the next use.
 ///
 /// The parts of a worker that must not wait for each other, or for the handlers that have emptied the pool, have one
@@ -75,7 +78,7 @@ impl Link {
     /// Ends the connection in good order.
     pub(super) async fn close(mut self) {
         if let Some(conn) = self.conn.take()
-            && let Ok(Err(error)) = timeout(self.patience, conn.close()).await
+            && let Ok(Err(error)) = timeout(CLOSE_PATIENCE, conn.close()).await
         {
             tracing::debug!(error = causes(&error), "closing a connection");
         }

@@ -38,6 +38,34 @@ fn each_layer_overrides_the_one_before() {
     assert_eq!(config.shutdown.stop_timeout_secs, 43);
 }
 
+#[cfg(unix)]
+#[test]
+fn a_variable_that_is_not_utf_8_is_named_and_not_ignored() {
+    use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
+    let broken = OsStr::from_bytes(b"127.0.0.1\xff");
+    let named = |name: &'static [u8]| {
+        let environment = Environment::from([(OsStr::from_bytes(name), broken)]);
+        Config::load(&environment, &Flags::default()).map_err(|problems| problems.0)
+    };
+    for name in ["DALSEGNO_HTTP__LISTEN", "DALSEGNO_CONFIG", "DATABASE_URL", "PGHOST"] {
+        let found = named(name.as_bytes()).unwrap_err();
+        assert_eq!((found.len(), &*found[0].key), (1, name), "{found:?}");
+        assert!(found[0].message.contains("UTF-8"), "{found:?}");
+    }
+    let found = named(b"DALSEGNO_HTTP__L\xefSTEN").unwrap_err();
+    assert!(found[0].key.starts_with("DALSEGNO_HTTP__L"), "{found:?}");
+    // Variables of others are none of our business.
+    named(b"LESSOPEN").unwrap();
+}
+
+#[test]
+fn trusted_proxies_are_addresses_and_networks() {
+    let found = problems("[http]\ntrusted_proxies = \"10.0.0.5, fd00::/8, 10.0.0.0/33, proxy\"");
+    let messages: Vec<&str> = found.iter().map(|problem| problem.message.as_str()).collect();
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(messages[0].contains("`10.0.0.0/33`") && messages[1].contains("`proxy`"), "{found:?}");
+}
+
 #[test]
 fn all_problems_are_reported_at_once() {
     let found = problems(

@@ -149,10 +149,12 @@ async fn a_machine_without_the_cli_is_told_what_to_install() {
         ("claude version", Status::Skipped),
         ("claude login", Status::Fail),
         ("claude folder", Status::Ok),
+        ("claude processes", Status::Ok),
     ];
     assert_eq!(statuses(&findings), expected, "{findings:?}");
     assert!(findings[0].2.contains("no program no-such-claude in claude.path"), "{findings:?}");
     assert!(findings[0].2.contains("npm install"), "{findings:?}");
+    assert!(findings[4].2.contains("not ended: a command that kills worker and guard at once"));
     assert!(!machine.folder.path().join("data").exists(), "a look makes nothing");
 
     let unused = "---\nname: writer\ndescription: Writes\nprovider: sim\n---\nYou write.\n";
@@ -182,6 +184,7 @@ async fn a_cli_of_another_version_and_logins_that_others_can_read_are_warnings()
         ("claude login", Status::Fail),
         ("claude folder", Status::Ok),
         ("claude limits", Status::Fail),
+        ("claude processes", Status::Ok),
         ("claude rest", Status::Ok),
     ];
     assert_eq!(statuses(&findings), expected, "{findings:?}");

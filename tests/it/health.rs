@@ -49,6 +49,31 @@ async fn a_lost_database_is_not_ready_and_comes_back() {
 }
 
 #[tokio::test]
+async fn a_database_that_takes_no_writes_is_not_ready() {
+    let database = TestDatabase::migrated().await;
+    let (admin, name) = (database.options.clone().database("postgres"), database.name.clone());
+    let read_only = async |is_on: &str| {
+        let set = format!("alter database {name} set default_transaction_read_only = {is_on}");
+        execute(&admin, &set).await;
+        let kill = "select pg_terminate_backend(pid) from pg_stat_activity where datname = ";
+        execute(&admin, &format!("{kill} '{name}'")).await;
+    };
+    read_only("on").await;
+    let app = TestApp::start_on(database).await;
+    let answer = app.get("/readyz").await;
+    let problem: Value = serde_json::from_str(&answer.body).unwrap();
+    assert_eq!((answer.status, &problem["code"]), (503, &Value::from("database_read_only")));
+    assert_eq!(problem["retryable"], true);
+    assert_eq!(app.get("/livez").await.status, 200);
+    read_only("off").await;
+    let ready = async || (app.get("/readyz").await.status == 200).then_some(());
+    eventually("the service is ready", ready).await;
+    read_only("on").await;
+    let missed = async || (app.get("/readyz").await.status == 503).then_some(());
+    eventually("the service is not ready any more", missed).await;
+}
+
+#[tokio::test]
 async fn whoever_asks_all_the_time_does_not_keep_the_database_busy() {
     let app = TestApp::start().await;
     let all = futures_util::future::join_all((0..50).map(|_| app.get("/readyz"))).await;

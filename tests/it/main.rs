@@ -40,6 +40,7 @@ mod queue_sql;
 mod schedules;
 mod service;
 mod shared_cluster;
+mod standby;
 mod tidy;
 mod tools;
 mod traces;

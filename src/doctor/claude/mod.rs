@@ -23,6 +23,7 @@ const WHY_LOGIN: &str = "without a login that can be read, no turn on Claude beg
 const WHY_GRANTS: &str = "what the CLI refuses, every turn fails with";
 const WHY_EXPOSED: &str = "a command that an agent runs can print the environment that it is in";
 const WHY_LIMITS: &str = "a limit that the system does not keep is none";
+const WHY_LEFTOVERS: &str = "a command that outlives its turn works on without a budget and without anybody who reads what it says";
 
 pub(super) async fn examine(config: &Config) -> Vec<Finding> {
     let catalogue = Catalogue::load(&config.agents).unwrap_or_default();
@@ -37,6 +38,7 @@ pub(super) async fn examine(config: &Config) -> Vec<Finding> {
     findings.extend(exposed(config, &users));
     findings.extend(grants(config, &users));
     findings.extend(limits(&config.claude));
+    findings.push(leftovers(&config.claude));
     findings
 }
 
@@ -154,4 +156,28 @@ fn limits(config: &claude::Config) -> Option<Finding> {
             Finding::fail(CHECK, what, WHY_LIMITS, mend)
         }
     })
+}
+
+/// By which means this host ends what a turn leaves behind.
+fn leftovers(config: &claude::Config) -> Finding {
+    const CHECK: &str = "claude processes";
+    if !cfg!(target_os = "linux") {
+        let what = "only the process group of a turn is ended here; a command that leaves its group outlives the turn";
+        return Finding::warn(CHECK, what, WHY_LEFTOVERS, "run turns with tools on Linux");
+    }
+    let means = match rustix::fs::access(&config.cgroup, rustix::fs::Access::WRITE_OK) {
+        Ok(()) => {
+            "the guard of a turn ends what is left of it; where the guard was killed, the worker and the turn's control group"
+        }
+        Err(_) => {
+            "the guard of a turn ends what is left of it, and the worker where the guard was killed"
+        }
+    };
+    let exception = match rustix::process::geteuid().is_root() {
+        true => {
+            "a command that kills worker and guard at once, or that raises its own limits as root"
+        }
+        false => "a command that kills worker and guard at once",
+    };
+    Finding::ok(CHECK, format!("{means}; not ended: {exception}"), WHY_LEFTOVERS)
 }

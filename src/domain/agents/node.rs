@@ -1,4 +1,6 @@
 //! One node of the work: what it asks of the role that comes to it, and what has to be read there.
+//!
+//! Readings are files below the folder of the nodes: neither `..`, an absolute path nor a symbolic link leads out of it.
 
 use std::path::{Path, PathBuf};
 
@@ -67,11 +69,11 @@ fn read_all<'a>(
     for name in readings {
         let path: PathBuf = folder.join(name);
         around.named.borrow_mut().push(path.clone());
-        match read(&path) {
+        match inside(&path, folder).and_then(|path| read(&path)) {
             Ok(text) => texts.push((name.as_str(), text)),
             Err(message) => {
                 let fix = format!(
-                    "a file of UTF-8 text with at most {ENTRY_MAX_BYTES} bytes, by its path from {}",
+                    "a file of UTF-8 text with at most {ENTRY_MAX_BYTES} bytes inside {0}, by its path from there",
                     folder.display()
                 );
                 fields.fail("readings", format!("`{name}` {message}"), fix);
@@ -81,17 +83,30 @@ fn read_all<'a>(
     texts
 }
 
+/// The path without symbolic links. A reading outside of the folder is refused: its text goes to the provider with each entry.
+fn inside(path: &Path, folder: &Path) -> Result<PathBuf, String> {
+    let real = |path: &Path| path.canonicalize().map_err(|error| unreadable(&error));
+    let (path, folder) = (real(path)?, real(folder)?);
+    match path.starts_with(&folder) {
+        true => Ok(path),
+        false => Err(format!("leads out of {}", folder.display())),
+    }
+}
+
+fn unreadable(error: &std::io::Error) -> String {
+    format!("cannot be read: {error}")
+}
+
 fn read(path: &Path) -> Result<String, String> {
-    let unreadable = |error: std::io::Error| format!("cannot be read: {error}");
     // Looked at first: whoever names a device or a huge file by mistake does not fill the memory.
-    let metadata = std::fs::metadata(path).map_err(unreadable)?;
+    let metadata = std::fs::metadata(path).map_err(|error| unreadable(&error))?;
     if !metadata.is_file() {
         return Err("is no file".to_owned());
     }
     if metadata.len() > ENTRY_MAX_BYTES as u64 {
         return Err(format!("has {} bytes", metadata.len()));
     }
-    let text = std::fs::read_to_string(path).map_err(unreadable)?;
+    let text = std::fs::read_to_string(path).map_err(|error| unreadable(&error))?;
     text::check("file", &text, ENTRY_MAX_BYTES).map_err(|error| format!("is not fit: {error}"))?;
     Ok(text)
 }

@@ -42,22 +42,29 @@ impl From<Row> for Key {
     }
 }
 
-/// The key with this text, usable or not.
-pub async fn recognise(executor: impl PgExecutor<'_>, text: &str) -> Result<Option<Key>, Failed> {
-    let Some(handle) = secret::handle(text) else { return Ok(None) };
-    let found = sqlx::query!(
+/// A key with what its text has to hash to.
+#[derive(Debug)]
+pub struct Stored {
+    pub key: Key,
+    pub digest: secret::Digest,
+}
+
+/// The keys with these handles, usable or not.
+pub async fn of_handles(
+    executor: impl PgExecutor<'_>,
+    handles: &[String],
+) -> Result<Vec<Stored>, Failed> {
+    let rows = sqlx::query!(
         "select id, name, handle, scopes, created_at, created_by, expires_at, revoked_at, last_used_at, replaced_by, sha256
-           from dalsegno.api_keys where handle = $1",
-        handle,
+           from dalsegno.api_keys where handle = any($1)",
+        handles,
     )
-    .fetch_optional(executor)
+    .fetch_all(executor)
     .await
-    .map_err(Failed::to("look up a key"))?;
-    let Some(row) = found else { return Ok(None) };
-    let stored = secret::Digest::try_from(row.sha256.as_slice()).unwrap_or_default();
-    let is_it = secret::is_same(&stored, &secret::digest(text));
-    Ok(is_it.then(|| {
-        Row {
+    .map_err(Failed::to("look up keys"))?;
+    let stored = rows.into_iter().map(|row| Stored {
+        digest: secret::Digest::try_from(row.sha256.as_slice()).unwrap_or_default(),
+        key: Row {
             id: row.id,
             name: row.name,
             handle: row.handle,
@@ -69,8 +76,9 @@ pub async fn recognise(executor: impl PgExecutor<'_>, text: &str) -> Result<Opti
             last_used_at: row.last_used_at,
             replaced_by: row.replaced_by,
         }
-        .into()
-    }))
+        .into(),
+    });
+    Ok(stored.collect())
 }
 
 /// Writes down that a key was shown, at most once a minute however many processes say so. Waits for nobody: whoever has the

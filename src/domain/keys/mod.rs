@@ -19,10 +19,10 @@ use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 pub use self::{
-    look::{any_usable, find, get, list, recognise, used},
+    look::{Stored, any_usable, find, get, list, of_handles, used},
     rotate::rotate,
     scope::{Scope, UnknownScope},
-    secret::{Digest, PREFIX, digest, is_same},
+    secret::{Digest, PREFIX, digest, handle, is_same},
 };
 use super::{Failed, ids};
 

@@ -37,7 +37,7 @@ pub fn is_same(a: &Digest, b: &Digest) -> bool {
 }
 
 /// The part of a text by which its key is found; nothing, if it has not the form of a key.
-pub(super) fn handle(text: &str) -> Option<&str> {
+pub fn handle(text: &str) -> Option<&str> {
     let (handle, secret) = text.strip_prefix(PREFIX)?.split_once('_')?;
     let is_hex = |text: &str| text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
     let fits = handle.len() == 2 * HANDLE_BYTES && secret.len() == 2 * SECRET_BYTES;

@@ -9,11 +9,11 @@ use std::{
     time::Duration,
 };
 
-use chrono::{DateTime, Utc};
 use hashlink::LruCache;
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::time::Instant;
 
+use super::lookup::Lookups;
 use crate::{
     app::App,
     causes::causes,
@@ -31,6 +31,7 @@ pub(super) struct Keyring {
     admin: Option<Digest>,
     /// By the hash of the text, which itself is kept nowhere.
     known: Mutex<LruCache<Digest, Known>>,
+    lookups: Lookups,
 }
 
 #[derive(Debug)]
@@ -44,6 +45,7 @@ impl Keyring {
         Self {
             admin: admin.map(|key| keys::digest(key.expose_secret())),
             known: Mutex::new(LruCache::new(MAX_KNOWN.get())),
+            lookups: Lookups::default(),
         }
     }
 
@@ -58,23 +60,19 @@ impl Keyring {
         (found.since.elapsed() < FRESH).then(|| Arc::clone(&found.key))
     }
 
-    /// Whether it was a good key when it was last looked up, however long ago: whoever has it does not try keys out.
-    pub(super) fn has_met(&self, text: &str, now: DateTime<Utc>) -> bool {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(&keys::digest(text)).is_some_and(|known| known.key.is_usable(now))
-    }
-
     /// The key as the database has it, usable or not. Once a minute its use is written down.
     pub(super) async fn look_up(&self, app: &App, text: &str) -> Result<Option<Arc<Key>>, Problem> {
-        let since = Instant::now();
-        let Some(key) = keys::recognise(&app.pool, text).await? else { return Ok(None) };
-        let key = Arc::new(key);
+        let Some(handle) = keys::handle(text) else { return Ok(None) };
+        let digest = keys::digest(text);
+        let found = self.lookups.find(&app.pool, handle).await?;
+        let stored = found.stored.filter(|stored| keys::is_same(&stored.digest, &digest));
+        let Some(key) = stored.map(|stored| Arc::new(stored.key.clone())) else { return Ok(None) };
         let now = app.clock.now();
         if key.is_usable(now) && key.is_use_news(now) {
             tell_use(app, &key).await;
         }
-        let entry = Known { key: Arc::clone(&key), since };
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(keys::digest(text), entry);
+        let entry = Known { key: Arc::clone(&key), since: found.at };
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(digest, entry);
         Ok(Some(key))
     }
 }

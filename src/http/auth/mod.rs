@@ -4,7 +4,9 @@
 //! nobody is asked anywhere. Whoever shows a key all the same is held to it: its scopes count, and its name is in the audit log.
 //! A bearer that is none of ours may be meant for something in front, and is passed over where nobody is asked.
 
+mod forwarded;
 mod keyring;
+mod lookup;
 mod pass;
 mod peer;
 mod rate;
@@ -24,8 +26,9 @@ use axum::{
 use secrecy::SecretString;
 use uuid::Uuid;
 
-pub(super) use self::pass::Pass;
+pub(super) use self::{forwarded::Network, pass::Pass};
 use self::{
+    forwarded::TrustedProxies,
     keyring::Keyring,
     peer::Peer,
     rate::{Buckets, Quota},
@@ -37,7 +40,7 @@ use crate::domain::{
     turn_tokens,
 };
 
-/// Keys that do not exist, from one address. Each costs a look into the database.
+/// Bad keys from one address that are answered 401; more are answered 429. Counted after the lookup, so good keys never are.
 const BAD_KEYS_PER_MINUTE: u32 = 30;
 
 #[derive(Debug, Clone)]
@@ -48,6 +51,7 @@ struct Shared {
     front: Front,
     asks: bool,
     keyring: Keyring,
+    proxies: TrustedProxies,
     requests: Buckets<Holder>,
     bad_keys: Buckets<Peer>,
 }
@@ -93,7 +97,10 @@ struct Refusal {
 
 /// Lets requests through whose caller may make them, and tells the handler who that is.
 pub(super) async fn gate(State(gate): State<Gate>, mut request: Request, next: Next) -> Response {
-    let asked = Asked::of(&request);
+    let asked = match gate.0.read(&request) {
+        Ok(asked) => asked,
+        Err(problem) => return problem.into_response(),
+    };
     match gate.0.admit(&asked).await {
         Ok(Admitted { actor, quota, key, need }) => {
             request.extensions_mut().insert(actor);
@@ -114,6 +121,7 @@ impl Gate {
             front,
             asks: config.asks_for_keys(),
             keyring: Keyring::new(config.admin_key.as_ref()),
+            proxies: TrustedProxies::new(config.trusted_networks()),
             requests: Buckets::new(config.requests_per_minute),
             bad_keys: Buckets::new(BAD_KEYS_PER_MINUTE),
         }))
@@ -130,6 +138,17 @@ impl FromRequestParts<Front> for Actor {
 }
 
 impl Shared {
+    fn read(&self, request: &Request) -> Result<Asked, Problem> {
+        let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+        let peer = peer.map(|ConnectInfo(address)| address.ip());
+        Ok(Asked {
+            method: request.method().clone(),
+            path: request.extensions().get().cloned(),
+            bearer: bearer(request.headers()).map(str::to_owned),
+            peer: Peer::of(self.proxies.client(peer, request.headers())?),
+        })
+    }
+
     async fn admit(&self, asked: &Asked) -> Result<Admitted, Refusal> {
         let need = scopes::of_request(&asked.method, asked.path.as_ref().map(MatchedPath::as_str));
         let address = asked.peer.address();
@@ -180,20 +199,16 @@ impl Shared {
         };
         let app = self.front.app()?;
         let now = app.clock.now();
-        if let Some(key) = self.keyring.known(text) {
-            return if key.is_usable(now) { Ok(Caller::Key(key)) } else { Err(bad_key()) };
-        }
-        // Whoever tries keys out is held up before the database is asked; not those behind the same address who have one.
-        let used_up = self.bad_keys.look(asked.peer.counted()).filter(Quota::is_used_up);
-        if let Some(quota) = used_up.filter(|_| !self.keyring.has_met(text, now)) {
-            return Err(too_many_bad_keys(quota));
-        }
-        match self.keyring.look_up(&app, text).await? {
+        let key = match self.keyring.known(text) {
+            Some(key) => Some(key),
+            None => self.keyring.look_up(&app, text).await?,
+        };
+        match key {
             Some(key) if key.is_usable(now) => Ok(Caller::Key(key)),
-            _ => {
-                self.bad_keys.take(asked.peer.counted());
-                Err(bad_key())
-            }
+            _ => Err(match self.bad_keys.take(asked.peer.counted()).filter(Quota::is_used_up) {
+                Some(quota) => too_many_bad_keys(quota),
+                None => bad_key(),
+            }),
         }
     }
 }
@@ -203,18 +218,6 @@ impl Caller {
         match self {
             Self::Key(key) => &key.scopes,
             Self::AdminKey | Self::Anybody => &Scope::ALL,
-        }
-    }
-}
-
-impl Asked {
-    fn of(request: &Request) -> Self {
-        let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
-        Self {
-            method: request.method().clone(),
-            path: request.extensions().get().cloned(),
-            bearer: bearer(request.headers()).map(str::to_owned),
-            peer: Peer::of(peer.map(|ConnectInfo(address)| address.ip())),
         }
     }
 }

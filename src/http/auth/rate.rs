@@ -43,16 +43,10 @@ impl<H: Eq + Hash> Buckets<H> {
 
     /// Takes a token, if there is one. `None`: there is no limit.
     pub(super) fn take(&self, holder: H) -> Option<Quota> {
-        self.at(holder, Instant::now(), 1.0)
+        self.at(holder, Instant::now())
     }
 
-    /// How it would stand after a request.
-    pub(super) fn look(&self, holder: H) -> Option<Quota> {
-        let quota = self.at(holder, Instant::now(), 0.0)?;
-        Some(Quota { left: quota.left - 1.0, ..quota })
-    }
-
-    fn at(&self, holder: H, now: Instant, tokens: f64) -> Option<Quota> {
+    fn at(&self, holder: H, now: Instant) -> Option<Quota> {
         if self.per_minute == 0 {
             return None;
         }
@@ -62,7 +56,7 @@ impl<H: Eq + Hash> Buckets<H> {
         let secs = now.saturating_duration_since(bucket.at).as_secs_f64();
         bucket.tokens = (bucket.tokens + secs * full / MINUTE_SECS).min(full);
         bucket.at = now;
-        let left = bucket.tokens - tokens;
+        let left = bucket.tokens - 1.0;
         if left >= 0.0 {
             bucket.tokens = left;
         }
@@ -109,23 +103,23 @@ mod tests {
     fn a_bucket_empties_and_fills_again() {
         let (buckets, start) = (Buckets::new(60), Instant::now());
         for n in 0..60 {
-            let quota = buckets.at("a", start, 1.0).unwrap();
+            let quota = buckets.at("a", start).unwrap();
             assert!(!quota.is_used_up(), "{n}");
         }
-        let quota = buckets.at("a", start, 1.0).unwrap();
+        let quota = buckets.at("a", start).unwrap();
         assert_eq!((quota.is_used_up(), quota.next_secs()), (true, 1));
         // Asking in vain does not put the next one off.
-        assert!(buckets.at("a", start + Duration::from_millis(500), 1.0).unwrap().is_used_up());
-        assert!(!buckets.at("a", start + Duration::from_secs(1), 1.0).unwrap().is_used_up());
-        assert!(!buckets.at("b", start, 1.0).unwrap().is_used_up());
-        let rested = buckets.at("a", start + Duration::from_secs(3_600), 1.0).unwrap();
+        assert!(buckets.at("a", start + Duration::from_millis(500)).unwrap().is_used_up());
+        assert!(!buckets.at("a", start + Duration::from_secs(1)).unwrap().is_used_up());
+        assert!(!buckets.at("b", start).unwrap().is_used_up());
+        let rested = buckets.at("a", start + Duration::from_secs(3_600)).unwrap();
         assert_eq!(rested, Quota { per_minute: 60, left: 59.0 });
     }
 
     #[test]
     fn a_slow_bucket_says_how_long_to_wait() {
         let (buckets, start) = (Buckets::new(3), Instant::now());
-        let last = (0..4).filter_map(|_| buckets.at("a", start, 1.0)).last().unwrap();
+        let last = (0..4).filter_map(|_| buckets.at("a", start)).last().unwrap();
         assert_eq!((last.is_used_up(), last.next_secs()), (true, 20));
         let mut headers = HeaderMap::new();
         last.write(&mut headers);

@@ -10,7 +10,11 @@ const OF_KEYS: [(u16, &[&str]); 3] = [
     (429, &["too_many_requests", "too_many_bad_keys"]),
 ];
 /// What is refused before anybody looks at what is asked for.
-const TOO_LONG: [(u16, &[&str]); 2] = [(414, &["uri_too_long"]), (431, &["headers_too_large"])];
+const BEFORE_ALL: [(u16, &[&str]); 3] = [
+    (400, &["duplicate_header", "bad_forwarding", "bad_query"]),
+    (414, &["uri_too_long"]),
+    (431, &["headers_too_large"]),
+];
 /// What every operation but the probes can answer, before its handler sees the request or behind its back.
 const ALWAYS: [(u16, &[&str]); 4] = [
     (403, &["unknown_host", "foreign_origin"]),
@@ -41,7 +45,7 @@ pub(super) fn complete(operation: &mut Value) {
     // One that says it needs no key has an empty requirement of its own.
     let is_open = operation["security"].is_array();
     let is_probe = operation["tags"][0] == "probes" || operation["tags"][0] == "openapi";
-    let mut common: Vec<(u16, &str)> = spread(&TOO_LONG).collect();
+    let mut common: Vec<(u16, &str)> = spread(&BEFORE_ALL).collect();
     if !is_probe {
         common.extend(spread(&ALWAYS));
         common.extend(of_parameters(operation).map(|code| (400, code)));
@@ -75,7 +79,6 @@ fn of_parameters(operation: &Value) -> impl Iterator<Item = &'static str> + use<
             ("path", "id") => Some("bad_id"),
             ("path", _) if parameter["schema"]["format"] == "uuid" => Some("bad_id"),
             ("path", _) => Some("bad_name"),
-            ("query", _) => Some("bad_query"),
             _ => None,
         })
         .collect();

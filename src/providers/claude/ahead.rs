@@ -79,7 +79,7 @@ impl Waiting {
     }
 
     /// Nothing, if it has ended meanwhile: by itself, or because another worker took its session over.
-    pub(super) fn if_running(mut self) -> Option<Self> {
+    pub(super) fn if_running(self) -> Option<Self> {
         self.child.is_running().then_some(self)
     }
 

@@ -8,8 +8,8 @@
 //! - *Waiting*: the worker says in its row that it waits, looks twice more, and sleeps until a bell rings or the poll is
 //!   due; see [`waiting`].
 //!
-//! A claim on its way is never cut short: its jobs would be running in the database and nowhere else. When the answer
-//! is lost all the same, [`recount`] finds them.
+//! A claim on its way is not cut short: its jobs would be running in the database and nowhere else. When the answer
+//! is lost all the same, [`recount`] finds them. Only a worker that stops gives up on an answer that does not come.
 
 mod floor;
 mod memory;
@@ -45,6 +45,9 @@ use crate::causes::causes;
 /// A job that may only run alone and waited longer than this makes the worker that hears of it idle.
 const ALONE_PATIENCE_SECS: u32 = 10;
 
+/// How long a stopping worker waits for the answer to its last claim. Jobs of one that is given up come back with the lease.
+const LAST_CLAIM_PATIENCE: Duration = Duration::from_secs(1);
+
 /// What the claimer needs.
 pub(super) struct Claimer {
     pub(super) link: Link,
@@ -70,7 +73,14 @@ impl Claimer {
         loop {
             let ready = stop.run_until_cancelled(self.ready(&mut memory)).await;
             let Some((worker_id, n_slots)) = ready else { break };
-            let turn = match self.claim(worker_id, n_slots, &mut memory).await {
+            let claim = self.claim(worker_id, n_slots, &mut memory);
+            let Some(claimed) = answer_in_time(&stop, claim).await else {
+                tracing::warn!("the last claim was not answered; leaving it to its lease");
+                self.link.abandon();
+                self.slots.give_back(n_slots);
+                break;
+            };
+            let turn = match claimed {
                 Ok(Found::Nothing) => {
                     stop.run_until_cancelled(self.rest(worker_id, &mut memory)).await
                 }
@@ -168,6 +178,19 @@ impl Claimer {
             }
         }
         self.claim_some(worker_id, n_slots, memory).await
+    }
+}
+
+/// `None`: the worker stops, and there was no answer in time.
+async fn answer_in_time<T>(stop: &CancellationToken, claim: impl Future<Output = T>) -> Option<T> {
+    let late = async {
+        stop.cancelled().await;
+        sleep(LAST_CLAIM_PATIENCE).await;
+    };
+    tokio::select! {
+        biased;
+        claimed = claim => Some(claimed),
+        () = late => None,
     }
 }
 

@@ -13,14 +13,17 @@
 mod drain;
 mod parts;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use apalis_core::{
     monitor::Monitor,
     worker::{builder::WorkerBuilder, ext::parallelize::ParallelizeExt},
 };
 use sqlx::{PgPool, postgres::PgConnectOptions};
-use tokio::sync::{mpsc, watch};
+use tokio::{
+    sync::{mpsc, watch},
+    time::timeout,
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -37,6 +40,9 @@ use super::{
     wakeup::Bells,
 };
 use crate::{causes::causes, shutdown::Shutdown};
+
+/// How long upkeep and heartbeat may take once the last end is written. Without a farewell the lease runs out.
+const FAREWELL_LIMIT: Duration = Duration::from_secs(1);
 
 /// Why a worker did not start, or did not stop in order.
 #[derive(Debug, thiserror::Error)]
@@ -156,9 +162,16 @@ impl Parts {
         writers.wait().await;
         self.ended.cancel();
         around.close();
-        around.wait().await;
-        if let Err(error) = heartbeat.await {
-            tracing::error!(error = causes(&error), "the heartbeat ended badly");
+        let farewell = timeout(FAREWELL_LIMIT, async {
+            around.wait().await;
+            heartbeat.await
+        });
+        match farewell.await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::error!(error = causes(&error), "the heartbeat ended badly"),
+            Err(_elapsed) => tracing::warn!(
+                "the database does not answer: leaving without signing this worker off"
+            ),
         }
         served.map_err(Error::Monitor)?;
         if self.shutdown.soft.is_cancelled() { Ok(()) } else { Err(Error::Unasked) }

@@ -49,6 +49,10 @@ impl Fault {
                 leave_children();
                 hang_deaf();
             }
+            "kills its guard" => {
+                kill_guard();
+                hang_deaf();
+            }
             "one long line" => write(&[b'x'; 1 << 16], 64 << 20),
             "floods" => write(
                 format!("{{\"type\":\"noise\",\"x\":\"{}\"}}\n", "x".repeat(4000)).as_bytes(),
@@ -192,6 +196,20 @@ fn leave_children() {
     start("sh", &["-c", "setsid sleep 604 & exit"]);
     // Until they are there.
     sleep(Duration::from_millis(200));
+}
+
+/// A process in a session of its own, without our environment, whose parent is gone; then the guard is killed.
+fn kill_guard() {
+    let script = format!(
+        "env -i setsid sh -c 'trap \"\" TERM HUP; while :; do sleep 0.2; done' escaped-{0} & sleep 0.2; kill -9 {0}",
+        std::os::unix::process::parent_id()
+    );
+    let _ = Command::new("sh")
+        .args(["-c", &script])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
 }
 
 /// What the kernel does when it kills for the memory of a group.

@@ -337,3 +337,39 @@ async fn a_file_that_hangs_holds_up_the_one_who_reads_it_and_no_other() {
     drop(writer);
     reader.await.unwrap();
 }
+
+#[cfg(unix)]
+#[test]
+fn no_reading_of_a_node_leaves_the_folder_of_the_nodes() {
+    let folder = Folder::new();
+    folder.write("agents/curator.md", &agent(""));
+    let nodes = folder.0.path().join("nodes");
+    std::fs::create_dir_all(nodes.join("texts")).unwrap();
+    folder.write("secret.txt", "The secret.");
+    folder.write("nodes/texts/style.txt", "Short sentences.");
+    let link = |to: &std::path::Path, from: &str| {
+        std::os::unix::fs::symlink(to, nodes.join(from)).unwrap();
+    };
+    link(&folder.0.path().join("secret.txt"), "link.txt");
+    link(folder.0.path(), "up");
+    link(std::path::Path::new("texts/style.txt"), "inner.txt");
+    let config = Config { nodes_folder: nodes.clone(), ..folder.config() };
+    let load = |reading: &str| {
+        let node =
+            format!("---\nname: draft\ndescription: d\nreadings: [\"{reading}\"]\n---\nWrite.\n");
+        folder.write("nodes/draft.md", &node);
+        Catalogue::load(&config)
+    };
+    let absolute = folder.0.path().join("secret.txt").display().to_string();
+    for reading in
+        ["../secret.txt", "texts/../../secret.txt", "link.txt", "up/secret.txt", &absolute]
+    {
+        let problems = load(reading).unwrap_err().0;
+        assert!(problems[0].message.contains("leads out of"), "{reading}: {problems:?}");
+        assert_eq!(problems[0].key.as_deref(), Some("readings"));
+    }
+    for reading in ["texts/style.txt", "inner.txt", "texts/../texts/style.txt"] {
+        let node = load(reading).unwrap().node("draft").unwrap().entry.clone();
+        assert!(node.contains("Short sentences."), "{reading}: {node}");
+    }
+}

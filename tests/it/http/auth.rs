@@ -1,13 +1,25 @@
 //! Who is asked for a key, and how often one may come.
 
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
 use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
 
 use super::{
     Ground,
     client::{Reply, send},
     keyed::{ADMIN_KEY, Keyed},
 };
-use crate::app::eventually;
 
 async fn get_with(ground: &Ground, authorization: &str) -> Reply {
     let headers = [("Authorization", authorization)];
@@ -92,47 +104,98 @@ async fn without_a_limit_nothing_is_said_of_one() {
 }
 
 #[tokio::test]
-async fn whoever_tries_keys_out_is_held_up_and_those_who_have_one_are_not() {
+async fn bad_keys_are_answered_429_after_some_and_good_keys_never() {
     let keyed = Keyed::new().await;
-    let (_, good) = keyed.make("ci", &["read"]).await;
-    keyed.get(&good, "/v1/tasks").await.expect(200);
+    let (_, known) = keyed.make("known", &["read"]).await;
+    let (_, new) = keyed.make("new", &["read"]).await;
+    keyed.get(&known, "/v1/tasks").await.expect(200);
     let mut tries = 0;
     let refused = loop {
-        let reply = keyed.get(&format!("dals_000000000000_{tries:064x}"), "/v1/tasks").await;
+        // The handle of a key that exists, too.
+        let handle = if tries % 2 == 0 { "000000000000" } else { &known[5..17] };
+        let reply = keyed.get(&format!("dals_{handle}_{tries:064x}"), "/v1/tasks").await;
         if reply.status == 429 {
             break reply;
         }
         reply.problem(401, "bad_key");
         tries += 1;
-        assert!(tries < 10_000, "nobody is held up");
+        assert!(tries < 10_000, "no bad key is answered 429");
     };
     refused.problem(429, "too_many_bad_keys");
     assert!(tries >= 30, "{tries}");
     header(&refused, "retry-after");
-    // One that has been seen lately needs no look, and the key of the configuration never does.
-    keyed.get(&good, "/v1/tasks").await.expect(200);
+    keyed.get(&known, "/v1/tasks").await.expect(200);
+    keyed.get(&new, "/v1/tasks").await.expect(200);
     keyed.admin("GET", "/v1/tasks", &Value::Null).await.expect(200);
 }
 
-/// Behind one address: somebody who tries keys out, and somebody who has one.
-#[tokio::test]
-async fn whoever_tries_keys_out_does_not_lock_out_a_key_that_is_known() {
+/// Sends bad keys on one connection, many at a time, until `stop`. Returns how many were answered.
+async fn flood(address: SocketAddr, first: u64, stop: &AtomicBool) -> u64 {
+    const AT_ONCE: u64 = 4;
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let mut n_answered = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let requests: String = (0..AT_ONCE)
+            .map(|place| {
+                let secret = first + n_answered + place;
+                let handle = secret & 0xffff_ffff;
+                format!(
+                    "GET /v1/campaigns HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer dals_{handle:012x}_{secret:064x}\r\n\r\n"
+                )
+            })
+            .collect();
+        stream.write_all(requests.as_bytes()).await.unwrap();
+        let (mut answers, mut buffer) = (String::new(), vec![0; 64 * 1024]);
+        while answers.matches(r#""retryable":"#).count() < AT_ONCE as usize {
+            let n_bytes = stream.read(&mut buffer).await.unwrap();
+            assert!(n_bytes > 0, "{answers}");
+            answers.push_str(std::str::from_utf8(&buffer[..n_bytes]).unwrap());
+        }
+        assert!(!answers.contains("HTTP/1.1 2"), "{answers}");
+        n_answered += AT_ONCE;
+    }
+    n_answered
+}
+
+/// Keys that were used before, and keys that the service has not seen yet, from the address of the flood.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_bad_keys_refuses_no_good_key() {
+    const SECS: u64 = 6;
     let keyed = Keyed::new().await;
     let (_, known) = keyed.make("known", &["read"]).await;
-    let (_, new) = keyed.make("new", &["read"]).await;
-    keyed.get(&known, "/v1/campaigns").await.expect(200);
-    let bad = format!("{known}0");
-    let is_locked = async || {
-        let reply = keyed.get(&bad, "/v1/campaigns").await;
-        assert!([401, 429].contains(&reply.status), "{reply:?}");
-        reply.status == 429
-    };
-    eventually("the address is held up", async || is_locked().await.then_some(())).await;
-    keyed.get(&new, "/v1/campaigns").await.problem(429, "too_many_bad_keys");
-    // For longer than a key is remembered without another look into the database.
-    let began = std::time::Instant::now();
-    while began.elapsed() < std::time::Duration::from_secs(5) {
-        keyed.get(&known, "/v1/campaigns").await.expect(200);
-        is_locked().await;
+    let mut fresh = Vec::new();
+    for n in 0..40 {
+        fresh.push(keyed.make(&format!("fresh-{n}"), &["read"]).await.1);
     }
+    let (address, stop) = (keyed.ground.app.address, Arc::new(AtomicBool::new(false)));
+    let floods: Vec<_> = (0..200)
+        .map(|n: u64| {
+            let stop = Arc::clone(&stop);
+            tokio::spawn(async move { flood(address, n << 40, &stop).await })
+        })
+        .collect();
+    let began = Instant::now();
+    let (mut n_asked, mut refused) = (0, Vec::new());
+    // For longer than a key is remembered without another lookup.
+    while began.elapsed() < Duration::from_secs(SECS) || !fresh.is_empty() {
+        let next = fresh.pop();
+        for key in [Some(&known), next.as_ref()].into_iter().flatten() {
+            let reply = keyed.get(key, "/v1/campaigns").await;
+            n_asked += 1;
+            if reply.status != 200 {
+                refused.push(reply);
+            }
+        }
+    }
+    let took = began.elapsed().as_secs_f64();
+    stop.store(true, Ordering::Relaxed);
+    let n_bad: u64 =
+        futures_util::future::join_all(floods).await.into_iter().map(Result::unwrap).sum();
+    println!(
+        "{n_bad} bad keys in {took:.1} s ({:.0} per second); beside them {n_asked} requests with good keys, {} refused",
+        n_bad as f64 / took,
+        refused.len()
+    );
+    assert!(n_bad > 1_000, "{n_bad} bad keys are no flood");
+    assert!(refused.is_empty(), "{} of {n_asked}: {:?}", refused.len(), refused[0]);
 }

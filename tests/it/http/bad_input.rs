@@ -69,7 +69,7 @@ async fn a_body_that_is_no_json_or_too_long_is_refused() {
 async fn queries_and_ids_are_read_strictly() {
     let ground = Ground::new().await;
     for (path, code, words) in [
-        ("/v1/tasks?stat=done", "bad_query", "unknown field `stat`"),
+        ("/v1/tasks?stat=done", "bad_query", "unknown query parameter `stat`"),
         ("/v1/tasks?state=finished", "bad_query", "unknown variant `finished`"),
         ("/v1/tasks?limit=0", "bad_query", "from 1 to 200"),
         ("/v1/tasks?limit=201", "bad_query", "from 1 to 200"),

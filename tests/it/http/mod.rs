@@ -14,6 +14,7 @@ mod events;
 mod facts;
 mod feed;
 mod flows;
+mod forwarded;
 mod intake;
 mod keyed;
 mod keys;
@@ -28,6 +29,7 @@ mod routes;
 mod scopes;
 mod sessions;
 mod slow;
+mod strict;
 mod tasks;
 mod webhooks;
 

@@ -13,9 +13,15 @@ use tokio::time::Instant;
 use super::{
     checker::Expected,
     crew::{Crew, SLOTS},
+    proxy::Proxy,
     trial::{SETTLED, Trial},
 };
-use crate::embedded::support::{Place, Service, send, servers, wait_for};
+use crate::{
+    app::{TestDatabase, eventually, get},
+    cluster::scratch_folder,
+    embedded::support::{Place, Service, send, servers, wait_for},
+    service,
+};
 
 /// A server that belongs to nobody: its service was killed, so nobody starts it anew.
 pub struct LonelyServer {
@@ -99,4 +105,44 @@ pub async fn kill_postgres(away: Duration, settings: &[(&str, &str)], lost_runs:
 async fn a_killed_postgres_costs_no_worker_and_no_run() {
     let settings = [("DALSEGNO_QUEUE__LEASE_SECS", "30")];
     kill_postgres(Duration::from_secs(5), &settings, 0).await;
+}
+
+/// How long a service may take to end when nothing runs, the time of a loaded machine included.
+const STOPS_WITHIN: Duration = Duration::from_secs(5);
+
+/// Silent: nothing answers, and no connection ends. Otherwise connections end, and new ones are refused.
+async fn stop_without_a_database(is_silent: bool) {
+    let (folder, database) = (scratch_folder(), TestDatabase::migrated().await);
+    let proxy = Proxy::start(&database.options).await;
+    let url = proxy.url(&database.options);
+    let mut service = service::Service::start(folder.path(), &[("DATABASE_URL", &url)]).await;
+    service.ready().await;
+    let silent = match is_silent {
+        true => {
+            proxy.stall();
+            Some(proxy)
+        }
+        false => {
+            proxy.end().await;
+            None
+        }
+    };
+    let missed = async || {
+        let answer = get(service.address, "/readyz").await;
+        answer.is_ok_and(|answer| answer.status == 503).then_some(())
+    };
+    eventually("the service misses its database", missed).await;
+    let began = Instant::now();
+    service.signal("TERM");
+    let code = service.exit_code().await;
+    let took = began.elapsed();
+    println!("silent: {is_silent}, ended with {code} after {took:?}");
+    assert_eq!(code, 0, "{}", service.log());
+    assert!(took < STOPS_WITHIN, "{took:?}:\n{}", service.log());
+    drop(silent);
+}
+
+#[tokio::test]
+async fn an_idle_service_whose_database_is_gone_ends_within_five_seconds() {
+    tokio::join!(stop_without_a_database(true), stop_without_a_database(false));
 }

@@ -50,8 +50,8 @@ async fn ground(fake: &FakeOllama) -> Ground {
     for name in ["intake", "review", "meta-analysis"] {
         ground.write_node(name, &node(name));
     }
-    std::fs::write(ground.folder().join("style.txt"), "Short sentences.\n").unwrap();
-    let draft = node("draft").replace("description: d", "description: d\nreadings: [../style.txt]");
+    std::fs::write(ground.folder().join("nodes/style.txt"), "Short sentences.\n").unwrap();
+    let draft = node("draft").replace("description: d", "description: d\nreadings: [style.txt]");
     ground.write_node("draft", &draft);
     ground
 }
@@ -123,7 +123,7 @@ fn start(text: &str) -> String {
 
 fn entry(name: &str) -> String {
     let reading = match name {
-        "draft" => "  Required reading `../style.txt`:  Short sentences.",
+        "draft" => "  Required reading `style.txt`:  Short sentences.",
         _ => "",
     };
     format!(

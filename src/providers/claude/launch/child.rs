@@ -13,10 +13,11 @@ use rustix::process::{Pid, Signal};
 use tokio::{
     io::AsyncReadExt as _,
     process::{ChildStderr, ChildStdin, ChildStdout, Command},
+    sync::watch,
     time::timeout,
 };
 
-use super::{Limits, guard, pipe};
+use super::{Limits, guard, orphans, pipe};
 use crate::providers::claude::credential::Handed;
 
 /// A guard that does not end by then is killed itself.
@@ -25,10 +26,21 @@ const GUARD_PATIENCE: Duration = Duration::from_secs(2);
 /// Dropping it kills the CLI and everything that it started: closing standard error is what tells the guard.
 #[derive(Debug)]
 pub(in crate::providers::claude) struct Child {
-    guard: tokio::process::Child,
+    guard: Option<Pid>,
+    life: watch::Receiver<Life>,
     pub stdin: Option<ChildStdin>,
     pub stdout: ChildStdout,
     pub stderr: ChildStderr,
+}
+
+/// The state of a guard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Life {
+    Running,
+    /// It is gone; what a killed one has left is being ended.
+    Ending,
+    /// Nothing is left. `None`: its status is lost.
+    Ended(Option<ExitStatus>),
 }
 
 /// What is started, and on what ground.
@@ -65,7 +77,8 @@ impl Child {
         };
         let (theirs, ours) =
             input.map_or((Stdio::piped(), None), |(theirs, ours)| (theirs, Some(ours)));
-        let mut guard = Command::new(launch.guard)
+        let mut command = Command::new(launch.guard);
+        command
             .arg(guard::ARGUMENT)
             .args(launch.limits.arguments())
             .arg(launch.lock)
@@ -79,23 +92,31 @@ impl Child {
             .process_group(0)
             .stdin(theirs)
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()?;
+            .stderr(Stdio::piped());
+        let mut guard = orphans::start_guard(|| {
+            let guard = command.spawn()?;
+            let pid = guard.id().map(u32::cast_signed);
+            Ok((guard, pid))
+        })?;
+        let pid = guard.id();
         let piped = (ours.or(guard.stdin.take()), guard.stdout.take(), guard.stderr.take());
         let (Some(stdin), Some(stdout), Some(stderr)) = piped else {
             return Err(io::Error::other("no pipes"));
         };
-        Ok(Self { guard, stdin: Some(stdin), stdout, stderr })
+        let (tell, life) = watch::channel(Life::Running);
+        tokio::spawn(watch_over(guard, launch.limits.clone(), tell));
+        let guard = pid.and_then(|pid| Pid::from_raw(pid.cast_signed()));
+        Ok(Self { guard, life, stdin: Some(stdin), stdout, stderr })
     }
 
     /// Whether it has not ended yet.
-    pub(in crate::providers::claude) fn is_running(&mut self) -> bool {
-        matches!(self.guard.try_wait(), Ok(None))
+    pub(in crate::providers::claude) fn is_running(&self) -> bool {
+        *self.life.borrow() == Life::Running
     }
 
     /// Asks the CLI to end.
     pub(in crate::providers::claude) fn terminate(&self) {
-        if let Some(guard) = self.pid() {
+        if let Some(guard) = self.guard.filter(|_| self.is_running()) {
             // Not its group: the CLI ends what it started, and a tool that ends first makes it ask the model again.
             let _ = rustix::process::kill_process(guard, Signal::TERM);
         }
@@ -111,27 +132,44 @@ impl Child {
         tokio::select! {
             biased;
             n_bytes = self.stderr.read(errors), if errors_are_open => Err(n_bytes.unwrap_or(0)),
-            status = self.guard.wait() => Ok(status.map_or(Exit::Killed, exit)),
+            status = ended(&mut self.life) => Ok(status.map_or(Exit::Killed, exit)),
         }
     }
 
     /// Ends whatever is left, at once.
     pub(in crate::providers::claude) async fn kill(self) {
-        let Self { mut guard, stdin, stdout, stderr } = self;
-        let group = guard.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+        let Self { guard, mut life, stdin, stdout, stderr } = self;
         drop((stdin, stdout, stderr));
-        if timeout(GUARD_PATIENCE, guard.wait()).await.is_ok() {
-            return;
+        let gone = life.wait_for(|life| *life != Life::Running);
+        if timeout(GUARD_PATIENCE, gone).await.is_err() {
+            tracing::error!(?guard, "a guard does not end; its group is killed");
+            if let Some(guard) = guard {
+                let _ = rustix::process::kill_process_group(guard, Signal::KILL);
+            }
         }
-        tracing::error!(?group, "a guard does not end; its group is killed");
-        if let Some(group) = group {
-            let _ = rustix::process::kill_process_group(group, Signal::KILL);
-        }
-        let _ = guard.wait().await;
+        ended(&mut life).await;
     }
+}
 
-    fn pid(&self) -> Option<Pid> {
-        Pid::from_raw(self.guard.id()?.cast_signed())
+/// Waits for a guard, and ends what a killed one has left. Only then is the guard said to have ended.
+async fn watch_over(mut guard: tokio::process::Child, limits: Limits, tell: watch::Sender<Life>) {
+    let pid = guard.id();
+    let status = guard.wait().await.ok();
+    tell.send_replace(Life::Ending);
+    // One that ends by itself leaves nothing.
+    if status.is_none_or(|status| status.code().is_none()) {
+        tracing::warn!(guard = pid, ?status, "a guard was killed; ending what it has left");
+        pid.into_iter().for_each(|pid| limits.end_group_of(pid));
+        orphans::end_all().await;
+    }
+    tell.send_replace(Life::Ended(status));
+}
+
+async fn ended(life: &mut watch::Receiver<Life>) -> Option<ExitStatus> {
+    let ended = life.wait_for(|life| matches!(life, Life::Ended(_))).await;
+    match ended.ok().map(|life| *life) {
+        Some(Life::Ended(status)) => status,
+        _ => None,
     }
 }
 

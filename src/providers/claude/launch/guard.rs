@@ -10,6 +10,8 @@
 //! error any more: the worker closed it, or is gone, however it went. No signal, no pid and no message is needed for that,
 //! so there is no race with a worker that dies early, and none with pids that are used again.
 //!
+//! A guard that is killed itself leaves its children to the worker: see `super::orphans`.
+//!
 //! SIGTERM is passed on to the CLI, and SIGQUIT ends everything at once: see `super::lock`. The guard's own exit code is the CLI's, 128 and the signal if one ended it.
 
 use std::{
@@ -33,7 +35,8 @@ use tokio::{
 
 use super::{
     limits::{Limits, own_group},
-    lock, pipe,
+    lock, orphans, pipe,
+    processes::children,
 };
 
 /// The first argument that makes any of our binaries a guard.
@@ -82,6 +85,7 @@ struct Cli {
 async fn watch(cli: &Cli, limits: &Limits) -> io::Result<u8> {
     #[cfg(target_os = "linux")]
     rustix::process::set_child_subreaper(Pid::from_raw(std::process::id().cast_signed()))?;
+    orphans::mark();
     let home = own_group(&limits.cgroup);
     let group = limits.apply().inspect_err(|error| {
         say(&format!("{START_FAILED}its control group cannot be made: {error}\n"));
@@ -181,8 +185,8 @@ fn kill_all(cli: Pid) -> Option<u8> {
     let mut cli_code = None;
     loop {
         let children = children();
-        for child in &children {
-            let _ = rustix::process::kill_process(*child, Signal::KILL);
+        for child in children.iter().filter_map(|child| child.pid()) {
+            let _ = rustix::process::kill_process(child, Signal::KILL);
         }
         match rustix::process::wait(if children.is_empty() {
             WaitOptions::NOHANG
@@ -200,26 +204,6 @@ fn kill_all(cli: Pid) -> Option<u8> {
         let _ = rustix::process::kill_process_group(group, Signal::KILL);
     }
     cli_code
-}
-
-/// Pids of our children. Empty where the system does not list them.
-fn children() -> Vec<Pid> {
-    let own = std::process::id().to_string();
-    let Ok(entries) = std::fs::read_dir("/proc") else {
-        return Vec::new();
-    };
-    let pids =
-        entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    pids.filter(|pid| parent(*pid).is_some_and(|parent| parent == own))
-        .filter_map(Pid::from_raw)
-        .collect()
-}
-
-/// The fourth field of `stat`. The second is the name in brackets, and may hold anything.
-fn parent(pid: i32) -> Option<String> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, after_name) = stat.rsplit_once(") ")?;
-    after_name.split(' ').nth(1).map(str::to_owned)
 }
 
 fn code(status: WaitStatus) -> u8 {

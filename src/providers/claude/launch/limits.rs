@@ -14,7 +14,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rustix::process::{Resource, Rlimit};
+use rustix::process::{Pid, Resource, Rlimit, Signal};
 
 /// 0: any.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -55,6 +55,17 @@ impl Limits {
             processes_max: number()?,
             cgroup: arguments.next()?.into(),
         })
+    }
+
+    /// Ends what a killed guard has left in its control group. Without groups there is nothing to do.
+    pub(super) fn end_group_of(&self, guard: u32) {
+        if self.cgroup.as_os_str().is_empty() {
+            return;
+        }
+        let group = Group { folder: self.cgroup.join(format!("{PREFIX}{guard}")) };
+        group.kill();
+        // As long as it is in use this fails, and the next guard removes it.
+        group.remove();
     }
 
     /// Limits this process, and so whatever it starts from now on.
@@ -99,6 +110,16 @@ impl Group {
         if let Some(home) = home {
             let _ = fs::write(home.join("cgroup.procs"), std::process::id().to_string());
         }
+    }
+
+    /// Kills everything in it, at once where the kernel can (Linux 5.14).
+    fn kill(&self) {
+        if self.write("cgroup.kill", 1).is_ok() {
+            return;
+        }
+        let members = fs::read_to_string(self.folder.join("cgroup.procs")).unwrap_or_default();
+        let pids = members.lines().filter_map(|line| Pid::from_raw(line.parse().ok()?));
+        pids.for_each(|pid| _ = rustix::process::kill_process(pid, Signal::KILL));
     }
 
     /// Whether the kernel has killed something in it for its memory.

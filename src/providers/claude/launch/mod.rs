@@ -10,7 +10,9 @@ mod ground;
 pub mod guard;
 mod limits;
 mod lock;
+mod orphans;
 mod pipe;
+mod processes;
 
 pub(super) use self::{
     child::{Child, Exit, Launch},

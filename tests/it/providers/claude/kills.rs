@@ -5,12 +5,14 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use super::{
     api::{Api, Play},
     cli::Cli,
-    host::processes_of,
+    host::{Host, Stored, processes_of},
 };
-use crate::app::eventually;
+use crate::{app::eventually, providers::asking::RETRY};
 
 /// The promise of invariant 9.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -61,4 +63,42 @@ async fn no_real_cli_outlives_a_killed_worker() {
         let lived = outlive(&cli, "", 2).await;
         assert!(lived < LIMIT, "{lived:?}");
     }
+}
+
+/// Pids of processes with these words among their arguments.
+fn pids_of(words: &str) -> Vec<i32> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let has = |pid: &i32| {
+        let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&arguments).contains(words)
+    };
+    pids.filter(has).collect()
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_turn_that_kills_its_guard_leaves_nothing() {
+    // Children of this process that are none of a turn: its own one, and one that it adopts.
+    let mut own = Command::new("sleep").arg("606.1").spawn().unwrap();
+    let mut host = Host::with_fault("kills its guard").await;
+    host.config.exit_timeout_secs = 1;
+    for _ in 0..3 {
+        let asked = host.ask(Stored::new().request("Hello.", false));
+        let error = asked.await.expect_err("the turn fails");
+        assert_eq!(error.class, RETRY, "{error}");
+        assert_eq!(pids_of("escaped-"), Vec::<i32>::new(), "after the turn");
+        assert!(host.processes().is_empty(), "{:?}", host.processes());
+    }
+    let left = Command::new("sh").args(["-c", "setsid sleep 606.2 &"]).status().unwrap();
+    assert!(left.success());
+    host.ask(Stored::new().request("Hello.", false)).await.expect_err("the turn fails");
+    assert_eq!(own.try_wait().unwrap(), None, "it was killed, too");
+    let adopted = pids_of("606.2");
+    assert_eq!(adopted.len(), 1, "it was killed, too");
+    adopted.into_iter().filter_map(Pid::from_raw).for_each(|pid| {
+        kill_process(pid, Signal::KILL).unwrap();
+    });
+    own.kill().unwrap();
+    own.wait().unwrap();
 }

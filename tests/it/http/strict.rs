@@ -1,0 +1,107 @@
+//! What is ambiguous, unknown or too long is refused on every route, before anything is done.
+
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
+
+use super::{Ground, client::send, routes::registered};
+use crate::app::SOON;
+
+fn path_of(template: &str) -> String {
+    let nil = uuid::Uuid::nil().to_string();
+    let mut path = template.to_owned();
+    for (name, value) in
+        [("{id}", &*nil), ("{name}", "x"), ("{item}", &nil), ("{number}", "1"), ("{fact}", "1")]
+    {
+        path = path.replace(name, value);
+    }
+    path
+}
+
+#[tokio::test]
+async fn every_route_refuses_query_parameters_that_it_does_not_have() {
+    let ground = Ground::new().await;
+    for (method, template) in registered(&ground.app.router) {
+        let path = path_of(&template);
+        for query in ["dry_run=true", "%64ry_run=true", "limit=1&dry_run", "dry_run=1&limit=1"] {
+            let body = if method == "GET" { "" } else { "{}" };
+            let path = format!("{path}?{query}");
+            let reply = send(ground.app.address, method, &path, &[], body).await;
+            let detail = reply.problem(400, "bad_query");
+            assert!(detail.contains("unknown query parameter `"), "{method} {path}: {detail}");
+        }
+    }
+    let ask = json!({ "agent": "copywriter", "prompt": "Part one." });
+    let path = format!("{}?dry_run=true", ground.tasks());
+    let detail = ground.post(&path, &ask).await.problem(400, "bad_query");
+    assert!(detail.contains("`dry_run`: this route has none"), "{detail}");
+    let detail = ground.get("/v1/workers?stat=x").await.problem(400, "bad_query");
+    assert!(detail.contains("`stat`: this route has `limit`"), "{detail}");
+    assert_eq!(ground.get("/v1/tasks").await.expect(200)["items"], json!([]));
+}
+
+#[tokio::test]
+async fn every_route_refuses_a_second_value_for_a_header_that_decides() {
+    let ground = Ground::new().await;
+    let host = ground.app.address.to_string();
+    let origin = format!("http://{host}");
+    for (method, template) in registered(&ground.app.router) {
+        for (name, one, other) in [
+            ("Host", &*host, "localhost"),
+            ("Origin", &origin, &origin),
+            ("Idempotency-Key", "order-17", "order-18"),
+            ("Authorization", "Bearer x", "Bearer y"),
+            ("Content-Type", "application/json", "text/plain"),
+            ("Last-Event-ID", "1", "2"),
+        ] {
+            let body = if method == "GET" { "" } else { "{}" };
+            let headers = [(name, one), (name, other)];
+            let path = path_of(&template);
+            let reply = send(ground.app.address, method, &path, &headers, body).await;
+            let detail = reply.problem(400, "duplicate_header");
+            assert!(detail.contains(&name.to_lowercase()), "{method} {path}: {detail}");
+        }
+    }
+}
+
+/// The first line of the answer to a request that waits for `100 Continue`.
+async fn expect_continue(ground: &Ground, method: &str, path: &str, n_bytes: usize) -> String {
+    let address = ground.app.address;
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
+         Content-Length: {n_bytes}\r\nExpect: 100-continue\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut buffer = vec![0; 4096];
+    let n_read = tokio::time::timeout(SOON, stream.read(&mut buffer)).await.unwrap().unwrap();
+    let answer = String::from_utf8_lossy(&buffer[..n_read]).into_owned();
+    answer.lines().next().unwrap_or_default().to_owned()
+}
+
+#[tokio::test]
+async fn no_route_asks_for_a_body_that_is_too_long() {
+    let ground = Ground::new().await;
+    let document: Value = serde_json::from_str(dalsegno::http::document()).unwrap();
+    let mut n_routes = 0;
+    for (method, template) in registered(&ground.app.router) {
+        if document["paths"][&template][method.to_lowercase()].get("requestBody").is_none() {
+            continue;
+        }
+        n_routes += 1;
+        let path = path_of(&template);
+        let line = expect_continue(&ground, method, &path, 99_000_000).await;
+        assert!(!line.contains("100"), "{method} {path}: {line}");
+        assert!(line.starts_with("HTTP/1.1 4"), "{method} {path}: {line}");
+    }
+    assert!(n_routes > 20, "{n_routes}");
+    let line = expect_continue(&ground, "POST", "/v1/campaigns", 99_000_000).await;
+    assert_eq!(line, "HTTP/1.1 413 Payload Too Large");
+    let line = expect_continue(&ground, "POST", "/v1/campaigns", 20).await;
+    assert_eq!(line, "HTTP/1.1 100 Continue");
+    // The bulk route has a limit of its own.
+    let bulk = format!("{}/bulk", ground.tasks());
+    assert_eq!(expect_continue(&ground, "POST", &bulk, 60_000_000).await, "HTTP/1.1 100 Continue");
+}
