@@ -117,6 +117,7 @@ impl Services {
             crash_points: run_turn::CrashPoints::default(),
         };
         services.warn();
+        run_turn::begin_metrics(&services);
         Ok(Arc::new(services))
     }
 
