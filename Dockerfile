@@ -36,6 +36,8 @@ WORKDIR /var/lib/dalsegno
 ENV DALSEGNO_SERVICE__DATA_DIR=/var/lib/dalsegno \
     DALSEGNO_AGENTS__FOLDER=/etc/dalsegno/agents \
     DALSEGNO_AGENTS__SKILLS_FOLDER=/etc/dalsegno/skills \
+    DALSEGNO_AGENTS__NODES_FOLDER=/etc/dalsegno/nodes \
+    DALSEGNO_FLOWS__FOLDER=/etc/dalsegno/workflows \
     DALSEGNO_HTTP__LISTEN=0.0.0.0:7770 \
     DALSEGNO_WORKER__TURNS_SLOTS=0 \
     DALSEGNO_LOG__FORMAT=json
@@ -61,6 +63,8 @@ WORKDIR /var/lib/dalsegno
 ENV DALSEGNO_SERVICE__DATA_DIR=/var/lib/dalsegno \
     DALSEGNO_AGENTS__FOLDER=/etc/dalsegno/agents \
     DALSEGNO_AGENTS__SKILLS_FOLDER=/etc/dalsegno/skills \
+    DALSEGNO_AGENTS__NODES_FOLDER=/etc/dalsegno/nodes \
+    DALSEGNO_FLOWS__FOLDER=/etc/dalsegno/workflows \
     DALSEGNO_CLAUDE__PROGRAM=/usr/local/bin/claude \
     DALSEGNO_WORKER__LISTEN=0.0.0.0:7771 \
     DALSEGNO_LOG__FORMAT=json

@@ -147,4 +147,5 @@ fn describe() {
         Unit::Seconds,
         "When this process last looked what is due, and could."
     );
+    counter!("dalsegno_schedule_slots_total").increment(0);
 }

@@ -5,12 +5,23 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, ValueEnum};
 
 use super::{Failure, words::given};
-use crate::domain::{agents::MAIN, ids::Given, sessions::resolve::Mode};
+use crate::domain::{
+    agents::MAIN,
+    ids::{Given, GivenCampaign},
+    sessions::resolve::Mode,
+};
 
 #[derive(Debug, Args)]
 pub(super) struct Id {
-    /// The id, or as much of its beginning as no other has.
+    /// The id, or as much of its beginning or end as no other has.
     pub(super) id: Given,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CampaignId {
+    /// Its name, its id, or as much of the beginning or end of that as no other has.
+    #[arg(value_name = "CAMPAIGN")]
+    pub(super) id: GivenCampaign,
 }
 
 /// Which part of a list.
@@ -27,8 +38,9 @@ pub(super) struct Paging {
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("prompt_given").required(true).args(["prompt", "prompt_file"])))]
 pub(super) struct Question {
-    #[arg(long, value_name = "ID")]
-    pub(super) campaign: Given,
+    /// Its name, its id, or the beginning or end of that.
+    #[arg(long, value_name = "CAMPAIGN")]
+    pub(super) campaign: GivenCampaign,
     /// Who is asked: `dalsegno agent ls` lists them. curator_2 is instance 2 of curator.
     #[arg(long, required = true)]
     agent: Option<String>,

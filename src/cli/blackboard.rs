@@ -9,7 +9,7 @@ use sqlx::PgPool;
 
 use super::{
     Context, Exit, Failure,
-    args::Id,
+    args::CampaignId,
     database::with_database,
     output::table,
     words::{given, time},
@@ -21,7 +21,7 @@ use crate::{
         audit::{self, Action},
         blackboard::{self, By, Change, Entry, Written},
         campaigns,
-        ids::Given,
+        ids::GivenCampaign,
         transaction::{begin, commit},
     },
 };
@@ -42,7 +42,7 @@ pub(super) enum BlackboardCommand {
 pub(super) struct Show {
     /// The campaign.
     #[command(flatten)]
-    campaign: Id,
+    campaign: CampaignId,
     /// An earlier version.
     #[arg(long)]
     version: Option<i64>,
@@ -51,7 +51,7 @@ pub(super) struct Show {
 #[derive(Debug, Args)]
 pub(super) struct Set {
     #[command(flatten)]
-    campaign: Id,
+    campaign: CampaignId,
     #[command(flatten)]
     json: JsonText,
     /// The version that it replaces; 0 where nobody has written anything yet.
@@ -62,7 +62,7 @@ pub(super) struct Set {
 #[derive(Debug, Args)]
 pub(super) struct Patch {
     #[command(flatten)]
-    campaign: Id,
+    campaign: CampaignId,
     #[command(flatten)]
     json: JsonText,
     /// Merge it into that version and no other.
@@ -82,7 +82,7 @@ struct JsonText {
 #[derive(Debug, Args)]
 pub(super) struct History {
     #[command(flatten)]
-    campaign: Id,
+    campaign: CampaignId,
     /// Only versions before this one.
     #[arg(long, value_name = "VERSION")]
     before: Option<i64>,
@@ -145,7 +145,7 @@ impl JsonText {
 }
 
 async fn write(
-    campaign: &Given,
+    campaign: &GivenCampaign,
     change: &Change<'_>,
     action: Action,
     context: &Context,

@@ -8,7 +8,6 @@ use clap::{ArgGroup, Args, Subcommand};
 use serde_json::json;
 use sqlx::PgPool;
 use tokio::time::{Instant, sleep};
-use uuid::Uuid;
 
 use super::{
     Context, Exit, Failure,
@@ -23,7 +22,7 @@ use crate::{
         agents::Catalogue,
         audit::{self, Action},
         campaigns,
-        ids::Given,
+        ids::{Given, GivenCampaign},
         mentions::{self, Posted},
         posts::{self, Along, Post, Viewer},
         transaction::{begin, commit},
@@ -42,8 +41,8 @@ pub(super) enum BoardCommand {
 
 #[derive(Debug, Args)]
 struct Look {
-    /// The campaign: its id, or the beginning of it.
-    campaign: Given,
+    /// The campaign: its name, its id, or the beginning or end of that.
+    campaign: GivenCampaign,
     /// Only what this agent sees: its name; curator_2 is instance 2 of curator.
     #[arg(long, value_name = "AGENT")]
     viewer: Option<String>,
@@ -75,8 +74,8 @@ pub(super) struct History {
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("text_given").required(true).args(["text", "text_file"])))]
 pub(super) struct NewPost {
-    /// The campaign: its id, or the beginning of it.
-    campaign: Given,
+    /// The campaign: its name, its id, or the beginning or end of that.
+    campaign: GivenCampaign,
     /// What is said; `-` reads it from the standard input.
     text: Option<String>,
     #[arg(long, value_name = "FILE")]
@@ -84,9 +83,9 @@ pub(super) struct NewPost {
     /// Who sees it besides those whom it mentions: an agent (curator_2 is instance 2 of curator), `operator` or `all`. May be repeated.
     #[arg(long, value_name = "NAME")]
     to: Vec<String>,
-    /// The id of the post that it answers.
+    /// The post that it answers: its id, or the beginning or end of that.
     #[arg(long, value_name = "ID")]
-    reply_to: Option<Uuid>,
+    reply_to: Option<Given>,
     /// The same key and question give the same post again; another question is a conflict.
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
@@ -154,11 +153,15 @@ async fn add(new: &NewPost, context: &Context, pool: &PgPool) -> Result<Exit, Fa
     let (config, who) = (context.load()?, context.who());
     let (mut tx, now) = (begin(pool).await?, SystemClock.now());
     let campaign_id = campaigns::find(&mut *tx, &new.campaign).await?;
+    let reply_to = match &new.reply_to {
+        Some(given) => Some(posts::find(&mut *tx, given).await?),
+        None => None,
+    };
     let asked = mentions::Asked {
         campaign_id,
         text: &text,
         to: Some(new.to.as_slice()).filter(|names| !names.is_empty()),
-        reply_to: new.reply_to,
+        reply_to,
         idempotency_key: new.idempotency_key.as_deref(),
         added_by: &who.label(),
     };
@@ -195,12 +198,12 @@ fn came_of_it(posted: &Posted) -> String {
 }
 
 fn catalogue(context: &Context) -> Result<Catalogue, Failure> {
-    Ok(Catalogue::load(&context.load()?.agents)?)
+    context.agents(&context.load()?.agents)
 }
 
 fn viewer<'a>(name: Option<&'a str>, catalogue: &Catalogue) -> Result<Viewer<'a>, Failure> {
     let lead = catalogue.lead().map(|lead| lead.name.as_str());
-    Ok(Viewer::named(name, lead, |name| catalogue.agent(name).is_ok())?)
+    Ok(Viewer::named(name, lead, |name| catalogue.has_agent(name))?)
 }
 
 fn tell(post: &Post, output: Output) {

@@ -24,7 +24,7 @@ use crate::{
         flows::{
             self, CancelledFlow, Flow, Given as Value, Inputs, Shown, State, Template, Templates,
         },
-        ids::Given,
+        ids::{Given, GivenCampaign, short},
         transaction::{begin, commit},
     },
 };
@@ -33,7 +33,7 @@ use crate::{
 pub(super) enum FlowCommand {
     /// Lists flows, the newest first.
     Ls(List),
-    /// Lists the templates with their inputs and steps, or says what is wrong with their files.
+    /// Lists the templates with their inputs and steps, and what is wrong with the others.
     Templates,
     /// Adds all tasks of a template, each waiting for those of the steps before it.
     Start(Start),
@@ -51,14 +51,14 @@ pub(super) enum FlowCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct Id {
-    /// Its id, or the beginning of it.
+    /// Its id, or the beginning or end of that.
     id: Given,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct List {
     #[arg(long, value_name = "ID")]
-    campaign: Option<Given>,
+    campaign: Option<GivenCampaign>,
     #[arg(long)]
     state: Option<StateName>,
     #[command(flatten)]
@@ -70,7 +70,7 @@ pub(super) struct Start {
     /// The name of its file, without `.md`.
     template: String,
     #[arg(long, value_name = "ID")]
-    campaign: Given,
+    campaign: GivenCampaign,
     /// An input; a list has one for each of its items: `--input topic="The harbour" --input parts=History --input parts=Boats`.
     #[arg(long = "input", value_name = "NAME=TEXT")]
     inputs: Vec<String>,
@@ -109,7 +109,12 @@ enum StateName {
 pub(super) async fn run(command: &FlowCommand, context: &Context) -> Result<Exit, Failure> {
     if let FlowCommand::Templates = command {
         let (_, templates) = templates(context)?;
-        let all: Vec<&Template> = templates.all().collect();
+        let (all, problems): (Vec<&Template>, _) =
+            (templates.all().collect(), templates.problems());
+        if !problems.is_empty() {
+            let names: Vec<&str> = templates.broken().map(|broken| broken.name.as_str()).collect();
+            context.output.note(&format!("cannot be started: {}; {problems}", names.join(", ")));
+        }
         context.output.data(&all, || all.iter().map(|it| described(it)).collect());
         return Ok(Exit::Ok);
     }
@@ -174,7 +179,7 @@ async fn on(
         }
         FlowCommand::Retry(Retry { id: Id { id }, from }) => {
             let (config, added_by) = (context.load()?, who.label());
-            let catalogue = Catalogue::load(&config.agents)?;
+            let catalogue = context.agents(&config.agents)?;
             let id = flows::find(&mut *tx, id).await?;
             let data = json!({ "from": from });
             audit::write(&mut *tx, &who, Action::FlowRetry, id, data, now).await?;
@@ -212,7 +217,7 @@ fn cancelled_words(cancelled: &CancelledFlow) -> String {
 
 fn templates(context: &Context) -> Result<(Catalogue, Templates), Failure> {
     let config = context.load()?;
-    let catalogue = Catalogue::load(&config.agents)?;
+    let catalogue = context.agents(&config.agents)?;
     let templates = Templates::load(&config.flows, &catalogue).map_err(flows::Error::from)?;
     Ok((catalogue, templates))
 }
@@ -248,7 +253,7 @@ impl Start {
 fn lines(flows: &[Flow]) -> String {
     let row = |flow: &Flow| {
         [
-            flow.id.to_string(),
+            short(flow.id),
             flow.state.as_str().to_owned(),
             flow.template.clone(),
             format!("{}/{}", flow.tasks - flow.open, flow.tasks),
@@ -274,7 +279,7 @@ fn words(shown: &Shown) -> String {
         [
             step.step.clone(),
             step.state.as_str().to_owned(),
-            step.task_id.to_string(),
+            short(step.task_id),
             format!("{}/{}", step.agent, step.instance),
             step.after.len().to_string(),
         ]

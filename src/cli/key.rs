@@ -19,6 +19,7 @@ use crate::{
     domain::{
         Page,
         audit::{self, Action},
+        ids::short,
         keys::{self, Key, Made, New, Scope},
         transaction::{begin, commit},
     },
@@ -65,7 +66,7 @@ pub(super) struct Rotate {
 
 #[derive(Debug, Args)]
 pub(super) struct Which {
-    /// Its name, the middle part of its text, or as much of the beginning of its id as no other has.
+    /// Its name, the middle part of its text, or as much of the beginning or end of its id as no other has.
     #[arg(value_name = "NAME|ID")]
     key: String,
 }
@@ -191,7 +192,7 @@ fn lines(keys: &[Key], now: DateTime<Utc>) -> String {
             _ => "usable",
         };
         [
-            key.id.to_string(),
+            short(key.id),
             key.name.clone(),
             key.handle.clone(),
             scopes(key),

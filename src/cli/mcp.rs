@@ -9,7 +9,7 @@ use super::{Context, Exit, Failure, database::with_database};
 use crate::{
     clock::SystemClock,
     db::{Database, Use},
-    domain::{agents::Library, campaigns, ids::Given},
+    domain::{agents::Library, campaigns, ids::GivenCampaign},
     mcp::{self, Session},
     tools::{self, Caller, Operator, Settings, Tools},
 };
@@ -19,9 +19,9 @@ use crate::{
 pub(super) struct Mcp {
     #[command(subcommand)]
     command: Option<McpCommand>,
-    /// The campaign that all calls are about: its id, or the beginning of it.
+    /// The campaign that all calls are about: its name, its id, or the beginning or end of that.
     #[arg(long, required = true)]
-    campaign: Option<Given>,
+    campaign: Option<GivenCampaign>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -45,7 +45,11 @@ pub(super) async fn run(mcp: &Mcp, context: &Context) -> Result<Exit, Failure> {
 }
 
 /// Speaks with the client until it closes the standard input.
-async fn serve(campaign: &Given, context: &Context, database: &Database) -> Result<Exit, Failure> {
+async fn serve(
+    campaign: &GivenCampaign,
+    context: &Context,
+    database: &Database,
+) -> Result<Exit, Failure> {
     let config = context.load()?;
     let campaign_id = campaigns::find(&database.pool, campaign).await?;
     campaigns::get(&database.pool, campaign_id).await?;

@@ -42,7 +42,10 @@ pub use self::exit::{Exit, Failure};
 use self::output::Output;
 use crate::{
     config::{Config, Environment, Flags},
-    domain::{agents::Catalogue, audit::Actor},
+    domain::{
+        agents::{self, Catalogue},
+        audit::Actor,
+    },
     providers::claude::guard,
     worker::Pool,
 };
@@ -109,7 +112,7 @@ enum Command {
     /// Lists the agents, or checks their files; shows what they do, pauses them and resets their conversations.
     #[command(subcommand)]
     Agent(agent::AgentCommand),
-    /// Plays a campaign on a simulated model: ten parts, a killed worker, a compaction, an expiry. Needs nothing and leaves nothing.
+    /// Plays a campaign on a simulated model: a series in twelve parts, a killed worker, a compaction, an expiry. Needs nothing and leaves nothing.
     Demo,
     /// Runs one of the two pools of workers in this process, beside a service or on its database.
     Worker(worker::Worker),
@@ -275,7 +278,26 @@ impl Context {
         Ok(Config::load(&self.environment, &self.flags)?)
     }
 
-    /// For names: with files that have problems, there are none.
+    /// The agents that can be used, with a warning that names the others.
+    fn agents(&self, config: &agents::Config) -> Result<Catalogue, Failure> {
+        let catalogue = Catalogue::load(config)?;
+        let problems = catalogue.problems();
+        if let Some(first) = problems.0.first() {
+            let broken: Vec<&str> = catalogue.broken_agents().collect();
+            let refused = match broken.is_empty() {
+                true => String::new(),
+                false => format!("; refused until they are repaired: {}", broken.join(", ")),
+            };
+            let (first, n_problems) = (first.in_one_line(), problems.0.len());
+            self.output.note(&format!(
+                "warning: the files of agents, skills and nodes have problems ({n_problems}), the first is {first}{refused}; \
+                 `dalsegno agent check` lists them"
+            ));
+        }
+        Ok(catalogue)
+    }
+
+    /// For names, without a warning.
     fn catalogue(&self) -> Catalogue {
         let config = self.load().ok();
         config.and_then(|config| Catalogue::load(&config.agents).ok()).unwrap_or_default()

@@ -15,7 +15,7 @@ use crate::{
     clock::{Clock as _, SystemClock},
     db::{Database, Use},
     domain::{
-        agents::{Addressed, Catalogue},
+        agents::Addressed,
         audit::{self, Action},
         campaigns,
         schedules::{self, Schedule, When},
@@ -132,7 +132,7 @@ async fn on(
 
 async fn put(add: &Add, context: &Context, conn: &mut PgConnection) -> Result<Schedule, Failure> {
     let config = context.load()?;
-    let catalogue = Catalogue::load(&config.agents)?;
+    let catalogue = context.agents(&config.agents)?;
     let question = &add.question;
     let Addressed { agent, instance } =
         catalogue.addressed(question.agent(), &question.instance)?;

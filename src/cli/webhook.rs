@@ -4,7 +4,6 @@ use chrono::{DateTime, TimeDelta, Utc};
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 use sqlx::{PgConnection, PgPool, Postgres, Transaction};
-use uuid::Uuid;
 
 use super::{
     Context, Exit, Failure,
@@ -20,7 +19,7 @@ use crate::{
         Page,
         audit::{self, Action, Actor},
         campaigns,
-        ids::Given,
+        ids::{Given, GivenCampaign, short},
         transaction::{begin, commit},
         webhooks::{self, Delivery, Filter, Kind, New, State, Webhook, WithSecret},
     },
@@ -57,7 +56,7 @@ pub(super) struct Add {
     kind: Vec<KindName>,
     /// Only tasks of this campaign.
     #[arg(long, value_name = "ID")]
-    campaign: Option<Given>,
+    campaign: Option<GivenCampaign>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -92,8 +91,8 @@ pub(super) struct Deliveries {
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("what").required(true).args(["delivery", "since"])))]
 pub(super) struct Replay {
-    /// The whole id, as `webhook deliveries` prints it.
-    delivery: Option<Uuid>,
+    /// Its id, or the beginning or end of that: `dalsegno webhook deliveries` lists them.
+    delivery: Option<Given>,
     /// Everything of this time on that was not delivered: 2026-11-20T12:00:00Z.
     #[arg(long, value_name = "TIME", requires = "webhook")]
     since: Option<DateTime<Utc>>,
@@ -209,7 +208,10 @@ async fn deliveries(asked: &Deliveries, conn: &mut PgConnection) -> Result<Vec<D
     };
     let state = asked.failed.then_some(State::Failed);
     let filter = Filter { webhook_id, task_id: None, state };
-    let after = asked.paging.after.as_ref().map(|given| given.least);
+    let after = match &asked.paging.after {
+        Some(given) => Some(webhooks::find_delivery(&mut *conn, given).await?),
+        None => None,
+    };
     let page = Page { after, limit: asked.paging.limit };
     Ok(webhooks::deliveries(conn, filter, page).await?)
 }
@@ -221,8 +223,9 @@ async fn replay(
     (mut tx, pool): (Transaction<'static, Postgres>, &PgPool),
     now: DateTime<Utc>,
 ) -> Result<(), Failure> {
-    match (asked.delivery, &asked.webhook, asked.since) {
-        (Some(id), _, _) => {
+    match (&asked.delivery, &asked.webhook, asked.since) {
+        (Some(given), _, _) => {
+            let id = webhooks::find_delivery(&mut *tx, given).await?;
             let delivery = webhooks::replay(&mut tx, id, now).await?;
             let (webhook_id, data) = (delivery.webhook_id, json!({ "delivery_id": id }));
             audit::write(&mut *tx, who, Action::WebhookReplay, webhook_id, data, now).await?;
@@ -268,10 +271,10 @@ fn lines(webhooks: &[Webhook]) -> String {
             (None, None) => "enabled".to_owned(),
         };
         [
-            webhook.id.to_string(),
+            short(webhook.id),
             webhook.url.clone(),
             webhook.kinds.join(","),
-            webhook.campaign_id.map_or_else(|| "all".to_owned(), |id| id.to_string()),
+            webhook.campaign_id.map_or_else(|| "all".to_owned(), short),
             time_or_dash(webhook.rotates_until),
             state,
         ]
@@ -283,9 +286,9 @@ fn lines(webhooks: &[Webhook]) -> String {
 fn delivery_lines(deliveries: &[Delivery]) -> String {
     let row = |delivery: &Delivery| {
         [
-            delivery.id.to_string(),
+            short(delivery.id),
             delivery.kind.clone(),
-            delivery.task_id.map_or_else(|| "-".to_owned(), |id| id.to_string()),
+            delivery.task_id.map_or_else(|| "-".to_owned(), short),
             delivery.state.as_str().to_owned(),
             delivery.attempts.to_string(),
             time(delivery.created_at),

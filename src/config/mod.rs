@@ -124,6 +124,9 @@ impl Config {
         let service = service?;
         let mut database = database?;
         database.embedded.data_dir.clone_from(&service.data_dir);
+        if database.url.is_some() {
+            database.url_from = layers.origin("database.url");
+        }
         let config = Self {
             service,
             database,

@@ -51,6 +51,9 @@ pub struct Config {
     pub max_connections: u32,
     pub acquire_timeout_secs: u64,
     pub connect_timeout_secs: u64,
+    /// Where `url` comes from, for messages. The private server has none.
+    #[serde(skip)]
+    pub url_from: String,
     pub own_sessions: bool,
     pub migrate_on_start: bool,
     pub embedded: embedded::Config,
@@ -92,9 +95,9 @@ pub enum Error {
     #[error("database.url cannot be read; write postgres://user:password@host:port/database")]
     ParseUrl(#[source] sqlx::Error),
     #[error(
-        "the database cannot be reached after {waited_secs} s; is the server up, and is database.url right? `dalsegno doctor` looks closer"
+        "the database at {server} cannot be reached after {waited_secs} s; is the server up, and is that the one that is meant? `dalsegno doctor` looks closer"
     )]
-    Connect { waited_secs: u64, source: sqlx::Error },
+    Connect { server: String, waited_secs: u64, source: sqlx::Error },
     #[error(
         "the database refuses the connection; mend database.url, or the role and database it names"
     )]
@@ -197,9 +200,11 @@ impl Database {
             };
             if Instant::now() + RECONNECT_PAUSE >= deadline {
                 let waited_secs = started.elapsed().as_secs();
-                return Err(Error::Connect { waited_secs, source: error });
+                let server = address(&self.options, &config.url_from);
+                return Err(Error::Connect { server, waited_secs, source: error });
             }
-            tracing::warn!(error = causes(&error), "waiting for the database");
+            let server = address(&self.options, &config.url_from);
+            tracing::warn!(error = causes(&error), server, "waiting for the database");
             last = error;
             let pause = stop.run_until_cancelled(tokio::time::sleep(RECONNECT_PAUSE));
             pause.await.ok_or(Error::Stopped)?;
@@ -223,6 +228,24 @@ impl Config {
             url::check(url, checks);
         }
         self.embedded.check(checks);
+    }
+}
+
+/// Where a server is, and which setting names it; never a password.
+fn address(options: &PgConnectOptions, named_by: &str) -> String {
+    let (host, port) = (options.get_host(), options.get_port());
+    let place = match options.get_socket() {
+        Some(socket) => format!("{}/.s.PGSQL.{port}", socket.display()),
+        None if host.starts_with('/') => format!("{host}/.s.PGSQL.{port}"),
+        None => format!("{host}:{port}"),
+    };
+    let database = options.get_database().map(|name| format!(" ({name})")).unwrap_or_default();
+    match named_by {
+        "" => format!("{place}{database}"),
+        by if by.contains(" PG") => {
+            format!("{place}{database}, which {by} names (unset it for the private Postgres)")
+        }
+        by => format!("{place}{database}, which {by} names"),
     }
 }
 

@@ -6,41 +6,44 @@ use super::Finding;
 use crate::{
     config::Config,
     domain::{
-        agents::Catalogue,
+        agents::{Catalogue, Problems},
         flows::{self, Templates},
     },
 };
 
 const CHECK: &str = "agents";
-const WHY: &str =
-    "a service does not start on files with problems, and a running one does not use them";
+const WHY: &str = "an agent whose file has problems gets no new tasks, and those that it has wait";
 const REACH: &str = "keys";
 const WHY_REACH: &str = "who asks from this machine without a key may do everything, and commands of agents run on this machine";
 const FLOWS: &str = "workflows";
-const WHY_FLOWS: &str = "no flow can be started while one of the templates has a problem";
+const WHY_FLOWS: &str = "a template with problems cannot be started";
 
 pub(super) fn examine(config: &Config) -> Vec<Finding> {
     let place = place(&config.agents.folder);
     match Catalogue::load(&config.agents) {
         Ok(catalogue) => {
+            let problems = catalogue.problems();
             let (n_agents, n_skills) = (catalogue.agents().count(), catalogue.skills().count());
             let n_nodes = catalogue.nodes().count();
             let what = format!("{n_agents} agents, {n_skills} skills, {n_nodes} nodes, {place}");
-            let mut findings = vec![Finding::ok(CHECK, what, WHY)];
+            let mut findings = vec![match problems.is_empty() {
+                true => Finding::ok(CHECK, what, WHY),
+                false => broken(&problems),
+            }];
             findings.extend(reach(config, &catalogue));
             findings.push(workflows(&config.flows, &catalogue));
             findings
         }
         Err(problems) => vec![
-            Finding::fail(
-                CHECK,
-                indented(&problems.to_string()),
-                WHY,
-                "mend the files, then dalsegno agent check",
-            ),
-            Finding::skipped(FLOWS, "they name agents, whose files have problems", WHY_FLOWS),
+            broken(&problems),
+            Finding::skipped(FLOWS, "they name agents, and there are none", WHY_FLOWS),
         ],
     }
+}
+
+fn broken(problems: &Problems) -> Finding {
+    let what = indented(&problems.to_string());
+    Finding::fail(CHECK, what, WHY, "mend the files, then dalsegno agent check")
 }
 
 /// Whether an agent could go around its own tools and be an operator.
@@ -67,17 +70,27 @@ fn reach(config: &Config, catalogue: &Catalogue) -> Option<Finding> {
 
 fn workflows(config: &flows::Config, catalogue: &Catalogue) -> Finding {
     match Templates::load(config, catalogue) {
+        Ok(templates) if templates.broken().any(|broken| !broken.built_in) => {
+            broken_flows(&templates.problems())
+        }
         Ok(templates) => {
-            let what = format!("{} templates, {}", templates.all().count(), place(&config.folder));
+            let mut what =
+                format!("{} templates, {}", templates.all().count(), place(&config.folder));
+            let unusable: Vec<&str> =
+                templates.broken().map(|broken| broken.name.as_str()).collect();
+            if !unusable.is_empty() {
+                let names = unusable.join(", ");
+                what.push_str(&format!("; {names} name agents that are not there"));
+            }
             Finding::ok(FLOWS, what, WHY_FLOWS)
         }
-        Err(problems) => Finding::fail(
-            FLOWS,
-            indented(&problems.to_string()),
-            WHY_FLOWS,
-            "mend the files, then dalsegno flow templates",
-        ),
+        Err(problems) => broken_flows(&problems),
     }
+}
+
+fn broken_flows(problems: &flows::Problems) -> Finding {
+    let what = indented(&problems.to_string());
+    Finding::fail(FLOWS, what, WHY_FLOWS, "mend the files, then dalsegno flow templates")
 }
 
 fn place(folder: &Path) -> String {

@@ -9,6 +9,7 @@ mod claude;
 mod cleanup;
 mod database;
 mod embeddings;
+mod ollama;
 mod queue;
 mod webhooks;
 
@@ -61,6 +62,7 @@ pub async fn examine(
     let mut findings = vec![config_is_fine];
     findings.extend(agents::examine(&config));
     findings.extend(claude::examine(&config).await);
+    findings.extend(ollama::examine(&config).await);
     findings.extend(database::examine(&config, clock, stop).await);
     findings
 }

@@ -81,7 +81,8 @@ fn held(health: &Health) -> Finding {
         (paused, n_lanes) => {
             let paused = paused.as_deref().unwrap_or("nothing");
             let what = format!("lanes held: {n_lanes}; paused: {paused}");
-            let mend = "dalsegno lane ls --held and lane release; dalsegno queue resume";
+            let mend =
+                "`dalsegno lane ls --held`, then `dalsegno lane release`; dalsegno queue resume";
             Finding::warn("held", what, WHY_HELD, mend)
         }
     }

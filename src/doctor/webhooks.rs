@@ -37,7 +37,7 @@ fn judge(webhook: &Webhook) -> Option<Finding> {
         ),
         None => (
             format!("webhook {id} has failed since {} UTC", since.format("%F %T")),
-            format!("dalsegno webhook deliveries --webhook {id} says why"),
+            format!("`dalsegno webhook deliveries --webhook {id}` says why"),
         ),
     };
     Some(Finding::warn(CHECK, what, WHY, mend))

@@ -135,7 +135,9 @@ impl Classify for flows::Error {
             Self::Ended(_) => Class::of(Kind::Conflict, "flow_ended"),
             Self::Paused(_) => Class::of(Kind::Conflict, "flow_paused"),
             Self::NotPaused(_) => Class::of(Kind::Conflict, "flow_not_paused"),
-            Self::Problems(_) => Class::of(Kind::Conflict, "bad_templates"),
+            Self::Problems(_) | Self::BrokenTemplate { .. } => {
+                Class::of(Kind::Conflict, "bad_templates")
+            }
             Self::Agent(error) => error.class(),
             Self::Task(error) | Self::Step { error, .. } => error.class(),
             Self::Campaign(error) => error.class(),
@@ -256,7 +258,7 @@ impl Classify for keys::Error {
     fn class(&self) -> Class {
         match self {
             Self::Unknown(_) => Class::of(Kind::NotFound, "unknown_key"),
-            Self::Several(_) => Class::of(Kind::Invalid, "ambiguous_id"),
+            Self::Several { .. } => Class::of(Kind::Invalid, "ambiguous_id"),
             Self::NameTaken(_) => Class::of(Kind::Conflict, "key_name_taken"),
             Self::Revoked(_) => Class::of(Kind::Conflict, "key_revoked"),
             Self::Replaced { .. } => Class::of(Kind::Conflict, "key_replaced"),
@@ -360,13 +362,15 @@ impl Classify for ids::NotFound {
     }
 }
 
-impl Classify for agents::Unknown {
+impl Classify for agents::LookupError {
     fn class(&self) -> Class {
-        let code = match self.noun {
-            agents::Noun::Agent => "unknown_agent",
-            agents::Noun::Node => "unknown_node",
-        };
-        Class::of(Kind::NotFound, code)
+        use agents::Noun::{Agent, Node};
+        match self {
+            Self::Unknown { noun: Agent, .. } => Class::of(Kind::NotFound, "unknown_agent"),
+            Self::Unknown { noun: Node, .. } => Class::of(Kind::NotFound, "unknown_node"),
+            Self::Broken { noun: Agent, .. } => Class::of(Kind::Conflict, "broken_agent"),
+            Self::Broken { noun: Node, .. } => Class::of(Kind::Conflict, "broken_node"),
+        }
     }
 }
 

@@ -5,28 +5,121 @@ use std::{str::FromStr, sync::Mutex};
 use chrono::{DateTime, Utc};
 use uuid::{ContextV7, Timestamp, Uuid};
 
-/// An id as a person gives it: whole, or its beginning.
+/// An id as a person gives it: whole, its beginning, or its end.
+///
+/// Ids that were made within a minute share their beginning; their ends differ. An end needs [`LEAST_END`] digits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Given {
     text: String,
     /// The smallest and the largest id that begin so.
     pub least: Uuid,
     pub most: Uuid,
+    /// The digits that it may end with.
+    pub end: Option<String>,
+}
+
+/// A campaign as a person gives it: its name, or its id as [`Given`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GivenCampaign {
+    pub name: String,
+    pub id: Option<Given>,
+}
+
+/// One of several things that a person may mean.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Match {
+    pub id: Uuid,
+    /// What tells it from the others.
+    pub label: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no id: write it, or its beginning, as the lists show it")]
+#[error("`{0}` is no id: write it as the lists show it, whole, its beginning, or its last digits")]
 pub struct NoId(String);
 
 /// Why a given id does not lead to one thing.
 #[derive(Debug, thiserror::Error)]
 pub enum NotFound {
-    #[error("there is no {what} {given}: `dalsegno {what} ls` lists them")]
-    None { what: &'static str, given: String },
-    #[error("more than one {what} begins with {given}: write more of its id")]
-    Several { what: &'static str, given: String },
+    #[error("there is no {what} {given}: `dalsegno {list}` lists them")]
+    None { what: &'static str, list: &'static str, given: String },
+    #[error("more than one {what} matches {given}; write more of the id, or its last digits:{}", lines(.matches))]
+    Several { what: &'static str, given: String, matches: Vec<Match> },
     #[error(transparent)]
     Database(#[from] super::Failed),
+}
+
+/// A shorter end is found by chance.
+const LEAST_END: usize = 4;
+/// So many are looked for where several match, one more than are shown.
+pub(super) const MATCHES: i64 = 11;
+
+/// The last digits of an id, which lists show and [`Given`] takes.
+pub fn short(id: Uuid) -> String {
+    let id = id.to_string();
+    id.rsplit('-').next().unwrap_or(&id).to_owned()
+}
+
+/// Looks in a table for what a person gives by its id. `$label` is an expression over its row `t`.
+macro_rules! find_id {
+    ($executor:expr, $given:expr, ($what:literal, $list:literal), $table:literal, $label:literal) => {{
+        let given: &crate::domain::ids::Given = $given;
+        if let Some(id) = given.whole() {
+            return Ok(id);
+        }
+        let found = sqlx::query_as!(
+            crate::domain::ids::Match,
+            "with begins as (select id from "
+                + $table
+                + " where id between $1 and $2 order by id limit $4),
+                  ends as (select id from "
+                + $table
+                + "
+                            where $3::text is not null and not exists (select from begins)
+                              and right(replace(id::text, '-', ''), length($3)) = $3 limit $4),
+                  both_of as (select id from begins union all select id from ends)
+             select t.id as \"id!\", "
+                + $label
+                + " as \"label!\" from both_of join "
+                + $table
+                + " as t on t.id = both_of.id order by t.id",
+            given.least,
+            given.most,
+            given.end,
+            crate::domain::ids::MATCHES,
+        )
+        .fetch_all($executor)
+        .await
+        .map_err(crate::domain::Failed::to("look up an id"))?;
+        crate::domain::ids::one(($what, $list), given.text(), found)
+    }};
+}
+pub(super) use find_id;
+
+/// The only one of those that were found.
+pub(super) fn one(
+    (what, list): (&'static str, &'static str),
+    given: &str,
+    found: Vec<Match>,
+) -> Result<Uuid, NotFound> {
+    match found.as_slice() {
+        [one] => Ok(one.id),
+        [] => Err(NotFound::None { what, list, given: given.to_owned() }),
+        _ => Err(NotFound::Several { what, given: given.to_owned(), matches: found }),
+    }
+}
+
+fn lines(matches: &[Match]) -> String {
+    let shown = matches.len().min(MATCHES.unsigned_abs() as usize - 1);
+    let line = |found: &Match| {
+        let label: String =
+            found.label.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        format!("\n  {}  {}", found.id, label.trim_end())
+    };
+    let mut text: String = matches[..shown].iter().map(line).collect();
+    if shown < matches.len() {
+        text.push_str("\n  and more");
+    }
+    text
 }
 
 impl Given {
@@ -35,14 +128,21 @@ impl Given {
         (self.least == self.most).then_some(self.least)
     }
 
-    /// The one id among those that were found to begin so.
-    pub(super) fn one(&self, what: &'static str, found: &[Uuid]) -> Result<Uuid, NotFound> {
-        let given = self.text.clone();
-        match found {
-            [id] => Ok(*id),
-            [] => Err(NotFound::None { what, given }),
-            _ => Err(NotFound::Several { what, given }),
-        }
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+impl From<Given> for GivenCampaign {
+    fn from(id: Given) -> Self {
+        Self { name: id.text.clone(), id: Some(id) }
+    }
+}
+
+impl GivenCampaign {
+    /// The whole id, if it is one.
+    pub fn whole(&self) -> Option<Uuid> {
+        self.id.as_ref()?.whole()
     }
 }
 
@@ -55,9 +155,22 @@ impl FromStr for Given {
             let padded = format!("{digits:\u{0}<32}").replace('\u{0}', &fill.to_string());
             padded.parse::<Uuid>().map_err(|_| NoId(text.to_owned()))
         };
-        match digits.is_empty() {
+        if digits.is_empty() {
+            return Err(NoId(text.to_owned()));
+        }
+        let (least, most) = (bound('0')?, bound('f')?);
+        let end = (digits.len() >= LEAST_END).then(|| digits.to_ascii_lowercase());
+        Ok(Self { text: text.to_owned(), least, most, end })
+    }
+}
+
+impl FromStr for GivenCampaign {
+    type Err = NoId;
+
+    fn from_str(text: &str) -> Result<Self, NoId> {
+        match text.trim().is_empty() || text.contains('\0') {
             true => Err(NoId(text.to_owned())),
-            false => Ok(Self { text: text.to_owned(), least: bound('0')?, most: bound('f')? }),
+            false => Ok(Self { name: text.to_owned(), id: text.parse().ok() }),
         }
     }
 }
@@ -85,9 +198,23 @@ mod tests {
         assert_eq!(part.whole(), None);
         assert_eq!(part.least.to_string(), "0190aaaa-b000-0000-0000-000000000000");
         assert_eq!(part.most.to_string(), "0190aaaa-bfff-ffff-ffff-ffffffffffff");
+        assert_eq!(part.end.as_deref(), Some("0190aaaab"));
+        assert_eq!("FFF".parse::<Given>().unwrap().end, None, "many end so by chance");
+        assert_eq!(short(whole.parse().unwrap()), "eeeeffff0000");
         for wrong in ["", "-", "xyz", "0190 ", &format!("{whole}0"), "{0190", "ü"] {
             assert!(wrong.parse::<Given>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_campaign_may_be_given_by_its_name() {
+        let given: GivenCampaign = "Harbour series".parse().unwrap();
+        assert_eq!((given.name.as_str(), given.whole()), ("Harbour series", None));
+        assert!(
+            "cafe".parse::<GivenCampaign>().unwrap().id.is_some(),
+            "it may be part of an id, too"
+        );
+        assert!(" ".parse::<GivenCampaign>().is_err());
     }
 
     #[test]

@@ -62,7 +62,7 @@ pub(super) struct Described;
 struct Agents {
     items: Vec<Agent>,
     skills: Vec<Skill>,
-    /// Why changed files are not in use.
+    /// Why files, and with them their agents, are refused.
     problems: Vec<agents::Problem>,
 }
 
@@ -102,7 +102,7 @@ struct HowReset {
     ),
 )]
 async fn list(app: App) -> Result<Json<Agents>, Problem> {
-    let problems = app.agents.problems().unwrap_or_default().0;
+    let problems = app.agents.problems().0;
     let catalogue = app.agents.current();
     Ok(Json(Agents {
         items: catalogue.agents().map(|agent| Agent::clone(agent)).collect(),
@@ -187,7 +187,7 @@ async fn reset(
     IdAndName(id, name): IdAndName,
     Body(HowReset { fresh }): Body<HowReset>,
 ) -> Result<Json<Reset>, Problem> {
-    app.agents.current().agent(&name)?;
+    app.agents.current().check_name(&name)?;
     let now = app.clock.now();
     Ok(Json(sessions::reset_agents(&app.pool, &who, (id, Some(&name)), fresh, now).await?))
 }
@@ -215,7 +215,7 @@ async fn interrupt(
     IdAndName(id, name): IdAndName,
     Body(Interruption { reason, how }): Body<Interruption>,
 ) -> Result<Json<AgentInterrupted>, Problem> {
-    app.agents.current().agent(&name)?;
+    app.agents.current().check_name(&name)?;
     let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
     let items = tasks::interrupt_agent(&mut tx, (id, &name), how, &reason, now).await?;
     let task_ids: Vec<_> = items.iter().map(|one| one.task_id).collect();
@@ -327,7 +327,7 @@ async fn begin_pause(
     reason: &str,
 ) -> Result<Json<Paused>, Problem> {
     // A name that nobody has would be a pause that nobody notices.
-    app.agents.current().agent(place.agent)?;
+    app.agents.current().check_name(place.agent)?;
     let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
     let paused = agent_pauses::pause(&mut tx, place, reason, &who.label(), now).await?;
     if paused.changed {

@@ -103,7 +103,7 @@ async fn add_many(
     let asked = lines.iter().map(|line| line.asked_of(campaign_id, &catalogue, &added_by));
     let news: Vec<New<'_>> = all(asked, |error| Wrong {
         code: Some(error.class().code),
-        pointer: format!("/{}", error.noun.as_str()),
+        pointer: format!("/{}", error.noun().as_str()),
         detail: error.to_string(),
     })?;
     let room = admission.admit(&app, news.len() as u64).await?;

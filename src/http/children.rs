@@ -88,7 +88,7 @@ struct HandedOut {
         ),
         (status = 400, description = "`bad_idempotency_key`"),
         (status = 404, description = "`unknown_task`, `unknown_agent`, `unknown_node`, `unknown_predecessor`"),
-        (status = 409, description = "`no_parent`, `campaign_closed`, `budget_exceeded`"),
+        (status = 409, description = "`no_parent`, `campaign_closed`, `budget_exceeded`, `broken_agent`, `broken_node`"),
         (status = 422, description = "`bad_items`, `bad_argument`, `bad_value`"),
         (status = 503, description = "`queue_full`", headers(("Retry-After" = i32, description = "Seconds"))),
     ),

@@ -21,7 +21,9 @@ use crate::{
     app::App,
     domain::{
         audit::{self, Action, Actor},
-        flows::{self, CancelledFlow, Flow, Inputs, Shown, State, Template, Templates},
+        flows::{
+            self, BrokenTemplate, CancelledFlow, Flow, Inputs, Shown, State, Template, Templates,
+        },
         transaction::{begin, commit},
     },
 };
@@ -47,6 +49,8 @@ pub(super) struct Described;
 #[derive(Serialize, utoipa::ToSchema)]
 struct AllTemplates {
     items: Vec<Template>,
+    /// Those that cannot be started, and why.
+    broken: Vec<BrokenTemplate>,
 }
 
 #[derive(Deserialize, utoipa::ToSchema)]
@@ -92,7 +96,10 @@ struct From {
 )]
 async fn templates(app: App) -> Result<Json<AllTemplates>, Problem> {
     let templates = load(&app)?;
-    Ok(Json(AllTemplates { items: templates.all().cloned().collect() }))
+    Ok(Json(AllTemplates {
+        items: templates.all().cloned().collect(),
+        broken: templates.broken().cloned().collect(),
+    }))
 }
 
 /// Starts a flow: all its tasks are added, each waiting for those of the steps before it.
@@ -106,7 +113,7 @@ async fn templates(app: App) -> Result<Json<AllTemplates>, Problem> {
     responses(
         (status = 201, body = Flow, headers(("Location" = String, description = "Where the flow is"))),
         (status = 404, description = "`unknown_campaign`, `unknown_template`, `unknown_agent`"),
-        (status = 409, description = "`campaign_closed`, `budget_exceeded`, `bad_templates`"),
+        (status = 409, description = "`campaign_closed`, `budget_exceeded`, `bad_templates`, `broken_agent`"),
         (status = 413, description = "`text_too_long`"),
         (status = 422, description = "`bad_inputs`, `too_many_tasks_in_flow`, `empty_text`, `bad_value`"),
         (status = 503, description = "`queue_full`", headers(("Retry-After" = i32, description = "Seconds"))),
@@ -238,7 +245,7 @@ async fn resume(
     responses(
         (status = 200, body = Flow),
         (status = 404, description = "`unknown_flow`, `unknown_step`, `unknown_agent`"),
-        (status = 409, description = "`flow_paused`, `campaign_closed`, `budget_exceeded`"),
+        (status = 409, description = "`flow_paused`, `campaign_closed`, `budget_exceeded`, `broken_agent`"),
         (status = 422, description = "`bad_value`"),
         (status = 503, description = "`queue_full`", headers(("Retry-After" = i32, description = "Seconds"))),
     ),

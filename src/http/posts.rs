@@ -94,7 +94,7 @@ async fn list(
     let limit = limit(asked.limit)?;
     let catalogue = app.agents.current();
     let lead = catalogue.lead().map(|lead| lead.name.as_str());
-    let is_agent = |name: &str| catalogue.agent(name).is_ok();
+    let is_agent = |name: &str| catalogue.has_agent(name);
     let named = asked.viewer.map(|written| posts::reader_named(&catalogue, &written));
     let viewer = Viewer::named(named.as_deref(), lead, is_agent)?;
     let along = match asked.order.unwrap_or_default() {

@@ -107,7 +107,7 @@ async fn show(app: App, Name(name): Name) -> Result<Json<Schedule>, Problem> {
     responses(
         (status = 200, body = Schedule),
         (status = 404, description = "`unknown_agent`, `unknown_campaign`"),
-        (status = 409, description = "`built_in_schedule`, `campaign_closed`, `budget_exceeded`"),
+        (status = 409, description = "`built_in_schedule`, `campaign_closed`, `budget_exceeded`, `broken_agent`"),
         (status = 413, description = "`text_too_long`"),
         (status = 422, description = "`bad_timetable`, `bad_value`, `bad_instance`, `empty_text`, `nul_in_text`, `bad_argument`"),
     ),

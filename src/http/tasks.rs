@@ -157,7 +157,7 @@ pub(super) struct Nothing {}
         ),
         (status = 400, description = "`bad_idempotency_key`"),
         (status = 404, description = "`unknown_agent`, `unknown_node`, `unknown_campaign`, `unknown_predecessor`"),
-        (status = 409, description = "`idempotency_conflict`, `campaign_closed`, `budget_exceeded`"),
+        (status = 409, description = "`idempotency_conflict`, `campaign_closed`, `budget_exceeded`, `broken_agent`, `broken_node`"),
         (status = 413, description = "`text_too_long`"),
         (status = 422, description = "`empty_text`, `nul_in_text`, `bad_idempotency_key`, `bad_instance`, `empty_budget`, `too_many_predecessors`, `bad_argument`, `bad_value`"),
         (status = 503, description = "`queue_full`", headers(("Retry-After" = i32, description = "Seconds"))),

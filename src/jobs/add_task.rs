@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Services;
+use super::{Services, services::no_agent};
 use crate::{
     domain::{
         class::{Classify as _, Kind},
@@ -14,7 +14,7 @@ use crate::{
 
 pub(super) async fn run(job: AddTask, run: Run, services: Arc<Services>) -> HandlerResult {
     let catalogue = services.library.current();
-    let agent = catalogue.agent(&job.agent).map_err(|error| JobError::fail(error.to_string()))?;
+    let agent = catalogue.agent(&job.agent).map_err(no_agent)?;
     let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
     let added =
         tasks::add(&mut tx, &services.tasks, &job.asked_of(agent), services.clock.now()).await;

@@ -3,17 +3,26 @@
 use metrics::{Unit, counter, describe_counter, describe_gauge, gauge};
 use sqlx::PgPool;
 
-use crate::{causes::causes, clock::Clock, domain::tasks};
+use crate::{
+    causes::causes,
+    clock::Clock,
+    domain::{agents::Provider, tasks},
+};
 
 const REFUSALS: &str = "dalsegno_provider_refusals_total";
 const LONGEST_WAIT: &str = "dalsegno_provider_busy_longest_wait_seconds";
 
+/// Describes the metrics and begins all of them.
 pub fn describe() {
     let words = "Calls that a provider did not take because it is busy or a limit is used up.";
     describe_counter!(REFUSALS, Unit::Count, words);
     let words =
         "How long the task has waited that has waited longest for its provider. 0: none does.";
     describe_gauge!(LONGEST_WAIT, Unit::Seconds, words);
+    gauge!(LONGEST_WAIT).set(0.0);
+    for provider in [Provider::Claude, Provider::Ollama, Provider::Sim] {
+        counter!(REFUSALS, "provider" => provider.as_str()).increment(0);
+    }
 }
 
 pub(super) fn count(provider: &str) {

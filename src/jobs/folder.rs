@@ -8,6 +8,7 @@ use super::{
     Services,
     compact_session::{self, Claimant, CompactSession, Cost, Folder},
     route::Route,
+    services::no_agent,
 };
 use crate::{
     context::{Weight, compaction::Policy},
@@ -46,8 +47,7 @@ pub(super) async fn compact(
         return Ok(End::Done);
     }
     let catalogue = services.library.current();
-    let agent =
-        catalogue.agent(&session.agent).map_err(|error| JobError::fail(error.to_string()))?;
+    let agent = catalogue.agent(&session.agent).map_err(no_agent)?;
     let (provider, model) = (session.provider.as_str(), session.model.as_str());
     let route = Route::of(&services, agent, provider, model, run.cancel()).await;
     let route = route.map_err(JobError::fail)?;

@@ -39,7 +39,7 @@ pub use self::{
     make_embeddings::request_embeddings,
     old_folders::{Error as FolderError, Swept, remove_old_folders, sweep_folders},
     ping::Ping,
-    services::{Error, Services},
+    services::{Error, Services, why_not_warm},
 };
 pub use crate::providers::claude::guard::program;
 use crate::queue::Registry;

@@ -1,6 +1,6 @@
 //! What handlers need beside the job and the database: built once per process, before it claims anything.
 
-use std::{io, path::PathBuf, sync::Arc};
+use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
 use super::{
     busy, calibrations::Calibrations, compact_session::Cost, deliver_webhook, endpoint::Endpoint,
@@ -12,16 +12,21 @@ use crate::{
     domain::{
         agents, audit, busy_models, compactions, facts, memory, mentions,
         prices::{self, Price},
-        sessions, tasks,
+        sessions::{self, resolve::Mode},
+        tasks,
         usage::Tokens,
     },
     providers::{
         self,
         claude::{self, Claude, Surroundings},
     },
+    queue::{JobError, Until},
     tools,
     traces::Traces,
 };
+
+/// Until somebody has repaired the file of an agent.
+const REPAIR_PAUSE: Duration = Duration::from_secs(60);
 
 /// Shared by all runs of a process as an `Arc`. Holds no pool: a run brings its own.
 #[derive(Debug)]
@@ -117,6 +122,7 @@ impl Services {
             crash_points: run_turn::CrashPoints::default(),
         };
         services.warn();
+        run_turn::begin_metrics(&services);
         Ok(Arc::new(services))
     }
 
@@ -176,6 +182,9 @@ impl Services {
             let own = self.route(agent);
             if own.0 == agents::Provider::Sim {
                 simulated.push(agent.name.as_str());
+            }
+            if let Some(why) = why_not_warm(agent, own.0, self.providers.claude().config()) {
+                tracing::warn!(agent = agent.name, "{why}");
             }
             if let Some(why) = self.hindrance(agent, &own) {
                 tracing::warn!(agent = agent.name, "tasks of this agent will fail: {why}");
@@ -252,4 +261,37 @@ fn claude(config: &Config, clock: &Arc<dyn Clock>, program: PathBuf) -> Result<C
 
 fn absolute(folder: PathBuf) -> Result<PathBuf, Error> {
     std::path::absolute(&folder).map_err(|source| Error::Folder { folder, source })
+}
+
+/// Ends a job whose agent cannot be used: it waits for the repair of a file, and fails where there is none.
+pub(super) fn no_agent(error: agents::LookupError) -> JobError {
+    match error {
+        agents::LookupError::Broken { .. } => JobError::snooze(Until::After(REPAIR_PAUSE))(error),
+        agents::LookupError::Unknown { .. } => JobError::fail(error),
+    }
+}
+
+/// Why `warm: true` in an agent's file has no effect. `None`: it has, or is not there.
+pub fn why_not_warm(
+    agent: &agents::Agent,
+    own: agents::Provider,
+    claude: &claude::Config,
+) -> Option<&'static str> {
+    let fallback = agent.fallback.as_ref().map(|fallback| fallback.provider);
+    if !agent.warm {
+        None
+    } else if ![Some(own), fallback].contains(&Some(agents::Provider::Claude)) {
+        Some("`warm: true` has no effect: only the CLI of Claude is started ahead")
+    } else if tools::are_granted(&agent.grants) {
+        Some(
+            "`warm: true` has no effect together with mcp__dalsegno: the CLI gets a token of its own for each turn, so it cannot be \
+             started before the turn; remove one of the two",
+        )
+    } else if agent.session == Mode::None {
+        Some("`warm: true` has no effect with `session: none`: no turn follows")
+    } else if claude.ahead_max == 0 {
+        Some("`warm: true` has no effect while claude.ahead_max is 0")
+    } else {
+        None
+    }
 }

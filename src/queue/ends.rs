@@ -49,6 +49,20 @@ pub(super) struct Written {
     pub(super) lane_owed: bool,
 }
 
+/// All that [`Ending::reason`] gives.
+pub(super) const REASONS: [&str; 10] = [
+    "ok",
+    "error",
+    "panic",
+    "deadline",
+    "rate_limited",
+    "held",
+    "bad_payload",
+    "cancelled",
+    "drain",
+    "lease_lost",
+];
+
 impl Ending {
     /// The label of the metrics.
     pub(super) fn reason(&self) -> &'static str {

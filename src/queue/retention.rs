@@ -52,7 +52,7 @@ pub(super) struct Retention {
     table: usize,
 }
 
-const TABLES: [&str; 5] = ["runs", "dead_jobs", "idempotency_keys", "lanes", "workers"];
+pub(super) const TABLES: [&str; 5] = ["runs", "dead_jobs", "idempotency_keys", "lanes", "workers"];
 
 impl Retention {
     pub(super) fn new(keep: Keep, now: Instant) -> Self {

@@ -1,19 +1,73 @@
 //! The metrics of the queue. Labels are bounded: queues, kinds, outcomes, reasons; never a job, a lane or a campaign.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
 
 use metrics::{
     Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
 };
 
 use super::{
-    ends::{Death, Ending},
+    config::Config,
+    ends::{Death, Ending, REASONS},
+    registry::Handlers,
+    retention,
     run::Run,
     slots::Slot,
 };
 
-/// Tells the recorder what the metrics mean. Called once, when a worker starts.
-pub(super) fn describe() {
+/// Of jobs that ended for good.
+const OUTCOMES: [&str; 4] = ["ok", "failed", "dead", "cancelled"];
+/// Of jobs that were taken from lost workers.
+const RECLAIMED: [&str; 3] = ["scheduled", "held", "dead"];
+const STATES: [&str; 5] = ["ready", "running", "scheduled", "blocked", "held"];
+
+/// Describes the metrics and begins all of them. An alert on a counter that appears with its first event misses that event.
+pub(super) fn begin(config: &Config, handlers: &Handlers) {
+    describe();
+    let all: BTreeSet<&str> = handlers.values().map(|handler| handler.policy.queue).collect();
+    all.into_iter().for_each(queue_gone);
+    for (kind, handler) in handlers {
+        let queue = handler.policy.queue;
+        if !config.queues.iter().any(|own| own == queue) {
+            continue;
+        }
+        for outcome in OUTCOMES {
+            counter!("dalsegno_tasks_finished_total", "queue" => queue, "kind" => *kind, "outcome" => outcome)
+                .increment(0);
+        }
+        for reason in REASONS {
+            counter!("dalsegno_task_attempts_ended_total", "kind" => *kind, "reason" => reason)
+                .increment(0);
+        }
+    }
+    for state in RECLAIMED {
+        counter!("dalsegno_reaper_reclaimed_total", "reason" => state).increment(0);
+    }
+    for table in retention::TABLES {
+        cleaned(table, 0);
+    }
+    counter!("dalsegno_fenced_commits_rejected_total").increment(0);
+    // As if the lease had just been renewed and a notification had just come: both alerts ask how long ago that was.
+    renewed(config.lease());
+    if config.listen {
+        listener_heard();
+    }
+    for name in HISTOGRAMS {
+        drop(histogram!(name));
+    }
+}
+
+const HISTOGRAMS: [&str; 3] = [
+    "dalsegno_task_wait_seconds",
+    "dalsegno_claim_duration_seconds",
+    "dalsegno_commit_duration_seconds",
+];
+
+fn describe() {
+    describe_gauge!("dalsegno_workers", "Live workers by queue.");
     describe_counter!("dalsegno_tasks_finished_total", "Jobs that ended for good, by outcome.");
     describe_counter!("dalsegno_task_attempts_ended_total", "Runs that ended, by reason.");
     describe_gauge!("dalsegno_tasks", "Live jobs by queue and state, from the counters.");
@@ -151,11 +205,22 @@ fn unix_secs() -> f64 {
         .map_or(0.0, |since| since.as_secs_f64())
 }
 
-/// What one queue holds.
-pub(super) fn queue_state(queue: &str, states: [(&'static str, i64); 5], oldest_ready_secs: f64) {
+/// What one queue holds, and who serves it.
+pub(super) fn queue_state(
+    queue: &str,
+    states: [(&'static str, i64); 5],
+    oldest_ready_secs: f64,
+    n_workers: i64,
+) {
+    gauge!("dalsegno_workers", "queue" => queue.to_owned()).set(n_workers as f64);
     for (state, n_jobs) in states {
         gauge!("dalsegno_tasks", "queue" => queue.to_owned(), "state" => state).set(n_jobs as f64);
     }
     gauge!("dalsegno_queue_oldest_ready_age_seconds", "queue" => queue.to_owned())
         .set(oldest_ready_secs);
+}
+
+/// A queue that has no jobs and no workers any more is in no list.
+pub(super) fn queue_gone(queue: &str) {
+    queue_state(queue, STATES.map(|state| (state, 0)), 0.0, 0);
 }

@@ -7,7 +7,7 @@
 //! - Every minute: lanes are audited step by step.
 //! - Every hour: what is older than its retention is deleted, in batches.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use tokio::{
     sync::watch,
@@ -47,6 +47,8 @@ pub(super) struct Upkeep {
     pub(super) crash_points: CrashPoints,
     pub(super) identity: watch::Receiver<Option<Uuid>>,
     pub(super) retention: Retention,
+    /// The queues whose state the metrics hold.
+    pub(super) published: BTreeSet<String>,
 }
 
 /// When each duty is due.
@@ -197,7 +199,11 @@ impl Upkeep {
         let queues =
             answer(patience, sqlx::query_file!("src/queue/sql/queue_list.sql").fetch_all(conn))
                 .await;
-        for queue in self.link.settle(queues)? {
+        let queues = self.link.settle(queues)?;
+        let named: BTreeSet<String> = queues.iter().map(|queue| queue.queue.clone()).collect();
+        self.published.difference(&named).for_each(|queue| telemetry::queue_gone(queue));
+        self.published = named;
+        for queue in queues {
             let states = [
                 ("ready", queue.ready),
                 ("running", queue.running),
@@ -205,7 +211,8 @@ impl Upkeep {
                 ("blocked", queue.blocked),
                 ("held", queue.held),
             ];
-            telemetry::queue_state(&queue.queue, states, queue.oldest_ready_secs.unwrap_or(0.0));
+            let oldest_secs = queue.oldest_ready_secs.unwrap_or(0.0);
+            telemetry::queue_state(&queue.queue, states, oldest_secs, queue.workers);
         }
         Ok(())
     }

@@ -58,7 +58,11 @@ async fn list(call: Call<'_>) -> Result<Said, Refusal> {
     let Nothing {} = call.read()?;
     let templates = load(&call)?;
     let lines: Vec<Value> = templates.all().map(line).collect();
-    Said::json(&json!({ "workflows": lines }))
+    let broken: Vec<&str> = templates.broken().map(|broken| broken.name.as_str()).collect();
+    match broken.is_empty() {
+        true => Said::json(&json!({ "workflows": lines })),
+        false => Said::json(&json!({ "workflows": lines, "cannot_be_started": broken })),
+    }
 }
 
 fn line(template: &Template) -> Value {
@@ -79,11 +83,14 @@ fn line(template: &Template) -> Value {
 async fn start(call: Call<'_>) -> Result<Said, Refusal> {
     let asked: Start = call.read()?;
     let templates = load(&call)?;
-    let Ok(template) = templates.get(&asked.workflow) else {
-        let names: Vec<&str> = templates.all().map(|template| template.name.as_str()).collect();
-        let (shown, names) = (short(&asked.workflow), names.join(", "));
-        return Err(Refusal::said(format!("there is no workflow `{shown}`. There are {names}")));
-    };
+    let template = templates.get(&asked.workflow).map_err(|error| match error {
+        flows::Error::NoTemplate { .. } => {
+            let names: Vec<&str> = templates.all().map(|template| template.name.as_str()).collect();
+            let (shown, names) = (short(&asked.workflow), names.join(", "));
+            Refusal::said(format!("there is no workflow `{shown}`. There are {names}"))
+        }
+        error => error.into(),
+    })?;
     let inputs: Inputs =
         asked.inputs.into_iter().map(|(name, given)| (name, given.into())).collect();
     let mut change = match Change::begin(&call).await? {

@@ -7,9 +7,15 @@ use crate::domain::embeddings;
 
 const CALLS: &str = "dalsegno_tool_calls_total";
 
+/// Describes the metrics and begins all of them.
 pub fn describe() {
     let words = "Calls of tools of this process by tool and result: done, refused, denied, timeout, failed.";
     describe_counter!(CALLS, Unit::Count, words);
+    for tool in tool::all() {
+        for result in ["done", "refused", "denied", "timeout", "failed"] {
+            counter!(CALLS, "tool" => tool.name, "result" => result).increment(0);
+        }
+    }
     embeddings::describe();
 }
 

@@ -36,7 +36,7 @@ pub async fn turn_of(tools: &Tools, token: &SecretString) -> Result<Option<Turn>
     let Some(tasks::Addressee { campaign_id, agent, instance }) = addressee else {
         return Ok(None);
     };
-    if let (true, Ok(agent)) = (runs, catalogue.agent(&agent)) {
+    if let (true, Some(agent)) = (runs, catalogue.agent_of_running_turn(&agent)) {
         return Ok(Some(Turn {
             campaign_id,
             agent: agent.clone(),

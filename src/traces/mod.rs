@@ -65,6 +65,7 @@ impl Traces {
             SPANS,
             "Spans that were sent, refused by who should take them, or dropped for want of room."
         );
+        ["sent", "refused", "dropped"].into_iter().for_each(|result| count(result, 0));
         let url = config.url().map_err(Error::SetUp)?;
         let resource = Resource { service_name: config.service_name.clone() };
         let sender = Sender::new(url, &config.authorization, resource)?;

@@ -9,16 +9,19 @@ use dalsegno::{
     domain::{amount::Limit, campaigns},
 };
 
-use tokio_util::sync::CancellationToken;
-
+use serde_json::{Value, json};
 use sqlx::Connection as _;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     app::{TestDatabase, eventually, noon},
-    providers::claude::{
-        api::{Api, Play},
-        cli::Cli,
-        host::SECRET,
+    providers::{
+        claude::{
+            api::{Api, Play},
+            cli::Cli,
+            host::SECRET,
+        },
+        fake_ollama::FakeOllama,
     },
 };
 
@@ -169,8 +172,10 @@ async fn a_cli_of_another_version_and_logins_that_others_can_read_are_warnings()
     std::fs::write(&program, "#!/bin/sh\necho '3.0.1 (Claude Code)'\n").unwrap();
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
     let unset = "{ name = \"unset\", kind = \"api_key\", variable = \"NO_SUCH_KEY\" }";
-    let logins =
-        format!("[{}, {}, {unset}]", machine.login("open", 0o644), machine.login("closed", 0o600));
+    let gone = "{ name = \"gone\", kind = \"api_key\", file = \"/no/such/file\" }";
+    let of = |name, mode| machine.login(name, mode);
+    let (open, grouped, closed) = (of("open", 0o644), of("grouped", 0o640), of("closed", 0o600));
+    let logins = format!("[{open}, {grouped}, {closed}, {unset}, {gone}]");
     let machine = machine
         .with("claude.program", &program.display().to_string())
         .with("claude.credentials", &logins)
@@ -180,7 +185,9 @@ async fn a_cli_of_another_version_and_logins_that_others_can_read_are_warnings()
         ("claude", Status::Ok),
         ("claude version", Status::Warn),
         ("claude login", Status::Warn),
+        ("claude login", Status::Warn),
         ("claude login", Status::Ok),
+        ("claude login", Status::Warn),
         ("claude login", Status::Fail),
         ("claude folder", Status::Ok),
         ("claude limits", Status::Fail),
@@ -188,9 +195,15 @@ async fn a_cli_of_another_version_and_logins_that_others_can_read_are_warnings()
         ("claude rest", Status::Ok),
     ];
     assert_eq!(statuses(&findings), expected, "{findings:?}");
-    for (at, words) in
-        [(1, "3.0.1, but only 2.1.197"), (2, "chmod 600"), (4, "NO_SUCH_KEY is not set")]
-    {
+    for (at, words) in [
+        (1, "3.0.1, but only 2.1.197"),
+        (2, "which every user of this machine can read"),
+        (3, "which the group "),
+        (3, "chmod 600"),
+        // The service may have it, in its own environment.
+        (5, "NO_SUCH_KEY is not set; export it, or name a file; the service may be able to"),
+        (6, "/no/such/file cannot be read"),
+    ] {
         assert!(findings[at].2.contains(words), "{words}: {findings:?}");
     }
 }
@@ -332,4 +345,59 @@ async fn agents_that_could_ask_this_machine_as_anybody_are_named() {
     }
     let machine = machine.with("http.require_key", "true");
     assert_eq!(found(&machine).await.unwrap().status, Status::Ok);
+}
+
+#[tokio::test]
+async fn ollama_is_asked_for_its_models_their_windows_and_their_tools() {
+    let machine = Machine::new().await;
+    let server = FakeOllama::start().await;
+    let found = async |machine: &Machine| -> Vec<(Status, String)> {
+        let (clock, stop) = (ManualClock::at(noon()), CancellationToken::new());
+        let found = doctor::examine(&machine.environment(), &machine.flags(), &clock, &stop).await;
+        let about = found.into_iter().filter(|finding| finding.check.starts_with("ollama"));
+        about.map(|it| (it.status, format!("{} {}", it.what, it.mend))).collect()
+    };
+    let agent = machine.folder.path().join("agents/writer.md");
+    let write = |keys: &str| {
+        let file =
+            format!("---\nname: writer\ndescription: d\nprovider: ollama\n{keys}---\nYou write.\n");
+        std::fs::write(&agent, file).unwrap();
+    };
+    assert_eq!(found(&machine).await, [], "no agent runs there");
+    write("model: qwen3:8b\ntools: mcp__dalsegno\n");
+    let machine = machine.with("ollama.base_url", &format!("http://{}", server.addr));
+    let shows = |value: Value| *server.state.shown.lock().unwrap() = value;
+    let fine = found(&machine).await;
+    assert_eq!(
+        fine.iter().map(|it| it.0).collect::<Vec<_>>(),
+        [Status::Ok, Status::Ok],
+        "{fine:?}"
+    );
+    assert!(fine[0].1.contains("version ") && fine[1].1.contains("qwen3:8b, window "), "{fine:?}");
+
+    write("model: qwen3:8b\nwindow_tokens: 9000000\n");
+    let wide = found(&machine).await;
+    assert!(
+        wide[1].0 == Status::Warn && wide[1].1.contains("writer asks for a window"),
+        "{wide:?}"
+    );
+    write("model: qwen3:8b\ntools: mcp__dalsegno\n");
+    shows(json!({ "capabilities": ["completion"], "model_info": {} }));
+    let mute = found(&machine).await;
+    assert!(mute[1].0 == Status::Fail && mute[1].1.contains("cannot call tools"), "{mute:?}");
+    shows(json!({ "model_info": { "general.architecture": "x", "x.context_length": 2048 } }));
+    let narrow = found(&machine).await;
+    assert!(narrow[1].0 == Status::Warn && narrow[1].1.contains("calls get 2048"), "{narrow:?}");
+    write("model: missing:8b\n");
+    shows(json!({ "error": "model 'missing:8b' not found" }));
+    let missing = found(&machine).await;
+    assert!(
+        missing[1].0 == Status::Fail && missing[1].1.contains("ollama pull missing:8b"),
+        "{missing:?}"
+    );
+
+    let machine = machine.with("ollama.base_url", "http://127.0.0.1:9");
+    let down = found(&machine).await;
+    assert_eq!(down.iter().map(|it| it.0).collect::<Vec<_>>(), [Status::Fail, Status::Skipped]);
+    assert!(down[0].1.contains("could not connect"), "{down:?}");
 }

@@ -93,7 +93,11 @@ impl Service {
     }
 
     pub async fn worker(folder: &Path, environment: &[(&str, &str)]) -> Self {
-        let mut command = command(env!("CARGO_BIN_EXE_worker-turns"), folder);
+        Self::worker_of(env!("CARGO_BIN_EXE_worker-turns"), folder, environment).await
+    }
+
+    pub async fn worker_of(binary: &str, folder: &Path, environment: &[(&str, &str)]) -> Self {
+        let mut command = command(binary, folder);
         command.envs(environment.iter().copied());
         let worker = Self::spawn(command, folder);
         crate::app::eventually("the worker is ready", async || {

@@ -51,7 +51,10 @@ const EDGES: &[(&str, &[&str])] = &[
     // Pure: no IO, no clock, no database.
     ("context", &["transcript"]),
     ("db", &["causes", "config"]),
-    ("doctor", &["causes", "clock", "config", "db", "domain", "providers", "queue", "transcript"]),
+    (
+        "doctor",
+        &["causes", "clock", "config", "db", "domain", "providers", "queue", "tools", "transcript"],
+    ),
     ("domain", &["config", "db", "queue", "transcript"]),
     (
         "http",

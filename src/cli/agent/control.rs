@@ -20,7 +20,7 @@ use crate::{
         agents::Catalogue,
         audit::{self, Action},
         campaigns,
-        ids::Given,
+        ids::GivenCampaign,
         sessions,
         statuses::{self, Standing},
         tasks::{self, How},
@@ -31,13 +31,13 @@ use crate::{
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Status {
     /// The campaign; without one, those that are paused in all campaigns are listed.
-    campaign: Option<Given>,
+    campaign: Option<GivenCampaign>,
 }
 
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("whom").required(true).args(["agent", "all"])))]
 pub(in crate::cli) struct Reset {
-    campaign: Given,
+    campaign: GivenCampaign,
     /// The agent, with all its instances.
     agent: Option<String>,
     /// All agents of the campaign.
@@ -53,7 +53,7 @@ pub(in crate::cli) struct Interrupt {
     /// The agent, with all its instances.
     agent: String,
     #[arg(long, value_name = "ID")]
-    campaign: Given,
+    campaign: GivenCampaign,
     /// Why, for whoever finds it interrupted.
     #[arg(long, default_value = "by an operator")]
     reason: String,
@@ -77,7 +77,7 @@ pub(in crate::cli) struct Whom {
     /// The agent, with all its instances.
     agent: String,
     #[arg(long, value_name = "ID")]
-    campaign: Option<Given>,
+    campaign: Option<GivenCampaign>,
     /// In all campaigns, also those to come.
     #[arg(long)]
     everywhere: bool,
@@ -116,7 +116,7 @@ async fn on(
             self::interrupt(interrupt, catalogue, context, pool).await?;
         }
         Command::Pause(Pause { whom, reason }) => {
-            catalogue.agent(&whom.agent)?;
+            catalogue.check_name(&whom.agent)?;
             let (mut tx, now, who) = (begin(pool).await?, SystemClock.now(), context.who());
             let campaign_id = whom.campaign_id(&mut tx).await?;
             let place = Place { campaign_id, agent: &whom.agent };
@@ -155,7 +155,7 @@ async fn interrupt(
     pool: &PgPool,
 ) -> Result<(), Failure> {
     let Interrupt { agent, campaign, reason, soft } = interrupt;
-    catalogue.agent(agent)?;
+    catalogue.check_name(agent)?;
     let how = if *soft { How::Soft } else { How::Hard };
     let (mut tx, now, who) = (begin(pool).await?, SystemClock.now(), context.who());
     let campaign_id = campaigns::find(&mut *tx, campaign).await?;
@@ -181,7 +181,7 @@ impl Whom {
 }
 
 async fn status(
-    campaign: Option<&Given>,
+    campaign: Option<&GivenCampaign>,
     catalogue: &Catalogue,
     conn: &mut PgConnection,
     output: Output,
@@ -205,7 +205,7 @@ async fn reset(
     pool: &PgPool,
 ) -> Result<(), Failure> {
     if let Some(agent) = &reset.agent {
-        catalogue.agent(agent)?;
+        catalogue.check_name(agent)?;
     }
     let id = campaigns::find(pool, &reset.campaign).await?;
     let whom = (id, reset.agent.as_deref());

@@ -10,7 +10,8 @@ use clap::{Args, Subcommand};
 use self::control::{Command, Interrupt, Pause, Reset, Status, Whom};
 use super::{Context, Exit, Failure, output::table, words::first_line};
 use crate::{
-    domain::agents::{self, Agent, Catalogue, Node, Problems},
+    domain::agents::{self, Agent, Catalogue, Node},
+    jobs,
     providers::claude,
 };
 
@@ -47,13 +48,13 @@ pub(super) async fn run(command: &AgentCommand, context: &Context) -> Result<Exi
     let config = all.agents;
     match command {
         AgentCommand::Ls => {
-            let catalogue = Catalogue::load(&config)?;
+            let catalogue = context.agents(&config)?;
             let agents: Vec<&Agent> = catalogue.agents().map(AsRef::as_ref).collect();
             context.output.data(&agents, || lines(&agents));
             Ok(Exit::Ok)
         }
         AgentCommand::Nodes => {
-            let catalogue = Catalogue::load(&config)?;
+            let catalogue = context.agents(&config)?;
             let nodes: Vec<&Node> = catalogue.nodes().map(AsRef::as_ref).collect();
             context.output.data(&nodes, || node_lines(&nodes));
             Ok(Exit::Ok)
@@ -72,7 +73,7 @@ pub(super) async fn run(command: &AgentCommand, context: &Context) -> Result<Exi
                 Some(folder) => below(folder, config)?,
                 None => config,
             };
-            Ok(check(&config, refuses_bypass, context))
+            Ok(check(&config, &all.claude, refuses_bypass, context))
         }
     }
 }
@@ -82,17 +83,28 @@ async fn on_database(
     config: &agents::Config,
     context: &Context,
 ) -> Result<Exit, Failure> {
-    control::run(command, &Catalogue::load(config)?, context).await
+    control::run(command, &context.agents(config)?, context).await
 }
 
 /// The problems are the data of this command, so they go to stdout.
-fn check(config: &agents::Config, refuses_bypass: bool, context: &Context) -> Exit {
+fn check(
+    config: &agents::Config,
+    claude: &claude::Config,
+    refuses_bypass: bool,
+    context: &Context,
+) -> Exit {
     let (problems, n_agents) = match Catalogue::load(config) {
         Ok(catalogue) => {
             if refuses_bypass {
                 catalogue.agents().for_each(|agent| say_refused(agent, context));
             }
-            (Problems::default(), catalogue.agents().count())
+            for agent in catalogue.agents() {
+                let own = agent.provider.unwrap_or(config.provider);
+                if let Some(why) = jobs::why_not_warm(agent, own, claude) {
+                    context.output.note(&format!("{}: {why}", agent.name));
+                }
+            }
+            (catalogue.problems(), catalogue.agents().count())
         }
         Err(problems) => (problems, 0),
     };

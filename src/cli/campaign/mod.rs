@@ -11,7 +11,7 @@ use sqlx::PgPool;
 
 use super::{
     Context, Exit, Failure,
-    args::{Id, Paging},
+    args::{CampaignId, Paging},
     database::with_database,
     output::Output,
     words::{BudgetFlags, given},
@@ -24,7 +24,7 @@ use crate::{
         audit::{self, Action},
         campaigns::{self, Budget, Campaign, LimitChange, New, Overview, Status},
         erasures::{self, Erasure},
-        ids::Given,
+        ids::GivenCampaign,
         transaction::{begin, commit},
     },
 };
@@ -36,13 +36,13 @@ pub(super) enum CampaignCommand {
     /// Lists campaigns, the newest first.
     Ls(List),
     /// Shows a campaign with its budget, its open sessions and what it has cost.
-    Show(Id),
+    Show(CampaignId),
     /// Starts none of its turns until it is resumed. What runs goes on; tasks are taken in.
     Pause(Pause),
     /// Ends a pause.
-    Resume(Id),
+    Resume(CampaignId),
     /// Takes no more tasks. Those that wait still run.
-    Close(Id),
+    Close(CampaignId),
     /// Changes its limits, or shows how they stand.
     Budget(SetBudget),
     /// Erases for good what was said in it: conversations, prompts, results, brief. What it has cost stays. Without --yes it
@@ -76,7 +76,7 @@ pub(super) struct List {
 #[derive(Debug, Args)]
 pub(super) struct Pause {
     #[command(flatten)]
-    id: Id,
+    id: CampaignId,
     /// Why, for whoever finds it paused.
     #[arg(long, default_value = "by an operator")]
     reason: String,
@@ -85,7 +85,7 @@ pub(super) struct Pause {
 #[derive(Debug, Args)]
 pub(super) struct Erase {
     #[command(flatten)]
-    id: Id,
+    id: CampaignId,
     /// Why, for the receipt. Do not name in it what is to be forgotten.
     #[arg(long, default_value = "by request")]
     reason: String,
@@ -97,7 +97,7 @@ pub(super) struct Erase {
 #[derive(Debug, Args)]
 pub(super) struct SetBudget {
     #[command(flatten)]
-    id: Id,
+    id: CampaignId,
     /// Money it may cost, in units of the configured currency: 5 or 0.25.
     #[arg(long, conflicts_with = "no_money", value_parser = amount::money)]
     money: Option<i64>,
@@ -129,13 +129,13 @@ async fn on(
         }
         CampaignCommand::Ls(List { paging }) => {
             let after = match &paging.after {
-                Some(given) => Some(campaigns::find(pool, given).await?),
+                Some(given) => Some(campaigns::find(pool, &given.clone().into()).await?),
                 None => None,
             };
             let campaigns = campaigns::list(pool, Page { after, limit: paging.limit }).await?;
             output.data(&campaigns, || show::lines(&campaigns));
         }
-        CampaignCommand::Show(Id { id }) => {
+        CampaignCommand::Show(CampaignId { id }) => {
             let mut tx = begin(pool).await?;
             let id = campaigns::find(&mut *tx, id).await?;
             let overview = campaigns::overview(&mut tx, id).await?;
@@ -145,13 +145,13 @@ async fn on(
             let budget = change_limit(budget, context, pool).await?;
             output.data(&budget, || show::budget_words(&budget));
         }
-        CampaignCommand::Pause(Pause { id: Id { id }, reason }) => {
+        CampaignCommand::Pause(Pause { id: CampaignId { id }, reason }) => {
             changed(&change_status(id, Status::Paused, reason, context, pool).await?, output);
         }
-        CampaignCommand::Resume(Id { id }) => {
+        CampaignCommand::Resume(CampaignId { id }) => {
             changed(&change_status(id, Status::Active, "", context, pool).await?, output);
         }
-        CampaignCommand::Close(Id { id }) => {
+        CampaignCommand::Close(CampaignId { id }) => {
             changed(&change_status(id, Status::Closed, "", context, pool).await?, output);
         }
         CampaignCommand::Erase(erase) => {
@@ -204,7 +204,7 @@ async fn change_limit(
 }
 
 async fn change_status(
-    given: &Given,
+    given: &GivenCampaign,
     status: Status,
     reason: &str,
     context: &Context,

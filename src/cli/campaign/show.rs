@@ -11,6 +11,7 @@ use crate::{
         amount::words_of_money,
         campaigns::{Budget, Campaign, Overview},
         erasures::Erasure,
+        ids::short,
         usage::Total,
     },
 };
@@ -18,7 +19,7 @@ use crate::{
 pub(super) fn lines(campaigns: &[Campaign]) -> String {
     let row = |campaign: &Campaign| {
         [
-            campaign.id.to_string(),
+            short(campaign.id),
             campaign.status.as_str().to_owned(),
             time(campaign.created_at),
             first_line(&campaign.name, 60),

@@ -20,7 +20,7 @@ use crate::{
         Page,
         audit::{self, Action},
         facts::{self, CampaignUser, Ended, Extraction, Fact, Filter, Hit, Question, Source},
-        ids::Given,
+        ids::{Given, GivenCampaign, short},
         memory,
         transaction::{begin, commit},
     },
@@ -51,8 +51,8 @@ pub(in crate::cli) enum FactsCommand {
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct User {
-    /// The campaign: its id, or the beginning of it.
-    campaign: Given,
+    /// The campaign: its name, its id, or the beginning or end of that.
+    campaign: GivenCampaign,
     /// As other systems call them: `ann@example.org`. Without it, prints who it is.
     user: Option<String>,
     /// For nobody in particular.
@@ -73,8 +73,8 @@ pub(in crate::cli) struct Ls {
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Which {
     user: String,
-    /// The whole id, as the list shows it.
-    fact: Uuid,
+    /// Its id, or the beginning or end of that.
+    fact: Given,
 }
 
 #[derive(Debug, Args)]
@@ -116,8 +116,8 @@ pub(in crate::cli) struct Forget {
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Readings {
-    /// The campaign: its id, or the beginning of it.
-    campaign: Given,
+    /// The campaign: its name, its id, or the beginning or end of that.
+    campaign: GivenCampaign,
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
     limit: i64,
 }
@@ -131,7 +131,8 @@ pub(super) async fn run(
         FactsCommand::User(user) => say_whose(user, context, pool).await,
         FactsCommand::Ls(ls) => list(ls, context, pool).await,
         FactsCommand::Show(which) => {
-            let fact = facts::get(pool, &which.user, which.fact).await?;
+            let id = facts::find(pool, &which.fact).await?;
+            let fact = facts::get(pool, &which.user, id).await?;
             context.output.data(&fact, || fact_words(&fact));
             Ok(Exit::Ok)
         }
@@ -174,7 +175,10 @@ async fn say_whose(user: &User, context: &Context, pool: &PgPool) -> Result<Exit
 }
 
 async fn list(ls: &Ls, context: &Context, pool: &PgPool) -> Result<Exit, Failure> {
-    let after = ls.paging.after.as_ref().map(|after| after.least);
+    let after = match &ls.paging.after {
+        Some(given) => Some(facts::find(pool, given).await?),
+        None => None,
+    };
     let page = Page { after, limit: ls.paging.limit };
     let filter = Filter { with_ended: ls.ended };
     let facts = facts::list(pool, &ls.user, filter, page, SystemClock.now()).await?;
@@ -210,10 +214,11 @@ async fn write(state: &State, context: &Context, pool: &PgPool) -> Result<Exit, 
 
 async fn change(edit: &Edit, context: &Context, pool: &PgPool) -> Result<Exit, Failure> {
     let (config, who, now) = (context.load()?, context.who(), SystemClock.now());
-    let Which { user, fact: id } = &edit.which;
+    let Which { user, fact: given } = &edit.which;
     let settings = (&config.facts, config.memory.language.as_str());
     let mut tx = begin(pool).await?;
-    let fact = facts::edit(&mut tx, (user, *id), &edit.text, &who.label(), settings, now).await?;
+    let id = facts::find(&mut *tx, given).await?;
+    let fact = facts::edit(&mut tx, (user, id), &edit.text, &who.label(), settings, now).await?;
     audit::write(&mut *tx, &who, Action::FactEdit, id, fact.for_audit(), now).await?;
     memory::request_embeddings(&mut tx, &config.memory).await?;
     commit(tx).await?;
@@ -223,7 +228,8 @@ async fn change(edit: &Edit, context: &Context, pool: &PgPool) -> Result<Exit, F
 
 async fn take_back(which: &Which, context: &Context, pool: &PgPool) -> Result<Exit, Failure> {
     let (mut tx, who, now) = (begin(pool).await?, context.who(), SystemClock.now());
-    let fact = facts::revoke(&mut tx, &which.user, which.fact, now).await?;
+    let id = facts::find(&mut *tx, &which.fact).await?;
+    let fact = facts::revoke(&mut tx, &which.user, id, now).await?;
     audit::write(&mut *tx, &who, Action::FactRevoke, fact.id, fact.for_audit(), now).await?;
     commit(tx).await?;
     context.output.data(&fact, || format!("fact {} holds no more", fact.id));
@@ -269,7 +275,7 @@ fn whose(user: Option<&CampaignUser>) -> String {
 fn fact_lines(facts: &[Fact]) -> String {
     let row = |fact: &Fact| {
         [
-            fact.id.to_string(),
+            short(fact.id),
             source(fact.source).to_owned(),
             time(fact.valid_from),
             time_or_dash(fact.valid_until),

@@ -28,7 +28,7 @@ use crate::{
         Page,
         audit::{self, Action},
         campaigns,
-        ids::Given,
+        ids::GivenCampaign,
         memory::{self, Asked, Filter, Hit, Imported, Item, Kind, New, Version, Who, Written},
         posts,
         transaction::{begin, commit},
@@ -67,8 +67,8 @@ enum KindName {
 /// One item.
 #[derive(Debug, Args)]
 struct Named {
-    /// The campaign: its id, or the beginning of it.
-    campaign: Given,
+    /// The campaign: its name, its id, or the beginning or end of that.
+    campaign: GivenCampaign,
     kind: KindName,
     name: String,
     /// Whose journal it is; curator_2 is instance 2 of curator.
@@ -78,8 +78,8 @@ struct Named {
 
 #[derive(Debug, Args)]
 pub(super) struct Ls {
-    /// The campaign: its id, or the beginning of it.
-    campaign: Given,
+    /// The campaign: its name, its id, or the beginning or end of that.
+    campaign: GivenCampaign,
     #[arg(long)]
     kind: Option<KindName>,
     /// Only the journal of this agent.
@@ -106,8 +106,8 @@ pub(super) struct Show {
 
 #[derive(Debug, Args)]
 pub(super) struct Search {
-    /// The campaign: its id, or the beginning of it.
-    campaign: Given,
+    /// The campaign: its name, its id, or the beginning or end of that.
+    campaign: GivenCampaign,
     /// Words; "in this order", or and -without mean what they do elsewhere.
     words: String,
     #[arg(long)]
@@ -144,8 +144,8 @@ pub(super) struct Revoke {
 
 #[derive(Debug, Args)]
 pub(super) struct Export {
-    /// The campaign: its id, or the beginning of it.
-    campaign: Given,
+    /// The campaign: its name, its id, or the beginning or end of that.
+    campaign: GivenCampaign,
     folder: PathBuf,
     /// Writes over files that say something else.
     #[arg(long)]
@@ -154,8 +154,8 @@ pub(super) struct Export {
 
 #[derive(Debug, Args)]
 pub(super) struct Import {
-    /// The campaign: its id, or the beginning of it.
-    campaign: Given,
+    /// The campaign: its name, its id, or the beginning or end of that.
+    campaign: GivenCampaign,
     /// A folder, with all that is below it; or one file.
     folder: PathBuf,
     /// Items that say something else already get a new version.
@@ -206,7 +206,10 @@ async fn list(ls: &Ls, context: &Context, pool: &PgPool) -> Result<Exit, Failure
     let owner = owner(ls.owner.as_deref(), context);
     let filter =
         Filter { kind: ls.kind.map(KindName::kind), owner: owner.as_deref(), with_ended: ls.ended };
-    let after = ls.paging.after.as_ref().map(|after| after.least);
+    let after = match &ls.paging.after {
+        Some(given) => Some(memory::find_id(&mut *tx, given).await?),
+        None => None,
+    };
     let page = Page { after, limit: ls.paging.limit };
     let label = context.who().label();
     let (by, now) = (Who::Operator { label: &label }, SystemClock.now());
@@ -328,7 +331,7 @@ async fn read_folder(import: &Import, context: &Context, pool: &PgPool) -> Resul
 }
 
 /// One that exists.
-async fn campaign(conn: &mut PgConnection, given: &Given) -> Result<Uuid, Failure> {
+async fn campaign(conn: &mut PgConnection, given: &GivenCampaign) -> Result<Uuid, Failure> {
     let id = campaigns::find(&mut *conn, given).await?;
     Ok(campaigns::get(conn, id).await?.id)
 }

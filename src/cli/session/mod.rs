@@ -24,7 +24,7 @@ use crate::{
         audit::{self, Action},
         campaigns,
         compactions::{self, Cause},
-        ids::Given,
+        ids::GivenCampaign,
         messages::Span,
         sessions::{self, Filter, Session},
         tasks::{self, How},
@@ -58,7 +58,7 @@ pub(super) enum SessionCommand {
 #[derive(Debug, Args)]
 pub(super) struct List {
     #[arg(long, value_name = "ID")]
-    campaign: Option<Given>,
+    campaign: Option<GivenCampaign>,
     #[arg(long)]
     agent: Option<String>,
     /// Only those that are not closed.

@@ -12,6 +12,7 @@ use crate::{
     domain::{
         agents::Catalogue,
         compactions::{self, Compaction, KeptPrompts},
+        ids::short,
         messages::Stored,
         nodes::Stay,
         sessions::{Detail, Session},
@@ -22,7 +23,7 @@ use crate::{
 pub(in crate::cli) fn lines(sessions: &[Session], catalogue: &Catalogue) -> String {
     let row = |session: &Session| {
         [
-            session.id.to_string(),
+            short(session.id),
             name(session.state),
             catalogue.written(&session.agent, &session.instance),
             session.provider.clone(),

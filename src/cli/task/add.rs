@@ -13,7 +13,7 @@ use crate::{
     cli::{Context, Exit, Failure, args::Question, words::BudgetFlags},
     clock::{Clock as _, SystemClock},
     domain::{
-        agents::{Addressed, Catalogue},
+        agents::Addressed,
         campaigns,
         ids::Given,
         tasks::{self, Added, After, Follow, Links, New, News, OnFailure, State, Task},
@@ -108,7 +108,7 @@ pub(super) async fn run(add: &Add, context: &Context, pool: &PgPool) -> Result<E
 
 async fn enqueue(add: &Add, context: &Context, pool: &PgPool) -> Result<Added, Failure> {
     let config = context.load()?;
-    let catalogue = Catalogue::load(&config.agents)?;
+    let catalogue = context.agents(&config.agents)?;
     let question = &add.question;
     let Addressed { agent, instance } =
         catalogue.addressed(question.agent(), &question.instance)?;

@@ -1,4 +1,4 @@
-//! `dalsegno task add --file`: the tasks of a file, one JSON object per line, in batches.
+//! `dalsegno task add --file FILE`: the tasks of a file, one JSON object per line, in batches.
 //!
 //! A batch is one transaction. With idempotency keys the same command can be repeated after any end, and adds what is missing.
 
@@ -59,7 +59,7 @@ pub(super) async fn run(
     let target = Target {
         pool,
         added_by: context.who().label().to_string(),
-        catalogue: Catalogue::load(&config.agents)?,
+        catalogue: context.agents(&config.agents)?,
         config: config.tasks,
         campaign_id: campaigns::find(pool, &add.question.campaign).await?,
     };
@@ -142,7 +142,8 @@ impl Target<'_> {
         for Numbered { number, line } in batch {
             let asked = line.asked_of(self.campaign_id, &self.catalogue, &self.added_by);
             news.push(asked.map_err(|error| {
-                Failure::new(Exit::NotFound, anyhow!("line {number}: {error}"))
+                let exit = Exit::of(error.class().kind);
+                Failure::new(exit, anyhow!("line {number}: {error}"))
             })?);
         }
         let mut tx = begin(self.pool).await?;

@@ -22,7 +22,7 @@ use crate::{
         Page,
         audit::{self, Action},
         campaigns,
-        ids::Given,
+        ids::GivenCampaign,
         tasks::{self, Explanation, Filter, State},
         transaction::{begin, commit},
     },
@@ -47,7 +47,7 @@ pub(super) enum TaskCommand {
 #[derive(Debug, Args)]
 pub(super) struct List {
     #[arg(long, value_name = "ID")]
-    campaign: Option<Given>,
+    campaign: Option<GivenCampaign>,
     #[arg(long)]
     agent: Option<String>,
     #[arg(long)]

@@ -9,6 +9,7 @@ use crate::{
     domain::{
         agents::Catalogue,
         amount::words_of_money,
+        ids::short,
         tasks::{Detail, Task, WaitedFor, Waiting},
         turns::Turn,
     },
@@ -17,7 +18,7 @@ use crate::{
 pub(super) fn lines(tasks: &[Task], catalogue: &Catalogue) -> String {
     let row = |task: &Task| {
         [
-            task.id.to_string(),
+            short(task.id),
             task.state.as_str().to_owned(),
             catalogue.written(&task.agent, &task.instance),
             time(task.created_at),

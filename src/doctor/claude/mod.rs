@@ -5,14 +5,17 @@ mod folder;
 mod resting;
 mod smoke;
 
-use std::os::unix::fs::PermissionsExt as _;
+use std::{
+    io::ErrorKind,
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
+};
 
 use super::Finding;
 use crate::{
     causes::causes,
     config::Config,
     domain::agents::{Agent, Catalogue, PermissionMode, Provider},
-    providers::claude::{self, CredentialConfig, TESTED},
+    providers::claude::{self, CredentialConfig, CredentialError, TESTED},
 };
 
 pub(super) use self::{budgets::budgets, resting::resting, smoke::smoke};
@@ -20,6 +23,7 @@ pub(super) use self::{budgets::budgets, resting::resting, smoke::smoke};
 const WHY_PROGRAM: &str = "turns on Claude are run by the Claude Code CLI";
 const WHY_VERSION: &str = "what the service relies on was measured, and other versions may differ";
 const WHY_LOGIN: &str = "without a login that can be read, no turn on Claude begins";
+const WHY_OPEN: &str = "who can read the file can call the provider at your expense";
 const WHY_GRANTS: &str = "what the CLI refuses, every turn fails with";
 const WHY_EXPOSED: &str = "a command that an agent runs can print the environment that it is in";
 const WHY_LIMITS: &str = "a limit that the system does not keep is none";
@@ -85,24 +89,44 @@ fn logins(config: &Config) -> Vec<Finding> {
     }
     let own = |name: &str| config.environment.get(name).map(str::to_owned);
     let finding = |login: &CredentialConfig| match login.resolve(own) {
+        Err(error) if is_of_this_shell(&error) => {
+            let mend = "run `dalsegno doctor` as the user and in the environment of the service; if it fails there, too, do what the message says";
+            let what = format!("{}; the service may be able to", causes(&error));
+            Finding::warn(CHECK, what, WHY_LOGIN, mend)
+        }
         Err(error) => {
             let mend = "do what the message says, or remove the login";
             Finding::fail(CHECK, causes(&error), WHY_LOGIN, mend)
         }
-        Ok(_) if is_open(login) => {
-            let what =
-                format!("{} is in {}, which others can read", login.name, login.file.display());
-            Finding::warn(CHECK, what, WHY_LOGIN, format!("chmod 600 {}", login.file.display()))
-        }
-        Ok(_) => Finding::ok(CHECK, format!("{} can be read", login.name), WHY_LOGIN),
+        Ok(_) => match other_readers(login) {
+            Some(readers) => {
+                let (name, file) = (&login.name, login.file.display());
+                let what = format!("{name} is in {file}, which {readers} can read");
+                Finding::warn(CHECK, what, WHY_OPEN, format!("chmod 600 {file}"))
+            }
+            None => Finding::ok(CHECK, format!("{} can be read", login.name), WHY_LOGIN),
+        },
     };
     logins.iter().map(finding).collect()
 }
 
-fn is_open(login: &CredentialConfig) -> bool {
-    let metadata = std::fs::metadata(&login.file).ok();
-    login.variable.is_empty()
-        && metadata.is_some_and(|metadata| metadata.permissions().mode() & 0o077 != 0)
+/// The variable or the permission that is missing may be there where the service runs.
+fn is_of_this_shell(error: &CredentialError) -> bool {
+    match error {
+        CredentialError::NoVariable { .. } => true,
+        CredentialError::NoFile { source, .. } => source.kind() == ErrorKind::PermissionDenied,
+        CredentialError::Empty(_) => false,
+    }
+}
+
+/// Whoever can read the file of a login besides its owner.
+fn other_readers(login: &CredentialConfig) -> Option<String> {
+    let metadata = std::fs::metadata(&login.file).ok().filter(|_| login.variable.is_empty())?;
+    match metadata.permissions().mode() {
+        mode if mode & 0o004 != 0 => Some("every user of this machine".to_owned()),
+        mode if mode & 0o040 != 0 => Some(format!("the group {}", metadata.gid())),
+        _ => None,
+    }
 }
 
 /// Measured: the CLI takes a token for a gateway from its environment and nowhere else.

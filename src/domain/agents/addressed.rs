@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use super::{Agent, Catalogue, Noun, Unknown, is_name};
+use super::{Agent, Catalogue, LookupError, Noun, is_name};
 
 /// The instance of whoever names none.
 pub const MAIN: &str = "main";
@@ -31,25 +31,31 @@ impl Catalogue {
         &'a self,
         written: &'a str,
         instance: &'a str,
-    ) -> Result<Addressed<'a>, Unknown> {
-        let (agent, named) = match written.split_once('/') {
-            Some((agent, named)) if is_name(named) => (self.agent(agent)?, named),
-            Some(_) => return Err(unknown(written, "write it as `curator/2`".to_owned())),
-            None => match (self.agent(written), numbered(written)) {
-                (Ok(agent), _) => (agent, MAIN),
-                (Err(unknown), None) => return Err(unknown),
-                // A slip in the name of the agent is pointed out as it was written.
-                (Err(unknown), Some((agent, number))) => {
-                    (self.agent(agent).map_err(|_| unknown)?, number)
-                }
-            },
+    ) -> Result<Addressed<'a>, LookupError> {
+        let (agent, instance) = self.named(written, instance)?;
+        Ok(Addressed { agent: self.agent(agent)?, instance })
+    }
+
+    /// The names of the agent and of the instance that `written` means, whatever the agent's file says.
+    pub fn named<'a>(
+        &self,
+        written: &'a str,
+        instance: &'a str,
+    ) -> Result<(&'a str, &'a str), LookupError> {
+        let (agent, named) = match (written.split_once('/'), numbered(written)) {
+            (Some((agent, named)), _) if is_name(named) => (agent, named),
+            (Some(_), _) => return Err(unknown(written, "write it as `curator/2`".to_owned())),
+            (None, Some((agent, number))) if !self.has_agent(written) && self.has_agent(agent) => {
+                (agent, number)
+            }
+            (None, _) => (written, MAIN),
         };
+        self.check_name(agent)?;
         match (named, instance) {
-            (named, MAIN) => Ok(Addressed { agent, instance: named }),
-            (MAIN, instance) => Ok(Addressed { agent, instance }),
-            (named, instance) if named == instance => Ok(Addressed { agent, instance }),
+            (named, MAIN) => Ok((agent, named)),
+            (MAIN, instance) => Ok((agent, instance)),
+            (named, instance) if named == instance => Ok((agent, instance)),
             (named, instance) => {
-                let agent = &agent.name;
                 let advice = format!(
                     "it means instance `{named}` of `{agent}`, and instance `{instance}` was asked for beside it; say one of them"
                 );
@@ -64,8 +70,7 @@ impl Catalogue {
             return agent.to_owned();
         }
         let joined = format!("{agent}_{instance}");
-        let reads_back =
-            numbered(&joined) == Some((agent, instance)) && self.agent(&joined).is_err();
+        let reads_back = numbered(&joined) == Some((agent, instance)) && !self.has_agent(&joined);
         if reads_back { joined } else { format!("{agent}/{instance}") }
     }
 }
@@ -77,8 +82,8 @@ fn numbered(written: &str) -> Option<(&str, &str)> {
     (is_number && !number.is_empty() && !agent.is_empty()).then_some((agent, number))
 }
 
-fn unknown(written: &str, advice: String) -> Unknown {
-    Unknown { noun: Noun::Agent, name: written.to_owned(), advice }
+fn unknown(written: &str, advice: String) -> LookupError {
+    LookupError::Unknown { noun: Noun::Agent, name: written.to_owned(), advice }
 }
 
 #[cfg(test)]

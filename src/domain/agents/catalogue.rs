@@ -3,6 +3,7 @@
 use std::{
     cell::RefCell,
     collections::BTreeMap,
+    io,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -15,22 +16,42 @@ use super::{
     shipped, skill,
 };
 
-/// A set of files that fit together.
+/// The files of an installation: those without problems, and why the others are refused.
 #[derive(Debug, Clone, Default)]
 pub struct Catalogue {
     agents: BTreeMap<String, Arc<Agent>>,
     skills: BTreeMap<String, Arc<Skill>>,
     nodes: BTreeMap<String, Arc<Node>>,
+    broken_agents: BTreeMap<String, BrokenAgent>,
+    /// By name, the first problem of each.
+    broken_nodes: BTreeMap<String, String>,
+    problems: Vec<Problem>,
 }
 
-/// There is no such agent, or no such node.
+/// An agent whose file has problems.
+#[derive(Debug, Clone)]
+struct BrokenAgent {
+    /// The first of them.
+    problem: String,
+    /// As this process last read it without problems: for the turns that run.
+    last: Option<Arc<Agent>>,
+}
+
+/// Why a name gives no agent or no node.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no {} `{name}`: {advice}", noun.as_str())]
-pub struct Unknown {
-    pub noun: Noun,
-    pub name: String,
-    /// The name that was probably meant, or what there is.
-    pub advice: String,
+pub enum LookupError {
+    #[error("there is no {} `{name}`: {advice}", noun.as_str())]
+    Unknown {
+        noun: Noun,
+        name: String,
+        /// The closest name, or the names that there are.
+        advice: String,
+    },
+    #[error(
+        "{} `{name}` is refused until its file is repaired: {problem}; `dalsegno agent check` lists every problem",
+        noun.as_str()
+    )]
+    Broken { noun: Noun, name: String, problem: String },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,8 +76,20 @@ impl Noun {
     }
 }
 
+impl LookupError {
+    pub fn noun(&self) -> Noun {
+        match self {
+            Self::Unknown { noun, .. } | Self::Broken { noun, .. } => *noun,
+        }
+    }
+}
+
 impl Catalogue {
-    /// Reads all files, and reports all problems of all of them together.
+    /// Reads all files. A file with problems is refused alone, with the agents that need it ([`Self::problems`]).
+    ///
+    /// # Errors
+    ///
+    /// A folder cannot be read, or there is no agent at all.
     pub fn load(config: &Config) -> Result<Self, Problems> {
         Self::load_naming(config, &RefCell::default())
     }
@@ -69,37 +102,85 @@ impl Catalogue {
         let stem = |path: &Path| {
             (path.extension()? == "md").then(|| path.file_stem()?.to_str().map(str::to_owned))?
         };
-        let agents = files(&config.folder, stem);
-        let nodes = files(&config.nodes_folder, stem).unwrap_or_else(shipped::nodes);
-        let skills =
-            files(&config.skills_folder, |path| path.file_name()?.to_str().map(str::to_owned));
-        let agents = agents.unwrap_or_else(shipped::agents);
-        let skills = skills.unwrap_or_else(shipped::skills);
+        let folder_name = |path: &Path| path.file_name()?.to_str().map(str::to_owned);
+        let nodes = files(&config.nodes_folder, stem)?.unwrap_or_else(shipped::nodes);
+        let skills = files(&config.skills_folder, folder_name)?.unwrap_or_else(shipped::skills);
+        let agents = files(&config.folder, stem)?.unwrap_or_else(shipped::agents);
+        if agents.is_empty() {
+            let fix = "a file <name>.md per agent; without the folder, the agents that come with Dalsegno are used";
+            let folder = config.folder.display().to_string();
+            return Err(Problems(vec![Problem::whole(&folder, "holds no agent", fix)]));
+        }
         let around = Surroundings { folder: &config.folder, variables: &config.variables, named };
-        let mut problems = Vec::new();
         let mut catalogue = Self::default();
-        catalogue.add_nodes(&config.nodes_folder, &around, &nodes, &mut problems);
-        catalogue.add_all(&around, &agents, &skills, &mut problems);
-        if problems.is_empty() { Ok(catalogue) } else { Err(Problems(problems)) }
+        catalogue.add_nodes(&config.nodes_folder, &around, &nodes);
+        let broken_skills = catalogue.add_skills(&skills);
+        let skills = SkillNames {
+            all: skills.iter().map(|file| &*file.name).collect(),
+            broken: broken_skills,
+        };
+        catalogue.add_agents(&around, &agents, &skills);
+        Ok(catalogue)
     }
 
-    pub fn agent(&self, name: &str) -> Result<&Arc<Agent>, Unknown> {
-        self.agents.get(name).ok_or_else(|| Unknown {
-            noun: Noun::Agent,
-            name: name.to_owned(),
-            advice: match self.nearest(name) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => {
-                    let names: Vec<&str> = self.agents.keys().map(String::as_str).collect();
-                    format!("there are {}", names.join(", "))
-                }
+    /// Everything that is wrong with the files that are refused.
+    pub fn problems(&self) -> Problems {
+        Problems(self.problems.clone())
+    }
+
+    pub fn agent(&self, name: &str) -> Result<&Arc<Agent>, LookupError> {
+        self.agents.get(name).ok_or_else(|| match self.broken_agents.get(name) {
+            Some(broken) => LookupError::Broken {
+                noun: Noun::Agent,
+                name: name.to_owned(),
+                problem: broken.problem.clone(),
             },
+            None => self.unknown_agent(name),
         })
     }
 
-    /// The agent that was probably meant by a name which none has.
+    /// The agent of a turn that runs already: its file may have been broken since.
+    pub fn agent_of_running_turn(&self, name: &str) -> Option<&Arc<Agent>> {
+        self.agents.get(name).or_else(|| self.broken_agents.get(name)?.last.as_ref())
+    }
+
+    /// Checks that a file has this name. Its problems do not matter: a broken agent can be paused, and stands on the board.
+    pub fn check_name(&self, name: &str) -> Result<(), LookupError> {
+        self.has_agent(name).then_some(()).ok_or_else(|| self.unknown_agent(name))
+    }
+
+    /// A file has this name, with problems or without.
+    pub fn has_agent(&self, name: &str) -> bool {
+        self.agents.contains_key(name) || self.broken_agents.contains_key(name)
+    }
+
+    /// The names of the agents that are refused.
+    pub fn broken_agents(&self) -> impl Iterator<Item = &str> {
+        self.broken_agents.keys().map(String::as_str)
+    }
+
+    /// The agent whose name is closest to one that there is not.
     pub fn nearest(&self, name: &str) -> Option<&str> {
-        nearest(&name.to_lowercase(), self.agents.keys().map(String::as_str))
+        let names = self.agents.keys().map(String::as_str);
+        nearest(&name.to_lowercase(), names.chain(self.broken_agents()))
+    }
+
+    fn unknown_agent(&self, name: &str) -> LookupError {
+        let advice = match self.nearest(name) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => {
+                let names: Vec<&str> = self.agents.keys().map(String::as_str).collect();
+                format!("there are {}", names.join(", "))
+            }
+        };
+        LookupError::Unknown { noun: Noun::Agent, name: name.to_owned(), advice }
+    }
+
+    /// Keeps of `before` what the turns need that run while a file is broken.
+    pub(super) fn remember(&mut self, before: &Self) {
+        for (name, broken) in &mut self.broken_agents {
+            broken.last = before.agent_of_running_turn(name).cloned();
+        }
     }
 
     /// SHA-256 of what the sessions of an instance are made with, in hex: of its prompt, and for the lead of the roster too.
@@ -108,7 +189,11 @@ impl Catalogue {
             return agent.prompt_hash.clone();
         }
         let mut bytes = agent.prompt_hash.clone().into_bytes();
-        for text in self.agents().flat_map(|agent| [&agent.name, &agent.description]) {
+        // A file that is broken for a moment is no change of the roster.
+        let broken = self.broken_agents.values().filter_map(|broken| broken.last.as_ref());
+        let mut roster: Vec<&Arc<Agent>> = self.agents().chain(broken).collect();
+        roster.sort_by(|a, b| a.name.cmp(&b.name));
+        for text in roster.into_iter().flat_map(|agent| [&agent.name, &agent.description]) {
             // With its length in front, so that no two rosters share their bytes.
             bytes.extend((text.len() as u64).to_be_bytes());
             bytes.extend(text.as_bytes());
@@ -145,13 +230,19 @@ impl Catalogue {
         self.agents.values().find(|agent| agent.lead)
     }
 
-    pub fn node(&self, name: &str) -> Result<&Arc<Node>, Unknown> {
-        self.nodes.get(name).ok_or_else(|| Unknown {
-            noun: Noun::Node,
-            name: name.to_owned(),
-            advice: match nearest(name, self.nodes.keys().map(String::as_str)) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => "write what it asks for to <name>.md in agents.nodes_folder".to_owned(),
+    pub fn node(&self, name: &str) -> Result<&Arc<Node>, LookupError> {
+        let (noun, names) = (Noun::Node, || self.nodes.keys().map(String::as_str));
+        self.nodes.get(name).ok_or_else(|| match self.broken_nodes.get(name) {
+            Some(problem) => {
+                LookupError::Broken { noun, name: name.to_owned(), problem: problem.clone() }
+            }
+            None => LookupError::Unknown {
+                noun,
+                name: name.to_owned(),
+                advice: match nearest(name, names()) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => "write what it asks for to <name>.md in agents.nodes_folder".to_owned(),
+                },
             },
         })
     }
@@ -160,61 +251,63 @@ impl Catalogue {
         self.nodes.values()
     }
 
-    fn add_nodes(
-        &mut self,
-        folder: &Path,
-        around: &Surroundings<'_>,
-        nodes: &[File],
-        problems: &mut Vec<Problem>,
-    ) {
+    fn add_nodes(&mut self, folder: &Path, around: &Surroundings<'_>, nodes: &[File]) {
         for file in nodes {
             let parsed = file
                 .read()
                 .and_then(|content| node::parse(&file.path, &file.name, content, folder, around));
             match parsed {
                 Ok(node) => _ = self.nodes.insert(node.name.clone(), Arc::new(node)),
-                Err(found) => problems.extend(found),
+                Err(found) => {
+                    let problem = self.add_problems(found);
+                    self.broken_nodes.insert(file.name.clone(), problem);
+                }
             }
         }
     }
 
-    fn add_all(
-        &mut self,
-        around: &Surroundings<'_>,
-        agents: &[File],
-        skills: &[File],
-        problems: &mut Vec<Problem>,
-    ) {
+    /// Returns the names of those with problems.
+    fn add_skills(&mut self, skills: &[File]) -> Vec<String> {
+        let mut broken = Vec::new();
         for file in skills {
             match file.read().and_then(|content| skill::parse(&file.path, &file.name, content)) {
                 Ok(skill) => _ = self.skills.insert(skill.name.clone(), Arc::new(skill)),
-                Err(found) => problems.extend(found),
+                Err(found) => {
+                    self.add_problems(found);
+                    broken.push(file.name.clone());
+                }
             }
         }
-        let skill_names: Vec<&str> = skills.iter().map(|file| file.name.as_str()).collect();
+        broken
+    }
+
+    fn add_agents(&mut self, around: &Surroundings<'_>, agents: &[File], skills: &SkillNames<'_>) {
         let mut lead: Option<String> = None;
         for file in agents {
             let parsed = file
                 .read()
                 .and_then(|content| agent::parse(&file.path, &file.name, content, around));
-            match parsed {
-                Ok(parsed) => {
-                    problems.extend(unknown_skills(file, &parsed, &skill_names));
-                    problems.extend(second_lead(file, &parsed, &mut lead));
-                    let agent = parsed.agent;
-                    self.agents.insert(agent.name.clone(), Arc::new(agent));
+            let fitting = parsed.and_then(|parsed| {
+                let mut found = unfit_skills(file, &parsed, skills);
+                found.extend(second_lead(file, &parsed, &mut lead));
+                if found.is_empty() { Ok(parsed.agent) } else { Err(found) }
+            });
+            match fitting {
+                Ok(agent) => _ = self.agents.insert(agent.name.clone(), Arc::new(agent)),
+                Err(found) => {
+                    let problem = self.add_problems(found);
+                    self.broken_agents
+                        .insert(file.name.clone(), BrokenAgent { problem, last: None });
                 }
-                Err(found) => problems.extend(found),
             }
         }
-        if agents.is_empty() {
-            let fix = "a file <name>.md per agent; without the folder, the agents that come with Dalsegno are used";
-            problems.push(Problem::whole(
-                &around.folder.display().to_string(),
-                "holds no agent",
-                fix,
-            ));
-        }
+    }
+
+    /// Returns the first of them in one line.
+    fn add_problems(&mut self, found: Vec<Problem>) -> String {
+        let first = found.first().map(Problem::in_one_line).unwrap_or_default();
+        self.problems.extend(found);
+        first
     }
 }
 
@@ -227,22 +320,33 @@ impl File {
     }
 }
 
-fn unknown_skills(file: &File, parsed: &Parsed, known: &[&str]) -> Vec<Problem> {
-    let unknown = parsed.agent.skills.iter().filter(|name| !known.contains(&name.as_str()));
-    unknown
-        .map(|name| Problem {
-            line: parsed.skills_line,
-            key: Some("skills".to_owned()),
-            ..Problem::whole(
-                &file.path,
-                format!("there is no skill `{name}`"),
-                match nearest(name, known.iter().copied()) {
-                    Some(near) => format!("{near} (did you mean that one?)"),
-                    None => format!("one of: {}", known.join(", ")),
-                },
-            )
-        })
-        .collect()
+/// The skills that there are.
+struct SkillNames<'a> {
+    all: Vec<&'a str>,
+    broken: Vec<String>,
+}
+
+fn unfit_skills(file: &File, parsed: &Parsed, known: &SkillNames<'_>) -> Vec<Problem> {
+    let problem = |message: String, fix: String| Problem {
+        line: parsed.skills_line,
+        key: Some("skills".to_owned()),
+        ..Problem::whole(&file.path, message, fix)
+    };
+    let unfit = |name: &String| match known.all.contains(&name.as_str()) {
+        true if known.broken.contains(name) => Some(problem(
+            format!("the file of the skill `{name}` has problems"),
+            "skills without it, or repair that file".to_owned(),
+        )),
+        true => None,
+        false => Some(problem(
+            format!("there is no skill `{name}`"),
+            match nearest(name, known.all.iter().copied()) {
+                Some(near) => format!("{near} (did you mean that one?)"),
+                None => format!("one of: {}", known.all.join(", ")),
+            },
+        )),
+    };
+    parsed.agent.skills.iter().filter_map(unfit).collect()
 }
 
 /// Two leads would both answer what is addressed to nobody.
@@ -263,10 +367,17 @@ fn second_lead(file: &File, parsed: &Parsed, lead: &mut Option<String>) -> Optio
 }
 
 /// The files of a folder by name. `None`: there is no such folder.
-fn files(folder: &Path, name: impl Fn(&Path) -> Option<String>) -> Option<Vec<File>> {
-    let mut paths: Vec<_> =
-        std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).collect();
-    paths.sort();
+fn files(
+    folder: &Path,
+    name: impl Fn(&Path) -> Option<String>,
+) -> Result<Option<Vec<File>>, Problems> {
+    let Some(paths) = paths(folder).map_err(|error| {
+        let (folder, message) = (folder.display().to_string(), format!("cannot be read: {error}"));
+        Problems(vec![Problem::whole(&folder, message, "a folder that can be read")])
+    })?
+    else {
+        return Ok(None);
+    };
     let file = |path: &PathBuf| {
         let name = name(path)?;
         // A skill is a folder.
@@ -278,5 +389,17 @@ fn files(folder: &Path, name: impl Fn(&Path) -> Option<String>) -> Option<Vec<Fi
             name,
         })
     };
-    Some(paths.iter().filter_map(file).collect())
+    Ok(Some(paths.iter().filter_map(file).collect()))
+}
+
+/// What a folder holds, sorted. `None`: there is no such folder.
+fn paths(folder: &Path) -> io::Result<Option<Vec<PathBuf>>> {
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        entries => entries?,
+    };
+    let paths: io::Result<Vec<_>> = entries.map(|entry| Ok(entry?.path())).collect();
+    let mut paths = paths?;
+    paths.sort();
+    Ok(Some(paths))
 }

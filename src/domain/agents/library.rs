@@ -38,8 +38,8 @@ struct Files {
 #[derive(Debug, Clone)]
 struct Known {
     catalogue: Arc<Catalogue>,
-    /// Of the files as they are now, where they are not what `catalogue` was made from.
-    problems: Option<Problems>,
+    /// Of a folder that cannot be used as it is now: `catalogue` is what it held before.
+    unusable: Option<Problems>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -50,7 +50,9 @@ struct Stamp {
 }
 
 impl Library {
-    /// A service does not start on files that have problems.
+    /// # Errors
+    ///
+    /// A folder cannot be read, or holds no agent. Files with problems are warned of, and their agents are refused.
     pub fn open(config: &Config) -> Result<Self, Problems> {
         // Read twice, because only the files say which others there are to be watched.
         let named = RefCell::default();
@@ -58,23 +60,25 @@ impl Library {
         let named = named.into_inner();
         let stamps = stamps(config, &named);
         let catalogue = Arc::new(Catalogue::load(config)?);
+        warn_of(&catalogue);
         Ok(Self {
             config: config.clone(),
             files: Mutex::new(Files { stamps, looked_at: Instant::now(), named }),
-            known: Mutex::new(Known { catalogue, problems: None }),
+            known: Mutex::new(Known { catalogue, unusable: None }),
         })
     }
 
-    /// The catalogue as the files say now; if they have problems, as they said when they last had none.
+    /// The catalogue as the files say now; as they said before, if a folder cannot be used.
     pub fn current(&self) -> Arc<Catalogue> {
         self.look_if_due();
         Arc::clone(&self.known().catalogue)
     }
 
-    /// Why the files as they are now are not in use.
-    pub fn problems(&self) -> Option<Problems> {
+    /// Everything that is wrong with the files as they are now.
+    pub fn problems(&self) -> Problems {
         self.look_if_due();
-        self.known().problems.clone()
+        let known = self.known();
+        known.unusable.clone().unwrap_or_else(|| known.catalogue.problems())
     }
 
     fn look_if_due(&self) {
@@ -103,21 +107,33 @@ impl Library {
         files.named = named.into_inner();
         let mut known = self.known();
         match loaded {
-            Ok(catalogue) => {
+            Ok(mut catalogue) => {
                 tracing::info!(
                     "the files of agents, skills and nodes have changed and were read again"
                 );
-                *known = Known { catalogue: Arc::new(catalogue), problems: None };
+                catalogue.remember(&known.catalogue);
+                warn_of(&catalogue);
+                *known = Known { catalogue: Arc::new(catalogue), unusable: None };
             }
             Err(problems) => {
                 tracing::warn!(%problems, "the changed files of agents, skills and nodes are not used");
-                known.problems = Some(problems);
+                known.unusable = Some(problems);
             }
         }
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn warn_of(catalogue: &Catalogue) {
+    for agent in catalogue.broken_agents() {
+        tracing::warn!(agent, "this agent is refused: its file has problems");
+    }
+    let problems = catalogue.problems();
+    if !problems.is_empty() {
+        tracing::warn!(%problems, "files of agents, skills or nodes are refused until they are repaired");
     }
 }
 

@@ -1,8 +1,9 @@
 //! Agents, skills and nodes: files that people write, checked like the configuration.
 //!
 //! An agent and a node are each `<folder>/<name>.md`, a skill is `<folder>/<name>/SKILL.md`: YAML front matter, then text. A file is taken as
-//! a whole or not at all, and every problem of every file is reported at once, with file and line. While the service
-//! runs, changed files are read again; files with problems leave what was read before in place.
+//! a whole or not at all, and every problem of every file is reported at once, with file and line. An agent whose file has
+//! problems is refused alone: it gets no new tasks, and those that it has wait. While the service runs, changed files are
+//! read again.
 
 mod addressed;
 mod agent;
@@ -22,7 +23,7 @@ use serde::Deserialize;
 pub use self::{
     addressed::{Addressed, MAIN},
     agent::{Agent, Fallback, Options, Provider, Think},
-    catalogue::{Catalogue, Noun, Unknown},
+    catalogue::{Catalogue, LookupError, Noun},
     grants::{Grants, PermissionMode},
     library::Library,
     node::Node,

@@ -38,17 +38,24 @@ impl Problem {
     }
 }
 
+impl Problem {
+    /// Without what to write instead.
+    pub fn in_one_line(&self) -> String {
+        let line = self.line.map(|line| format!(":{line}")).unwrap_or_default();
+        let key = self.key.as_ref().map(|key| format!("{key}: ")).unwrap_or_default();
+        format!("{}{line}: {key}{}", self.file, self.message)
+    }
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.file)?;
-        if let Some(line) = self.line {
-            write!(f, ":{line}")?;
-        }
-        match &self.key {
-            Some(key) => writeln!(f, ": {key}: {}", self.message)?,
-            None => writeln!(f, ": {}", self.message)?,
-        }
-        write!(f, "  write: {}", self.fix)
+        write!(f, "{}\n  write: {}", self.in_one_line(), self.fix)
+    }
+}
+
+impl Problems {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 }
 

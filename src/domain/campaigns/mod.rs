@@ -17,7 +17,7 @@ pub use self::{
 use super::{
     Failed, Page, agent_pauses,
     amount::Limit,
-    ids::{self, Given},
+    ids::{self, GivenCampaign},
     text,
 };
 use crate::queue::{self, admin};
@@ -121,19 +121,35 @@ pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Campaign, Er
 }
 
 /// The campaign that a person means.
-pub async fn find(executor: impl PgExecutor<'_>, given: &Given) -> Result<Uuid, ids::NotFound> {
+pub async fn find(
+    executor: impl PgExecutor<'_>,
+    given: &GivenCampaign,
+) -> Result<Uuid, ids::NotFound> {
     if let Some(id) = given.whole() {
         return Ok(id);
     }
-    let found = sqlx::query_scalar!(
-        "select id from dalsegno.campaigns where id between $1 and $2 limit 2",
-        given.least,
-        given.most,
+    let id = given.id.as_ref();
+    let found = sqlx::query_as!(
+        ids::Match,
+        r#"with named as (select id from dalsegno.campaigns where name = $1 order by id limit $5),
+                begins as (select id from dalsegno.campaigns
+                            where not exists (select from named) and id between $2 and $3 order by id limit $5),
+                ends as (select id from dalsegno.campaigns
+                          where $4::text is not null and not exists (select from named) and not exists (select from begins)
+                            and right(replace(id::text, '-', ''), length($4)) = $4 limit $5),
+                all_of as (select id from named union all select id from begins union all select id from ends)
+           select c.id as "id!", c.status || ': ' || c.name as "label!"
+             from all_of join dalsegno.campaigns as c on c.id = all_of.id order by c.id"#,
+        given.name,
+        id.map(|id| id.least),
+        id.map(|id| id.most),
+        id.and_then(|id| id.end.as_deref()),
+        ids::MATCHES,
     )
     .fetch_all(executor)
     .await
     .map_err(Failed::to("look up an id"))?;
-    given.one("campaign", &found)
+    ids::one(("campaign", "campaign ls"), &given.name, found)
 }
 
 /// The newest first.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use super::{Compaction, Error, get};
+use super::{Cause, Compaction, Error, get};
 use crate::domain::{
     Failed,
     messages::{Span, Stored},
@@ -20,7 +20,7 @@ pub struct Archive {
     pub id: Uuid,
     /// The generation of the compaction.
     pub number: i32,
-    pub trigger: Trigger,
+    pub trigger: Cause,
     /// Where the session stood.
     pub node: Option<String>,
     pub compacted_at: DateTime<Utc>,
@@ -35,15 +35,6 @@ pub struct Archive {
     pub tokens_after: Option<i64>,
     /// Somebody went back: what is in it is shown again.
     pub undone_at: Option<DateTime<Utc>>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type, utoipa::ToSchema)]
-#[serde(rename_all = "snake_case")]
-#[sqlx(type_name = "text", rename_all = "snake_case")]
-#[schema(as = ArchiveTrigger)]
-pub enum Trigger {
-    Manual,
-    Auto,
 }
 
 /// An archive with what is in it.
@@ -78,7 +69,7 @@ pub async fn archives(
     sqlx::query_as!(
         Archive,
         r#"select md5('archive ' || session_id || '/' || generation)::uuid as "id!", generation as number,
-                  case cause when 'manual' then 'manual' else 'auto' end as "trigger!: Trigger", node,
+                  cause as "trigger!: Cause", node,
                   applied_at as "compacted_at!", from_seq, to_seq, (flow ->> 'first_seq')::bigint as summarised_from_seq, parent,
                   tokens_before, tokens_after, undone_at
              from dalsegno.compactions

@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 pub use self::{
     answer::{Answer, wait_for_answer},
-    archives::{Archive, OpenedArchive, Replacement, Trigger, archives, open_archive},
+    archives::{Archive, OpenedArchive, Replacement, archives, open_archive},
     config::Config,
     kept_prompts::KeptPrompts,
     request::{CompactSession, lane, request},

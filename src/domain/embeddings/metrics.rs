@@ -16,18 +16,27 @@ pub enum Answered {
     NoModel,
 }
 
+/// Describes the metric and begins it.
 pub fn describe() {
     let words = "Searches of this process for which the meaning of the question was asked, by result: found, nothing, no_extension, \
                  no_model. All but the first were answered by words alone.";
     describe_counter!(SEARCHES, Unit::Count, words);
+    for answered in [Answered::Found, Answered::Nothing, Answered::NoExtension, Answered::NoModel] {
+        counter!(SEARCHES, "result" => answered.as_str()).increment(0);
+    }
+}
+
+impl Answered {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Found => "found",
+            Self::Nothing => "nothing",
+            Self::NoExtension => "no_extension",
+            Self::NoModel => "no_model",
+        }
+    }
 }
 
 pub fn count(answered: Answered) {
-    let result = match answered {
-        Answered::Found => "found",
-        Answered::Nothing => "nothing",
-        Answered::NoExtension => "no_extension",
-        Answered::NoModel => "no_model",
-    };
-    counter!(SEARCHES, "result" => result).increment(1);
+    counter!(SEARCHES, "result" => answered.as_str()).increment(1);
 }

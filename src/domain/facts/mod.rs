@@ -43,7 +43,7 @@ pub use self::{
     extractions::{Extraction, Outcome, extraction_ended, extractions, read_up_to, unread},
     key::{ATTRIBUTE_MAX_CHARS, TEXT_MAX_CHARS, key},
     meaning::{keep_vectors, unmade},
-    read::{Filter, Held, Told, get, held, list, told},
+    read::{Filter, Held, Told, find, get, held, list, told},
     record::{Found, Recorded, Stated, record},
     remove::{count_ended, remove_ended, remove_some, remove_some_records},
     request::{Asked, ExtractFacts, again, request, request_of_ended},

@@ -7,7 +7,10 @@ use sqlx::PgExecutor;
 use uuid::Uuid;
 
 use super::{Ended, Error, Fact, Source, Trust, check_name};
-use crate::domain::{Failed, Page};
+use crate::domain::{
+    Failed, Page,
+    ids::{self, Given},
+};
 
 /// Which facts to list.
 #[derive(Debug, Clone, Copy, Default)]
@@ -109,4 +112,15 @@ pub async fn held(
 /// As the statement of a turn gives them; null: there are none.
 pub fn told(read: Option<Value>) -> Result<Vec<Told>, serde_json::Error> {
     read.map_or(Ok(Vec::new()), serde_json::from_value)
+}
+
+/// The fact that a person means.
+pub async fn find(executor: impl PgExecutor<'_>, given: &Given) -> Result<Uuid, ids::NotFound> {
+    ids::find_id!(
+        executor,
+        given,
+        ("fact", "memory facts ls"),
+        "dalsegno.facts",
+        "t.attribute || ': ' || t.text"
+    )
 }

@@ -1,7 +1,7 @@
 //! Flows: tasks that are made together from a template, each waiting for those before it.
 //!
 //! A template is `<folder>/<name>.md`: front matter with inputs and steps, then one `## step` per prompt. It is read when it is
-//! asked for, with every problem of every file at once; a flow keeps nothing of it but its name, because the prompts of its
+//! asked for, and refused alone where it has problems; a flow keeps nothing of it but its name, because the prompts of its
 //! tasks say what the file said.
 //!
 //! What has become of a flow follows from its tasks: nothing of it is stored twice.
@@ -23,7 +23,7 @@ use uuid::Uuid;
 pub use self::{
     control::{cancel, erase_words, hold_pause, pause, resume},
     retry::{n_more, retry},
-    shelf::{Problems, Templates},
+    shelf::{BrokenTemplate, Problems, Templates},
     show::{Filter, Shown, StepTask, find, get, is_paused, list, show},
     start::{Given, Inputs, New, n_tasks, start},
     template::{Input, Step, Template},
@@ -96,6 +96,10 @@ pub enum Error {
     Unknown(Uuid),
     #[error("there is no template `{name}`: {advice}")]
     NoTemplate { name: String, advice: String },
+    #[error(
+        "template `{name}` cannot be started: {problem}; `dalsegno flow templates` lists every problem"
+    )]
+    BrokenTemplate { name: String, problem: String },
     #[error("the flow has no step `{step}`: {advice}")]
     NoStep { step: String, advice: String },
     #[error("the inputs do not fit the template: {}", .0.join("; "))]
@@ -115,7 +119,7 @@ pub enum Error {
     #[error(transparent)]
     Problems(#[from] Problems),
     #[error(transparent)]
-    Agent(#[from] agents::Unknown),
+    Agent(#[from] agents::LookupError),
     #[error(transparent)]
     Task(#[from] tasks::Error),
     #[error("step `{step}`: {error}")]

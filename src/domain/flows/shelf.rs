@@ -7,9 +7,21 @@ use serde::Serialize;
 use super::{Config, Error, Template, template};
 use crate::domain::agents::{Catalogue, Problem, nearest};
 
-/// By name.
+/// By name: the templates that can be started, and the others.
 #[derive(Debug, Clone, Default)]
-pub struct Templates(BTreeMap<String, Template>);
+pub struct Templates {
+    usable: BTreeMap<String, Template>,
+    broken: BTreeMap<String, BrokenTemplate>,
+}
+
+/// A template that cannot be started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub struct BrokenTemplate {
+    pub name: String,
+    /// It comes with Dalsegno, and names agents that this installation does not have.
+    pub built_in: bool,
+    pub problems: Vec<Problem>,
+}
 
 /// Everything that is wrong, in the order of files and lines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
@@ -22,48 +34,66 @@ const SHIPPED: [(&str, &str); 2] = [
 ];
 
 impl Templates {
-    /// Reads all files, and reports all problems of all of them together. Without the folder, those that come with Dalsegno,
-    /// as far as there are agents for them.
+    /// Reads all files; without the folder, those that come with Dalsegno. A template with problems is refused alone.
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be read.
     pub fn load(config: &Config, agents: &Catalogue) -> Result<Self, Problems> {
-        let unreadable = |error: io::Error| {
+        let files = files(&config.folder).map_err(|error| {
             let (file, fix) = (config.folder.display().to_string(), "a folder that can be read");
             Problems(vec![Problem::whole(&file, format!("cannot be read: {error}"), fix)])
-        };
-        let Some(files) = files(&config.folder).map_err(unreadable)? else {
-            let shipped = SHIPPED.iter().filter_map(|(name, content)| {
-                template::parse(&format!("{name} (built in)"), name, content, agents).ok()
-            });
-            return Ok(Self(shipped.map(|it| (it.name.clone(), it)).collect()));
-        };
-        let (mut templates, mut problems) = (BTreeMap::new(), Vec::new());
-        for File { path, name, content } in files {
-            let parsed = match &content {
-                Ok(content) => template::parse(&path, &name, content, agents),
-                Err(error) => {
-                    let fix = "a readable file of UTF-8 text";
-                    Err(vec![Problem::whole(&path, format!("cannot be read: {error}"), fix)])
+        })?;
+        let built_in = files.is_none();
+        let mut templates = Self::default();
+        for file in files.unwrap_or_else(shipped) {
+            match file.parse(agents) {
+                Ok(template) => _ = templates.usable.insert(template.name.clone(), template),
+                Err(problems) => {
+                    let broken = BrokenTemplate { name: file.name.clone(), built_in, problems };
+                    templates.broken.insert(file.name, broken);
                 }
-            };
-            match parsed {
-                Ok(template) => _ = templates.insert(template.name.clone(), template),
-                Err(found) => problems.extend(found),
             }
         }
-        if problems.is_empty() { Ok(Self(templates)) } else { Err(Problems(problems)) }
+        Ok(templates)
     }
 
+    /// Those that can be started.
     pub fn all(&self) -> impl Iterator<Item = &Template> {
-        self.0.values()
+        self.usable.values()
+    }
+
+    pub fn broken(&self) -> impl Iterator<Item = &BrokenTemplate> {
+        self.broken.values()
+    }
+
+    /// Everything that keeps templates from being started.
+    pub fn problems(&self) -> Problems {
+        Problems(self.broken().flat_map(|broken| broken.problems.clone()).collect())
     }
 
     pub fn get(&self, name: &str) -> Result<&Template, Error> {
-        self.0.get(name).ok_or_else(|| Error::NoTemplate {
+        if let Some(broken) = self.broken.get(name) {
+            let problem = broken.problems.first().map(Problem::in_one_line).unwrap_or_default();
+            return Err(Error::BrokenTemplate { name: name.to_owned(), problem });
+        }
+        self.usable.get(name).ok_or_else(|| Error::NoTemplate {
             name: name.to_owned(),
-            advice: match nearest(name, self.0.keys().map(String::as_str)) {
+            advice: match nearest(name, self.names()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => "`dalsegno flow templates` lists them".to_owned(),
             },
         })
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.usable.keys().chain(self.broken.keys()).map(String::as_str)
+    }
+}
+
+impl Problems {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 }
 
@@ -80,6 +110,27 @@ struct File {
     path: String,
     name: String,
     content: Result<String, String>,
+}
+
+impl File {
+    fn parse(&self, agents: &Catalogue) -> Result<Template, Vec<Problem>> {
+        match &self.content {
+            Ok(content) => template::parse(&self.path, &self.name, content, agents),
+            Err(error) => {
+                let message = format!("cannot be read: {error}");
+                Err(vec![Problem::whole(&self.path, message, "a readable file of UTF-8 text")])
+            }
+        }
+    }
+}
+
+fn shipped() -> Vec<File> {
+    let file = |(name, content): (&str, &str)| File {
+        path: format!("{name} (built in)"),
+        name: name.to_owned(),
+        content: Ok(content.to_owned()),
+    };
+    SHIPPED.map(file).into()
 }
 
 /// `None`: there is no such folder.

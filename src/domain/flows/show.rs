@@ -96,18 +96,13 @@ pub async fn list(
 
 /// The flow that a person means.
 pub async fn find(executor: impl PgExecutor<'_>, given: &Given) -> Result<Uuid, ids::NotFound> {
-    if let Some(id) = given.whole() {
-        return Ok(id);
-    }
-    let found = sqlx::query_scalar!(
-        "select id from dalsegno.flows where id between $1 and $2 limit 2",
-        given.least,
-        given.most,
+    ids::find_id!(
+        executor,
+        given,
+        ("flow", "flow ls"),
+        "dalsegno.flows",
+        "t.template || ', started by ' || coalesce(t.added_by, 'SQL')"
     )
-    .fetch_all(executor)
-    .await
-    .map_err(Failed::to("look up an id"))?;
-    given.one("flow", &found)
 }
 
 pub async fn is_paused(executor: impl PgExecutor<'_>, id: Uuid) -> Result<bool, Failed> {

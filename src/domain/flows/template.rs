@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::domain::{
     agents::{
-        Catalogue, Problem,
+        Catalogue, LookupError, Problem,
         fields::Fields,
         front_matter::{self, Found},
         is_name, nearest,
@@ -176,8 +176,15 @@ impl Reader<'_> {
             let fix = "a name of its own: lower-case letters, digits, - and _, at most 64";
             self.fail(line, "step", format!("`{name}` cannot be its name"), fix.to_owned());
         }
-        if let Err(unknown) = self.agents.agent(&written.agent) {
-            self.fail(line, "agent", format!("`{}` is none", written.agent), unknown.advice);
+        match self.agents.agent(&written.agent) {
+            Ok(_) => {}
+            Err(LookupError::Unknown { name, advice, .. }) => {
+                self.fail(line, "agent", format!("there is no agent `{name}`"), advice);
+            }
+            Err(LookupError::Broken { name, problem, .. }) => {
+                let message = format!("the file of the agent `{name}` has problems");
+                self.fail(line, "agent", message, format!("another agent, or repair {problem}"));
+            }
         }
         let instance = written.instance.unwrap_or_else(|| "main".to_owned());
         if !is_name(&instance) || instance.len() > 56 {

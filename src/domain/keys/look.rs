@@ -162,10 +162,12 @@ pub async fn find(executor: impl PgExecutor<'_>, text: &str) -> Result<Vec<Key>,
         "select id, name, handle, scopes, created_at, created_by, expires_at, revoked_at, last_used_at, replaced_by
            from dalsegno.api_keys
           where (name = $1 and revoked_at is null) or handle = $1 or id between $2 and $3
+             or right(replace(id::text, '-', ''), length($4)) = $4
           order by id desc",
         text,
         given.as_ref().map(|given| given.least),
         given.as_ref().map(|given| given.most),
+        given.as_ref().and_then(|given| given.end.as_deref()),
     )
     .fetch_all(executor)
     .await
@@ -176,6 +178,10 @@ pub async fn find(executor: impl PgExecutor<'_>, text: &str) -> Result<Vec<Key>,
         (false, _) => Ok(named),
         (true, 1) => Ok(found),
         (true, 0) => Err(Error::Unknown(format!("`{text}`"))),
-        (true, _) => Err(Error::Several(format!("`{text}`"))),
+        (true, _) => {
+            let fitting: Vec<String> =
+                found.iter().map(|key| format!("{} ({})", key.handle, key.name)).collect();
+            Err(Error::Several { given: text.to_owned(), fitting: fitting.join(", ") })
+        }
     }
 }

@@ -64,8 +64,8 @@ pub struct New<'a> {
 pub enum Error {
     #[error("there is no key {0}: `dalsegno key ls` lists them")]
     Unknown(String),
-    #[error("more than one key fits {0}: write more of its id")]
-    Several(String),
+    #[error("more than one key fits `{given}`, name one by its handle: {fitting}")]
+    Several { given: String, fitting: String },
     #[error(
         "there is a key `{0}` already: `dalsegno key rotate {0}` makes its successor, `dalsegno key revoke {0}` ends it; or take another name"
     )]

@@ -37,7 +37,7 @@ pub use self::{
     import::{Entry, Imported, Mistake, import},
     meaning::{keep_vectors, request_embeddings, unmade},
     publish::{New, Written, publish},
-    read::{Filter, Version, at_version, by_name, get, list, page_of_whole, versions},
+    read::{Filter, Version, at_version, by_name, find_id, get, list, page_of_whole, versions},
     remove::{count_ended, remove_ended, remove_some},
     revoke::revoke,
     search::{Asked, Hit, search},

@@ -6,7 +6,10 @@ use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use super::{Error, Item, Kind, Origin, Trust, Who, name};
-use crate::domain::{Failed, Page};
+use crate::domain::{
+    Failed, Page,
+    ids::{self, Given},
+};
 
 /// Which items to list.
 #[derive(Debug, Clone, Copy, Default)]
@@ -243,4 +246,15 @@ pub(super) async fn find(
     .fetch_optional(conn)
     .await
     .map_err(Failed::to("look up an item"))
+}
+
+/// The item that a person means.
+pub async fn find_id(executor: impl PgExecutor<'_>, given: &Given) -> Result<Uuid, ids::NotFound> {
+    ids::find_id!(
+        executor,
+        given,
+        ("item", "memory ls"),
+        "dalsegno.memory_items",
+        "t.kind || ' ' || t.name"
+    )
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::parse;
 use crate::domain::{
-    agents::{Addressed, Catalogue, MAIN},
+    agents::{Addressed, Catalogue, LookupError, MAIN},
     posts,
 };
 
@@ -18,6 +18,8 @@ pub(super) struct Addressees<'a> {
     /// Each once, in the order of the text.
     pub agents: Vec<Addressed<'a>>,
     pub unknown: Vec<UnknownName>,
+    /// Agents whose files have problems, each once.
+    broken: Vec<&'a str>,
 }
 
 /// Nobody is called so.
@@ -37,11 +39,13 @@ impl<'a> Addressees<'a> {
                 Meant::Everybody => found.everybody = true,
                 Meant::Operator => found.operator = true,
                 Meant::One(one) => found.add(one),
+                Meant::Broken(name) => found.add_broken(name),
                 Meant::Nobody => found.add_unknown(name, catalogue),
             }
         }
         if found.everybody {
             catalogue.agents().for_each(|agent| found.add(Addressed { agent, instance: MAIN }));
+            catalogue.broken_agents().for_each(|name| found.add_broken(name));
         }
         found
     }
@@ -50,6 +54,31 @@ impl<'a> Addressees<'a> {
     pub fn without(mut self, reader: &str) -> Self {
         self.agents.retain(|one| reader_of(one) != reader);
         self
+    }
+
+    /// Nobody was mentioned whose name is known.
+    pub fn are_all_unknown(&self) -> bool {
+        !self.unknown.is_empty() && self.broken.is_empty()
+    }
+
+    /// Somebody was mentioned who cannot be asked.
+    pub fn has_unusable(&self) -> bool {
+        !self.unknown.is_empty() || !self.broken.is_empty()
+    }
+
+    /// Why agents are not asked that the text mentions.
+    pub fn refused(&self) -> impl Iterator<Item = String> {
+        self.broken.iter().map(|name| {
+            format!(
+                "`{name}` was not asked: its file has problems, which `dalsegno agent check` lists."
+            )
+        })
+    }
+
+    fn add_broken(&mut self, name: &'a str) {
+        if !self.broken.contains(&name) {
+            self.broken.push(name);
+        }
     }
 
     fn add(&mut self, one: Addressed<'a>) {
@@ -75,6 +104,8 @@ enum Meant<'a> {
     Everybody,
     Operator,
     One(Addressed<'a>),
+    /// An agent whose file has problems.
+    Broken(&'a str),
     Nobody,
 }
 
@@ -95,7 +126,8 @@ impl<'a> Meant<'a> {
         }
         match catalogue.addressed(name, MAIN) {
             Ok(one) => Self::One(one),
-            Err(_) => Self::Nobody,
+            Err(LookupError::Broken { .. }) => Self::Broken(name),
+            Err(LookupError::Unknown { .. }) => Self::Nobody,
         }
     }
 }

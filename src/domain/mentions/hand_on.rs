@@ -58,7 +58,7 @@ pub async fn hand_on(
     let mut addressees = Addressees::of(spoken.text, catalogue).without(&speaker);
     let mut handed_on = HandedOn {
         everybody: addressees.everybody,
-        notes: unknown(&addressees.unknown),
+        notes: unknown(&addressees.unknown).into_iter().chain(addressees.refused()).collect(),
         ..HandedOn::default()
     };
     let mut called = std::mem::take(&mut addressees.agents);

@@ -90,6 +90,7 @@ async fn add(
     let beside = new.to.map(|names| Audience::written(catalogue, names)).transpose()?;
     let addressees = Addressees::of(new.text, catalogue);
     let (mut called, mut notes) = called(&addressees, catalogue, new);
+    notes.extend(addressees.refused());
     let cut = cut_fan_out(config, &mut called);
     let news = asked(new.campaign_id, &called, new.text, new.added_by);
     let placed = match news.is_empty() {
@@ -137,12 +138,24 @@ fn called<'a>(
         return (addressees.agents.clone(), Vec::new());
     }
     // Whoever wrote a name had somebody else in mind than the lead.
-    if !addressees.unknown.is_empty() {
-        return (Vec::new(), vec![ONLY_UNKNOWN.to_owned()]);
+    if addressees.has_unusable() {
+        let note = addressees.are_all_unknown().then(|| ONLY_UNKNOWN.to_owned());
+        return (Vec::new(), note.into_iter().collect());
     }
     match catalogue.lead() {
         Some(agent) => (vec![Addressed { agent, instance: MAIN }], Vec::new()),
-        None => (Vec::new(), vec![NO_LEAD.to_owned()]),
+        None => (Vec::new(), vec![no_lead(catalogue)]),
+    }
+}
+
+fn no_lead(catalogue: &Catalogue) -> String {
+    let broken: Vec<&str> = catalogue.broken_agents().collect();
+    match broken.is_empty() {
+        true => NO_LEAD.to_owned(),
+        false => format!(
+            "{NO_LEAD} The files of these agents have problems, and one of them may be the lead: {}.",
+            broken.join(", ")
+        ),
     }
 }
 

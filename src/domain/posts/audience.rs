@@ -55,7 +55,7 @@ impl Audience {
     /// As people write names.
     pub fn written(catalogue: &Catalogue, names: &[String]) -> Result<Self, Error> {
         let names: Vec<String> = names.iter().map(|name| reader_named(catalogue, name)).collect();
-        Self::of(names.iter().map(String::as_str), |name| catalogue.agent(name).is_ok())
+        Self::of(names.iter().map(String::as_str), |name| catalogue.has_agent(name))
     }
 
     pub fn names(&self) -> &[String] {

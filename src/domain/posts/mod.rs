@@ -33,12 +33,12 @@ pub use self::{
     audience::{Audience, OPERATOR, SYSTEM, is_reserved},
     chain::{Behind, Past, Repeated, behind, sender_of, times_said},
     key::{Key, Keyed, keep_key, keyed, lock_key},
-    read::{Along, along, last_seq, some_before},
+    read::{Along, along, find, last_seq, some_before},
     remove::remove_some,
 };
 use super::{
     Failed,
-    agents::{Addressed, Catalogue, MAIN},
+    agents::{Catalogue, MAIN},
     text,
 };
 
@@ -163,8 +163,8 @@ pub fn reader<'a>(agent: &'a str, instance: &str) -> Cow<'a, str> {
 
 /// The reader whom a person means by `curator`, `curator_2` or `curator/2`. What is nobody's name stays as it is written.
 pub fn reader_named(catalogue: &Catalogue, written: &str) -> String {
-    match catalogue.addressed(written, MAIN) {
-        Ok(Addressed { agent, instance }) => reader(&agent.name, instance).into_owned(),
+    match catalogue.named(written, MAIN) {
+        Ok((agent, instance)) => reader(agent, instance).into_owned(),
         Err(_) => written.to_owned(),
     }
 }

@@ -4,7 +4,10 @@ use sqlx::PgExecutor;
 use uuid::Uuid;
 
 use super::{Origin, Post, Viewer};
-use crate::domain::Failed;
+use crate::domain::{
+    Failed,
+    ids::{self, Given},
+};
 
 /// Which way a list of posts goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,4 +89,15 @@ pub async fn last_seq(executor: impl PgExecutor<'_>, campaign_id: Uuid) -> Resul
         .await
         .map(Option::unwrap_or_default)
         .map_err(Failed::to("look at the board of a campaign"))
+}
+
+/// The post that a person means.
+pub async fn find(executor: impl PgExecutor<'_>, given: &Given) -> Result<Uuid, ids::NotFound> {
+    ids::find_id!(
+        executor,
+        given,
+        ("post", "board history"),
+        "dalsegno.posts",
+        "t.sender || ': ' || left(t.text, 60)"
+    )
 }

@@ -51,18 +51,13 @@ pub struct Filter<'a> {
 
 /// The session that a person means.
 pub async fn find(executor: impl PgExecutor<'_>, given: &Given) -> Result<Uuid, ids::NotFound> {
-    if let Some(id) = given.whole() {
-        return Ok(id);
-    }
-    let found = sqlx::query_scalar!(
-        "select id from dalsegno.sessions where id between $1 and $2 limit 2",
-        given.least,
-        given.most,
+    ids::find_id!(
+        executor,
+        given,
+        ("session", "session ls"),
+        "dalsegno.sessions",
+        "t.agent_type || '/' || t.instance || ', ' || t.state"
     )
-    .fetch_all(executor)
-    .await
-    .map_err(Failed::to("look up an id"))?;
-    given.one("session", &found)
 }
 
 /// Sessions as they are shown, by what follows the table's name. A predecessor or successor that was removed is not named.

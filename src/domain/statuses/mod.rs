@@ -81,7 +81,7 @@ impl State {
     }
 }
 
-/// Every agent of the catalogue in a campaign, and every instance that has a conversation or a task there; by name. Agents whose
+/// Every agent that has a file, in a campaign, and every instance that has a conversation or a task there; by name. Agents whose
 /// files are gone are not in it.
 pub async fn of_campaign(
     executor: impl PgExecutor<'_>,
@@ -102,8 +102,9 @@ pub async fn of_campaign(
     .map_err(Failed::to("look at what the agents of a campaign do"))?;
     let key =
         |status: &Status| (status.agent.clone(), status.instance != MAIN, status.instance.clone());
-    let idle = catalogue.agents().map(|agent| Status::idle(&agent.name));
-    let known = found.into_iter().filter(|status| catalogue.agent(&status.agent).is_ok());
+    let names = catalogue.agents().map(|agent| agent.name.as_str());
+    let idle = names.chain(catalogue.broken_agents()).map(Status::idle);
+    let known = found.into_iter().filter(|status| catalogue.has_agent(&status.agent));
     // What was found replaces what is taken for granted.
     let by_key: BTreeMap<_, Status> =
         idle.chain(known).map(|status| (key(&status), status)).collect();

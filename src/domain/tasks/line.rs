@@ -81,7 +81,7 @@ impl Line {
         campaign_id: Uuid,
         catalogue: &'a Catalogue,
         added_by: &'a str,
-    ) -> Result<New<'a>, agents::Unknown> {
+    ) -> Result<New<'a>, agents::LookupError> {
         let Addressed { agent, instance } = catalogue.addressed(&self.agent, &self.instance)?;
         let node = self.node.as_deref().map(|node| catalogue.node(node)).transpose()?;
         Ok(New {

@@ -62,18 +62,13 @@ pub async fn by_job(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Task, 
 
 /// The task that a person means.
 pub async fn find(executor: impl PgExecutor<'_>, given: &Given) -> Result<Uuid, ids::NotFound> {
-    if let Some(id) = given.whole() {
-        return Ok(id);
-    }
-    let found = sqlx::query_scalar!(
-        "select id from dalsegno.tasks where id between $1 and $2 limit 2",
-        given.least,
-        given.most,
+    ids::find_id!(
+        executor,
+        given,
+        ("task", "task ls"),
+        "dalsegno.tasks",
+        "t.agent || '/' || t.instance || ', ' || t.state || ': ' || left(t.prompt, 60)"
     )
-    .fetch_all(executor)
-    .await
-    .map_err(Failed::to("look up an id"))?;
-    given.one("task", &found)
 }
 
 /// The newest first.

@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::{Error, Webhook};
 use crate::domain::{
     Failed,
-    ids::{Given, NotFound},
+    ids::{self, Given, NotFound},
 };
 
 /// There are a handful: all of them, the oldest first.
@@ -18,17 +18,20 @@ pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Webhook, Err
     read(executor, Some(id)).await?.pop().ok_or(Error::Unknown(id))
 }
 
-/// The one webhook whose id begins so.
+/// The webhook that a person means.
 pub async fn find(executor: impl PgExecutor<'_>, given: &Given) -> Result<Uuid, NotFound> {
-    let found = sqlx::query_scalar!(
-        "select id from dalsegno.webhooks where id between $1 and $2 limit 2",
-        given.least,
-        given.most,
+    ids::find_id!(executor, given, ("webhook", "webhook ls"), "dalsegno.webhooks", "t.url")
+}
+
+/// The delivery that a person means.
+pub async fn find_delivery(executor: impl PgExecutor<'_>, given: &Given) -> Result<Uuid, NotFound> {
+    ids::find_id!(
+        executor,
+        given,
+        ("delivery", "webhook deliveries"),
+        "dalsegno.webhook_deliveries",
+        "t.kind || ', ' || t.state"
     )
-    .fetch_all(executor)
-    .await
-    .map_err(Failed::to("find a webhook"))?;
-    given.one("webhook", &found)
 }
 
 async fn read(executor: impl PgExecutor<'_>, id: Option<Uuid>) -> Result<Vec<Webhook>, Failed> {

@@ -30,7 +30,7 @@ pub use self::{
     config::Config,
     deliver::{DeliverWebhook, replay, send_test},
     deliveries::{Delivery, Filter, State, deliveries, get_delivery, remove_of_tasks, remove_old},
-    list::{find, get, list},
+    list::{find, find_delivery, get, list},
     many::{remove, replay_since},
     secret::{Headers, Secret, Undecodable},
     together::{tell_of, tell_together},

@@ -6,9 +6,13 @@ use crate::domain::webhooks::{Next, Outcome};
 
 const DELIVERIES: &str = "dalsegno_webhook_deliveries_total";
 
+/// Describes the metric and begins it.
 pub(super) fn describe() {
     let words = "Attempts at webhooks of this process by result: delivered, retried, failed (given up), held (webhook disabled).";
     describe_counter!(DELIVERIES, Unit::Count, words);
+    for result in ["delivered", "retried", "failed", "held"] {
+        counter!(DELIVERIES, "result" => result).increment(0);
+    }
 }
 
 pub(super) fn count(outcome: &Outcome, next: Next) {

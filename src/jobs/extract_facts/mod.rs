@@ -35,12 +35,12 @@ use self::{
     ask::{Reader, Refused, pause},
     stretch::{Request, Stretch},
 };
-use super::{Services, route::Route};
+use super::{Services, route::Route, services::no_agent};
 use crate::{
     context::facts::{Answered, Read},
     domain::{
         Failed,
-        agents::Agent,
+        agents::{Agent, LookupError},
         facts::{self, CampaignUser, ExtractFacts, Extraction, Found, Outcome, Recorded, Stated},
         feed, memory, tasks,
     },
@@ -55,8 +55,13 @@ enum Error {
 
 pub(super) async fn run(job: ExtractFacts, run: Run, services: Arc<Services>) -> HandlerResult {
     let catalogue = services.library.current();
-    let agent = catalogue.agent(&job.agent).ok().filter(|agent| agent.learns_facts);
-    let (true, Some(agent)) = (services.facts.extract, agent) else { return Ok(End::Done) };
+    let agent = match catalogue.agent(&job.agent) {
+        Ok(agent) if agent.learns_facts && services.facts.extract => agent,
+        Err(error @ LookupError::Broken { .. }) if services.facts.extract => {
+            return Err(no_agent(error));
+        }
+        _ => return Ok(End::Done),
+    };
     let user = facts::user_of(run.pool(), job.campaign_id).await.map_err(JobError::retry)?;
     let Some(user) = user else { return Ok(End::Done) };
     let route = Route::of(&services, agent, &job.provider, &job.model, run.cancel()).await;

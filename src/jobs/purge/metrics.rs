@@ -8,6 +8,10 @@ use crate::domain::cleanups::Batch;
 const LAST_SUCCESS: &str = "dalsegno_purge_last_success_timestamp_seconds";
 const ROWS: &str = "dalsegno_purge_rows_total";
 
+const TABLES: [&str; 6] =
+    ["feed", "memory_items", "messages", "session_summaries", "sessions", "webhook_deliveries"];
+
+/// Describes the metrics and begins all of them.
 pub fn describe() {
     describe_gauge!(
         LAST_SUCCESS,
@@ -15,6 +19,11 @@ pub fn describe() {
         "When the nightly cleanup last went through, on whatever host."
     );
     describe_counter!(ROWS, "Rows that the nightly cleanup removed in this process, by table.");
+    // 0: no run has gone through yet.
+    gauge!(LAST_SUCCESS).set(0.0);
+    for table in TABLES {
+        counter!(ROWS, "table" => table).increment(0);
+    }
 }
 
 /// A run went through at this moment.

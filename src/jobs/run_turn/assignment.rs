@@ -155,21 +155,17 @@ impl<'a> Assignment<'a> {
         } = wanted;
         let failover = Failover::of(&services.agents, standing, services.clock.now());
         let catalogue = services.library.current();
-        let found = catalogue.agent(&task.agent).map(Arc::clone);
-        let routed = match found {
-            Ok(agent) => {
-                let side = if agent.fallback.is_some() { failover.side } else { Side::First };
-                Route::of_agent(services, &agent, side, cancel).await.map(|route| (agent, route))
-            }
-            Err(unknown) => Err(unknown.to_string()),
+        let agent = match catalogue.agent(&task.agent) {
+            Ok(agent) => Arc::clone(agent),
+            Err(error) => return Err((task, error.into())),
         };
-        let node = node.as_deref().map(|node| catalogue.node(node)).transpose();
-        let node = match node {
+        let node = match node.as_deref().map(|node| catalogue.node(node)).transpose() {
             Ok(node) => node.map(Arc::clone),
-            Err(unknown) => return Err((task, Refused::for_good(unknown.to_string()))),
+            Err(error) => return Err((task, error.into())),
         };
-        let (agent, route) = match routed {
-            Ok(routed) => routed,
+        let side = if agent.fallback.is_some() { failover.side } else { Side::First };
+        let route = match Route::of_agent(services, &agent, side, cancel).await {
+            Ok(route) => route,
             Err(why) => return Err((task, Refused::for_good(why))),
         };
         let is_own =

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use crate::{
-    domain::{Failed, amount::Refusal, campaigns::ReserveError, class, sessions, tasks, turns},
+    domain::{
+        Failed, agents::LookupError, amount::Refusal, campaigns::ReserveError, class, sessions,
+        tasks, turns,
+    },
     queue::{BoxError, CommitError, JobError, Run, Stop},
 };
 
@@ -49,6 +52,9 @@ pub(super) struct Busy {
 /// Until running turns have given back what they had set aside.
 const BUDGET_PAUSE: Duration = Duration::from_secs(5);
 
+/// Until somebody has repaired the file of an agent or of a node.
+const REPAIR_PAUSE: Duration = Duration::from_secs(10);
+
 impl Refused {
     pub(super) fn for_good(why: impl Into<String>) -> Self {
         Self { why: why.into(), again_after: None, budget: false, busy: None }
@@ -61,6 +67,15 @@ impl Refused {
     /// Waits for the provider, and not for ever.
     pub(super) fn busy(why: impl Into<String>, after: Duration, refusals: i32) -> Self {
         Self { busy: Some(Busy { refusals }), ..Self::later(why, after) }
+    }
+}
+
+impl From<LookupError> for Refused {
+    fn from(error: LookupError) -> Self {
+        match error {
+            LookupError::Broken { .. } => Self::later(error.to_string(), REPAIR_PAUSE),
+            LookupError::Unknown { .. } => Self::for_good(error.to_string()),
+        }
     }
 }
 

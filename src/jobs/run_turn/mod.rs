@@ -65,7 +65,10 @@ use self::{
     room::Needed,
     settle::{Facts, Fate},
 };
-pub(super) use self::{error::Error, told::describe};
+pub(super) use self::{
+    error::Error,
+    told::{begin as begin_metrics, describe},
+};
 use super::Services;
 use crate::{
     causes::causes,

@@ -48,6 +48,26 @@ pub(in crate::jobs) fn describe() {
     );
 }
 
+/// Begins the metrics of the models that agents name. An alert on a counter that appears with its first event misses that event.
+pub(in crate::jobs) fn begin(services: &Services) {
+    for agent in services.library.current().agents() {
+        let fallback = agent.fallback.as_ref().map(|fallback| services.fallback_route(fallback));
+        for (provider, model) in [Some(services.route(agent)), fallback].into_iter().flatten() {
+            let provider = provider.as_str();
+            drop(histogram!(FIRST_BYTE, "provider" => provider));
+            for outcome in ["done", "failed"] {
+                drop(histogram!(DURATION, "provider" => provider, "outcome" => outcome));
+            }
+            let Some(model) = model else { continue };
+            counter!(COST, "provider" => provider, "model" => model.clone()).increment(0);
+            for kind in ["input", "output", "cache_read", "cache_creation"] {
+                counter!(TOKENS, "provider" => provider, "model" => model.clone(), "type" => kind)
+                    .increment(0);
+            }
+        }
+    }
+}
+
 /// Where spans are wanted, the one of the turn before, of which nothing is stored but its number and its session.
 pub(super) async fn look_back(
     conn: &mut PgConnection,

@@ -52,6 +52,15 @@ pub struct Ollama {
     models: Models,
 }
 
+/// What a diagnosis has to know of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ModelSummary {
+    /// Of calls to it: as configured, capped at what the model was trained with.
+    pub window_tokens: u32,
+    /// The server says so. One that does not say what its models can do is taken to have them.
+    pub has_no_tools: bool,
+}
+
 impl Ollama {
     /// Connects to nothing yet.
     pub fn new(config: Config) -> Result<Self, Error> {
@@ -72,6 +81,18 @@ impl Ollama {
         let patience = Patience::starting_now(self.config.request_timeout(), cancel);
         let facts = self.models.facts(&self.http, model, &patience).await?;
         Ok(facts.window_tokens(self.config.num_ctx_of(model)))
+    }
+
+    /// What the server says of a model.
+    pub async fn model(
+        &self,
+        model: &str,
+        cancel: &CancellationToken,
+    ) -> Result<ModelSummary, Error> {
+        let patience = Patience::starting_now(self.config.request_timeout(), cancel);
+        let facts = self.models.facts(&self.http, model, &patience).await?;
+        let window_tokens = facts.window_tokens(self.config.num_ctx_of(model));
+        Ok(ModelSummary { window_tokens, has_no_tools: facts.has_no_tools })
     }
 
     /// The server's version, as it says it.

@@ -91,7 +91,7 @@ pub async fn run<S: Clone + Send + Sync + 'static>(
     if handlers.is_empty() {
         return Err(Error::NoHandlers);
     }
-    telemetry::describe();
+    telemetry::begin(&config, &handlers);
     Parts::new(config, identity, handlers, pool, shutdown).run().await
 }
 

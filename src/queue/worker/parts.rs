@@ -1,6 +1,7 @@
 //! The parts of a worker, each with what it needs.
 
 use std::{
+    collections::BTreeSet,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
@@ -94,6 +95,7 @@ impl Parts {
             crash_points: self.shared.crash_points,
             identity,
             retention: Retention::new(self.config.keep.clone(), Instant::now()),
+            published: BTreeSet::new(),
         }
     }
 

@@ -1,7 +1,8 @@
 //! `dalsegno agent`, and what a service makes of bad files.
 
-use super::Ground;
-use crate::service::SERVE;
+use serde_json::json;
+
+use super::{Ground, text};
 
 const THREE_ERRORS: &str = "---\nname: writer\ndescripton: Writes\nwindow_tokens: many\nprovider: olama\n---\nYou write.\n";
 
@@ -44,14 +45,6 @@ async fn every_problem_of_a_file_is_listed_with_its_line_and_its_mend() {
     let lines: Vec<_> = problems.as_array().unwrap().iter().map(|found| &found["line"]).collect();
     // The first is what is missing.
     assert_eq!(lines, [1, 3, 4, 5]);
-    for command in [
-        &["agent", "ls"][..],
-        &["task", "add", "--campaign", "ab", "--agent", "writer", "x"],
-        &SERVE,
-    ] {
-        let said = ground.run(command).await;
-        assert_eq!((said.code, said.has("writer.md:4")), (2, true), "{command:?}: {said:?}");
-    }
     let doctor = ground.run(&["doctor", "--json"]).await;
     let findings = doctor.json();
     let agents = findings.as_array().unwrap().iter().find(|f| f["check"] == "agents").unwrap();
@@ -61,6 +54,65 @@ async fn every_problem_of_a_file_is_listed_with_its_line_and_its_mend() {
     lay(&ground, "---\nname: writer\ndescription: Writes\n---\nYou write.\n");
     let said = ground.run(&["agent", "check"]).await;
     assert_eq!((said.code, said.has("1 agents")), (0, true), "{said:?}");
+}
+
+#[tokio::test]
+async fn a_broken_file_refuses_the_tasks_of_its_agent_and_no_others() {
+    let ground = Ground::new().await;
+    lay(&ground, THREE_ERRORS);
+    let folder = ground.path().join("config/agents");
+    let fine = "---\nname: editor\ndescription: Edits\n---\nYou edit.\n";
+    std::fs::write(folder.join("editor.md"), fine).unwrap();
+    let campaign = ground.campaign();
+    let add = async |agent: &str| {
+        ground.run(&["task", "add", "--campaign", &campaign, "--agent", agent, "Write."]).await
+    };
+    let taken = add("editor").await;
+    assert_eq!(taken.code, 0, "{taken:?}");
+    assert!(taken.stderr.contains("refused until they are repaired: writer"), "{taken:?}");
+    let refused = add("writer").await;
+    assert_eq!(refused.code, 5, "{refused:?}");
+    assert!(
+        refused.stderr.contains("agent `writer` is refused") && refused.has("writer.md:"),
+        "{refused:?}"
+    );
+    let file = ground.path().join("tasks");
+    let line = json!({ "agent": "writer", "prompt": "Write." }).to_string();
+    std::fs::write(&file, line).unwrap();
+    let file = file.display().to_string();
+    let many = ground.run(&["task", "add", "--campaign", &campaign, "--file", &file]).await;
+    assert!(many.code == 5 && many.has("line 1: agent `writer` is refused"), "{many:?}");
+    let paused = ground.json(&["agent", "pause", "writer", "--reason", "its file is broken"]).await;
+    assert_eq!(text(&paused["pause"]["agent"]), "writer");
+    let listed = ground.run(&["agent", "ls"]).await;
+    assert!(listed.code == 0 && listed.stdout.contains("editor"), "{listed:?}");
+}
+
+#[tokio::test]
+async fn a_warm_agent_that_gains_nothing_by_it_is_named() {
+    let ground = Ground::new().await;
+    let check = async |keys: &str| {
+        let file =
+            "---\nname: writer\ndescription: Writes\nwarm: true\nprovider: claude\nmodel: sonnet\n";
+        lay(&ground, &format!("{file}{keys}---\nYou write.\n"));
+        let said = ground.run(&["agent", "check"]).await;
+        assert_eq!(said.code, 0, "{said:?}");
+        said.stderr
+    };
+    assert_eq!(check("tools: Read\n").await, "");
+    for (keys, why) in [
+        ("tools: Read, mcp__dalsegno\n", "no effect together with mcp__dalsegno"),
+        ("tools: mcp__dalsegno__status\n", "no effect together with mcp__dalsegno"),
+        ("session: none\n", "no effect with `session: none`"),
+    ] {
+        let said = check(keys).await;
+        assert!(said.contains("writer: ") && said.contains(why), "{keys}: {said}");
+    }
+    let file =
+        "---\nname: writer\ndescription: Writes\nwarm: true\nprovider: sim\n---\nYou write.\n";
+    lay(&ground, file);
+    let said = ground.run(&["agent", "check"]).await;
+    assert!(said.stderr.contains("only the CLI of Claude is started ahead"), "{said:?}");
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ async fn each_mistake_in_a_task_has_its_code_and_its_words() {
     let table: [(&[&str], i32, &str); 11] = [
         (&["--campaign", nil, "--agent", "copywriter", "x"], 3, "there is no campaign 0000"),
         (&["--campaign", "eeee", "--agent", "copywriter", "x"], 3, "there is no campaign eeee"),
-        (&["--campaign", "spring", "--agent", "copywriter", "x"], 2, "`spring` is no id"),
+        (&["--campaign", "spring", "--agent", "copywriter", "x"], 3, "there is no campaign spring"),
         (
             &["--campaign", &campaign, "--agent", "copywritter", "x"],
             3,

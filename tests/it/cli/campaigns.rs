@@ -92,3 +92,32 @@ async fn limits_change_one_by_one() {
         assert_eq!(said.code, 2, "{said:?}");
     }
 }
+
+#[tokio::test]
+async fn a_campaign_may_be_given_by_its_name() {
+    let ground = Ground::new().await;
+    let spring = ground.json(&["campaign", "create", "Spring series"]).await;
+    let shown = ground.json(&["campaign", "show", "Spring series"]).await;
+    assert_eq!(shown["id"], spring["id"]);
+    let add = ["task", "add", "--campaign", "Spring series", "--agent", "copywriter", "Write."];
+    assert_eq!(ground.json(&add).await["campaign_id"], spring["id"]);
+    let end = &text(&spring["id"])[28..];
+    let posted = ground.json(&["board", "post", end, "For all", "--to", "operator"]).await;
+    let post = &text(&posted["id"])[28..];
+    let answer =
+        ["board", "post", "Spring series", "Noted", "--to", "operator", "--reply-to", post];
+    assert_eq!(ground.json(&answer).await["reply_to"], posted["id"]);
+
+    let other = ground.json(&["campaign", "create", "Spring series"]).await;
+    let said = ground.run(&["campaign", "close", "Spring series"]).await;
+    assert_eq!(
+        (said.code, said.has("more than one campaign matches Spring series")),
+        (2, true),
+        "{said:?}"
+    );
+    for id in [text(&spring["id"]), text(&other["id"])] {
+        assert!(said.stderr.contains(&format!("{id}  active: Spring series")), "{said:?}");
+    }
+    let said = ground.run(&["campaign", "show", "Sprnig"]).await;
+    assert_eq!((said.code, said.has("there is no campaign Sprnig")), (3, true), "{said:?}");
+}

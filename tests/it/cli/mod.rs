@@ -14,6 +14,7 @@ mod keys;
 mod logins;
 mod mcp;
 mod memory;
+mod named_commands;
 mod service;
 mod sessions;
 mod tasks;

@@ -111,7 +111,7 @@ async fn the_same_key_and_question_give_the_same_task() {
 }
 
 #[tokio::test]
-async fn an_id_may_be_given_by_its_beginning() {
+async fn an_id_may_be_given_by_its_beginning_or_its_end() {
     let ground = Ground::new().await;
     let task = ground.add("Part one.", &[]).await;
     let id = text(&task["id"]);
@@ -120,7 +120,22 @@ async fn an_id_may_be_given_by_its_beginning() {
     let second = ground.add("Part two.", &[]).await;
     assert_eq!(second["id"].as_str().unwrap()[..4], id[..4]);
     let said = ground.run(&["task", "show", &id[..4]]).await;
-    assert_eq!((said.code, said.has("more than one task begins with")), (2, true), "{said:?}");
+    assert_eq!((said.code, said.has("more than one task matches")), (2, true), "{said:?}");
+    for words in [id, text(&second["id"]), "copywriter/main, queued: Part two."] {
+        assert!(said.stderr.contains(words), "{words}: {said:?}");
+    }
+    // Lists show the last digits.
+    let listed = ground.run(&["task", "ls"]).await;
+    for task in [&task, &second] {
+        let end = text(&task["id"]).rsplit('-').next().unwrap();
+        assert!(
+            listed.stdout.contains(end) && !listed.stdout.contains(text(&task["id"])),
+            "{listed:?}"
+        );
+        assert_eq!(ground.json(&["task", "show", end]).await["id"], task["id"]);
+        let capitals = &end[4..].to_uppercase();
+        assert_eq!(ground.json(&["task", "show", capitals]).await["id"], task["id"]);
+    }
     let said = ground.run(&["task", "show", "ffff"]).await;
     assert_eq!((said.code, said.has("there is no task ffff")), (3, true), "{said:?}");
 }

@@ -31,7 +31,10 @@ impl Folder {
     }
 
     fn problems(&self) -> Vec<Problem> {
-        Catalogue::load(&self.config()).unwrap_err().0
+        match Catalogue::load(&self.config()) {
+            Ok(catalogue) => catalogue.problems().0,
+            Err(problems) => problems.0,
+        }
     }
 }
 
@@ -120,8 +123,8 @@ fn grants_are_read_in_the_shape_of_claude_codes_own_files() {
     folder.write("servers.json", r#"{"mcpServers":{"products":{"command":"sums"}}}"#);
     assert_eq!(names(&library.current()), ["products"], "a change of what a file names is seen");
     folder.write("servers.json", "{");
-    assert_eq!(names(&library.current()), ["products"]);
-    assert!(library.problems().unwrap().to_string().contains("servers.json is no JSON in line 1"));
+    assert!(library.current().agent("curator").is_err());
+    assert!(library.problems().to_string().contains("servers.json is no JSON in line 1"));
     folder.write("servers.json", r#"{"mcpServers":{"sums":{"command":"sums"}}}"#);
     assert_eq!(names(&library.current()), ["sums"], "and so is its mend");
 }
@@ -176,7 +179,7 @@ fn three_errors_in_one_file_are_reported_at_once_with_their_lines() {
     assert_eq!(problems[1].fix, "provider: ollama (did you mean that one?)");
     assert_eq!(problems[2].message, "is \"soon\"");
     assert!(problems.iter().all(|problem| problem.file.ends_with("agents/curator.md")));
-    let said = Catalogue::load(&folder.config()).unwrap_err().to_string();
+    let said = Catalogue::load(&folder.config()).unwrap().problems().to_string();
     assert!(said.starts_with("the files of agents, skills and nodes have 3 problems"), "{said}");
     assert!(said.contains("curator.md:4: modle: there is no such key"), "{said}");
 }
@@ -234,22 +237,81 @@ fn broken_yaml_is_one_problem_with_its_line() {
 }
 
 #[test]
-fn changed_files_are_read_again_and_broken_ones_are_not_used() {
+fn changed_files_are_read_again_and_a_broken_one_refuses_its_agent_alone() {
     let folder = Folder::new();
-    folder.write("agents/curator.md", &agent(""));
-    let library = Library::open(&folder.config()).unwrap();
-    let first = library.current().agent("curator").unwrap().prompt_hash.clone();
-    assert_eq!(library.problems(), None);
-
-    folder.write("agents/curator.md", &agent("modle: x\n"));
-    assert_eq!(library.current().agent("curator").unwrap().prompt_hash, first);
-    assert_eq!(library.problems().unwrap().0.len(), 1);
-
-    folder.write("agents/curator.md", &agent("").replace("keep things", "keep everything"));
-    assert_ne!(library.current().agent("curator").unwrap().prompt_hash, first);
-    assert_eq!(library.problems(), None);
+    folder.write("agents/curator.md", &agent("lead: true\n"));
     folder.write("agents/second.md", &agent("").replace("curator", "second"));
-    assert!(library.current().agent("second").is_ok());
+    let library = Library::open(&folder.config()).unwrap();
+    let (first, before) = (library.current(), "You keep things.");
+    assert!(library.problems().is_empty());
+    let lead = |catalogue: &Catalogue| catalogue.prompt_hash(catalogue.lead().unwrap(), "main");
+
+    folder.write("agents/second.md", &agent("modle: x\n").replace("curator", "second"));
+    let broken = library.current();
+    let refused = broken.agent("second").unwrap_err().to_string();
+    for words in ["agent `second` is refused", "second.md:4: modle", "dalsegno agent check"] {
+        assert!(refused.contains(words), "{words}: {refused}");
+    }
+    assert_eq!(broken.agent("curator").unwrap().prompt, before);
+    assert_eq!(library.problems().0.len(), 1);
+    // A turn that runs keeps its agent, and a file that is saved in two steps rebuilds no session of the lead.
+    assert_eq!(broken.agent_of_running_turn("second").unwrap().prompt, before);
+    assert_eq!(lead(&broken), lead(&first));
+
+    folder.write(
+        "agents/second.md",
+        &agent("").replace("curator", "second").replace("keep", "keep all"),
+    );
+    assert!(library.current().agent("second").unwrap().prompt.contains("keep all"));
+    assert!(library.problems().is_empty());
+    folder.write("agents/third.md", &agent("").replace("curator", "third"));
+    assert!(library.current().agent("third").is_ok());
+
+    // Without its folder the service goes on with what it has read.
+    for name in ["curator", "second", "third"] {
+        std::fs::remove_file(folder.0.path().join(format!("agents/{name}.md"))).unwrap();
+    }
+    assert_eq!(library.current().agents().count(), 3);
+    assert!(library.problems().to_string().contains("holds no agent"));
+}
+
+#[test]
+fn a_broken_file_refuses_what_needs_it_and_nothing_else() {
+    let folder = Folder::new();
+    std::fs::create_dir_all(folder.0.path().join("nodes")).unwrap();
+    folder.write("nodes/bad.md", "no front matter");
+    folder.write("nodes/good.md", "---\nname: good\ndescription: Fine\n---\nDo it.\n");
+    folder.write("agents/curator.md", &agent(""));
+    folder.write("agents/curator_2.md", &agent("modle: x\n").replace("curator", "curator_2"));
+    folder.write("agents/toned.md", &agent("skills: [tone]\n").replace("curator", "toned"));
+    folder.write("skills/tone/SKILL.md", "no front matter");
+    let config = Config { nodes_folder: folder.0.path().join("nodes"), ..folder.config() };
+    let catalogue = Catalogue::load(&config).unwrap();
+    assert_eq!(catalogue.agents().map(|agent| &*agent.name).collect::<Vec<_>>(), ["curator"]);
+    assert_eq!(catalogue.broken_agents().collect::<Vec<_>>(), ["curator_2", "toned"]);
+    let skill = catalogue.agent("toned").unwrap_err().to_string();
+    assert!(
+        skill.contains("toned.md:4: skills: the file of the skill `tone` has problems"),
+        "{skill}"
+    );
+    // Its name is not taken for instance 2 of another agent, and that one is written so that it is read as itself.
+    let copy = catalogue.addressed("curator_2", "main").unwrap_err().to_string();
+    assert!(copy.contains("agent `curator_2` is refused"), "{copy}");
+    assert_eq!(catalogue.written("curator", "2"), "curator/2");
+    assert_eq!(catalogue.addressed("curator/2", "main").unwrap().instance, "2");
+    assert!(catalogue.node("good").is_ok());
+    assert!(catalogue.node("bad").unwrap_err().to_string().contains("node `bad` is refused"));
+    assert!(catalogue.check_name("toned").is_ok() && catalogue.check_name("tonde").is_err());
+}
+
+/// A file stands where the folder should: those that come with the service would be the wrong ones.
+#[test]
+fn a_folder_of_agents_that_cannot_be_read_is_not_a_missing_one() {
+    let folder = Folder::new();
+    let config =
+        files(folder.0.path().join("skills/tone/SKILL.md"), folder.0.path().join("skills"));
+    let said = Catalogue::load(&config).unwrap_err().to_string();
+    assert!(said.contains("cannot be read"), "{said}");
 }
 
 fn named(names: &[&str]) -> Catalogue {

@@ -17,6 +17,7 @@ const OVERLAYS: [&str; 3] = ["dev", "prod", "keda"];
 struct Rendered {
     objects: Vec<Value>,
     config_maps: BTreeSet<String>,
+    settings: Vec<String>,
     secrets: BTreeMap<String, BTreeSet<String>>,
     replicas: Vec<String>,
     images: Vec<String>,
@@ -52,6 +53,10 @@ impl Rendered {
         assert_eq!(named, found, "a file that no kustomization names does nothing");
         let name = |value: &Value| value["name"].as_str().unwrap().to_owned();
         self.config_maps.extend(all("configMapGenerator").iter().map(name));
+        for map in all("configMapGenerator") {
+            let literals = map["literals"].as_array().unwrap().iter();
+            self.settings.extend(literals.map(|pair| pair.as_str().unwrap().to_owned()));
+        }
         for secret in all("secretGenerator") {
             let literals = secret["literals"].as_array().unwrap().iter();
             let keys =
@@ -174,6 +179,25 @@ fn pods_are_confined() {
                 let port = &spec["containers"][0][probe]["httpGet"]["port"];
                 assert_eq!(port, &spec["containers"][0]["ports"][0]["name"], "{overlay}: {probe}");
             }
+        }
+    }
+}
+
+#[test]
+fn where_services_do_not_migrate_a_job_does() {
+    for (overlay, rendered) in overlays() {
+        let none = "DALSEGNO_DATABASE__MIGRATE_ON_START=false".to_owned();
+        let jobs: Vec<&Value> = rendered.kind("Job").collect();
+        assert_eq!(jobs.len(), usize::from(rendered.settings.contains(&none)), "{overlay}");
+        assert_eq!(jobs.is_empty(), overlay == "dev");
+        for job in jobs {
+            let spec = &pod(job)["spec"];
+            let container = &spec["containers"][0];
+            assert_eq!(container["args"], serde_json::json!(["migrate", "up"]));
+            assert!(rendered.images.contains(&container["image"].as_str().unwrap().to_owned()));
+            assert_eq!(container["env"][0]["valueFrom"]["secretKeyRef"]["key"], "DATABASE_URL");
+            assert_eq!(container["securityContext"]["readOnlyRootFilesystem"], true);
+            assert_eq!(spec["securityContext"]["runAsNonRoot"], true);
         }
     }
 }

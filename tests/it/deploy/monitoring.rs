@@ -5,6 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::yaml::{documents, root, text};
+use crate::{
+    app::{eventually, get},
+    service::Service,
+};
 
 /// Every name of a metric in the sources.
 fn told() -> BTreeSet<String> {
@@ -51,30 +55,89 @@ fn alerts_and_dashboard_ask_for_metrics_that_exist() {
     }
 }
 
-/// The commands between backticks, with something in place of an id.
-fn commands(text: &str) -> Vec<Vec<String>> {
-    let quoted = text.split('`').skip(1).step_by(2);
-    let ours = quoted.filter_map(|quoted| quoted.strip_prefix("dalsegno "));
-    let words =
-        |command: &str| command.split(' ').map(|word| word.replace("ID", "11111111")).collect();
-    ours.map(words).collect()
+/// A name of a metric with the labels that are asked for: `name{outcome="dead"}`.
+fn selectors(text: &str) -> Vec<(String, Vec<String>)> {
+    let parts = text.split("dalsegno_").skip(1);
+    let selector = |part: &str| {
+        let name = names(&format!("dalsegno_{part}")).swap_remove(0);
+        let rest = &part[name.len() - "dalsegno_".len()..];
+        let labels = rest.strip_prefix('{').and_then(|rest| rest.split_once('}'));
+        let labels = labels.map_or_else(Vec::new, |(labels, _)| labels.split(',').collect());
+        let exact = labels.into_iter().filter(|label| !label.contains('~') && !label.contains('$'));
+        (name, exact.map(|label| label.trim().to_owned()).collect())
+    };
+    parts.map(selector).collect()
 }
 
-/// The command line is read up to `--help`, so nothing is done.
+/// What alerts and the dashboard ask for.
+fn asked() -> Vec<(String, Vec<String>)> {
+    let dashboard: Value = serde_json::from_str(&text("deploy/monitoring/dashboard.json")).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap().iter();
+    let targets = panels.flat_map(|panel| panel["targets"].as_array().into_iter().flatten());
+    let shown = targets.flat_map(|target| selectors(target["expr"].as_str().unwrap()));
+    let alerts = &documents(&root().join("deploy/monitoring/alerts.yaml"))[0];
+    let rules = alerts["groups"][0]["rules"].as_array().unwrap().iter();
+    rules.flat_map(|rule| selectors(rule["expr"].as_str().unwrap())).chain(shown).collect()
+}
+
+fn missing(metrics: &str) -> Vec<String> {
+    let is_there = |(name, labels): &(String, Vec<String>)| {
+        metrics.lines().any(|line| {
+            let rest = line.strip_prefix(name.as_str());
+            rest.is_some_and(|rest| rest.starts_with(['{', ' ']))
+                && labels.iter().all(|label| line.contains(label.as_str()))
+        })
+    };
+    asked().into_iter().filter(|it| !is_there(it)).map(|it| format!("{it:?}")).collect()
+}
+
+/// An alert on a series that comes with its first event does not see that event.
 #[tokio::test]
-async fn alerts_name_commands_that_exist() {
+async fn a_fresh_service_and_fresh_workers_have_every_series_that_alerts_ask_for() {
     let folder = tempfile::tempdir().unwrap();
-    let commands = commands(&text("deploy/monitoring/alerts.yaml"));
-    assert!(commands.len() > 5, "{commands:?}");
-    for command in commands {
-        let mut child = crate::service::dalsegno(folder.path());
-        let said = child.args(&command).arg("--help").output().await.unwrap();
-        assert!(said.status.success(), "{command:?}: {}", String::from_utf8_lossy(&said.stderr));
+    let folder = folder.path();
+    let service = Service::start(folder, &[]).await;
+    let all = eventually("the service shows every series", async || {
+        let metrics = get(service.address, "/metrics").await.unwrap().body;
+        missing(&metrics).is_empty().then_some(metrics)
+    });
+    all.await;
+    drop(service);
+
+    let folder = tempfile::tempdir().unwrap();
+    let no_slots = [("DALSEGNO_WORKER__TURNS_SLOTS", "0"), ("DALSEGNO_WORKER__UPKEEP_SLOTS", "0")];
+    let _front = Service::start(folder.path(), &no_slots).await;
+    let mut workers = Vec::new();
+    for binary in [env!("CARGO_BIN_EXE_worker-turns"), env!("CARGO_BIN_EXE_worker-upkeep")] {
+        let listen = ("DALSEGNO_WORKER__LISTEN", "127.0.0.1:0");
+        let mut worker = Service::worker_of(binary, folder.path(), &[listen]).await;
+        worker.listening().await;
+        worker.ready().await;
+        workers.push(worker);
     }
+    eventually("the workers show every series", async || {
+        let mut metrics = String::new();
+        for worker in &workers {
+            metrics += &get(worker.address, "/metrics").await.unwrap().body;
+        }
+        missing(&metrics).is_empty().then_some(())
+    })
+    .await;
 }
 
 #[test]
 fn a_missing_cleanup_is_an_alert() {
     let alerts = text("deploy/monitoring/alerts.yaml");
-    assert!(alerts.contains("max(dalsegno_purge_last_success_timestamp_seconds) > 26 * 3600"));
+    assert!(
+        alerts.contains("(max(dalsegno_purge_last_success_timestamp_seconds) > 0) > 26 * 3600")
+    );
+    assert!(alerts.contains("max(dalsegno_purge_last_success_timestamp_seconds) == 0"));
+}
+
+/// Whoever publishes them may be what is missing.
+#[test]
+fn missing_workers_and_a_missing_scheduler_are_alerts() {
+    let alerts = text("deploy/monitoring/alerts.yaml");
+    assert!(alerts.contains("max by (queue) (dalsegno_workers) == 0 or absent(dalsegno_workers)"));
+    assert!(alerts.contains("or absent(dalsegno_scheduler_last_look_timestamp_seconds)"));
 }

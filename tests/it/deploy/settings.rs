@@ -88,6 +88,36 @@ fn whoever_stops_a_worker_waits_longer_than_it_drains() {
     }
 }
 
+/// The image would take folders of its working directory, which do not exist, and use the files that come with the binary.
+#[test]
+fn every_folder_of_files_is_set_in_the_images_and_mounted_by_compose() {
+    let mut folders: Vec<(String, String)> = Vec::new();
+    let mut section = String::new();
+    for line in text("config/default.toml").lines() {
+        if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+            section = name.to_owned();
+        } else if let Some((key, value)) =
+            line.split_once(" = ").filter(|it| it.0.ends_with("folder"))
+        {
+            if let Some(folder) = value.trim_matches('"').strip_prefix("config/") {
+                folders.push((format!("{section}__{key}").to_uppercase(), folder.to_owned()));
+            }
+        }
+    }
+    assert_eq!(folders.len(), 4, "{folders:?}");
+    let (dockerfile, compose) = (text("Dockerfile"), &documents(&root().join("compose.yaml"))[0]);
+    for (key, folder) in folders {
+        let set = format!("DALSEGNO_{key}=/etc/dalsegno/{folder} ");
+        assert_eq!(dockerfile.matches(&set).count(), 2, "{set}");
+        for service in ["service", "worker"] {
+            let volumes = compose["services"][service]["volumes"].as_array().unwrap();
+            let mount = format!("./config/{folder}:/etc/dalsegno/{folder}:ro");
+            assert!(volumes.iter().any(|volume| volume == mount.as_str()), "{service}: {mount}");
+        }
+        assert!(root().join("config").join(&folder).is_dir(), "{folder}");
+    }
+}
+
 fn own_environment(pod: &Value) -> String {
     pod["containers"][0]["env"].to_string()
 }

@@ -26,8 +26,11 @@ fn load(files: &[(&str, &str)]) -> Result<Templates, String> {
     let catalogue = Catalogue::load(&config.agents).unwrap();
     let config = Config { folder: folder.path().to_owned() };
     let place = format!("{}/", folder.path().display());
-    Templates::load(&config, &catalogue)
-        .map_err(|problems| problems.to_string().replace(&place, ""))
+    let templates = Templates::load(&config, &catalogue).unwrap();
+    match templates.problems() {
+        problems if problems.is_empty() => Ok(templates),
+        problems => Err(problems.to_string().replace(&place, "")),
+    }
 }
 
 #[test]
@@ -92,7 +95,7 @@ Nobody asks this.
     let words = words.unwrap_err();
     for expected in [
         "bad.md:2: name: is `other`, but the file says `bad`",
-        "bad.md:7: agent: `planer` is none\n  write: did you mean `planner`?",
+        "bad.md:7: agent: there is no agent `planer`\n  write: did you mean `planner`?",
         "bad.md:7: after: `draft` is no step before it",
         "bad.md:10: steps: has a step that cannot be read: unknown field `color`",
         "bad.md:13: after: `plna` is no step before it\n  write: plan (did you mean that one?)",
@@ -105,6 +108,35 @@ Nobody asks this.
         assert!(words.contains(expected), "{expected}\n in:\n{words}");
     }
     assert!(words.starts_with("the templates of flows have 10 problems"), "{words}");
+}
+
+/// Without the folder of templates, those that come with the service are listed, with what keeps them from being started.
+#[tokio::test]
+async fn a_broken_template_is_refused_alone() {
+    let ground = ground().await;
+    ground.write_template("bad", "no front matter");
+    let fine = start(&ground, "series", &inputs("Harbour", &["Moles"])).await.unwrap();
+    assert_eq!(fine.tasks, 4);
+    let refused = start(&ground, "bad", &inputs("x", &["y"])).await.unwrap_err().to_string();
+    assert!(
+        refused.contains("template `bad` cannot be started") && refused.contains("bad.md:1"),
+        "{refused}"
+    );
+
+    ground.write_agent("reviewer", "no front matter");
+    let catalogue = Catalogue::load(&ground.config().agents).unwrap();
+    let templates = Templates::load(&ground.config().flows, &catalogue).unwrap();
+    assert_eq!(templates.all().count(), 0, "a step of it is for an agent that is refused");
+    let names: Vec<_> = templates.broken().map(|broken| broken.name.as_str()).collect();
+    assert_eq!(names, ["bad", "series"]);
+    let words = templates.problems().to_string();
+    assert!(words.contains("the file of the agent `reviewer` has problems"), "{words}");
+
+    let missing = Config { folder: ground.folder().join("nowhere") };
+    let shipped = Templates::load(&missing, &catalogue).unwrap();
+    assert_eq!(shipped.all().count(), 0);
+    let shipped: Vec<_> = shipped.broken().map(|it| (it.name.as_str(), it.built_in)).collect();
+    assert_eq!(shipped, [("article-series", true), ("reviewed-text", true)]);
 }
 
 /// A file stands where the folder should.

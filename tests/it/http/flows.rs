@@ -63,3 +63,50 @@ async fn what_does_not_fit_a_template_is_refused() {
         ground.post(&format!("{nil}/{verb}"), &json!({})).await.problem(404, "unknown_flow");
     }
 }
+
+#[tokio::test]
+async fn a_broken_file_is_refused_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    for name in ["agents", "workflows"] {
+        std::fs::create_dir(path(name)).unwrap();
+    }
+    let write =
+        |name: &str, content: &str| std::fs::write(folder.path().join(name), content).unwrap();
+    let writer = "---\nname: writer\ndescription: Writes\n---\nYou write.\n";
+    write("agents/writer.md", writer);
+    write("agents/editor.md", "---\nname: editor\n---\n");
+    let one = "---\nname: one\ndescription: One step\nsteps:\n  - step: only\n    agent: writer\n---\n## only\n\nGo.\n";
+    write("workflows/one.md", one);
+    write("workflows/two.md", "---\nname: two\n---\n");
+    let settings = [
+        ("agents.folder", path("agents")),
+        ("flows.folder", path("workflows")),
+        ("agents.look_every_ms", "0".to_owned()),
+    ];
+    let settings: Vec<(&str, &str)> =
+        settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
+    let ground = Ground::with(&settings).await;
+    let ask = |agent: &str| json!({ "agent": agent, "prompt": "Write." });
+    ground.post(&ground.tasks(), &ask("writer")).await.expect(201);
+    let words = ground.post(&ground.tasks(), &ask("editor")).await.problem(409, "broken_agent");
+    assert!(words.contains("editor.md"), "{words}");
+    let bulk = format!("{}/bulk", ground.tasks());
+    ground.post(&bulk, &json!([ask("editor")])).await.problem(422, "bad_items");
+    let agents = ground.get("/v1/agents").await.expect(200);
+    assert_eq!(agents["items"].as_array().unwrap().len(), 1);
+    assert!(!agents["problems"].as_array().unwrap().is_empty());
+    ground.post("/v1/agents/editor/pause", &json!({ "reason": "broken" })).await.expect(200);
+    let templates = ground.get("/v1/workflows").await.expect(200);
+    assert_eq!(templates["items"][0]["name"], "one");
+    assert_eq!(templates["broken"][0]["name"], "two");
+    let start = |name: &str| json!({ "template": name, "inputs": {} });
+    let flows = format!("/v1/campaigns/{}/flows", ground.world.campaign.id);
+    ground.post(&flows, &start("one")).await.expect(201);
+    ground.post(&flows, &start("two")).await.problem(409, "bad_templates");
+    // What was taken in before, another agent does not notice.
+    write("agents/writer.md", "---\nname: writer\n---\n");
+    ground.post(&ground.tasks(), &ask("writer")).await.problem(409, "broken_agent");
+    write("agents/writer.md", writer);
+    ground.post(&ground.tasks(), &ask("writer")).await.expect(201);
+}

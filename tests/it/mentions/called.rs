@@ -144,3 +144,21 @@ async fn what_cannot_be_asked_is_not_posted_either() {
     assert!(board(&ground).await.is_empty());
     assert_eq!(ground.count("select count(*) from dalsegno.tasks").await, 0);
 }
+
+#[tokio::test]
+async fn an_agent_whose_file_is_broken_is_not_asked_and_the_post_says_so() {
+    let ground = ground(&["ann", "bea"], &[]).await;
+    ground.write_agent("ann", "no front matter");
+    let posted = post(&ground, "@ann, @bea: compare.").await;
+    assert_eq!(called(&posted), ["bea"]);
+    assert!(posted.unknown.is_empty(), "{posted:?}");
+    assert!(posted.notes.iter().any(|note| note.contains("`ann` was not asked")), "{posted:?}");
+    // Nor is the lead in its place.
+    let posted = post(&ground, "@ann: well?").await;
+    assert!(called(&posted).is_empty() && posted.notes.len() == 1, "{posted:?}");
+    let posted = post(&ground, "@all: stop.").await;
+    assert!(!called(&posted).contains(&"ann".to_owned()) && posted.notes.len() == 1, "{posted:?}");
+    ground.write_agent("planner", "no front matter");
+    let posted = post(&ground, "What is the status?").await;
+    assert!(posted.notes[0].contains("one of them may be the lead: ann, planner"), "{posted:?}");
+}

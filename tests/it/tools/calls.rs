@@ -421,4 +421,12 @@ async fn a_status_tells_who_does_what() {
     assert_eq!(agents.len(), 5);
     let listed = stage.says(&boss, "workflows_list", json!({})).await;
     assert_eq!(listed["workflows"][0]["inputs"][0]["name"], "topic");
+    assert!(listed["cannot_be_started"].is_null(), "{listed}");
+    stage.ground.write_template("bad", "no front matter");
+    let listed = stage.says(&boss, "workflows_list", json!({})).await;
+    assert_eq!(listed["workflows"][0]["workflow"], "pair");
+    assert_eq!(listed["cannot_be_started"], json!(["bad"]));
+    let start = json!({ "workflow": "bad", "inputs": {} });
+    let refused = stage.refuses(&boss, "workflows_start", start).await;
+    assert!(refused.contains("`bad` cannot be started"), "{refused}");
 }

@@ -37,3 +37,25 @@ async fn each_copy_of_an_agent_has_a_session_of_its_own() {
     assert_eq!(asked(sessions[0].id).await, ["User: One."]);
     assert_eq!(asked(sessions[1].id).await, ["User: Two.", "User: Four."]);
 }
+
+#[tokio::test]
+async fn a_task_waits_until_the_file_of_its_agent_is_repaired() {
+    let ground = Ground::new(&[]).await;
+    let file = ground.folder().join("agents/writer.md");
+    let fine = std::fs::read_to_string(&file).unwrap();
+    ground.write_agent("other", &fine.replace("name: writer", "name: other"));
+    let task = ground.add("Write.").await;
+    ground.write_agent("writer", "---\nname: writer\n---\n");
+    let worker = ground.work().await;
+    crate::app::eventually("the task is put off", async || {
+        let waits = ground.kinds(&task).await.iter().any(|kind| kind == "task.waiting");
+        waits.then_some(())
+    })
+    .await;
+    ground.done(&ground.add_for("other", "main", "Write, too.").await).await;
+    assert_eq!(ground.task(&task).await.state, dalsegno::domain::tasks::State::Queued);
+    std::fs::write(&file, fine).unwrap();
+    let done = ground.ended_after_waits(&task).await;
+    assert_eq!(done.state, dalsegno::domain::tasks::State::Done, "{done:?}");
+    worker.stop().await;
+}

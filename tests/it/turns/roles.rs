@@ -12,7 +12,7 @@ use dalsegno::{
     },
     domain::{
         amount::Limit,
-        compactions::{self, Cause, Outcome, Trigger},
+        compactions::{self, Cause, Outcome},
         nodes,
         sessions::{self, resolve::Mode},
         tasks::Task,
@@ -379,7 +379,7 @@ async fn check_stays(ground: &Ground, id: Uuid, entered: [&Task; 5]) {
 async fn check_archive(ground: &Ground, id: Uuid) {
     let archives = compactions::archives(&ground.pool, id).await.unwrap();
     let [archive] = archives.as_slice() else { panic!("{archives:?}") };
-    assert_eq!((archive.trigger, archive.node.as_deref()), (Trigger::Manual, Some("draft")));
+    assert_eq!((archive.trigger, archive.node.as_deref()), (Cause::Manual, Some("draft")));
     let mut conn = ground.pool.acquire().await.unwrap();
     let mut said = Vec::new();
     let mut after = 0;

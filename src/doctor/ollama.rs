@@ -1,0 +1,144 @@
+//! Ollama: the server, and the models that agents name. Nothing is said where no agent runs there.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tokio_util::sync::CancellationToken;
+
+use super::Finding;
+use crate::{
+    causes::causes,
+    config::Config,
+    domain::agents::{Agent, Catalogue, Provider},
+    providers::ollama::{self, ModelSummary, Ollama},
+    tools,
+};
+
+const CHECK: &str = "ollama";
+const WHY: &str = "turns on Ollama are calls to the server at ollama.base_url";
+const MODEL: &str = "ollama model";
+const WHY_MODEL: &str = "a turn fails if its model is not pulled, cannot call the tools of its agent, or has too small a window";
+
+/// A diagnosis should end: it waits no longer than this for each answer.
+const PATIENCE_SECS: u64 = 10;
+
+/// The agents that call a model.
+type Users<'a> = BTreeSet<&'a str>;
+
+/// A model that is called, and what for.
+#[derive(Default)]
+struct Wanted<'a> {
+    users: Users<'a>,
+    with_tools: Users<'a>,
+    /// The widest window that one of their files names.
+    window: Option<(i64, &'a str)>,
+}
+
+pub(super) async fn examine(config: &Config) -> Vec<Finding> {
+    let catalogue = Catalogue::load(&config.agents).unwrap_or_default();
+    let models = models(config, &catalogue);
+    if models.is_empty() {
+        return Vec::new();
+    }
+    let patient = ollama::Config {
+        connect_timeout_secs: config.ollama.connect_timeout_secs.min(PATIENCE_SECS),
+        idle_timeout_secs: config.ollama.idle_timeout_secs.min(PATIENCE_SECS),
+        ..config.ollama.clone()
+    };
+    let never = CancellationToken::new();
+    let version = match Ollama::new(patient) {
+        Ok(ollama) => ollama.version(&never).await.map(|version| (ollama, version)),
+        Err(error) => Err(error),
+    };
+    let (ollama, version) = match version {
+        Ok(reached) => reached,
+        Err(error) => {
+            let mend = "start the server (`ollama serve`), or correct ollama.base_url";
+            let down = Finding::fail(CHECK, causes(&error), WHY, mend);
+            let skipped = "the server does not answer";
+            return vec![down, Finding::skipped(MODEL, skipped, WHY_MODEL)];
+        }
+    };
+    let what = format!("version {version} at {}", config.ollama.base_url);
+    let mut findings = vec![Finding::ok(CHECK, what, WHY)];
+    for (name, wanted) in models {
+        let found = ollama.model(name, &never).await;
+        findings.push(match found {
+            Ok(model) => judge(config, name, &wanted, model),
+            Err(error) => {
+                let what = format!("{} (for {})", causes(&error), list(&wanted.users));
+                let mend = format!("`ollama pull {name}` on that server, or name another model");
+                Finding::fail(MODEL, what, WHY_MODEL, mend)
+            }
+        });
+    }
+    findings
+}
+
+fn judge(config: &Config, name: &str, wanted: &Wanted<'_>, model: ModelSummary) -> Finding {
+    if model.has_no_tools && !wanted.with_tools.is_empty() {
+        let agents = list(&wanted.with_tools);
+        let what = format!("{name} cannot call tools, which the files of {agents} grant");
+        let mend = "name a model with `tools` among its capabilities (`ollama show`), or remove `tools` from the files";
+        return Finding::fail(MODEL, what, WHY_MODEL, mend);
+    }
+    let configured = config.ollama.num_ctx_of(name);
+    if model.window_tokens < configured {
+        let what = format!(
+            "{name} was trained with {} tokens, and ollama.num_ctx asks for {configured}: calls get {}",
+            model.window_tokens, model.window_tokens
+        );
+        let mend = format!("set num_ctx of {name} in ollama.models, or name another model");
+        return Finding::warn(MODEL, what, WHY_MODEL, mend);
+    }
+    if let Some((tokens, agent)) = wanted.window
+        && tokens > i64::from(model.window_tokens)
+    {
+        let what = format!(
+            "{agent} asks for a window of {tokens} tokens, and calls of {name} get {}",
+            model.window_tokens
+        );
+        let mend = "raise ollama.num_ctx, or lower window_tokens in its file";
+        return Finding::warn(MODEL, what, WHY_MODEL, mend);
+    }
+    let what =
+        format!("{name}, window {} tokens, for {}", model.window_tokens, list(&wanted.users));
+    Finding::ok(MODEL, what, WHY_MODEL)
+}
+
+/// By name: the models of agents on Ollama, of those that go there when their provider fails, and of their summaries.
+fn models<'a>(config: &'a Config, catalogue: &'a Catalogue) -> BTreeMap<&'a str, Wanted<'a>> {
+    let mut models: BTreeMap<&str, Wanted<'_>> = BTreeMap::new();
+    let usual = (config.agents.provider == Provider::Ollama).then_some(&*config.agents.model);
+    for agent in catalogue.agents() {
+        if agent.provider.unwrap_or(config.agents.provider) == Provider::Ollama {
+            if let Some(model) = agent.model.as_deref().or(usual) {
+                models.entry(model).or_default().add(agent);
+            }
+            if let Some(model) = agent.summariser.as_deref() {
+                models.entry(model).or_default().users.insert(&agent.name);
+            }
+        }
+        if let Some(fallback) = agent.fallback.as_ref().filter(|it| it.provider == Provider::Ollama)
+        {
+            if let Some(model) = fallback.model.as_deref().or(usual) {
+                models.entry(model).or_default().add(agent);
+            }
+        }
+    }
+    models
+}
+
+impl<'a> Wanted<'a> {
+    fn add(&mut self, agent: &'a Agent) {
+        self.users.insert(&agent.name);
+        if tools::are_granted(&agent.grants) {
+            self.with_tools.insert(&agent.name);
+        }
+        let window = agent.window_tokens.map(|tokens| (tokens, &*agent.name));
+        self.window = self.window.max(window);
+    }
+}
+
+fn list(names: &Users<'_>) -> String {
+    names.iter().copied().collect::<Vec<_>>().join(", ")
+}
