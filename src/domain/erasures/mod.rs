@@ -32,7 +32,7 @@ pub use self::{
     },
     tool_lines::{erase_tool_lines, line_before_first},
 };
-use super::{Failed, audit, campaigns, cleanups, ids, schedules, tasks, text};
+use super::{Failed, audit, campaigns, ids, schedules, tasks, text};
 use crate::queue::{self, Job, Options, Policy};
 
 /// The receipt.
@@ -105,7 +105,6 @@ pub async fn request(
     if campaigns::get(&mut *conn, campaign_id).await?.status != campaigns::Status::Closed {
         campaigns::close(conn, campaign_id, now).await?;
     }
-    remove_schedules(conn, campaign_id).await?;
     sqlx::query!(
         "insert into dalsegno.erasures (id, campaign_id, reason, asked_at) values ($1, $2, $3, $4)",
         ids::at(now),
@@ -116,6 +115,7 @@ pub async fn request(
     .execute(&mut *conn)
     .await
     .map_err(Failed::to("ask for an erasure"))?;
+    remove_schedules(conn, campaign_id).await?;
     enqueue(conn, campaign_id).await?;
     get(conn, campaign_id).await
 }
@@ -124,8 +124,7 @@ pub async fn request(
 async fn remove_schedules(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(), Failed> {
     let mut names = schedules::remove_of_campaign(&mut *conn, campaign_id).await?;
     names.extend(audit::schedules_of(&mut *conn, campaign_id).await?);
-    cleanups::announce(&mut *conn).await?;
-    audit::erase_words(conn, &names).await.map(drop)
+    audit::erase_words(conn, campaign_id, &names).await.map(drop)
 }
 
 async fn enqueue(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(), queue::Error> {

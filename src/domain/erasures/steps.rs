@@ -162,8 +162,7 @@ pub async fn cancel_jobs(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(
         let ids = queue::cancel_of_group(&mut *conn, kind, &campaign_id.to_string(), WHY).await?;
         subjects.extend(ids.iter().map(i64::to_string));
     }
-    cleanups::announce(&mut *conn).await?;
-    audit::erase_words(conn, &subjects).await?;
+    audit::erase_words(conn, campaign_id, &subjects).await?;
     Ok(())
 }
 
@@ -189,7 +188,6 @@ pub async fn next_batch(
     campaign_id: Uuid,
     step: Step,
 ) -> Result<bool, Error> {
-    cleanups::announce(conn).await?;
     match step {
         Step::Sessions => some_sessions(conn, campaign_id).await,
         Step::Posts => {
@@ -207,7 +205,7 @@ pub async fn next_batch(
             let n_tasks = i64::try_from(erased.ids.len()).unwrap_or(i64::MAX);
             let ids = erased.ids.iter().map(Uuid::to_string);
             let jobs = erased.job_ids.iter().map(i64::to_string);
-            audit::erase_words(&mut *conn, &ids.chain(jobs).collect::<Vec<_>>()).await?;
+            audit::erase_words(&mut *conn, campaign_id, &ids.chain(jobs).collect::<Vec<_>>()).await?;
             let n_keys = queue::forget_keys(&mut *conn, &erased.job_ids).await?;
             let n_deliveries = webhooks::remove_of_tasks(&mut *conn, &erased.ids).await?;
             let counts = [
@@ -252,13 +250,12 @@ pub async fn finish(
     line: i64,
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
-    cleanups::announce(&mut *conn).await?;
     // A cleanup may have kept one since, of a session that it held when the others went.
     while session_summaries::remove_some(&mut *conn, campaign_id, ROWS).await? == ROWS {}
     let actions = bulk_actions::erase_words(&mut *conn, campaign_id).await?;
     let mut subjects: Vec<_> = actions.iter().chain([&campaign_id]).map(Uuid::to_string).collect();
     subjects.extend(audit::subjects_below(&mut *conn, &tasks::lanes_of(campaign_id)).await?);
-    audit::erase_words(&mut *conn, &subjects).await?;
+    audit::erase_words(&mut *conn, campaign_id, &subjects).await?;
     audit::erase_words_of_tools(&mut *conn, campaign_id, line, i64::MAX).await?;
     failovers::remove_of_campaign(&mut *conn, campaign_id).await?;
     flows::erase_words(&mut *conn, campaign_id).await?;
@@ -302,7 +299,7 @@ async fn some_sessions(conn: &mut PgConnection, campaign_id: Uuid) -> Result<boo
     let mut subjects: Vec<String> = ids.iter().map(|id| compactions::lane(*id)).collect();
     queue::forget_holds(&mut *conn, None, &subjects).await?;
     subjects.extend(ids.iter().map(Uuid::to_string));
-    audit::erase_words(&mut *conn, &subjects).await?;
+    audit::erase_words(&mut *conn, campaign_id, &subjects).await?;
     let size = cleanups::take_out(&mut *conn, &ids).await?;
     let n_sessions = i64::try_from(ids.len()).unwrap_or(i64::MAX);
     let counts = [("sessions", n_sessions), ("messages", size.messages), ("bytes", size.bytes)];
