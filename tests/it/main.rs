@@ -45,3 +45,4 @@ mod tools;
 mod traces;
 mod turns;
 mod webhooks;
+mod wrong_clocks;
