@@ -8,6 +8,7 @@ pub mod embedded;
 mod migrations;
 mod private;
 mod url;
+mod vacuum;
 
 use std::{fmt, path::PathBuf, time::Duration};
 
@@ -26,6 +27,7 @@ pub use self::{
     migrations::{
         MigrationState, Step, await_schema, migrate, migration_state, newest_known, status,
     },
+    vacuum::{Vacuum, Vacuumed, vacuum},
 };
 use crate::{
     causes::causes,
@@ -120,6 +122,8 @@ pub enum Error {
     MayNotMigrate(#[source] sqlx::migrate::MigrateError),
     #[error("the state of the migrations cannot be read")]
     MigrationState(#[source] sqlx::Error),
+    #[error("the tables cannot be vacuumed")]
+    Vacuum(#[source] sqlx::Error),
 }
 
 impl Database {

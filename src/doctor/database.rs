@@ -5,7 +5,7 @@ use std::error::Error;
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
-use super::{Finding, busy, claude, cleanup, embeddings, queue, webhooks};
+use super::{Finding, busy, claude, cleanup, embeddings, queue, rights, webhooks};
 use crate::{
     causes::causes,
     clock::Clock,
@@ -77,6 +77,7 @@ async fn inside(config: &Config, database: &Database, clock: &dyn Clock) -> Vec<
     ) {
         findings.extend(queue::examine(database).await);
         findings.push(cleanup::examine(pool, clock.now()).await);
+        findings.push(rights::examine(config, pool).await);
         findings.extend(claude::resting(config, pool, clock.now()).await);
         findings.push(busy::examine(config, pool, clock.now()).await);
         findings.extend(claude::budgets(config, pool).await);

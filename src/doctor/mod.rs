@@ -10,6 +10,7 @@ mod cleanup;
 mod database;
 mod embeddings;
 mod queue;
+mod rights;
 mod webhooks;
 
 use std::{path::PathBuf, sync::Arc};
@@ -61,6 +62,7 @@ pub async fn examine(
     let mut findings = vec![config_is_fine];
     findings.extend(agents::examine(&config));
     findings.extend(claude::examine(&config).await);
+    findings.push(rights::key(&config));
     findings.extend(database::examine(&config, clock, stop).await);
     findings
 }

@@ -22,6 +22,7 @@ mod demo;
 mod deploy;
 mod doctor;
 mod embedded;
+mod erased_files;
 mod erasure;
 mod facts;
 mod flows;

@@ -329,8 +329,22 @@ async fn a_role_with_the_rights_of_the_page_on_upgrades_runs_a_service() {
     removes_only_what_it_may(&owner, &options, campaign["id"].as_str().unwrap()).await;
     let erase = ["--json", "campaign", "erase", campaign["id"].as_str().unwrap()];
     said(&[&erase[..], &["--yes"]].concat()).await;
-    let erased = async || (!said(&erase).await["ended_at"].is_null()).then_some(());
-    eventually("the erasure is done", erased).await;
+    let signed = async || {
+        let receipt = said(&erase).await;
+        receipt["signed"].is_object().then_some(receipt)
+    };
+    let receipt = eventually("the erasure is done", signed).await;
+    assert!(receipt["ended_at"].is_string() && receipt["vacuumed_at"].is_null(), "{receipt}");
+    let mut conn = PgConnection::connect_with(&options).await.unwrap();
+    let other = "update dalsegno.erasures set campaign_id = gen_random_uuid()";
+    let refused = sqlx::query(other).execute(&mut conn).await.unwrap_err();
+    assert_eq!(refused.as_database_error().unwrap().code().unwrap(), "DS405", "{other}");
+    let vacuum = run(folder.path(), &["erasure", "vacuum"], &environment).await;
+    assert_eq!(vacuum.status.code(), Some(4), "{}", stderr(&vacuum));
+    assert!(stderr(&vacuum).contains("connect as their owner"), "{}", stderr(&vacuum));
+    let doctor = run(folder.path(), &["doctor", "--json"], &environment).await;
+    let findings: Value = serde_json::from_str(&stdout(&doctor)).unwrap();
+    assert_eq!(finding(&findings, "rights")["status"], "ok", "{findings:#}");
     let left =
         "select (select count(*) from dalsegno.messages), (select count(*) from dalsegno.usage)";
     let left: (i64, i64) = sqlx::query_as(left).fetch_one(&owner).await.unwrap();

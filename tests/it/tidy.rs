@@ -64,6 +64,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "clock",
             "config",
             "context",
+            "db",
             "domain",
             "outbound",
             "providers",

@@ -11,6 +11,7 @@
 mod action;
 mod actor;
 mod config;
+mod rights;
 
 use std::fmt::Display;
 
@@ -24,6 +25,7 @@ pub use self::{
     action::Action,
     actor::{Actor, ActorKind},
     config::Config,
+    rights::{Rights, rights},
 };
 use super::{Failed, text};
 

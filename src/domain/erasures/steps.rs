@@ -166,6 +166,39 @@ pub async fn cancel_jobs(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(
     Ok(())
 }
 
+/// Writes down what there is, before anything is removed. A job that goes on with a removal leaves what was written.
+pub async fn measure_contents(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(), Failed> {
+    sqlx::query!(
+        "update dalsegno.erasures set contents = dalsegno.contents_of_campaign(campaign_id)
+          where campaign_id = $1 and contents is null and ended_at is null",
+        campaign_id,
+    )
+    .execute(conn)
+    .await
+    .map(drop)
+    .map_err(Failed::to("measure what an erasure removes"))
+}
+
+/// Writes down that the data files were cleaned after every erasure that had ended at `since`, and says of which campaigns.
+pub async fn vacuumed(
+    conn: &mut PgConnection,
+    since: DateTime<Utc>,
+    is_rewritten: bool,
+    now: DateTime<Utc>,
+) -> Result<Vec<Uuid>, Failed> {
+    sqlx::query_scalar!(
+        "update dalsegno.erasures
+            set vacuumed_at = coalesce(vacuumed_at, $2), rewritten_at = case when $3 then coalesce(rewritten_at, $2) else rewritten_at end
+          where ended_at <= $1 and covers is not null and (vacuumed_at is null or ($3 and rewritten_at is null)) returning campaign_id",
+        since,
+        now,
+        is_rewritten,
+    )
+    .fetch_all(conn)
+    .await
+    .map_err(Failed::to("write down that data files were cleaned"))
+}
+
 /// Whether nothing is left to be taken out: what somebody else held for a moment was passed over.
 pub async fn is_rid(conn: &mut PgConnection, campaign_id: Uuid) -> Result<bool, Failed> {
     Ok(!sessions::is_any_left(conn, campaign_id).await?)
@@ -205,7 +238,8 @@ pub async fn next_batch(
             let n_tasks = i64::try_from(erased.ids.len()).unwrap_or(i64::MAX);
             let ids = erased.ids.iter().map(Uuid::to_string);
             let jobs = erased.job_ids.iter().map(i64::to_string);
-            audit::erase_words(&mut *conn, campaign_id, &ids.chain(jobs).collect::<Vec<_>>()).await?;
+            audit::erase_words(&mut *conn, campaign_id, &ids.chain(jobs).collect::<Vec<_>>())
+                .await?;
             let n_keys = queue::forget_keys(&mut *conn, &erased.job_ids).await?;
             let n_deliveries = webhooks::remove_of_tasks(&mut *conn, &erased.ids).await?;
             let counts = [
