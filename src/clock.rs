@@ -1,14 +1,31 @@
-//! Time. Everything but leases takes it from here; leases use the database's clock.
+//! Time. Everything but leases takes it from here; leases are measured by the database itself.
+//!
+//! Rows are written by several processes on several hosts, and by statements that take the time of the database. So the clock of a
+//! process follows the database: it is measured at each connection of the pool and at each heartbeat of a worker. A process has one
+//! database, and therefore one such clock.
+//!
+//! A measurement bounds the difference of the two clocks by its round trip: the database has read its clock after the question was
+//! sent and before the answer arrived. Bounds of several measurements are intersected, so a slow answer changes nothing. A
+//! measurement outside of the bounds replaces them: the clock of the database was set, or another server has taken over.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    sync::{Arc, LazyLock, Mutex, PoisonError},
+    time::Instant,
+};
 
 use chrono::{DateTime, TimeDelta, Utc};
+use sqlx::{Executor as _, PgConnection, Row as _};
 
 pub trait Clock: std::fmt::Debug + Send + Sync + 'static {
     fn now(&self) -> DateTime<Utc>;
+
+    /// The clock of the machine, for comparison.
+    fn machine_now(&self) -> DateTime<Utc> {
+        self.now()
+    }
 }
 
-/// The clock of the machine.
+/// The clock of the database. The clock of the machine until the first connection.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -18,10 +35,62 @@ pub struct ManualClock {
     now: Arc<Mutex<DateTime<Utc>>>,
 }
 
+/// Where the time of the database may lie, in microseconds, beyond the monotonic clock of this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Bounds {
+    least: i64,
+    most: i64,
+    /// When they were measured, by the monotonic clock.
+    at: i64,
+}
+
+/// How far two clocks drift apart in a second, in microseconds: twice the limit of NTP.
+const DRIFT_PER_SEC: i64 = 1_000;
+
+static STARTED: LazyLock<Instant> = LazyLock::new(Instant::now);
+static BOUNDS: Mutex<Option<Bounds>> = Mutex::new(None);
+
+/// Measures the clock of the database on a connection. The statement is a simple query, which is one round trip.
+pub async fn follow_database(conn: &mut PgConnection) -> sqlx::Result<()> {
+    let sent = monotonic();
+    let row = conn
+        .fetch_one(sqlx::raw_sql(
+            "select (extract(epoch from clock_timestamp()) * 1000000)::bigint",
+        ))
+        .await?;
+    let received = monotonic();
+    let theirs: i64 = row.try_get(0)?;
+    let measured = Bounds { least: theirs - received, most: theirs - sent, at: received };
+    let mut bounds = BOUNDS.lock().unwrap_or_else(PoisonError::into_inner);
+    *bounds = Some(bounds.map_or(measured, |known| known.narrowed(measured)));
+    Ok(())
+}
+
 impl Clock for SystemClock {
-    #[expect(clippy::disallowed_methods, reason = "the one place that reads the machine's clock")]
     fn now(&self) -> DateTime<Utc> {
+        let bounds = *BOUNDS.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = bounds
+            .and_then(|bounds| DateTime::from_timestamp_micros(monotonic() + bounds.middle()));
+        now.unwrap_or_else(|| self.machine_now())
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the machine's clock")]
+    fn machine_now(&self) -> DateTime<Utc> {
         Utc::now()
+    }
+}
+
+impl Bounds {
+    /// Half of the round trip was the way there, as far as anybody can know.
+    fn middle(self) -> i64 {
+        self.least + (self.most - self.least) / 2
+    }
+
+    fn narrowed(self, measured: Self) -> Self {
+        let drift = (measured.at - self.at) / 1_000_000 * DRIFT_PER_SEC;
+        let least = measured.least.max(self.least - drift);
+        let most = measured.most.min(self.most + drift);
+        if least > most { measured } else { Self { least, most, at: measured.at } }
     }
 }
 
@@ -39,5 +108,40 @@ impl ManualClock {
 impl Clock for ManualClock {
     fn now(&self) -> DateTime<Utc> {
         *self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Microseconds since this process first looked.
+fn monotonic() -> i64 {
+    i64::try_from(STARTED.elapsed().as_micros()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: i64 = 1_000_000;
+
+    #[test]
+    fn a_slow_answer_changes_nothing_and_a_fast_one_narrows() {
+        let first = Bounds { least: 500, most: 900, at: 0 };
+        let slow = Bounds { least: -80_000, most: 40_000, at: 10 };
+        assert_eq!(first.narrowed(slow), Bounds { at: 10, ..first });
+        let fast = Bounds { least: 600, most: 700, at: 10 };
+        assert_eq!(first.narrowed(fast).middle(), 650);
+    }
+
+    #[test]
+    fn bounds_widen_with_time_so_that_a_drift_is_followed() {
+        let first = Bounds { least: 500, most: 900, at: 0 };
+        let later = Bounds { least: 1_500, most: 9_500, at: 2 * SECOND };
+        assert_eq!(first.narrowed(later), Bounds { least: 1_500, most: 2_900, at: 2 * SECOND });
+    }
+
+    #[test]
+    fn a_clock_that_was_set_is_followed_at_once() {
+        let first = Bounds { least: 500, most: 900, at: 0 };
+        let set = Bounds { least: -3_600 * SECOND, most: -3_600 * SECOND + 300, at: SECOND };
+        assert_eq!(first.narrowed(set), set);
     }
 }

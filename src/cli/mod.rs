@@ -11,6 +11,7 @@ mod config;
 mod database;
 mod demo;
 mod doctor;
+mod erasure;
 mod exit;
 mod flow;
 mod health;
@@ -147,6 +148,9 @@ enum Command {
     /// Makes, lists, rotates and revokes the keys that others show to the API.
     #[command(subcommand)]
     Key(key::KeyCommand),
+    /// Checks receipts of erasures, and cleans data files of what was erased.
+    #[command(subcommand)]
+    Erasure(erasure::ErasureCommand),
     /// Shows who changed what.
     #[command(subcommand)]
     Audit(audit::AuditCommand),
@@ -228,6 +232,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Cleanup(cleanup) => block_on(cleanup::run(&cleanup, context)),
         Command::Mcp(mcp) => block_on(mcp::run(&mcp, context)),
         Command::Key(command) => block_on(key::run(&command, context)),
+        Command::Erasure(command) => block_on(erasure::run(&command, context)),
         Command::Audit(command) => block_on(audit::run(&command, context)),
         Command::Webhook(command) => block_on(webhook::run(&command, context)),
         Command::Doctor(doctor) => block_on(doctor::run(&doctor, context)),

@@ -44,6 +44,7 @@ pub struct Config {
     pub facts: crate::domain::facts::Config,
     pub scheduler: crate::domain::schedules::Config,
     pub audit: crate::domain::audit::Config,
+    pub erasures: crate::domain::erasures::Config,
     pub webhooks: crate::domain::webhooks::Config,
     pub providers: crate::domain::busy_models::Config,
     pub ollama: crate::providers::ollama::Config,
@@ -111,6 +112,7 @@ impl Config {
         let facts: Option<crate::domain::facts::Config> = layers.section("facts", problems);
         let scheduler = layers.section("scheduler", problems);
         let audit = layers.section("audit", problems);
+        let erasures = layers.section("erasures", problems);
         let webhooks = layers.section("webhooks", problems);
         let providers = layers.section("providers", problems);
         let ollama = layers.section("ollama", problems);
@@ -142,6 +144,7 @@ impl Config {
             facts: facts?,
             scheduler: scheduler?,
             audit: audit?,
+            erasures: erasures?,
             webhooks: webhooks?,
             providers: providers?,
             ollama: ollama?,

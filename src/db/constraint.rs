@@ -273,6 +273,7 @@ pub const INTERNAL: &[&str] = &[
     "feed_pkey",
     "hold_by_known",
     "idempotency_keys_pkey",
+    "installation_audit_min_days",
     "installation_is_one_row",
     "installation_singleton_is_true",
     "job_payloads_pkey",

@@ -8,6 +8,7 @@ pub mod embedded;
 mod migrations;
 mod private;
 mod url;
+mod vacuum;
 
 use std::{fmt, path::PathBuf, time::Duration};
 
@@ -26,9 +27,11 @@ pub use self::{
     migrations::{
         MigrationState, Step, await_schema, migrate, migration_state, newest_known, status,
     },
+    vacuum::{Vacuum, Vacuumed, vacuum},
 };
 use crate::{
     causes::causes,
+    clock,
     config::{Checks, empty_as_none},
 };
 
@@ -124,6 +127,8 @@ pub enum Error {
     ReadWritable(#[source] sqlx::Error),
     #[error("the state of the migrations cannot be read")]
     MigrationState(#[source] sqlx::Error),
+    #[error("the tables cannot be vacuumed")]
+    Vacuum(#[source] sqlx::Error),
 }
 
 impl Database {
@@ -189,8 +194,9 @@ impl Database {
             let attempt = timeout_at(deadline, PgConnection::connect_with(&self.options));
             let error = match stop.run_until_cancelled(attempt).await {
                 None => return Err(Error::Stopped),
-                Some(Ok(Ok(connection))) => {
-                    // It let us in, which is all that was asked.
+                Some(Ok(Ok(mut connection))) => {
+                    // It let us in, which is all that was asked. The pool measures its clock again.
+                    let _ = timeout_at(deadline, clock::follow_database(&mut connection)).await;
                     let _ = timeout_at(deadline, connection.close()).await;
                     return Ok(());
                 }
@@ -292,15 +298,18 @@ fn pool(config: &Config, options: &PgConnectOptions) -> PgPool {
         })
         .max_connections(config.max_connections)
         .acquire_timeout(Duration::from_secs(config.acquire_timeout_secs));
-    match config.own_sessions {
-        true => pool.after_connect(|connection, _| {
-            // The statements of the queue are written for their generic plans; planning them anew, or
-            // compiling them, costs many times what running them does.
-            let settings = "set plan_cache_mode = force_generic_plan; set jit = off";
-            Box::pin(async move { connection.execute(settings).await.map(drop) })
-        }),
-        false => pool,
-    }
+    let own_sessions = config.own_sessions;
+    pool.after_connect(move |connection, _| {
+        Box::pin(async move {
+            if own_sessions {
+                // The statements of the queue are written for their generic plans; planning them anew, or
+                // compiling them, costs many times what running them does.
+                let settings = "set plan_cache_mode = force_generic_plan; set jit = off";
+                connection.execute(settings).await?;
+            }
+            clock::follow_database(connection).await
+        })
+    })
     .connect_lazy_with(options.clone())
 }
 

@@ -5,7 +5,7 @@ use std::error::Error;
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
-use super::{Finding, busy, claude, cleanup, embeddings, queue, webhooks};
+use super::{Finding, busy, claude, cleanup, embeddings, queue, rights, webhooks};
 use crate::{
     causes::causes,
     clock::Clock,
@@ -20,10 +20,10 @@ const WHY_REACH: &str = "tasks, sessions and the queue live in Postgres: nothing
 const WHY_VERSION: &str = "the SQL of the service is tested on these versions only";
 const WHY_SCHEMA: &str = "this binary reads and writes tables that its migrations make";
 const WHY_CLOCK: &str =
-    "schedules and expiry compare the two clocks; leases use the database's alone";
+    "data has the time of the database; logs, files and certificates have the time of this machine";
 const WHY_CONNECTIONS: &str = "a process that finds no free connection stops claiming work";
 
-/// A difference that schedules and expiry tolerate.
+/// A difference that does not mislead people who compare logs with data.
 const MAX_SKEW_MS: i64 = 1_000;
 
 pub(super) async fn examine(
@@ -77,6 +77,7 @@ async fn inside(config: &Config, database: &Database, clock: &dyn Clock) -> Vec<
     ) {
         findings.extend(queue::examine(database).await);
         findings.push(cleanup::examine(pool, clock.now()).await);
+        findings.push(rights::examine(config, pool).await);
         findings.extend(claude::resting(config, pool, clock.now()).await);
         findings.push(busy::examine(config, pool, clock.now()).await);
         findings.extend(claude::budgets(config, pool).await);
@@ -181,14 +182,14 @@ async fn schema(pool: &PgPool) -> Finding {
 }
 
 async fn skew(pool: &PgPool, clock: &dyn Clock) -> Finding {
-    let before = clock.now();
+    let before = clock.machine_now();
     let theirs =
         match sqlx::query_scalar!(r#"select clock_timestamp() as "now!""#).fetch_one(pool).await {
             Ok(theirs) => theirs,
             Err(error) => return unreadable("clock", &error, WHY_CLOCK),
         };
     // The answer was made somewhere between the two readings of our clock; the middle is the best guess.
-    let ours = before + (clock.now() - before) / 2;
+    let ours = before + (clock.machine_now() - before) / 2;
     let skew_ms = (theirs - ours).num_milliseconds();
     let what = format!("{} ms between this machine and the database", skew_ms.abs());
     match skew_ms.abs() <= MAX_SKEW_MS {

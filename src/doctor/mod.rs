@@ -11,6 +11,7 @@ mod database;
 mod embeddings;
 mod ollama;
 mod queue;
+mod rights;
 mod webhooks;
 
 use std::{path::PathBuf, sync::Arc};
@@ -63,6 +64,7 @@ pub async fn examine(
     findings.extend(agents::examine(&config));
     findings.extend(claude::examine(&config).await);
     findings.extend(ollama::examine(&config).await);
+    findings.push(rights::key(&config));
     findings.extend(database::examine(&config, clock, stop).await);
     findings
 }

@@ -81,6 +81,7 @@ impl Classify for erasures::Error {
     fn class(&self) -> Class {
         match self {
             Self::NotAsked(_) => Class::of(Kind::NotFound, "not_erased"),
+            Self::Key(_) => Class::of(Kind::Internal, "internal"),
             Self::Campaign(error) => error.class(),
             Self::Task(error) => error.class(),
             Self::Text(error) => error.class(),

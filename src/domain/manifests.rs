@@ -73,12 +73,3 @@ pub async fn list(
     .await
     .map_err(Failed::to("read the manifests of a session"))
 }
-
-/// Removes the manifests of these sessions, for good. Where they are append-only, the transaction has to have announced it.
-pub async fn remove_all(executor: impl PgExecutor<'_>, session_ids: &[Uuid]) -> Result<(), Failed> {
-    sqlx::query!("delete from dalsegno.manifests where session_id = any($1)", session_ids)
-        .execute(executor)
-        .await
-        .map(|_| ())
-        .map_err(Failed::to("remove the manifests of sessions"))
-}

@@ -9,8 +9,9 @@ use uuid::Uuid;
 use super::Services;
 pub use crate::domain::erasures::EraseCampaign;
 use crate::{
+    db::{self, Vacuum},
     domain::{
-        erasures::{self, OpenTasks, Step},
+        erasures::{self, Key, OpenTasks, Step},
         transaction::{begin, commit},
     },
     queue::{End, HandlerResult, JobError, Run, Until},
@@ -35,6 +36,7 @@ pub(super) async fn run(
         let why = "a turn of the campaign, or a summary, has not ended yet";
         return Ok(run.commit_snooze(tx, Until::After(WAIT), why).await?);
     }
+    erasures::measure_contents(&mut tx, campaign_id).await.map_err(JobError::retry)?;
     commit(tx).await.map_err(JobError::retry)?;
     let mut next = Some(Step::FIRST);
     while let Some(step) = next {
@@ -92,6 +94,7 @@ async fn erase_tool_lines(campaign_id: Uuid, run: &Run) -> Result<i64, JobError>
     }
 }
 
+/// Ends the removal, cleans the data files where the role may, and signs the receipt. Run again, each of these finds itself done.
 async fn end(
     campaign_id: Uuid,
     line: i64,
@@ -104,11 +107,35 @@ async fn end(
         let why = "something came in, or was held by somebody, while the campaign was erased";
         return Ok(run.commit_snooze(tx, Until::After(WAIT), why).await?);
     }
-    let finished = erasures::finish(&mut tx, campaign_id, line, services.clock.now()).await;
+    let finished_at = services.clock.now();
+    let finished = erasures::finish(&mut tx, campaign_id, line, finished_at).await;
     finished.map_err(JobError::retry)?;
+    commit(tx).await.map_err(JobError::retry)?;
+    let is_vacuumed = vacuum(run).await?;
+    let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
+    if is_vacuumed {
+        let now = services.clock.now();
+        erasures::vacuumed(&mut tx, finished_at, false, now).await.map_err(JobError::retry)?;
+    }
+    let key = Key::open_or_create(&services.erasure_key).map_err(JobError::retry)?;
+    erasures::sign(&mut tx, campaign_id, &key).await.map_err(JobError::retry)?;
     let end = run.commit(tx).await?;
     tracing::info!(campaign.id = %campaign_id, "a campaign was erased");
     Ok(end)
+}
+
+/// Says whether all tables were vacuumed. A role that may not leaves it to autovacuum and to the owner.
+async fn vacuum(run: &Run) -> Result<bool, JobError> {
+    let vacuumed = db::vacuum(run.pool(), Vacuum::Plain, run.cancel()).await;
+    let vacuumed = vacuumed.map_err(JobError::retry)?;
+    if !vacuumed.forbidden.is_empty() {
+        tracing::warn!(
+            tables = vacuumed.forbidden.len(),
+            "the role may not vacuum the tables of an erased campaign: run `dalsegno erasure vacuum` as their owner"
+        );
+    }
+    stop_if_told(run)?;
+    Ok(vacuumed.is_complete())
 }
 
 async fn pause(run: &Run) {

@@ -58,6 +58,8 @@ pub struct Services {
     pub(super) environment: Environment,
     /// One folder for each campaign whose agents have been granted one is made in it.
     pub(super) workspaces: PathBuf,
+    /// The file with the key that signs receipts of erasures.
+    pub(super) erasure_key: PathBuf,
     pub(super) crash_points: run_turn::CrashPoints,
 }
 
@@ -113,6 +115,7 @@ impl Services {
             traces,
             environment: config.environment.clone(),
             workspaces: absolute(config.service.data_dir.join("workspaces"))?,
+            erasure_key: config.erasures.key_file(&config.service.data_dir),
             #[cfg(feature = "test-fakes")]
             crash_points: run_turn::CrashPoints::armed(
                 config.worker.crash_turns_at,

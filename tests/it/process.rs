@@ -9,7 +9,9 @@ use dalsegno::{
 };
 use rustix::process::Signal;
 use serde_json::Value;
-use sqlx::{ConnectOptions as _, Connection as _, PgConnection, PgPool};
+use sqlx::{
+    ConnectOptions as _, Connection as _, PgConnection, PgPool, postgres::PgConnectOptions,
+};
 
 use crate::{
     app::{SOON, TestDatabase, eventually, execute, get},
@@ -299,7 +301,9 @@ async fn a_role_with_the_rights_of_the_page_on_upgrades_runs_a_service() {
     let page = std::fs::read_to_string("docs/UPGRADING.md").unwrap();
     let (_, grants) = page.split_once("```sql\n").unwrap();
     let (grants, _) = grants.split_once("```").unwrap();
-    let grants = grants.replace("to app;", &format!("to {role};"));
+    let grants = grants
+        .replace("to app;", &format!("to {role};"))
+        .replace("from app;", &format!("from {role};"));
     execute(&database.options, &format!("create role {role} login password 'x'; {grants}")).await;
     let options = database.options.clone().username(&role).password("x");
     let url = options.to_url_lossy().to_string();
@@ -321,9 +325,111 @@ async fn a_role_with_the_rights_of_the_page_on_upgrades_runs_a_service() {
     };
     eventually("the cleanup is done", done).await;
     assert!(!cleanup.is_null());
+    let owner = database.pool().await;
+    removes_only_what_it_may(&owner, &options, campaign["id"].as_str().unwrap()).await;
+    let erase = ["--json", "campaign", "erase", campaign["id"].as_str().unwrap()];
+    said(&[&erase[..], &["--yes"]].concat()).await;
+    let signed = async || {
+        let receipt = said(&erase).await;
+        receipt["signed"].is_object().then_some(receipt)
+    };
+    let receipt = eventually("the erasure is done", signed).await;
+    assert!(receipt["ended_at"].is_string() && receipt["vacuumed_at"].is_null(), "{receipt}");
+    let mut conn = PgConnection::connect_with(&options).await.unwrap();
+    let other = "update dalsegno.erasures set campaign_id = gen_random_uuid()";
+    let refused = sqlx::query(other).execute(&mut conn).await.unwrap_err();
+    assert_eq!(refused.as_database_error().unwrap().code().unwrap(), "DS405", "{other}");
+    let vacuum = run(folder.path(), &["erasure", "vacuum"], &environment).await;
+    assert_eq!(vacuum.status.code(), Some(4), "{}", stderr(&vacuum));
+    assert!(stderr(&vacuum).contains("connect as their owner"), "{}", stderr(&vacuum));
+    let doctor = run(folder.path(), &["doctor", "--json"], &environment).await;
+    let findings: Value = serde_json::from_str(&stdout(&doctor)).unwrap();
+    assert_eq!(finding(&findings, "rights")["status"], "ok", "{findings:#}");
+    let left =
+        "select (select count(*) from dalsegno.messages), (select count(*) from dalsegno.usage)";
+    let left: (i64, i64) = sqlx::query_as(left).fetch_one(&owner).await.unwrap();
+    assert_eq!(left, (0, 1), "what was said goes, what it has cost stays");
     service.signal("TERM");
     assert_eq!(service.exit_code().await, 0, "{}", service.log());
     execute(&database.options, &format!("drop owned by {role}; drop role {role}")).await;
+}
+
+/// Statements and calls by which the role of a service would remove or change what has to stay, and calls that may remove.
+async fn removes_only_what_it_may(owner: &PgPool, role: &PgConnectOptions, campaign: &str) {
+    let append_only = "select c.relname::text, c.last::text from pg_trigger as t
+                         join (select oid, relname, (select attname from pg_attribute where attrelid = c.oid order by attnum desc limit 1) as last
+                                 from pg_class as c) as c on c.oid = t.tgrelid
+                        where t.tgfoid = 'dalsegno.refuse_change'::regproc order by 1";
+    let append_only: Vec<(String, String)> =
+        sqlx::query_as(append_only).fetch_all(owner).await.unwrap();
+    assert!(append_only.len() >= 8, "{append_only:?}");
+    let tables = append_only.iter().flat_map(|(table, column)| {
+        [
+            format!("delete from dalsegno.{table}"),
+            format!("update dalsegno.{table} set {column} = {column}"),
+            format!("truncate dalsegno.{table}"),
+            format!("drop table dalsegno.{table}"),
+            format!("alter table dalsegno.{table} disable trigger all"),
+        ]
+    });
+    let others = [
+        "delete from dalsegno.tasks",
+        "delete from dalsegno.campaigns",
+        "delete from dalsegno.campaign_spending",
+        "delete from dalsegno.erasures",
+        "delete from dalsegno.cleanup_runs",
+        "update dalsegno.installation set audit_min_days = 1",
+        "delete from dalsegno.migrations",
+        "create or replace function dalsegno.refuse_change() returns trigger language sql as 'select 1'",
+    ];
+    let line = "insert into dalsegno.audit (at, actor_kind, actor, action, subject_kind, subject, data)
+                select now() - n * interval '1 day', 'cli', 'ann', 'key.create', 'key', 'ci', '{\"a\": 1}' from unnest(array[10, 400]) as n";
+    sqlx::query(line).execute(owner).await.unwrap();
+    let mut conn = PgConnection::connect_with(role).await.unwrap();
+    let announce = "select set_config('dalsegno.erasing', 'on', false)";
+    sqlx::query(announce).execute(&mut conn).await.unwrap();
+    for statement in tables.chain(others.map(str::to_owned)) {
+        let refused = sqlx::raw_sql(sqlx::AssertSqlSafe(&*statement)).execute(&mut conn).await;
+        let refused = refused.expect_err(&statement);
+        assert_eq!(refused.as_database_error().unwrap().code().unwrap(), "42501", "{statement}");
+    }
+    for call in [
+        "remove_transcripts(array(select id from dalsegno.sessions))".to_owned(),
+        format!("remove_posts('{campaign}', 10)"),
+        format!("remove_events('{campaign}', 10)"),
+        format!("remove_blackboard_changes('{campaign}', 10)"),
+        format!("remove_memory('{campaign}', 10)"),
+        format!("erase_audit('{campaign}', array['{campaign}', 'ci'])"),
+        format!("erase_audit_of_tools('{campaign}', 0, 10)"),
+    ] {
+        let call = format!("select * from dalsegno.{call}");
+        let refused = sqlx::raw_sql(sqlx::AssertSqlSafe(&*call)).execute(&mut conn).await;
+        let refused = refused.expect_err(&call);
+        assert_eq!(refused.as_database_error().unwrap().code().unwrap(), "DS405", "{call}");
+    }
+    let removed = async |conn: &mut PgConnection, call: &'static str| {
+        sqlx::query_scalar::<_, i64>(call).fetch_one(conn).await.unwrap()
+    };
+    let all = "select dalsegno.remove_old_events('infinity', 1000000)";
+    assert_eq!(removed(&mut conn, all).await, 0, "events of today");
+    let all = "select dalsegno.remove_old_audit('infinity', 1000000)";
+    assert_eq!(removed(&mut conn, all).await, 1, "the line that is older than a year");
+    sqlx::query("update dalsegno.installation set audit_min_days = 5")
+        .execute(owner)
+        .await
+        .unwrap();
+    assert_eq!(removed(&mut conn, all).await, 1, "the line of ten days ago");
+    // Without the grants, the functions are not there.
+    let stranger = format!("stranger_{}", uuid::Uuid::new_v4().simple());
+    let create = format!(
+        "create role {stranger} login password 'x'; grant usage on schema dalsegno to {stranger};"
+    );
+    sqlx::raw_sql(sqlx::AssertSqlSafe(create)).execute(owner).await.unwrap();
+    let mut conn = PgConnection::connect_with(&role.clone().username(&stranger)).await.unwrap();
+    let refused = sqlx::query(all).execute(&mut conn).await.unwrap_err();
+    assert_eq!(refused.as_database_error().unwrap().code().unwrap(), "42501");
+    let drop = format!("drop owned by {stranger}; drop role {stranger}");
+    sqlx::raw_sql(sqlx::AssertSqlSafe(drop)).execute(owner).await.unwrap();
 }
 
 #[tokio::test]

@@ -50,7 +50,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     // Pure: no IO, no clock, no database.
     ("context", &["transcript"]),
-    ("db", &["causes", "config"]),
+    ("db", &["causes", "clock", "config"]),
     (
         "doctor",
         &["causes", "clock", "config", "db", "domain", "providers", "queue", "tools", "transcript"],
@@ -67,6 +67,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "clock",
             "config",
             "context",
+            "db",
             "domain",
             "outbound",
             "providers",
@@ -81,7 +82,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("outbound", &[]),
     ("providers", &["clock", "outbound", "transcript"]),
     // The queue knows nothing of the domain: it could be a crate of its own.
-    ("queue", &["causes", "config", "shutdown"]),
+    ("queue", &["causes", "clock", "config", "shutdown"]),
     ("scheduler", &["causes", "clock", "domain", "jobs", "queue"]),
     (
         "serve",

@@ -11,19 +11,21 @@
 mod action;
 mod actor;
 mod config;
+mod rights;
 
 use std::fmt::Display;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::Value;
-use sqlx::{PgConnection, PgExecutor};
+use sqlx::PgExecutor;
 use uuid::Uuid;
 
 pub use self::{
     action::Action,
     actor::{Actor, ActorKind},
     config::Config,
+    rights::{Rights, rights},
 };
 use super::{Failed, text};
 
@@ -92,24 +94,16 @@ pub async fn write(
     .map_err(Failed::to("write a line of the audit log"))
 }
 
-/// Takes the words out of all lines about these: who did what and when stays. The transaction has to have announced an erasure;
-/// see the trigger of the table.
+/// Takes the words out of all lines about these, which belong to a campaign that is erased: who did what and when stays.
 pub async fn erase_words(
     executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
     subjects: &[String],
 ) -> Result<i64, Failed> {
-    // Lines are never changed, not even here: each is replaced by one of the same number.
-    sqlx::query_scalar!(
-        r#"with gone as (delete from dalsegno.audit where subject = any($1) and data <> '{}' returning *),
-                kept as (insert into dalsegno.audit (id, at, actor_id, actor_kind, actor, action, subject_kind, subject, peer)
-                         overriding system value
-                         select id, at, actor_id, actor_kind, actor, action, subject_kind, subject, peer from gone returning 1)
-           select count(*) as "n!" from kept"#,
-        subjects,
-    )
-    .fetch_one(executor)
-    .await
-    .map_err(Failed::to("erase the words of the audit log"))
+    sqlx::query_scalar!(r#"select dalsegno.erase_audit($1, $2) as "n!""#, campaign_id, subjects)
+        .fetch_one(executor)
+        .await
+        .map_err(Failed::to("erase the words of the audit log"))
 }
 
 /// The same for what turns and operators of a campaign have done by tools, of which the subject is the tool: in the first `limit` lines
@@ -121,14 +115,8 @@ pub async fn erase_words_of_tools(
     limit: i64,
 ) -> Result<Option<i64>, Failed> {
     sqlx::query_scalar!(
-        "with looked as materialized (select id from dalsegno.audit where id > $2 order by id limit $3),
-              gone as (delete from dalsegno.audit as a using looked
-                        where a.id = looked.id and a.subject_kind = 'tool' and a.data ->> 'campaign_id' = $1 returning a.*),
-              kept as (insert into dalsegno.audit (id, at, actor_id, actor_kind, actor, action, subject_kind, subject, peer)
-                       overriding system value
-                       select id, at, actor_id, actor_kind, actor, action, subject_kind, subject, peer from gone)
-         select max(id) from looked",
-        campaign_id.to_string(),
+        "select dalsegno.erase_audit_of_tools($1, $2, $3)",
+        campaign_id,
         after,
         limit,
     )
@@ -205,27 +193,16 @@ pub async fn list(executor: impl PgExecutor<'_>, filter: Filter<'_>) -> Result<V
     .map_err(Failed::to("read the audit log"))
 }
 
-/// Removes at most `limit` lines from before a moment, and says how many. The transaction is for nothing else.
+/// Removes at most `limit` lines from before a moment, and says how many.
 pub async fn remove_before(
-    conn: &mut PgConnection,
+    executor: impl PgExecutor<'_>,
     moment: DateTime<Utc>,
     limit: i64,
-) -> Result<u64, Failed> {
-    let failed = Failed::to("announce a removal from the audit log");
-    // Else the table refuses it; see its trigger.
-    sqlx::query!("select set_config('dalsegno.erasing', 'on', true)")
-        .fetch_one(&mut *conn)
+) -> Result<i64, Failed> {
+    sqlx::query_scalar!(r#"select dalsegno.remove_old_audit($1, $2) as "n!""#, moment, limit)
+        .fetch_one(executor)
         .await
-        .map_err(failed)?;
-    let removed = sqlx::query!(
-        "delete from dalsegno.audit where id in (select id from dalsegno.audit where at < $1 order by at limit $2)",
-        moment,
-        limit,
-    )
-    .execute(conn)
-    .await
-    .map_err(Failed::to("remove old lines of the audit log"))?;
-    Ok(removed.rows_affected())
+        .map_err(Failed::to("remove old lines of the audit log"))
 }
 
 fn cut_short(value: &mut Value) {

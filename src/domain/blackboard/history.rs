@@ -148,7 +148,7 @@ pub(super) async fn append(
     .map_err(Failed::to("keep a change of a blackboard"))
 }
 
-/// Removes the document and the oldest of its changes, and says how many rows went. The transaction has to have announced it.
+/// Removes the document and the oldest of its changes, and says how many rows went.
 pub async fn remove_some(
     conn: &mut PgConnection,
     campaign_id: Uuid,
@@ -159,12 +159,7 @@ pub async fn remove_some(
         .await
         .map_err(Failed::to("remove a blackboard"))?;
     sqlx::query_scalar!(
-        r#"with gone as (delete from dalsegno.blackboard_changes
-                          where campaign_id = $1
-                            and version in (select version from dalsegno.blackboard_changes where campaign_id = $1
-                                             order by version limit $2)
-                         returning 1)
-           select count(*) as "n!" from gone"#,
+        r#"select dalsegno.remove_blackboard_changes($1, $2) as "n!""#,
         campaign_id,
         limit,
     )

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub(super) use self::remove::{announce, fitting_ids, take_out};
+pub(super) use self::remove::{fitting_ids, take_out};
 pub use self::{
     preview::{Group, Preview, preview},
     record::{

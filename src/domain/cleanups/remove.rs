@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::{Kept, Removed, Walk, group, walk};
 use crate::domain::{
-    Failed, compactions, facts, failovers, feed, manifests, memory,
+    Failed, compactions, facts, failovers, feed, memory,
     messages::{self, Size},
     nodes, session_summaries,
     sessions::{self, Due},
@@ -46,7 +46,6 @@ pub async fn remove(
     if ids.is_empty() {
         return Ok(batch);
     }
-    announce(&mut *conn).await?;
     facts::request_of_ended(&mut *conn, &page.going).await?;
     batch.summaries_kept =
         session_summaries::keep(&mut *conn, &ids, walk.summaries_until, walk.now).await?;
@@ -73,7 +72,6 @@ pub async fn remove_events(
     walk: &Walk,
     limit: i64,
 ) -> Result<i64, Failed> {
-    announce(&mut *conn).await?;
     feed::remove_before(conn, walk.feed_until, limit).await
 }
 
@@ -102,13 +100,12 @@ pub async fn remove_memory(
     walk: &Walk,
     limit: i64,
 ) -> Result<RemovedMemory, Failed> {
-    announce(&mut *conn).await?;
     let n_items = memory::remove_ended(&mut *conn, walk.memory_until, limit).await?;
     let (n_facts, records) = facts::remove_ended(conn, walk.memory_until, limit).await?;
     Ok(RemovedMemory { items: n_items + n_facts, records })
 }
 
-/// These sessions with all that belongs to them, which has to be announced. Says how much was said and stored.
+/// Removes these sessions with all that belongs to them. Says how much was said and stored.
 pub(in crate::domain) async fn take_out(
     conn: &mut PgConnection,
     ids: &[Uuid],
@@ -117,7 +114,6 @@ pub(in crate::domain) async fn take_out(
     turns::remove_all(&mut *conn, ids).await?;
     compactions::remove_all(&mut *conn, ids).await?;
     nodes::remove_all(&mut *conn, ids).await?;
-    manifests::remove_all(&mut *conn, ids).await?;
     let transcript_bytes = transcripts::remove_all(&mut *conn, ids).await?;
     sessions::remove_all(conn, ids).await?;
     Ok(Size { bytes: size.bytes + transcript_bytes, ..size })
@@ -148,15 +144,6 @@ async fn fitting(
     let n_fitting = fitting_ids(conn, ids).await?.len();
     let left = going.split_off(n_fitting);
     Ok((going, left))
-}
-
-/// What is append-only lets go only of what is announced.
-pub(in crate::domain) async fn announce(conn: &mut PgConnection) -> Result<(), Failed> {
-    sqlx::query!("select set_config('dalsegno.erasing', 'on', true) as announced")
-        .fetch_one(conn)
-        .await
-        .map(|_| ())
-        .map_err(Failed::to("announce a removal"))
 }
 
 fn count<T>(items: &[T]) -> i64 {

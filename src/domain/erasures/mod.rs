@@ -12,7 +12,10 @@
 //! when a worker has ended it that knew the schema; a newer one [asks for it again](fn@again).
 
 mod again;
+mod config;
 mod hosts;
+mod key;
+mod receipt;
 mod steps;
 mod tool_lines;
 
@@ -25,14 +28,17 @@ use uuid::Uuid;
 
 pub use self::{
     again::again,
+    config::Config,
     hosts::{Left, left_on, swept},
+    key::{Key, KeyError},
+    receipt::{Invalid, Signed, sign, verify},
     steps::{
         OpenTasks, Step, at_step, cancel_jobs, cancel_one, cancel_open, finish, is_quiet, is_rid,
-        next_batch,
+        measure_contents, next_batch, vacuumed,
     },
     tool_lines::{erase_tool_lines, line_before_first},
 };
-use super::{Failed, audit, campaigns, cleanups, ids, schedules, tasks, text};
+use super::{Failed, audit, campaigns, ids, schedules, tasks, text};
 use crate::queue::{self, Job, Options, Policy};
 
 /// The receipt.
@@ -51,8 +57,25 @@ pub struct Erasure {
     pub open_tasks: i64,
     /// How many of what, so far.
     pub removed: BTreeMap<String, i64>,
+    /// What there was when the removal began, by kind. Null before that, and where a worker of an earlier version began.
+    pub contents: Option<BTreeMap<String, Contents>>,
+    /// When all tables had been vacuumed after the removal. Null: the role of the service may not do that, or has not yet.
+    pub vacuumed_at: Option<DateTime<Utc>>,
+    /// When all tables had been written anew after the removal: `dalsegno erasure vacuum --full`.
+    pub rewritten_at: Option<DateTime<Utc>>,
+    /// The signature, once the erasure has ended.
+    pub signed: Option<Signed>,
     /// Hosts that have looked through their folders since.
     pub hosts: Vec<String>,
+}
+
+/// Rows of one kind, as they were.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(as = ErasedContents)]
+pub struct Contents {
+    pub rows: i64,
+    /// Over the texts of the rows: `dalsegno.contents_of_campaign` in SQL.
+    pub sha256: String,
 }
 
 /// Erases a campaign that was asked for.
@@ -73,6 +96,8 @@ pub enum Error {
     Text(#[from] text::Error),
     #[error(transparent)]
     Queue(#[from] queue::Error),
+    #[error("the receipt of an erasure cannot be signed")]
+    Key(#[from] KeyError),
     #[error(transparent)]
     Database(#[from] Failed),
 }
@@ -105,7 +130,6 @@ pub async fn request(
     if campaigns::get(&mut *conn, campaign_id).await?.status != campaigns::Status::Closed {
         campaigns::close(conn, campaign_id, now).await?;
     }
-    remove_schedules(conn, campaign_id).await?;
     sqlx::query!(
         "insert into dalsegno.erasures (id, campaign_id, reason, asked_at) values ($1, $2, $3, $4)",
         ids::at(now),
@@ -116,6 +140,7 @@ pub async fn request(
     .execute(&mut *conn)
     .await
     .map_err(Failed::to("ask for an erasure"))?;
+    remove_schedules(conn, campaign_id).await?;
     enqueue(conn, campaign_id).await?;
     get(conn, campaign_id).await
 }
@@ -124,8 +149,7 @@ pub async fn request(
 async fn remove_schedules(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(), Failed> {
     let mut names = schedules::remove_of_campaign(&mut *conn, campaign_id).await?;
     names.extend(audit::schedules_of(&mut *conn, campaign_id).await?);
-    cleanups::announce(&mut *conn).await?;
-    audit::erase_words(conn, &names).await.map(drop)
+    audit::erase_words(conn, campaign_id, &names).await.map(drop)
 }
 
 async fn enqueue(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(), queue::Error> {
@@ -137,7 +161,8 @@ pub async fn get(conn: &mut PgConnection, campaign_id: Uuid) -> Result<Erasure, 
     let open_tasks = tasks::count_open(&mut *conn, campaign_id).await?;
     sqlx::query!(
         r#"select e.id, e.campaign_id, e.reason, e.asked_at, e.step, case when e.covers is not null then e.ended_at end as ended_at,
-                  e.removed as "removed: Json<BTreeMap<String, i64>>",
+                  e.removed as "removed: Json<BTreeMap<String, i64>>", e.contents as "contents: Json<BTreeMap<String, Contents>>",
+                  e.vacuumed_at, e.rewritten_at, e.statement, e.signature, e.public_key,
                   array(select h.host from dalsegno.erasure_hosts as h where h.erasure_id = e.id order by h.host) as "hosts!"
              from dalsegno.erasures as e where e.campaign_id = $1"#,
         campaign_id,
@@ -151,6 +176,10 @@ pub async fn get(conn: &mut PgConnection, campaign_id: Uuid) -> Result<Erasure, 
         step: row.step,
         open_tasks,
         removed: row.removed.0,
+        contents: row.contents.map(|contents| contents.0),
+        vacuumed_at: row.vacuumed_at,
+        rewritten_at: row.rewritten_at,
+        signed: Erasure::signed(row.statement, row.signature, row.public_key),
         hosts: row.hosts,
     })
     .fetch_optional(conn)

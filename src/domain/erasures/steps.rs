@@ -162,9 +162,41 @@ pub async fn cancel_jobs(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(
         let ids = queue::cancel_of_group(&mut *conn, kind, &campaign_id.to_string(), WHY).await?;
         subjects.extend(ids.iter().map(i64::to_string));
     }
-    cleanups::announce(&mut *conn).await?;
-    audit::erase_words(conn, &subjects).await?;
+    audit::erase_words(conn, campaign_id, &subjects).await?;
     Ok(())
+}
+
+/// Writes down what there is, before anything is removed. A job that goes on with a removal leaves what was written.
+pub async fn measure_contents(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(), Failed> {
+    sqlx::query!(
+        "update dalsegno.erasures set contents = dalsegno.contents_of_campaign(campaign_id)
+          where campaign_id = $1 and contents is null and ended_at is null",
+        campaign_id,
+    )
+    .execute(conn)
+    .await
+    .map(drop)
+    .map_err(Failed::to("measure what an erasure removes"))
+}
+
+/// Writes down that the data files were cleaned after every erasure that had ended at `since`, and says of which campaigns.
+pub async fn vacuumed(
+    conn: &mut PgConnection,
+    since: DateTime<Utc>,
+    is_rewritten: bool,
+    now: DateTime<Utc>,
+) -> Result<Vec<Uuid>, Failed> {
+    sqlx::query_scalar!(
+        "update dalsegno.erasures
+            set vacuumed_at = coalesce(vacuumed_at, $2), rewritten_at = case when $3 then coalesce(rewritten_at, $2) else rewritten_at end
+          where ended_at <= $1 and covers is not null and (vacuumed_at is null or ($3 and rewritten_at is null)) returning campaign_id",
+        since,
+        now,
+        is_rewritten,
+    )
+    .fetch_all(conn)
+    .await
+    .map_err(Failed::to("write down that data files were cleaned"))
 }
 
 /// Whether nothing is left to be taken out: what somebody else held for a moment was passed over.
@@ -189,7 +221,6 @@ pub async fn next_batch(
     campaign_id: Uuid,
     step: Step,
 ) -> Result<bool, Error> {
-    cleanups::announce(conn).await?;
     match step {
         Step::Sessions => some_sessions(conn, campaign_id).await,
         Step::Posts => {
@@ -207,7 +238,8 @@ pub async fn next_batch(
             let n_tasks = i64::try_from(erased.ids.len()).unwrap_or(i64::MAX);
             let ids = erased.ids.iter().map(Uuid::to_string);
             let jobs = erased.job_ids.iter().map(i64::to_string);
-            audit::erase_words(&mut *conn, &ids.chain(jobs).collect::<Vec<_>>()).await?;
+            audit::erase_words(&mut *conn, campaign_id, &ids.chain(jobs).collect::<Vec<_>>())
+                .await?;
             let n_keys = queue::forget_keys(&mut *conn, &erased.job_ids).await?;
             let n_deliveries = webhooks::remove_of_tasks(&mut *conn, &erased.ids).await?;
             let counts = [
@@ -252,13 +284,12 @@ pub async fn finish(
     line: i64,
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
-    cleanups::announce(&mut *conn).await?;
     // A cleanup may have kept one since, of a session that it held when the others went.
     while session_summaries::remove_some(&mut *conn, campaign_id, ROWS).await? == ROWS {}
     let actions = bulk_actions::erase_words(&mut *conn, campaign_id).await?;
     let mut subjects: Vec<_> = actions.iter().chain([&campaign_id]).map(Uuid::to_string).collect();
     subjects.extend(audit::subjects_below(&mut *conn, &tasks::lanes_of(campaign_id)).await?);
-    audit::erase_words(&mut *conn, &subjects).await?;
+    audit::erase_words(&mut *conn, campaign_id, &subjects).await?;
     audit::erase_words_of_tools(&mut *conn, campaign_id, line, i64::MAX).await?;
     failovers::remove_of_campaign(&mut *conn, campaign_id).await?;
     flows::erase_words(&mut *conn, campaign_id).await?;
@@ -302,7 +333,7 @@ async fn some_sessions(conn: &mut PgConnection, campaign_id: Uuid) -> Result<boo
     let mut subjects: Vec<String> = ids.iter().map(|id| compactions::lane(*id)).collect();
     queue::forget_holds(&mut *conn, None, &subjects).await?;
     subjects.extend(ids.iter().map(Uuid::to_string));
-    audit::erase_words(&mut *conn, &subjects).await?;
+    audit::erase_words(&mut *conn, campaign_id, &subjects).await?;
     let size = cleanups::take_out(&mut *conn, &ids).await?;
     let n_sessions = i64::try_from(ids.len()).unwrap_or(i64::MAX);
     let counts = [("sessions", n_sessions), ("messages", size.messages), ("bytes", size.bytes)];

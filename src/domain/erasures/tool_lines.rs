@@ -8,7 +8,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::Error;
-use crate::domain::{audit, campaigns, cleanups};
+use crate::domain::{audit, campaigns};
 
 /// Lines that one transaction looks at.
 const LINES: i64 = 10_000;
@@ -27,6 +27,5 @@ pub async fn erase_tool_lines(
     campaign_id: Uuid,
     after: i64,
 ) -> Result<Option<i64>, Error> {
-    cleanups::announce(&mut *conn).await?;
     Ok(audit::erase_words_of_tools(conn, campaign_id, after, LINES).await?)
 }

@@ -349,22 +349,16 @@ pub async fn look(
     Ok(Sight { ids: row.ids, newest: row.newest, oldest_open: row.oldest_open, mark: row.mark })
 }
 
-/// Removes the oldest of a campaign, and says how many. The transaction has to have announced it; see the trigger of the table.
+/// Removes the oldest of a campaign that is erased, and says how many.
 pub async fn remove_of_campaign(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
     limit: i64,
 ) -> Result<i64, Failed> {
-    sqlx::query_scalar!(
-        r#"with gone as (delete from dalsegno.feed
-                          where id in (select id from dalsegno.feed where campaign_id = $1 order by id limit $2) returning 1)
-           select count(*) as "n!" from gone"#,
-        campaign_id,
-        limit,
-    )
-    .fetch_one(executor)
-    .await
-    .map_err(Failed::to("remove the feed of a campaign"))
+    sqlx::query_scalar!(r#"select dalsegno.remove_events($1, $2) as "n!""#, campaign_id, limit,)
+        .fetch_one(executor)
+        .await
+        .map_err(Failed::to("remove the feed of a campaign"))
 }
 
 /// How many events are older than `until`. Reads them all.
@@ -382,22 +376,16 @@ pub async fn count_before(
 }
 
 /// Removes what is older than `until` of the oldest `limit` events, and says how many that were: fewer than `limit` if that was
-/// all. The transaction has to have announced it.
+/// all.
 pub async fn remove_before(
     executor: impl PgExecutor<'_>,
     until: DateTime<Utc>,
     limit: i64,
 ) -> Result<i64, Failed> {
-    sqlx::query_scalar!(
-        r#"with oldest as (select id, created_at from dalsegno.feed order by id limit $2),
-                gone as (delete from dalsegno.feed as f using oldest as o where f.id = o.id and o.created_at < $1 returning 1)
-           select count(*) as "n!" from gone"#,
-        until,
-        limit,
-    )
-    .fetch_one(executor)
-    .await
-    .map_err(Failed::to("remove old events of the feed"))
+    sqlx::query_scalar!(r#"select dalsegno.remove_old_events($1, $2) as "n!""#, until, limit,)
+        .fetch_one(executor)
+        .await
+        .map_err(Failed::to("remove old events of the feed"))
 }
 
 #[cfg(test)]

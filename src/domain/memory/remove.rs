@@ -1,4 +1,4 @@
-//! The end of items: retention and erasure. The transaction has to have announced it; see the trigger of the table of versions.
+//! The end of items: retention and erasure.
 
 use chrono::{DateTime, Utc};
 use sqlx::{PgConnection, PgExecutor};
@@ -6,23 +6,16 @@ use uuid::Uuid;
 
 use crate::domain::Failed;
 
-/// Removes some items of a campaign with all their versions, and says how many items went.
+/// Removes some items of a campaign that is erased with all their versions, and says how many items went.
 pub async fn remove_some(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
     limit: i64,
 ) -> Result<i64, Failed> {
-    sqlx::query_scalar!(
-        r#"with going as materialized (select id from dalsegno.memory_items where campaign_id = $1 limit $2),
-                versions as (delete from dalsegno.memory_versions where item_id in (select id from going)),
-                gone as (delete from dalsegno.memory_items where id in (select id from going) returning 1)
-           select count(*) as "n!" from gone"#,
-        campaign_id,
-        limit,
-    )
-    .fetch_one(executor)
-    .await
-    .map_err(Failed::to("remove the memory of a campaign"))
+    sqlx::query_scalar!(r#"select dalsegno.remove_memory($1, $2) as "n!""#, campaign_id, limit,)
+        .fetch_one(executor)
+        .await
+        .map_err(Failed::to("remove the memory of a campaign"))
 }
 
 /// Removes some of those that were revoked or have expired before `until`, and says how many.
@@ -33,20 +26,10 @@ pub async fn remove_ended(
     until: DateTime<Utc>,
     limit: i64,
 ) -> Result<i64, Failed> {
-    sqlx::query_scalar!(
-        r#"with going as materialized (
-             select id from dalsegno.memory_items
-              where (revoked_at is not null or expires_at is not null) and least(revoked_at, expires_at) < $1
-              order by least(revoked_at, expires_at) limit $2 for update skip locked),
-                versions as (delete from dalsegno.memory_versions where item_id in (select id from going)),
-                gone as (delete from dalsegno.memory_items where id in (select id from going) returning 1)
-           select count(*) as "n!" from gone"#,
-        until,
-        limit,
-    )
-    .fetch_one(conn)
-    .await
-    .map_err(Failed::to("remove what holds no more from memories"))
+    sqlx::query_scalar!(r#"select dalsegno.remove_ended_memory($1, $2) as "n!""#, until, limit,)
+        .fetch_one(conn)
+        .await
+        .map_err(Failed::to("remove what holds no more from memories"))
 }
 
 /// How many that would be.

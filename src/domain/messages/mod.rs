@@ -12,7 +12,7 @@ mod search;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use sqlx::{PgConnection, PgExecutor, types::Json};
+use sqlx::{PgExecutor, types::Json};
 use uuid::Uuid;
 
 pub(super) use self::append::Columns;
@@ -124,22 +124,6 @@ pub async fn holds(
     .fetch_one(executor)
     .await
     .map_err(Failed::to("look for a message"))
-}
-
-/// Removes a session's transcript. For retention and erasure, inside a transaction of their own, and of closed sessions
-/// alone: a worker that has lately continued an open one may know it by heart.
-pub async fn erase(conn: &mut PgConnection, session_id: Uuid) -> Result<u64, Failed> {
-    let action = "erase a transcript";
-    // For this transaction only; see dalsegno.refuse_change().
-    sqlx::query_scalar!("select set_config('dalsegno.erasing', 'on', true)")
-        .fetch_one(&mut *conn)
-        .await
-        .map_err(Failed::to(action))?;
-    sqlx::query!("delete from dalsegno.messages where session_id = $1", session_id)
-        .execute(&mut *conn)
-        .await
-        .map(|done| done.rows_affected())
-        .map_err(Failed::to(action))
 }
 
 struct Row {

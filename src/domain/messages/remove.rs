@@ -48,16 +48,13 @@ pub async fn count(
     .map_err(Failed::to("count the messages of sessions"))
 }
 
-/// Removes all messages of these sessions, for good. The transaction has to have announced it; see the trigger of the table.
+/// Removes all messages and manifests of these sessions, for good.
 pub async fn remove_all(
     executor: impl PgExecutor<'_>,
     session_ids: &[Uuid],
 ) -> Result<Size, Failed> {
     sqlx::query!(
-        r#"with gone as (
-             delete from dalsegno.messages where session_id = any($1)
-             returning octet_length(text) + coalesce(octet_length(tool_calls::text), 0) as bytes)
-           select count(*) as "messages!", coalesce(sum(bytes), 0)::bigint as "bytes!" from gone"#,
+        r#"select n_messages as "messages!", n_bytes as "bytes!" from dalsegno.remove_transcripts($1)"#,
         session_ids,
     )
     .map(|row| Size { messages: row.messages, bytes: row.bytes })

@@ -220,13 +220,11 @@ async fn remove_old_audit(run: &Run, services: &Services) -> Result<(), Error> {
         if run.cancel().is_cancelled() {
             return Err(Error::Stopped);
         }
-        let mut tx = begin(run.pool()).await?;
-        let removed = audit::remove_before(&mut tx, moment, AUDIT_BATCH).await?;
-        commit(tx).await?;
+        let removed = audit::remove_before(run.pool(), moment, AUDIT_BATCH).await?;
         if removed > 0 {
             tracing::info!(lines = removed, "old lines of the audit log were removed");
         }
-        if removed < AUDIT_BATCH.unsigned_abs() {
+        if removed < AUDIT_BATCH {
             return Ok(());
         }
     }

@@ -19,7 +19,8 @@ impl Claude {
     /// The same for another folder that calls work in.
     pub async fn quiet_folders_in(&self, all: &Path, quiet: Duration) -> Result<Vec<Uuid>, Error> {
         let longest = Duration::from_secs(self.config.total_timeout_secs);
-        let before: SystemTime = (self.surroundings.clock.now() - quiet.max(longest * 2)).into();
+        let before: SystemTime =
+            (self.surroundings.clock.machine_now() - quiet.max(longest * 2)).into();
         let folder = all.to_owned();
         blocking("list folders", all, move || quiet_since(&folder, before)).await
     }

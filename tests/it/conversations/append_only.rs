@@ -28,14 +28,14 @@ async fn nothing_changes_or_removes_what_is_append_only() {
 }
 
 #[tokio::test]
-async fn erasure_removes_for_the_length_of_its_transaction_and_cannot_change() {
+async fn only_the_function_that_removes_may_remove() {
     let world = World::new().await;
     let id = world.turn("Part one.", Now::default()).await.session.id;
     let mut conn = world.pool.acquire().await.unwrap();
     {
         use sqlx::Connection as _;
         let mut tx = conn.begin().await.unwrap();
-        assert_eq!(messages::erase(&mut tx, id).await.unwrap(), 2);
+        assert_eq!(messages::remove_all(&mut *tx, &[id]).await.unwrap().messages, 2);
         let update = "update dalsegno.usage set cost_micros = 0";
         assert!(sqlx::query(update).execute(&mut *tx).await.is_err());
         tx.rollback().await.unwrap();
@@ -44,7 +44,7 @@ async fn erasure_removes_for_the_length_of_its_transaction_and_cannot_change() {
     {
         use sqlx::Connection as _;
         let mut tx = conn.begin().await.unwrap();
-        messages::erase(&mut tx, id).await.unwrap();
+        messages::remove_all(&mut *tx, &[id]).await.unwrap();
         tx.commit().await.unwrap();
     }
     assert!(world.transcript(id).await.is_empty());

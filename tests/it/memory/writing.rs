@@ -122,8 +122,6 @@ async fn earlier_versions_and_what_holds_no_more_count_until_they_are_removed() 
     revoke(&world, (Kind::Record, None, "prices"), &OPERATOR).await.unwrap();
     assert!(matches!(put("new", "x", None).await, Err(Error::Full { .. })));
     let mut tx = world.pool.begin().await.unwrap();
-    let announced = sqlx::query("select set_config('dalsegno.erasing', 'on', true)");
-    announced.execute(&mut *tx).await.unwrap();
     let gone = memory::remove_ended(&mut tx, noon() + TimeDelta::minutes(1), 10).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(gone, 1, "the prices with their versions");

@@ -1,0 +1,74 @@
+-- Receipts of erasures: digests of what was there, when data files were cleaned, and a signature that can be checked without the service.
+
+alter table dalsegno.erasures
+  add column contents jsonb,
+  add column vacuumed_at timestamptz,
+  add column rewritten_at timestamptz,
+  add column statement text,
+  add column signature bytea,
+  add column public_key bytea;
+comment on column dalsegno.erasures.contents is
+  'How many rows there were of each kind when the removal began, and the SHA-256 of their texts: see contents_of_campaign.';
+comment on column dalsegno.erasures.vacuumed_at is
+  'When all tables had been vacuumed after the removal. NULL: the role of the service may not, or it was never done.';
+comment on column dalsegno.erasures.rewritten_at is 'When all tables had been written anew after the removal (VACUUM FULL).';
+comment on column dalsegno.erasures.statement is 'The text that is signed: JSON.';
+comment on column dalsegno.erasures.signature is 'Ed25519, over the bytes of the statement in UTF-8.';
+comment on column dalsegno.erasures.public_key is 'The public half of the key that signed; the private half is in no table.';
+
+-- Row by row: the SHA-256 of a JSON array of what the row says; then the SHA-256 of these digests in the order of the rows' keys.
+create function dalsegno.contents_of_campaign(of_campaign uuid) returns jsonb language sql stable as $body$
+  with texts as (
+    select 'campaign' as kind, '' as place, jsonb_build_array(c.name, c.brief, c.client_context) as row
+      from dalsegno.campaigns as c where c.id = of_campaign
+    union all
+    select 'tasks', t.id::text, jsonb_build_array(t.id, t.agent, t.instance, t.prompt, t.result, t.error)
+      from dalsegno.tasks as t where t.campaign_id = of_campaign
+    union all
+    select 'messages', m.session_id::text || to_char(m.seq, 'FM0000000000000000000'),
+           jsonb_build_array(m.session_id, m.seq, m.turn, m.role, m.text, m.tool_call_id, m.tool_name, m.tool_calls)
+      from dalsegno.messages as m join dalsegno.sessions as s on s.id = m.session_id where s.campaign_id = of_campaign
+    union all
+    select 'compactions', c.session_id::text || to_char(c.id, 'FM0000000000000000000'),
+           jsonb_build_array(c.session_id, c.generation, c.summary, c.pins)
+      from dalsegno.compactions as c join dalsegno.sessions as s on s.id = c.session_id where s.campaign_id = of_campaign
+    union all
+    select 'posts', to_char(p.seq, 'FM0000000000000000000'), jsonb_build_array(p.seq, p.id, p.sender, p.audience, p.text)
+      from dalsegno.posts as p where p.campaign_id = of_campaign
+    union all
+    select 'feed', to_char(f.id, 'FM0000000000000000000'), jsonb_build_array(f.id, f.kind, f.data)
+      from dalsegno.feed as f where f.campaign_id = of_campaign
+    union all
+    select 'blackboard_changes', to_char(b.version, 'FM0000000000000000000'), jsonb_build_array(b.version, b.actor, b.agent, b.patch, b.document)
+      from dalsegno.blackboard_changes as b where b.campaign_id = of_campaign
+    union all
+    select 'memory_items', i.id::text, jsonb_build_array(i.id, i.kind, i.owner, i.name, i.version, i.title, i.body)
+      from dalsegno.memory_items as i where i.campaign_id = of_campaign
+    union all
+    select 'memory_versions', v.item_id::text || to_char(v.version, 'FM0000000000000000000'), jsonb_build_array(v.item_id, v.version, v.title, v.body)
+      from dalsegno.memory_versions as v where v.campaign_id = of_campaign
+    union all
+    select 'facts', f.id::text, jsonb_build_array(f.id, f.user_name, f.attribute, f.text)
+      from dalsegno.facts as f where f.campaign_id = of_campaign
+  ), kinds as (
+    select kind, count(*) as n,
+           sha256(string_agg(sha256(convert_to(row::text, 'UTF8')), ''::bytea order by place collate "C")) as digest
+      from texts group by kind
+  )
+  select coalesce(jsonb_object_agg(kind, jsonb_build_object('rows', n, 'sha256', encode(digest, 'hex'))), '{}') from kinds
+$body$;
+comment on function dalsegno.contents_of_campaign(uuid) is
+  'What was said in a campaign, by kind: the number of rows, and a SHA-256 over their texts. On a database that was restored from a backup it gives '
+  'what the receipt of the erasure has. Reads all of the campaign.';
+
+-- The functions that remove what is erased look up whether it was asked for: what was asked stays.
+create function dalsegno.keep_what_was_asked() returns trigger language plpgsql as $body$
+begin
+  raise exception using errcode = 'DS405', message = format('erasure %s: what was asked, when and why stays', old.id),
+    hint = 'Ask for the erasure of another campaign.';
+end
+$body$;
+comment on function dalsegno.keep_what_was_asked() is 'Refuses to change which campaign an erasure is about, when it was asked for and why.';
+create trigger erasures_keep_what_was_asked before update on dalsegno.erasures for each row
+  when ((old.id, old.campaign_id, old.asked_at, old.reason) is distinct from (new.id, new.campaign_id, new.asked_at, new.reason))
+  execute function dalsegno.keep_what_was_asked();

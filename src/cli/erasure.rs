@@ -1,0 +1,102 @@
+//! `dalsegno erasure`: receipts are checked, data files are cleaned.
+
+use std::{io, path::PathBuf};
+
+use anyhow::anyhow;
+use clap::{Args, Subcommand};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::{Context, Exit, Failure, database::with_database};
+use crate::{
+    clock::{Clock as _, SystemClock},
+    db::{self, Database, Use, Vacuum},
+    domain::{
+        erasures,
+        transaction::{begin, commit},
+    },
+};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ErasureCommand {
+    /// Checks the signature of a receipt. Needs no database.
+    Verify(Verify),
+    /// Vacuums all tables, so that erased texts leave the data files. Connect as the owner of the tables.
+    Vacuum(VacuumTables),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Verify {
+    /// The receipt, as `dalsegno campaign erase ID --json` prints it. `-` reads the standard input.
+    file: PathBuf,
+    /// Public key that has to have signed it, as `dalsegno doctor` shows it.
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct VacuumTables {
+    /// Writes tables and indexes anew. Locks each table meanwhile: turns wait.
+    #[arg(long)]
+    full: bool,
+}
+
+pub(super) async fn run(command: &ErasureCommand, context: &Context) -> Result<Exit, Failure> {
+    match command {
+        ErasureCommand::Verify(verify) => self::verify(verify, context),
+        ErasureCommand::Vacuum(tables) => {
+            with_database(context, Use::Look, async |database| {
+                vacuum(tables, context, database).await
+            })
+            .await
+        }
+    }
+}
+
+fn verify(Verify { file, key }: &Verify, context: &Context) -> Result<Exit, Failure> {
+    let text = match file.as_os_str() == "-" {
+        true => io::read_to_string(io::stdin()),
+        false => std::fs::read_to_string(file),
+    };
+    let text = text.map_err(|error| {
+        let error =
+            anyhow!(error).context(format!("the receipt {} cannot be read", file.display()));
+        Failure::new(Exit::Usage, error)
+    })?;
+    let signed = erasures::verify(&text, key.as_deref())
+        .map_err(|error| Failure::new(Exit::Failed, error.into()))?;
+    let data = json!({ "valid": true, "public_key": signed.public_key });
+    context.output.data(&data, || match key {
+        Some(_) => "the receipt is valid".to_owned(),
+        None => format!(
+            "the receipt is what {} has signed; compare that key with the one that `dalsegno doctor` shows",
+            signed.public_key
+        ),
+    });
+    Ok(Exit::Ok)
+}
+
+async fn vacuum(
+    tables: &VacuumTables,
+    context: &Context,
+    database: &Database,
+) -> Result<Exit, Failure> {
+    let mode = if tables.full { Vacuum::Full } else { Vacuum::Plain };
+    let began = SystemClock.now();
+    let vacuumed = db::vacuum(&database.pool, mode, &CancellationToken::new()).await?;
+    if let Some(first) = vacuumed.forbidden.first() {
+        let words = format!(
+            "the role may not vacuum {} tables, such as {first}: connect as their owner, or grant it MAINTAIN (PostgreSQL 17)",
+            vacuumed.forbidden.len()
+        );
+        return Err(Failure::new(Exit::Auth, anyhow!(words)));
+    }
+    let mut tx = begin(&database.pool).await?;
+    let now = SystemClock.now();
+    let campaigns = erasures::vacuumed(&mut tx, began, tables.full, now).await?;
+    commit(tx).await?;
+    context.output.data(&json!({ "full": tables.full, "campaigns": campaigns }), || {
+        format!("all tables are vacuumed; noted in the receipts of {} erasures", campaigns.len())
+    });
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,110 @@
+//! Signatures of receipts, and their check without a database.
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use ring::signature::{ED25519, UnparsedPublicKey};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{Erasure, Error, Key, get};
+use crate::domain::{Failed, installation};
+
+/// The signature of a receipt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(as = ErasureSignature)]
+pub struct Signed {
+    /// The text that is signed: JSON with the fields of the receipt.
+    pub statement: String,
+    /// Ed25519 over the bytes of the statement, in base64.
+    pub signature: String,
+    /// In base64. `dalsegno doctor` shows the one of the installation.
+    pub public_key: String,
+}
+
+/// Why a receipt does not hold.
+#[derive(Debug, thiserror::Error)]
+pub enum Invalid {
+    #[error("the file is not a receipt: `dalsegno campaign erase ID --json` prints one")]
+    Format(#[source] serde_json::Error),
+    #[error(
+        "the receipt is not signed: its erasure has not ended, or a worker of an earlier version ended it"
+    )]
+    Unsigned,
+    #[error("the signature does not belong to the statement: one of them was changed")]
+    Signature,
+    #[error("`{field}` of the receipt is not what was signed")]
+    Changed { field: &'static str },
+    #[error("the receipt is signed by {found}, not by {expected}")]
+    OtherKey { found: String, expected: String },
+}
+
+/// Fields of a receipt that its statement repeats. Hosts and data files are cleaned later than that.
+const FIELDS: [&str; 7] =
+    ["id", "campaign_id", "reason", "asked_at", "ended_at", "removed", "contents"];
+
+/// Signs the receipt of an erasure that has ended, as it stands now.
+pub async fn sign(conn: &mut PgConnection, campaign_id: Uuid, key: &Key) -> Result<(), Error> {
+    let installation = installation::get(&mut *conn).await;
+    let installation = installation.map_err(Failed::to("read the installation"))?;
+    let receipt = serde_json::to_value(get(&mut *conn, campaign_id).await?).unwrap_or_default();
+    let fields = FIELDS.map(|field| (field.to_owned(), receipt[field].clone()));
+    let mut statement: serde_json::Map<String, Value> = fields.into_iter().collect();
+    statement.insert("type".to_owned(), json!("dalsegno.erasure/1"));
+    statement.insert("installation".to_owned(), json!(installation.id));
+    let statement = Value::Object(statement).to_string();
+    let signature = key.sign(statement.as_bytes());
+    sqlx::query!(
+        "update dalsegno.erasures set statement = $2, signature = $3, public_key = $4 where campaign_id = $1",
+        campaign_id,
+        statement,
+        signature,
+        key.public_key(),
+    )
+    .execute(conn)
+    .await
+    .map_err(Failed::to("sign the receipt of an erasure"))?;
+    Ok(())
+}
+
+/// Checks the text of a receipt. `expected`: the public key in base64.
+pub fn verify(receipt: &str, expected: Option<&str>) -> Result<Signed, Invalid> {
+    let receipt: Value = serde_json::from_str(receipt).map_err(Invalid::Format)?;
+    if receipt["signed"].is_null() {
+        return Err(if receipt["removed"].is_null() { not_a_receipt() } else { Invalid::Unsigned });
+    }
+    let signed: Signed =
+        serde_json::from_value(receipt["signed"].clone()).map_err(Invalid::Format)?;
+    let bytes = |text: &str| BASE64_STANDARD.decode(text).map_err(|_| Invalid::Signature);
+    let key = UnparsedPublicKey::new(&ED25519, bytes(&signed.public_key)?);
+    key.verify(signed.statement.as_bytes(), &bytes(&signed.signature)?)
+        .map_err(|_| Invalid::Signature)?;
+    let statement: Value = serde_json::from_str(&signed.statement).map_err(Invalid::Format)?;
+    if let Some(field) = FIELDS.into_iter().find(|field| receipt[field] != statement[field]) {
+        return Err(Invalid::Changed { field });
+    }
+    match expected {
+        Some(expected) if expected != signed.public_key => {
+            Err(Invalid::OtherKey { found: signed.public_key, expected: expected.to_owned() })
+        }
+        _ => Ok(signed),
+    }
+}
+
+fn not_a_receipt() -> Invalid {
+    Invalid::Format(serde::de::Error::custom("it has no field `removed`"))
+}
+
+impl Erasure {
+    pub(super) fn signed(
+        statement: Option<String>,
+        signature: Option<Vec<u8>>,
+        public_key: Option<Vec<u8>>,
+    ) -> Option<Signed> {
+        Some(Signed {
+            statement: statement?,
+            signature: BASE64_STANDARD.encode(signature?),
+            public_key: BASE64_STANDARD.encode(public_key?),
+        })
+    }
+}

@@ -1,0 +1,1 @@
+update dalsegno.installation set audit_min_days = 30;

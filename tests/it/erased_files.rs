@@ -1,0 +1,159 @@
+//! An erasure in the data files of the server, and its receipt: what is left when, and who can vouch for it.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use sqlx::PgPool;
+
+use crate::{
+    app::{SOON, TestDatabase, eventually},
+    cluster::scratch_folder,
+    erasure::{PLANTED, found},
+    service::{Service, dalsegno},
+};
+
+const STAYING: &str = "palimpsest4410";
+/// In each of the two campaigns, one after the other, so that they share pages.
+const TASKS: usize = 12;
+
+struct Stage {
+    url: String,
+    pool: PgPool,
+    folder: tempfile::TempDir,
+    _service: Service,
+    _database: TestDatabase,
+}
+
+impl Stage {
+    async fn new() -> Self {
+        let (database, folder) = (TestDatabase::migrated().await, scratch_folder());
+        let url = database.url();
+        let settings = [
+            ("DATABASE_URL", url.as_str()),
+            ("DALSEGNO_SIM__LATENCY_MS", "0"),
+            ("DALSEGNO_SIM__CHUNK_DELAY_MS", "0"),
+            ("DALSEGNO_SIM__DIRECTIVES", "true"),
+        ];
+        let service = Service::start(folder.path(), &settings).await;
+        let pool = database.pool().await;
+        Self { url, pool, folder, _service: service, _database: database }
+    }
+
+    async fn run(&self, arguments: &[&str], url: &str) -> (i32, Value, String) {
+        let mut command = dalsegno(self.folder.path());
+        command.args(arguments).arg("--json").env("DATABASE_URL", url);
+        let output = tokio::time::timeout(SOON, command.output()).await.unwrap().unwrap();
+        let said = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        (output.status.code().unwrap(), said, String::from_utf8(output.stderr).unwrap())
+    }
+
+    async fn said(&self, arguments: &[&str]) -> Value {
+        let (code, said, error) = self.run(arguments, &self.url).await;
+        assert_eq!(code, 0, "{arguments:?}: {error}");
+        said
+    }
+
+    /// Checks a receipt where there is no database.
+    async fn verify(&self, receipt: &Value, more: &[&str]) -> (i32, Value, String) {
+        let file = self.folder.path().join("receipt.json");
+        std::fs::write(&file, receipt.to_string()).unwrap();
+        let verify = ["erasure", "verify", file.to_str().unwrap()];
+        self.run(&[&verify[..], more].concat(), "postgres://nobody@127.0.0.1:1/none").await
+    }
+
+    /// Files of the database with a word in them.
+    async fn files_with(&self, word: &str) -> Vec<PathBuf> {
+        sqlx::query("checkpoint").execute(&self.pool).await.unwrap();
+        let folder = "select current_setting('data_directory') || '/base/' || oid from pg_database where datname = current_database()";
+        let folder: String = sqlx::query_scalar(folder).fetch_one(&self.pool).await.unwrap();
+        let files = std::fs::read_dir(Path::new(&folder)).unwrap().map(|file| file.unwrap().path());
+        let has_word = |file: &PathBuf| {
+            let bytes = std::fs::read(file).unwrap_or_default();
+            bytes.windows(word.len()).any(|part| part == word.as_bytes())
+        };
+        files.filter(has_word).collect()
+    }
+}
+
+#[tokio::test]
+async fn erased_words_leave_the_data_files_and_the_receipt_can_be_checked_without_the_service() {
+    let stage = Stage::new().await;
+    let mut campaigns = Vec::new();
+    for word in [PLANTED, STAYING] {
+        let campaign = stage.said(&["campaign", "create", word, "--brief", word]).await;
+        campaigns.push(campaign["id"].as_str().unwrap().to_owned());
+    }
+    for n in 0..TASKS {
+        for (campaign, word) in campaigns.iter().zip([PLANTED, STAYING]) {
+            let add = "select dalsegno.add_task($1::uuid, 'copywriter', $2, instance => $3)::text";
+            let prompt = format!("{word} {n}. [[sim: say All about {word}.]]");
+            let added = sqlx::query(add).bind(campaign).bind(prompt).bind(format!("i{}", n % 3));
+            added.execute(&stage.pool).await.unwrap();
+        }
+    }
+    let done = "select count(*) from dalsegno.tasks where state = 'done'";
+    eventually("all are done", async || {
+        let n: i64 = sqlx::query_scalar(done).fetch_one(&stage.pool).await.unwrap();
+        (n == 2 * TASKS as i64).then_some(())
+    })
+    .await;
+    assert!(!stage.files_with(PLANTED).await.is_empty());
+    let going = &*campaigns[0];
+    let contents = "select dalsegno.contents_of_campaign($1::uuid)";
+    let contents: Value =
+        sqlx::query_scalar(contents).bind(going).fetch_one(&stage.pool).await.unwrap();
+
+    stage.said(&["campaign", "erase", going, "--yes"]).await;
+    let receipt = eventually("the receipt is signed", async || {
+        let receipt = stage.said(&["campaign", "erase", going]).await;
+        receipt["signed"].is_object().then_some(receipt)
+    })
+    .await;
+    for kind in ["messages", "tasks", "campaign"] {
+        assert_eq!(receipt["contents"][kind], contents[kind], "{kind}: {receipt}");
+    }
+    assert_eq!(contents["tasks"]["rows"], TASKS);
+    assert!(receipt["vacuumed_at"].is_string(), "{receipt}");
+    let left = "select relname::text from pg_stat_user_tables, dalsegno.erasures
+                 where schemaname = 'dalsegno' and (last_vacuum is null or last_vacuum < ended_at)";
+    eventually("all tables are vacuumed after the removal", async || {
+        let left: Vec<String> = sqlx::query_scalar(left).fetch_all(&stage.pool).await.unwrap();
+        left.is_empty().then_some(())
+    })
+    .await;
+
+    let said = stage.said(&["erasure", "vacuum", "--full"]).await;
+    assert_eq!(said["campaigns"], json!([going]));
+    assert_eq!(stage.files_with(PLANTED).await, Vec::<PathBuf>::new());
+    assert!(!stage.files_with(STAYING).await.is_empty(), "another campaign");
+
+    let receipt = stage.said(&["campaign", "erase", going]).await;
+    assert!(receipt["rewritten_at"].is_string(), "{receipt}");
+    let (code, said, error) = stage.verify(&receipt, &[]).await;
+    assert_eq!((code, &said["valid"]), (0, &json!(true)), "{error}");
+    let findings = stage.run(&["doctor"], &stage.url).await.1;
+    let finding = findings.as_array().unwrap().iter().find(|one| one["check"] == "erasure_key");
+    let key = receipt["signed"]["public_key"].as_str().unwrap();
+    assert!(finding.unwrap()["what"].as_str().unwrap().contains(key), "{finding:?}");
+    assert_eq!(stage.verify(&receipt, &["--key", key]).await.0, 0);
+    let other = stage.verify(&receipt, &["--key", "AAAA"]).await;
+    assert!(other.0 == 1 && other.2.contains("not by AAAA"), "{other:?}");
+
+    for (pointer, value, why) in [
+        ("/removed/messages", json!(1), "`removed`"),
+        ("/contents/messages/rows", json!(1), "`contents`"),
+        ("/ended_at", json!("2026-01-01T00:00:00Z"), "`ended_at`"),
+        ("/signed/statement", json!("{}"), "signature"),
+        ("/signed", Value::Null, "not signed"),
+    ] {
+        let mut changed = receipt.clone();
+        *changed.pointer_mut(pointer).unwrap() = value;
+        let (code, _, error) = stage.verify(&changed, &[]).await;
+        assert!(code == 1 && error.contains(why), "{pointer}: {code} {error}");
+    }
+
+    let file = stage.folder.path().join(".dalsegno/erasure-key.pem");
+    let pem = std::fs::read_to_string(file).unwrap();
+    let secret = pem.lines().nth(1).unwrap();
+    assert_eq!(found(&stage.pool, secret).await, [], "the private half is in no table");
+}

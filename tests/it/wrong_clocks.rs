@@ -1,0 +1,319 @@
+//! Processes whose machine's clock is hours off: all that is stored has the time of the database.
+//!
+//! The clock is libfaketime's (Debian: `faketime`), which `.ci/run` installs.
+
+use std::path::Path;
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+use sqlx::PgPool;
+
+use crate::{
+    app::{SOON, TestDatabase, eventually},
+    cluster::scratch_folder,
+    service::{Service, dalsegno},
+};
+
+/// A service whose clock is five hours behind, a worker three hours ahead, and commands two days ahead.
+struct Stage {
+    service: Service,
+    worker: Service,
+    environment: Vec<(String, String)>,
+    folder: tempfile::TempDir,
+    pool: PgPool,
+    _database: TestDatabase,
+}
+
+/// Every task in another conversation, so that both processes take some.
+const TASKS: usize = 40;
+
+/// Moments that are meant to lie in the future, or may.
+const AHEAD: &[&str] =
+    &["expires_at", "until", "run_at", "next_at", "valid_until", "lease_until", "not_before"];
+/// What people or schedules have said of time, and what no process of the test has written.
+const SAID: &[&str] = &["schedule_slots.slot", "facts.valid_from", "installation.created_at"];
+/// The first of two moments of a row, and the second.
+const STARTS: &[&str] = &[
+    "created_at",
+    "started_at",
+    "asked_at",
+    "enqueued_at",
+    "claimed_at",
+    "called_at",
+    "recorded_at",
+    "minted_at",
+    "since",
+    "entered_at",
+    "paused_at",
+    "expired_at",
+];
+const ENDS: &[&str] = &[
+    "ended_at",
+    "closed_at",
+    "used_at",
+    "applied_at",
+    "undone_at",
+    "left_at",
+    "gone_at",
+    "renewed_at",
+    "fired_at",
+    "expires_at",
+    "started_at",
+    "last_used_at",
+    "stop_asked_at",
+    "resumed_at",
+    "over_at",
+    "until",
+    "claimed_at",
+];
+/// Rows that belong together, the later one first.
+const ACROSS: &[(&str, &str)] = &[
+    (
+        "a turn before its task",
+        "select count(*) from dalsegno.turns as l join dalsegno.tasks as e on e.id = l.task_id where l.started_at < e.created_at",
+    ),
+    (
+        "a task that ends before its turn",
+        "select count(*) from dalsegno.tasks as l join dalsegno.turns as e on e.task_id = l.id where l.ended_at < e.started_at",
+    ),
+    (
+        "a message before its turn",
+        "select count(*) from dalsegno.messages as l join dalsegno.turns as e on e.session_id = l.session_id and e.number = l.turn where l.created_at < e.started_at",
+    ),
+    (
+        "a turn before its session",
+        "select count(*) from dalsegno.turns as l join dalsegno.sessions as e on e.id = l.session_id where l.started_at < e.created_at",
+    ),
+    (
+        "a call before its task",
+        "select count(*) from dalsegno.usage as l join dalsegno.tasks as e on e.id = l.task_id where l.called_at < e.created_at",
+    ),
+    (
+        "a task before its campaign",
+        "select count(*) from dalsegno.tasks as l join dalsegno.campaigns as e on e.id = l.campaign_id where l.created_at < e.created_at",
+    ),
+    (
+        "an event before its task",
+        "select count(*) from dalsegno.feed as l join dalsegno.tasks as e on e.id = l.task_id where l.created_at < e.created_at",
+    ),
+    (
+        "a run before its worker",
+        "select count(*) from dalsegno.runs as l join dalsegno.workers as e on e.id = l.worker_id where l.started_at < e.started_at",
+    ),
+];
+
+impl Stage {
+    async fn new() -> Self {
+        let database = TestDatabase::migrated().await;
+        let folder = scratch_folder();
+        let environment: Vec<(String, String)> = [
+            ("DATABASE_URL", database.url().as_str()),
+            ("DALSEGNO_SIM__LATENCY_MS", "0"),
+            ("DALSEGNO_SIM__CHUNK_DELAY_MS", "0"),
+            ("DALSEGNO_SIM__DIRECTIVES", "true"),
+            ("DALSEGNO_QUEUE__HEARTBEAT_SECS", "1"),
+            ("DALSEGNO_QUEUE__LEASE_SECS", "5"),
+            ("DALSEGNO_QUEUE__LEASE_MARGIN_SECS", "1"),
+            ("DALSEGNO_QUEUE__CANCEL_GRACE_SECS", "1"),
+            ("DALSEGNO_WORKER__TURNS_SLOTS", "2"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into();
+        let service = Service::start(folder.path(), &at(&environment, "-5h")).await;
+        let worker = Service::worker(folder.path(), &at(&environment, "+3h")).await;
+        let pool = database.pool().await;
+        Self { service, worker, environment, folder, pool, _database: database }
+    }
+
+    async fn said(&self, arguments: &[&str]) -> Value {
+        let mut command = dalsegno(self.folder.path());
+        command.args(arguments).arg("--json").envs(at(&self.environment, "+2d"));
+        let output = tokio::time::timeout(SOON, command.output()).await.unwrap().unwrap();
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+            panic!("{arguments:?}: {error}: {}", String::from_utf8_lossy(&output.stderr))
+        })
+    }
+
+    async fn add(&self, campaign: &str, instance: &str, prompt: &str, more: &[&str]) -> String {
+        let add = ["task", "add", "--campaign", campaign, "--agent", "copywriter"];
+        let task = self.said(&[&add[..], &["--instance", instance, prompt], more].concat()).await;
+        task["id"].as_str().unwrap().to_owned()
+    }
+
+    async fn ends_as(&self, task: &str, state: &str) {
+        eventually("the task ends", async || {
+            (self.said(&["task", "show", task]).await["state"] == state).then_some(())
+        })
+        .await;
+    }
+
+    /// The number that a statement counts.
+    async fn count(&self, sql: &str) -> i64 {
+        sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).fetch_one(&self.pool).await.unwrap()
+    }
+
+    async fn until(&self, sql: &str, n: i64) {
+        eventually(sql, async || (self.count(sql).await >= n).then_some(())).await;
+    }
+
+    /// Columns with the time of something, by their tables.
+    async fn columns(&self) -> Vec<(String, Vec<String>)> {
+        let columns = "select c.table_name::text, array_agg(c.column_name::text) from information_schema.columns as c
+                         join information_schema.tables as t using (table_schema, table_name)
+                        where c.table_schema = 'dalsegno' and c.data_type = 'timestamp with time zone'
+                          and t.table_type = 'BASE TABLE' and c.table_name <> 'migrations'
+                        group by c.table_name order by 1";
+        sqlx::query_as(columns).fetch_all(&self.pool).await.unwrap()
+    }
+
+    async fn now(&self) -> DateTime<Utc> {
+        sqlx::query_scalar("select clock_timestamp()").fetch_one(&self.pool).await.unwrap()
+    }
+}
+
+/// The environment of a process whose clock is off.
+fn at<'a>(environment: &'a [(String, String)], offset: &'a str) -> Vec<(&'a str, &'a str)> {
+    let mut environment: Vec<(&str, &str)> =
+        environment.iter().map(|(name, value)| (&**name, &**value)).collect();
+    environment.extend([
+        ("LD_PRELOAD", library()),
+        ("FAKETIME", offset),
+        // A machine whose clock is off has a monotonic clock and files like any other.
+        ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
+        ("NO_FAKE_STAT", "1"),
+    ]);
+    environment
+}
+
+fn library() -> &'static str {
+    const FOLDERS: [&str; 4] = [
+        "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1",
+        "/usr/lib/aarch64-linux-gnu/faketime/libfaketimeMT.so.1",
+        "/usr/lib64/faketime/libfaketimeMT.so.1",
+        "/usr/lib/faketime/libfaketimeMT.so.1",
+    ];
+    let found = FOLDERS.into_iter().find(|library| Path::new(library).exists());
+    found.expect("libfaketime: install it (Debian: apt-get install faketime)")
+}
+
+#[tokio::test]
+async fn processes_whose_clocks_are_hours_off_store_the_time_of_the_database() {
+    let stage = Stage::new().await;
+    let began = stage.now().await - chrono::TimeDelta::minutes(2);
+    let campaign = stage.said(&["campaign", "create", "Harbour"]).await;
+    let campaign = campaign["id"].as_str().unwrap();
+    // Done, by both processes, and added in SQL besides.
+    for n in 0..TASKS {
+        let sql = "select dalsegno.add_task($1::uuid, 'copywriter', 'One. [[sim: say Yes.]]', instance => $2)::text";
+        let added = sqlx::query(sql).bind(campaign).bind(format!("sql{n}"));
+        added.execute(&stage.pool).await.unwrap();
+    }
+    // Failed, retried by itself and by a person, cancelled while it waits and while it runs.
+    let failed = stage.add(campaign, "failed", "Two. [[sim: error 400]]", &[]).await;
+    stage.ends_as(&failed, "failed").await;
+    assert_eq!(stage.said(&["task", "retry", &failed]).await["id"], *failed);
+    let retried = stage.add(campaign, "retried", "Three. [[sim: error 500 once]]", &[]).await;
+    let waits = stage.add(campaign, "waits", "Four.", &["--at", "2099-01-01T00:00:00Z"]).await;
+    stage.said(&["task", "cancel", &waits]).await;
+    let runs = stage.add(campaign, "runs", "Five. [[sim: stall]]", &[]).await;
+    stage.ends_as(&runs, "running").await;
+    stage.said(&["task", "cancel", &runs]).await;
+    for (task, state) in
+        [(&failed, "failed"), (&retried, "done"), (&waits, "cancelled"), (&runs, "cancelled")]
+    {
+        stage.ends_as(task, state).await;
+    }
+    // A conversation that is compacted.
+    for n in 0..4 {
+        let prompt = format!("Part {n}. [[sim: words 300]]");
+        let part = stage.add(campaign, "long", &prompt, &["--wait"]).await;
+        stage.ends_as(&part, "done").await;
+    }
+    let session = "select id::text from dalsegno.sessions where instance = 'long'";
+    let session: String = sqlx::query_scalar(session).fetch_one(&stage.pool).await.unwrap();
+    stage.said(&["session", "compact", &session]).await;
+    stage.until("select count(*) from dalsegno.compactions where applied_at is not null", 1).await;
+    // A board, a memory, a blackboard, a pause, a schedule, a key.
+    stage.said(&["board", "post", campaign, "Hello all.", "--to", "all"]).await;
+    stage
+        .said(&["memory", "publish", campaign, "record", "tone", "--title", "Tone", "Short."])
+        .await;
+    stage.said(&["blackboard", "patch", campaign, r#"{"a": 1}"#]).await;
+    stage.said(&["agent", "pause", "reviewer", "--campaign", campaign]).await;
+    stage.said(&["agent", "resume", "reviewer", "--campaign", campaign]).await;
+    stage.said(&["key", "create", "ci", "--scope", "read"]).await;
+    // Expiry: the cleanup of a service whose day is another one removes what is over, and nothing else.
+    let done = format!(
+        "select count(*) from dalsegno.tasks where state = 'done' and instance like 'sql%' having count(*) = {TASKS}"
+    );
+    eventually("all are done", async || {
+        let n = sqlx::query_scalar::<_, i64>(sqlx::AssertSqlSafe(&*done));
+        n.fetch_optional(&stage.pool).await.unwrap()
+    })
+    .await;
+    let expire = "update dalsegno.sessions set created_at = created_at - interval '8 days', used_at = used_at - interval '8 days',
+                         expires_at = expires_at - interval '8 days' where instance = 'sql0' and running_turn is null";
+    sqlx::query(expire).execute(&stage.pool).await.unwrap();
+    let soon = "update dalsegno.sessions set expires_at = now() + interval '1 hour' where instance = 'sql1'";
+    sqlx::query(soon).execute(&stage.pool).await.unwrap();
+    stage.said(&["cleanup"]).await;
+    stage.until("select count(*) from dalsegno.cleanup_runs where outcome = 'done'", 1).await;
+    let left = "select count(*) from dalsegno.sessions where instance in ('sql0', 'sql1')";
+    assert_eq!(stage.count(left).await, 1, "what expires in an hour has not expired");
+    let again = stage.add(campaign, "sql0", "Six. [[sim: say Again.]]", &[]).await;
+    stage.ends_as(&again, "done").await;
+    // An erasure, in another campaign.
+    let erased = stage.said(&["campaign", "create", "Erased"]).await;
+    let erased = erased["id"].as_str().unwrap();
+    let task = stage.add(erased, "one", "Seven. [[sim: say Gone.]]", &[]).await;
+    stage.ends_as(&task, "done").await;
+    stage.said(&["campaign", "erase", erased, "--yes"]).await;
+    stage.until("select count(*) from dalsegno.erasures where ended_at is not null", 1).await;
+
+    let by_worker = "select count(distinct worker_id) from dalsegno.runs where kind = 'run_turn' and outcome = 'done'";
+    assert_eq!(stage.count(by_worker).await, 2, "both processes have run turns");
+    let until = stage.now().await + chrono::TimeDelta::minutes(2);
+    let mut wrong = Vec::new();
+    let mut n_pairs = 0;
+    for (table, columns) in stage.columns().await {
+        for column in &columns {
+            if SAID.contains(&&*format!("{table}.{column}")) {
+                continue;
+            }
+            let range = format!("select min({column}), max({column}) from dalsegno.{table}");
+            let range: (Option<DateTime<Utc>>, Option<DateTime<Utc>>) =
+                sqlx::query_as(sqlx::AssertSqlSafe(range)).fetch_one(&stage.pool).await.unwrap();
+            let early = range.0.is_some_and(|least| least < began);
+            let late = range.1.is_some_and(|most| most > until) && !AHEAD.contains(&&**column);
+            if early || late {
+                wrong.push(format!("{table}.{column}: {range:?}"));
+            }
+        }
+        for (start, end) in STARTS.iter().flat_map(|start| ENDS.iter().map(move |end| (start, end)))
+        {
+            let has = |name: &str| columns.iter().any(|column| column == name);
+            if start == end
+                || (start, end) == (&"claimed_at", &"started_at")
+                || !has(start)
+                || !has(end)
+            {
+                continue;
+            }
+            n_pairs += 1;
+            let inverted = format!("select count(*) from dalsegno.{table} where {end} < {start}");
+            match stage.count(&inverted).await {
+                0 => {}
+                n => wrong.push(format!("{table}: {n} rows with {end} before {start}")),
+            }
+        }
+    }
+    for (what, sql) in ACROSS {
+        match stage.count(sql).await {
+            0 => {}
+            n => wrong.push(format!("{what}: {n}")),
+        }
+    }
+    assert!(n_pairs > 20, "{n_pairs}");
+    assert_eq!(wrong, Vec::<String>::new(), "{began} to {until}");
+    drop((stage.service, stage.worker));
+}
