@@ -17,7 +17,7 @@ mod kills;
 mod outage;
 mod partition;
 mod poison;
-mod proxy;
+pub mod proxy;
 mod stall;
 mod trial;
 mod watch;

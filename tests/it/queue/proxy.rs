@@ -1,4 +1,4 @@
-//! A TCP proxy in front of Postgres that can go silent without closing anything.
+//! A TCP proxy in front of Postgres that can go silent without closing anything, or close whatever it accepts.
 //!
 //! It reads the start-up message of each connection, so that one part of a worker can be cut off by its
 //! `application_name`. Needs connections without TLS.
@@ -22,6 +22,8 @@ use tokio::{
 #[derive(Debug, Clone, Default)]
 struct Silence {
     all: bool,
+    /// Connections are closed instead, also those that exist.
+    closing: bool,
     /// Connections of this name that were made before, by their number.
     frozen: Vec<(String, usize)>,
 }
@@ -83,9 +85,17 @@ impl Proxy {
         self.silence.send_modify(|silence| silence.all = true);
     }
 
-    /// What was held up passes again.
+    /// From now on every connection is accepted and closed, as by a balancer without a server behind it.
+    pub fn close(&self) {
+        self.silence.send_modify(|silence| silence.closing = true);
+    }
+
+    /// What was held up passes again, and new connections do.
     pub fn heal(&self) {
-        self.silence.send_modify(|silence| silence.all = false);
+        self.silence.send_modify(|silence| {
+            silence.all = false;
+            silence.closing = false;
+        });
     }
 
     /// The connections of this name that exist now never speak again; new ones do.
@@ -126,6 +136,9 @@ async fn pass(
     names: Arc<Mutex<Vec<String>>>,
 ) -> io::Result<()> {
     let start_up = read_start_up(&mut client).await?;
+    if silence.borrow().closing {
+        return Ok(());
+    }
     let name = parameter(&start_up, "application_name");
     let number = {
         let mut names = names.lock().unwrap_or_else(PoisonError::into_inner);
@@ -157,7 +170,8 @@ async fn carry<S: AsyncRead + AsyncWrite>(
     // The first direction that ends takes the other with it.
     tokio::select! {
         ended = copy(from_client, to_server, silence.clone(), &me) => ended,
-        ended = copy(from_server, to_client, silence, &me) => ended,
+        ended = copy(from_server, to_client, silence.clone(), &me) => ended,
+        _ = async { silence.clone().wait_for(|silence| silence.closing).await.map(drop) } => Ok(()),
     }
 }
 
