@@ -86,4 +86,4 @@ pub use job::{
 pub use registry::Registry;
 pub use retention::Keep;
 pub use run::{CommitError, Committed, Run, Stop};
-pub use worker::{Error as WorkerError, Identity, run as run_worker};
+pub use worker::{Connections, Error as WorkerError, Identity, run as run_worker};

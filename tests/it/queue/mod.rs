@@ -17,6 +17,7 @@ mod kills;
 mod outage;
 mod partition;
 mod poison;
+mod pooler;
 pub mod proxy;
 mod stall;
 mod trial;
