@@ -14,7 +14,7 @@ use crate::{
 async fn a_balancer_that_accepts_and_closes_is_worth_another_try() {
     let mut database = TestDatabase::migrated().await;
     let proxy = Proxy::start(&database.options).await;
-    database.options = proxy.url(&database.options).parse().unwrap();
+    database.options = proxy.url_with_tls_preferred(&database.options).parse().unwrap();
     let app = TestApp::start_with(database, &[]).await;
     let world = World::over(app.pool.clone(), Limit::default()).await;
     let ground = Ground { app, world };
