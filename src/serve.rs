@@ -14,6 +14,7 @@ use crate::{
     db::{self, Database, Use},
     http::{self, Front},
     jobs::{self, Services},
+    queue::Connections,
     shutdown::Shutdown,
     telemetry::Telemetry,
     traces::{self, Traces},
@@ -118,8 +119,9 @@ async fn run(
     let ready = ready(config, address, database);
     tracing::info!(address = ready.address, database = ready.database, "ready");
     announce(&ready);
+    let connections = worker::connections(database);
     let [turns, upkeep] = [Pool::Turns, Pool::Upkeep]
-        .map(|pool| work(&app, services, pool))
+        .map(|pool| work(&app, services, &connections, pool))
         .map(|work| ends_all(shutdown, work));
     let (turns, upkeep) = tokio::join!(turns, upkeep);
     turns?;
@@ -127,11 +129,16 @@ async fn run(
 }
 
 /// A pool without slots is left to processes of its own.
-async fn work(app: &App, services: &Arc<Services>, pool: Pool) -> Result<(), worker::Error> {
+async fn work(
+    app: &App,
+    services: &Arc<Services>,
+    connections: &Connections,
+    pool: Pool,
+) -> Result<(), worker::Error> {
     let shutdown = app.shutdown.clone();
     match pool.slots(&app.config.worker) {
         0 => shutdown.soft.cancelled().await,
-        _ => worker::work(&app.config, services.clone(), &app.pool, shutdown, pool).await?,
+        _ => worker::work(&app.config, services.clone(), connections, shutdown, pool).await?,
     }
     Ok(())
 }
@@ -146,7 +153,7 @@ async fn ends_all<T>(shutdown: &Shutdown, part: impl Future<Output = T>) -> T {
 /// Brings the schema up to date, or waits until somebody else has done so.
 async fn prepare_schema(config: &Config, database: &Database) -> Result<(), Error> {
     if config.database.migrate_on_start {
-        return Ok(db::migrate(&database.pool).await?);
+        return Ok(database.migrate().await?);
     }
     Ok(db::await_schema(&database.pool).await?)
 }

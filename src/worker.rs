@@ -16,7 +16,7 @@ use crate::{
     db::{self, Database, Use},
     http::{self, Front},
     jobs::{self, Services},
-    queue::{self, Identity},
+    queue::{self, Connections, Identity},
     scheduler,
     shutdown::Shutdown,
     telemetry::Telemetry,
@@ -146,14 +146,20 @@ async fn join(
     Ok(closed?)
 }
 
+/// The connections of a worker on an open database.
+pub fn connections(database: &Database) -> Connections {
+    Connections { pool: database.pool.clone(), session: database.session_options.clone() }
+}
+
 /// One pool on an open database, until the shutdown and the last end.
 pub async fn work(
     config: &config::Config,
     services: Arc<Services>,
-    database: &PgPool,
+    connections: &Connections,
     shutdown: Shutdown,
     pool: Pool,
 ) -> Result<(), Error> {
+    let database = &connections.pool;
     let endpoint = match pool {
         Pool::Turns => Some(open_endpoint(&services).await?),
         Pool::Upkeep => None,
@@ -167,7 +173,7 @@ pub async fn work(
     let (registry, stop) = (jobs::registry(services.clone()), CancellationToken::new());
     // What is due while a worker drains is for others, or for later.
     let soft = shutdown.soft.clone();
-    let worked = queue::run_worker(settings, identity(), registry, database.clone(), shutdown);
+    let worked = queue::run_worker(settings, identity(), registry, connections.clone(), shutdown);
     let worked = Box::pin(worked);
     let tidied = async {
         // One pool of a process is enough.
@@ -239,7 +245,8 @@ async fn work_on(
     schema?;
     tracing::info!(pool = pool.name(), database = database.describe(), "worker ready");
     let (stop, stop_timeout) = (shutdown.clone(), config.shutdown.stop_timeout());
-    let worked = work(config, services, &database.pool, shutdown, pool);
+    let connections = connections(database);
+    let worked = work(config, services, &connections, shutdown, pool);
     let ended = stop.until_stop_timeout(stop_timeout, worked).await;
     ended.ok_or(Error::StopTimeout { waited_secs: stop_timeout.as_secs() })?
 }

@@ -156,7 +156,11 @@ impl From<db::Error> for Failure {
         let exit = match &error {
             db::Error::Connect { .. } | db::Error::MigrationState(_) => Exit::Unavailable,
             db::Error::Refused(_) | db::Error::MayNotMigrate(_) => Exit::Auth,
-            db::Error::ParseUrl(_) => Exit::Usage,
+            db::Error::ParseUrl(_)
+            | db::Error::PoolerNotSet
+            | db::Error::PoolerNotSupported
+            | db::Error::DirectElsewhere
+            | db::Error::MigrateNeedsSession { .. } => Exit::Usage,
             db::Error::Stopped => Exit::Interrupted,
             db::Error::NoService { .. } | db::Error::NoDatabase { .. } => Exit::Unavailable,
             db::Error::Embedded(error) if error.is_in_use() => Exit::Conflict,

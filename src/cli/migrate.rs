@@ -23,7 +23,7 @@ pub(super) async fn run(command: &Migrate, context: &Context) -> Result<Exit, Fa
 
 async fn on(command: &Migrate, context: &Context, database: &Database) -> Result<Exit, Failure> {
     if let Migrate::Up = command {
-        db::migrate(&database.pool).await?;
+        database.migrate().await?;
     }
     let steps = db::status(&database.pool).await?;
     context.output.data(&steps, || lines(&steps));

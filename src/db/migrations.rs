@@ -13,9 +13,10 @@ use serde::Serialize;
 use sqlx::{
     Connection as _, Executor as _, PgPool,
     migrate::{MigrateError, Migrator},
+    postgres::PgPoolOptions,
 };
 
-use super::Error;
+use super::{Database, Error, Pooler};
 use crate::causes::causes;
 
 /// Keeps the history out of `public._sqlx_migrations`, which belongs to the user's own project.
@@ -79,6 +80,31 @@ pub async fn migrate(pool: &PgPool) -> Result<(), Error> {
         }
         n_tries += 1;
         tokio::time::sleep(TRY_PAUSE).await;
+    }
+}
+
+impl Database {
+    /// Applies what is missing, past a transaction pooler: migrations use settings and a lock of their session.
+    pub async fn migrate(&self) -> Result<(), Error> {
+        match (self.pooler, &self.session_options) {
+            (Pooler::None, _) => migrate(&self.pool).await,
+            (Pooler::Transaction, Some(direct)) => {
+                let pool =
+                    PgPoolOptions::new().max_connections(2).connect_lazy_with(direct.clone());
+                let migrated = migrate(&pool).await;
+                pool.close().await;
+                migrated
+            }
+            (Pooler::Transaction, None) => {
+                super::require_supported_version(&self.pool).await?;
+                match migration_state(&self.pool).await? {
+                    MigrationState::Pending { n_pending } => {
+                        Err(Error::MigrateNeedsSession { n_pending })
+                    }
+                    MigrationState::Current | MigrationState::Newer => Ok(()),
+                }
+            }
+        }
     }
 }
 

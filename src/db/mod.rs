@@ -6,7 +6,9 @@
 pub mod constraint;
 pub mod embedded;
 mod migrations;
+mod pooler;
 mod private;
+mod reach;
 mod url;
 mod vacuum;
 
@@ -15,10 +17,10 @@ use std::{fmt, path::PathBuf, time::Duration};
 use secrecy::SecretString;
 use serde::Deserialize;
 use sqlx::{
-    Connection as _, Executor as _, PgConnection, PgPool,
+    Connection as _, Executor as _, PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use self::embedded::{Attached, Embedded};
@@ -27,10 +29,10 @@ pub use self::{
     migrations::{
         MigrationState, Step, await_schema, migrate, migration_state, newest_known, status,
     },
+    pooler::Pooler,
     vacuum::{Vacuum, Vacuumed, vacuum},
 };
 use crate::{
-    causes::causes,
     clock,
     config::{Checks, empty_as_none},
 };
@@ -41,8 +43,6 @@ const IDLE_UNTESTED: Duration = Duration::from_secs(1);
 /// The oldest and the newest major version that the tests run against.
 pub const SUPPORTED_MAJORS: std::ops::RangeInclusive<u32> = 14..=18;
 
-const RECONNECT_PAUSE: Duration = Duration::from_millis(500);
-
 /// Closing takes a round trip; a connection that needs longer waits for something that may never come.
 const CLOSE_LIMIT: Duration = Duration::from_secs(1);
 
@@ -51,13 +51,15 @@ const CLOSE_LIMIT: Duration = Duration::from_secs(1);
 pub struct Config {
     #[serde(deserialize_with = "empty_as_none")]
     pub url: Option<SecretString>,
+    pub pooler: Pooler,
+    #[serde(deserialize_with = "empty_as_none")]
+    pub direct_url: Option<SecretString>,
     pub max_connections: u32,
     pub acquire_timeout_secs: u64,
     pub connect_timeout_secs: u64,
     /// Where `url` comes from, for messages. The private server has none.
     #[serde(skip)]
     pub url_from: String,
-    pub own_sessions: bool,
     pub migrate_on_start: bool,
     pub embedded: embedded::Config,
 }
@@ -65,8 +67,12 @@ pub struct Config {
 /// An open way to Postgres.
 pub struct Database {
     pub pool: PgPool,
-    /// For connections outside the pool: listener, heartbeat.
+    /// For connections outside the pool.
     pub options: PgConnectOptions,
+    /// For connections that keep their session on the server, so that LISTEN, settings and locks of a session work: past the
+    /// pooler. `None` behind a transaction pooler without `database.direct_url`.
+    pub session_options: Option<PgConnectOptions>,
+    pooler: Pooler,
     server: Server,
 }
 
@@ -109,6 +115,22 @@ pub enum Error {
     NoService { data_dir: PathBuf },
     #[error("there is no database in {} yet; `dalsegno serve` makes one, or set DATABASE_URL", data_dir.display())]
     NoDatabase { data_dir: PathBuf },
+    #[error(
+        "database.url leads through a transaction pooler, and database.pooler is `none`: set database.pooler = \"transaction\" for PgBouncer 1.21 or newer; for a PgBouncer in session mode, add extra_float_digits to its ignore_startup_parameters"
+    )]
+    PoolerNotSet,
+    #[error(
+        "database.pooler is `transaction`, but database.url does not lead through a PgBouncer that keeps prepared statements: use PgBouncer 1.21 or newer with pool_mode = transaction and max_prepared_statements above 0; other transaction poolers are not supported, and without one set database.pooler = \"none\""
+    )]
+    PoolerNotSupported,
+    #[error(
+        "database.direct_url leads to another database than database.url, or to a standby of it; give it the address that the pooler itself connects to"
+    )]
+    DirectElsewhere,
+    #[error(
+        "{n_pending} migrations are missing, and they need a session of their own, which a transaction pooler does not give: set database.direct_url to the address of the server itself, or run `dalsegno migrate up` with DATABASE_URL set to it and database.pooler = \"none\""
+    )]
+    MigrateNeedsSession { n_pending: usize },
     #[error("stopped while waiting for the database")]
     Stopped,
     #[error("the private Postgres does not start")]
@@ -139,12 +161,17 @@ impl Database {
         stop: &CancellationToken,
     ) -> Result<Self, Error> {
         let (options, server) = match &config.url {
-            Some(url) => (url::parse(url)?, Server::Given),
+            Some(url) => (config.pooler.prepare(url::parse(url)?), Server::Given),
             None => Box::pin(private::open(&config.embedded, purpose, stop)).await?,
         };
         let options = options.application_name("dalsegno");
-        let pool = pool(config, &options);
-        let database = Self { pool, options, server };
+        let session_options = match (config.pooler, &config.direct_url) {
+            (Pooler::None, _) => Some(options.clone()),
+            (Pooler::Transaction, Some(url)) => Some(url::parse(url)?.application_name("dalsegno")),
+            (Pooler::Transaction, None) => None,
+        };
+        let (pool, pooler) = (pool(config, &options), config.pooler);
+        let database = Self { pool, options, session_options, pooler, server };
         match database.wait_until_reachable(config, stop).await {
             Ok(()) => Ok(database),
             Err(error) => {
@@ -179,43 +206,6 @@ impl Database {
             }
         }
     }
-
-    /// Connects outside the pool: the pool answers every failure alike, with a timeout that hides its cause.
-    async fn wait_until_reachable(
-        &self,
-        config: &Config,
-        stop: &CancellationToken,
-    ) -> Result<(), Error> {
-        let started = Instant::now();
-        let deadline = started + Duration::from_secs(config.connect_timeout_secs);
-        // The deadline may come in the middle of an attempt; what the one before met says more.
-        let mut last = sqlx::Error::Io(std::io::ErrorKind::TimedOut.into());
-        loop {
-            let attempt = timeout_at(deadline, PgConnection::connect_with(&self.options));
-            let error = match stop.run_until_cancelled(attempt).await {
-                None => return Err(Error::Stopped),
-                Some(Ok(Ok(mut connection))) => {
-                    // It let us in, which is all that was asked. The pool measures its clock again.
-                    let _ = timeout_at(deadline, clock::follow_database(&mut connection)).await;
-                    let _ = timeout_at(deadline, connection.close()).await;
-                    return Ok(());
-                }
-                Some(Ok(Err(error))) if is_refusal(&error) => return Err(Error::Refused(error)),
-                Some(Ok(Err(error))) => error,
-                Some(Err(_elapsed)) => last,
-            };
-            if Instant::now() + RECONNECT_PAUSE >= deadline {
-                let waited_secs = started.elapsed().as_secs();
-                let server = address(&self.options, &config.url_from);
-                return Err(Error::Connect { server, waited_secs, source: error });
-            }
-            let server = address(&self.options, &config.url_from);
-            tracing::warn!(error = causes(&error), server, "waiting for the database");
-            last = error;
-            let pause = stop.run_until_cancelled(tokio::time::sleep(RECONNECT_PAUSE));
-            pause.await.ok_or(Error::Stopped)?;
-        }
-    }
 }
 
 /// By hand: the options hold the password.
@@ -231,9 +221,29 @@ impl Config {
         checks.secs("database.acquire_timeout_secs", self.acquire_timeout_secs, 1);
         checks.secs("database.connect_timeout_secs", self.connect_timeout_secs, 1);
         if let Some(url) = &self.url {
-            url::check(url, checks);
+            url::check("database.url", url, checks);
         }
+        if let Some(url) = &self.direct_url {
+            url::check("database.direct_url", url, checks);
+        }
+        self.check_pooler(checks);
         self.embedded.check(checks);
+    }
+
+    fn check_pooler(&self, checks: &mut Checks<'_>) {
+        match (self.pooler, &self.url, &self.direct_url) {
+            (Pooler::Transaction, None, _) => checks.fail_pair(
+                ["database.pooler", "database.url"],
+                "the private Postgres has no pooler",
+                "database.url with the address of the pooler, or database.pooler = \"none\"",
+            ),
+            (Pooler::None, _, Some(_)) => checks.fail_pair(
+                ["database.direct_url", "database.pooler"],
+                "database.direct_url leads past a pooler, and database.pooler is `none`",
+                "database.pooler = \"transaction\", or no database.direct_url",
+            ),
+            _ => {}
+        }
     }
 }
 
@@ -262,7 +272,7 @@ pub async fn server_version(pool: &PgPool) -> Result<u32, Error> {
             .fetch_one(pool)
             .await
             .map_err(Error::ReadVersion)?;
-    number.parse().map_err(|_| Error::ReadVersion(sqlx::Error::Protocol(number)))
+    number.parse().map_err(|_| Error::ReadVersion(sqlx::Error::Decode(number.into())))
 }
 
 /// Whether new transactions can write: false on a standby that has not taken over, and with `default_transaction_read_only`.
@@ -298,10 +308,11 @@ fn pool(config: &Config, options: &PgConnectOptions) -> PgPool {
         })
         .max_connections(config.max_connections)
         .acquire_timeout(Duration::from_secs(config.acquire_timeout_secs));
-    let own_sessions = config.own_sessions;
+    let pooler = config.pooler;
     pool.after_connect(move |connection, _| {
         Box::pin(async move {
-            if own_sessions {
+            // A setting would stick to a connection that other clients of a pooler use.
+            if pooler == Pooler::None {
                 // The statements of the queue are written for their generic plans; planning them anew, or
                 // compiling them, costs many times what running them does.
                 let settings = "set plan_cache_mode = force_generic_plan; set jit = off";
@@ -311,10 +322,4 @@ fn pool(config: &Config, options: &PgConnectOptions) -> PgPool {
         })
     })
     .connect_lazy_with(options.clone())
-}
-
-/// Errors that waiting does not mend: wrong password, no such role or database, no such permission.
-fn is_refusal(error: &sqlx::Error) -> bool {
-    let code = error.as_database_error().and_then(|error| error.code());
-    code.is_some_and(|code| code.starts_with("28") || code == "3D000" || code == "42501")
 }

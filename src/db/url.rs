@@ -1,4 +1,4 @@
-//! `database.url`: what of it sqlx understands. Its values are secrets; only plain names are repeated.
+//! `database.url` and `database.direct_url`: what of them sqlx understands. Their values are secrets; only plain names are repeated.
 
 use secrecy::{ExposeSecret as _, SecretString};
 use sqlx::postgres::PgConnectOptions;
@@ -37,15 +37,15 @@ pub(super) fn parse(url: &SecretString) -> Result<PgConnectOptions, Error> {
     url.parse().map_err(Error::ParseUrl)
 }
 
-pub(super) fn check(url: &SecretString, checks: &mut Checks<'_>) {
+pub(super) fn check(key: &str, url: &SecretString, checks: &mut Checks<'_>) {
     if parse(url).is_err() {
         let fix = "postgres://user:password@host:port/database";
-        checks.fail("database.url", "is not the address of a Postgres database", fix);
+        checks.fail(key, "is not the address of a Postgres database", fix);
         return;
     }
     for name in unknown_parameters(url.expose_secret()) {
         let message = format!("has {name}, which is not understood and would be ignored");
-        checks.fail("database.url", message, "the address without it");
+        checks.fail(key, message, "the address without it");
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
     causes::causes,
     clock::Clock,
     config::Config,
-    db::{self, Database, MigrationState, SUPPORTED_MAJORS, Use, embedded},
+    db::{self, Database, MigrationState, Pooler, SUPPORTED_MAJORS, Use, embedded},
     domain::installation,
 };
 
@@ -22,6 +22,7 @@ const WHY_SCHEMA: &str = "this binary reads and writes tables that its migration
 const WHY_CLOCK: &str =
     "data has the time of the database; logs, files and certificates have the time of this machine";
 const WHY_CONNECTIONS: &str = "a process that finds no free connection stops claiming work";
+const WHY_PLANS: &str = "the statements of the queue are written for generic plans; planning each of them anew costs many times more";
 
 /// A difference that does not mislead people who compare logs with data.
 const MAX_SKEW_MS: i64 = 1_000;
@@ -70,6 +71,7 @@ async fn inside(config: &Config, database: &Database, clock: &dyn Clock) -> Vec<
         schema(pool).await,
         skew(pool, clock).await,
         connections(config, pool).await,
+        plans(pool).await,
     ];
     if matches!(
         db::migration_state(pool).await,
@@ -88,12 +90,13 @@ async fn inside(config: &Config, database: &Database, clock: &dyn Clock) -> Vec<
 }
 
 /// What would have been looked at inside of the database.
-fn skipped(what: &str) -> [Finding; 4] {
+fn skipped(what: &str) -> [Finding; 5] {
     [
         ("version", WHY_VERSION),
         ("migrations", WHY_SCHEMA),
         ("clock", WHY_CLOCK),
         ("connections", WHY_CONNECTIONS),
+        ("plans", WHY_PLANS),
     ]
     .map(|(check, why)| Finding::skipped(check, what, why))
 }
@@ -105,6 +108,9 @@ fn unreachable(config: &Config, error: &db::Error) -> Finding {
             "mend the role, the password and the database that DATABASE_URL names, or let the role in (pg_hba.conf)"
                 .to_owned()
         }
+        db::Error::PoolerNotSet
+        | db::Error::PoolerNotSupported
+        | db::Error::DirectElsewhere => "do what the message says; docs/POOLERS.md has an example".to_owned(),
         db::Error::Connect { .. } if config.database.url.is_some() => {
             "start the server, or set DATABASE_URL=postgres://user:password@host:port/database"
                 .to_owned()
@@ -210,12 +216,38 @@ async fn connections(config: &Config, pool: &PgPool) -> Finding {
     // Beside the pool, each of the two worker pools has a claimer, a listener, a heartbeat, upkeep, and writers.
     let own = 2 * (4 + u32::try_from(config.queue.end_batches_in_flight).unwrap_or(u32::MAX));
     let wanted = config.database.max_connections + own;
+    if config.database.pooler == Pooler::Transaction {
+        let what = format!(
+            "this process takes up to {wanted} of PgBouncer's max_client_conn, and PgBouncer bounds those of the server"
+        );
+        return Finding::ok("connections", what, WHY_CONNECTIONS);
+    }
     let what = format!("{} of {} in use; this process takes up to {wanted}", row.used, row.max);
     match i64::from(row.used) + i64::from(wanted) <= i64::from(row.max) {
         true => Finding::ok("connections", what, WHY_CONNECTIONS),
         false => {
             let mend = "lower database.max_connections, or raise max_connections of the server";
             Finding::warn("connections", what, WHY_CONNECTIONS, mend)
+        }
+    }
+}
+
+/// Each connection is set up for it, but for those that a pooler shares.
+async fn plans(pool: &PgPool) -> Finding {
+    const CHECK: &str = "plans";
+    let row = sqlx::query!(
+        r#"select current_setting('plan_cache_mode') as "mode!", current_setting('jit') as "jit!""#
+    );
+    let row = match row.fetch_one(pool).await {
+        Ok(row) => row,
+        Err(error) => return unreadable(CHECK, &error, WHY_PLANS),
+    };
+    let what = format!("plan_cache_mode = {}, jit = {}", row.mode, row.jit);
+    match (row.mode.as_str(), row.jit.as_str()) {
+        ("force_generic_plan", "off") => Finding::ok(CHECK, what, WHY_PLANS),
+        _ => {
+            let mend = "for the role of database.url: alter role NAME set plan_cache_mode = force_generic_plan; alter role NAME set jit = off; then RECONNECT in PgBouncer";
+            Finding::warn(CHECK, what, WHY_PLANS, mend)
         }
     }
 }

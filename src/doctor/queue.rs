@@ -53,8 +53,13 @@ fn workers(health: &Health) -> Finding {
 
 async fn notifications(database: &Database) -> Finding {
     const CHECK: &str = "notify";
-    let heard = admin::notifications_arrive(&database.options, NOTIFICATION_PATIENCE).await;
-    let mend = "set queue.listen = false, or connect workers past the transaction pooler";
+    let Some(session) = &database.session_options else {
+        let what =
+            "workers poll: database.pooler is `transaction`, and database.direct_url is not set";
+        return Finding::skipped(CHECK, what, WHY_NOTIFICATIONS);
+    };
+    let heard = admin::notifications_arrive(&database.pool, session, NOTIFICATION_PATIENCE).await;
+    let mend = "lead database.url, or behind PgBouncer database.direct_url, to the server itself; else set queue.listen = false";
     match heard {
         Ok(true) => Finding::ok(CHECK, "notifications arrive", WHY_NOTIFICATIONS),
         Ok(false) => {

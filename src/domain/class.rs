@@ -9,7 +9,7 @@ use super::{
     blackboard, bulk_actions, campaigns, compactions, erasures, facts, flows, ids, keys, logins,
     memory, mentions, posts, schedules, sessions, tasks, text, webhooks,
 };
-use crate::queue;
+use crate::queue::{self, Fault};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -47,6 +47,7 @@ const DATABASE_FULL: &str = "the database server has no disk space, memory or co
 const DATABASE_READ_ONLY: &str = "the database server takes no writes: a standby that has not taken over, or default_transaction_read_only is on";
 const NO_TEXT: &str =
     "a text in the question holds the character U+0000, which the database cannot store: remove it";
+const LOST_STATEMENT: &str = "a transaction pooler that keeps no prepared statements stands before the database: restart this process, which then says what to set; docs/POOLERS.md has an example";
 const INTERNAL: &str = "`dalsegno doctor` and the log of the service say more";
 
 /// An error that may end a command or a request.
@@ -427,9 +428,7 @@ impl Classify for Failed {
 
 /// Whether an error, or what is behind it, is that the database does not answer now and will again.
 pub fn is_database_away(error: &(dyn std::error::Error + 'static)) -> bool {
-    let mut causes = std::iter::successors(Some(error), |error| error.source());
-    let database = causes.find_map(|cause| cause.downcast_ref::<sqlx::Error>());
-    database.is_some_and(|error| of_database(error).kind == Kind::Unavailable)
+    queue::sqlx_error(error).is_some_and(|error| of_database(error).kind == Kind::Unavailable)
 }
 
 fn of_database(error: &sqlx::Error) -> Class {
@@ -441,48 +440,23 @@ fn of_database(error: &sqlx::Error) -> Class {
     }
     let unavailable =
         |code, advice| Class { advice: Some(advice), ..Class::of(Kind::Unavailable, code) };
-    match trouble(error) {
-        Some(Trouble::Away) => Class::of(Kind::Unavailable, "database_unreachable"),
-        Some(Trouble::Conflict) => unavailable("database_conflict", DATABASE_CONFLICT),
-        Some(Trouble::Full) => unavailable("database_full", DATABASE_FULL),
-        Some(Trouble::ReadOnly) => unavailable("database_read_only", DATABASE_READ_ONLY),
-        Some(Trouble::Busy) => unavailable("database_busy", DATABASE_BUSY),
+    match queue::fault_of(error) {
+        Some(Fault::Away) => Class::of(Kind::Unavailable, "database_unreachable"),
+        Some(Fault::Conflict) => unavailable("database_conflict", DATABASE_CONFLICT),
+        Some(Fault::Full) => unavailable("database_full", DATABASE_FULL),
+        Some(Fault::ReadOnly) => unavailable("database_read_only", DATABASE_READ_ONLY),
+        Some(Fault::Busy) => unavailable("database_busy", DATABASE_BUSY),
+        None if is_lost_statement(error) => {
+            Class { advice: Some(LOST_STATEMENT), ..Class::of(Kind::Internal, "internal") }
+        }
         None => Class::of(Kind::Internal, "internal"),
     }
 }
 
-/// Why a database does not do what it may do later.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Trouble {
-    /// No connection, or a server that starts or stops.
-    Away,
-    /// Another transaction won: a deadlock, or a serialization failure.
-    Conflict,
-    /// The server has no disk space, memory or connections left.
-    Full,
-    /// A standby that has not taken over yet, or a server that is told to take no writes.
-    ReadOnly,
-    /// A statement or a lock took too long, or a person cancelled the statement.
-    Busy,
-}
-
-fn trouble(error: &sqlx::Error) -> Option<Trouble> {
-    let error = match error {
-        sqlx::Error::Io(_)
-        | sqlx::Error::PoolTimedOut
-        | sqlx::Error::PoolClosed
-        | sqlx::Error::WorkerCrashed => return Some(Trouble::Away),
-        sqlx::Error::Database(error) => error,
-        _ => return None,
-    };
-    match error.code()?.as_ref() {
-        "25006" => Some(Trouble::ReadOnly),
-        "57014" | "55P03" => Some(Trouble::Busy),
-        code if code.starts_with("08") || code.starts_with("57P") => Some(Trouble::Away),
-        code if code.starts_with("40") => Some(Trouble::Conflict),
-        code if code.starts_with("53") => Some(Trouble::Full),
-        _ => None,
-    }
+/// A prepared statement that is gone, or that another client has prepared under its name: two clients share a connection.
+fn is_lost_statement(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(DatabaseError::code);
+    code.is_some_and(|code| matches!(code.as_ref(), "26000" | "42P05"))
 }
 
 /// A character that Postgres has in no text, or in no JSON.

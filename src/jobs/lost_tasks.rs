@@ -18,7 +18,7 @@ use crate::{
         bulk_actions, erasures, tasks,
         transaction::{begin, commit},
     },
-    queue::admin::GoneJob,
+    queue::{self, admin::GoneJob},
 };
 
 const EVERY: Duration = Duration::from_secs(5);
@@ -99,7 +99,7 @@ impl Sweep {
                     | tasks::Error::NoTaskOfJob(_)
                     | tasks::Error::Requeued(_),
                 ) => {}
-                Err(error) if has_no_connection(&error) => return Err(error),
+                Err(error) if queue::is_unreachable(&error) => return Err(error),
                 Err(error) => {
                     let (error, again_in) = (causes(&error), self.lost.fail(job.id));
                     tracing::error!(
@@ -126,7 +126,7 @@ impl Sweep {
             }
             match tasks::end_wait(&mut conn, task_id).await {
                 Ok(()) => {}
-                Err(error) if has_no_connection(&error) => return Err(error.into()),
+                Err(error) if queue::is_unreachable(&error) => return Err(error.into()),
                 Err(error) => {
                     let (error, again_in) = (causes(&error), self.waits.fail(task_id));
                     tracing::error!(task.id = %task_id, error, ?again_in, "the wait of a task cannot be ended");
@@ -142,23 +142,6 @@ async fn end(services: &Services, pool: &PgPool, job: &GoneJob) -> Result<(), ta
     let mut tx = begin(pool).await?;
     tasks::end_lost(&mut tx, job, services.clock.now()).await?;
     Ok(commit(tx).await?)
-}
-
-/// Whether the next statement would fail, too, whatever it is about.
-fn has_no_connection(error: &(dyn std::error::Error + 'static)) -> bool {
-    let mut causes = std::iter::successors(Some(error), |error| error.source());
-    match causes.find_map(|cause| cause.downcast_ref::<sqlx::Error>()) {
-        Some(sqlx::Error::Database(said)) => said
-            .code()
-            .is_some_and(|code| ["08", "57P"].iter().any(|class| code.starts_with(class))),
-        Some(
-            sqlx::Error::Io(_)
-            | sqlx::Error::PoolTimedOut
-            | sqlx::Error::PoolClosed
-            | sqlx::Error::WorkerCrashed,
-        ) => true,
-        _ => false,
-    }
 }
 
 /// Rows that could not be changed, each with the moment of its next attempt.

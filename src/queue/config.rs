@@ -31,7 +31,7 @@ pub struct Config {
     pub poll_busy_ms: u64,
     /// How often to look for work when nothing calls, notifications arrive, and the last look found none.
     pub poll_idle_ms: u64,
-    /// Whether to listen for notifications. Switch it off behind a transaction pooler such as PgBouncer.
+    /// Whether to listen for notifications, where connections keep their session.
     pub listen: bool,
     /// After how much silence the listening connection is probed.
     pub listen_ping_secs: u32,

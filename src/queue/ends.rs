@@ -1,5 +1,7 @@
 //! The statements that end a run. Each names the lease; no row means that the lease is lost.
 
+use std::time::Duration;
+
 use sqlx::{PgConnection, PgExecutor};
 
 use super::{
@@ -18,6 +20,8 @@ pub(super) enum Ending {
     Retry { cause: &'static str, error: String, backoff: Backoff, asked_secs: Option<f64> },
     /// Not now.
     Snooze { until: Until, reason: String },
+    /// The database was lost meanwhile. Written when it is back; no attempt is used up.
+    DatabaseLost { error: String, wait: Duration },
     /// Not before a person decides.
     Held { reason: String },
     /// Not before the application gives a signal; its lane goes on without it.
@@ -70,6 +74,7 @@ impl Ending {
             Self::Done | Self::Committed { .. } => "ok",
             Self::Retry { cause, .. } => cause,
             Self::Snooze { .. } => "rate_limited",
+            Self::DatabaseLost { .. } => "database_lost",
             Self::Held { .. } | Self::Aside { .. } => "held",
             Self::Fail { death: Death::BadPayload, .. } => "bad_payload",
             Self::Fail { .. } => "error",
@@ -129,22 +134,9 @@ pub(super) async fn write(
             .fetch_optional(conn)
             .await?
         }
-        Ending::Snooze { until, reason } => {
-            let (at, after_secs) = match until {
-                Until::At(moment) => (Some(*moment), None),
-                Until::After(wait) => (None, Some(wait.as_secs_f64())),
-            };
-            sqlx::query_file!(
-                "src/queue/sql/end_snooze.sql",
-                job_id,
-                lease,
-                at,
-                after_secs,
-                text(reason)
-            )
-            .map(|_| false)
-            .fetch_optional(conn)
-            .await?
+        Ending::Snooze { until, reason } => put_off(conn, run, *until, reason).await?,
+        Ending::DatabaseLost { error, wait } => {
+            put_off(conn, run, Until::After(*wait), error).await?
         }
         Ending::Held { reason } => {
             sqlx::query_file!("src/queue/sql/end_hold.sql", job_id, lease, text(reason))
@@ -186,6 +178,24 @@ pub(super) async fn write(
         }
     };
     Ok(Written { held: lane_owed.is_some(), lane_owed: lane_owed.unwrap_or(false) })
+}
+
+/// Puts a running job off unburned. Whether its lane is owed a promotion, which it never is: the job keeps its place.
+async fn put_off(
+    executor: impl PgExecutor<'_>,
+    run: &Run,
+    until: Until,
+    reason: &str,
+) -> Result<Option<bool>, sqlx::Error> {
+    let (at, after_secs) = match until {
+        Until::At(moment) => (Some(moment), None),
+        Until::After(wait) => (None, Some(wait.as_secs_f64())),
+    };
+    let (job_id, lease) = (run.job_id(), run.lease());
+    sqlx::query_file!("src/queue/sql/end_snooze.sql", job_id, lease, at, after_secs, text(reason))
+        .map(|_| false)
+        .fetch_optional(executor)
+        .await
 }
 
 /// Has a job wait for a signal that was just given back. One that a person wants held keeps its place, and is held there.

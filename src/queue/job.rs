@@ -34,7 +34,7 @@ pub trait Job: Serialize + DeserializeOwned + Send + 'static {
 pub struct Policy {
     /// The queue that [`enqueue`](super::enqueue()) puts the job into unless told otherwise.
     pub queue: &'static str,
-    /// Failed attempts after which the job is dead. Crashes, snoozes and drains do not count.
+    /// Failed attempts after which the job is dead. Crashes, snoozes, drains and a lost database do not count.
     pub max_attempts: i16,
     /// The wait before the next attempt.
     pub backoff: Backoff,
@@ -121,7 +121,8 @@ pub struct JobError {
 /// What to do about an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// Burn an attempt and try again, after the policy's backoff or after the time given here.
+    /// Burn an attempt and try again, after the policy's backoff or after the time given here. Burns none where the error is that
+    /// the database cannot be reached.
     Retry(Option<Duration>),
     /// Try again without burning an attempt.
     Snooze(Until),

@@ -34,7 +34,7 @@ pub(super) enum Error {
 
 impl Link {
     /// `own_session`: settings may be made for the session. Behind a transaction pooler they would stick to a
-    /// connection that others use as well, and have to be made for the role instead.
+    /// connection that others use as well, and have to be made for the role or in the pooler instead.
     pub(super) fn new(options: PgConnectOptions, patience: Duration, own_session: bool) -> Self {
         Self { options, conn: None, patience, own_session }
     }

@@ -22,7 +22,7 @@
 //! 3. A worker claims exactly as many jobs as it has free slots. A slot is free when the end of its job is acknowledged.
 //! 4. Leases are measured by the clock of the database alone; waiting in this process by its own monotonic clock.
 //! 5. No error of the database ends a worker; no error, panic or payload of a job does either.
-//! 6. A drain, a snooze, a lost claim and an interruption burn no attempt.
+//! 6. A drain, a snooze, a lost claim, an interruption and a lost database burn no attempt.
 //!
 //! # Races, and who decides them
 //!
@@ -49,6 +49,7 @@ mod crash_points;
 mod ends;
 mod enqueue;
 mod error;
+mod fault;
 mod forget;
 mod heartbeat;
 mod holds;
@@ -73,6 +74,7 @@ pub use enqueue::{
     enqueue_waiting, jobs_of_keys, taken_keys,
 };
 pub use error::Error;
+pub use fault::{Fault, fault_of, is_unreachable, sqlx_error};
 pub use forget::{
     Forgotten, cancel_of_group, forget_dead, forget_group, forget_holds, forget_keys,
     is_any_of_group,
@@ -84,4 +86,4 @@ pub use job::{
 pub use registry::Registry;
 pub use retention::Keep;
 pub use run::{CommitError, Committed, Run, Stop};
-pub use worker::{Error as WorkerError, Identity, run as run_worker};
+pub use worker::{Connections, Error as WorkerError, Identity, run as run_worker};

@@ -26,6 +26,7 @@ use super::{
     completer::{Ended, Ends},
     crash_points::{CrashPoint, CrashPoints},
     ends::{Death, Ending},
+    fault,
     job::{Decision, End, JobError, LaneFailure, Policy},
     registry::Handlers,
     run::{Run, Stop},
@@ -203,6 +204,13 @@ fn ending_of_error(error: BoxDynError, run: &Run, policy: &Policy) -> Ending {
     match (error.decision, run.stop_reason()) {
         (Decision::Stop, _) => Ending::LeaseLost,
         (_, Some(stop)) => ending_of_stop(stop, run, policy, Some(error.chain())),
+        // No fault of the job: it could use up all attempts of thousands of jobs in one outage.
+        (Decision::Retry(asked), None) if fault::is_unreachable(&*error.source) => {
+            Ending::DatabaseLost {
+                error: error.chain(),
+                wait: asked.unwrap_or(policy.backoff.first),
+            }
+        }
         (Decision::Retry(asked), None) => retry(run, policy, asked, "error", error.chain()),
         (Decision::Snooze(until), None) => Ending::Snooze { until, reason: error.chain() },
         (Decision::Fail, None) => fail(policy, Death::Failed, error.chain()),

@@ -155,6 +155,7 @@ pub(super) fn ended(run: &Run, ending: &Ending, held: bool) {
         Ending::Cancelled { .. } => "cancelled",
         Ending::Retry { .. }
         | Ending::Snooze { .. }
+        | Ending::DatabaseLost { .. }
         | Ending::Held { .. }
         | Ending::Aside { .. }
         | Ending::GivenBack

@@ -91,6 +91,24 @@ fn a_pair_is_put_on_the_key_that_was_set_and_only_if_both_are_right() {
 }
 
 #[test]
+fn a_pooler_and_the_address_past_it_belong_to_a_given_server() {
+    let keys = |file: &str| -> Vec<String> {
+        problems(file).into_iter().map(|problem| problem.key).collect()
+    };
+    assert_eq!(keys("[database]\npooler = \"transaction\""), ["database.pooler"]);
+    let past_none = format!("[database]\nurl = \"{URL}\"\ndirect_url = \"{URL}\"");
+    assert_eq!(keys(&past_none), ["database.direct_url"]);
+    let unknown = format!("[database]\nurl = \"{URL}\"\npooler = \"session\"");
+    assert_eq!(keys(&unknown), ["database.pooler"]);
+    let no_address =
+        format!("[database]\nurl = \"{URL}\"\npooler = \"transaction\"\ndirect_url = \"x\"");
+    assert_eq!(keys(&no_address), ["database.direct_url"]);
+    let file =
+        format!("[database]\nurl = \"{URL}\"\npooler = \"transaction\"\ndirect_url = \"{URL}\"");
+    load(&Environment::default(), &file, &[]).unwrap();
+}
+
+#[test]
 fn names_of_hosts_are_names_and_no_addresses_of_pages() {
     let found = problems("[http]\nallowed_hosts = \"dalsegno, http://dalsegno.internal:7770, \"");
     assert_eq!(found.len(), 1, "{found:?}");

@@ -32,6 +32,7 @@ mod joins;
 mod memory;
 mod mentions;
 mod migrations;
+mod poolers;
 mod process;
 mod providers;
 mod purge;

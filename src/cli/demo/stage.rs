@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 use super::{folder::Folder, settings::Settings, troupe::Troupe};
 use crate::{
     cli::{Context, Failure},
-    db::{self, Database, Use},
+    db::{Database, Use},
 };
 
 /// Dropped in this order: nothing is taken away from under somebody who uses it.
@@ -38,7 +38,7 @@ impl Stage {
     }
 
     pub(super) async fn start_workers(&mut self, context: &Context) -> Result<usize, Failure> {
-        db::migrate(&self.database.pool).await?;
+        self.database.migrate().await?;
         self.troupe = Troupe::start(&self.settings, self.folder.path(), context)?;
         Ok(self.troupe.n_workers())
     }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use sqlx::{
-    PgConnection, PgExecutor,
-    postgres::{PgConnectOptions, PgListener},
+    PgExecutor, PgPool,
+    postgres::{PgConnectOptions, PgListener, PgPoolOptions},
 };
 use tokio::time::timeout;
 use uuid::Uuid;
@@ -33,20 +33,20 @@ pub async fn health(executor: impl PgExecutor<'_>) -> Result<Health, Error> {
         .map_err(Error::of("look at the queue"))
 }
 
-/// Sends a notification through the database and waits for it. False where a transaction pooler such as
-/// PgBouncer swallows it, so that workers have to poll.
+/// Sends a notification through the pool and waits for it on a connection of `session`. False where something in between
+/// swallows it, so that workers have to poll.
 pub async fn notifications_arrive(
-    options: &PgConnectOptions,
+    pool: &PgPool,
+    session: &PgConnectOptions,
     patience: Duration,
 ) -> Result<bool, Error> {
     let channel = format!("dalsegno_probe_{}", Uuid::new_v4().simple());
     let heard = async {
-        let mut sender = <PgConnection as sqlx::Connection>::connect_with(options).await?;
-        let pool = sqlx::postgres::PgPoolOptions::new().max_connections(1);
+        let own = PgPoolOptions::new().max_connections(1);
         let mut listener =
-            PgListener::connect_with(&pool.connect_with(options.clone()).await?).await?;
+            PgListener::connect_with(&own.connect_with(session.clone()).await?).await?;
         listener.listen(&channel).await?;
-        sqlx::query("select pg_notify($1, '')").bind(&channel).execute(&mut sender).await?;
+        sqlx::query("select pg_notify($1, '')").bind(&channel).execute(pool).await?;
         listener.recv().await.map(drop)
     };
     match timeout(patience, heard).await {

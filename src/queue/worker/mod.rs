@@ -77,13 +77,31 @@ pub struct Identity {
     pub version: String,
 }
 
+/// The connections that a worker makes.
+#[derive(Clone)]
+pub struct Connections {
+    /// For handlers.
+    pub pool: PgPool,
+    /// For connections that keep their session on the server, so that settings and LISTEN work. `None` behind a transaction
+    /// pooler: the worker then polls.
+    pub session: Option<PgConnectOptions>,
+}
+
+impl From<PgPool> for Connections {
+    /// Without a pooler.
+    fn from(pool: PgPool) -> Self {
+        let session = Some((*pool.connect_options()).clone());
+        Self { pool, session }
+    }
+}
+
 /// Runs jobs until `shutdown`. Returns when every run has ended and every end is written, or was left to its lease
 /// because the database stayed away.
 pub async fn run<S: Clone + Send + Sync + 'static>(
     config: Config,
     identity: Identity,
     registry: Registry<S>,
-    pool: PgPool,
+    connections: impl Into<Connections>,
     shutdown: Shutdown,
 ) -> Result<(), Error> {
     config.validate()?;
@@ -92,7 +110,7 @@ pub async fn run<S: Clone + Send + Sync + 'static>(
         return Err(Error::NoHandlers);
     }
     telemetry::begin(&config, &handlers);
-    Parts::new(config, identity, handlers, pool, shutdown).run().await
+    Parts::new(config, identity, handlers, connections.into(), shutdown).run().await
 }
 
 /// What the parts of a worker share.
@@ -103,7 +121,7 @@ struct Parts {
     shared: Arc<Shared>,
     slots: Arc<Slots>,
     bells: Arc<Bells>,
-    options: PgConnectOptions,
+    session: Option<PgConnectOptions>,
     shutdown: Shutdown,
     /// Cancelled when the last end is written.
     ended: CancellationToken,
@@ -116,14 +134,14 @@ impl Parts {
         config: Config,
         identity: Identity,
         handlers: Handlers,
-        pool: PgPool,
+        connections: Connections,
         shutdown: Shutdown,
     ) -> Self {
         #[cfg(feature = "test-fakes")]
         let crash_points = CrashPoints::armed(config.crash_at);
         #[cfg(not(feature = "test-fakes"))]
         let crash_points = CrashPoints::default();
-        let options = (*pool.connect_options()).clone();
+        let Connections { pool, session } = connections;
         Self {
             registration: registration(&config, identity, &handlers),
             slots: Arc::new(Slots::new(config.slots)),
@@ -131,7 +149,7 @@ impl Parts {
             handlers: Arc::new(handlers),
             shared: Arc::new(Shared { pool, crash_points }),
             bells: Arc::default(),
-            options,
+            session,
             shutdown,
             ended: CancellationToken::new(),
             abandon: CancellationToken::new(),

@@ -102,19 +102,22 @@ impl Parts {
     pub(super) fn listener(&self) -> impl Future<Output = ()> + Send + 'static {
         let (config, bells, ended) =
             (Arc::clone(&self.config), Arc::clone(&self.bells), self.ended.clone());
-        let options = self.options.clone().application_name("dalsegno listener");
+        let session = self.session.clone().filter(|_| config.listen);
         async move {
-            if config.listen {
-                wakeup::listen(options, &config, &bells, ended).await;
-            } else {
-                bells.hearing.store(false, Ordering::Relaxed);
+            match session {
+                Some(options) => {
+                    let options = options.application_name("dalsegno listener");
+                    wakeup::listen(options, &config, &bells, ended).await;
+                }
+                None => bells.hearing.store(false, Ordering::Relaxed),
             }
         }
     }
 
     fn link(&self, part: &str, patience: Duration) -> Link {
-        let options = self.options.clone().application_name(&format!("dalsegno {part}"));
-        // Who cannot listen is behind a transaction pooler.
-        Link::new(options, patience, self.config.listen)
+        let pooled = || (*self.shared.pool.connect_options()).clone();
+        let options = self.session.clone().unwrap_or_else(pooled);
+        let options = options.application_name(&format!("dalsegno {part}"));
+        Link::new(options, patience, self.session.is_some())
     }
 }

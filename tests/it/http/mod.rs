@@ -3,6 +3,7 @@
 mod audit;
 mod auth;
 mod bad_input;
+mod balancer;
 mod blackboard;
 mod bulk;
 mod bulk_actions;

@@ -47,7 +47,7 @@ impl Worker {
         let (shutdown, pool) = (Shutdown::new(), pool.clone());
         let stop = shutdown.clone();
         let work = tokio::spawn(async move {
-            worker::work(&config, services, &pool, stop, Pool::Upkeep).await
+            worker::work(&config, services, &pool.into(), stop, Pool::Upkeep).await
         });
         Self { shutdown, work }
     }

@@ -1,7 +1,7 @@
-//! A TCP proxy in front of Postgres that can go silent without closing anything.
+//! A TCP proxy in front of Postgres that can go silent without closing anything, or close whatever it accepts.
 //!
 //! It reads the start-up message of each connection, so that one part of a worker can be cut off by its
-//! `application_name`. Needs connections without TLS.
+//! `application_name`. Grants nobody TLS.
 
 use std::{
     io,
@@ -18,10 +18,15 @@ use tokio::{
     task::{JoinHandle, JoinSet},
 };
 
+/// The message in front of the start-up message in which a client asks for TLS, after its length.
+const SSL_REQUEST: [u8; 4] = 80_877_103_u32.to_be_bytes();
+
 /// Which connections are silent.
 #[derive(Debug, Clone, Default)]
 struct Silence {
     all: bool,
+    /// Connections are closed instead, also those that exist.
+    closing: bool,
     /// Connections of this name that were made before, by their number.
     frozen: Vec<(String, usize)>,
 }
@@ -78,14 +83,27 @@ impl Proxy {
         url.to_string()
     }
 
+    /// The same for a client that asks for TLS and does without, as most do. One that is closed then returns `Protocol`.
+    pub fn url_with_tls_preferred(&self, options: &PgConnectOptions) -> String {
+        self.url(options).replace("sslmode=disable", "sslmode=prefer")
+    }
+
     /// From now on nothing passes, and nothing is closed.
     pub fn stall(&self) {
         self.silence.send_modify(|silence| silence.all = true);
     }
 
-    /// What was held up passes again.
+    /// From now on every connection is accepted and closed, as by a balancer without a server behind it.
+    pub fn close(&self) {
+        self.silence.send_modify(|silence| silence.closing = true);
+    }
+
+    /// What was held up passes again, and new connections do.
     pub fn heal(&self) {
-        self.silence.send_modify(|silence| silence.all = false);
+        self.silence.send_modify(|silence| {
+            silence.all = false;
+            silence.closing = false;
+        });
     }
 
     /// The connections of this name that exist now never speak again; new ones do.
@@ -125,7 +143,16 @@ async fn pass(
     silence: watch::Receiver<Silence>,
     names: Arc<Mutex<Vec<String>>>,
 ) -> io::Result<()> {
-    let start_up = read_start_up(&mut client).await?;
+    let start_up = loop {
+        let message = read_start_up(&mut client).await?;
+        if silence.borrow().closing {
+            return Ok(());
+        }
+        if message[4..] != SSL_REQUEST {
+            break message;
+        }
+        client.write_all(b"N").await?;
+    };
     let name = parameter(&start_up, "application_name");
     let number = {
         let mut names = names.lock().unwrap_or_else(PoisonError::into_inner);
@@ -157,7 +184,8 @@ async fn carry<S: AsyncRead + AsyncWrite>(
     // The first direction that ends takes the other with it.
     tokio::select! {
         ended = copy(from_client, to_server, silence.clone(), &me) => ended,
-        ended = copy(from_server, to_client, silence, &me) => ended,
+        ended = copy(from_server, to_client, silence.clone(), &me) => ended,
+        _ = async { silence.clone().wait_for(|silence| silence.closing).await.map(drop) } => Ok(()),
     }
 }
 

@@ -1,13 +1,17 @@
 //! What the database does to a worker.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use dalsegno::queue::{Config, Registry};
+use dalsegno::queue::{Backoff, Config, End, HandlerResult, Job, JobError, Policy, Registry, Run};
+use serde::{Deserialize, Serialize};
+use sqlx::postgres::PgPoolOptions;
+use tokio::sync::Notify;
 
 use super::{
     ends::{Do, act},
-    ground::{Diary, Ground, until},
+    ground::{Diary, Ground, Worker, until},
 };
+use crate::queue::proxy::Proxy;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_terminated_listener_comes_back() {
@@ -139,7 +143,7 @@ async fn a_job_of_a_lost_worker_is_taken_back_by_another() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_starts_before_its_database_and_stops_without_it() {
     let diary = Diary::default();
-    let pool = sqlx::postgres::PgPoolOptions::new()
+    let pool = PgPoolOptions::new()
         .acquire_timeout(Duration::from_secs(1))
         .connect_lazy("postgres://nobody@127.0.0.1:9/none")
         .expect("is a URL");
@@ -156,6 +160,69 @@ async fn a_worker_starts_before_its_database_and_stops_without_it() {
     shutdown.soft.cancel();
     let stopped = tokio::time::timeout(Duration::from_secs(10), running).await;
     stopped.expect("stops in time").expect("does not panic").expect("stops in order");
+}
+
+/// A job that asks the database twice and has one attempt.
+#[derive(Debug, Serialize, Deserialize)]
+struct AskTwice;
+
+impl Job for AskTwice {
+    const KIND: &'static str = "ask twice";
+
+    fn policy() -> Policy {
+        let backoff = Backoff { first: Duration::from_millis(50), cap: Duration::from_millis(200) };
+        Policy { max_attempts: 1, backoff, ..Policy::default() }
+    }
+}
+
+/// Between the two questions the test closes the way to the database.
+async fn ask_twice(_: AskTwice, run: Run, (diary, go_on): (Diary, Arc<Notify>)) -> HandlerResult {
+    sqlx::query("SELECT 1").execute(run.pool()).await.map_err(JobError::retry)?;
+    diary.note(format!("attempt {}", run.attempt()));
+    if diary.lines().len() == 1 {
+        go_on.notified().await;
+        // The broken connection is thrown away; the next question makes a new one.
+        let _ = sqlx::query("SELECT 1").execute(run.pool()).await;
+    }
+    let asked = sqlx::query("SELECT 2").execute(run.pool()).await;
+    if let Err(error) = &asked {
+        diary.note(format!("{error:?}"));
+    }
+    asked.map_err(JobError::retry)?;
+    Ok(End::Done)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_balancer_that_accepts_and_closes_uses_up_no_attempt() {
+    let ground = Ground::new().await;
+    let proxy = Proxy::start(&ground.pool.connect_options()).await;
+    let pool = PgPoolOptions::new()
+        .acquire_timeout(Duration::from_secs(2))
+        .connect_lazy(&proxy.url_with_tls_preferred(&ground.pool.connect_options()))
+        .expect("is a URL");
+    let (diary, go_on) = (Diary::default(), Arc::new(Notify::new()));
+    let shutdown = dalsegno::shutdown::Shutdown::new();
+    let running = tokio::spawn(dalsegno::queue::run_worker(
+        Ground::config(),
+        dalsegno::queue::Identity::default(),
+        Registry::new((diary.clone(), go_on.clone())).with(ask_twice),
+        pool.clone(),
+        shutdown.clone(),
+    ));
+    let job = ground.put(&AskTwice).await;
+    diary.until(1).await;
+    proxy.close();
+    go_on.notify_one();
+    diary.until(2).await;
+    proxy.heal();
+    ground.until_state(job.job_id, "gone").await;
+    let lines = diary.lines();
+    assert!(lines[1].starts_with("Protocol("), "{lines:?}");
+    assert_eq!(lines[2], "attempt 1", "{lines:?}");
+    assert_eq!(ground.outcomes(job.job_id).await, ["snooze", "done"]);
+    let worker = Worker { shutdown, running };
+    worker.stop().await;
+    proxy.end().await;
 }
 
 /// The server's process of the listening connection, once there is another than `not`: one that was terminated shows for

@@ -224,10 +224,9 @@ impl Ground {
         let config = self.config_with(settings);
         let (shutdown, database) = (Shutdown::new(), self.database.pool().await);
         let stop = shutdown.clone();
-        let work =
-            tokio::spawn(
-                async move { worker::work(&config, services, &database, stop, pool).await },
-            );
+        let work = tokio::spawn(async move {
+            worker::work(&config, services, &database.into(), stop, pool).await
+        });
         Worker { shutdown, work }
     }
 

@@ -1,0 +1,45 @@
+//! A balancer in front of the database that accepts connections and closes them.
+
+use dalsegno::domain::amount::Limit;
+use serde_json::json;
+
+use super::Ground;
+use crate::{
+    app::{TestApp, TestDatabase},
+    conversations::world::World,
+    queue::proxy::Proxy,
+};
+
+#[tokio::test]
+async fn a_balancer_that_accepts_and_closes_is_worth_another_try() {
+    let mut database = TestDatabase::migrated().await;
+    let proxy = Proxy::start(&database.options).await;
+    database.options = proxy.url_with_tls_preferred(&database.options).parse().unwrap();
+    let app = TestApp::start_with(database, &[]).await;
+    let world = World::over(app.pool.clone(), Limit::default()).await;
+    let ground = Ground { app, world };
+    let task = json!({ "agent": "copywriter", "prompt": "Part one." });
+    let added = ground.post(&ground.tasks(), &task).await.expect(201);
+    let one = format!("/v1/tasks/{}", added["id"].as_str().unwrap());
+    let (cancel, explain) = (format!("{one}/cancel"), format!("{one}/explain"));
+    proxy.close();
+    for _ in 0..4 {
+        let replies = [
+            ground.get("/v1/tasks").await,
+            ground.get("/v1/campaigns").await,
+            ground.get("/v1/sessions").await,
+            ground.get(&one).await,
+            ground.get(&explain).await,
+            ground.post(&ground.tasks(), &task).await,
+            ground.post(&cancel, &json!({})).await,
+            ground.post("/v1/campaigns", &json!({ "name": "another" })).await,
+        ];
+        for reply in replies {
+            reply.problem(503, "database_unreachable");
+            assert_eq!(reply.json()["retryable"], true, "{reply:?}");
+        }
+    }
+    proxy.heal();
+    ground.get(&one).await.expect(200);
+    ground.post(&ground.tasks(), &task).await.expect(201);
+}

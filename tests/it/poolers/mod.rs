@@ -1,0 +1,5 @@
+//! Connections through a transaction pooler.
+
+pub mod bouncer;
+mod refused;
+mod served;

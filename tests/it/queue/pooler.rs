@@ -1,0 +1,45 @@
+//! The queue behind PgBouncer in transaction mode.
+
+use std::time::Duration;
+
+use dalsegno::jobs::trial::{Note, NoteEnd};
+
+use super::{
+    checker::Expected,
+    crew::{Crew, SLOTS},
+    trial::{SETTLED, Trial},
+};
+use crate::poolers::bouncer::{Bouncer, DOCUMENTED, NEW};
+
+/// Two workers that share four connections of the server; one of them is killed three times.
+#[tokio::test]
+async fn workers_that_share_connections_lose_and_double_nothing() {
+    let trial = Trial::new().await;
+    let options = trial.pool.connect_options();
+    let Some(bouncer) = Bouncer::start(NEW, &options, DOCUMENTED).await else {
+        return trial.end().await;
+    };
+    let url = bouncer.url();
+    let settings = [("DATABASE_URL", url.as_str()), ("DALSEGNO_DATABASE__POOLER", "transaction")];
+    let mut crew = Crew::start(&trial, 2, &settings);
+    crew.ready().await;
+    for round in 0..3_usize {
+        for at in 0..40_usize {
+            let lane = (at % 3 > 0).then(|| format!("lane {}", at % 7));
+            let end = if at % 4 == 0 { NoteEnd::Batched } else { NoteEnd::Own };
+            let note = Note { millis: 60, end, ..Note::default() };
+            trial.note(lane.as_deref(), note).await;
+        }
+        let begun = (round * 40 + 10) as i64;
+        trial.until("work is under way", begun, "SELECT count(*) FROM trial.starts").await;
+        crew.kill(round % 2).await;
+        crew.workers[round % 2].ready().await;
+    }
+    trial.settle(&mut crew, 0, SETTLED + Duration::from_secs(30)).await;
+    let expected = Expected { lost_runs: 3 * SLOTS, ..Expected::default() };
+    trial.check(&expected).await;
+    let logs = crew.logs();
+    assert!(!logs.contains("prepared statement"), "{logs}\n{}", bouncer.log());
+    drop(crew);
+    trial.end().await;
+}
