@@ -34,6 +34,7 @@ mod page;
 mod posts;
 mod problem;
 mod queues;
+pub mod reach;
 mod schedules;
 pub mod scopes;
 mod serve;

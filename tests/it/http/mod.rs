@@ -24,6 +24,7 @@ mod memory;
 mod openapi;
 mod posts;
 mod queue;
+mod reach;
 mod routes;
 mod scopes;
 mod sessions;
