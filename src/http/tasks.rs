@@ -53,8 +53,7 @@ pub(super) fn routes(waiters: Waiters, admission: Admission) -> Router<Front> {
         .route("/v1/tasks/{id}/explain", get(explain))
         .route("/v1/tasks/{id}/events", get(events::of_task))
         .layer(Extension(waiters))
-        .layer(Extension(admission))
-        .layer(Extension(Intake::default()))
+        .layer(Extension((admission, Intake::default())))
 }
 
 #[derive(utoipa::OpenApi)]
@@ -170,8 +169,7 @@ async fn add(
     who: Actor,
     reach: Reach,
     Id(campaign_id): Id,
-    Extension(admission): Extension<Admission>,
-    Extension(intake): Extension<Intake>,
+    Extension((admission, intake)): Extension<(Admission, Intake)>,
     headers: HeaderMap,
     Body(new): Body<New>,
 ) -> Result<Response, Problem> {
