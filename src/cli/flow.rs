@@ -135,7 +135,8 @@ async fn on(
                 Some(given) => Some(campaigns::find(&mut *tx, given).await?),
                 None => None,
             };
-            let filter = flows::Filter { campaign_id, state: list.state.map(Into::into) };
+            let state = list.state.map(Into::into);
+            let filter = flows::Filter { campaign_id, state, within: None };
             let after = match &list.paging.after {
                 Some(given) => Some(flows::find(&mut *tx, given).await?),
                 None => None,

@@ -6,6 +6,7 @@ use secrecy::ExposeSecret as _;
 use serde::Serialize;
 use serde_json::json;
 use sqlx::PgConnection;
+use uuid::Uuid;
 
 use super::{
     Context, Exit, Failure,
@@ -19,7 +20,8 @@ use crate::{
     domain::{
         Page,
         audit::{self, Action},
-        ids::short,
+        campaigns,
+        ids::{Given, short},
         keys::{self, Key, Made, New, Scope},
         transaction::{begin, commit},
     },
@@ -44,6 +46,9 @@ pub(super) struct Create {
     /// read, enqueue, operate (with read and enqueue), admin (with all), mcp. May be said several times.
     #[arg(long = "scope", value_name = "SCOPE", required = true)]
     scopes: Vec<Scope>,
+    /// A campaign that it is bound to: it reaches nothing else. May be said several times. Without one it reaches all campaigns.
+    #[arg(long = "campaign", value_name = "ID")]
+    campaigns: Vec<Given>,
     /// For how long it holds: 90d, 24h. Else until it is revoked.
     #[arg(long, value_name = "TIME", value_parser = period)]
     expires_in: Option<TimeDelta>,
@@ -120,14 +125,20 @@ async fn create(
     now: DateTime<Utc>,
 ) -> Result<Made, Failure> {
     let who = context.who();
+    let mut campaigns = Vec::new();
+    for given in &create.campaigns {
+        campaigns.push(campaigns::find(&mut *conn, given).await?);
+    }
     let new = New {
         name: &create.name,
         scopes: &create.scopes,
+        campaigns: (!campaigns.is_empty()).then_some(&campaigns[..]),
         created_by: &who.label(),
         expires_at: create.expires_in.map(|life| now + life),
     };
-    let made = keys::create(conn, &new, now).await?;
-    let data = json!({ "name": made.key.name, "scopes": made.key.scopes });
+    let made = keys::create(&mut *conn, &new, now).await?;
+    let Key { name, scopes, campaigns, .. } = &made.key;
+    let data = json!({ "name": name, "scopes": scopes, "campaigns": campaigns });
     audit::write(conn, &who, Action::KeyCreate, made.key.id, data, now).await?;
     Ok(made)
 }
@@ -175,10 +186,14 @@ fn show(Made { key, text }: &Made, output: Output) {
         let until =
             key.expires_at.map_or_else(String::new, |at| format!(", until {} UTC", time(at)));
         output.note(&format!(
-            "key {} (`{}`) for {}{until}; this is the only time that it is shown",
+            "key {} (`{}`) for {}, {}{until}; this is the only time that it is shown",
             key.id,
             key.name,
-            scopes(key)
+            scopes(key),
+            match &key.campaigns {
+                Some(_) => format!("bound to {}", campaigns(key)),
+                None => "all campaigns".to_owned(),
+            }
         ));
     }
 }
@@ -196,17 +211,32 @@ fn lines(keys: &[Key], now: DateTime<Utc>) -> String {
             key.name.clone(),
             key.handle.clone(),
             scopes(key),
+            campaigns(key),
             state.to_owned(),
             time_or_dash(key.expires_at),
             time_or_dash(key.last_used_at),
             key.created_by.clone(),
         ]
     };
-    let head =
-        ["ID", "NAME", "HANDLE", "SCOPES", "STATE", "EXPIRES (UTC)", "LAST USED (UTC)", "MADE BY"];
+    let head = [
+        "ID",
+        "NAME",
+        "HANDLE",
+        "SCOPES",
+        "CAMPAIGNS",
+        "STATE",
+        "EXPIRES (UTC)",
+        "LAST USED (UTC)",
+        "MADE BY",
+    ];
     table(&head, keys.iter().map(row))
 }
 
 fn scopes(key: &Key) -> String {
     key.scopes.iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(",")
+}
+
+fn campaigns(key: &Key) -> String {
+    let ids = key.campaigns.as_ref().map(|ids| ids.iter().map(Uuid::to_string).collect::<Vec<_>>());
+    ids.map_or_else(|| "all".to_owned(), |ids| ids.join(","))
 }

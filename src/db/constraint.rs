@@ -134,6 +134,10 @@ pub const WORDS: &[UserMistake] = &[
         constraint: "api_keys_scopes_known",
         message: "a key has at least one of the scopes read, enqueue, operate, admin, mcp",
     },
+    UserMistake {
+        constraint: "api_keys_campaigns_number",
+        message: "a key is bound to 1 to 100 campaigns; leave them out for a key that reaches all",
+    },
 ];
 
 /// Constraints that only our own code can violate; a violation is a bug, not a mistake of the user.

@@ -265,6 +265,7 @@ impl Classify for keys::Error {
             Self::Revoked(_) => Class::of(Kind::Conflict, "key_revoked"),
             Self::Replaced { .. } => Class::of(Kind::Conflict, "key_replaced"),
             Self::Expired => Class::of(Kind::Invalid, "key_expired"),
+            Self::Campaign(error) => error.class(),
             Self::Database(error) => error.class(),
         }
     }

@@ -24,6 +24,7 @@ use super::{
     input::{Id, bytes, media_type},
     limits::BodyLimit,
     problem::Wrong,
+    reach::Reach,
     tasks::REPLAYED,
 };
 use crate::{
@@ -95,12 +96,14 @@ struct Lines(Vec<Line>);
 async fn add_many(
     app: App,
     who: Actor,
+    reach: Reach,
     Id(campaign_id): Id,
     Extension(admission): Extension<Admission>,
     Lines(lines): Lines,
 ) -> Result<Response, Problem> {
     let (catalogue, added_by) = (app.agents.current(), who.label());
-    let asked = lines.iter().map(|line| line.asked_of(campaign_id, &catalogue, &added_by));
+    let asked =
+        lines.iter().map(|line| line.asked_of(campaign_id, &catalogue, &added_by, reach.only_of()));
     let news: Vec<New<'_>> = all(asked, |error| Wrong {
         code: Some(error.class().code),
         pointer: format!("/{}", error.noun().as_str()),

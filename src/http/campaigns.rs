@@ -14,6 +14,7 @@ use super::{
     Front, Problem,
     input::{Asked, Body, Id},
     page::{Listing, limit, page},
+    reach::Reach,
     tasks::Reasoned,
 };
 use crate::{
@@ -127,9 +128,14 @@ async fn create(app: App, who: Actor, Body(new): Body<New>) -> Result<impl IntoR
         (status = 200, body = Listing<Campaign>),
     ),
 )]
-async fn list(app: App, Asked(asked): Asked<Listed>) -> Result<Json<Listing<Campaign>>, Problem> {
+async fn list(
+    app: App,
+    reach: Reach,
+    Asked(asked): Asked<Listed>,
+) -> Result<Json<Listing<Campaign>>, Problem> {
     let limit = limit(asked.limit)?;
-    let campaigns = campaigns::list(&app.pool, page(asked.cursor, limit)).await?;
+    let page = page(asked.cursor, limit);
+    let campaigns = campaigns::list(&app.pool, reach.campaigns(), page).await?;
     Ok(Json(Listing::of(campaigns, limit, |campaign| campaign.id)))
 }
 

@@ -13,6 +13,7 @@ use super::{
     admission::Admission,
     input::{Body, Id},
     problem::Wrong,
+    reach::Reach,
     tasks::{REPLAYED, key},
 };
 use crate::{
@@ -67,7 +68,8 @@ struct HandedOut {
 ///
 /// All of it is added or nothing. The continuation is a task of the same agent and instance; it is told what each child came to, failures
 /// included, in the order of the request. Whoever cancels the task cancels its children and its continuation. The same
-/// Idempotency-Key and question give the same tasks again, with 200; a child without a key of its own gets one of that.
+/// Idempotency-Key and question give the same tasks again, with 200; a child without a key of its own gets one of that. An API key
+/// with the scope `enqueue` alone hands out from tasks that keys of its name have added.
 #[utoipa::path(
     post,
     path = "/v1/tasks/{id}/children",
@@ -96,6 +98,7 @@ struct HandedOut {
 async fn hand_out(
     app: App,
     who: Actor,
+    reach: Reach,
     Id(id): Id,
     Extension(admission): Extension<Admission>,
     headers: HeaderMap,
@@ -111,7 +114,7 @@ async fn hand_out(
     let children: Vec<New<'_>> = asked
         .children
         .iter()
-        .map(|child| child.asked_of(parent.campaign_id, &catalogue, &added_by))
+        .map(|child| child.asked_of(parent.campaign_id, &catalogue, &added_by, reach.only_of()))
         .collect::<Result<_, _>>()?;
     let what = Children {
         parent: &parent,

@@ -24,6 +24,7 @@ use super::{
     auth::Pass,
     events::{KEEP_ALIVE, failed, over},
     input::Asked,
+    reach::Reach,
     waiters::{Place, Waiters},
 };
 use crate::{
@@ -73,13 +74,15 @@ struct Wanted {
 async fn follow(
     app: App,
     pass: Pass,
+    reach: Reach,
     Extension(waiters): Extension<Waiters>,
     headers: HeaderMap,
     Asked(wanted): Asked<Wanted>,
 ) -> Result<Response, Problem> {
     let after = last_id(&headers)?.or(wanted.after);
     let kinds = wanted.kinds.map(|kinds| kinds.split(',').map(str::to_owned).collect());
-    let watched = Watched { campaign_id: wanted.campaign_id, kinds };
+    let within = reach.into_campaigns();
+    let watched = Watched { campaign_id: wanted.campaign_id, within, kinds };
     let place = waiters.enter()?;
     let watch = Watch::begin(&app.pool, watched, after).await?;
     let stop = over(&app, pass);

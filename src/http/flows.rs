@@ -15,6 +15,7 @@ use super::{
     admission::Admission,
     input::{Asked, Body, Id},
     page::{Listing, limit, page},
+    reach::Reach,
     tasks::{Nothing, Reasoned},
 };
 use crate::{
@@ -156,8 +157,13 @@ async fn start(
     params(Listed),
     responses((status = 200, body = Listing<Flow>)),
 )]
-async fn list(app: App, Asked(asked): Asked<Listed>) -> Result<Json<Listing<Flow>>, Problem> {
-    let filter = flows::Filter { campaign_id: asked.campaign_id, state: asked.state };
+async fn list(
+    app: App,
+    reach: Reach,
+    Asked(asked): Asked<Listed>,
+) -> Result<Json<Listing<Flow>>, Problem> {
+    let (campaign_id, state, within) = (asked.campaign_id, asked.state, reach.campaigns());
+    let filter = flows::Filter { campaign_id, state, within };
     let limit = limit(asked.limit)?;
     let flows = flows::list(&app.pool, filter, page(asked.cursor, limit)).await?;
     Ok(Json(Listing::of(flows, limit, |flow| flow.id)))

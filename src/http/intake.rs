@@ -57,6 +57,7 @@ pub(super) struct Asked {
     pub traceparent: Option<String>,
     pub depends_on: Vec<After>,
     pub on_failure: OnFailure,
+    pub only_of: Option<String>,
 }
 
 #[derive(Debug, Default)]
@@ -141,6 +142,7 @@ impl Asked {
             links: Links {
                 depends_on: &self.depends_on,
                 on_failure: self.on_failure,
+                only_of: self.only_of.as_deref(),
                 ..Links::default()
             },
         }

@@ -55,6 +55,9 @@ struct Listed {
 struct Wanted {
     name: String,
     scopes: Vec<Scope>,
+    /// The campaigns that it is bound to, at most 100: it reaches nothing else. All, if they are left out.
+    #[schema(min_items = 1, max_items = 100)]
+    campaigns: Option<Vec<Uuid>>,
     /// Never, if it is left out.
     expires_in_secs: Option<u32>,
 }
@@ -101,7 +104,7 @@ async fn list(app: App, Asked(asked): Asked<Listed>) -> Result<Json<Listing<Key>
     operation_id = "create_key",
     tag = "keys",
     request_body = Wanted,
-    responses((status = 201, body = Shown), (status = 409, description = "`key_name_taken`"), (status = 422, description = "`key_expired`, `bad_value`, `nul_in_text`")),
+    responses((status = 201, body = Shown), (status = 404, description = "`unknown_campaign`"), (status = 409, description = "`key_name_taken`"), (status = 422, description = "`key_expired`, `bad_value`, `nul_in_text`")),
 )]
 async fn create(app: App, who: Actor, Body(wanted): Body<Wanted>) -> Result<Answer, Problem> {
     let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
@@ -109,11 +112,13 @@ async fn create(app: App, who: Actor, Body(wanted): Body<Wanted>) -> Result<Answ
     let new = New {
         name: &wanted.name,
         scopes: &wanted.scopes,
+        campaigns: wanted.campaigns.as_deref(),
         created_by: &who.label(),
         expires_at: life.map(|life| now + life),
     };
     let made = keys::create(&mut tx, &new, now).await?;
-    let data = json!({ "name": made.key.name, "scopes": made.key.scopes });
+    let Key { name, scopes, campaigns, .. } = &made.key;
+    let data = json!({ "name": name, "scopes": scopes, "campaigns": campaigns });
     audit::write(&mut *tx, &who, Action::KeyCreate, made.key.id, data, now).await?;
     commit(tx).await?;
     Ok(answer(made))

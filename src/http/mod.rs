@@ -35,6 +35,7 @@ mod parameters;
 mod posts;
 mod problem;
 mod queues;
+pub mod reach;
 mod schedules;
 pub mod scopes;
 mod serve;

@@ -17,7 +17,7 @@ pub enum Need {
 
 const NOTHING: Need = Need::Nothing;
 const READ: Need = Need::Any(&[Scope::Read]);
-/// Whoever adds a task may wait for it: its id is told to nobody else.
+/// A key that may not read sees the tasks of its own name and no others: `reach.rs`.
 const READ_OR_ENQUEUE: Need = Need::Any(&[Scope::Read, Scope::Enqueue]);
 const ENQUEUE: Need = Need::Any(&[Scope::Enqueue]);
 const OPERATE: Need = Need::Any(&[Scope::Operate]);

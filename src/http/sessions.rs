@@ -13,6 +13,7 @@ use super::{
     Front, Problem,
     input::{Asked, Body, Id, Numbered},
     page::{Listing, limit, page},
+    reach::Reach,
     tasks::{Nothing, by_request},
 };
 use crate::{
@@ -111,11 +112,16 @@ struct AcceptedCompaction {
         (status = 200, body = Listing<Session>),
     ),
 )]
-async fn list(app: App, Asked(asked): Asked<Listed>) -> Result<Json<Listing<Session>>, Problem> {
+async fn list(
+    app: App,
+    reach: Reach,
+    Asked(asked): Asked<Listed>,
+) -> Result<Json<Listing<Session>>, Problem> {
     let filter = sessions::Filter {
         campaign_id: asked.campaign_id,
         agent: asked.agent.as_deref(),
         open_only: asked.open,
+        within: reach.campaigns(),
     };
     let limit = limit(asked.limit)?;
     let sessions = sessions::list(&app.pool, filter, page(asked.cursor, limit)).await?;

@@ -20,6 +20,7 @@ use super::{
     input::{Asked, Body, Id, Patience},
     intake::{self, Intake},
     page::{Listing, limit, page},
+    reach::Reach,
     trace,
     waiters::Waiters,
 };
@@ -52,8 +53,7 @@ pub(super) fn routes(waiters: Waiters, admission: Admission) -> Router<Front> {
         .route("/v1/tasks/{id}/explain", get(explain))
         .route("/v1/tasks/{id}/events", get(events::of_task))
         .layer(Extension(waiters))
-        .layer(Extension(admission))
-        .layer(Extension(Intake::default()))
+        .layer(Extension((admission, Intake::default())))
 }
 
 #[derive(utoipa::OpenApi)]
@@ -133,7 +133,8 @@ pub(super) struct Nothing {}
 
 /// Asks an agent to do something.
 ///
-/// The same Idempotency-Key and question give the same task again, with 200; another question under the key is a conflict.
+/// The same Idempotency-Key and question give the same task again, with 200; another question under the key is a conflict. Keys belong
+/// to a campaign and an API key, by its name; everything without an API key is one caller.
 #[utoipa::path(
     post,
     path = "/v1/campaigns/{id}/tasks",
@@ -166,9 +167,9 @@ pub(super) struct Nothing {}
 async fn add(
     app: App,
     who: Actor,
+    reach: Reach,
     Id(campaign_id): Id,
-    Extension(admission): Extension<Admission>,
-    Extension(intake): Extension<Intake>,
+    Extension((admission, intake)): Extension<(Admission, Intake)>,
     headers: HeaderMap,
     Body(new): Body<New>,
 ) -> Result<Response, Problem> {
@@ -195,6 +196,7 @@ async fn add(
         traceparent,
         depends_on: new.depends_on,
         on_failure: new.on_failure,
+        only_of: reach.only_of().map(str::to_owned),
     };
     let added = intake.add(&app, new).await?;
     room.used(added.created.into());
@@ -213,11 +215,16 @@ async fn add(
         (status = 200, body = Listing<Task>),
     ),
 )]
-async fn list(app: App, Asked(asked): Asked<Listed>) -> Result<Json<Listing<Task>>, Problem> {
+async fn list(
+    app: App,
+    reach: Reach,
+    Asked(asked): Asked<Listed>,
+) -> Result<Json<Listing<Task>>, Problem> {
     let filter = tasks::Filter {
         campaign_id: asked.campaign_id,
         agent: asked.agent.as_deref(),
         state: asked.state,
+        within: reach.campaigns(),
     };
     let limit = limit(asked.limit)?;
     let tasks = tasks::list(&app.pool, filter, page(asked.cursor, limit)).await?;
@@ -225,6 +232,8 @@ async fn list(app: App, Asked(asked): Asked<Listed>) -> Result<Json<Listing<Task
 }
 
 /// Shows a task with its attempts; waits for its end first, if asked to.
+///
+/// An API key with the scope `enqueue` alone finds the tasks that keys of its name have added.
 #[utoipa::path(
     get,
     path = "/v1/tasks/{id}",

@@ -269,7 +269,7 @@ async fn list(call: Call<'_>) -> Result<Said, Refusal> {
             tasks::of_conversation(&mut *tx, own, state, page).await?
         }
         Caller::Turn(_) | Caller::Operator(_) => {
-            let filter = Filter { campaign_id, agent: agent.as_deref(), state };
+            let filter = Filter { campaign_id, agent: agent.as_deref(), state, within: None };
             tasks::list(&mut *tx, filter, page).await?
         }
     };

@@ -132,7 +132,8 @@ async fn on(
                 Some(given) => Some(campaigns::find(pool, &given.clone().into()).await?),
                 None => None,
             };
-            let campaigns = campaigns::list(pool, Page { after, limit: paging.limit }).await?;
+            let campaigns =
+                campaigns::list(pool, None, Page { after, limit: paging.limit }).await?;
             output.data(&campaigns, || show::lines(&campaigns));
         }
         CampaignCommand::Show(CampaignId { id }) => {

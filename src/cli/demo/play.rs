@@ -170,6 +170,7 @@ impl<'a> Play<'a> {
             campaign_id: Some(self.campaign.id),
             agent: Some(agent),
             open_only: true,
+            within: None,
         };
         let open =
             sessions::list(self.stage.pool(), filter, crate::domain::Page::default()).await?;

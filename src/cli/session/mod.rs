@@ -192,7 +192,8 @@ async fn list(list: &List, conn: &mut PgConnection) -> Result<Vec<Session>, Fail
         Some(given) => Some(sessions::find(&mut *conn, given).await?),
         None => None,
     };
-    let filter = Filter { campaign_id, agent: list.agent.as_deref(), open_only: list.open };
+    let filter =
+        Filter { campaign_id, agent: list.agent.as_deref(), open_only: list.open, within: None };
     Ok(sessions::list(conn, filter, Page { after, limit: list.paging.limit }).await?)
 }
 

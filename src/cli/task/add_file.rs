@@ -140,7 +140,7 @@ impl Target<'_> {
     async fn add(&self, batch: &[Numbered]) -> Result<Vec<Placed>, Failure> {
         let mut news: Vec<New<'_>> = Vec::with_capacity(batch.len());
         for Numbered { number, line } in batch {
-            let asked = line.asked_of(self.campaign_id, &self.catalogue, &self.added_by);
+            let asked = line.asked_of(self.campaign_id, &self.catalogue, &self.added_by, None);
             news.push(asked.map_err(|error| {
                 let exit = Exit::of(error.class().kind);
                 Failure::new(exit, anyhow!("line {number}: {error}"))

@@ -101,7 +101,8 @@ async fn on(
             };
             let (agent, state) = (list.agent.as_deref(), list.state.map(State::from));
             let page = Page { after, limit: list.paging.limit };
-            let tasks = tasks::list(&mut *tx, Filter { campaign_id, agent, state }, page).await?;
+            let filter = Filter { campaign_id, agent, state, within: None };
+            let tasks = tasks::list(&mut *tx, filter, page).await?;
             output.data(&tasks, || show::lines(&tasks, &context.catalogue()));
         }
         TaskCommand::Show(Id { id }) => {

@@ -153,15 +153,21 @@ pub async fn find(
 }
 
 /// The newest first.
-pub async fn list(executor: impl PgExecutor<'_>, page: Page) -> Result<Vec<Campaign>, Failed> {
+/// `within`: only these.
+pub async fn list(
+    executor: impl PgExecutor<'_>,
+    within: Option<&[Uuid]>,
+    page: Page,
+) -> Result<Vec<Campaign>, Failed> {
     sqlx::query_as!(
         Campaign,
         r#"select id, name, status as "status: Status", brief, client_context, created_at, closed_at
              from dalsegno.campaigns
-            where id < coalesce($1, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
+            where id < coalesce($1, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid) and ($3::uuid[] is null or id = any($3))
             order by id desc limit $2"#,
         page.after,
         page.limit,
+        within,
     )
     .fetch_all(executor)
     .await

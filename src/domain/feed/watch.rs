@@ -3,7 +3,7 @@
 //! Looks at the table in steps instead of listening: it works behind every pooler. Holds one small page at most, whatever the
 //! size of events, so that a reader who does not read costs little.
 
-use std::{collections::VecDeque, time::Duration};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use sqlx::{PgExecutor, PgPool};
 use tokio::time::sleep;
@@ -25,6 +25,8 @@ const PAGE_BYTES: i64 = 16 * 1024;
 #[derive(Debug, Clone, Default)]
 pub struct Watched {
     pub campaign_id: Option<Uuid>,
+    /// Only events of these campaigns.
+    pub within: Option<Arc<[Uuid]>>,
     pub kinds: Option<Vec<String>>,
 }
 
@@ -147,7 +149,7 @@ async fn page(
                           sum(octet_length(f.data::text)) over (order by f.id) as bytes
                      from (select id, created_at, campaign_id, task_id, session_id, kind, data from dalsegno.feed
                             where id > $1 and id <= $2 and ($3::uuid is null or campaign_id = $3)
-                              and ($4::text[] is null or kind = any ($4))
+                              and ($4::text[] is null or kind = any ($4)) and ($7::uuid[] is null or campaign_id = any ($7))
                             order by id limit $5) as f) as p
             where place = 1 or bytes <= $6
             order by id"#,
@@ -157,6 +159,7 @@ async fn page(
         watched.kinds.as_deref(),
         PAGE,
         PAGE_BYTES,
+        watched.within.as_deref(),
     )
     .fetch_all(executor)
     .await

@@ -13,9 +13,11 @@ use crate::domain::{
 
 /// Which flows to list. Unset fields match everything.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Filter {
+pub struct Filter<'a> {
     pub campaign_id: Option<Uuid>,
     pub state: Option<State>,
+    /// Only flows of these campaigns.
+    pub within: Option<&'a [Uuid]>,
 }
 
 /// A flow with its tasks.
@@ -72,7 +74,7 @@ pub async fn show(conn: &mut PgConnection, id: Uuid) -> Result<Shown, Error> {
 /// The newest first.
 pub async fn list(
     executor: impl PgExecutor<'_>,
-    filter: Filter,
+    filter: Filter<'_>,
     page: Page,
 ) -> Result<Vec<Flow>, Failed> {
     sqlx::query_as!(
@@ -83,11 +85,13 @@ pub async fn list(
              from dalsegno.flow_states
             where ($1::uuid is null or campaign_id = $1) and ($2::text is null or state = $2)
               and id < coalesce($3, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
+              and ($5::uuid[] is null or campaign_id = any($5))
             order by id desc limit $4"#,
         filter.campaign_id,
         filter.state as Option<State>,
         page.after,
         page.limit,
+        filter.within,
     )
     .fetch_all(executor)
     .await

@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
-use super::{Error, Key, secret};
+use super::{Error, Key, Scope, secret};
 use crate::domain::{Failed, Page, ids::Given};
 
 /// How exactly the last use of a key is known.
@@ -22,6 +22,7 @@ pub(super) struct Row {
     pub(super) revoked_at: Option<DateTime<Utc>>,
     pub(super) last_used_at: Option<DateTime<Utc>>,
     pub(super) replaced_by: Option<Uuid>,
+    pub(super) campaigns: Option<Vec<Uuid>>,
 }
 
 impl From<Row> for Key {
@@ -31,13 +32,14 @@ impl From<Row> for Key {
             name: row.name,
             handle: row.handle,
             // What a newer version may add is good for nothing here.
-            scopes: row.scopes.iter().filter_map(|scope| scope.parse().ok()).collect(),
+            scopes: row.scopes.iter().filter_map(|scope| Scope::of_column(scope)).collect(),
             created_at: row.created_at,
             created_by: row.created_by,
             expires_at: row.expires_at,
             revoked_at: row.revoked_at,
             last_used_at: row.last_used_at,
             replaced_by: row.replaced_by,
+            campaigns: row.campaigns,
         }
     }
 }
@@ -55,7 +57,7 @@ pub async fn of_handles(
     handles: &[String],
 ) -> Result<Vec<Stored>, Failed> {
     let rows = sqlx::query!(
-        "select id, name, handle, scopes, created_at, created_by, expires_at, revoked_at, last_used_at, replaced_by, sha256
+        "select id, name, handle, scopes, created_at, created_by, expires_at, revoked_at, last_used_at, replaced_by, campaigns, sha256
            from dalsegno.api_keys where handle = any($1)",
         handles,
     )
@@ -75,6 +77,7 @@ pub async fn of_handles(
             revoked_at: row.revoked_at,
             last_used_at: row.last_used_at,
             replaced_by: row.replaced_by,
+            campaigns: row.campaigns,
         }
         .into(),
     });
@@ -125,7 +128,7 @@ pub async fn any_usable(executor: impl PgExecutor<'_>, now: DateTime<Utc>) -> Re
 pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Key, Error> {
     sqlx::query_as!(
         Row,
-        "select id, name, handle, scopes, created_at, created_by, expires_at, revoked_at, last_used_at, replaced_by
+        "select id, name, handle, scopes, created_at, created_by, expires_at, revoked_at, last_used_at, replaced_by, campaigns
            from dalsegno.api_keys where id = $1",
         id,
     )
@@ -140,7 +143,7 @@ pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Key, Error> 
 pub async fn list(executor: impl PgExecutor<'_>, page: Page) -> Result<Vec<Key>, Failed> {
     let rows = sqlx::query_as!(
         Row,
-        "select id, name, handle, scopes, created_at, created_by, expires_at, revoked_at, last_used_at, replaced_by
+        "select id, name, handle, scopes, created_at, created_by, expires_at, revoked_at, last_used_at, replaced_by, campaigns
            from dalsegno.api_keys
           where id < coalesce($1, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
           order by id desc limit $2",
@@ -159,7 +162,7 @@ pub async fn find(executor: impl PgExecutor<'_>, text: &str) -> Result<Vec<Key>,
     let given = text.parse::<Given>().ok();
     let rows = sqlx::query_as!(
         Row,
-        "select id, name, handle, scopes, created_at, created_by, expires_at, revoked_at, last_used_at, replaced_by
+        "select id, name, handle, scopes, created_at, created_by, expires_at, revoked_at, last_used_at, replaced_by, campaigns
            from dalsegno.api_keys
           where (name = $1 and revoked_at is null) or handle = $1 or id between $2 and $3
              or right(replace(id::text, '-', ''), length($4)) = $4

@@ -2,7 +2,7 @@
 //!
 //! The text of a key exists once, in the answer to whoever made it; stored is what recognises it. A key ends by expiring or by
 //! being revoked, and never comes back. A rotation makes a successor of the same name and scopes, and leaves the old one
-//! some time to be replaced where it is in use.
+//! some time to be replaced where it is in use. A key may be bound to campaigns; its successors are bound to the same.
 //!
 //! Invariant: of each name, at most one key is the latest: neither revoked nor replaced. Rotations of one key at once meet at
 //! its row, and new keys of one name at the index.
@@ -24,7 +24,7 @@ pub use self::{
     scope::{Scope, UnknownScope},
     secret::{Digest, PREFIX, digest, handle, is_same},
 };
-use super::{Failed, ids};
+use super::{Failed, campaigns, ids};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = ApiKey)]
@@ -43,6 +43,8 @@ pub struct Key {
     pub last_used_at: Option<DateTime<Utc>>,
     /// The successor that a rotation has made.
     pub replaced_by: Option<Uuid>,
+    /// The campaigns that it is bound to; `null` for a key that reaches all.
+    pub campaigns: Option<Vec<Uuid>>,
 }
 
 /// A key that was just made, with its text: the only time that anybody sees it.
@@ -56,6 +58,8 @@ pub struct Made {
 pub struct New<'a> {
     pub name: &'a str,
     pub scopes: &'a [Scope],
+    /// The campaigns that it is bound to; `None`: it reaches all.
+    pub campaigns: Option<&'a [Uuid]>,
     pub created_by: &'a str,
     pub expires_at: Option<DateTime<Utc>>,
 }
@@ -76,6 +80,8 @@ pub enum Error {
     Replaced { id: Uuid, successor: Uuid },
     #[error("the key would be expired when it is made: give it a time that is still to come")]
     Expired,
+    #[error(transparent)]
+    Campaign(#[from] campaigns::Error),
     #[error(transparent)]
     Database(#[from] Failed),
 }
@@ -99,6 +105,9 @@ pub async fn create(
 ) -> Result<Made, Error> {
     if new.expires_at.is_some_and(|at| at <= now) {
         return Err(Error::Expired);
+    }
+    for campaign in new.campaigns.unwrap_or_default() {
+        campaigns::get(&mut *conn, *campaign).await?;
     }
     insert(conn, ids::at(now), new, now).await
 }
@@ -128,13 +137,14 @@ async fn insert(
     now: DateTime<Utc>,
 ) -> Result<Made, Error> {
     let fresh = secret::fresh();
-    let scopes: Vec<String> = new.scopes.iter().map(|scope| scope.as_str().to_owned()).collect();
+    let is_bound = new.campaigns.is_some();
+    let scopes: Vec<String> = new.scopes.iter().map(|scope| scope.to_column(is_bound)).collect();
     let row = sqlx::query_as!(
         look::Row,
-        "insert into dalsegno.api_keys (id, created_at, expires_at, handle, name, created_by, scopes, sha256)
-         values ($1, $2, $3, $4, $5, $6, $7, $8)
+        "insert into dalsegno.api_keys (id, created_at, expires_at, handle, name, created_by, scopes, sha256, campaigns)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
          on conflict (name) where revoked_at is null and replaced_by is null do nothing
-         returning id, name, handle, scopes, created_at, created_by, expires_at, revoked_at, last_used_at, replaced_by",
+         returning id, name, handle, scopes, created_at, created_by, expires_at, revoked_at, last_used_at, replaced_by, campaigns",
         id,
         now,
         new.expires_at,
@@ -143,6 +153,7 @@ async fn insert(
         new.created_by,
         &scopes,
         &fresh.digest[..],
+        new.campaigns,
     )
     .fetch_optional(executor)
     .await

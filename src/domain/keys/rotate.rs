@@ -41,6 +41,7 @@ pub async fn rotate(
     let new = New {
         name: &old.name,
         scopes: &old.scopes,
+        campaigns: old.campaigns.as_deref(),
         created_by,
         expires_at: life.map(|life| now + life),
     };

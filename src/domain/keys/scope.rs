@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub enum Scope {
     /// Looks at everything but keys and the audit log.
     Read,
-    /// Adds tasks, and waits for those whose ids it knows.
+    /// Adds tasks, and sees those that keys of the same name have added.
     Enqueue,
     /// Changes what is there: cancels, pauses, resets, retries.
     Operate,
@@ -20,6 +20,9 @@ pub enum Scope {
     /// Uses the tools that are offered to models.
     Mcp,
 }
+
+/// In front of the scopes of a key that is bound to campaigns.
+const OF_BOUND: &str = "campaign_";
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no scope: take read, enqueue, operate, admin or mcp")]
@@ -36,6 +39,15 @@ impl Scope {
             Self::Admin => "admin",
             Self::Mcp => "mcp",
         }
+    }
+
+    /// As the table has it. An older version, which does not know that keys may be bound, accepts a bound one for nothing.
+    pub(super) fn to_column(self, is_bound: bool) -> String {
+        format!("{}{}", if is_bound { OF_BOUND } else { "" }, self.as_str())
+    }
+
+    pub(super) fn of_column(text: &str) -> Option<Self> {
+        text.strip_prefix(OF_BOUND).unwrap_or(text).parse().ok()
     }
 
     /// Whoever may do more may do less.

@@ -47,6 +47,8 @@ pub struct Filter<'a> {
     pub campaign_id: Option<Uuid>,
     pub agent: Option<&'a str>,
     pub open_only: bool,
+    /// Only sessions of these campaigns.
+    pub within: Option<&'a [Uuid]>,
 }
 
 /// The session that a person means.
@@ -87,12 +89,14 @@ pub async fn list(
         "where ($1::uuid is null or campaign_id = $1) and ($2::text is null or agent_type = $2)
             and (not $3 or closed_at is null)
             and id < coalesce($4, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
+            and ($6::uuid[] is null or campaign_id = any($6))
           order by id desc limit $5",
         filter.campaign_id,
         filter.agent,
         filter.open_only,
         page.after,
         page.limit,
+        filter.within,
     )
     .fetch_all(executor)
     .await

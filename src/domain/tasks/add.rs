@@ -17,10 +17,8 @@ use crate::{
     queue,
 };
 
-/// What the queue takes, less the word that goes in front.
+/// As `dalsegno.store_task` has it.
 const MAX_KEY_CHARS: usize = 195;
-/// In front of the keys that callers choose for tasks, which other kinds of jobs must not meet.
-pub(super) const KEY_PREFIX: &str = "task:";
 /// What the queue takes.
 const MAX_PRIORITY: i32 = 32_767;
 const USUAL_PRIORITY: i32 = 100;
@@ -82,14 +80,13 @@ pub fn lanes_of(campaign_id: Uuid) -> String {
     format!("{campaign_id}/")
 }
 
-/// The job that runs a task.
+/// The job that runs a task, without its idempotency key.
 pub(super) fn job(new: &New<'_>, id: Uuid) -> (RunTurn, queue::Options) {
     let options = queue::Options {
         lane: Some(lane(new.campaign_id, &new.agent.name, new.instance)),
         group_key: Some(new.campaign_id.to_string()),
         priority: new.priority,
         run_at: new.run_at,
-        idempotency_key: new.idempotency_key.map(|key| format!("{KEY_PREFIX}{key}")),
         // For whoever looks at the job; not part of what the key compares.
         headers: Some(json!({ "task": id })),
         ..queue::Options::default()

@@ -1,6 +1,6 @@
 //! Taking many tasks in at once: all or none, in a handful of statements however many there are.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -9,8 +9,9 @@ use uuid::Uuid;
 
 use super::{
     Added, After, Config, Error, New, RunJoinedTurn, RunTurn,
-    add::{KEY_PREFIX, check, event, job, mode_of, priority_of},
+    add::{check, event, job, mode_of, priority_of},
     get,
+    keys::KeySpace,
     node::place,
     store::admit,
     waits::{self, NewWait},
@@ -58,7 +59,7 @@ enum Other {
     Here(usize),
 }
 
-/// As [`add()`](super::add()), of many in one campaign. After an error the caller rolls back.
+/// As [`add()`](super::add()), of many in one campaign, all from one caller. After an error the caller rolls back.
 pub async fn add_many(
     conn: &mut PgConnection,
     config: &Config,
@@ -67,7 +68,14 @@ pub async fn add_many(
     now: DateTime<Utc>,
 ) -> Result<Vec<Placed>, BulkError> {
     let mut drafts = drafts(config, news, now)?;
-    find_others(&mut *conn, campaign_id, &mut drafts).await?;
+    let key_space = KeySpace::of(campaign_id, news);
+    find_others(&mut *conn, campaign_id, key_space, &mut drafts).await?;
+    let keys: Vec<&str> = news.iter().filter_map(|new| new.idempotency_key).collect();
+    let stored = key_space.stored(&mut *conn, &keys).await.map_err(Error::from)?;
+    for draft in &mut drafts {
+        draft.options.idempotency_key =
+            draft.new.idempotency_key.and_then(|key| stored.get(key)).cloned();
+    }
     refuse_taken_keys(conn, &drafts).await?;
     let enqueued = enqueue(&mut *conn, &drafts).await.map_err(Error::from)?;
     let created: Vec<(&Draft<'_>, i64)> = drafts
@@ -85,6 +93,9 @@ pub async fn add_many(
         let events: Vec<feed::New> =
             created.iter().map(|(draft, _)| event(draft.new, draft.id)).collect();
         feed::append(&mut *conn, &events, now).await.map_err(Error::from)?;
+        let new_keys: Vec<&str> =
+            created.iter().filter_map(|(draft, _)| draft.new.idempotency_key).collect();
+        key_space.show(&mut *conn, &new_keys).await.map_err(Error::from)?;
     }
     let before = added_before(conn, &enqueued).await.map_err(Error::from)?;
     let placed = drafts.iter().zip(&enqueued).map(|(draft, enqueued)| match enqueued.created {
@@ -192,6 +203,7 @@ fn drafts<'a>(
 async fn find_others(
     conn: &mut PgConnection,
     campaign_id: Uuid,
+    key_space: KeySpace<'_>,
     drafts: &mut [Draft<'_>],
 ) -> Result<(), BulkError> {
     let named = || drafts.iter().flat_map(|draft| draft.new.links.depends_on);
@@ -201,13 +213,18 @@ async fn find_others(
         return Ok(());
     }
     let there = tasks_there(&mut *conn, campaign_id, &ids).await.map_err(Error::from)?;
-    let by_key = tasks_of_keys(conn, campaign_id, &keys).await?;
+    let by_key = key_space.tasks(conn, &keys).await?;
     let mut here: HashMap<&str, usize> = HashMap::new();
     let mut wrong = Vec::new();
     for (place, draft) in drafts.iter_mut().enumerate() {
+        let only_of = draft.new.links.only_of;
         let find = |after: &After| {
             let other = match after {
-                After::Task(id) => there.contains(id).then_some(Other::There(*id)),
+                After::Task(id) => {
+                    let caller = there.get(id);
+                    let is_in_reach = |caller: &&String| only_of.is_none_or(|own| own == *caller);
+                    caller.filter(is_in_reach).map(|_| Other::There(*id))
+                }
                 After::Item { item } => (*item < place).then_some(Other::Here(*item)),
                 After::Key { key } => {
                     let before = here.get(key.as_str()).map(|place| Other::Here(*place));
@@ -228,46 +245,22 @@ async fn find_others(
     if wrong.is_empty() { Ok(()) } else { Err(BulkError::Items(wrong)) }
 }
 
+/// Each with the caller that added it.
 async fn tasks_there(
     conn: &mut PgConnection,
     campaign_id: Uuid,
     ids: &[Uuid],
-) -> Result<HashSet<Uuid>, Failed> {
-    sqlx::query_scalar!(
-        "select id from dalsegno.tasks where id = any ($1) and campaign_id = $2",
+) -> Result<HashMap<Uuid, String>, Failed> {
+    sqlx::query!(
+        r#"select id, dalsegno.caller_of(added_by) as "caller!" from dalsegno.tasks where id = any ($1) and campaign_id = $2"#,
         ids,
         campaign_id,
     )
+    .map(|row| (row.id, row.caller))
     .fetch_all(conn)
     .await
-    .map(|ids| ids.into_iter().collect())
+    .map(|tasks| tasks.into_iter().collect())
     .map_err(Failed::to("look for the tasks that are waited for"))
-}
-
-/// By the keys as callers chose them.
-async fn tasks_of_keys(
-    conn: &mut PgConnection,
-    campaign_id: Uuid,
-    keys: &[&str],
-) -> Result<HashMap<String, Uuid>, Error> {
-    let stored: Vec<String> = keys.iter().map(|key| stored_key(key)).collect();
-    let jobs = queue::jobs_of_keys(&mut *conn, &stored).await?;
-    let job_ids: Vec<i64> = jobs.iter().map(|(_, job_id)| *job_id).collect();
-    let tasks = sqlx::query!(
-        r#"select coalesce(first_job_id, job_id) as "job_id!", id from dalsegno.tasks
-            where ((job_id = any ($1) and first_job_id is null) or first_job_id = any ($1)) and campaign_id = $2"#,
-        &job_ids,
-        campaign_id,
-    )
-    .fetch_all(conn)
-    .await
-    .map_err(Failed::to("find the tasks of idempotency keys"))?;
-    let tasks: HashMap<i64, Uuid> = tasks.into_iter().map(|row| (row.job_id, row.id)).collect();
-    let task_of = |(stored, job_id): (String, i64)| {
-        let key = stored.strip_prefix(KEY_PREFIX)?;
-        Some((key.to_owned(), *tasks.get(&job_id)?))
-    };
-    Ok(jobs.into_iter().filter_map(task_of).collect())
 }
 
 /// Names every task whose key stands for another question. The queue would name the first.
@@ -379,11 +372,6 @@ async fn added_before(
     .await
     .map_err(Failed::to("find the tasks of idempotency keys"))?;
     Ok(found.into_iter().map(|row| (row.job_id, row.id)).collect())
-}
-
-/// As the queue has it.
-fn stored_key(key: &str) -> String {
-    format!("{KEY_PREFIX}{key}")
 }
 
 impl Draft<'_> {

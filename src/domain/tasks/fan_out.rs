@@ -75,6 +75,7 @@ pub async fn fan_out(
         links: Links {
             depends_on: &all,
             on_failure: OnFailure::Run,
+            only_of: None,
             parent_id: None,
             continues_id: Some(parent.id),
             flow: None,

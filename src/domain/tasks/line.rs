@@ -76,11 +76,13 @@ impl Line {
         Ok(read)
     }
 
+    /// `only_of`: as [`Links::only_of`].
     pub fn asked_of<'a>(
         &'a self,
         campaign_id: Uuid,
         catalogue: &'a Catalogue,
         added_by: &'a str,
+        only_of: Option<&'a str>,
     ) -> Result<New<'a>, agents::LookupError> {
         let Addressed { agent, instance } = catalogue.addressed(&self.agent, &self.instance)?;
         let node = self.node.as_deref().map(|node| catalogue.node(node)).transpose()?;
@@ -99,6 +101,7 @@ impl Line {
             links: Links {
                 depends_on: &self.depends_on,
                 on_failure: self.on_failure,
+                only_of,
                 ..Links::default()
             },
             traceparent: None,

@@ -20,7 +20,7 @@ pub enum After {
     Item {
         item: usize,
     },
-    /// One that was added under this idempotency key: before it in the same request, or earlier.
+    /// One that the same caller has added under this idempotency key: before it in the same request, or earlier.
     Key {
         key: String,
     },
@@ -45,6 +45,8 @@ pub struct Links<'a> {
     /// It runs when all of these have ended, and is told what they came to, in this order.
     pub depends_on: &'a [After],
     pub on_failure: OnFailure,
+    /// The API key whose tasks it may wait for, by its name. `None`: any task of the campaign.
+    pub only_of: Option<&'a str>,
     /// The task that handed it out.
     pub parent_id: Option<Uuid>,
     /// The task whose work it takes up again.

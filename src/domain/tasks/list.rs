@@ -15,6 +15,8 @@ pub struct Filter<'a> {
     pub campaign_id: Option<Uuid>,
     pub agent: Option<&'a str>,
     pub state: Option<State>,
+    /// Only tasks of these campaigns.
+    pub within: Option<&'a [Uuid]>,
 }
 
 pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Task, Error> {
@@ -85,12 +87,14 @@ pub async fn list(
              from dalsegno.tasks
             where ($1::uuid is null or campaign_id = $1) and ($2::text is null or agent = $2) and ($3::text is null or state = $3)
               and id < coalesce($4, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
+              and ($6::uuid[] is null or campaign_id = any($6))
             order by id desc limit $5"#,
         filter.campaign_id,
         filter.agent,
         filter.state as Option<State>,
         page.after,
         page.limit,
+        filter.within,
     )
     .fetch_all(executor)
     .await
@@ -139,6 +143,26 @@ pub async fn in_campaign(
     .fetch_all(executor)
     .await
     .map_err(Failed::to("look for tasks of a campaign"))
+}
+
+/// Where a task belongs, and who added it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owner {
+    pub campaign_id: Uuid,
+    /// The name of an API key; empty for everything without one.
+    pub caller: String,
+}
+
+pub async fn owner(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Owner, Error> {
+    sqlx::query_as!(
+        Owner,
+        r#"select campaign_id, dalsegno.caller_of(added_by) as "caller!" from dalsegno.tasks where id = $1"#,
+        id,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(Failed::to("see who has added a task"))?
+    .ok_or(Error::Unknown(id))
 }
 
 /// Where a task belongs, and who it is for.

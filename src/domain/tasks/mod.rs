@@ -18,6 +18,7 @@ mod fan_out;
 mod flow;
 mod follow;
 mod interrupt;
+mod keys;
 mod line;
 mod links;
 mod list;
@@ -59,8 +60,8 @@ pub use self::{
     line::{BadLine, Line},
     links::{After, FlowStep, Links, MAX_PREDECESSORS, OnFailure},
     list::{
-        Addressee, Filter, addressee, by_job, find, get, has_ended, in_campaign, list,
-        of_conversation,
+        Addressee, Filter, Owner, addressee, by_job, find, get, has_ended, in_campaign, list,
+        of_conversation, owner,
     },
     lost::{end_lost, gone, live_jobs},
     matching::{Matching, count_matching, matching},

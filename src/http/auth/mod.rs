@@ -33,7 +33,7 @@ use self::{
     peer::Peer,
     rate::{Buckets, Quota},
 };
-use super::{Config, Front, Problem, scopes};
+use super::{Config, Front, Problem, reach::Reach, scopes};
 use crate::domain::{
     audit::Actor,
     keys::{self, Key, Scope},
@@ -84,6 +84,7 @@ struct Admitted {
     actor: Actor,
     quota: Option<Quota>,
     need: scopes::Need,
+    reach: Reach,
     /// What was shown, if it is a key of the database.
     key: Option<SecretString>,
 }
@@ -102,10 +103,14 @@ pub(super) async fn gate(State(gate): State<Gate>, mut request: Request, next: N
         Err(problem) => return problem.into_response(),
     };
     match gate.0.admit(&asked).await {
-        Ok(Admitted { actor, quota, key, need }) => {
+        Ok(Admitted { actor, quota, key, need, reach }) => {
+            let route = asked.path.as_ref().map(MatchedPath::as_str);
             request.extensions_mut().insert(actor);
-            request.extensions_mut().insert(Pass { gate: gate.0, need, key });
-            let mut response = next.run(request).await;
+            request.extensions_mut().insert(Pass { gate: gate.0.clone(), need, key });
+            let mut response = match reach.check(&gate.0.front, route, request).await {
+                Ok(request) => next.run(request).await,
+                Err(problem) => problem.into_response(),
+            };
             if let Some(quota) = quota {
                 quota.write(response.headers_mut());
             }
@@ -153,7 +158,8 @@ impl Shared {
         let need = scopes::of_request(&asked.method, asked.path.as_ref().map(MatchedPath::as_str));
         let address = asked.peer.address();
         if need == scopes::Need::Nothing {
-            return Ok(Admitted { actor: Actor::anonymous(address), quota: None, need, key: None });
+            let (actor, reach) = (Actor::anonymous(address), Reach::default());
+            return Ok(Admitted { actor, quota: None, need, reach, key: None });
         }
         let caller = self.caller(asked).await;
         let holder = match &caller {
@@ -169,12 +175,13 @@ impl Shared {
         if !need.is_met_by(caller.scopes()) {
             return Err(Refusal { quota, ..missing_scope(need) });
         }
+        let reach = caller.reach();
         let (actor, key) = match caller {
             Caller::Key(key) => (Actor::key(&key, address), asked.bearer.clone()),
             Caller::AdminKey => (Actor::admin_key(address), None),
             Caller::Anybody => (Actor::anonymous(address), None),
         };
-        Ok(Admitted { actor, quota, need, key: key.map(SecretString::from) })
+        Ok(Admitted { actor, quota, need, reach, key: key.map(SecretString::from) })
     }
 
     /// Whether this key would still be let in.
@@ -220,6 +227,13 @@ impl Caller {
             Self::AdminKey | Self::Anybody => &Scope::ALL,
         }
     }
+
+    fn reach(&self) -> Reach {
+        match self {
+            Self::Key(key) => Reach::of(key),
+            Self::AdminKey | Self::Anybody => Reach::default(),
+        }
+    }
 }
 
 impl Refusal {
@@ -249,7 +263,7 @@ pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| text.trim())
 }
 
-fn past_the_door() -> Problem {
+pub(super) fn past_the_door() -> Problem {
     let detail = "the request came past the door; this is a fault of the service";
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 /// What whoever has no key, or not the right one, is answered.
 const OF_KEYS: [(u16, &[&str]); 3] = [
     (401, &["unauthenticated", "bad_key"]),
-    (403, &["missing_scope"]),
+    (403, &["missing_scope", "key_is_bound"]),
     (429, &["too_many_requests", "too_many_bad_keys"]),
 ];
 /// What is refused before anybody looks at what is asked for.

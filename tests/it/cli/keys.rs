@@ -69,6 +69,24 @@ async fn a_key_is_made_listed_rotated_and_revoked() {
 }
 
 #[tokio::test]
+async fn a_key_is_bound_to_a_campaign() {
+    let ground = Ground::new().await;
+    let campaign = ground.world.campaign.id.to_string();
+    let create = ["key", "create", "shop", "--scope", "enqueue", "--campaign", &campaign];
+    let said = ground.run(&create).await;
+    assert!(said.code == 0 && said.stderr.contains(&format!("bound to {campaign}")), "{said:?}");
+    let all = ground.run(&["key", "create", "eyes", "--scope", "read"]).await;
+    assert!(all.stderr.contains("all campaigns"), "{all:?}");
+    let listed = ground.run(&["key", "ls"]).await;
+    assert!(listed.has("CAMPAIGNS") && listed.has(&campaign) && listed.has(" all "), "{listed:?}");
+    let keys = ground.json(&["key", "ls"]).await;
+    assert_eq!((&keys[1]["campaigns"], &keys[0]["campaigns"]), (&json!([campaign]), &Value::Null));
+    let nobody = "00000000-0000-0000-0000-000000000000";
+    let said = ground.run(&["key", "create", "x", "--scope", "read", "--campaign", nobody]).await;
+    assert_eq!((said.code, said.has("no campaign")), (3, true), "{said:?}");
+}
+
+#[tokio::test]
 async fn mistakes_are_told_with_what_to_write() {
     let ground = Ground::new().await;
     for (arguments, words) in [

@@ -93,7 +93,7 @@ async fn a_task_is_part_of_the_callers_transaction() {
 
     let mut conn = outside.pool.acquire().await.unwrap();
     let refused = enqueue(&mut conn, Uuid::nil(), &new).await.unwrap_err();
-    // Another campaign is another question, and the key is looked at first.
+    // The key belongs to its campaign, and stands for nothing in another one.
     let EnqueueError::Refused { code, .. } = &refused else { panic!("{refused:?}") };
-    assert_eq!(code, "DS409");
+    assert_eq!(code, "DS404");
 }

@@ -21,7 +21,7 @@ async fn written(conn: &mut PgConnection, task: Uuid) -> Value {
                  'is_late', j.run_at > '2027-01-01',
                  'payload', p.payload, 'timeout', p.timeout_secs, 'headers', replace(p.headers::text, t.id::text, 'ID'),
                  'lane', (select to_jsonb(l) - '{id,created_at,used_at}'::text[] from dalsegno.lanes as l where l.id = j.lane_id),
-                 'key', (select to_jsonb(i) - '{job_id,created_at}'::text[] from dalsegno.idempotency_keys as i where i.job_id = j.id),
+                 'key', (select jsonb_agg(to_jsonb(i) - '{job_id,created_at}'::text[] order by i.key) from dalsegno.idempotency_keys as i where i.job_id = j.id),
                  'feed', (select jsonb_agg(to_jsonb(f) - '{id,created_at,task_id,written_by}'::text[]) from dalsegno.feed as f where f.task_id = t.id))
                from dalsegno.tasks as t join dalsegno.jobs as j on j.id = t.job_id join dalsegno.job_payloads as p on p.job_id = j.id
               where t.id = $1";

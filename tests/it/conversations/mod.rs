@@ -11,6 +11,7 @@ mod feed;
 mod inheritance;
 mod options;
 mod sessions;
+mod task_keys;
 mod tasks;
 mod turns;
 pub mod world;

@@ -139,6 +139,7 @@ async fn a_retried_task_keeps_every_option_that_it_was_asked_for_with() {
         links: Links {
             depends_on: &after,
             on_failure: OnFailure::Cancel,
+            only_of: None,
             parent_id: Some(first.id),
             continues_id: Some(first.id),
             flow: Some(FlowStep { flow_id, step: "draft", place: 4 }),

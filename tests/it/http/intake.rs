@@ -103,7 +103,7 @@ async fn a_conversation_that_another_transaction_holds_holds_up_nobody_else() {
 async fn what_goes_wrong_behind_the_commit_is_one_answer_and_adds_nothing_twice() {
     let ground = Ground::new().await;
     let taken = "select count(*) from generate_series(1, 40) as n, lateral dalsegno.enqueue(kind => 'run_turn', queue => 'turns',
-                        lane => $1 || '/copywriter/main', group_key => $1, max_attempts => 5, idempotency_key => 'task:taken-' || n,
+                        lane => $1 || '/copywriter/main', group_key => $1, max_attempts => 5, idempotency_key => dalsegno.task_key($1::uuid, '', 'taken-' || n),
                         payload => jsonb_build_object('asked', dalsegno.fingerprint_of_task($1, 'copywriter', 'main', 'x',
                                                                                             'Continue None None')))";
     let campaign = ground.world.campaign.id.to_string();

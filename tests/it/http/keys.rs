@@ -61,6 +61,7 @@ async fn an_expired_key_is_refused_as_an_unknown_one() {
         let new = keys::New {
             name,
             scopes: &[Scope::Read],
+            campaigns: None,
             created_by: "cli:test",
             expires_at: Some(noon() + expires_in),
         };

@@ -26,6 +26,7 @@ mod memory;
 mod openapi;
 mod posts;
 mod queue;
+mod reach;
 mod routes;
 mod scopes;
 mod sessions;

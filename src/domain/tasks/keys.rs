@@ -1,0 +1,93 @@
+//! Idempotency keys of tasks: each caller of a campaign has its own.
+//!
+//! The queue has one name space for all keys, so a key is stored as a digest of campaign, caller and the text that the caller chose.
+//! `dalsegno.task_key` makes it, and a label of the audit log says who the caller is: `dalsegno.caller_of`.
+
+use std::collections::HashMap;
+
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{Error, New};
+use crate::{domain::Failed, queue};
+
+/// Whose keys are meant, and in which campaign.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct KeySpace<'a> {
+    campaign_id: Uuid,
+    /// As the audit log names the caller.
+    added_by: Option<&'a str>,
+}
+
+impl<'a> KeySpace<'a> {
+    /// Of tasks that one caller adds in one call.
+    pub(super) fn of(campaign_id: Uuid, news: &[New<'a>]) -> Self {
+        Self { campaign_id, added_by: news.first().and_then(|new| new.added_by) }
+    }
+
+    /// The keys as the queue has them, by the texts that the caller chose.
+    pub(super) async fn stored(
+        self,
+        conn: &mut PgConnection,
+        keys: &[&str],
+    ) -> Result<HashMap<String, String>, Failed> {
+        if keys.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let rows = sqlx::query!(
+            r#"select key as "key!", stored as "stored!" from dalsegno.adopt_task_keys($1, dalsegno.caller_of($2), $3)"#,
+            self.campaign_id,
+            self.added_by,
+            keys as &[&str],
+        )
+        .fetch_all(conn)
+        .await
+        .map_err(Failed::to("look up the idempotency keys of a caller"))?;
+        Ok(rows.into_iter().map(|row| (row.key, row.stored)).collect())
+    }
+
+    /// Lets an older version find keys that are new.
+    pub(super) async fn show(self, conn: &mut PgConnection, keys: &[&str]) -> Result<(), Failed> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        sqlx::query!(
+            "select dalsegno.show_task_keys($1, dalsegno.caller_of($2), $3)",
+            self.campaign_id,
+            self.added_by,
+            keys as &[&str],
+        )
+        .execute(conn)
+        .await
+        .map(drop)
+        .map_err(Failed::to("store idempotency keys for older versions"))
+    }
+
+    /// The tasks that were added under these keys.
+    pub(super) async fn tasks(
+        self,
+        conn: &mut PgConnection,
+        keys: &[&str],
+    ) -> Result<HashMap<String, Uuid>, Error> {
+        let stored = self.stored(&mut *conn, keys).await?;
+        let texts: Vec<String> = stored.values().cloned().collect();
+        let jobs: HashMap<String, i64> =
+            queue::jobs_of_keys(&mut *conn, &texts).await?.into_iter().collect();
+        let job_ids: Vec<i64> = jobs.values().copied().collect();
+        let tasks = sqlx::query!(
+            r#"select coalesce(first_job_id, job_id) as "job_id!", id from dalsegno.tasks
+                where ((job_id = any ($1) and first_job_id is null) or first_job_id = any ($1)) and campaign_id = $2"#,
+            &job_ids,
+            self.campaign_id,
+        )
+        .fetch_all(conn)
+        .await
+        .map_err(Failed::to("find the tasks of idempotency keys"))?;
+        let tasks: HashMap<i64, Uuid> = tasks.into_iter().map(|row| (row.job_id, row.id)).collect();
+        let task_of = |(key, stored): (String, String)| {
+            let task = *tasks.get(jobs.get(&stored)?)?;
+            Some((key, task))
+        };
+        Ok(stored.into_iter().filter_map(task_of).collect())
+    }
+}

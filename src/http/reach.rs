@@ -1,0 +1,184 @@
+//! Which campaigns and tasks a key reaches.
+//!
+//! A key may be bound to campaigns. One that may not read sees no task but those that keys of its name have added. What is out of reach is
+//! answered as what does not exist.
+//!
+//! The id in the path is checked here, before the handler sees the request. Ids in bodies, and lists, are the handlers' part: they take
+//! [`Reach`] as an argument. A route that is neither about one campaign, task, session or flow nor in [`FOR_BOUND_KEYS`] refuses bound keys.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::{FromRequestParts, RawPathParams, Request},
+    http::{Method, StatusCode, request::Parts},
+};
+use uuid::Uuid;
+
+use super::{Front, Problem, input};
+use crate::{
+    app::App,
+    domain::{
+        campaigns, flows,
+        keys::{Key, Scope},
+        sessions, tasks,
+    },
+};
+
+/// Routes about no single campaign, task, session or flow that bound keys may use: what they answer is filtered by the handler, or
+/// is the same for everybody.
+pub const FOR_BOUND_KEYS: &[(&str, &str)] = &[
+    ("GET", "/v1/campaigns"),
+    ("GET", "/v1/feed"),
+    ("GET", "/v1/flows"),
+    ("GET", "/v1/openapi.json"),
+    ("GET", "/v1/sessions"),
+    ("GET", "/v1/tasks"),
+    ("GET", "/v1/workflows"),
+];
+/// Routes about a campaign that reach beyond it. A user's facts are those of all campaigns that work for the user.
+const NOT_FOR_BOUND_KEYS: &[(&str, &str)] = &[("PUT", "/v1/campaigns/{id}/user")];
+/// Where the first part of a path names the kind of its `{id}`.
+const SUBJECTS: &[(&str, Subject)] = &[
+    ("/mcp/{id}", Subject::Campaign),
+    ("/v1/campaigns/{id}", Subject::Campaign),
+    ("/v1/flows/{id}", Subject::Flow),
+    ("/v1/sessions/{id}", Subject::Session),
+    ("/v1/tasks/{id}", Subject::Task),
+];
+
+/// What a request may name. The default reaches everything.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Reach {
+    /// `None`: all campaigns.
+    campaigns: Option<Arc<[Uuid]>>,
+    /// The name of the key, if it sees its own tasks only.
+    own: Option<Arc<str>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Subject {
+    Campaign,
+    Task,
+    Session,
+    Flow,
+}
+
+impl Reach {
+    pub(super) fn of(key: &Key) -> Self {
+        Self {
+            campaigns: key.campaigns.as_deref().map(Arc::from),
+            own: (!key.allows(Scope::Read)).then(|| Arc::from(key.name.as_str())),
+        }
+    }
+
+    /// The campaigns that it is bound to, if any.
+    pub(super) fn campaigns(&self) -> Option<&[Uuid]> {
+        self.campaigns.as_deref()
+    }
+
+    pub(super) fn into_campaigns(self) -> Option<Arc<[Uuid]>> {
+        self.campaigns
+    }
+
+    /// The name of the caller whose tasks alone may be named, if so.
+    pub(super) fn only_of(&self) -> Option<&str> {
+        self.own.as_deref()
+    }
+
+    /// Refuses a request to `route` whose path names something out of reach. Gives the request back with the reach in it.
+    pub(super) async fn check(
+        self,
+        front: &Front,
+        route: Option<&str>,
+        request: Request,
+    ) -> Result<Request, Problem> {
+        let (mut parts, body) = request.into_parts();
+        let is_limited = self.campaigns.is_some() || self.own.is_some();
+        if let Some(route) = route.filter(|_| is_limited) {
+            self.check_path(front, route, &mut parts).await?;
+        }
+        parts.extensions.insert(self);
+        Ok(Request::from_parts(parts, body))
+    }
+
+    async fn check_path(
+        &self,
+        front: &Front,
+        route: &str,
+        parts: &mut Parts,
+    ) -> Result<(), Problem> {
+        let subject = subject(route);
+        if self.campaigns.is_some() && !is_for_bound_keys(&parts.method, route, subject) {
+            return Err(bound());
+        }
+        let Some(subject) = subject else { return Ok(()) };
+        let params = RawPathParams::from_request_parts(parts, front).await;
+        let params = params
+            .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, "bad_id", error.body_text()))?;
+        let id = params.iter().find(|(name, _)| *name == "id").map(|(_, id)| id);
+        let id = input::id(id.unwrap_or_default())?;
+        match self.reaches(&front.app()?, subject, id).await? {
+            true => Ok(()),
+            false => Err(subject.unknown(id)),
+        }
+    }
+
+    async fn reaches(&self, app: &App, subject: Subject, id: Uuid) -> Result<bool, Problem> {
+        let campaign_id = match subject {
+            Subject::Campaign => id,
+            Subject::Task => {
+                let owner = tasks::owner(&app.pool, id).await?;
+                if self.only_of().is_some_and(|own| own != owner.caller) {
+                    return Ok(false);
+                }
+                owner.campaign_id
+            }
+            // Nothing says whose they are.
+            Subject::Session | Subject::Flow if self.own.is_some() => return Ok(false),
+            Subject::Session => sessions::get(&app.pool, id).await?.campaign_id,
+            Subject::Flow => flows::get(&app.pool, id).await?.campaign_id,
+        };
+        Ok(self.campaigns().is_none_or(|campaigns| campaigns.contains(&campaign_id)))
+    }
+}
+
+/// For handlers that list, or read ids from a body.
+impl FromRequestParts<Front> for Reach {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Front) -> Result<Self, Problem> {
+        parts.extensions.get::<Self>().cloned().ok_or_else(super::auth::past_the_door)
+    }
+}
+
+impl Subject {
+    /// As the handler says it of an id that does not exist.
+    fn unknown(self, id: Uuid) -> Problem {
+        match self {
+            Self::Campaign => campaigns::Error::Unknown(id).into(),
+            Self::Task => tasks::Error::Unknown(id).into(),
+            Self::Session => sessions::Error::Unknown(id).into(),
+            Self::Flow => flows::Error::Unknown(id).into(),
+        }
+    }
+}
+
+fn subject(route: &str) -> Option<Subject> {
+    let begins =
+        |start: &str| route.strip_prefix(start).is_some_and(|rest| !rest.starts_with(|c| c != '/'));
+    SUBJECTS.iter().find(|(start, _)| begins(start)).map(|(_, subject)| *subject)
+}
+
+fn is_for_bound_keys(method: &Method, route: &str, subject: Option<Subject>) -> bool {
+    let method = if method == Method::HEAD { "GET" } else { method.as_str() };
+    let is_in = |list: &[(&str, &str)]| list.contains(&(method, route));
+    match subject {
+        Some(_) => !is_in(NOT_FOR_BOUND_KEYS),
+        None => is_in(FOR_BOUND_KEYS),
+    }
+}
+
+fn bound() -> Problem {
+    let detail = "the key is bound to campaigns, and this is about the whole installation: use a key that reaches all campaigns";
+    Problem::new(StatusCode::FORBIDDEN, "key_is_bound", detail)
+}

@@ -1,0 +1,177 @@
+//! A key that is bound to campaigns, on every route.
+
+use dalsegno::{
+    domain::amount::Limit,
+    http::{
+        reach::FOR_BOUND_KEYS,
+        scopes::{NEEDS, Need},
+    },
+};
+use serde_json::{Value, json};
+
+use super::{Keyed, id, without_names};
+use crate::{
+    conversations::world::{Now, World},
+    http::client::{Reply, Stream},
+};
+
+/// One campaign with something of each kind in it.
+struct Things {
+    campaign: String,
+    task: String,
+    session: String,
+    flow: String,
+}
+
+async fn things(keyed: &Keyed, world: &World) -> Things {
+    let session = world.turn("Part one.", Now::default()).await.session.id.to_string();
+    let campaign = world.campaign.id.to_string();
+    let ask = json!({ "agent": "copywriter", "prompt": "Part two." });
+    let task = keyed.admin("POST", &format!("/v1/campaigns/{campaign}/tasks"), &ask).await;
+    let start = json!({ "template": "reviewed-text", "inputs": { "task": "Write." } });
+    let flow = keyed.admin("POST", &format!("/v1/campaigns/{campaign}/flows"), &start).await;
+    Things { task: id(&task.expect(201)), flow: id(&flow.expect(201)), campaign, session }
+}
+
+impl Things {
+    /// The id that a path wants; `None` for a path about none of them.
+    fn of(&self, path: &str) -> Option<&str> {
+        let kinds = [
+            ("/mcp/{id}", &self.campaign),
+            ("/v1/campaigns/{id}", &self.campaign),
+            ("/v1/tasks/{id}", &self.task),
+            ("/v1/sessions/{id}", &self.session),
+            ("/v1/flows/{id}", &self.flow),
+        ];
+        let found = kinds.into_iter().find(|(start, _)| path.starts_with(start));
+        found.map(|(_, id)| id.as_str())
+    }
+
+    fn are_in(&self, reply: &Reply) -> bool {
+        [&self.campaign, &self.task, &self.session, &self.flow]
+            .into_iter()
+            .any(|id| reply.body.contains(id.as_str()))
+    }
+}
+
+impl Keyed {
+    async fn bound(&self, scopes: &[&str], campaigns: &[&str]) -> String {
+        let wanted = json!({ "name": "bound", "scopes": scopes, "campaigns": campaigns });
+        let made = self.admin("POST", "/v1/keys", &wanted).await.expect(201);
+        assert_eq!((&made["campaigns"], &made["scopes"]), (&json!(campaigns), &json!(scopes)));
+        assert_eq!(self.listed(&made["id"]).await["campaigns"], json!(campaigns));
+        made["secret"].as_str().unwrap().to_owned()
+    }
+}
+
+#[tokio::test]
+async fn a_bound_key_reaches_its_campaign_and_nothing_else_on_every_route() {
+    let keyed = Keyed::new().await;
+    let others = World::over(keyed.ground.app.pool.clone(), Limit::default()).await;
+    let mine = things(&keyed, &keyed.ground.world).await;
+    let theirs = things(&keyed, &others).await;
+    let key = keyed.bound(&["admin"], &[&mine.campaign]).await;
+    let unknown = "019aa2f4-0000-7000-8000-00000000dead";
+    for (method, template, need) in NEEDS {
+        let at = |id: &str| {
+            let path = template.replace("{id}", id).replace("{name}", "nobody");
+            path.replace("{item}", id).replace("{fact}", id).replace("{number}", "1")
+        };
+        let ask = async |id: &str| keyed.ask(Some(&key), method, &at(id), &json!({})).await;
+        let place = format!("{method} {template}");
+        if *need == Need::Nothing || *template == "/v1/feed" {
+            continue;
+        }
+        let Some(their) = theirs.of(template) else {
+            let reply = ask(unknown).await;
+            match FOR_BOUND_KEYS.contains(&(*method, *template)) {
+                true => {
+                    assert!(reply.status == 200 && !theirs.are_in(&reply), "{place}: {reply:?}")
+                }
+                false => drop(reply.problem(403, "key_is_bound")),
+            }
+            continue;
+        };
+        let (reply, nothing) = (ask(their).await, ask(unknown).await);
+        if (*method, *template) == ("PUT", "/v1/campaigns/{id}/user") {
+            reply.problem(403, "key_is_bound");
+            continue;
+        }
+        assert_eq!(reply.status, 404, "{place}: {reply:?}");
+        let names = [their, unknown];
+        assert_eq!(without_names(&reply, &names), without_names(&nothing, &names), "{place}");
+    }
+    // What is its own is there, and lists have it.
+    for (template, list) in [
+        ("/v1/campaigns/{id}", "/v1/campaigns"),
+        ("/v1/tasks/{id}", "/v1/tasks"),
+        ("/v1/sessions/{id}", "/v1/sessions"),
+        ("/v1/flows/{id}", "/v1/flows"),
+    ] {
+        let own = mine.of(template).unwrap();
+        keyed.get(&key, &template.replace("{id}", own)).await.expect(200);
+        for path in [list.to_owned(), format!("{list}?limit=200")] {
+            let listed = keyed.get(&key, &path).await;
+            listed.expect(200);
+            assert!(listed.body.contains(own) && !theirs.are_in(&listed), "{path}: {listed:?}");
+        }
+    }
+    for list in ["tasks", "sessions", "flows"] {
+        let path = format!("/v1/{list}?campaign_id={}", theirs.campaign);
+        assert_eq!(keyed.get(&key, &path).await.expect(200)["items"], json!([]), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn the_feed_of_a_bound_key_has_its_campaign_alone() {
+    let keyed = Keyed::new().await;
+    let others = World::over(keyed.ground.app.pool.clone(), Limit::default()).await;
+    let mine = keyed.ground.world.campaign.id.to_string();
+    let key = keyed.bound(&["read"], &[&mine]).await;
+    others.add("Part one.").await;
+    let task = keyed.ground.world.add("Part one.").await;
+    let bearer = format!("Bearer {key}");
+    let headers = [("Authorization", bearer.as_str())];
+    let path = "/v1/feed?after=0&kinds=task.queued";
+    let stream = Stream::open_with(keyed.ground.app.address, path, &headers).await;
+    let event = stream.ok().unwrap().next().await.unwrap();
+    let event: Value = serde_json::from_str(&event.data).unwrap();
+    assert_eq!(event["task_id"], task.id.to_string());
+}
+
+#[tokio::test]
+async fn a_bound_enqueue_key_adds_tasks_in_its_campaign_and_sees_its_own() {
+    let keyed = Keyed::new().await;
+    let others = World::over(keyed.ground.app.pool.clone(), Limit::default()).await;
+    let mine = keyed.ground.world.campaign.id.to_string();
+    let key = keyed.bound(&["enqueue"], &[&mine]).await;
+    let ask = json!({ "agent": "copywriter", "prompt": "Part one." });
+    let path = |campaign: &str| format!("/v1/campaigns/{campaign}/tasks");
+    let task = keyed.ask(Some(&key), "POST", &path(&mine), &ask).await.expect(201);
+    keyed.get(&key, &format!("/v1/tasks/{}", id(&task))).await.expect(200);
+    let theirs = path(&others.campaign.id.to_string());
+    keyed.ask(Some(&key), "POST", &theirs, &ask).await.problem(404, "unknown_campaign");
+    let foreign = keyed.ground.world.add("Part two.").await.id;
+    keyed.get(&key, &format!("/v1/tasks/{foreign}")).await.problem(404, "unknown_task");
+}
+
+#[tokio::test]
+async fn a_successor_is_bound_as_well_and_mistakes_are_told() {
+    let keyed = Keyed::new().await;
+    let mine = keyed.ground.world.campaign.id.to_string();
+    keyed.bound(&["read", "enqueue"], &[&mine]).await;
+    let keys = keyed.admin("GET", "/v1/keys", &Value::Null).await.expect(200);
+    let rotate = format!("/v1/keys/{}/rotate", id(&keys["items"][0]));
+    let successor = keyed.admin("POST", &rotate, &json!({})).await.expect(201);
+    assert_eq!(successor["campaigns"], json!([mine]));
+    assert_eq!(successor["scopes"], json!(["read", "enqueue"]));
+    // To an older version, which does not know that keys may be bound, it is good for nothing.
+    let known = "select count(*) from dalsegno.api_keys where scopes && array['read', 'enqueue', 'operate', 'admin', 'mcp']";
+    assert_eq!(super::count(&keyed.ground, known).await, 0);
+    let wanted =
+        |campaigns: Value| json!({ "name": "x", "scopes": ["read"], "campaigns": campaigns });
+    let ask = async |campaigns| keyed.admin("POST", "/v1/keys", &wanted(campaigns)).await;
+    ask(json!([uuid::Uuid::nil()])).await.problem(404, "unknown_campaign");
+    let detail = ask(json!([])).await.problem(422, "bad_value");
+    assert!(detail.contains("1 to 100 campaigns"), "{detail}");
+}

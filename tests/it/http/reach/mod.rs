@@ -1,0 +1,43 @@
+//! What a key reaches: one with the scope `enqueue` its own tasks, a bound one its campaigns.
+
+mod bound;
+mod own;
+mod parts;
+
+use serde_json::{Value, json};
+
+use super::{Ground, client::Reply, keyed::Keyed};
+
+fn id(value: &Value) -> String {
+    value["id"].as_str().unwrap().to_owned()
+}
+
+/// Status and body, with the names that differ between two requests replaced.
+fn without_names(reply: &Reply, names: &[&str]) -> (u16, String) {
+    let body = names.iter().fold(reply.body.clone(), |body, name| body.replace(name, "NAME"));
+    (reply.status, body)
+}
+
+impl Keyed {
+    /// One request with a key and an idempotency key.
+    async fn add(&self, key: &str, path: &str, body: &Value, idempotency_key: &str) -> Reply {
+        let bearer = format!("Bearer {key}");
+        let headers = [("Authorization", bearer.as_str()), ("Idempotency-Key", idempotency_key)];
+        let address = self.ground.app.address;
+        super::client::send(address, "POST", path, &headers, &body.to_string()).await
+    }
+
+    /// A task of this key that has been answered.
+    async fn answered(&self, key: &str, idempotency_key: &str, prompt: &str) -> String {
+        let ask = json!({ "agent": "copywriter", "prompt": prompt });
+        let added = self.add(key, &self.ground.tasks(), &ask, idempotency_key).await;
+        let task = id(&added.expect(201));
+        let done = "update dalsegno.tasks set state = 'done', result = 'Two parts.', started_at = now(), ended_at = now() where id = $1::uuid";
+        sqlx::query(done).bind(&task).execute(&self.ground.app.pool).await.unwrap();
+        task
+    }
+}
+
+async fn count(ground: &Ground, sql: &'static str) -> i64 {
+    sqlx::query_scalar(sql).fetch_one(&ground.app.pool).await.unwrap()
+}
