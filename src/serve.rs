@@ -14,11 +14,10 @@ use crate::{
     db::{self, Database, Use},
     http::{self, Front},
     jobs::{self, Services},
-    queue::Connections,
     shutdown::Shutdown,
     telemetry::Telemetry,
     traces::{self, Traces},
-    worker::{self, Pool},
+    worker::{self, Connections, Pool},
 };
 
 /// What is told to the person who started the service, once it can be used.

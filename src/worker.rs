@@ -9,6 +9,7 @@ use sqlx::PgPool;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+pub use crate::queue::Connections;
 use crate::{
     app::App,
     clock::SystemClock,
@@ -16,7 +17,7 @@ use crate::{
     db::{self, Database, Use},
     http::{self, Front},
     jobs::{self, Services},
-    queue::{self, Connections, Identity},
+    queue::{self, Identity},
     scheduler,
     shutdown::Shutdown,
     telemetry::Telemetry,
