@@ -43,7 +43,7 @@ pub(super) fn key(config: &Config) -> Finding {
             Finding::skipped(KEY, what, WHY_KEY)
         }
         Err(error) => {
-            let mend = "do what the message says; until then erasures do not end";
+            let mend = "do what the message says; until then receipts are not signed";
             Finding::fail(KEY, error.to_string(), WHY_KEY, mend)
         }
     }

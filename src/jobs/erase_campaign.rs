@@ -11,7 +11,7 @@ pub use crate::domain::erasures::EraseCampaign;
 use crate::{
     db::{self, Vacuum},
     domain::{
-        erasures::{self, Key, OpenTasks, Step},
+        erasures::{self, Erasure, Key, OpenTasks, Step},
         transaction::{begin, commit},
     },
     queue::{End, HandlerResult, JobError, Run, Until},
@@ -27,6 +27,7 @@ pub(super) async fn run(
     run: Run,
     services: Arc<Services>,
 ) -> HandlerResult {
+    let before = receipt(campaign_id, &run).await?;
     cancel_open(campaign_id, &run, &services).await?;
     let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
     erasures::cancel_jobs(&mut tx, campaign_id).await.map_err(JobError::retry)?;
@@ -50,7 +51,14 @@ pub(super) async fn run(
         pause(&run).await;
     }
     let line = erase_tool_lines(campaign_id, &run).await?;
-    end(campaign_id, line, &run, &services).await
+    end(&before, line, &run, &services).await
+}
+
+async fn receipt(campaign_id: Uuid, run: &Run) -> Result<Erasure, JobError> {
+    let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
+    let receipt = erasures::get(&mut tx, campaign_id).await.map_err(JobError::retry)?;
+    commit(tx).await.map_err(JobError::retry)?;
+    Ok(receipt)
 }
 
 /// Together what can be cancelled together, and the rest one by one, each in a transaction of its own.
@@ -94,13 +102,10 @@ async fn erase_tool_lines(campaign_id: Uuid, run: &Run) -> Result<i64, JobError>
     }
 }
 
-/// Ends the removal, cleans the data files where the role may, and signs the receipt. Run again, each of these finds itself done.
-async fn end(
-    campaign_id: Uuid,
-    line: i64,
-    run: &Run,
-    services: &Services,
-) -> Result<End, JobError> {
+/// Ends the removal, cleans the data files where the role may, and signs the receipt. A job that looks at an erasure again, after an
+/// upgrade for example, vacuums only if it has removed something.
+async fn end(before: &Erasure, line: i64, run: &Run, services: &Services) -> Result<End, JobError> {
+    let campaign_id = before.campaign_id;
     let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
     let is_quiet = erasures::is_quiet(&mut tx, campaign_id).await.map_err(JobError::retry)?;
     if !is_quiet || !erasures::is_rid(&mut tx, campaign_id).await.map_err(JobError::retry)? {
@@ -111,7 +116,8 @@ async fn end(
     let finished = erasures::finish(&mut tx, campaign_id, line, finished_at).await;
     finished.map_err(JobError::retry)?;
     commit(tx).await.map_err(JobError::retry)?;
-    let is_vacuumed = vacuum(run).await?;
+    let has_removed = receipt(campaign_id, run).await?.removed != before.removed;
+    let is_vacuumed = (has_removed || before.vacuumed_at.is_none()) && vacuum(run).await?;
     let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
     if is_vacuumed {
         let now = services.clock.now();
