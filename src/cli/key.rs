@@ -21,7 +21,7 @@ use crate::{
         Page,
         audit::{self, Action},
         campaigns,
-        ids::{Given, short},
+        ids::{GivenCampaign, short},
         keys::{self, Key, Made, New, Scope},
         transaction::{begin, commit},
     },
@@ -48,7 +48,7 @@ pub(super) struct Create {
     scopes: Vec<Scope>,
     /// A campaign that it is bound to: it reaches nothing else. May be said several times. Without one it reaches all campaigns.
     #[arg(long = "campaign", value_name = "ID")]
-    campaigns: Vec<Given>,
+    campaigns: Vec<GivenCampaign>,
     /// For how long it holds: 90d, 24h. Else until it is revoked.
     #[arg(long, value_name = "TIME", value_parser = period)]
     expires_in: Option<TimeDelta>,
