@@ -119,7 +119,8 @@ impl Ground {
         let services = Services::build(&self.config, clock, program, Traces::default())?;
         let (config, pool, shutdown) = (self.config.clone(), self.pool.clone(), Shutdown::new());
         let stop = shutdown.clone();
-        let work = async move { worker::work(&config, services, &pool, stop, Pool::Turns).await };
+        let work =
+            async move { worker::work(&config, services, &pool.into(), stop, Pool::Turns).await };
         Ok(Worker { shutdown, work: tokio::spawn(work) })
     }
 

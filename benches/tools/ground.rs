@@ -160,7 +160,8 @@ impl Ground {
             Services::build(&self.config, Arc::new(SystemClock), program, Traces::default())?;
         let (config, pool, shutdown) = (self.config.clone(), self.pool.clone(), Shutdown::new());
         let stop = shutdown.clone();
-        let work = async move { worker::work(&config, services, &pool, stop, Pool::Turns).await };
+        let work =
+            async move { worker::work(&config, services, &pool.into(), stop, Pool::Turns).await };
         Ok(Worker { shutdown, work: tokio::spawn(work) })
     }
 

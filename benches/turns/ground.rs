@@ -218,7 +218,7 @@ impl Ground {
         let began = Instant::now();
         let target = self.stopwatch.n_finished() + n_tasks;
         let work = tokio::spawn(async move {
-            worker::work(&config, services, &database, stop, Pool::Turns).await
+            worker::work(&config, services, &database.into(), stop, Pool::Turns).await
         });
         self.stopwatch.until_finished(target).await;
         let took = began.elapsed();
