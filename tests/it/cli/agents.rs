@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Ground, text};
+use super::Ground;
 
 const THREE_ERRORS: &str = "---\nname: writer\ndescripton: Writes\nwindow_tokens: many\nprovider: olama\n---\nYou write.\n";
 
@@ -82,8 +82,9 @@ async fn a_broken_file_refuses_the_tasks_of_its_agent_and_no_others() {
     let file = file.display().to_string();
     let many = ground.run(&["task", "add", "--campaign", &campaign, "--file", &file]).await;
     assert!(many.code == 5 && many.has("line 1: agent `writer` is refused"), "{many:?}");
-    let paused = ground.json(&["agent", "pause", "writer", "--reason", "its file is broken"]).await;
-    assert_eq!(text(&paused["pause"]["agent"]), "writer");
+    let pause = ["agent", "pause", "writer", "--everywhere", "--reason", "its file is broken"];
+    let paused = ground.run(&pause).await;
+    assert_eq!(paused.code, 0, "{paused:?}");
     let listed = ground.run(&["agent", "ls"]).await;
     assert!(listed.code == 0 && listed.stdout.contains("editor"), "{listed:?}");
 }
