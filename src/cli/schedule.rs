@@ -29,7 +29,7 @@ pub(super) enum ScheduleCommand {
     /// Lists the schedules with their last and next moments.
     Ls,
     /// Has a task asked for again and again, or changes that. A worker adds it at each moment.
-    Add(Add),
+    Add(Box<Add>),
     /// Forgets a schedule. Tasks that it has added stay.
     Rm(Name),
     /// Enqueues the job of a schedule now. Its moments stay as they are.

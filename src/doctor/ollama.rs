@@ -118,11 +118,9 @@ fn models<'a>(config: &'a Config, catalogue: &'a Catalogue) -> BTreeMap<&'a str,
                 models.entry(model).or_default().users.insert(&agent.name);
             }
         }
-        if let Some(fallback) = agent.fallback.as_ref().filter(|it| it.provider == Provider::Ollama)
-        {
-            if let Some(model) = fallback.model.as_deref().or(usual) {
-                models.entry(model).or_default().add(agent);
-            }
+        let fallback = agent.fallback.as_ref().filter(|it| it.provider == Provider::Ollama);
+        if let Some(model) = fallback.and_then(|it| it.model.as_deref().or(usual)) {
+            models.entry(model).or_default().add(agent);
         }
     }
     models

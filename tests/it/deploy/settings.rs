@@ -96,12 +96,11 @@ fn every_folder_of_files_is_set_in_the_images_and_mounted_by_compose() {
     for line in text("config/default.toml").lines() {
         if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
             section = name.to_owned();
-        } else if let Some((key, value)) =
-            line.split_once(" = ").filter(|it| it.0.ends_with("folder"))
+        } else if let Some((key, value)) = line.split_once(" = ")
+            && key.ends_with("folder")
+            && let Some(folder) = value.trim_matches('"').strip_prefix("config/")
         {
-            if let Some(folder) = value.trim_matches('"').strip_prefix("config/") {
-                folders.push((format!("{section}__{key}").to_uppercase(), folder.to_owned()));
-            }
+            folders.push((format!("{section}__{key}").to_uppercase(), folder.to_owned()));
         }
     }
     assert_eq!(folders.len(), 4, "{folders:?}");
