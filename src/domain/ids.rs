@@ -49,7 +49,7 @@ pub enum NotFound {
 }
 
 /// A shorter end is found by chance.
-const LEAST_END: usize = 4;
+const LEAST_END: usize = 8;
 /// So many are looked for where several match, one more than are shown.
 pub(super) const MATCHES: i64 = 11;
 

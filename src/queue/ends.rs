@@ -54,12 +54,13 @@ pub(super) struct Written {
 }
 
 /// All that [`Ending::reason`] gives.
-pub(super) const REASONS: [&str; 10] = [
+pub(super) const REASONS: [&str; 11] = [
     "ok",
     "error",
     "panic",
     "deadline",
     "rate_limited",
+    "database_lost",
     "held",
     "bad_payload",
     "cancelled",

@@ -76,7 +76,7 @@ pub fn sqlx_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a sqlx::Erro
 fn fault_of_code(code: &str) -> Option<Fault> {
     match code {
         "25006" => Some(Fault::ReadOnly),
-        "57014" | "55P03" => Some(Fault::Busy),
+        "57014" | "55P03" | "25P03" | "25P04" => Some(Fault::Busy),
         code if code.starts_with("08") || code.starts_with("57P") => Some(Fault::Away),
         code if code.starts_with("40") => Some(Fault::Conflict),
         code if code.starts_with("53") => Some(Fault::Full),

@@ -25,7 +25,7 @@ const RECLAIMED: [&str; 3] = ["scheduled", "held", "dead"];
 const STATES: [&str; 5] = ["ready", "running", "scheduled", "blocked", "held"];
 
 /// Describes the metrics and begins all of them. An alert on a counter that appears with its first event misses that event.
-pub(super) fn begin(config: &Config, handlers: &Handlers) {
+pub(super) fn begin(config: &Config, handlers: &Handlers, is_listening: bool) {
     describe();
     let all: BTreeSet<&str> = handlers.values().map(|handler| handler.policy.queue).collect();
     all.into_iter().for_each(queue_gone);
@@ -52,7 +52,7 @@ pub(super) fn begin(config: &Config, handlers: &Handlers) {
     counter!("dalsegno_fenced_commits_rejected_total").increment(0);
     // As if the lease had just been renewed and a notification had just come: both alerts ask how long ago that was.
     renewed(config.lease());
-    if config.listen {
+    if is_listening {
         listener_heard();
     }
     for name in HISTOGRAMS {

@@ -102,6 +102,8 @@ impl Error {
                 CommitError::LeaseLost { job_id: run.job_id(), lease: run.lease() }.into()
             }
             Self::Commit(error) => error.into(),
+            // As it is: the queue looks for the database's part in it, and uses up no attempt for that.
+            Self::Undone(error) => JobError::retry(error),
             error => JobError::retry(error),
         }
     }

@@ -109,8 +109,9 @@ pub async fn run<S: Clone + Send + Sync + 'static>(
     if handlers.is_empty() {
         return Err(Error::NoHandlers);
     }
-    telemetry::begin(&config, &handlers);
-    Parts::new(config, identity, handlers, connections.into(), shutdown).run().await
+    let connections = connections.into();
+    telemetry::begin(&config, &handlers, config.listen && connections.session.is_some());
+    Parts::new(config, identity, handlers, connections, shutdown).run().await
 }
 
 /// What the parts of a worker share.

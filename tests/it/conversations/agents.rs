@@ -426,7 +426,9 @@ fn no_reading_of_a_node_leaves_the_folder_of_the_nodes() {
     for reading in
         ["../secret.txt", "texts/../../secret.txt", "link.txt", "up/secret.txt", &absolute]
     {
-        let problems = load(reading).unwrap_err().0;
+        let loaded = load(reading).unwrap();
+        assert!(loaded.node("draft").is_err(), "{reading}");
+        let problems = loaded.problems().0;
         assert!(problems[0].message.contains("leads out of"), "{reading}: {problems:?}");
         assert_eq!(problems[0].key.as_deref(), Some("readings"));
     }

@@ -194,6 +194,8 @@ fn where_services_do_not_migrate_a_job_does() {
             let spec = &pod(job)["spec"];
             let container = &spec["containers"][0];
             assert_eq!(container["args"], serde_json::json!(["migrate", "up"]));
+            // The way to the database is set there, too.
+            assert_eq!(container["envFrom"][0]["configMapRef"]["name"], "dalsegno");
             assert!(rendered.images.contains(&container["image"].as_str().unwrap().to_owned()));
             assert_eq!(container["env"][0]["valueFrom"]["secretKeyRef"]["key"], "DATABASE_URL");
             assert_eq!(container["securityContext"]["readOnlyRootFilesystem"], true);
