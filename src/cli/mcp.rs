@@ -57,7 +57,7 @@ async fn serve(
     let settings = Settings::of(&config, Arc::new(SystemClock), Arc::new(library));
     let session = Session {
         tools: Tools { pool: database.pool.clone(), settings: Arc::new(settings) },
-        caller: Caller::Operator(Operator { campaign_id, actor: context.who() }),
+        caller: Caller::Operator(Operator { campaign_id, actor: context.who(), is_bound: false }),
     };
     mcp::serve_stdio(session).await.map_err(|error| Failure::failed(error.into()))?;
     Ok(Exit::Ok)

@@ -17,9 +17,11 @@ use axum::{
 };
 use secrecy::SecretString;
 use tokio::net::TcpListener;
-use uuid::Uuid;
 
-use super::{Config, Front, Problem, auth, guard, input::Id, limits::check_declared_length, serve};
+use super::{
+    Config, Front, Problem, auth, guard, input::Id, limits::check_declared_length, reach::Reach,
+    serve,
+};
 use crate::{
     app::App,
     causes::causes,
@@ -34,9 +36,11 @@ const MOST_WORDS_BYTES: usize = 4096;
 
 pub(super) fn routes(config: &Config) -> Router<Front> {
     let service = mcp::service(config.max_body_bytes);
-    let served = async move |app: App, who: Actor, Id(campaign_id): Id, request: Request| {
-        operate(&service, app, who, campaign_id, request).await
-    };
+    let served =
+        async move |app: App, actor: Actor, reach: Reach, Id(campaign_id): Id, request: Request| {
+            let operator = Operator { campaign_id, actor, is_bound: reach.campaigns().is_some() };
+            operate(&service, app, operator, request).await
+        };
     Router::new().route("/mcp/{id}", post(served))
 }
 
@@ -67,13 +71,12 @@ pub(super) struct Described;
 async fn operate(
     service: &Service,
     app: App,
-    actor: Actor,
-    campaign_id: Uuid,
+    operator: Operator,
     request: Request,
 ) -> Result<Response, Problem> {
     check_declared_length(&request, "http.max_body_bytes")?;
-    campaigns::get(&app.pool, campaign_id).await?;
-    let caller = Caller::Operator(Operator { campaign_id, actor });
+    campaigns::get(&app.pool, operator.campaign_id).await?;
+    let caller = Caller::Operator(operator);
     let tools = Tools { pool: app.pool, settings: app.tools };
     Ok(answer(service, Session { tools, caller }, request).await)
 }

@@ -338,9 +338,12 @@ async fn retry(
         (status = 404, description = "`unknown_task`"),
     ),
 )]
-async fn explain(app: App, Id(id): Id) -> Result<Json<Explanation>, Problem> {
+async fn explain(app: App, reach: Reach, Id(id): Id) -> Result<Json<Explanation>, Problem> {
     let mut tx = begin(&app.pool).await?;
-    Ok(Json(tasks::explain(&mut tx, id).await?))
+    Ok(Json(match reach.only_of() {
+        Some(_) => tasks::explain_alone(&mut tx, id).await?,
+        None => tasks::explain(&mut tx, id).await?,
+    }))
 }
 
 fn answer(added: &Added) -> Response {

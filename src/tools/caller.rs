@@ -37,6 +37,8 @@ pub struct Operator {
     /// The one that was chosen beside the tools.
     pub campaign_id: Uuid,
     pub actor: Actor,
+    /// With a key that is bound to campaigns: what belongs to none of them is out of reach.
+    pub is_bound: bool,
 }
 
 /// What the schema of a tool goes by.
@@ -87,6 +89,11 @@ impl Caller {
             ),
             Self::Operator(_) => None,
         }
+    }
+
+    /// Whether it reaches nothing beyond campaigns.
+    pub(super) fn is_bound(&self) -> bool {
+        matches!(self, Self::Operator(operator) if operator.is_bound)
     }
 
     /// Whether it sees and names what is not its own.

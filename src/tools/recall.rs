@@ -76,11 +76,16 @@ async fn recall(call: Call<'_>) -> Result<Said, Refusal> {
 }
 
 /// What is known of whom the campaign works for. What a session is told of it is no news when it says so later.
+///
+/// Facts belong to the user, and were learned in other campaigns, too: a bound key has none of them here, as over HTTP.
 async fn facts_about_user(
     call: &Call<'_>,
     conn: &mut PgConnection,
     question: facts::Question<'_>,
 ) -> Result<Vec<Value>, Refusal> {
+    if call.caller.is_bound() {
+        return Ok(Vec::new());
+    }
     let campaign_id = call.caller.campaign_id();
     let Some(user) = facts::user_of(&mut *conn, campaign_id).await? else {
         return Ok(Vec::new());

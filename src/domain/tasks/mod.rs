@@ -49,7 +49,7 @@ pub use self::{
     dead_letter::{RetriedJob, forget_dead_letters, retry_job},
     detail::{Detail, detail},
     erase::{ERASED, Erased, count_open, erase_some, open_of},
-    explain::{Explanation, explain},
+    explain::{Explanation, explain, explain_alone},
     fan_out::{
         Children, FannedOut, MAX_CHILDREN, child_key, count_of_family, depth, fan_out,
         handed_out_by, hold_parent,

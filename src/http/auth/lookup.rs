@@ -3,11 +3,11 @@
 //! A key that is not cached is always looked up, also beside a flood of bad keys: the flood shares its statements, which follow
 //! each other at [`BATCH_EVERY`]. So it costs one connection and some 50 statements per second, whatever its rate.
 //!
-//! Race: the request that reads a batch may be dropped half way. The next one in the queue finds its handle unanswered, and reads.
+//! Race: the request that reads a batch may be dropped half way. The next one in the queue finds its handle unanswered, and reads
+//! for all that still wait.
 
 use std::{
     collections::{HashMap, HashSet},
-    mem,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -25,8 +25,8 @@ const BATCH_EVERY: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Default)]
 pub(super) struct Lookups {
-    /// Handles for the next batch.
-    wanted: Mutex<HashSet<String>>,
+    /// The handles that requests wait for, each with the number of these requests. Every batch asks for all of them.
+    wanted: Mutex<HashMap<String, usize>>,
     /// Held by the request that reads a batch; the others queue in the order in which they came.
     last: tokio::sync::Mutex<Option<Batch>>,
 }
@@ -46,11 +46,28 @@ struct Batch {
     stored: Result<HashMap<String, Arc<Stored>>, Problem>,
 }
 
+/// A request that waits. Dropping it takes it off the list.
+struct Waiter<'a> {
+    lookups: &'a Lookups,
+    handle: &'a str,
+}
+
 impl Lookups {
     /// Reads the key with this handle from the database, as it is at this moment or later.
     pub(super) async fn find(&self, pool: &PgPool, handle: &str) -> Result<Found, Problem> {
+        let read = |handles: Vec<String>| async move {
+            keys::of_handles(pool, &handles).await.map_err(Problem::from)
+        };
+        self.find_by(handle, read).await
+    }
+
+    async fn find_by<F: Future<Output = Result<Vec<Stored>, Problem>>>(
+        &self,
+        handle: &str,
+        read: impl FnOnce(Vec<String>) -> F,
+    ) -> Result<Found, Problem> {
         let asked_at = Instant::now();
-        self.wanted().insert(handle.to_owned());
+        let _waiter = self.wait_for(handle);
         let mut last = self.last.lock().await;
         if let Some(found) = last.as_ref().and_then(|batch| batch.answer(handle, asked_at)) {
             return found;
@@ -58,22 +75,41 @@ impl Lookups {
         if let Some(batch) = &*last {
             sleep_until(batch.began + BATCH_EVERY).await;
         }
-        let mut handles = mem::take(&mut *self.wanted());
-        handles.insert(handle.to_owned());
-        let batch = last.insert(Batch::read(pool, handles).await);
+        let handles = self.wanted().keys().cloned().collect();
+        let batch = last.insert(Batch::read(handles, read).await);
         batch.found(handle)
     }
 
-    fn wanted(&self) -> MutexGuard<'_, HashSet<String>> {
+    fn wait_for<'a>(&'a self, handle: &'a str) -> Waiter<'a> {
+        *self.wanted().entry(handle.to_owned()).or_default() += 1;
+        Waiter { lookups: self, handle }
+    }
+
+    fn wanted(&self) -> MutexGuard<'_, HashMap<String, usize>> {
         self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        let mut wanted = self.lookups.wanted();
+        let others = wanted.get_mut(self.handle).map(|n_waiters| {
+            *n_waiters = n_waiters.saturating_sub(1);
+            *n_waiters
+        });
+        if others == Some(0) {
+            wanted.remove(self.handle);
+        }
+    }
+}
+
 impl Batch {
-    async fn read(pool: &PgPool, handles: HashSet<String>) -> Self {
+    async fn read<F: Future<Output = Result<Vec<Stored>, Problem>>>(
+        handles: HashSet<String>,
+        read: impl FnOnce(Vec<String>) -> F,
+    ) -> Self {
         let began = Instant::now();
-        let asked: Vec<String> = handles.iter().cloned().collect();
-        let stored = keys::of_handles(pool, &asked).await.map_err(Problem::from);
+        let stored = read(handles.iter().cloned().collect()).await;
         let stored = stored.map(|stored| {
             let by_handle = stored.into_iter().map(|stored| (stored.key.handle.clone(), stored));
             by_handle.map(|(handle, stored)| (handle, Arc::new(stored))).collect()
@@ -90,5 +126,43 @@ impl Batch {
     fn found(&self, handle: &str) -> Result<Found, Problem> {
         let stored = self.stored.as_ref().map_err(Problem::clone)?;
         Ok(Found { stored: stored.get(handle).cloned(), at: self.began })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{cell::Cell, future};
+
+    use futures_util::{FutureExt as _, future::join_all};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_reader_that_is_dropped_leaves_all_who_wait_to_the_next_one() {
+        let (lookups, n_read) = (Lookups::default(), Cell::new(0));
+        let read = |_handles| {
+            n_read.set(n_read.get() + 1);
+            let is_first = n_read.get() == 1;
+            async move {
+                if is_first {
+                    future::pending::<()>().await;
+                }
+                Ok(Vec::new())
+            }
+        };
+        let handles: Vec<String> = (0..200).map(|n| n.to_string()).collect();
+        let held = lookups.last.lock().await;
+        let mut waiting: Vec<_> =
+            handles.iter().map(|handle| Box::pin(lookups.find_by(handle, read))).collect();
+        assert!(waiting.iter_mut().all(|waits| waits.now_or_never().is_none()));
+        drop(held);
+        let mut reader = waiting.remove(0);
+        assert!((&mut reader).now_or_never().is_none());
+        assert_eq!(n_read.get(), 1);
+        drop(reader);
+        let found = join_all(waiting).await;
+        assert!(found.iter().all(Result::is_ok), "{found:?}");
+        assert!(n_read.get() <= 3, "{} statements", n_read.get());
+        assert!(lookups.wanted().is_empty());
     }
 }

@@ -116,7 +116,11 @@ impl Ground {
     /// What the tool says to an operator.
     async fn recall(&self, words: &str) -> Value {
         let actor = Actor::cli("ann", "host");
-        let caller = Caller::Operator(Operator { campaign_id: self.world.campaign.id, actor });
+        let caller = Caller::Operator(Operator {
+            campaign_id: self.world.campaign.id,
+            actor,
+            is_bound: false,
+        });
         let answer = tools::call(&self.tools, &caller, "recall", json!({ "words": words })).await;
         assert!(!answer.is_error, "{}", answer.text);
         serde_json::from_str(&answer.text).unwrap()

@@ -61,7 +61,7 @@ impl Stage {
 
     fn operator(&self) -> Caller {
         let actor = Actor::cli("ann", "host");
-        Caller::Operator(Operator { campaign_id: self.ground.campaign.id, actor })
+        Caller::Operator(Operator { campaign_id: self.ground.campaign.id, actor, is_bound: false })
     }
 
     async fn says(&self, caller: &Caller, name: &str, arguments: Value) -> Value {

@@ -240,6 +240,38 @@ async fn the_service_serves_operators_and_no_turn() {
 }
 
 #[tokio::test]
+async fn a_bound_key_recalls_nothing_that_other_campaigns_may_have_learned() {
+    let admin = "k".repeat(40);
+    let set = [("http.require_key", "true"), ("http.admin_key", admin.as_str())];
+    let app = TestApp::start_with(crate::app::TestDatabase::migrated().await, &set).await;
+    let world =
+        crate::conversations::world::World::over(app.pool.clone(), Default::default()).await;
+    let bearer = format!("Bearer {admin}");
+    let ask = async |method: &str, path: &str, body: Value| {
+        let headers = [("Authorization", bearer.as_str())];
+        send(app.address, method, path, &headers, &body.to_string()).await
+    };
+    let campaign = format!("/v1/campaigns/{}", world.campaign.id);
+    ask("PUT", &format!("{campaign}/user"), json!({ "user": "ann" })).await.expect(200);
+    let fact = json!({ "attribute": "City", "text": "Lives in Porto." });
+    ask("POST", "/v1/users/ann/facts", fact).await.expect(200);
+    let path = format!("/mcp/{}", world.campaign.id);
+    let recalls = async |campaigns: Value| {
+        let wanted = json!({ "name": "client", "scopes": ["mcp"], "campaigns": campaigns });
+        let key = ask("POST", "/v1/keys", wanted).await.expect(201);
+        let (at, words) = ((app.address, path.as_str()), json!({ "words": "porto" }));
+        let call = call("recall", &words);
+        let key = key["secret"].as_str().unwrap();
+        let said = speak(at, key, BEFORE, "tools/call", call).await.expect(200);
+        assert_eq!(said["result"]["isError"], false, "{said}");
+        said.to_string().contains("Lives in Porto.")
+    };
+    assert!(recalls(Value::Null).await);
+    assert!(!recalls(json!([world.campaign.id])).await);
+    app.stop().await;
+}
+
+#[tokio::test]
 async fn another_version_and_what_is_no_message_are_refused_without_harm() {
     let stage = Stage::new().await;
     let (endpoint, turn) = (stage.endpoint().await, stage.turn("helper", "main").await);

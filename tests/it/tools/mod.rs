@@ -71,7 +71,7 @@ impl Stage {
 
     fn operator(&self) -> Caller {
         let actor = Actor::cli("ann", "host");
-        Caller::Operator(Operator { campaign_id: self.ground.campaign.id, actor })
+        Caller::Operator(Operator { campaign_id: self.ground.campaign.id, actor, is_bound: false })
     }
 
     /// A turn that runs.

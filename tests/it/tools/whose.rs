@@ -279,7 +279,7 @@ impl Stage {
 
         let actor = Actor::cli("ann", "host");
         let campaign_id = self.world.campaign.id;
-        let foreign = Caller::Operator(Operator { campaign_id, actor });
+        let foreign = Caller::Operator(Operator { campaign_id, actor, is_bound: false });
         for tool in ["edicts_publish", "records_publish"] {
             let name = format!("buoy-{}", &tool[..tool.len() - "s_publish".len()]);
             self.says(&foreign, tool, item(&name)).await;
@@ -328,7 +328,11 @@ impl Stage {
     /// The token of a turn that runs in another campaign, of its lead.
     async fn stranger(&self) -> String {
         let campaign_id = self.world.campaign.id;
-        let operator = Caller::Operator(Operator { campaign_id, actor: Actor::cli("ann", "host") });
+        let operator = Caller::Operator(Operator {
+            campaign_id,
+            actor: Actor::cli("ann", "host"),
+            is_bound: false,
+        });
         let asked = json!({ "tasks": [{ "agent": "chief", "text": "Count the buoys." }] });
         let told = self.says(&operator, "dispatch", asked).await;
         let id = told["tasks"][0]["task_id"].as_str().unwrap().parse().unwrap();

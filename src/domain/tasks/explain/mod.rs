@@ -57,6 +57,23 @@ struct Facts {
 
 pub async fn explain(conn: &mut PgConnection, id: Uuid) -> Result<Explanation, Error> {
     let task = get(&mut *conn, id).await?;
+    let job = admin::explain(&mut *conn, task.job_id).await?;
+    Ok(facts(conn, task, job).await?.explain())
+}
+
+/// The same for a caller who may know of no other job in its lane.
+pub async fn explain_alone(conn: &mut PgConnection, id: Uuid) -> Result<Explanation, Error> {
+    let task = get(&mut *conn, id).await?;
+    let job = admin::explain_alone(&mut *conn, task.job_id).await?;
+    Ok(facts(conn, task, job).await?.explain())
+}
+
+async fn facts(
+    conn: &mut PgConnection,
+    task: Task,
+    job: admin::Explanation,
+) -> Result<Facts, Error> {
+    let id = task.id;
     let campaign = campaigns::get(&mut *conn, task.campaign_id).await?;
     let session = session(&mut *conn, &task).await?;
     let flow = flow_id_of(&mut *conn, id).await?;
@@ -64,7 +81,7 @@ pub async fn explain(conn: &mut PgConnection, id: Uuid) -> Result<Explanation, E
         Some(flow) => flows::is_paused(&mut *conn, flow).await?.then_some(flow),
         None => None,
     };
-    let facts = Facts {
+    Ok(Facts {
         paused_flow,
         spent: spent(&mut *conn, &task, session.as_ref()).await?,
         session,
@@ -72,11 +89,10 @@ pub async fn explain(conn: &mut PgConnection, id: Uuid) -> Result<Explanation, E
         cancelled_because: detail::beside(&mut *conn, id).await?.cancelled_because,
         last_turn: turns::of_task(&mut *conn, id).await?.pop(),
         pause: pause(&mut *conn, &task).await?,
-        job: admin::explain(conn, task.job_id).await?,
+        job,
         task,
         campaign,
-    };
-    Ok(facts.explain())
+    })
 }
 
 /// The open one of its conversation, or else the one that it ran in.

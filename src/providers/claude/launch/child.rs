@@ -93,7 +93,7 @@ impl Child {
             .stdin(theirs)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let mut guard = orphans::start_guard(|| {
+        let (mut guard, listed) = orphans::start_guard(|| {
             let guard = command.spawn()?;
             let pid = guard.id().map(u32::cast_signed);
             Ok((guard, pid))
@@ -104,7 +104,7 @@ impl Child {
             return Err(io::Error::other("no pipes"));
         };
         let (tell, life) = watch::channel(Life::Running);
-        tokio::spawn(watch_over(guard, launch.limits.clone(), tell));
+        tokio::spawn(watch_over((guard, listed), launch.limits.clone(), tell));
         let guard = pid.and_then(|pid| Pid::from_raw(pid.cast_signed()));
         Ok(Self { guard, life, stdin: Some(stdin), stdout, stderr })
     }
@@ -152,9 +152,14 @@ impl Child {
 }
 
 /// Waits for a guard, and ends what a killed one has left. Only then is the guard said to have ended.
-async fn watch_over(mut guard: tokio::process::Child, limits: Limits, tell: watch::Sender<Life>) {
+async fn watch_over(
+    (mut guard, listed): (tokio::process::Child, orphans::Listed),
+    limits: Limits,
+    tell: watch::Sender<Life>,
+) {
     let pid = guard.id();
     let status = guard.wait().await.ok();
+    drop(listed);
     tell.send_replace(Life::Ending);
     // One that ends by itself leaves nothing.
     if status.is_none_or(|status| status.code().is_none()) {

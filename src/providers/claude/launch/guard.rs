@@ -21,6 +21,7 @@ use std::{
     os::fd::{AsFd as _, OwnedFd},
     path::PathBuf,
     process::{Command, ExitCode, Stdio},
+    time::{Duration, Instant},
 };
 
 use rustix::{
@@ -43,6 +44,9 @@ use super::{
 pub const ARGUMENT: &str = "guard-claude";
 /// The guard itself failed. No program that ends by itself uses it.
 const FAILED: u8 = 125;
+/// A list of processes that cannot be read is tried again for so long.
+const PATIENCE: Duration = Duration::from_secs(1);
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// What to start as a guard: the program that runs, also where an upgrade has replaced its file meanwhile.
 pub fn program() -> PathBuf {
@@ -182,9 +186,16 @@ fn reap(cli: Pid) -> Option<u8> {
 
 /// Kills until no child is left. Children of what is killed become ours and are next, so a tree of any shape goes.
 fn kill_all(cli: Pid) -> Option<u8> {
-    let mut cli_code = None;
+    let (mut cli_code, until) = (None, Instant::now() + PATIENCE);
     loop {
-        let children = children();
+        let children = match children() {
+            // Such as too many open files on the host: soon there are fewer.
+            Err(_) if Instant::now() < until => {
+                std::thread::sleep(LOOK_EVERY);
+                continue;
+            }
+            children => children.unwrap_or_default(),
+        };
         for child in children.iter().filter_map(|child| child.pid()) {
             let _ = rustix::process::kill_process(child, Signal::KILL);
         }

@@ -1,19 +1,29 @@
 //! The children of this process, as `/proc` lists them.
+//!
+//! A process that has ended meanwhile is none. All else that cannot be read is an error: a list that lacks somebody would pass for
+//! one that is complete.
 
-use rustix::process::Pid;
+use std::io;
+
+use rustix::{io::Errno, process::Pid};
 
 /// A process that is told from a later one with the same pid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Process {
     pub(super) pid: i32,
-    /// Clock ticks since the boot of the machine.
-    started: u64,
+    /// Clock ticks since the boot of the machine. `None`: it could not be read, and the pid is all there is.
+    started: Option<u64>,
 }
 
 impl Process {
-    /// `None`: there is no such process.
-    pub(super) fn with_pid(pid: i32) -> Option<Self> {
-        stat(pid).map(|(process, _parent)| process)
+    /// With its pid alone where the system does not say more.
+    pub(super) fn with_pid(pid: i32) -> Self {
+        let found = stat(pid).ok().flatten();
+        found.map_or_else(|| Self::bare(pid), |(process, _parent)| process)
+    }
+
+    pub(super) fn bare(pid: i32) -> Self {
+        Self { pid, started: None }
     }
 
     pub(super) fn pid(self) -> Option<Pid> {
@@ -22,25 +32,48 @@ impl Process {
 }
 
 /// The children of this process, zombies included. Empty where the system does not list them.
-pub(super) fn children() -> Vec<Process> {
+pub(super) fn children() -> io::Result<Vec<Process>> {
     let own = std::process::id().cast_signed();
-    let Ok(entries) = std::fs::read_dir("/proc") else {
-        return Vec::new();
+    let entries = match std::fs::read_dir("/proc") {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
     };
-    let pids =
-        entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let found = pids.filter_map(stat).filter(|(_, parent)| *parent == own);
-    found.map(|(process, _)| process).collect()
+    let mut children = Vec::new();
+    for entry in entries {
+        let name = entry?.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
+        if let Some((process, _)) = stat(pid)?.filter(|(_, parent)| *parent == own) {
+            children.push(process);
+        }
+    }
+    Ok(children)
 }
 
-/// A process and the pid of its parent. The second field of `stat` is the name in brackets, and may hold anything.
-fn stat(pid: i32) -> Option<(Process, i32)> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+/// A file about a process. `None`: the process has ended, or belongs to others on a host that hides those.
+pub(super) fn read(pid: i32, file: &str) -> io::Result<Option<String>> {
+    match std::fs::read(format!("/proc/{pid}/{file}")) {
+        // A process may have any bytes as its name.
+        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        Err(error) => match Errno::from_io_error(&error) {
+            Some(Errno::NOENT | Errno::SRCH | Errno::ACCESS | Errno::PERM) => Ok(None),
+            _ => Err(error),
+        },
+    }
+}
+
+/// A process and the pid of its parent.
+fn stat(pid: i32) -> io::Result<Option<(Process, i32)>> {
+    let Some(stat) = read(pid, "stat")? else { return Ok(None) };
+    parsed(pid, &stat).map(Some).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+/// The second field of `stat` is the name in brackets, and may hold anything.
+fn parsed(pid: i32, stat: &str) -> Option<(Process, i32)> {
     let (_, after_name) = stat.rsplit_once(") ")?;
     let mut fields = after_name.split(' ');
     let parent = fields.nth(1)?.parse().ok()?;
     let started = fields.nth(17)?.parse().ok()?;
-    Some((Process { pid, started }, parent))
+    Some((Process { pid, started: Some(started) }, parent))
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -50,10 +83,11 @@ mod tests {
     #[test]
     fn this_process_has_its_own_start_and_parent() {
         let own = std::process::id().cast_signed();
-        let (process, parent) = stat(own).unwrap();
-        assert_eq!(Process::with_pid(own), Some(process));
+        let (process, parent) = stat(own).unwrap().unwrap();
+        assert_eq!(Process::with_pid(own), process);
         assert_eq!(parent, std::os::unix::process::parent_id().cast_signed());
-        assert!(process.started > 0);
-        assert_eq!(Process::with_pid(-1), None);
+        assert!(process.started > Some(0));
+        assert_eq!(stat(-1).unwrap(), None);
+        assert_eq!(Process::with_pid(-1), Process::bare(-1));
     }
 }

@@ -26,11 +26,22 @@ pub struct Explanation {
 
 /// Explains a job. An unknown id is explained as well.
 pub async fn explain(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Explanation, Error> {
-    let facts = sqlx::query_file_as!(Facts, "src/queue/sql/job_explain.sql", job_id)
+    Ok(facts(executor, job_id).await?.explain())
+}
+
+/// The same for a caller who may know of no other job: of those before it in its lane, only how many there are.
+pub async fn explain_alone(
+    executor: impl PgExecutor<'_>,
+    job_id: i64,
+) -> Result<Explanation, Error> {
+    Ok(facts(executor, job_id).await?.explain_alone())
+}
+
+async fn facts(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Facts, Error> {
+    sqlx::query_file_as!(Facts, "src/queue/sql/job_explain.sql", job_id)
         .fetch_one(executor)
         .await
-        .map_err(Error::of("explain a job"))?;
-    Ok(facts.explain())
+        .map_err(Error::of("explain a job"))
 }
 
 /// What is known about a job at one moment. Times are seconds from or until now by the clock of the database.
@@ -92,6 +103,17 @@ impl Facts {
         };
         Explanation { job_id: self.id, state: self.state.clone(), because, next }
     }
+
+    fn explain_alone(&self) -> Explanation {
+        let told = self.explain();
+        match self.state.as_str() {
+            "blocked" => {
+                let (because, next) = self.blocked_by_others();
+                Explanation { because, next, ..told }
+            }
+            _ => told,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -150,6 +172,31 @@ mod tests {
             "Lanes run one job at a time, and job 5 (`run_turn`) at the head of `chat-1` has been running for 3 minutes. 1 job is in line before it."
         );
         assert_eq!(told.next, "Job 5 has to end. Then the lane moves up by itself.");
+    }
+
+    #[test]
+    fn to_whom_other_jobs_are_hidden_only_their_number_is_told() {
+        let told = |head_id, blocked_ahead| {
+            let held = "the secret of the harbour".to_owned();
+            Facts {
+                lane: Some("chat-1".into()),
+                lane_hold_reason: Some(held.clone()),
+                head_id,
+                head_kind: Some("run_turn".into()),
+                head_state: Some("held".into()),
+                head_hold_reason: Some(held),
+                blocked_ahead: Some(blocked_ahead),
+                ..facts("blocked")
+            }
+            .explain_alone()
+        };
+        let two = told(Some(5), 1);
+        assert_eq!(two.because, "Lanes run one job at a time. 2 jobs are in line before it.");
+        assert_eq!(two.next, "What is before it has to end. Then the lane moves up by itself.");
+        assert!(told(None, 0).because.ends_with("It is next in line."));
+        assert!(told(Some(5), 1_000).because.ends_with("1000 or more jobs are before it in line."));
+        let own = Facts { hold_reason: Some("legal".into()), ..facts("held") };
+        assert_eq!(own.explain_alone(), own.explain());
     }
 
     #[test]

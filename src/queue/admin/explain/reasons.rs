@@ -131,14 +131,7 @@ impl Facts {
 
     pub(super) fn blocked(&self) -> Reason {
         let lane = self.lane.as_deref().unwrap_or("?");
-        let behind = match self.blocked_ahead.unwrap_or(0) {
-            0 => "It is next in line".to_owned(),
-            n if n >= 1_000 => "1000 or more jobs are before it in line".to_owned(),
-            n => format!(
-                "{} in line before it",
-                if n == 1 { "1 job is".to_owned() } else { format!("{n} jobs are") }
-            ),
-        };
+        let behind = behind(self.blocked_ahead.unwrap_or(0));
         if let Some(reason) = &self.lane_hold_reason {
             return (
                 format!(
@@ -193,6 +186,15 @@ impl Facts {
                 "Lanes run one job at a time, and job {head} (`{kind}`) at the head of `{lane}` {doing}. {behind}."
             ),
             format!("{next} Then the lane moves up by itself."),
+        )
+    }
+
+    /// Without a word about those before it, whose they may be, or about a hold on account of one.
+    pub(super) fn blocked_by_others(&self) -> Reason {
+        let n_ahead = self.blocked_ahead.unwrap_or(0) + i64::from(self.head_id.is_some());
+        (
+            format!("Lanes run one job at a time. {}.", behind(n_ahead)),
+            "What is before it has to end. Then the lane moves up by itself.".to_owned(),
         )
     }
 
@@ -290,6 +292,15 @@ impl Facts {
 
     fn last_error_said(&self) -> String {
         self.last_error.as_deref().map(said).unwrap_or_default()
+    }
+}
+
+fn behind(n_ahead: i64) -> String {
+    match n_ahead {
+        0 => "It is next in line".to_owned(),
+        1 => "1 job is in line before it".to_owned(),
+        n if n >= 1_000 => "1000 or more jobs are before it in line".to_owned(),
+        n => format!("{n} jobs are in line before it"),
     }
 }
 

@@ -240,3 +240,22 @@ fn task_of(answer: &Value) -> String {
     let first = ["items", "children"].iter().find_map(|list| answer[*list].get(0));
     id(first.unwrap_or(answer))
 }
+
+#[tokio::test]
+async fn an_enqueue_key_is_told_only_how_many_jobs_of_others_are_before_its_own() {
+    let keyed = Keyed::new().await;
+    let (_, shop) = keyed.make("shop", &["enqueue"]).await;
+    let (_, stock) = keyed.make("stock", &["enqueue"]).await;
+    let ask = json!({ "agent": "copywriter", "prompt": "Plan." });
+    let path = keyed.ground.tasks();
+    let theirs = keyed.add(&shop, &path, &ask, "a").await.expect(201);
+    let mine = keyed.add(&stock, &path, &ask, "b").await.expect(201);
+    let hold = format!("/v1/jobs/{}/hold", theirs["job_id"]);
+    keyed.admin("POST", &hold, &json!({ "reason": "the harbour" })).await.expect(200);
+    let path = format!("/v1/tasks/{}/explain", id(&mine));
+    let told = keyed.get(&stock, &path).await.expect(200);
+    assert_eq!(told["because"], "Lanes run one job at a time. 1 job is in line before it.");
+    assert_eq!(told["next"], "What is before it has to end. Then the lane moves up by itself.");
+    let all = keyed.admin("GET", &path, &Value::Null).await.expect(200);
+    assert!(all["because"].as_str().unwrap().contains("the harbour"), "{all}");
+}
