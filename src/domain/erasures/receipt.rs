@@ -33,12 +33,16 @@ pub enum Invalid {
     Unsigned,
     #[error("the signature does not belong to the statement: one of them was changed")]
     Signature,
+    #[error("what was signed is not the statement of an erasure: its `type` is not `{TYPE}`")]
+    Type,
     #[error("`{field}` of the receipt is not what was signed")]
     Changed { field: &'static str },
     #[error("the receipt is signed by {found}, not by {expected}")]
     OtherKey { found: String, expected: String },
 }
 
+/// What a statement says that it is: a key may sign other things, too.
+const TYPE: &str = "dalsegno.erasure/1";
 /// Fields of a receipt that its statement repeats. Hosts and data files are cleaned later than that.
 const FIELDS: [&str; 7] =
     ["id", "campaign_id", "reason", "asked_at", "ended_at", "removed", "contents"];
@@ -50,7 +54,7 @@ pub async fn sign(conn: &mut PgConnection, campaign_id: Uuid, key: &Key) -> Resu
     let receipt = serde_json::to_value(get(&mut *conn, campaign_id).await?).unwrap_or_default();
     let fields = FIELDS.map(|field| (field.to_owned(), receipt[field].clone()));
     let mut statement: serde_json::Map<String, Value> = fields.into_iter().collect();
-    statement.insert("type".to_owned(), json!("dalsegno.erasure/1"));
+    statement.insert("type".to_owned(), json!(TYPE));
     statement.insert("installation".to_owned(), json!(installation.id));
     let statement = Value::Object(statement).to_string();
     let signature = key.sign(statement.as_bytes());
@@ -80,6 +84,9 @@ pub fn verify(receipt: &str, expected: Option<&str>) -> Result<Signed, Invalid> 
     key.verify(signed.statement.as_bytes(), &bytes(&signed.signature)?)
         .map_err(|_| Invalid::Signature)?;
     let statement: Value = serde_json::from_str(&signed.statement).map_err(Invalid::Format)?;
+    if statement["type"] != TYPE {
+        return Err(Invalid::Type);
+    }
     if let Some(field) = FIELDS.into_iter().find(|field| receipt[field] != statement[field]) {
         return Err(Invalid::Changed { field });
     }
