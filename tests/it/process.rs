@@ -336,9 +336,15 @@ async fn a_role_with_the_rights_of_the_page_on_upgrades_runs_a_service() {
     let receipt = eventually("the erasure is done", signed).await;
     assert!(receipt["ended_at"].is_string() && receipt["vacuumed_at"].is_null(), "{receipt}");
     let mut conn = PgConnection::connect_with(&options).await.unwrap();
-    let other = "update dalsegno.erasures set campaign_id = gen_random_uuid()";
-    let refused = sqlx::query(other).execute(&mut conn).await.unwrap_err();
-    assert_eq!(refused.as_database_error().unwrap().code().unwrap(), "DS405", "{other}");
+    for forged in [
+        "update dalsegno.erasures set campaign_id = gen_random_uuid()",
+        "update dalsegno.erasures set contents = '{}'",
+        "update dalsegno.erasures set ended_at = null",
+        "update dalsegno.erasures set removed = removed - 'messages'",
+    ] {
+        let refused = sqlx::query(forged).execute(&mut conn).await.expect_err(forged);
+        assert_eq!(refused.as_database_error().unwrap().code().unwrap(), "DS405", "{forged}");
+    }
     let vacuum = run(folder.path(), &["erasure", "vacuum"], &environment).await;
     assert_eq!(vacuum.status.code(), Some(4), "{}", stderr(&vacuum));
     assert!(stderr(&vacuum).contains("connect as their owner"), "{}", stderr(&vacuum));
