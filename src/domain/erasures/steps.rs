@@ -166,11 +166,12 @@ pub async fn cancel_jobs(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(
     Ok(())
 }
 
-/// Writes down what there is, before anything is removed. A job that goes on with a removal leaves what was written.
+/// Writes down what there is, before anything is removed. A job that goes on with a removal leaves what was written, and where a worker
+/// of an earlier version has begun it, nothing is.
 pub async fn measure_contents(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(), Failed> {
     sqlx::query!(
         "update dalsegno.erasures set contents = dalsegno.contents_of_campaign(campaign_id)
-          where campaign_id = $1 and contents is null and ended_at is null",
+          where campaign_id = $1 and contents is null and ended_at is null and removed - 'cancelled_tasks' = '{}'",
         campaign_id,
     )
     .execute(conn)
