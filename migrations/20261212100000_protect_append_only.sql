@@ -200,17 +200,38 @@ begin
   perform dalsegno.check_campaign_is_erased(of_campaign);
   perform set_config('dalsegno.erasing', 'on', true);
   -- Each line is replaced by one of the same number: lines are never changed.
-  with gone as (
+  with ids as materialized (
+    select s::uuid as id from unnest(subjects) as s where s ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'),
+  numbers as materialized (select s::bigint as id from unnest(subjects) as s where s ~ '^[0-9]{1,18}$'),
+  -- Sessions go after their lines.
+  sessions as materialized (
+    select s.id from dalsegno.sessions as s
+     where s.campaign_id = of_campaign
+       and s.id in (select id from ids union all
+                    select substr(l, 9)::uuid from unnest(subjects) as l where l ~ '^compact/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$')
+    union
+    select s.session_id from dalsegno.erased_sessions as s join dalsegno.erasures as e on e.id = s.erasure_id
+     where e.campaign_id = of_campaign and s.session_id in (select id from ids)),
+  own as materialized (
+    select k as kind, of_campaign::text as subject from unnest(array['campaign', 'agent', 'blackboard', 'group', 'memory']) as k
+    union all select 'task', t.id::text from dalsegno.tasks as t join ids on ids.id = t.id where t.campaign_id = of_campaign
+    union all select 'session', s.id::text from sessions as s
+    union all select 'lane', 'compact/' || s.id from sessions as s
+    union all select 'lane', l from unnest(subjects) as l where starts_with(l, of_campaign || '/')
+    union all select 'flow', f.id::text from dalsegno.flows as f join ids on ids.id = f.id where f.campaign_id = of_campaign
+    union all select 'fact', f.id::text from dalsegno.facts as f join ids on ids.id = f.id where f.campaign_id = of_campaign
+    union all select 'bulk_action', b.id::text from dalsegno.bulk_actions as b join ids on ids.id = b.id
+               where b.filter ->> 'campaign_id' = of_campaign::text
+    -- A job that was cancelled with the campaign is on no table any more.
+    union all select 'job', n.id::text from numbers as n
+               where not exists (select from dalsegno.tasks as t where t.job_id = n.id and t.campaign_id <> of_campaign)
+                 and not exists (select from dalsegno.tasks as t where t.first_job_id = n.id and t.campaign_id <> of_campaign)
+                 and not exists (select from dalsegno.jobs as j where j.id = n.id and j.group_key is distinct from of_campaign::text)
+                 and not exists (select from dalsegno.dead_jobs as d where d.id = n.id and d.group_key is distinct from of_campaign::text)
+    union all select 'schedule', s from unnest(subjects) as s),
+  gone as (
     delete from dalsegno.audit as a
-     where a.subject = any(subjects) and a.data <> '{}'
-       and case a.subject_kind
-             when 'campaign' then a.subject = of_campaign::text
-             when 'task' then exists (
-               select from dalsegno.tasks as t
-                where t.campaign_id = of_campaign and t.id = case when a.subject ~ '^[0-9a-f-]{36}$' then a.subject::uuid end)
-             else a.subject_kind in ('session', 'schedule', 'job', 'lane', 'group', 'bulk_action', 'flow', 'agent', 'blackboard', 'memory',
-                                     'fact', 'user')
-           end
+     where a.subject = any(subjects) and a.data <> '{}' and (a.subject_kind, a.subject) in (select o.kind, o.subject from own as o)
     returning a.*),
   kept as (
     insert into dalsegno.audit (id, at, actor_id, actor_kind, actor, action, subject_kind, subject, peer)
@@ -223,7 +244,7 @@ end
 $body$;
 comment on function dalsegno.erase_audit(uuid, text[]) is
   'Empties the data of lines of the audit log about what belongs to a campaign that is erased. The lines stay: who, what and when. '
-  'Lines about keys, webhooks, queues, logins and cleanups are left alone.';
+  'A line is left alone if its subject belongs to another campaign, or to none. Schedules, and jobs of which nothing is left, cannot be told apart.';
 
 create function dalsegno.erase_audit_of_tools(of_campaign uuid, after bigint, n bigint) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $body$

@@ -72,3 +72,21 @@ comment on function dalsegno.keep_what_was_asked() is 'Refuses to change which c
 create trigger erasures_keep_what_was_asked before update on dalsegno.erasures for each row
   when ((old.id, old.campaign_id, old.asked_at, old.reason) is distinct from (new.id, new.campaign_id, new.asked_at, new.reason))
   execute function dalsegno.keep_what_was_asked();
+
+-- And what a worker signs: a role that could change it before it asks again would have anything signed.
+create function dalsegno.keep_what_was_removed() returns trigger language plpgsql as $body$
+begin
+  if old.contents is not null and new.contents is distinct from old.contents
+     or old.ended_at is not null and new.ended_at is distinct from old.ended_at
+     or exists (select from jsonb_each_text(old.removed) as o where coalesce((new.removed ->> o.key)::bigint, 0) < o.value::bigint) then
+    raise exception using errcode = 'DS405', message = format('erasure %s: what was removed, and when that ended, stays', old.id),
+      hint = 'Counts can only grow.';
+  end if;
+  return new;
+end
+$body$;
+comment on function dalsegno.keep_what_was_removed() is
+  'Refuses to change what there was and when the erasure ended, once they are known, and to lower the counts of what was removed.';
+create trigger erasures_keep_what_was_removed before update on dalsegno.erasures for each row
+  when ((old.contents, old.ended_at, old.removed) is distinct from (new.contents, new.ended_at, new.removed))
+  execute function dalsegno.keep_what_was_removed();

@@ -7,9 +7,14 @@
 //! A measurement bounds the difference of the two clocks by its round trip: the database has read its clock after the question was
 //! sent and before the answer arrived. Bounds of several measurements are intersected, so a slow answer changes nothing. A
 //! measurement outside of the bounds replaces them: the clock of the database was set, or another server has taken over.
+//!
+//! A better measurement may lie a little before the one it replaces. Then the time stands still until it has caught up.
 
 use std::{
-    sync::{Arc, LazyLock, Mutex, PoisonError},
+    sync::{
+        Arc, LazyLock, Mutex, PoisonError,
+        atomic::{AtomicI64, Ordering},
+    },
     time::Instant,
 };
 
@@ -47,8 +52,13 @@ struct Bounds {
 /// How far two clocks drift apart in a second, in microseconds: twice the limit of NTP.
 const DRIFT_PER_SEC: i64 = 1_000;
 
+/// A clock that goes back by less than this is waited for; one that goes back further was set. In microseconds.
+const LONG_STEP: i64 = 5_000_000;
+
 static STARTED: LazyLock<Instant> = LazyLock::new(Instant::now);
 static BOUNDS: Mutex<Option<Bounds>> = Mutex::new(None);
+/// What was last answered, in microseconds.
+static LAST: AtomicI64 = AtomicI64::new(i64::MIN);
 
 /// Measures the clock of the database on a connection. The statement is a simple query, which is one round trip.
 pub async fn follow_database(conn: &mut PgConnection) -> sqlx::Result<()> {
@@ -69,9 +79,11 @@ pub async fn follow_database(conn: &mut PgConnection) -> sqlx::Result<()> {
 impl Clock for SystemClock {
     fn now(&self) -> DateTime<Utc> {
         let bounds = *BOUNDS.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = bounds
-            .and_then(|bounds| DateTime::from_timestamp_micros(monotonic() + bounds.middle()));
-        now.unwrap_or_else(|| self.machine_now())
+        let now = match bounds {
+            Some(bounds) => monotonic() + bounds.middle(),
+            None => self.machine_now().timestamp_micros(),
+        };
+        DateTime::from_timestamp_micros(held(&LAST, now)).unwrap_or_else(|| self.machine_now())
     }
 
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the machine's clock")]
@@ -87,7 +99,7 @@ impl Bounds {
     }
 
     fn narrowed(self, measured: Self) -> Self {
-        let drift = (measured.at - self.at) / 1_000_000 * DRIFT_PER_SEC;
+        let drift = (measured.at - self.at) * DRIFT_PER_SEC / 1_000_000;
         let least = measured.least.max(self.least - drift);
         let most = measured.most.min(self.most + drift);
         if least > most { measured } else { Self { least, most, at: measured.at } }
@@ -109,6 +121,14 @@ impl Clock for ManualClock {
     fn now(&self) -> DateTime<Utc> {
         *self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The last answer again, where the time is a little before it.
+fn held(last: &AtomicI64, now: i64) -> i64 {
+    let taken = last.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| {
+        (now >= last || last.saturating_sub(now) >= LONG_STEP).then_some(now)
+    });
+    taken.map_or_else(|last| last, |_| now)
 }
 
 /// Microseconds since this process first looked.
@@ -136,6 +156,23 @@ mod tests {
         let first = Bounds { least: 500, most: 900, at: 0 };
         let later = Bounds { least: 1_500, most: 9_500, at: 2 * SECOND };
         assert_eq!(first.narrowed(later), Bounds { least: 1_500, most: 2_900, at: 2 * SECOND });
+    }
+
+    #[test]
+    fn bounds_that_are_measured_often_widen_too() {
+        let mut bounds = Bounds { least: 0, most: 10, at: 0 };
+        for n in 1..=20 {
+            let at = n * SECOND / 2;
+            bounds = bounds.narrowed(Bounds { least: -9_000, most: 9_000, at });
+        }
+        assert_eq!(bounds, Bounds { least: -9_000, most: 9_000, at: 10 * SECOND });
+    }
+
+    #[test]
+    fn a_small_step_back_is_waited_for_and_a_long_one_is_taken() {
+        let last = AtomicI64::new(i64::MIN);
+        let answers = [100, 40, 99, 101, 101 - LONG_STEP].map(|now| held(&last, now));
+        assert_eq!(answers, [100, 100, 100, 101, 101 - LONG_STEP]);
     }
 
     #[test]

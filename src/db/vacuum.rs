@@ -37,8 +37,22 @@ pub async fn vacuum(
     stop: &CancellationToken,
 ) -> Result<Vacuumed, Error> {
     let mut conn = pool.acquire().await.map_err(Error::Vacuum)?.detach();
+    conn.execute("set statement_timeout = 0").await.map_err(Error::Vacuum)?;
+    let vacuumed = vacuum_all(&mut conn, mode, stop).await?;
+    if !vacuumed.is_stopped {
+        // Behind a transaction pooler the session serves others afterwards.
+        conn.execute("reset statement_timeout").await.map_err(Error::Vacuum)?;
+    }
+    Ok(vacuumed)
+}
+
+async fn vacuum_all(
+    conn: &mut PgConnection,
+    mode: Vacuum,
+    stop: &CancellationToken,
+) -> Result<Vacuumed, Error> {
     let mut vacuumed = Vacuumed::default();
-    for (table, is_allowed) in tables(&mut conn).await? {
+    for (table, is_allowed) in tables(&mut *conn).await? {
         if !is_allowed {
             vacuumed.forbidden.push(table);
             continue;

@@ -102,7 +102,7 @@ async fn erase_tool_lines(campaign_id: Uuid, run: &Run) -> Result<i64, JobError>
     }
 }
 
-/// Ends the removal, cleans the data files where the role may, and signs the receipt. A job that looks at an erasure again, after an
+/// Ends the removal, signs the receipt, and cleans the data files where the role may. A job that looks at an erasure again, after an
 /// upgrade for example, vacuums only if it has removed something.
 async fn end(before: &Erasure, line: i64, run: &Run, services: &Services) -> Result<End, JobError> {
     let campaign_id = before.campaign_id;
@@ -116,24 +116,36 @@ async fn end(before: &Erasure, line: i64, run: &Run, services: &Services) -> Res
     let finished = erasures::finish(&mut tx, campaign_id, line, finished_at).await;
     finished.map_err(JobError::retry)?;
     commit(tx).await.map_err(JobError::retry)?;
-    let has_removed = receipt(campaign_id, run).await?.removed != before.removed;
-    let is_vacuumed = (has_removed || before.vacuumed_at.is_none()) && vacuum(run).await?;
+    let key = Key::open_or_create(&services.erasure_key).map_err(JobError::retry)?;
+    let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
+    erasures::sign(&mut tx, campaign_id, &key).await.map_err(JobError::retry)?;
+    commit(tx).await.map_err(JobError::retry)?;
+    let ended = receipt(campaign_id, run).await?;
+    let is_due = ended.removed != before.removed || ended.vacuumed_at.is_none();
+    let is_vacuumed = is_due && vacuum(run).await?;
     let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
     if is_vacuumed {
         let now = services.clock.now();
         erasures::vacuumed(&mut tx, finished_at, false, now).await.map_err(JobError::retry)?;
     }
-    let key = Key::open_or_create(&services.erasure_key).map_err(JobError::retry)?;
-    erasures::sign(&mut tx, campaign_id, &key).await.map_err(JobError::retry)?;
     let end = run.commit(tx).await?;
     tracing::info!(campaign.id = %campaign_id, "a campaign was erased");
     Ok(end)
 }
 
-/// Says whether all tables were vacuumed. A role that may not leaves it to autovacuum and to the owner.
+/// Says whether all tables were vacuumed. A role that may not leaves it to autovacuum and to the owner, and so does a failure.
 async fn vacuum(run: &Run) -> Result<bool, JobError> {
-    let vacuumed = db::vacuum(run.pool(), Vacuum::Plain, run.cancel()).await;
-    let vacuumed = vacuumed.map_err(JobError::retry)?;
+    let vacuumed = match db::vacuum(run.pool(), Vacuum::Plain, run.cancel()).await {
+        Ok(vacuumed) => vacuumed,
+        Err(error) => {
+            let error: &dyn std::error::Error = &error;
+            tracing::warn!(
+                error,
+                "the tables of an erased campaign were not all vacuumed: run `dalsegno erasure vacuum`"
+            );
+            return Ok(false);
+        }
+    };
     if !vacuumed.forbidden.is_empty() {
         tracing::warn!(
             tables = vacuumed.forbidden.len(),

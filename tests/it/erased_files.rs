@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 use sqlx::PgPool;
 
@@ -75,6 +76,22 @@ impl Stage {
     }
 }
 
+/// As somebody signs it with a key of their own.
+fn resigned(receipt: &Value, key: &Path, kind: Option<&str>) -> Value {
+    let key = dalsegno::domain::erasures::Key::open_or_create(key).unwrap();
+    let mut receipt = receipt.clone();
+    let statement = receipt["signed"]["statement"].as_str().unwrap();
+    let mut statement: Value = serde_json::from_str(statement).unwrap();
+    if let Some(kind) = kind {
+        statement["type"] = json!(kind);
+    }
+    let statement = statement.to_string();
+    let signature = BASE64_STANDARD.encode(key.sign(statement.as_bytes()));
+    receipt["signed"] =
+        json!({ "statement": statement, "signature": signature, "public_key": key.public_text() });
+    receipt
+}
+
 #[tokio::test]
 async fn erased_words_leave_the_data_files_and_the_receipt_can_be_checked_without_the_service() {
     let stage = Stage::new().await;
@@ -104,16 +121,16 @@ async fn erased_words_leave_the_data_files_and_the_receipt_can_be_checked_withou
         sqlx::query_scalar(contents).bind(going).fetch_one(&stage.pool).await.unwrap();
 
     stage.said(&["campaign", "erase", going, "--yes"]).await;
-    let receipt = eventually("the receipt is signed", async || {
+    let receipt = eventually("the receipt is signed, and then vacuumed", async || {
         let receipt = stage.said(&["campaign", "erase", going]).await;
-        receipt["signed"].is_object().then_some(receipt)
+        let is_done = receipt["signed"].is_object() && receipt["vacuumed_at"].is_string();
+        is_done.then_some(receipt)
     })
     .await;
     for kind in ["messages", "tasks", "campaign"] {
         assert_eq!(receipt["contents"][kind], contents[kind], "{kind}: {receipt}");
     }
     assert_eq!(contents["tasks"]["rows"], TASKS);
-    assert!(receipt["vacuumed_at"].is_string(), "{receipt}");
     let left = "select relname::text from pg_stat_user_tables, dalsegno.erasures
                  where schemaname = 'dalsegno' and (last_vacuum is null or last_vacuum < ended_at)";
     eventually("all tables are vacuumed after the removal", async || {
@@ -138,6 +155,16 @@ async fn erased_words_leave_the_data_files_and_the_receipt_can_be_checked_withou
     assert_eq!(stage.verify(&receipt, &["--key", key]).await.0, 0);
     let other = stage.verify(&receipt, &["--key", "AAAA"]).await;
     assert!(other.0 == 1 && other.2.contains("not by AAAA"), "{other:?}");
+    let nowhere = ["--set", "erasures.key_file=none.pem"];
+    let (code, said, _) = stage.verify(&receipt, &nowhere).await;
+    assert_eq!((code, &said["valid"]), (1, &Value::Null), "signed by anybody");
+    assert_eq!(said["public_key"], key);
+    let forged = resigned(&receipt, &stage.folder.path().join("forger.pem"), None);
+    let (code, _, error) = stage.verify(&forged, &[]).await;
+    assert!(code == 1 && error.contains("the receipt is signed by"), "{error}");
+    let typed = resigned(&receipt, &stage.folder.path().join("forger.pem"), Some("other/1"));
+    let (code, _, error) = stage.verify(&typed, &nowhere).await;
+    assert!(code == 1 && error.contains("`type`"), "{error}");
 
     for (pointer, value, why) in [
         ("/removed/messages", json!(1), "`removed`"),

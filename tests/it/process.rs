@@ -336,9 +336,17 @@ async fn a_role_with_the_rights_of_the_page_on_upgrades_runs_a_service() {
     let receipt = eventually("the erasure is done", signed).await;
     assert!(receipt["ended_at"].is_string() && receipt["vacuumed_at"].is_null(), "{receipt}");
     let mut conn = PgConnection::connect_with(&options).await.unwrap();
-    let other = "update dalsegno.erasures set campaign_id = gen_random_uuid()";
-    let refused = sqlx::query(other).execute(&mut conn).await.unwrap_err();
-    assert_eq!(refused.as_database_error().unwrap().code().unwrap(), "DS405", "{other}");
+    for forged in [
+        "update dalsegno.erasures set campaign_id = gen_random_uuid()",
+        "update dalsegno.erasures set contents = '{}'",
+        "update dalsegno.erasures set ended_at = null",
+        "update dalsegno.erasures set removed = removed - 'messages'",
+    ] {
+        let refused = sqlx::query(forged).execute(&mut conn).await.expect_err(forged);
+        assert_eq!(refused.as_database_error().unwrap().code().unwrap(), "DS405", "{forged}");
+    }
+    let id = campaign["id"].as_str().unwrap();
+    erases_only_lines_of_its_campaign(&owner, &mut conn, id).await;
     let vacuum = run(folder.path(), &["erasure", "vacuum"], &environment).await;
     assert_eq!(vacuum.status.code(), Some(4), "{}", stderr(&vacuum));
     assert!(stderr(&vacuum).contains("connect as their owner"), "{}", stderr(&vacuum));
@@ -430,6 +438,40 @@ async fn removes_only_what_it_may(owner: &PgPool, role: &PgConnectOptions, campa
     assert_eq!(refused.as_database_error().unwrap().code().unwrap(), "42501");
     let drop = format!("drop owned by {stranger}; drop role {stranger}");
     sqlx::raw_sql(sqlx::AssertSqlSafe(drop)).execute(owner).await.unwrap();
+}
+
+async fn erases_only_lines_of_its_campaign(owner: &PgPool, role: &mut PgConnection, id: &str) {
+    let line =
+        "insert into dalsegno.audit (at, actor_kind, actor, action, subject_kind, subject, data)
+                values (now(), 'cli', 'ann', $1 || '.test', $1, $2, '{\"a\": 1}')";
+    let session = "select session_id::text from dalsegno.erased_sessions";
+    let session: String = sqlx::query_scalar(session).fetch_one(owner).await.unwrap();
+    let other = uuid::Uuid::new_v4().to_string();
+    let own = [
+        ("session", session.clone()),
+        ("lane", format!("compact/{session}")),
+        ("lane", format!("{id}/copywriter/main")),
+        ("agent", id.to_owned()),
+    ];
+    let others = [
+        ("session", other.clone()),
+        ("lane", format!("{other}/copywriter/main")),
+        ("flow", other.clone()),
+        ("fact", other.clone()),
+        ("bulk_action", other),
+        ("agent", "copywriter".to_owned()),
+        ("user", "ann".to_owned()),
+        ("key", id.to_owned()),
+    ];
+    for (kind, subject) in own.iter().chain(&others) {
+        sqlx::query(line).bind(kind).bind(subject).execute(owner).await.unwrap();
+    }
+    for (lines, n) in [(&others[..], 0), (&own[..], own.len() as i64)] {
+        let subjects: Vec<_> = lines.iter().map(|(_, subject)| subject.as_str()).collect();
+        let erase = sqlx::query_scalar("select dalsegno.erase_audit($1::uuid, $2)");
+        let erased: i64 = erase.bind(id).bind(subjects).fetch_one(&mut *role).await.unwrap();
+        assert_eq!(erased, n, "{lines:?}");
+    }
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use std::{
 };
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use ring::signature::{Ed25519KeyPair, KeyPair as _};
+use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 
 /// Signs receipts.
 #[derive(Debug)]
@@ -70,6 +70,11 @@ impl Key {
         self.0.sign(statement).as_ref().to_vec()
     }
 
+    /// Whether this key has made the signature.
+    pub fn has_signed(&self, statement: &[u8], signature: &[u8]) -> bool {
+        UnparsedPublicKey::new(&ED25519, self.public_key()).verify(statement, signature).is_ok()
+    }
+
     pub fn public_key(&self) -> &[u8] {
         self.0.public_key().as_ref()
     }
@@ -121,6 +126,8 @@ mod tests {
         let key = Key::open_or_create(&path).unwrap();
         let again = Key::open_or_create(&path).unwrap();
         assert_eq!(key.public_key(), again.public_key());
+        assert!(again.has_signed(b"one", &key.sign(b"one")));
+        assert!(!again.has_signed(b"another", &key.sign(b"one")));
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
     }

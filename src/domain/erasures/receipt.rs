@@ -33,24 +33,39 @@ pub enum Invalid {
     Unsigned,
     #[error("the signature does not belong to the statement: one of them was changed")]
     Signature,
+    #[error("what was signed is not the statement of an erasure: its `type` is not `{TYPE}`")]
+    Type,
     #[error("`{field}` of the receipt is not what was signed")]
     Changed { field: &'static str },
     #[error("the receipt is signed by {found}, not by {expected}")]
     OtherKey { found: String, expected: String },
 }
 
+/// What a statement says that it is: a key may sign other things, too.
+const TYPE: &str = "dalsegno.erasure/1";
 /// Fields of a receipt that its statement repeats. Hosts and data files are cleaned later than that.
 const FIELDS: [&str; 7] =
     ["id", "campaign_id", "reason", "asked_at", "ended_at", "removed", "contents"];
 
-/// Signs the receipt of an erasure that has ended, as it stands now.
+/// Signs the receipt of an erasure that has ended. What this key has signed before stays: a receipt is signed again only when more was
+/// removed, and then with the contents and the end of the first time.
 pub async fn sign(conn: &mut PgConnection, campaign_id: Uuid, key: &Key) -> Result<(), Error> {
     let installation = installation::get(&mut *conn).await;
     let installation = installation.map_err(Failed::to("read the installation"))?;
-    let receipt = serde_json::to_value(get(&mut *conn, campaign_id).await?).unwrap_or_default();
+    let erasure = get(&mut *conn, campaign_id).await?;
+    let known = erasure.signed.as_ref().and_then(|signed| signed.statement_of(key));
+    let mut receipt = serde_json::to_value(erasure).unwrap_or_default();
+    if let Some(known) = known {
+        if known["removed"] == receipt["removed"] {
+            return Ok(());
+        }
+        for field in ["contents", "ended_at"] {
+            receipt[field] = known[field].clone();
+        }
+    }
     let fields = FIELDS.map(|field| (field.to_owned(), receipt[field].clone()));
     let mut statement: serde_json::Map<String, Value> = fields.into_iter().collect();
-    statement.insert("type".to_owned(), json!("dalsegno.erasure/1"));
+    statement.insert("type".to_owned(), json!(TYPE));
     statement.insert("installation".to_owned(), json!(installation.id));
     let statement = Value::Object(statement).to_string();
     let signature = key.sign(statement.as_bytes());
@@ -80,6 +95,9 @@ pub fn verify(receipt: &str, expected: Option<&str>) -> Result<Signed, Invalid> 
     key.verify(signed.statement.as_bytes(), &bytes(&signed.signature)?)
         .map_err(|_| Invalid::Signature)?;
     let statement: Value = serde_json::from_str(&signed.statement).map_err(Invalid::Format)?;
+    if statement["type"] != TYPE {
+        return Err(Invalid::Type);
+    }
     if let Some(field) = FIELDS.into_iter().find(|field| receipt[field] != statement[field]) {
         return Err(Invalid::Changed { field });
     }
@@ -88,6 +106,15 @@ pub fn verify(receipt: &str, expected: Option<&str>) -> Result<Signed, Invalid> 
             Err(Invalid::OtherKey { found: signed.public_key, expected: expected.to_owned() })
         }
         _ => Ok(signed),
+    }
+}
+
+impl Signed {
+    /// The statement, where this key has signed it.
+    fn statement_of(&self, key: &Key) -> Option<Value> {
+        let signature = BASE64_STANDARD.decode(&self.signature).ok()?;
+        let is_own = key.has_signed(self.statement.as_bytes(), &signature);
+        is_own.then(|| serde_json::from_str(&self.statement).ok()).flatten()
     }
 }
 

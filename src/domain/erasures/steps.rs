@@ -166,11 +166,12 @@ pub async fn cancel_jobs(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(
     Ok(())
 }
 
-/// Writes down what there is, before anything is removed. A job that goes on with a removal leaves what was written.
+/// Writes down what there is, before anything is removed. A job that goes on with a removal leaves what was written, and where a worker
+/// of an earlier version has begun it, nothing is.
 pub async fn measure_contents(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(), Failed> {
     sqlx::query!(
         "update dalsegno.erasures set contents = dalsegno.contents_of_campaign(campaign_id)
-          where campaign_id = $1 and contents is null and ended_at is null",
+          where campaign_id = $1 and contents is null and ended_at is null and removed - 'cancelled_tasks' = '{}'",
         campaign_id,
     )
     .execute(conn)
@@ -341,21 +342,24 @@ async fn some_sessions(conn: &mut PgConnection, campaign_id: Uuid) -> Result<boo
     Ok(true)
 }
 
-/// Adds to what the receipt says.
+/// Adds to what the receipt says. The data files have to be cleaned again after that.
 async fn count(
     conn: &mut PgConnection,
     campaign_id: Uuid,
     counts: &[(&str, i64)],
 ) -> Result<(), Failed> {
+    let has_removed = counts.iter().any(|(_, n)| *n > 0);
     let counts: serde_json::Map<_, _> =
         counts.iter().map(|(name, n)| ((*name).to_owned(), json!(n))).collect();
     sqlx::query!(
         "update dalsegno.erasures
             set removed = removed || (select coalesce(jsonb_object_agg(c.key, c.value::bigint + coalesce((removed ->> c.key)::bigint, 0)), '{}')
-                                        from jsonb_each_text($2) as c)
+                                        from jsonb_each_text($2) as c),
+                vacuumed_at = case when not $3 then vacuumed_at end, rewritten_at = case when not $3 then rewritten_at end
           where campaign_id = $1",
         campaign_id,
         serde_json::Value::Object(counts),
+        has_removed,
     )
     .execute(conn)
     .await
