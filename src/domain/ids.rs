@@ -7,7 +7,7 @@ use uuid::{ContextV7, Timestamp, Uuid};
 
 /// An id as a person gives it: whole, its beginning, or its end.
 ///
-/// Ids that were made within a minute share their beginning; their ends differ. An end needs [`LEAST_END`] digits.
+/// Ids that were made within a minute share their beginning; their ends differ. An end needs eight digits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Given {
     text: String,

@@ -4,7 +4,7 @@
 //! answered as what does not exist.
 //!
 //! The id in the path is checked here, before the handler sees the request. Ids in bodies, and lists, are the handlers' part: they take
-//! [`Reach`] as an argument. A route that is neither about one campaign, task, session or flow nor in [`FOR_BOUND_KEYS`] refuses bound keys.
+//! `Reach` as an argument. A route that is neither about one campaign, task, session or flow nor in `FOR_BOUND_KEYS` refuses bound keys.
 
 use std::sync::Arc;
 
