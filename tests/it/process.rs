@@ -461,7 +461,7 @@ async fn erases_only_lines_of_its_campaign(owner: &PgPool, role: &mut PgConnecti
         ("bulk_action", other),
         ("agent", "copywriter".to_owned()),
         ("user", "ann".to_owned()),
-        ("key", id.to_owned()),
+        ("key", "a key".to_owned()),
     ];
     for (kind, subject) in own.iter().chain(&others) {
         sqlx::query(line).bind(kind).bind(subject).execute(owner).await.unwrap();

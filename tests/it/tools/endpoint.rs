@@ -257,7 +257,8 @@ async fn a_bound_key_recalls_nothing_that_other_campaigns_may_have_learned() {
     ask("POST", "/v1/users/ann/facts", fact).await.expect(200);
     let path = format!("/mcp/{}", world.campaign.id);
     let recalls = async |campaigns: Value| {
-        let wanted = json!({ "name": "client", "scopes": ["mcp"], "campaigns": campaigns });
+        let name = if campaigns.is_null() { "free" } else { "bound" };
+        let wanted = json!({ "name": name, "scopes": ["mcp"], "campaigns": campaigns });
         let key = ask("POST", "/v1/keys", wanted).await.expect(201);
         let (at, words) = ((app.address, path.as_str()), json!({ "words": "porto" }));
         let call = call("recall", &words);
