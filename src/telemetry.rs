@@ -107,7 +107,7 @@ fn recorder() -> Result<PrometheusHandle, Error> {
 }
 
 /// Merges recorded samples into their histograms as long as the process lives. Otherwise only a scrape does, and the
-/// samples of a process that nobody scrapes fill its memory. A thread, because recorders outlive runtimes.
+/// samples of a process that is not scraped fill its memory. A thread, because recorders outlive runtimes.
 fn start_upkeep(handle: PrometheusHandle) -> Result<(), Error> {
     let upkeep = move || {
         loop {

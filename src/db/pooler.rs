@@ -2,7 +2,7 @@
 //!
 //! sqlx sends Parse and Sync before Bind: a statement is prepared in one transaction and executed in the next, which a pooler may
 //! give to another connection of the server. PgBouncer from 1.21 on, with `max_prepared_statements`, prepares it there as well, and
-//! renames it. That name identifies it, whatever its pool looks like at that moment.
+//! renames it. That name identifies it, in any state of its pool.
 
 use serde::Deserialize;
 use sqlx::{Connection as _, PgConnection, postgres::PgConnectOptions};

@@ -166,7 +166,7 @@ impl<K: Eq + Hash> Backoffs<K> {
     /// Says how long the next attempt waits.
     fn fail(&mut self, key: K) -> Duration {
         let now = Instant::now();
-        // Whatever has not failed again for so long was ended, by this worker or by another one.
+        // A task that has not failed again for so long was ended, by this worker or by another one.
         self.0.retain(|_, backoff| backoff.until + 2 * LONGEST_BACKOFF > now);
         let before = self.0.get(&key).map_or(EVERY, |backoff| backoff.wait);
         let wait = (before * 2).min(LONGEST_BACKOFF);

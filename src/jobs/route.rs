@@ -102,7 +102,7 @@ impl<'a> Route<'a> {
     }
 }
 
-/// The size at which the conversation goes on in a new session, whatever its window. `None`: there is no limit.
+/// The size at which the conversation goes on in a new session, even if its window has room. `None`: there is no limit.
 fn rotate_at_tokens(services: &Services, agent: &Agent) -> Option<u64> {
     let own = agent.rotate_at_tokens.and_then(|tokens| u64::try_from(tokens).ok());
     Some(own.unwrap_or(services.sessions.rotate_at_tokens)).filter(|tokens| *tokens > 0)

@@ -25,7 +25,7 @@ use crate::{
     traces::Traces,
 };
 
-/// Until somebody has repaired the file of an agent.
+/// Between two looks at the broken file of an agent.
 const REPAIR_PAUSE: Duration = Duration::from_secs(60);
 
 /// Shared by all runs of a process as an `Arc`. Holds no pool: a run brings its own.

@@ -58,8 +58,7 @@ pub fn fault_of(error: &sqlx::Error) -> Option<Fault> {
     }
 }
 
-/// Whether the database did not take part: no connection, or none that may write. The next statement would fail as well,
-/// whatever it is about.
+/// Whether the database did not take part: no connection, or none that may write. Any next statement would fail as well.
 pub fn is_unreachable(error: &(dyn Error + 'static)) -> bool {
     let fault = sqlx_error(error).and_then(fault_of);
     matches!(fault, Some(Fault::Away | Fault::ReadOnly))

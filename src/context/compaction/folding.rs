@@ -114,7 +114,7 @@ impl<'a> Folding<'a> {
         let is_last = self.batch + 1 == self.plan.batches.len();
         let judged = match answer.map(prompts::take_quotes) {
             Ok((text, quotes)) => {
-                // A quote is one whatever the rest of the answer is worth.
+                // Quotes count even if the rest of the answer is refused.
                 self.quotes.extend(quotes);
                 self.judge(&text, is_last)
             }

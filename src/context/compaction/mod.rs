@@ -9,8 +9,8 @@
 //! [`folding::Folding`] walks this picture and asks its caller for answers; it does no IO itself.
 //!
 //! Invariants:
-//! - The last two turns stay word for word while they take no more than half of the room; fewer stay where they take more,
-//!   and none where the coming turn needs the room. No tool call is parted from its results.
+//! - The last two turns stay word for word while they take no more than half of the room; fewer stay where they take more
+//!   or would push out a pin of a person, and none where the coming turn needs the room. No tool call is parted from its results.
 //! - There is a plan whenever the coming turn fits by itself (a reference is the last one).
 //! - What people wrote stays word for word up to its share of the window ([`prompts`]); no summariser can lose it.
 //! - A summary that misses a pin, a section or the goal for its size is never applied.

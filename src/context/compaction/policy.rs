@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 pub struct Policy {
     /// The most that may stand in front of the coming turn.
     pub keep: Keep,
-    /// Turns that stay word for word while they take no more than `keep_percent` of B; fewer where they take more.
+    /// Turns that stay word for word while they take no more than `keep_percent` of B; fewer where they take more or would
+    /// push out a pin of a person.
     pub keep_turns: usize,
     pub keep_percent: u64,
     /// How much more may stay word for word, per cent of B.

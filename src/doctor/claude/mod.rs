@@ -119,7 +119,7 @@ fn is_of_this_shell(error: &CredentialError) -> bool {
     }
 }
 
-/// Whoever can read the file of a login besides its owner.
+/// Other users who can read the file of a login.
 fn other_readers(login: &CredentialConfig) -> Option<String> {
     let metadata = std::fs::metadata(&login.file).ok().filter(|_| login.variable.is_empty())?;
     match metadata.permissions().mode() {

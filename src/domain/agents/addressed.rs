@@ -36,7 +36,7 @@ impl Catalogue {
         Ok(Addressed { agent: self.agent(agent)?, instance })
     }
 
-    /// The names of the agent and of the instance that `written` means, whatever the agent's file says.
+    /// The names of the agent and of the instance that `written` means. The agent's file may be broken.
     pub fn named<'a>(
         &self,
         written: &'a str,

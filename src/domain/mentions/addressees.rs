@@ -56,12 +56,12 @@ impl<'a> Addressees<'a> {
         self
     }
 
-    /// Nobody was mentioned whose name is known.
+    /// No mentioned name is known.
     pub fn are_all_unknown(&self) -> bool {
         !self.unknown.is_empty() && self.broken.is_empty()
     }
 
-    /// Somebody was mentioned who cannot be asked.
+    /// A mentioned agent cannot be asked.
     pub fn has_unusable(&self) -> bool {
         !self.unknown.is_empty() || !self.broken.is_empty()
     }

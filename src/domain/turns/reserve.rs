@@ -6,7 +6,7 @@ use super::{Begun, Error};
 use crate::domain::{Amount, Failed, campaigns, campaigns::ReserveError, sessions};
 
 /// Sets aside what a running turn has spent and what its next call may cost, and says how much that is now. All or nothing: after an
-/// error the caller rolls back. Whoever ends the turn has to know of it, or a part of the budget would be lost.
+/// error the caller rolls back. The end of the turn has to know of it, or a part of the budget would be lost.
 pub async fn reserve_more(
     conn: &mut PgConnection,
     turn: &Begun,

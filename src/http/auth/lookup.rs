@@ -1,7 +1,7 @@
 //! Key lookups in batches: one statement answers all requests that wait for a key at the same moment.
 //!
 //! A key that is not cached is always looked up, also beside a flood of bad keys: the flood shares its statements, which follow
-//! each other at [`BATCH_EVERY`]. So it costs one connection and some 50 statements per second, whatever its rate.
+//! each other at [`BATCH_EVERY`]. So it costs one connection and some 50 statements per second, at any rate of requests.
 //!
 //! Race: the request that reads a batch may be dropped half way. The next one in the queue finds its handle unanswered, and reads
 //! for all that still wait.

@@ -86,7 +86,7 @@ fn is_nothing_to_do(error: &Error) -> bool {
     )
 }
 
-/// Nobody waits for what is prepared ahead, and the turn that needs it says what is wrong: a dead job would say it twice.
+/// No turn waits for what is prepared ahead, and the turn that needs it says what is wrong: a dead job would say it twice.
 fn may_wait(error: &Error) -> bool {
     matches!(error, Error::BreakerOpen { .. } | Error::InProgress(_)) || is_nothing_to_do(error)
 }

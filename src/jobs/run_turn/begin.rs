@@ -93,7 +93,7 @@ pub(super) struct NoRoom {
 pub(super) struct Before {
     /// How often room was made, or could not be made.
     pub(super) n_rooms: u32,
-    /// How often the provider has refused the conversation as too long, whatever the estimate says.
+    /// How often the provider has refused the conversation as too long; it counts more than the estimate.
     pub(super) n_refused: u32,
 }
 

@@ -70,7 +70,7 @@ fn refused(refusal: Refusal) -> providers::Error {
     providers::Error::new(BUDGET, class, why).not_made()
 }
 
-/// The end of the turn finds out for itself if somebody else has the conversation by now.
+/// The end of the turn finds out for itself if another run has the conversation by now.
 fn not_read(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> providers::Error {
     providers::Error::new("transcript.not_read", Class::Retry { after: None }, error).not_made()
 }

@@ -52,7 +52,7 @@ pub(super) struct Busy {
 /// Until running turns have given back what they had set aside.
 const BUDGET_PAUSE: Duration = Duration::from_secs(5);
 
-/// Until somebody has repaired the file of an agent or of a node.
+/// Between two looks at a broken file of an agent or of a node.
 const REPAIR_PAUSE: Duration = Duration::from_secs(10);
 
 impl Refused {
@@ -102,9 +102,16 @@ impl Error {
                 CommitError::LeaseLost { job_id: run.job_id(), lease: run.lease() }.into()
             }
             Self::Commit(error) => error.into(),
-            // As it is: the queue looks for the database's part in it, and uses up no attempt for that.
-            Self::Undone(error) => JobError::retry(error),
-            error => JobError::retry(error),
+            error => JobError::retry(error.into_cause()),
+        }
+    }
+
+    /// The error itself, without this enum around it: the queue looks for the database's part in it, and uses up no attempt for
+    /// that.
+    fn into_cause(self) -> BoxError {
+        match self {
+            Self::Undone(error) => error,
+            error => error.into(),
         }
     }
 
@@ -158,5 +165,18 @@ impl From<turns::Error> for Error {
 impl From<Failed> for Error {
     fn from(error: Failed) -> Self {
         Self::undone(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::is_unreachable;
+
+    #[test]
+    fn the_queue_finds_the_database_in_what_a_turn_could_not_do() {
+        let cause = Error::undone(sqlx::Error::PoolTimedOut).into_cause();
+        assert!(is_unreachable(&*cause), "{cause}");
+        assert!(!is_unreachable(&*Error::NoTask(7).into_cause()));
     }
 }

@@ -215,7 +215,7 @@ mod tests {
         for rebuilt_in_vain in [None, Some(Reason::New), Some(Reason::PromptChanged)] {
             assert!(is_rejected(decide(&rejected, Facts { rebuilt_in_vain, ..FACTS })));
         }
-        // Nobody knows yet whether this provider takes the history.
+        // It is not known yet whether this provider takes the history.
         for reason in [Reason::ProviderChanged, Reason::ModelChanged] {
             let facts = Facts { rebuilt_in_vain: Some(reason), ..FACTS };
             let fate = decide(&rejected, facts);

@@ -137,6 +137,9 @@ async fn every_mistake_is_pointed_at_and_nothing_is_stored() {
         ("/7", "empty_budget"),
     ]);
     refuse(&values, &expected).await;
+    // No task can have such a key.
+    let unheard = json!([ask(0), with("depends_on", json!([{ "key": "a\0b" }]))]);
+    refuse(&unheard, &[("/1", "unknown_predecessor")]).await;
     // Within the request, and against what is there.
     let same_key = json!([ask(1), with("prompt", json!("Another."))]);
     refuse(&same_key, &[("/1", "idempotency_conflict")]).await;

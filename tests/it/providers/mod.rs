@@ -7,5 +7,5 @@ mod ollama_answers;
 mod ollama_faults;
 mod ollama_host;
 mod sim;
-mod summaries;
+pub mod summaries;
 mod tools;

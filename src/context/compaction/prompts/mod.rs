@@ -42,7 +42,7 @@ pub struct Prompts {
     pub kept: Vec<Prompt>,
     /// Of prompts that are not kept whole, in order.
     pub sentences: Vec<Sentence>,
-    /// Prompts that are in the archive alone, whatever sentences of theirs are kept.
+    /// Prompts that are in the archive alone, even if sentences of them are kept.
     pub archived: u64,
 }
 

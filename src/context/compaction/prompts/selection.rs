@@ -81,7 +81,7 @@ impl Selection {
     /// Of all prompts that leave and that no summariser reads otherwise.
     pub(in crate::context::compaction) fn leaving_tokens(&self, calibration: &Calibration) -> u64 {
         let carried = self.sources.iter().filter(|source| source.is_carried);
-        // Rounded up once more, as whoever takes them within this many does.
+        // Rounded up once more: `leaving` rounds down.
         calibration.tokens(carried.map(|source| weight_of(&source.text)).sum()) + 1
     }
 

@@ -6,7 +6,7 @@
 //!
 //! A worker has other children, some of which it adopts as well, such as processes of the private Postgres. It ends only descendants
 //! of guards: each guard lowers its hard limit of file locks by one. The kernel has enforced no such limit since Linux 2.4,
-//! children inherit it whatever they do to their environment, group or session, and only `CAP_SYS_RESOURCE` raises it again.
+//! children inherit it even if they change their environment, group or session, and only `CAP_SYS_RESOURCE` raises it again.
 
 use std::{
     collections::BTreeSet,
@@ -46,7 +46,7 @@ pub(super) fn start_guard<T>(
 ) -> io::Result<(T, Listed)> {
     #[cfg(target_os = "linux")]
     rustix::process::set_child_subreaper(Pid::from_raw(std::process::id().cast_signed()))?;
-    // Held over the start: nobody looks for orphans while a guard is not listed yet.
+    // Held over the start: no search for orphans runs while a guard is not listed yet.
     let mut guards = guards();
     let (started, pid) = spawn()?;
     let process = pid.map(Process::with_pid);

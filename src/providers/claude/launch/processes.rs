@@ -1,6 +1,6 @@
 //! The children of this process, as `/proc` lists them.
 //!
-//! A process that has ended meanwhile is none. All else that cannot be read is an error: a list that lacks somebody would pass for
+//! A process that has ended meanwhile is none. All else that cannot be read is an error: a list that lacks a process would pass for
 //! one that is complete.
 
 use std::io;
