@@ -94,6 +94,10 @@ impl HistogramFn for Claimed {
 
 impl CounterFn for Finished {
     fn increment(&self, n_runs: u64) {
+        // Counters are created at a process's start by adding nothing to them.
+        if n_runs == 0 {
+            return;
+        }
         if let Some(sent_at) = self.0.claim().sent_at {
             let millis = sent_at.elapsed().as_secs_f64() * 1e3;
             self.0.millis.lock().unwrap_or_else(PoisonError::into_inner).push(millis);
