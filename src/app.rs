@@ -1,4 +1,4 @@
-//! What every part of a running process shares.
+//! The shared parts of a running process.
 
 use std::sync::Arc;
 
@@ -6,14 +6,17 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use sqlx::PgPool;
 
 use crate::{
-    clock::Clock, config::Config, domain::agents::Library, shutdown::Shutdown, tools,
+    clock::Clock,
+    domain::{agents::Library, facts, flows, memory, mentions, sessions, tasks, webhooks},
+    shutdown::Shutdown,
+    tools,
     traces::Traces,
 };
 
 /// Cheap to clone; the parts are shared.
 #[derive(Debug, Clone)]
 pub struct App {
-    pub config: Arc<Config>,
+    pub config: Arc<Sections>,
     pub pool: PgPool,
     pub clock: Arc<dyn Clock>,
     pub agents: Arc<Library>,
@@ -21,4 +24,21 @@ pub struct App {
     pub metrics: PrometheusHandle,
     pub traces: Traces,
     pub shutdown: Shutdown,
+}
+
+/// The sections that requests are answered with.
+#[derive(Debug)]
+pub struct Sections {
+    pub tasks: tasks::Config,
+    pub mentions: mentions::Config,
+    pub memory: memory::Config,
+    pub facts: facts::Config,
+    pub flows: flows::Config,
+    pub sessions: sessions::Config,
+    pub webhooks: webhooks::Config,
+    /// Provider and name of each credential.
+    pub logins: Vec<(String, String)>,
+    /// Tasks that wait, over all campaigns; 0 is no limit.
+    pub max_waiting: u64,
+    pub request_timeout_secs: u64,
 }

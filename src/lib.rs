@@ -20,6 +20,7 @@ pub mod providers;
 pub mod queue;
 pub mod scheduler;
 pub mod serve;
+pub mod settings;
 pub mod shutdown;
 pub mod telemetry;
 pub mod tools;

@@ -91,7 +91,7 @@ async fn wait(config: &Config, wake: &Notify) {
 async fn install(config: &Config, pool: &PgPool, clock: &dyn Clock) -> bool {
     let policy = <Purge as queue::Job>::policy();
     let nightly = New {
-        name: cleanups::SCHEDULE,
+        name: schedules::NIGHTLY_CLEANUP,
         source: Source::BuiltIn,
         cron: &config.purge,
         time_zone: &config.time_zone,

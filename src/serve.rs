@@ -13,11 +13,11 @@ use crate::{
     config::Config,
     db::{self, Database, Use},
     http::{self, Front},
-    jobs::{self, Services},
+    jobs::{self, Pool, Services},
     shutdown::Shutdown,
     telemetry::Telemetry,
     traces::{self, Traces},
-    worker::{self, Connections, Pool},
+    worker::{self, Connections},
 };
 
 /// What is told to the person who started the service, once it can be used.
@@ -104,7 +104,7 @@ async fn run(
     let prepared = shutdown.soft.run_until_cancelled(prepare_schema(config, database)).await;
     prepared.ok_or(db::Error::Stopped)??;
     let app = App {
-        config: config.clone(),
+        config: Arc::new(config.as_ref().into()),
         pool: database.pool.clone(),
         clock: services.clock.clone(),
         agents: services.library.clone(),
@@ -114,13 +114,13 @@ async fn run(
         shutdown: shutdown.clone(),
     };
     http::check_keys(&config.http, &database.pool, app.clock.now()).await?;
-    front.open(app.clone());
+    front.open(app);
     let ready = ready(config, address, database);
     tracing::info!(address = ready.address, database = ready.database, "ready");
     announce(&ready);
     let connections = worker::connections(database);
     let [turns, upkeep] = [Pool::Turns, Pool::Upkeep]
-        .map(|pool| work(&app, services, &connections, pool))
+        .map(|pool| work(config, shutdown, services, &connections, pool))
         .map(|work| ends_all(shutdown, work));
     let (turns, upkeep) = tokio::join!(turns, upkeep);
     turns?;
@@ -129,15 +129,15 @@ async fn run(
 
 /// A pool without slots is left to processes of its own.
 async fn work(
-    app: &App,
+    config: &Config,
+    shutdown: &Shutdown,
     services: &Arc<Services>,
     connections: &Connections,
     pool: Pool,
 ) -> Result<(), worker::Error> {
-    let shutdown = app.shutdown.clone();
-    match pool.slots(&app.config.worker) {
+    match pool.slots(&config.worker) {
         0 => shutdown.soft.cancelled().await,
-        _ => worker::work(&app.config, services.clone(), connections, shutdown, pool).await?,
+        _ => worker::work(config, services.clone(), connections, shutdown.clone(), pool).await?,
     }
     Ok(())
 }

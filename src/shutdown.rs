@@ -10,7 +10,7 @@ use serde::Deserialize;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::config::Checks;
+use crate::settings::Checks;
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -11,7 +11,7 @@ use tracing_subscriber::{
     EnvFilter, filter::ParseError, layer::SubscriberExt as _, util::SubscriberInitExt as _,
 };
 
-use crate::config::Checks;
+use crate::settings::Checks;
 
 /// From a claim's millisecond to a turn's hour.
 const DURATION_BUCKETS_SECS: [f64; 14] =

@@ -4,7 +4,6 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use serde::Deserialize;
 use sqlx::PgPool;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -13,10 +12,10 @@ pub use crate::queue::Connections;
 use crate::{
     app::App,
     clock::SystemClock,
-    config::{self, Checks, empty_as_none},
+    config::Config,
     db::{self, Database, Use},
     http::{self, Front},
-    jobs::{self, Services},
+    jobs::{self, Pool, Services},
     queue::{self, Identity},
     scheduler,
     shutdown::Shutdown,
@@ -27,34 +26,6 @@ use crate::{
 
 /// How long what runs beside the queue may take after its last job.
 const TIDY_LIMIT: Duration = Duration::from_millis(500);
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Config {
-    pub turns_slots: u32,
-    pub upkeep_slots: u32,
-    /// Where a process of its own answers probes, if anywhere.
-    #[serde(deserialize_with = "empty_as_none")]
-    pub listen: Option<SocketAddr>,
-    /// What a process remembers of conversations.
-    pub histories_mb: u32,
-    /// Where a test wants this process to die.
-    #[cfg(feature = "test-fakes")]
-    #[serde(default)]
-    pub crash_turns_at: Option<jobs::CrashPoint>,
-    /// Where a test wants a turn to fail, once.
-    #[cfg(feature = "test-fakes")]
-    #[serde(default)]
-    pub fail_turns_at: Option<jobs::CrashPoint>,
-}
-
-/// Which jobs a process runs. Two pools, because they fail and scale apart: turns take minutes and drain
-/// slowly, upkeep is many short jobs. Each is a queue of the same name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pool {
-    Turns,
-    Upkeep,
-}
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -80,7 +51,7 @@ pub enum Error {
 
 /// A process of its own: opens the database, works until the shutdown, closes it.
 pub async fn run(
-    config: config::Config,
+    config: Config,
     telemetry: &Telemetry,
     shutdown: Shutdown,
     pool: Pool,
@@ -92,7 +63,7 @@ pub async fn run(
     // First of all: a process that cannot do its work should not keep anybody waiting for its database.
     let traces = Traces::start(&config.traces)?;
     let services =
-        Services::build(&config, Arc::new(SystemClock), jobs::program(), traces.clone())?;
+        Services::build(config.as_ref(), Arc::new(SystemClock), jobs::program(), traces.clone())?;
     let front = Front::new(telemetry.metrics.clone(), shutdown.clone());
     let worked = Box::pin(join(&config, services, &front, pool));
     let worked = match config.worker.listen {
@@ -119,7 +90,7 @@ async fn beside_probes(
 }
 
 async fn join(
-    config: &Arc<config::Config>,
+    config: &Arc<Config>,
     services: Arc<Services>,
     front: &Front,
     pool: Pool,
@@ -131,7 +102,7 @@ async fn join(
         opened => opened?,
     };
     front.open(App {
-        config: config.clone(),
+        config: Arc::new(config.as_ref().into()),
         pool: database.pool.clone(),
         clock: services.clock.clone(),
         agents: services.library.clone(),
@@ -154,7 +125,7 @@ pub fn connections(database: &Database) -> Connections {
 
 /// One pool on an open database, until the shutdown and the last end.
 pub async fn work(
-    config: &config::Config,
+    config: &Config,
     services: Arc<Services>,
     connections: &Connections,
     shutdown: Shutdown,
@@ -223,7 +194,7 @@ async fn open_endpoint(services: &Services) -> Result<TcpListener, Error> {
 
 /// Until the last turn has ended: one that is drained still uses its tools.
 async fn serve_turns(
-    config: &config::Config,
+    config: &Config,
     services: &Services,
     database: &PgPool,
     endpoint: Option<TcpListener>,
@@ -235,7 +206,7 @@ async fn serve_turns(
 }
 
 async fn work_on(
-    config: &config::Config,
+    config: &Config,
     services: Arc<Services>,
     database: &Database,
     shutdown: Shutdown,
@@ -250,35 +221,6 @@ async fn work_on(
     let worked = work(config, services, &connections, shutdown, pool);
     let ended = stop.until_stop_timeout(stop_timeout, worked).await;
     ended.ok_or(Error::StopTimeout { waited_secs: stop_timeout.as_secs() })?
-}
-
-impl Config {
-    pub fn check(&self, checks: &mut Checks<'_>) {
-        for (key, slots) in
-            [("worker.turns_slots", self.turns_slots), ("worker.upkeep_slots", self.upkeep_slots)]
-        {
-            if slots > 1_000 {
-                checks.fail(key, "is over 1000, the most that one claim takes", "at most 1000");
-            }
-        }
-    }
-}
-
-impl Pool {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Turns => "turns",
-            Self::Upkeep => "upkeep",
-        }
-    }
-
-    /// How many jobs of it a process of this configuration runs at once; 0 for none at all.
-    pub fn slots(self, config: &Config) -> u32 {
-        match self {
-            Self::Turns => config.turns_slots,
-            Self::Upkeep => config.upkeep_slots,
-        }
-    }
 }
 
 fn identity() -> Identity {

@@ -1,5 +1,5 @@
 //! `worker-upkeep`: runs short jobs, and the schedule.
 
 fn main() -> std::process::ExitCode {
-    dalsegno::cli::worker_main(dalsegno::worker::Pool::Upkeep)
+    dalsegno::cli::worker_main(dalsegno::jobs::Pool::Upkeep)
 }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use anyhow::Context as _;
 use dalsegno::{
     clock::{Clock as _, SystemClock},
-    config::{Config, Environment, Flags},
+    config::Config,
     db,
     domain::{
         agents::{Agent, Catalogue, Library},
@@ -13,10 +13,11 @@ use dalsegno::{
         campaigns,
         tasks::{self, Task},
     },
-    jobs::Services,
+    jobs::{Pool, Services},
+    settings::{Environment, Flags},
     shutdown::Shutdown,
     traces::Traces,
-    worker::{self, Pool},
+    worker,
 };
 use sqlx::{ConnectOptions as _, PgPool};
 use tempfile::TempDir;

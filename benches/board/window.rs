@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use dalsegno::domain::{
     posts::Viewer,
     sessions::{self, Live},
-    turns::{Look, unseen},
+    turn_phases::{Look, unseen},
 };
 use serde_json::{Value, json};
 use sqlx::PgConnection;

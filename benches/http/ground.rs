@@ -5,10 +5,11 @@ use std::{net::SocketAddr, sync::Arc};
 use dalsegno::{
     app::App,
     clock::{Clock as _, SystemClock},
-    config::{Config, Environment, Flags},
+    config::Config,
     db,
     domain::{agents::Library, amount::Limit, campaigns},
     http::{self, Front},
+    settings::{Environment, Flags},
     shutdown::Shutdown,
     telemetry,
     tools::Settings,
@@ -56,12 +57,11 @@ impl Ground {
         drop(conn);
         let listener = TcpListener::bind(config.http.listen).await?;
         let address = listener.local_addr()?;
-        let config = Arc::new(config);
         let agents = Arc::new(Library::open(&config.agents)?);
         let app = App {
-            tools: Arc::new(Settings::of(&config, Arc::new(SystemClock), agents.clone())),
+            tools: Arc::new(Settings::new(&config, Arc::new(SystemClock), agents.clone())),
             agents,
-            config: config.clone(),
+            config: Arc::new((&config).into()),
             pool: opened.pool.clone(),
             clock: Arc::new(SystemClock),
             metrics: telemetry.metrics.clone(),

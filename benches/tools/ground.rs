@@ -5,7 +5,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use anyhow::Context as _;
 use dalsegno::{
     clock::{Clock as _, SystemClock},
-    config::{Config, Environment, Flags},
+    config::Config,
     db,
     domain::{
         agents::Library,
@@ -15,11 +15,12 @@ use dalsegno::{
         turn_tokens::{self, Bearer},
     },
     http,
-    jobs::Services,
+    jobs::{Pool, Services},
+    settings::{Environment, Flags},
     shutdown::Shutdown,
     tools::{Settings, Tools},
     traces::Traces,
-    worker::{self, Pool},
+    worker,
 };
 use secrecy::ExposeSecret as _;
 use sqlx::{ConnectOptions as _, PgPool};
@@ -168,7 +169,8 @@ impl Ground {
     pub async fn endpoint(&self) -> anyhow::Result<Endpoint> {
         let listener = http::bind_turns().await?;
         let address = listener.local_addr()?;
-        let settings = Settings::of(&self.config, Arc::new(SystemClock), Arc::clone(&self.library));
+        let settings =
+            Settings::new(&self.config, Arc::new(SystemClock), Arc::clone(&self.library));
         let tools = Tools { pool: self.pool.clone(), settings: Arc::new(settings) };
         let (stop, config) = (CancellationToken::new(), self.config.http.clone());
         let stopped = stop.clone().cancelled_owned();

@@ -9,13 +9,14 @@ use std::{
 use anyhow::Context as _;
 use dalsegno::{
     clock::{Clock as _, SystemClock},
-    config::{Config, Environment, Flags},
+    config::Config,
     db,
     domain::{agents::Library, amount::Limit, campaigns, tasks},
-    jobs::Services,
+    jobs::{Pool, Services},
+    settings::{Environment, Flags},
     shutdown::Shutdown,
     traces::Traces,
-    worker::{self, Pool},
+    worker,
 };
 use sqlx::{ConnectOptions as _, PgPool};
 use tempfile::TempDir;

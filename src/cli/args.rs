@@ -7,8 +7,8 @@ use clap::{ArgGroup, Args, ValueEnum};
 use super::{Failure, words::given};
 use crate::domain::{
     agents::MAIN,
+    agents::SessionMode as Mode,
     ids::{Given, GivenCampaign},
-    sessions::resolve::Mode,
 };
 
 #[derive(Debug, Args)]

@@ -5,10 +5,11 @@ use std::process::ExitCode;
 use anyhow::anyhow;
 
 use crate::{
-    config::Problems,
     db,
     domain::class::{Classify, Kind},
-    http, jobs, serve, telemetry, worker,
+    http, jobs, serve,
+    settings::Problems,
+    telemetry, worker,
 };
 
 pub(super) const HELP: &str = "Exit codes: 0 ok, 1 failed, 2 usage or configuration, 3 not found, \

@@ -54,7 +54,7 @@ async fn serve(
     let campaign_id = campaigns::find(&database.pool, campaign).await?;
     campaigns::get(&database.pool, campaign_id).await?;
     let library = Library::open(&config.agents)?;
-    let settings = Settings::of(&config, Arc::new(SystemClock), Arc::new(library));
+    let settings = Settings::new(&config, Arc::new(SystemClock), Arc::new(library));
     let session = Session {
         tools: Tools { pool: database.pool.clone(), settings: Arc::new(settings) },
         caller: Caller::Operator(Operator { campaign_id, actor: context.who(), is_bound: false }),

@@ -8,6 +8,7 @@ mod board;
 mod campaign;
 mod cleanup;
 mod config;
+mod context;
 mod database;
 mod demo;
 mod doctor;
@@ -40,15 +41,11 @@ use anyhow::anyhow;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 pub use self::exit::{Exit, Failure};
-use self::output::Output;
+use self::{context::Context, output::Output};
 use crate::{
-    config::{Config, Environment, Flags},
-    domain::{
-        agents::{self, Catalogue},
-        audit::Actor,
-    },
+    jobs::Pool,
     providers::claude::guard,
-    worker::Pool,
+    settings::{Environment, Flags},
 };
 
 /// How long the rest of a command may take to be dropped: enough to signal a private Postgres, and not enough to
@@ -169,13 +166,6 @@ enum Command {
     Man(manual::Man),
 }
 
-/// Everything a command needs from its surroundings.
-struct Context {
-    environment: Environment,
-    flags: Flags,
-    output: Output,
-}
-
 /// `dalsegno`: parse, run, turn the end into an exit code.
 pub fn main() -> ExitCode {
     if let Some(code) = guard::intercept(std::env::args_os()) {
@@ -276,44 +266,6 @@ fn block_on(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit
     let ended = runtime.block_on(command);
     runtime.shutdown_timeout(DROP_LIMIT);
     ended
-}
-
-impl Context {
-    fn load(&self) -> Result<Config, Failure> {
-        Ok(Config::load(&self.environment, &self.flags)?)
-    }
-
-    /// The agents that can be used, with a warning that names the others.
-    fn agents(&self, config: &agents::Config) -> Result<Catalogue, Failure> {
-        let catalogue = Catalogue::load(config)?;
-        let problems = catalogue.problems();
-        if let Some(first) = problems.0.first() {
-            let broken: Vec<&str> = catalogue.broken_agents().collect();
-            let refused = match broken.is_empty() {
-                true => String::new(),
-                false => format!("; refused until they are repaired: {}", broken.join(", ")),
-            };
-            let (first, n_problems) = (first.in_one_line(), problems.0.len());
-            self.output.note(&format!(
-                "warning: the files of agents, skills and nodes have problems ({n_problems}), the first is {first}{refused}; \
-                 `dalsegno agent check` lists them"
-            ));
-        }
-        Ok(catalogue)
-    }
-
-    /// For names, without a warning.
-    fn catalogue(&self) -> Catalogue {
-        let config = self.load().ok();
-        config.and_then(|config| Catalogue::load(&config.agents).ok()).unwrap_or_default()
-    }
-
-    /// Who gives this command, for the audit log.
-    fn who(&self) -> Actor {
-        let user = ["USER", "LOGNAME"].iter().find_map(|name| self.environment.get(name));
-        let user = user.map_or_else(|| rustix::process::getuid().to_string(), str::to_owned);
-        Actor::cli(&user, &rustix::system::uname().nodename().to_string_lossy())
-    }
 }
 
 fn key_value(text: &str) -> Result<(String, String), String> {

@@ -5,11 +5,7 @@ use std::io::Read as _;
 use clap::{Args, ValueEnum};
 
 use super::{Context, Exit, Failure, signals::under_signals};
-use crate::{
-    shutdown::Shutdown,
-    telemetry,
-    worker::{self, Pool},
-};
+use crate::{jobs::Pool, shutdown::Shutdown, telemetry, worker};
 
 #[derive(Debug, Args)]
 pub(super) struct Worker {

@@ -35,7 +35,7 @@ pub use self::{
     events::{Event, Events},
     sql::{EnqueueError, Enqueued, enqueue},
 };
-pub use crate::domain::{amount::Limit, sessions::resolve::Mode, tasks::State};
+pub use crate::domain::{agents::SessionMode as Mode, amount::Limit, tasks::State};
 use crate::{domain::agents::MAIN, outbound};
 
 /// A service, as another system sees it. Cheap to clone.

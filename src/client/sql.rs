@@ -4,7 +4,7 @@ use sqlx::{PgConnection, postgres::PgDatabaseError};
 use uuid::Uuid;
 
 use super::NewTask;
-use crate::domain::sessions::resolve::Mode;
+use crate::domain::agents::SessionMode as Mode;
 
 /// The task that a call made or found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

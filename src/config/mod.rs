@@ -1,28 +1,17 @@
 //! Configuration: documented defaults, a file, the environment, flags.
 //!
-//! `config/default.toml` is both the reference and the base layer; a key that is not in it does not exist.
-//! Section structs live beside the component they configure and check themselves. Loading never stops at the
-//! first problem: it collects all of them, each with the place the value came from and what to write instead.
-//! Only this module reads the process environment, in `Environment::capture`; the private Postgres takes the few
-//! variables that its programs need from there once more (`db::embedded::ambient`).
+//! `config/default.toml` is both the reference and the base layer; a key that is not in it does not exist. This module only
+//! assembles the sections: each is a struct beside the component that it configures, and `settings` reads and checks them.
 
-mod check;
-mod environment;
-mod layers;
 mod print;
-mod problem;
+mod sections;
 
 use std::path::PathBuf;
 
 use serde::Deserialize;
 
-pub use self::{
-    check::{Checks, empty_as_none},
-    environment::Environment,
-    layers::{Layers, Origin},
-    print::{Printed, print},
-    problem::{Problem, Problems},
-};
+pub use self::print::{Printed, print};
+use crate::settings::{Checks, Environment, Flags, Layers, Problems};
 
 /// The documented defaults, as printed by `dalsegno config template`.
 pub const TEMPLATE: &str = include_str!("../../config/default.toml");
@@ -32,7 +21,7 @@ pub const TEMPLATE: &str = include_str!("../../config/default.toml");
 pub struct Config {
     pub service: Service,
     pub database: crate::db::Config,
-    pub worker: crate::worker::Config,
+    pub worker: crate::jobs::pool::Config,
     pub queue: crate::queue::Config,
     pub agents: crate::domain::agents::Config,
     pub flows: crate::domain::flows::Config,
@@ -66,15 +55,6 @@ pub struct Service {
     pub data_dir: PathBuf,
 }
 
-/// What the command line says about configuration.
-#[derive(Debug, Clone, Default)]
-pub struct Flags {
-    /// `--config FILE`.
-    pub file: Option<PathBuf>,
-    /// `--set key=value`, in order.
-    pub set: Vec<(String, String)>,
-}
-
 impl Config {
     /// Provider and name of each.
     pub fn logins(&self) -> impl Iterator<Item = (&str, &str)> {
@@ -84,7 +64,7 @@ impl Config {
     /// Reads all layers, and reports all problems of all of them together.
     pub fn load(environment: &Environment, flags: &Flags) -> Result<Self, Problems> {
         let mut problems = Problems::default();
-        let layers = Layers::read(environment, flags, &mut problems);
+        let layers = Layers::read(TEMPLATE, environment, flags, &mut problems);
         let config = Self::from_layers(layers, environment, &mut problems);
         match config {
             Some(config) if problems.is_empty() => Ok(config),

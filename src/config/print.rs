@@ -3,11 +3,8 @@
 use serde::Serialize;
 use serde_json::Value as Json;
 
-use super::{Environment, Flags, Layers, Problems, check};
-
-/// Whole words: `max_tokens` and `idempotency_keys_days` are no secrets.
-const SECRET_WORDS: [&str; 7] =
-    ["password", "secret", "token", "key", "url", "dsn", "authorization"];
+use super::TEMPLATE;
+use crate::settings::{Environment, Flags, Layers, Problems, is_secret, toml};
 
 /// One effective value.
 #[derive(Debug, Serialize)]
@@ -21,7 +18,7 @@ pub struct Printed {
 pub fn print(environment: &Environment, flags: &Flags) -> Result<Vec<Printed>, Problems> {
     super::Config::load(environment, flags)?;
     let mut problems = Problems::default();
-    let layers = Layers::read(environment, flags, &mut problems);
+    let layers = Layers::read(TEMPLATE, environment, flags, &mut problems);
     let printed = layers.values().map(|(key, value, origin)| Printed {
         key: key.to_owned(),
         value: if is_secret(key) && !is_switch(value) {
@@ -32,12 +29,6 @@ pub fn print(environment: &Environment, flags: &Flags) -> Result<Vec<Printed>, P
         origin: origin.to_string(),
     });
     Ok(printed.collect())
-}
-
-/// Keys whose values never reach an output: by name, so that a new key is safe before anybody thinks of it.
-pub(super) fn is_secret(key: &str) -> bool {
-    let leaf = key.rsplit('.').next().unwrap_or(key);
-    leaf.split('_').any(|word| SECRET_WORDS.contains(&word))
 }
 
 /// `require_key` is named like a secret and is none.
@@ -53,6 +44,6 @@ fn redact(value: &str) -> Json {
 }
 
 fn json(value: &config::Value) -> Json {
-    let text = check::toml(value);
+    let text = toml(value);
     value.clone().try_deserialize().unwrap_or_else(|_| Json::from(text))
 }

@@ -34,7 +34,7 @@ pub use self::{
 };
 use crate::{
     clock,
-    config::{Checks, empty_as_none},
+    settings::{Checks, empty_as_none},
 };
 
 /// How long a connection may have been idle and is still used without asking.

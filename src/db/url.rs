@@ -4,7 +4,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use sqlx::postgres::PgConnectOptions;
 
 use super::Error;
-use crate::config::Checks;
+use crate::settings::Checks;
 
 /// The parameters that sqlx reads. It ignores others, and logs them with their values.
 const PARAMETERS: [&str; 18] = [

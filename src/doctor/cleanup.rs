@@ -17,8 +17,9 @@ const OVERDUE: TimeDelta = TimeDelta::hours(26);
 
 pub(super) async fn examine(pool: &PgPool, now: DateTime<Utc>) -> Finding {
     let looked = async {
-        let schedules = schedules::list(pool, now).await?;
-        let nightly = schedules.into_iter().find(|schedule| schedule.name == cleanups::SCHEDULE);
+        let listed = schedules::list(pool, now).await?;
+        let nightly =
+            listed.into_iter().find(|schedule| schedule.name == schedules::NIGHTLY_CLEANUP);
         Ok::<_, Failed>((nightly, cleanups::last_success(pool).await?))
     };
     match looked.await {

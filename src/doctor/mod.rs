@@ -9,6 +9,7 @@ mod claude;
 mod cleanup;
 mod database;
 mod embeddings;
+mod finding;
 mod ollama;
 mod queue;
 mod rights;
@@ -16,33 +17,14 @@ mod webhooks;
 
 use std::{path::PathBuf, sync::Arc};
 
-use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
+pub use self::finding::{Finding, Status};
 use crate::{
     clock::Clock,
-    config::{Config, Environment, Flags},
+    config::Config,
+    settings::{Environment, Flags},
 };
-
-/// What one check found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Finding {
-    pub check: &'static str,
-    pub status: Status,
-    pub what: String,
-    pub why: &'static str,
-    /// The command, or the sentence, that mends it. Empty when nothing is to be mended.
-    pub mend: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Status {
-    Ok,
-    Warn,
-    Fail,
-    Skipped,
-}
 
 /// Runs every check, or those that come before `stop`.
 pub async fn examine(
@@ -81,33 +63,5 @@ pub async fn smoke(
         Ok(config) => claude::smoke(&config, clock, guard, stop).await,
         // The examination has said so.
         Err(_) => Vec::new(),
-    }
-}
-
-impl Finding {
-    pub(super) fn ok(check: &'static str, what: impl Into<String>, why: &'static str) -> Self {
-        Self { check, status: Status::Ok, what: what.into(), why, mend: String::new() }
-    }
-
-    pub(super) fn skipped(check: &'static str, what: impl Into<String>, why: &'static str) -> Self {
-        Self { status: Status::Skipped, ..Self::ok(check, what, why) }
-    }
-
-    pub(super) fn warn(
-        check: &'static str,
-        what: impl Into<String>,
-        why: &'static str,
-        mend: impl Into<String>,
-    ) -> Self {
-        Self { status: Status::Warn, mend: mend.into(), ..Self::ok(check, what, why) }
-    }
-
-    pub(super) fn fail(
-        check: &'static str,
-        what: impl Into<String>,
-        why: &'static str,
-        mend: impl Into<String>,
-    ) -> Self {
-        Self { status: Status::Fail, ..Self::warn(check, what, why, mend) }
     }
 }

@@ -1,5 +1,6 @@
 //! Money and tokens, and the rule that decides whether there is enough of both.
 
+use crate::domain::class::{Class, Classify, Kind};
 use std::{
     iter::Sum,
     ops::{Add, AddAssign},
@@ -52,6 +53,13 @@ pub struct Refusal {
     pub needed: i64,
 }
 
+impl Classify for Refusal {
+    fn class(&self) -> Class {
+        let retryable = self.may_pass_later();
+        Class { retryable, ..Class::of(Kind::Conflict, "budget_exceeded") }
+    }
+}
+
 /// Why a text is no amount of money.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no amount of money: write it as 5 or 5.25, with at most 6 decimals")]
@@ -67,6 +75,12 @@ pub fn money(text: &str) -> Result<i64, MoneyError> {
         false => None,
     };
     micros.ok_or_else(|| MoneyError(text.to_owned()))
+}
+
+impl Classify for MoneyError {
+    fn class(&self) -> Class {
+        Class::of(Kind::Invalid, "bad_amount")
+    }
 }
 
 /// Micro-units as people write them.
@@ -208,6 +222,20 @@ impl Sum for Amount {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refused_budget_is_worth_another_try_only_while_turns_run() {
+        let refusal = Refusal {
+            owner: Owner::Campaign,
+            unit: Unit::Tokens,
+            limit: 100,
+            spent: 50,
+            reserved: 40,
+            needed: 20,
+        };
+        assert!(refusal.class().retryable);
+        assert!(!Refusal { spent: 100, ..refusal }.class().retryable);
+    }
 
     fn tokens(tokens: i64) -> Amount {
         Amount { micros: 0, tokens }

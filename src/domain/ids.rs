@@ -1,5 +1,6 @@
 //! Ids that sort by the time they were made.
 
+use crate::domain::class::{Class, Classify, Kind};
 use std::{str::FromStr, sync::Mutex};
 
 use chrono::{DateTime, Utc};
@@ -46,6 +47,16 @@ pub enum NotFound {
     Several { what: &'static str, given: String, matches: Vec<Match> },
     #[error(transparent)]
     Database(#[from] super::Failed),
+}
+
+impl Classify for NotFound {
+    fn class(&self) -> Class {
+        match self {
+            Self::None { .. } => Class::of(Kind::NotFound, "unknown_id"),
+            Self::Several { .. } => Class::of(Kind::Invalid, "ambiguous_id"),
+            Self::Database(error) => error.class(),
+        }
+    }
 }
 
 /// A shorter end is found by chance.

@@ -1,5 +1,6 @@
 //! Logins whose limit is used up: they rest until a time, on all workers at once.
 
+use crate::domain::class::{Class, Classify, Kind};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sqlx::{PgConnection, PgExecutor};
@@ -36,6 +37,16 @@ pub enum Error {
     Wake(#[from] queue::Error),
     #[error(transparent)]
     Database(#[from] Failed),
+}
+
+impl Classify for Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::NotResting(_) => Class::of(Kind::NotFound, "login_not_resting"),
+            Self::Wake(error) => error.class(),
+            Self::Database(error) => error.class(),
+        }
+    }
 }
 
 /// Those that are configured, those that rest, and those that open sessions are on. `configured`: provider and name.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Amount, usage::Tokens};
-use crate::config::Checks;
+use crate::settings::Checks;
 
 const MILLION: i128 = 1_000_000;
 

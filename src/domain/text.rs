@@ -1,5 +1,10 @@
 //! What texts from outside have to be before they are stored.
 
+use super::class::{Class, Classify, Kind};
+
+/// What stands where a text was.
+pub const ERASED: &str = "(erased)";
+
 /// The longest question to a search.
 pub const QUESTION_MAX_BYTES: usize = 1000;
 
@@ -17,6 +22,16 @@ pub enum Error {
         "the {what} has a NUL character at byte {at}, which the database cannot store: remove it"
     )]
     Nul { what: &'static str, at: usize },
+}
+
+impl Classify for Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::Empty { .. } => Class::of(Kind::Invalid, "empty_text"),
+            Self::TooLong { .. } => Class::of(Kind::TooLarge, "text_too_long"),
+            Self::Nul { .. } => Class::of(Kind::Invalid, "nul_in_text"),
+        }
+    }
 }
 
 /// For texts that must say something.

@@ -49,7 +49,7 @@ struct Seen {
 impl Admission {
     /// Lets so many tasks in, or says why not.
     pub(super) async fn admit(&self, app: &App, n_tasks: u64) -> Result<Room, Problem> {
-        let limit = app.config.queue.max_waiting;
+        let limit = app.config.max_waiting;
         if limit == 0 {
             return Ok(Room { admission: self.clone(), n_unused: 0, look: 0 });
         }

@@ -21,8 +21,8 @@ use crate::{
         agent_pauses::{self, Pause, Paused, Place, Resumed},
         agents::{self, Agent, Skill},
         audit::{self, Action, Actor},
-        campaigns,
-        sessions::{self, Reset},
+        campaigns, conversations,
+        conversations::Reset,
         statuses::{self, Standing},
         tasks::{self, Interrupted},
         transaction::{begin, commit},
@@ -165,7 +165,7 @@ async fn reset_all(
     Body(HowReset { fresh }): Body<HowReset>,
 ) -> Result<Json<Reset>, Problem> {
     let now = app.clock.now();
-    Ok(Json(sessions::reset_agents(&app.pool, &who, (id, None), fresh, now).await?))
+    Ok(Json(conversations::reset_agents(&app.pool, &who, (id, None), fresh, now).await?))
 }
 
 /// The same for the conversations of one agent.
@@ -189,7 +189,7 @@ async fn reset(
 ) -> Result<Json<Reset>, Problem> {
     app.agents.current().check_name(&name)?;
     let now = app.clock.now();
-    Ok(Json(sessions::reset_agents(&app.pool, &who, (id, Some(&name)), fresh, now).await?))
+    Ok(Json(conversations::reset_agents(&app.pool, &who, (id, Some(&name)), fresh, now).await?))
 }
 
 /// Cancels the tasks of an agent whose turns run in a campaign at this moment, with all its instances.

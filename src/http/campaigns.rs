@@ -22,7 +22,9 @@ use crate::{
     domain::{
         amount::Limit,
         audit::{self, Action, Actor},
-        campaigns::{self, Campaign, LimitChange, Overview, Status},
+        campaign_control,
+        campaign_overview::{self, Overview},
+        campaigns::{self, Campaign, LimitChange, Status},
         erasures::{self, Erasure},
         objects,
         transaction::{begin, commit},
@@ -111,7 +113,7 @@ async fn create(app: App, who: Actor, Body(new): Body<New>) -> Result<impl IntoR
     let campaign = campaigns::create(&mut tx, &new, app.clock.now()).await?;
     let (id, data) = (campaign.id, json!({ "name": campaign.name }));
     audit::write(&mut *tx, &who, Action::CampaignCreate, id, data, app.clock.now()).await?;
-    let overview = campaigns::overview(&mut tx, id).await?;
+    let overview = campaign_overview::overview(&mut tx, id).await?;
     commit(tx).await?;
     let location = format!("/v1/campaigns/{}", campaign.id);
     Ok((StatusCode::CREATED, [(LOCATION, location)], Json(overview)))
@@ -153,7 +155,7 @@ async fn list(
 )]
 async fn show(app: App, Id(id): Id) -> Result<Json<Overview>, Problem> {
     let mut tx = begin(&app.pool).await?;
-    Ok(Json(campaigns::overview(&mut tx, id).await?))
+    Ok(Json(campaign_overview::overview(&mut tx, id).await?))
 }
 
 /// Pauses, resumes or closes a campaign, and changes what it may cost.
@@ -181,9 +183,9 @@ async fn change(
 ) -> Result<Json<Overview>, Problem> {
     let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
     if let Some(status) = change.status {
-        campaigns::change_status(&mut tx, id, status, &change.reason, now).await?;
+        campaign_control::change_status(&mut tx, id, status, &change.reason, now).await?;
         let data = json!({ "reason": change.reason });
-        audit::write(&mut *tx, &who, Action::of_status(status), id, data, now).await?;
+        audit::write(&mut *tx, &who, campaign_control::action(status), id, data, now).await?;
     }
     let limits = LimitChange { micros: change.budget.micros, tokens: change.budget.tokens };
     if limits != LimitChange::default() {
@@ -191,7 +193,7 @@ async fn change(
         let data = json!({ "limit": budget.limit });
         audit::write(&mut *tx, &who, Action::CampaignLimit, id, data, now).await?;
     }
-    let overview = campaigns::overview(&mut tx, id).await?;
+    let overview = campaign_overview::overview(&mut tx, id).await?;
     commit(tx).await?;
     Ok(Json(overview))
 }

@@ -24,9 +24,9 @@ use crate::{
     app::App,
     causes::causes,
     domain::{
+        agents::SessionMode as Mode,
         agents::{Agent, Node},
         amount::Limit,
-        sessions::resolve::Mode,
         tasks::{self, Added, After, Links, OnFailure},
         transaction::{begin, commit, connection},
     },

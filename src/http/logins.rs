@@ -50,7 +50,8 @@ struct ResumedLogin {
     responses((status = 200, body = Logins)),
 )]
 async fn list(app: App) -> Result<Json<Logins>, Problem> {
-    let configured: Vec<_> = app.config.logins().collect();
+    let configured = app.config.logins.iter();
+    let configured: Vec<_> = configured.map(|(on, name)| (on.as_str(), name.as_str())).collect();
     let mut tx = begin(&app.pool).await?;
     let items = logins::list(&mut tx, &configured, app.clock.now()).await?;
     Ok(Json(Logins { items }))

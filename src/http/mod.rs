@@ -13,6 +13,7 @@ mod bulk_actions;
 mod campaigns;
 mod children;
 mod cleanups;
+mod config;
 mod events;
 mod facts;
 mod feed;
@@ -50,8 +51,6 @@ use std::{net::SocketAddr, time::Duration};
 
 use axum::{Extension, Router, extract::DefaultBodyLimit, middleware, routing::get};
 use chrono::{DateTime, Utc};
-use secrecy::{ExposeSecret as _, SecretString};
-use serde::Deserialize;
 use sqlx::PgPool;
 use tokio::net::TcpListener;
 
@@ -59,41 +58,13 @@ use self::{
     admission::Admission, auth::Gate, limits::BodyLimit, parameters::Parameters, waiters::Waiters,
 };
 pub use self::{
+    config::Config,
     front::Front,
     mcp::{bind_turns, run_turns},
     openapi::document,
     problem::{Problem, Wrong},
 };
-use crate::{
-    config::{Checks, empty_as_none},
-    domain::{self, Failed},
-};
-
-const ADMIN_KEY_MIN_CHARS: usize = 32;
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Config {
-    pub listen: SocketAddr,
-    pub allow_unauthenticated: bool,
-    pub require_key: bool,
-    /// Accepted as a key with all scopes.
-    #[serde(deserialize_with = "empty_as_none")]
-    pub admin_key: Option<SecretString>,
-    /// Of one key, or of one address without a key. 0: any number.
-    pub requests_per_minute: u32,
-    /// Names with commas between them.
-    pub allowed_hosts: String,
-    /// Addresses and networks with commas between them.
-    pub trusted_proxies: String,
-    pub header_timeout_secs: u64,
-    pub request_timeout_secs: u64,
-    pub max_waiting: usize,
-    pub max_body_bytes: usize,
-    pub max_header_bytes: usize,
-    /// Of a body with many tasks.
-    pub max_bulk_bytes: usize,
-}
+use crate::domain::{self, Failed};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -195,66 +166,4 @@ fn probes() -> Router<Front> {
         .route("/livez", get(health::livez))
         .route("/readyz", get(health::readyz))
         .route("/metrics", get(health::metrics))
-}
-
-impl Config {
-    /// Whether requests have to show a key.
-    pub fn asks_for_keys(&self) -> bool {
-        !self.allow_unauthenticated && (self.require_key || !self.listen.ip().is_loopback())
-    }
-
-    /// How long a connection may take until it says what it wants.
-    pub fn header_timeout(&self) -> Duration {
-        Duration::from_secs(self.header_timeout_secs)
-    }
-
-    fn names(&self) -> impl Iterator<Item = &str> {
-        items(&self.allowed_hosts)
-    }
-
-    fn trusted_networks(&self) -> impl Iterator<Item = auth::Network> {
-        items(&self.trusted_proxies).filter_map(|text| text.parse().ok())
-    }
-
-    pub fn check(&self, checks: &mut Checks<'_>) {
-        checks.secs("http.header_timeout_secs", self.header_timeout_secs, 1);
-        checks.secs("http.request_timeout_secs", self.request_timeout_secs, 1);
-        checks.at_least("http.max_waiting", self.max_waiting as u64, 1);
-        checks.at_least("http.max_body_bytes", self.max_body_bytes as u64, 1024);
-        checks.at_least("http.max_header_bytes", self.max_header_bytes as u64, 1024);
-        checks.at_least("http.max_bulk_bytes", self.max_bulk_bytes as u64, 1024);
-        for name in self.names().filter(|name| !guard::is_name(name)) {
-            let fix = "names alone, without scheme, port and path: dalsegno.internal, dalsegno";
-            checks.fail(
-                "http.allowed_hosts",
-                format!("has `{name}`, which is no name of a host"),
-                fix,
-            );
-        }
-        let is_network = |text: &&str| text.parse::<auth::Network>().is_ok();
-        for text in items(&self.trusted_proxies).filter(|text| !is_network(text)) {
-            let message = format!("has `{text}`, which is neither an address nor a network");
-            checks.fail("http.trusted_proxies", message, "for example 10.0.0.5, fd00::/8");
-        }
-        if self.admin_key.as_ref().is_some_and(|key| !is_good_secret(key.expose_secret())) {
-            let message = format!(
-                "is too easy to guess, or cannot stand in a header: it needs {ADMIN_KEY_MIN_CHARS} visible ASCII characters or more"
-            );
-            checks.fail("http.admin_key", message, "what `openssl rand -hex 32` prints");
-        }
-        if self.require_key && self.allow_unauthenticated {
-            let keys = ["http.require_key", "http.allow_unauthenticated"];
-            let message = "http.require_key and http.allow_unauthenticated are both true: the one asks everybody, the other nobody";
-            checks.fail_pair(keys, message, "one of the two");
-        }
-    }
-}
-
-/// The parts of a text with commas between them.
-fn items(text: &str) -> impl Iterator<Item = &str> {
-    text.split(',').map(str::trim).filter(|item| !item.is_empty())
-}
-
-fn is_good_secret(text: &str) -> bool {
-    text.len() >= ADMIN_KEY_MIN_CHARS && text.bytes().all(|byte| byte.is_ascii_graphic())
 }

@@ -21,8 +21,10 @@ use crate::{
     domain::{
         audit::{self, Action, Actor},
         compactions::{self, Archive, Cause, OpenedArchive},
+        conversations,
+        conversations::Detail,
         messages::{Span, Stored},
-        sessions::{self, Detail, Session},
+        sessions::{self, Session},
         tasks::{self, How, Interrupted},
         transaction::{begin, commit},
     },
@@ -142,7 +144,7 @@ async fn list(
 )]
 async fn show(app: App, Id(id): Id) -> Result<Json<Detail>, Problem> {
     let mut tx = begin(&app.pool).await?;
-    Ok(Json(sessions::detail(&mut tx, id).await?))
+    Ok(Json(conversations::detail(&mut tx, id).await?))
 }
 
 /// Reads the transcript of a session, in order.
@@ -306,7 +308,7 @@ async fn uncompact(
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<Json<Session>, Problem> {
     let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
-    let session = sessions::uncompact(&mut tx, id, now).await?;
+    let session = conversations::uncompact(&mut tx, id, now).await?;
     let data = json!({ "generation": session.generation });
     audit::write(&mut *tx, &who, Action::SessionUncompact, id, data, now).await?;
     commit(tx).await?;

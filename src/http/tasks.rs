@@ -27,12 +27,13 @@ use super::{
 use crate::{
     app::App,
     domain::{
+        agents::SessionMode as Mode,
         agents::{Addressed, MAIN},
         amount::Limit,
         audit::{self, Action, Actor},
+        explanations::{self, Explanation},
         objects,
-        sessions::resolve::Mode,
-        tasks::{self, Added, After, Cancellation, Detail, Explanation, OnFailure, State, Task},
+        tasks::{self, Added, After, Cancellation, Detail, OnFailure, State, Task},
         transaction::{begin, commit},
     },
 };
@@ -259,7 +260,7 @@ async fn show(
     if let Some(Patience(wait)) = wait.filter(|patience| !patience.0.is_zero()) {
         let _place = waiters.enter()?;
         // The answer has to be on its way before the request is given up.
-        let longest = Duration::from_secs(app.config.http.request_timeout_secs.saturating_sub(2));
+        let longest = Duration::from_secs(app.config.request_timeout_secs.saturating_sub(2));
         let waited = tasks::wait(&app.pool, id, wait.min(longest));
         // A service that stops says how the task stands.
         app.shutdown.soft.run_until_cancelled(waited).await.transpose()?;
@@ -341,8 +342,8 @@ async fn retry(
 async fn explain(app: App, reach: Reach, Id(id): Id) -> Result<Json<Explanation>, Problem> {
     let mut tx = begin(&app.pool).await?;
     Ok(Json(match reach.only_of() {
-        Some(_) => tasks::explain_alone(&mut tx, id).await?,
-        None => tasks::explain(&mut tx, id).await?,
+        Some(_) => explanations::explain_alone(&mut tx, id).await?,
+        None => explanations::explain(&mut tx, id).await?,
     }))
 }
 

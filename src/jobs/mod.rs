@@ -5,6 +5,7 @@ pub mod compact_session;
 pub mod deliver_webhook;
 pub mod erase_campaign;
 pub mod expired_session;
+pub mod pool;
 pub mod purge;
 
 mod add_task;
@@ -39,7 +40,8 @@ pub use self::{
     make_embeddings::request_embeddings,
     old_folders::{Error as FolderError, Swept, remove_old_folders, sweep_folders},
     ping::Ping,
-    services::{Error, Services, why_not_warm},
+    pool::Pool,
+    services::{Error, Sections, Services, why_not_warm},
 };
 pub use crate::providers::claude::guard::program;
 use crate::queue::Registry;

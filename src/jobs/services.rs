@@ -4,29 +4,56 @@ use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
 use super::{
     busy, calibrations::Calibrations, compact_session::Cost, deliver_webhook, endpoint::Endpoint,
-    histories::Histories, run_turn,
+    histories::Histories, pool, run_turn,
 };
 use crate::{
     clock::Clock,
-    config::{Config, Environment},
     domain::{
-        agents, audit, busy_models, compactions, facts, memory, mentions,
+        agents,
+        agents::SessionMode as Mode,
+        audit, busy_models, compactions, erasures, facts, memory, mentions,
         prices::{self, Price},
-        sessions::{self, resolve::Mode},
-        tasks,
+        sessions, tasks,
         usage::Tokens,
+        webhooks,
     },
     providers::{
         self,
         claude::{self, Claude, Surroundings},
+        ollama, sim,
     },
     queue::{JobError, Until},
+    settings::Environment,
     tools,
     traces::Traces,
 };
 
 /// Between two looks at the broken file of an agent.
 const REPAIR_PAUSE: Duration = Duration::from_secs(60);
+
+/// The sections that jobs work with.
+#[derive(Debug)]
+pub struct Sections {
+    pub data_dir: PathBuf,
+    pub worker: pool::Config,
+    pub agents: agents::Config,
+    pub sessions: sessions::Config,
+    pub compaction: compactions::Config,
+    pub tasks: tasks::Config,
+    pub mentions: mentions::Config,
+    pub memory: memory::Config,
+    pub facts: facts::Config,
+    pub audit: audit::Config,
+    pub erasures: erasures::Config,
+    pub webhooks: webhooks::Config,
+    pub busy: busy_models::Config,
+    pub ollama: ollama::Config,
+    pub claude: claude::Config,
+    pub sim: sim::Config,
+    pub prices: prices::Config,
+    pub tools: tools::Sections,
+    pub environment: Environment,
+}
 
 /// Shared by all runs of a process as an `Arc`. Holds no pool: a run brings its own.
 #[derive(Debug)]
@@ -83,39 +110,40 @@ pub enum Error {
 impl Services {
     /// `program` is one of our binaries: it guards what the Claude CLI starts.
     pub fn build(
-        config: &Config,
+        sections: impl Into<Sections>,
         clock: Arc<dyn Clock>,
         program: PathBuf,
         traces: Traces,
     ) -> Result<Arc<Self>, Error> {
+        let config = sections.into();
         run_turn::describe();
         busy::describe();
         tools::describe();
-        let claude = claude(config, &clock, program)?;
+        let claude = claude(&config, &clock, program)?;
         let library = Arc::new(agents::Library::open(&config.agents)?);
         let services = Self {
-            tools: Arc::new(tools::Settings::of(config, clock.clone(), library.clone())),
+            tools: Arc::new(tools::Settings::new(config.tools, clock.clone(), library.clone())),
             endpoint: Endpoint::default(),
             library,
-            agents: config.agents.clone(),
+            agents: config.agents,
             providers: providers::Available::new(claude, &config.ollama, &config.sim)?,
-            busy: config.providers,
-            sessions: config.sessions.clone(),
-            compaction: config.compaction.clone(),
-            tasks: config.tasks.clone(),
-            mentions: config.mentions.clone(),
-            memory: config.memory.clone(),
-            facts: config.facts.clone(),
-            audit: config.audit.clone(),
-            prices: config.prices.clone(),
+            busy: config.busy,
+            sessions: config.sessions,
+            compaction: config.compaction,
+            tasks: config.tasks,
+            mentions: config.mentions,
+            memory: config.memory,
+            facts: config.facts,
+            audit: config.audit,
+            prices: config.prices,
             calibrations: Calibrations::default(),
             webhooks: deliver_webhook::Sender::new(&config.webhooks),
             histories: Histories::new(config.worker.histories_mb),
             clock,
             traces,
-            environment: config.environment.clone(),
-            workspaces: absolute(config.service.data_dir.join("workspaces"))?,
-            erasure_key: config.erasures.key_file(&config.service.data_dir),
+            environment: config.environment,
+            workspaces: absolute(config.data_dir.join("workspaces"))?,
+            erasure_key: config.erasures.key_file(&config.data_dir),
             #[cfg(feature = "test-fakes")]
             crash_points: run_turn::CrashPoints::armed(
                 config.worker.crash_turns_at,
@@ -247,14 +275,14 @@ impl Services {
 }
 
 /// Reads the secrets of its logins.
-fn claude(config: &Config, clock: &Arc<dyn Clock>, program: PathBuf) -> Result<Claude, Error> {
+fn claude(config: &Sections, clock: &Arc<dyn Clock>, program: PathBuf) -> Result<Claude, Error> {
     let own = |name: &str| config.environment.get(name).map(str::to_owned);
     let named = config.agents.variables.iter().filter_map(|name| own(name));
     let logins = config.claude.credentials.iter().map(|login| login.resolve(own));
     let surroundings = Surroundings {
         credentials: logins.collect::<Result<_, _>>()?,
         secrets: named.map(Into::into).collect(),
-        sessions: absolute(config.service.data_dir.join("claude"))?,
+        sessions: absolute(config.data_dir.join("claude"))?,
         guard: program,
         passed: config.environment.only(&config.claude.pass_variables),
         clock: Arc::clone(clock),

@@ -7,7 +7,7 @@ use serde::Deserialize;
 #[cfg(feature = "test-fakes")]
 use super::crash_points::CrashPoint;
 use super::retention::Keep;
-use crate::config::Checks;
+use crate::settings::Checks;
 
 /// How a worker claims, leases and ends. The `[queue]` table of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

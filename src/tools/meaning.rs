@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use crate::{
     causes::causes,
-    config::Config,
     domain::{
         embeddings::{self, Answered, Meaning},
-        text,
+        memory, text,
     },
-    providers::ollama::Embedder,
+    providers::ollama::{self, Embedder},
 };
 
 /// Whom to ask. Made once, because it remembers a host that does not answer.
@@ -20,10 +19,9 @@ pub struct Meanings {
 }
 
 impl Meanings {
-    pub fn of(config: &Config) -> Self {
-        let memory = &config.memory;
+    pub fn new(memory: &memory::Config, ollama: &ollama::Config) -> Self {
         let embedder = memory.embeddings_model().and_then(|model| {
-            let embedder = Embedder::new(&config.ollama, model, memory.embeddings_timeout());
+            let embedder = Embedder::new(ollama, model, memory.embeddings_timeout());
             // Words alone are enough to go on with.
             let warn = |error| {
                 tracing::error!(error = causes(&error), "memories are searched by words alone")

@@ -2,7 +2,7 @@
 
 use metrics::{Unit, counter, describe_counter};
 
-use super::{Refusal, tool};
+use super::{Refusal, catalogue};
 use crate::domain::embeddings;
 
 const CALLS: &str = "dalsegno_tool_calls_total";
@@ -11,7 +11,7 @@ const CALLS: &str = "dalsegno_tool_calls_total";
 pub fn describe() {
     let words = "Calls of tools of this process by tool and result: done, refused, denied, timeout, failed.";
     describe_counter!(CALLS, Unit::Count, words);
-    for tool in tool::all() {
+    for tool in catalogue::all() {
         for result in ["done", "refused", "denied", "timeout", "failed"] {
             counter!(CALLS, "tool" => tool.name, "result" => result).increment(0);
         }
@@ -21,7 +21,7 @@ pub fn describe() {
 
 pub(super) fn count(name: &str, answered: &Result<String, Refusal>) {
     // What a model makes up must not make a series.
-    let tool = tool::named(name).map_or("unknown", |tool| tool.name);
+    let tool = catalogue::named(name).map_or("unknown", |tool| tool.name);
     let result = answered.as_ref().map_or_else(Refusal::outcome, |_| "done");
     counter!(CALLS, "tool" => tool, "result" => result).increment(1);
 }

@@ -27,6 +27,7 @@ mod at_once;
 mod blackboard;
 mod board;
 mod caller;
+mod catalogue;
 mod change;
 mod denied;
 mod edicts;
@@ -41,6 +42,7 @@ mod recall;
 mod records;
 mod refusal;
 mod room;
+mod settings;
 mod status;
 mod table;
 mod tasks;
@@ -50,62 +52,29 @@ mod tool;
 mod trial;
 mod wait;
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use futures_util::FutureExt as _;
 use serde_json::{Value, json};
-use sqlx::PgPool;
 use tokio::sync::OwnedSemaphorePermit;
 
-use self::{
-    arguments::Cursor, at_once::AtOnce, denied::Denied, pages::Said, refusal::Refusal, tool::Call,
-};
+use self::{arguments::Cursor, pages::Said, refusal::Refusal, tool::Call};
 pub use self::{
     caller::{Caller, Operator, Role, Turn},
     leave::{SERVER, are_granted},
     meaning::Meanings,
     metrics::describe,
+    settings::{Sections, Settings, Tools},
     table::{Line, markdown, table},
     token::{TokenError, turn_of},
 };
 use crate::{
-    clock::Clock,
-    config::Config,
-    domain::{
-        self,
-        agents::{Agent, Library},
-        audit, memory as memory_domain, mentions as mentions_domain, tasks as tasks_domain,
-    },
+    domain::{agents::Agent, audit},
     transcript::ToolSpec,
 };
 
 /// A call that waits for a place may wait for others afterwards, all of it within one request.
 const IN_LINE_DIVISOR: u32 = 4;
-
-/// What the tools work with. Cheap to clone.
-#[derive(Debug, Clone)]
-pub struct Tools {
-    pub pool: PgPool,
-    pub settings: Arc<Settings>,
-}
-
-/// What does not change while a process runs, and what it remembers for a minute.
-#[derive(Debug)]
-pub struct Settings {
-    clock: Arc<dyn Clock>,
-    agents: Arc<Library>,
-    tasks: tasks_domain::Config,
-    mentions: mentions_domain::Config,
-    memory: memory_domain::Config,
-    flows: domain::flows::Config,
-    pub meanings: Meanings,
-    /// Tasks that wait, over all campaigns; 0 is no limit.
-    max_waiting: u64,
-    /// The longest that one call waits for others.
-    longest_wait: Duration,
-    denied: Denied,
-    at_once: AtOnce,
-}
 
 /// What a model is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,35 +83,20 @@ pub struct Answer {
     pub is_error: bool,
 }
 
-impl Settings {
-    pub fn of(config: &Config, clock: Arc<dyn Clock>, agents: Arc<Library>) -> Self {
-        Self {
-            clock,
-            agents,
-            tasks: config.tasks.clone(),
-            mentions: config.mentions.clone(),
-            memory: config.memory.clone(),
-            flows: config.flows.clone(),
-            meanings: Meanings::of(config),
-            max_waiting: config.queue.max_waiting,
-            longest_wait: wait::longest(config.http.request_timeout_secs),
-            denied: Denied::default(),
-            at_once: AtOnce::default(),
-        }
-    }
-}
-
 /// What a caller may use, as its model is told of it.
 pub fn offered(caller: &Caller) -> Vec<Arc<ToolSpec>> {
     let role = caller.role();
-    tool::all().filter(|tool| tool.is_offered_to(caller)).map(|tool| tool.spec(role)).collect()
+    catalogue::all()
+        .filter(|tool| tool.is_offered_to(caller))
+        .map(|tool| catalogue::spec(tool, role))
+        .collect()
 }
 
 /// The same for an agent whose turn has not begun yet.
 pub fn offered_to_agent(agent: &Agent, instance: &str) -> Vec<Arc<ToolSpec>> {
     let role = if caller::is_lead(agent, instance) { Role::Lead } else { Role::Agent };
-    let offered = tool::all().filter(|tool| tool.is_offered_to_agent(agent, role));
-    offered.map(|tool| tool.spec(role)).collect()
+    let offered = catalogue::all().filter(|tool| tool.is_offered_to_agent(agent, role));
+    offered.map(|tool| catalogue::spec(tool, role)).collect()
 }
 
 /// Calls a tool.
@@ -179,7 +133,7 @@ async fn answer(
 ) -> Result<String, Refusal> {
     // First of all: what is denied is written down, and that takes a connection, too.
     let _place = place(&tools.settings, caller).await?;
-    let Some(tool) = tool::named(name).filter(|tool| tool.is_offered_to(caller)) else {
+    let Some(tool) = catalogue::named(name).filter(|tool| tool.is_offered_to(caller)) else {
         deny(tools, caller, name).await?;
         let offered = offered(caller).iter().map(|spec| spec.name.clone()).collect();
         return Err(Refusal::NotOffered { tool: arguments::short(name), offered });
@@ -216,7 +170,7 @@ async fn place(
 /// Writes down that somebody called what is not theirs.
 async fn deny(tools: &Tools, caller: &Caller, name: &str) -> Result<(), Refusal> {
     // What a model makes up is no name of ours.
-    let subject = tool::named(name).map_or("unknown", |tool| tool.name);
+    let subject = catalogue::named(name).map_or("unknown", |tool| tool.name);
     let data = json!({ "campaign_id": caller.campaign_id(), "by": caller.origin() });
     let now = tools.settings.clock.now();
     let action = audit::Action::ToolDeny;

@@ -1,7 +1,7 @@
 //! Who may use what, from the tools themselves.
 
 use super::{
-    Role,
+    Role, catalogue,
     tool::{self, Who},
 };
 
@@ -20,7 +20,7 @@ pub struct Line {
 
 /// All of them, in their order. Tools that are there for tests are not in it.
 pub fn table() -> Vec<Line> {
-    tool::all().filter(|tool| !tool.name.starts_with("trial_")).map(Line::of).collect()
+    catalogue::all().filter(|tool| !tool.name.starts_with("trial_")).map(Line::of).collect()
 }
 
 const YES: &str = "yes";
@@ -59,7 +59,7 @@ fn only(tool: &tool::Tool) -> Vec<String> {
 }
 
 fn arguments(tool: &tool::Tool, role: Role) -> Vec<String> {
-    let spec = tool.spec(role);
+    let spec = catalogue::spec(tool, role);
     let properties = spec.input_schema["properties"].as_object();
     properties.map(|fields| fields.keys().cloned().collect()).unwrap_or_default()
 }

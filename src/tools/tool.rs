@@ -1,10 +1,6 @@
-//! What a tool is, and the list of them.
+//! A tool, and a call of one.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, LazyLock},
-    time::Duration,
-};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
@@ -64,37 +60,6 @@ pub(super) struct Call<'a> {
 /// Most answers come from a handful of statements.
 pub(super) const QUICKLY: Duration = Duration::from_secs(10);
 
-/// In the order in which they are shown.
-static ALL: &[&[Tool]] = &[
-    super::edicts::TOOLS,
-    super::records::TOOLS,
-    super::journals::TOOLS,
-    super::recall::TOOLS,
-    super::board::TOOLS,
-    super::tasks::TOOLS,
-    super::wait::TOOLS,
-    super::flows::TOOLS,
-    super::blackboard::TOOLS,
-    super::archive::TOOLS,
-    super::status::TOOLS,
-    #[cfg(feature = "test-fakes")]
-    super::trial::TOOLS,
-];
-
-pub(super) fn all() -> impl Iterator<Item = &'static Tool> {
-    ALL.iter().flat_map(|of_noun| of_noun.iter())
-}
-
-pub(super) fn named(name: &str) -> Option<&'static Tool> {
-    all().find(|tool| tool.name == name)
-}
-
-/// Made once: schemas are derived, and asked for by each turn.
-static SPECS: LazyLock<BTreeMap<(&'static str, Role), Arc<ToolSpec>>> = LazyLock::new(|| {
-    let of_role = |role| all().map(move |tool| ((tool.name, role), Arc::new(tool.made_spec(role))));
-    Role::ALL.into_iter().flat_map(of_role).collect()
-});
-
 impl Tool {
     pub(super) fn is_offered_to(&self, caller: &Caller) -> bool {
         match caller {
@@ -120,12 +85,7 @@ impl Tool {
             }
     }
 
-    pub(super) fn spec(&self, role: Role) -> Arc<ToolSpec> {
-        let made = SPECS.get(&(self.name, role)).map(Arc::clone);
-        made.unwrap_or_else(|| Arc::new(self.made_spec(role)))
-    }
-
-    fn made_spec(&self, role: Role) -> ToolSpec {
+    pub(super) fn made_spec(&self, role: Role) -> ToolSpec {
         let mut input_schema = (self.schema)(role);
         if self.in_pages {
             arguments::add_cursor(&mut input_schema);

@@ -28,7 +28,7 @@ use self::{
     encode::Resource,
     send::{Order, Sender},
 };
-use crate::config::Checks;
+use crate::settings::Checks;
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]

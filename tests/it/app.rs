@@ -15,10 +15,11 @@ use chrono::{DateTime, TimeZone as _, Utc};
 use dalsegno::{
     app::App,
     clock::{Clock, ManualClock},
-    config::{Config, Environment, Flags},
+    config::Config,
     db,
     domain::agents::Library,
     http::{self, Front},
+    settings::{Environment, Flags},
     shutdown::Shutdown,
     telemetry,
     tools::Settings,
@@ -129,9 +130,9 @@ impl TestApp {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let agents = Arc::new(Library::open(&config.agents).unwrap());
         let app = App {
-            tools: Arc::new(Settings::of(&config, clock.clone(), agents.clone())),
+            tools: Arc::new(Settings::new(&config, clock.clone(), agents.clone())),
             agents,
-            config: Arc::new(config),
+            config: Arc::new((&config).into()),
             pool: database.pool().await,
             clock,
             metrics: telemetry.metrics.clone(),
@@ -144,8 +145,8 @@ impl TestApp {
             pool: app.pool.clone(),
             address: listener.local_addr().unwrap(),
             shutdown: app.shutdown.clone(),
-            router: http::router(&app.config.http, front.clone()),
-            server: tokio::spawn(async move { http::run(&app.config.http, front, listener).await }),
+            router: http::router(&config.http, front.clone()),
+            server: tokio::spawn(async move { http::run(&config.http, front, listener).await }),
             _database: database,
         }
     }

@@ -10,9 +10,9 @@ use std::{
 
 use chrono::TimeDelta;
 use dalsegno::domain::{
+    agents::SessionMode as Mode,
     bulk_actions::{self, Action},
     erasures::{self, OpenTasks},
-    sessions::resolve::Mode,
     tasks::{self, Batch, Matching},
     transaction::{begin, commit},
 };

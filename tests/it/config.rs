@@ -1,6 +1,9 @@
 //! Configuration: layers, problems, secrets.
 
-use dalsegno::config::{self, Config, Environment, Flags, Problem, Problems};
+use dalsegno::{
+    config::{self, Config},
+    settings::{Environment, Flags, Problem, Problems},
+};
 
 const URL: &str = "postgres://app:hunter2@db.example:5432/app";
 

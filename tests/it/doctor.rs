@@ -4,9 +4,9 @@ use std::{os::unix::fs::PermissionsExt as _, sync::Arc};
 
 use dalsegno::{
     clock::{Clock, ManualClock},
-    config::{Environment, Flags},
     doctor::{self, Finding, Status},
     domain::{amount::Limit, campaigns},
+    settings::{Environment, Flags},
 };
 
 use serde_json::{Value, json};

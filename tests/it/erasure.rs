@@ -4,13 +4,14 @@ use std::{path::Path, sync::Arc};
 
 use dalsegno::{
     clock::ManualClock,
-    config::{Config, Environment, Flags},
+    config::Config,
     domain::{
         compactions, erasures,
         memory::{self, Kind},
         transaction,
     },
     jobs::{Services, sweep_erased},
+    settings::{Environment, Flags},
     traces::Traces,
 };
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The one integration binary. A file here that is not a module of it is found by `tidy.rs`.
+//! The one integration binary. A file here that is not a module of it is found by `tidy/mod.rs`.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,

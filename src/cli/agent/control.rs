@@ -19,9 +19,8 @@ use crate::{
         agent_pauses::{self, Pause as Paused, Place},
         agents::Catalogue,
         audit::{self, Action},
-        campaigns,
+        campaigns, conversations,
         ids::GivenCampaign,
-        sessions,
         statuses::{self, Standing},
         tasks::{self, How},
         transaction::{begin, commit},
@@ -210,7 +209,7 @@ async fn reset(
     let id = campaigns::find(pool, &reset.campaign).await?;
     let whom = (id, reset.agent.as_deref());
     let now = SystemClock.now();
-    let done = sessions::reset_agents(pool, &context.who(), whom, reset.fresh, now).await?;
+    let done = conversations::reset_agents(pool, &context.who(), whom, reset.fresh, now).await?;
     context.output.data(&done, || match done.session_ids.len() {
         0 => "no conversation is open: there is nothing to reset".to_owned(),
         n => format!("the next task of each of {n} conversations opens a new session"),

@@ -22,7 +22,9 @@ use crate::{
     domain::{
         Page, amount,
         audit::{self, Action},
-        campaigns::{self, Budget, Campaign, LimitChange, New, Overview, Status},
+        campaign_control,
+        campaign_overview::{self, Overview},
+        campaigns::{self, Budget, Campaign, LimitChange, New, Status},
         erasures::{self, Erasure},
         ids::GivenCampaign,
         transaction::{begin, commit},
@@ -139,7 +141,7 @@ async fn on(
         CampaignCommand::Show(CampaignId { id }) => {
             let mut tx = begin(pool).await?;
             let id = campaigns::find(&mut *tx, id).await?;
-            let overview = campaigns::overview(&mut tx, id).await?;
+            let overview = campaign_overview::overview(&mut tx, id).await?;
             output.data(&overview, || show::words(&overview, &context.catalogue()));
         }
         CampaignCommand::Budget(budget) => {
@@ -177,7 +179,7 @@ async fn create(create: &Create, context: &Context, pool: &PgPool) -> Result<Ove
     let campaign = campaigns::create(&mut tx, &new, now).await?;
     let (id, data) = (campaign.id, json!({ "name": campaign.name }));
     audit::write(&mut *tx, &context.who(), Action::CampaignCreate, id, data, now).await?;
-    let overview = campaigns::overview(&mut tx, id).await?;
+    let overview = campaign_overview::overview(&mut tx, id).await?;
     commit(tx).await?;
     Ok(overview)
 }
@@ -213,8 +215,8 @@ async fn change_status(
 ) -> Result<Campaign, Failure> {
     let (mut tx, now) = (begin(pool).await?, SystemClock.now());
     let id = campaigns::find(&mut *tx, given).await?;
-    let campaign = campaigns::change_status(&mut tx, id, status, reason, now).await?;
-    let (action, data) = (Action::of_status(status), json!({ "reason": reason }));
+    let campaign = campaign_control::change_status(&mut tx, id, status, reason, now).await?;
+    let (action, data) = (campaign_control::action(status), json!({ "reason": reason }));
     audit::write(&mut *tx, &context.who(), action, id, data, now).await?;
     commit(tx).await?;
     Ok(campaign)

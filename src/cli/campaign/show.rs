@@ -9,7 +9,8 @@ use crate::{
     domain::{
         agents::Catalogue,
         amount::words_of_money,
-        campaigns::{Budget, Campaign, Overview},
+        campaign_overview::Overview,
+        campaigns::{Budget, Campaign},
         erasures::Erasure,
         ids::short,
         usage::Total,

@@ -7,7 +7,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use crate::config::Environment;
+use crate::settings::Environment;
 
 /// Narrower than any terminal that people use, because a status that wraps cannot be wiped away.
 const STATUS_MAX_CHARS: usize = 76;

@@ -14,7 +14,7 @@ use std::{
 use anyhow::Context as _;
 use rustix::{fs::OFlags, process::geteuid};
 
-use crate::{cli::Failure, config::Environment, db::embedded};
+use crate::{cli::Failure, db::embedded, settings::Environment};
 
 const PREFIX: &str = "dalsegno-demo-";
 const LOCK: &str = "demo.lock";

@@ -7,8 +7,9 @@ use anyhow::Context as _;
 use super::script;
 use crate::{
     cli::{Context, Failure},
-    config::{Config, Environment, Flags},
+    config::Config,
     db::embedded,
+    settings::{Environment, Flags},
 };
 
 /// What differs from the defaults. Short leases, so that nobody waits half a minute for the rescue; a small window, so that

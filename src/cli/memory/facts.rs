@@ -188,7 +188,7 @@ async fn list(ls: &Ls, context: &Context, pool: &PgPool) -> Result<Exit, Failure
 
 async fn look_for(search: &Search, context: &Context, pool: &PgPool) -> Result<Exit, Failure> {
     let (config, now) = (context.load()?, SystemClock.now());
-    let meaning = Meanings::of(&config).of_question(&search.words).await;
+    let meaning = Meanings::new(&config.memory, &config.ollama).of_question(&search.words).await;
     let Search { user, words, limit, .. } = search;
     let question = Question { words, limit: *limit, meaning: meaning.as_ref() };
     let mut tx = begin(pool).await?;

@@ -236,7 +236,7 @@ async fn print(show: &Show, context: &Context, pool: &PgPool) -> Result<Exit, Fa
 
 async fn look_for(search: &Search, context: &Context, pool: &PgPool) -> Result<Exit, Failure> {
     let (config, label) = (context.load()?, context.who().label());
-    let meaning = Meanings::of(&config).of_question(&search.words).await;
+    let meaning = Meanings::new(&config.memory, &config.ollama).of_question(&search.words).await;
     let mut tx = begin(pool).await?;
     let id = campaign(&mut tx, &search.campaign).await?;
     let kind = search.kind.map(KindName::kind);

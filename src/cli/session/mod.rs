@@ -24,6 +24,7 @@ use crate::{
         audit::{self, Action},
         campaigns,
         compactions::{self, Cause},
+        conversations,
         ids::GivenCampaign,
         messages::Span,
         sessions::{self, Filter, Session},
@@ -134,7 +135,7 @@ async fn on(
         }
         SessionCommand::Show(Id { id }) => {
             let id = sessions::find(&mut *tx, id).await?;
-            let detail = sessions::detail(&mut tx, id).await?;
+            let detail = conversations::detail(&mut tx, id).await?;
             output.data(&detail, || show::words(&detail, &context.catalogue()));
         }
         SessionCommand::Transcript(transcript) => read(transcript, &mut tx, output).await?,
@@ -161,7 +162,7 @@ async fn on(
         }
         SessionCommand::Uncompact(Id { id }) => {
             let id = sessions::find(&mut *tx, id).await?;
-            let session = sessions::uncompact(&mut tx, id, now).await?;
+            let session = conversations::uncompact(&mut tx, id, now).await?;
             let data = json!({ "generation": session.generation });
             audit::write(&mut *tx, &who, Action::SessionUncompact, id, data, now).await?;
             commit(tx).await?;

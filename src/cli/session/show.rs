@@ -12,10 +12,11 @@ use crate::{
     domain::{
         agents::Catalogue,
         compactions::{self, Compaction, KeptPrompts},
+        conversations::Detail,
         ids::short,
         messages::Stored,
         nodes::Stay,
-        sessions::{Detail, Session},
+        sessions::Session,
         tasks::{Cancelled, Interrupted},
     },
 };

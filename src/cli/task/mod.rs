@@ -22,8 +22,9 @@ use crate::{
         Page,
         audit::{self, Action},
         campaigns,
+        explanations::{self, Explanation},
         ids::GivenCampaign,
-        tasks::{self, Explanation, Filter, State},
+        tasks::{self, Filter, State},
         transaction::{begin, commit},
     },
 };
@@ -131,7 +132,7 @@ async fn on(
         }
         TaskCommand::Explain(Id { id }) => {
             let id = tasks::find(&mut *tx, id).await?;
-            let explanation = tasks::explain(&mut tx, id).await?;
+            let explanation = explanations::explain(&mut tx, id).await?;
             output.data(&explanation, || words(&explanation));
         }
     }

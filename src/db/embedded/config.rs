@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use crate::config::{Checks, empty_as_none};
+use crate::settings::{Checks, empty_as_none};
 
 /// Where the private cluster lives and how its server is run.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

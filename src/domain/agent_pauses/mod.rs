@@ -7,6 +7,9 @@
 //! with the hold ([`hold`]); a resumption waits for that lock and then finds the job, or comes first and the worker finds no
 //! pause any more.
 
+mod error;
+
+pub use self::error::Error;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::json;
@@ -61,18 +64,6 @@ pub struct Place<'a> {
     /// `None`: in all campaigns.
     pub campaign_id: Option<Uuid>,
     pub agent: &'a str,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("agent `{agent}` is not paused {}: `dalsegno agent status` shows where it is", in_words(*.campaign_id))]
-    NotPaused { agent: String, campaign_id: Option<Uuid> },
-    #[error(transparent)]
-    Campaign(#[from] campaigns::Error),
-    #[error(transparent)]
-    Text(#[from] text::Error),
-    #[error(transparent)]
-    Database(#[from] Failed),
 }
 
 /// What fits beside other words in the reason of a held job.

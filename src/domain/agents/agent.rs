@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::{Grants, MAIN, Problem, fields::Fields, front_matter, grants, servers::Surroundings};
-use crate::domain::{amount::Limit, posts, sessions::resolve::Mode, text};
+use super::{SessionMode as Mode, reserved::RESERVED_NAMES};
+use crate::domain::{amount::Limit, text};
 
 /// The longest system prompt, in bytes.
 const PROMPT_MAX_BYTES: usize = 256 * 1024;
@@ -208,7 +209,7 @@ fn fallback(fields: &mut Fields<'_>) -> Option<Fallback> {
 }
 
 fn check(fields: &mut Fields<'_>, agent: &Agent) {
-    if posts::is_reserved(&agent.name) {
+    if RESERVED_NAMES.contains(&agent.name.as_str()) {
         let message = format!("`{}` means something else on the board of a campaign", agent.name);
         fields.fail("name", message, "another name, and the file called after it");
     }

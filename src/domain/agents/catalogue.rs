@@ -1,5 +1,6 @@
 //! All agents, skills and nodes together.
 
+use crate::domain::class::{Class, Classify, Kind};
 use std::{
     cell::RefCell,
     collections::BTreeMap,
@@ -52,6 +53,18 @@ pub enum LookupError {
         noun.as_str()
     )]
     Broken { noun: Noun, name: String, problem: String },
+}
+
+impl Classify for LookupError {
+    fn class(&self) -> Class {
+        use Noun::{Agent, Node};
+        match self {
+            Self::Unknown { noun: Agent, .. } => Class::of(Kind::NotFound, "unknown_agent"),
+            Self::Unknown { noun: Node, .. } => Class::of(Kind::NotFound, "unknown_node"),
+            Self::Broken { noun: Agent, .. } => Class::of(Kind::Conflict, "broken_agent"),
+            Self::Broken { noun: Node, .. } => Class::of(Kind::Conflict, "broken_node"),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,10 +4,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
+    BlackboardGrants, BlackboardPath,
     fields::Fields,
     servers::{self, Servers, Surroundings},
 };
-use crate::domain::blackboard;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = AgentGrants)]
@@ -23,7 +23,7 @@ pub struct Grants {
     pub mcp_servers: Servers,
     /// A folder that all agents of a campaign who have this key work in.
     pub workspace: bool,
-    pub blackboard: blackboard::Grants,
+    pub blackboard: BlackboardGrants,
 }
 
 /// What becomes of calls that no rule names. Nobody is there to be asked.
@@ -96,13 +96,13 @@ pub(super) fn read(fields: &mut Fields<'_>, around: &Surroundings<'_>) -> Grants
 }
 
 /// `{ read: [/plan], write: [/plan/parts] }`, each a list or one path.
-fn read_blackboard(fields: &mut Fields<'_>) -> blackboard::Grants {
+fn read_blackboard(fields: &mut Fields<'_>) -> BlackboardGrants {
     const KEY: &str = "blackboard";
     const EXAMPLE: &str = "{ read: [/], write: [/plan] }";
     let Some(Value::Object(granted)) = fields.value(KEY, EXAMPLE, Value::is_object) else {
-        return blackboard::Grants::default();
+        return BlackboardGrants::default();
     };
-    let mut grants = blackboard::Grants::default();
+    let mut grants = BlackboardGrants::default();
     for (verb, paths) in &granted {
         let place = match verb.as_str() {
             "read" => &mut grants.read,
@@ -119,7 +119,7 @@ fn read_blackboard(fields: &mut Fields<'_>) -> blackboard::Grants {
             one => vec![one],
         };
         for path in listed {
-            match blackboard::Path::parse(path.as_str().unwrap_or_default()) {
+            match BlackboardPath::parse(path.as_str().unwrap_or_default()) {
                 Ok(path) => place.push(path),
                 Err(_) => {
                     let message = format!("has {path} below `{verb}`, which is no path");

@@ -7,6 +7,8 @@
 
 mod addressed;
 mod agent;
+mod blackboard_grants;
+mod blackboard_path;
 mod catalogue;
 pub(super) mod fields;
 pub(super) mod front_matter;
@@ -14,7 +16,9 @@ mod grants;
 mod library;
 mod node;
 mod problem;
+mod reserved;
 mod servers;
+mod session_mode;
 mod shipped;
 mod skill;
 
@@ -23,15 +27,19 @@ use serde::Deserialize;
 pub use self::{
     addressed::{Addressed, MAIN},
     agent::{Agent, Fallback, Options, Provider, Think},
+    blackboard_grants::Grants as BlackboardGrants,
+    blackboard_path::{NoPath, Path as BlackboardPath},
     catalogue::{Catalogue, LookupError, Noun},
     grants::{Grants, PermissionMode},
     library::Library,
     node::Node,
     problem::{Problem, Problems},
+    reserved::{ALL, OPERATOR, SYSTEM},
     servers::{Error as ServersError, OWN_SERVER, Servers},
+    session_mode::SessionMode,
     skill::Skill,
 };
-use crate::config::Checks;
+use crate::settings::Checks;
 
 /// The longest name. Names are part of lanes, paths and addresses.
 const NAME_MAX_BYTES: usize = 64;

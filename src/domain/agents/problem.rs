@@ -1,5 +1,6 @@
 //! What is wrong with a file, in words for the person who wrote it.
 
+use crate::domain::class::{Class, Classify, Kind};
 use std::fmt;
 
 use serde::Serialize;
@@ -35,6 +36,12 @@ impl Problem {
             message: message.into(),
             fix: fix.into(),
         }
+    }
+}
+
+impl Classify for Problems {
+    fn class(&self) -> Class {
+        Class::of(Kind::Invalid, "bad_agent_files")
     }
 }
 

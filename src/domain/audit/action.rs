@@ -142,13 +142,4 @@ impl Action {
     pub fn subject_kind(self) -> &'static str {
         self.as_str().split('.').next().unwrap_or_default()
     }
-
-    pub fn of_status(status: crate::domain::campaigns::Status) -> Self {
-        use crate::domain::campaigns::Status;
-        match status {
-            Status::Active => Self::CampaignResume,
-            Status::Paused => Self::CampaignPause,
-            Status::Closed => Self::CampaignClose,
-        }
-    }
 }

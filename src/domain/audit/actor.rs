@@ -4,8 +4,6 @@ use std::net::IpAddr;
 
 use uuid::Uuid;
 
-use crate::domain::keys::Key;
-
 /// More than any name of a key; users and hosts are cut.
 const NAME_MAX_CHARS: usize = 200;
 
@@ -36,9 +34,10 @@ pub enum ActorKind {
 }
 
 impl Actor {
-    pub fn key(key: &Key, peer: Option<IpAddr>) -> Self {
-        let (key_id, handle) = (Some(key.id), Some(key.handle.clone()));
-        Self { kind: ActorKind::Key, name: key.name.clone(), key_id, peer, handle }
+    /// An API key, by its id, name and handle.
+    pub fn key(id: Uuid, name: &str, handle: &str, peer: Option<IpAddr>) -> Self {
+        let (key_id, handle) = (Some(id), Some(handle.to_owned()));
+        Self { kind: ActorKind::Key, name: name.to_owned(), key_id, peer, handle }
     }
 
     pub fn admin_key(peer: Option<IpAddr>) -> Self {

@@ -9,10 +9,9 @@
 //! Race: two change it at once. Both hold its row, so the second one sees what the first has written: a patch goes on top,
 //! and a version that is not current any more is refused with the one that is.
 
-mod grants;
+mod error;
 mod history;
 mod merge;
-mod path;
 mod size;
 mod write;
 
@@ -23,13 +22,13 @@ use sqlx::PgExecutor;
 use uuid::Uuid;
 
 pub use self::{
-    grants::Grants,
+    error::Error,
     history::{Entry, Kind, at_version, history, remove_some},
-    path::{NoPath, Path},
     size::MAX_BYTES,
     write::{By, Change, Written, change},
 };
-use super::{Failed, agents::Agent, campaigns};
+pub use super::agents::{BlackboardGrants as Grants, BlackboardPath as Path, NoPath};
+use super::{Failed, agents::Agent};
 
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct Blackboard {
@@ -39,34 +38,6 @@ pub struct Blackboard {
     pub changed_at: Option<DateTime<Utc>>,
     #[schema(value_type = Object)]
     pub document: Value,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error(
-        "the blackboard is at version {current}, and not at {expected}: read it again, and decide by what it says now"
-    )]
-    Version { expected: i64, current: i64 },
-    #[error("the blackboard has no version {version}: its history goes up to {current}")]
-    NoVersion { version: i64, current: i64 },
-    #[error("the file of agent `{agent}` does not let it write {path}: it grants {granted}")]
-    NotGranted { agent: String, path: Path, granted: String },
-    #[error("what stands on a blackboard, and a patch of it, is an object: {{ \"key\": ... }}")]
-    NoObject,
-    #[error(
-        "the blackboard would have {n_bytes} bytes, {MAX_BYTES} are allowed: keep on it what all have to see, and no more"
-    )]
-    TooLong { n_bytes: usize },
-    #[error("it has more than {limit} keys and items: keep long lists elsewhere")]
-    TooMany { limit: usize },
-    #[error("it is nested deeper than {limit} levels: make it flatter")]
-    TooDeep { limit: usize },
-    #[error("a key has {n_chars} characters: 1 to {limit} are fine")]
-    Key { n_chars: usize, limit: usize },
-    #[error(transparent)]
-    Campaign(#[from] campaigns::Error),
-    #[error(transparent)]
-    Database(#[from] Failed),
 }
 
 impl Blackboard {

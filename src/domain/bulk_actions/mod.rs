@@ -5,6 +5,7 @@
 //! once. Race: a run that was declared lost may still be at work. A step that finds the cursor moved on is rolled back.
 
 mod carry_out;
+mod error;
 mod lost;
 mod request;
 
@@ -15,6 +16,7 @@ use uuid::Uuid;
 
 pub use self::{
     carry_out::{Step, advance, cancel, cancel_batch, finish, start, step, tasks_left},
+    error::Error,
     lost::end_lost,
     request::{CarryOut, New, request},
 };
@@ -22,7 +24,6 @@ use super::{
     Failed,
     tasks::{self, Matching},
 };
-use crate::queue;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct BulkAction {
@@ -73,31 +74,6 @@ pub enum State {
     Cancelled,
     /// Its job has died; what was done stays. It goes on where the job is tried again.
     Failed,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("there is no bulk action {0}: the answer to the request that made it has its id")]
-    Unknown(Uuid),
-    #[error(
-        "{found} tasks match and not {expected}: look at them, then ask again with what you find"
-    )]
-    CountDiffers { expected: i64, found: i64 },
-    #[error(
-        "the filter names nothing and so means every task: name a campaign or an agent, or say with expected_count that you mean all"
-    )]
-    EmptyFilter,
-    /// Whoever runs it has another place in mind.
-    #[error("a later run of bulk action {0} has taken over")]
-    Overtaken(Uuid),
-    #[error(transparent)]
-    Text(#[from] super::text::Error),
-    #[error(transparent)]
-    Task(#[from] tasks::Error),
-    #[error(transparent)]
-    Queue(#[from] queue::Error),
-    #[error(transparent)]
-    Database(#[from] Failed),
 }
 
 impl Action {

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use sqlx::PgExecutor;
 
 use super::Failed;
-use crate::config::Checks;
+use crate::settings::Checks;
 
 /// The section `[providers]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

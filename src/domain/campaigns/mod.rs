@@ -1,7 +1,7 @@
 //! Campaigns: what the work is about, whether it goes on, and what it may cost.
 
 mod budget;
-mod overview;
+mod error;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -12,15 +12,14 @@ pub use self::{
     budget::{
         Budget, LimitChange, ReserveError, budget, change_limit, limited_in_money, reserve, settle,
     },
-    overview::{Overview, overview},
+    error::Error,
 };
 use super::{
-    Failed, Page, agent_pauses,
+    Failed, Page,
     amount::Limit,
     ids::{self, GivenCampaign},
     text,
 };
-use crate::queue::{self, admin};
 
 /// The longest brief or client context, in bytes. Both go into every call.
 pub const TEXT_MAX_BYTES: usize = 256 * 1024;
@@ -55,20 +54,6 @@ pub struct New<'a> {
     pub brief: &'a str,
     pub client_context: Option<&'a str>,
     pub limit: Limit,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("there is no campaign {0}: `dalsegno campaign ls` lists them")]
-    Unknown(Uuid),
-    #[error("campaign {0} is closed: create a new one")]
-    Closed(Uuid),
-    #[error(transparent)]
-    Text(#[from] text::Error),
-    #[error(transparent)]
-    Queue(#[from] queue::Error),
-    #[error(transparent)]
-    Database(#[from] Failed),
 }
 
 impl Status {
@@ -174,47 +159,6 @@ pub async fn list(
     .map_err(Failed::to("list the campaigns"))
 }
 
-/// Makes a campaign what it should be; see [`pause`], [`resume`] and [`close`].
-pub async fn change_status(
-    conn: &mut PgConnection,
-    id: Uuid,
-    status: Status,
-    reason: &str,
-    now: DateTime<Utc>,
-) -> Result<Campaign, Error> {
-    match status {
-        Status::Active => resume(conn, id).await,
-        Status::Paused => pause(conn, id, reason).await,
-        Status::Closed => close(conn, id, now).await,
-    }
-}
-
-/// Starts no more turns of the campaign until [`resume`]. What runs goes on.
-pub async fn pause(conn: &mut PgConnection, id: Uuid, reason: &str) -> Result<Campaign, Error> {
-    let campaign = set_status(conn, id, Status::Paused, None).await?;
-    admin::pause(conn, admin::PauseScope::Group, &id.to_string(), reason).await?;
-    Ok(campaign)
-}
-
-pub async fn resume(conn: &mut PgConnection, id: Uuid) -> Result<Campaign, Error> {
-    let campaign = set_status(conn, id, Status::Active, None).await?;
-    admin::resume(conn, admin::PauseScope::Group, &id.to_string()).await?;
-    Ok(campaign)
-}
-
-/// Takes no more tasks. Those that are queued still run; cancel them if they should not.
-pub async fn close(
-    conn: &mut PgConnection,
-    id: Uuid,
-    now: DateTime<Utc>,
-) -> Result<Campaign, Error> {
-    let campaign = set_status(conn, id, Status::Closed, Some(now)).await?;
-    // A paused campaign, or an agent that is paused in it, would keep its queued tasks for ever.
-    admin::resume(&mut *conn, admin::PauseScope::Group, &id.to_string()).await?;
-    agent_pauses::resume_all_of(conn, id, now).await?;
-    Ok(campaign)
-}
-
 /// Waits for whoever is adding a task, and keeps others from it until the end of the transaction.
 pub async fn lock(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(), Failed> {
     sqlx::query!("select pg_advisory_xact_lock(dalsegno.campaign_lock($1))", id)
@@ -246,7 +190,7 @@ pub async fn erase_words(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(), 
     sqlx::query!(
         "update dalsegno.campaigns set name = $2, brief = '', client_context = null where id = $1",
         id,
-        super::tasks::ERASED,
+        text::ERASED,
     )
     .execute(executor)
     .await
@@ -255,7 +199,7 @@ pub async fn erase_words(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(), 
 }
 
 /// Must hit one open campaign.
-async fn set_status(
+pub(super) async fn set_status(
     conn: &mut PgConnection,
     id: Uuid,
     status: Status,

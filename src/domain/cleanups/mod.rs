@@ -28,7 +28,7 @@ pub use self::{
         last_success, list,
     },
     remove::{Batch, RemovedMemory, remove, remove_events, remove_memory, remove_summaries},
-    request::{LANE, Purge, SCHEDULE, request},
+    request::{LANE, Purge, request},
     walk::{Page, Walk},
 };
 use super::sessions::{Because, Due};

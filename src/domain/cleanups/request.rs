@@ -7,9 +7,6 @@ use crate::queue::{self, Enqueued, Job, Options, Policy};
 
 /// One run at a time, on the whole service: a second one waits, and then finds nothing to do.
 pub const LANE: &str = "purge";
-/// The name of the schedule that asks for it each night.
-pub const SCHEDULE: &str = "purge";
-
 /// Asks for everything to be removed whose time is over.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Purge {}

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::config::Checks;
+use crate::settings::Checks;
 
 /// More would leave too little for summaries and recent turns.
 const KEEP_PROMPTS_MAX_PERCENT: u64 = 50;

@@ -8,6 +8,7 @@
 mod answer;
 mod archives;
 mod config;
+mod error;
 mod kept_prompts;
 mod request;
 mod show;
@@ -22,6 +23,7 @@ pub use self::{
     answer::{Answer, wait_for_answer},
     archives::{Archive, OpenedArchive, Replacement, archives, open_archive},
     config::Config,
+    error::Error,
     kept_prompts::KeptPrompts,
     request::{CompactSession, lane, request},
     show::{Shown, apply, apply_newest, newest_prepared, undo},
@@ -29,9 +31,7 @@ pub use self::{
 use super::{
     Failed,
     session_summaries::{SessionSummary, SummaryText},
-    sessions,
 };
-use crate::queue;
 
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct Compaction {
@@ -133,31 +133,6 @@ pub enum Applied {
     Shown,
     /// Somebody compacted or went back meanwhile: it no longer continues what is shown.
     Stale,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error(
-        "session {session_id} has no compaction {generation} that could be shown: `dalsegno session show {session_id}` \
-         lists them"
-    )]
-    Unknown { session_id: Uuid, generation: i32 },
-    #[error(
-        "session {0} shows its whole transcript, and there is no compaction to undo: `dalsegno session compact {0}` folds it"
-    )]
-    NothingToUndo(Uuid),
-    #[error(
-        "session {session_id} has no archive {number}: `dalsegno session archives {session_id}` lists them"
-    )]
-    NoArchive { session_id: Uuid, number: i32 },
-    #[error("putting the compaction of session {session_id} on the queue")]
-    Enqueue { session_id: Uuid, source: queue::Error },
-    #[error("looking for the end of job {job_id}, which compacts a session")]
-    Job { job_id: i64, source: queue::Error },
-    #[error(transparent)]
-    Session(#[from] sessions::Error),
-    #[error(transparent)]
-    Database(#[from] Failed),
 }
 
 /// Stores a prepared or a refused compaction; neither is shown yet.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::config::empty_as_none;
+use crate::settings::empty_as_none;
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -13,6 +13,7 @@
 
 mod again;
 mod config;
+mod error;
 mod hosts;
 mod key;
 mod receipt;
@@ -23,12 +24,13 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use sqlx::{PgConnection, PgExecutor, types::Json};
+use sqlx::{PgConnection, types::Json};
 use uuid::Uuid;
 
 pub use self::{
     again::again,
     config::Config,
+    error::Error,
     hosts::{Left, left_on, swept},
     key::{Key, KeyError},
     receipt::{Invalid, Signed, sign, verify},
@@ -38,7 +40,7 @@ pub use self::{
     },
     tool_lines::{erase_tool_lines, line_before_first},
 };
-use super::{Failed, audit, campaigns, ids, schedules, tasks, text};
+use super::{Failed, audit, campaign_control, campaigns, ids, schedules, tasks, text};
 use crate::queue::{self, Job, Options, Policy};
 
 /// The receipt.
@@ -84,24 +86,6 @@ pub struct EraseCampaign {
     pub campaign_id: Uuid,
 }
 
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("campaign {0} was not asked to be erased: `dalsegno campaign erase` does that")]
-    NotAsked(Uuid),
-    #[error(transparent)]
-    Campaign(#[from] campaigns::Error),
-    #[error(transparent)]
-    Task(#[from] tasks::Error),
-    #[error(transparent)]
-    Text(#[from] text::Error),
-    #[error(transparent)]
-    Queue(#[from] queue::Error),
-    #[error("the receipt of an erasure cannot be signed")]
-    Key(#[from] KeyError),
-    #[error(transparent)]
-    Database(#[from] Failed),
-}
-
 impl Job for EraseCampaign {
     const KIND: &'static str = "erase_campaign";
 
@@ -128,7 +112,7 @@ pub async fn request(
         }
     }
     if campaigns::get(&mut *conn, campaign_id).await?.status != campaigns::Status::Closed {
-        campaigns::close(conn, campaign_id, now).await?;
+        campaign_control::close(conn, campaign_id, now).await?;
     }
     sqlx::query!(
         "insert into dalsegno.erasures (id, campaign_id, reason, asked_at) values ($1, $2, $3, $4)",
@@ -186,15 +170,4 @@ pub async fn get(conn: &mut PgConnection, campaign_id: Uuid) -> Result<Erasure, 
     .await
     .map_err(Failed::to("read the receipt of an erasure"))?
     .ok_or(Error::NotAsked(campaign_id))
-}
-
-/// Whether a campaign's texts are gone, or on their way.
-pub async fn is_asked(executor: impl PgExecutor<'_>, campaign_id: Uuid) -> Result<bool, Failed> {
-    sqlx::query_scalar!(
-        r#"select exists (select from dalsegno.erasures where campaign_id = $1) as "is_asked!""#,
-        campaign_id,
-    )
-    .fetch_one(executor)
-    .await
-    .map_err(Failed::to("look for an erasure"))
 }

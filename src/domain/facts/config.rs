@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use serde::Deserialize;
 
-use crate::config::Checks;
+use crate::settings::Checks;
 
 /// A century: far from where adding to a point in time overflows.
 const MAX_DAYS: u32 = 36_500;

@@ -21,6 +21,7 @@
 
 mod change;
 mod config;
+mod error;
 mod extractions;
 mod key;
 mod meaning;
@@ -40,18 +41,18 @@ use uuid::Uuid;
 pub use self::{
     change::{Forgotten, edit, forget, revoke, state},
     config::Config,
+    error::Error,
     extractions::{Extraction, Outcome, extraction_ended, extractions, read_up_to, unread},
     key::{ATTRIBUTE_MAX_CHARS, TEXT_MAX_CHARS, key},
     meaning::{keep_vectors, unmade},
     read::{Filter, Held, Told, find, get, held, list, told},
     record::{Found, Recorded, Stated, record},
     remove::{count_ended, remove_ended, remove_some, remove_some_records},
-    request::{Asked, ExtractFacts, again, request, request_of_ended},
+    request::{ExtractFacts, again, request, request_of_ended},
     search::{Hit, Question, search},
     shown::{inherit_showings, show},
     users::{CampaignUser, check_name, hold_user_of, set_user, unset_user, user_of},
 };
-use super::{Failed, campaigns, text};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -119,38 +120,6 @@ pub struct Fact {
     pub replaced_by: Option<Uuid>,
     /// From when on it holds no more, whatever else.
     pub expires_at: Option<DateTime<Utc>>,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("there is no fact {id} about `{user}`: `dalsegno memory facts ls {user}` lists them")]
-    NoFact { user: String, id: Uuid },
-    #[error(
-        "{0:?} is no name of a user: letters of English, digits, and . _ @ + - behind the first, at most 128; `ann@example.org` is one"
-    )]
-    User(String),
-    #[error("the {what} {problem}")]
-    Words { what: &'static str, problem: &'static str },
-    #[error("this fact holds no more since {0}: look for the one that holds now")]
-    Ended(DateTime<Utc>),
-    #[error("it was said in a campaign that is closed, {0}: revoke it, and state what is true")]
-    SaidInClosed(Uuid),
-    #[error("another fact about this user says so already: {0}")]
-    Known(Uuid),
-    #[error(
-        "{limit} facts are kept about `{user}` already: revoke what nobody needs, or raise facts.user_max"
-    )]
-    Full { user: String, limit: i64 },
-    #[error("it expires at {0}, which is over already: name a time to come")]
-    Expired(DateTime<Utc>),
-    #[error("there is no word to look for: write one at least")]
-    NoWords,
-    #[error(transparent)]
-    Text(#[from] text::Error),
-    #[error(transparent)]
-    Campaign(#[from] campaigns::Error),
-    #[error(transparent)]
-    Database(#[from] Failed),
 }
 
 impl Fact {

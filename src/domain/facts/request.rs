@@ -9,7 +9,8 @@ use uuid::Uuid;
 use super::{read_up_to, user_of};
 use crate::{
     domain::{
-        Failed, messages,
+        Failed,
+        messages::{self, Asked},
         sessions::{self, Due},
     },
     queue::{self, Backoff, Job, Policy},
@@ -26,15 +27,6 @@ pub struct ExtractFacts {
     pub login: Option<String>,
     /// In the order in which they were asked.
     pub asked: Vec<Asked>,
-}
-
-/// A place in the transcript where something was asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Asked {
-    pub seq: i64,
-    pub turn: i32,
-    /// Its task: the prompt has the same id.
-    pub task_id: Uuid,
 }
 
 /// The most that one job reads of a session: the newest.

@@ -10,6 +10,7 @@
 //! was put off, a step that is tried again), is put aside when its turn would begin.
 
 mod control;
+mod error;
 mod retry;
 mod shelf;
 mod show;
@@ -22,14 +23,15 @@ use uuid::Uuid;
 
 pub use self::{
     control::{cancel, erase_words, hold_pause, pause, resume},
+    error::Error,
     retry::{n_more, retry},
     shelf::{BrokenTemplate, Problems, Templates},
     show::{Filter, Shown, StepTask, find, get, is_paused, list, show},
     start::{Given, Inputs, New, n_tasks, start},
     template::{Input, Step, Template},
 };
-use super::{Failed, agents, campaigns, feed, tasks};
-use crate::config::Checks;
+use super::{feed, tasks};
+use crate::settings::Checks;
 
 /// One call adds at most so many tasks: as many as one task may wait for.
 pub const MAX_TASKS: usize = tasks::MAX_PREDECESSORS;
@@ -88,46 +90,6 @@ pub enum State {
     Failed,
     /// All have ended, none has failed, and one was cancelled.
     Cancelled,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("there is no flow {0}: `dalsegno flow ls` lists them")]
-    Unknown(Uuid),
-    #[error("there is no template `{name}`: {advice}")]
-    NoTemplate { name: String, advice: String },
-    #[error(
-        "template `{name}` cannot be started: {problem}; `dalsegno flow templates` lists every problem"
-    )]
-    BrokenTemplate { name: String, problem: String },
-    #[error("the flow has no step `{step}`: {advice}")]
-    NoStep { step: String, advice: String },
-    #[error("the inputs do not fit the template: {}", .0.join("; "))]
-    Inputs(Vec<String>),
-    #[error(
-        "the flow would have {0} tasks, and {MAX_TASKS} is the most: start several with shorter lists"
-    )]
-    TooMany(usize),
-    #[error(
-        "flow {0} has ended: `dalsegno flow retry {0} --from STEP` goes on from one of its steps"
-    )]
-    Ended(Uuid),
-    #[error("flow {0} is paused: `dalsegno flow resume {0}` first")]
-    Paused(Uuid),
-    #[error("flow {0} is not paused")]
-    NotPaused(Uuid),
-    #[error(transparent)]
-    Problems(#[from] Problems),
-    #[error(transparent)]
-    Agent(#[from] agents::LookupError),
-    #[error(transparent)]
-    Task(#[from] tasks::Error),
-    #[error("step `{step}`: {error}")]
-    Step { step: String, error: tasks::Error },
-    #[error(transparent)]
-    Campaign(#[from] campaigns::Error),
-    #[error(transparent)]
-    Database(#[from] Failed),
 }
 
 impl Config {

@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::domain::{
+    agents::SessionMode as Mode,
     agents::{
         Catalogue, LookupError, Problem,
         fields::Fields,
         front_matter::{self, Found},
         is_name, nearest,
     },
-    sessions::resolve::Mode,
     tasks::OnFailure,
 };
 

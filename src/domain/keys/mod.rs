@@ -7,6 +7,7 @@
 //! Invariant: of each name, at most one key is the latest: neither revoked nor replaced. Rotations of one key at once meet at
 //! its row, and new keys of one name at the index.
 
+mod error;
 mod look;
 mod rotate;
 mod scope;
@@ -19,6 +20,7 @@ use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 pub use self::{
+    error::Error,
     look::{Stored, any_usable, find, get, list, of_handles, used},
     rotate::rotate,
     scope::{Scope, UnknownScope},
@@ -62,28 +64,6 @@ pub struct New<'a> {
     pub campaigns: Option<&'a [Uuid]>,
     pub created_by: &'a str,
     pub expires_at: Option<DateTime<Utc>>,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("there is no key {0}: `dalsegno key ls` lists them")]
-    Unknown(String),
-    #[error("more than one key fits `{given}`, name one by its handle: {fitting}")]
-    Several { given: String, fitting: String },
-    #[error(
-        "there is a key `{0}` already: `dalsegno key rotate {0}` makes its successor, `dalsegno key revoke {0}` ends it; or take another name"
-    )]
-    NameTaken(String),
-    #[error("the key {0} is revoked, and nothing comes after it: make a new one")]
-    Revoked(Uuid),
-    #[error("the key {id} has been rotated already: {successor} came after it")]
-    Replaced { id: Uuid, successor: Uuid },
-    #[error("the key would be expired when it is made: give it a time that is still to come")]
-    Expired,
-    #[error(transparent)]
-    Campaign(#[from] campaigns::Error),
-    #[error(transparent)]
-    Database(#[from] Failed),
 }
 
 impl Key {

@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use serde::Deserialize;
 
 use super::BODY_MAX_BYTES;
-use crate::config::Checks;
+use crate::settings::Checks;
 
 /// What has stems in every Postgres that is supported; `simple` has none.
 const LANGUAGES: &[&str] = &[

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::config::Checks;
+use crate::settings::Checks;
 
 /// What keeps agents from calling each other for ever, in each campaign.
 #[derive(Debug, Clone, Deserialize)]

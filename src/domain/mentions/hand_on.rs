@@ -107,7 +107,7 @@ pub async fn hand_on(
 
 impl HandedOn {
     /// Who is to see the answer.
-    pub(super) fn audience(&self, asker: &str) -> Result<Audience, posts::Error> {
+    pub fn audience(&self, asker: &str) -> Result<Audience, posts::Error> {
         if self.everybody {
             return Ok(Audience::all());
         }
@@ -116,7 +116,7 @@ impl HandedOn {
     }
 
     /// What is left to be done when the answer stands on the board.
-    pub(super) async fn settle(
+    pub async fn settle(
         &self,
         conn: &mut PgConnection,
         post: &Post,

@@ -20,8 +20,8 @@
 //! them have ended.
 
 mod addressees;
-mod answer;
 mod config;
+mod error;
 mod hand_on;
 mod keyed;
 mod parse;
@@ -30,51 +30,18 @@ mod post;
 use uuid::Uuid;
 
 use self::addressees::reader_of;
-pub(super) use self::answer::{Ended, answer};
 pub use self::{
     addressees::UnknownName,
     config::Config,
+    error::Error,
     hand_on::{HandedOn, Spoken, hand_on},
     post::{Asked, Called, Posted, post},
 };
 use super::{
-    Failed,
     agents::Addressed,
     amount::Limit,
-    posts,
-    tasks::{self, BulkError, Links},
+    tasks::{self, Links},
 };
-
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error(
-        "the idempotency key has {n_chars} characters: 1 to 195 are fine, and no NUL; use a hash of a longer one"
-    )]
-    Key { n_chars: usize },
-    #[error(
-        "the idempotency key `{0}` has been used for another post: use another key, or say the same as before"
-    )]
-    KeyTaken(String),
-    #[error(transparent)]
-    Post(#[from] posts::Error),
-    #[error(transparent)]
-    Task(#[from] tasks::Error),
-    #[error(transparent)]
-    Database(#[from] Failed),
-}
-
-impl From<BulkError> for Error {
-    fn from(error: BulkError) -> Self {
-        match error {
-            BulkError::All(error) => error.into(),
-            // All of them have the same prompt, so that one reason stands for all.
-            BulkError::Items(mut wrong) => match wrong.pop() {
-                Some((_, error)) => error.into(),
-                None => Failed { action: "add tasks", source: sqlx::Error::RowNotFound }.into(),
-            },
-        }
-    }
-}
 
 /// What each of those who are called is asked.
 fn asked<'a>(

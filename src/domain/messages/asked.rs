@@ -1,10 +1,20 @@
 //! Where people have asked something.
 
 use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
-use crate::domain::{Failed, facts::Asked};
+use crate::domain::Failed;
+
+/// A place in the transcript where something was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    pub seq: i64,
+    pub turn: i32,
+    /// Its task: the prompt has the same id.
+    pub task_id: Uuid,
+}
 
 /// The newest requests of people behind a place of a session, in their order. What agents asked of each other is none, and neither is
 /// what the session has taken over from the one before it. `without_turns` are left out: the provider has rejected their prompts.

@@ -18,7 +18,7 @@ use uuid::Uuid;
 pub(super) use self::append::Columns;
 pub use self::{
     append::{New, append, others_asked_since, storable},
-    asked::asked_after,
+    asked::{Asked, asked_after},
     inherit::{Handed, Inherited, LeftOut, inherit},
     left::{LeftByTurn, left_by_turn},
     remove::{Size, count, measure, remove_all},

@@ -1,11 +1,8 @@
 //! Whom a post is addressed to.
 
 use super::{Error, Viewer, reader_named};
-use crate::domain::agents::{self, Catalogue};
+use crate::domain::agents::{self, ALL, Catalogue, OPERATOR};
 
-pub const OPERATOR: &str = "operator";
-pub const SYSTEM: &str = "system";
-const ALL: &str = "all";
 const MAX_NAMES: usize = 200;
 
 /// Names that exist, each once and in the order given; or everybody.
@@ -61,11 +58,6 @@ impl Audience {
     pub fn names(&self) -> &[String] {
         &self.0
     }
-}
-
-/// Names that no agent may have, because they mean something else on the board.
-pub fn is_reserved(name: &str) -> bool {
-    [ALL, OPERATOR, SYSTEM].contains(&name)
 }
 
 impl<'a> Viewer<'a> {

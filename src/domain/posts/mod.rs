@@ -16,8 +16,10 @@
 //! In a turn's end it is the last lock but the job's.
 
 mod add;
+mod answer;
 mod audience;
 mod chain;
+mod error;
 mod key;
 mod read;
 mod remove;
@@ -30,17 +32,16 @@ use uuid::Uuid;
 
 pub use self::{
     add::add,
-    audience::{Audience, OPERATOR, SYSTEM, is_reserved},
+    answer::{Ended, Outcome, answer, answer_to},
+    audience::Audience,
     chain::{Behind, Past, Repeated, behind, sender_of, times_said},
+    error::Error,
     key::{Key, Keyed, keep_key, keyed, lock_key},
     read::{Along, along, find, last_seq, some_before},
     remove::remove_some,
 };
-use super::{
-    Failed,
-    agents::{Catalogue, MAIN},
-    text,
-};
+use super::agents::{Catalogue, MAIN};
+pub use super::agents::{OPERATOR, SYSTEM};
 
 /// The longest text of a post.
 pub const TEXT_MAX_BYTES: usize = 1024 * 1024;
@@ -121,28 +122,6 @@ pub enum Viewer<'a> {
     Reader(&'a str),
 }
 
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("there is no campaign {0}: `dalsegno campaign ls` lists them")]
-    UnknownCampaign(Uuid),
-    #[error("campaign {0} is closed: create a new one")]
-    Closed(Uuid),
-    #[error(
-        "there is no post {0} in this campaign that could be answered: `dalsegno board history` lists them"
-    )]
-    UnknownPost(Uuid),
-    #[error("nobody is called {}: a post is addressed to `all`, `operator`, or agents that `dalsegno agent ls` lists", list(.0))]
-    UnknownNames(Vec<String>),
-    #[error("the post is addressed to nobody: name agents, `operator` or `all`")]
-    NoAudience,
-    #[error("the post is addressed to {0} names: 200 are allowed, and `all` reaches everybody")]
-    TooManyNames(usize),
-    #[error(transparent)]
-    Text(#[from] text::Error),
-    #[error(transparent)]
-    Database(#[from] Failed),
-}
-
 impl Viewer<'_> {
     /// As the functions of the schema take it.
     pub(in crate::domain) fn column(&self) -> Option<&str> {
@@ -167,8 +146,4 @@ pub fn reader_named(catalogue: &Catalogue, written: &str) -> String {
         Ok((agent, instance)) => reader(agent, instance).into_owned(),
         Err(_) => written.to_owned(),
     }
-}
-
-fn list(names: &[String]) -> String {
-    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }

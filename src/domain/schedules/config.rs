@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::{Invalid, Timetable};
-use crate::config::Checks;
+use crate::settings::Checks;
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]

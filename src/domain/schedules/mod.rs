@@ -10,6 +10,7 @@
 //! the moment of its change; who still has the old one in mind finds another row and does nothing.
 
 mod config;
+mod error;
 mod fire;
 mod list;
 mod recurring;
@@ -22,16 +23,20 @@ use sqlx::{PgConnection, PgExecutor};
 
 pub use self::{
     config::Config,
+    error::Error,
     fire::{Fired, fire_due},
     list::{Schedule, get, list},
     recurring::{When, put_task, remove, remove_of_campaign},
     timetable::{Invalid, Timetable},
 };
-use super::{Failed, tasks};
+use super::Failed;
 use crate::queue::{self, Enqueued, Named, Options};
 
 /// Attempts of a job that a schedule enqueues.
 const MAX_ATTEMPTS: i16 = 5;
+
+/// The built-in schedule of the nightly cleanup.
+pub const NIGHTLY_CLEANUP: &str = "purge";
 
 /// Who says when it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type, utoipa::ToSchema)]
@@ -56,38 +61,6 @@ pub struct New<'a> {
     pub queue: &'a str,
     pub lane: Option<&'a str>,
     pub payload: &'a Value,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("there is no schedule `{0}`: `dalsegno schedule ls` lists them")]
-    Unknown(String),
-    #[error("the schedule `{name}`: {source}")]
-    Invalid {
-        name: String,
-        #[source]
-        source: Invalid,
-    },
-    #[error(
-        "the schedule `{0}` comes with the service: its hour stands in the configuration ([scheduler]), and `dalsegno schedule pause {0}` stops it"
-    )]
-    BuiltIn(String),
-    #[error("writing the payload of the schedule `{name}`: {source}")]
-    Encode {
-        name: String,
-        #[source]
-        source: serde_json::Error,
-    },
-    #[error(transparent)]
-    Task(#[from] tasks::Error),
-    #[error("enqueuing the job of the schedule `{name}`: {source}")]
-    Enqueue {
-        name: String,
-        #[source]
-        source: queue::Error,
-    },
-    #[error(transparent)]
-    Database(#[from] Failed),
 }
 
 /// Writes a schedule down, or what has changed of it. A pause stays. A new timetable has no past to catch up.

@@ -74,7 +74,7 @@ async fn refuse_built_in(
     let is_built_in = match get(conn, name, now).await {
         Ok(schedule) => schedule.source == Source::BuiltIn,
         // The service has not written it down yet.
-        Err(Error::Unknown(_)) => name == crate::domain::cleanups::SCHEDULE,
+        Err(Error::Unknown(_)) => name == super::NIGHTLY_CLEANUP,
         Err(error) => return Err(error),
     };
     if is_built_in { Err(Error::BuiltIn(name.to_owned())) } else { Ok(()) }

@@ -7,16 +7,14 @@
 //! Race: a worker that was declared lost may still write. Leases only grow, every change of a running session names one,
 //! and whoever begins a turn puts a larger one on the row; so the older one finds no row and stops.
 
-mod detail;
 mod due;
+mod error;
 mod generations;
 mod list;
 mod logins;
 mod of_campaign;
 mod open;
 mod people;
-mod reset_agents;
-pub mod resolve;
 mod running;
 mod transcript;
 mod ttl;
@@ -28,11 +26,11 @@ use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 pub use self::{
-    detail::{Detail, detail},
     due::{
         Because, Due, campaigns_with_any, due_after, lock_due, needed_folders, remove_all,
         without_open,
     },
+    error::Error,
     generations::{add_tokens, lock_breaker, next_generation, show_generation, store_breaker},
     list::{
         Filter, Session, find, get, history, lineage, list, of_conversation, rejected_turns,
@@ -42,9 +40,8 @@ pub use self::{
     of_campaign::{
         is_any_left, is_any_running, lock_of_campaign, open_of_agents, running_of_agent,
     },
-    open::ask_rebuild,
-    people::{expire, reset, reset_some, uncompact},
-    reset_agents::{Reset, ResetError, reset_agents},
+    open::{Opening, ask_rebuild},
+    people::{expire, reset, reset_some},
     running::{Kept, Left, Minted},
     transcript::transcript,
     ttl::Config,
@@ -132,23 +129,6 @@ pub enum Reason {
     /// It was made for one task, and that has ended.
     Ended,
     CampaignClosed,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("there is no session {0}: `dalsegno session ls` lists them")]
-    Unknown(Uuid),
-    #[error(
-        "session {0} is closed: `dalsegno session show {0}` names the successor that goes on, if it has one"
-    )]
-    Closed(Uuid),
-    /// The lease is over, or another worker came first.
-    #[error(
-        "session {0} has been taken over by another run, and nothing was written: try again when that has ended"
-    )]
-    Overtaken(Uuid),
-    #[error(transparent)]
-    Database(#[from] Failed),
 }
 
 impl std::fmt::Debug for Live {

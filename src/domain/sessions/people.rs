@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::{Error, Reason, Session, ask_rebuild, get, open::ask_rebuild_all};
 use crate::domain::{
-    Failed, compactions,
+    Failed,
     feed::{self, Kind},
 };
 
@@ -70,27 +70,4 @@ pub async fn expire(
     .map_err(Failed::to("let a session expire"))?;
     let session = get(conn, id).await?;
     if moved.rows_affected() == 1 { Ok(session) } else { Err(Error::Closed(id)) }
-}
-
-/// Goes back to the view before the compaction that is shown.
-pub async fn uncompact(
-    conn: &mut PgConnection,
-    id: Uuid,
-    now: DateTime<Utc>,
-) -> Result<Session, compactions::Error> {
-    // First, so that a session that is not there is told from one that is closed.
-    if get(&mut *conn, id).await?.closed_at.is_some() {
-        return Err(Error::Closed(id).into());
-    }
-    let generation = compactions::undo(&mut *conn, id, now).await?;
-    let session = get(&mut *conn, id).await?;
-    let event = feed::New {
-        campaign_id: Some(session.campaign_id),
-        task_id: None,
-        session_id: Some(id),
-        kind: Kind::SessionUncompacted,
-        data: json!({ "generation": generation }),
-    };
-    feed::append(conn, &[event], now).await?;
-    Ok(session)
 }

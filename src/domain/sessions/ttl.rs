@@ -3,7 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Deserialize;
 
-use crate::{config::Checks, domain::session_summaries::ExpiryRule};
+use crate::{domain::session_summaries::ExpiryRule, settings::Checks};
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]

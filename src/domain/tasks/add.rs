@@ -5,9 +5,9 @@ use serde::Deserialize;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{Error, Links, Mode, RunTurn, Task, digest};
+use super::{Error, Links, RunTurn, Task, digest};
+use crate::domain::agents::SessionMode as Mode;
 use crate::{
-    config::Checks,
     domain::{
         agents::{self, Agent, Node},
         amount::Limit,
@@ -15,6 +15,7 @@ use crate::{
         text,
     },
     queue,
+    settings::Checks,
 };
 
 /// As `dalsegno.store_task` has it.

@@ -29,7 +29,7 @@ pub async fn asked_by_people(
               and prompt <> $3"#,
         ids,
         since,
-        super::ERASED,
+        crate::domain::text::ERASED,
     )
     .fetch_all(executor)
     .await

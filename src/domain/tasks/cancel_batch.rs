@@ -15,8 +15,8 @@ use super::{Error, State};
 use crate::{
     domain::{
         Failed,
+        agents::SessionMode as Mode,
         feed::{self, Kind},
-        sessions::resolve::Mode,
         turns, webhooks,
     },
     queue::admin,

@@ -54,10 +54,10 @@ pub(super) struct Beside {
     added_by: Option<String>,
     parent_id: Option<Uuid>,
     continues_id: Option<Uuid>,
-    pub(super) cancelled_because: Option<String>,
+    cancelled_because: Option<String>,
 }
 
-pub(super) async fn beside(conn: &mut PgConnection, id: Uuid) -> Result<Beside, Failed> {
+async fn beside(conn: &mut PgConnection, id: Uuid) -> Result<Beside, Failed> {
     sqlx::query_as!(
         Beside,
         "select node, added_by, parent_id, continues_id, cancelled_because from dalsegno.tasks where id = $1",
@@ -66,6 +66,14 @@ pub(super) async fn beside(conn: &mut PgConnection, id: Uuid) -> Result<Beside, 
     .fetch_one(conn)
     .await
     .map_err(Failed::to("read what stands beside a task"))
+}
+
+/// The reason of its cancellation, if there is one.
+pub(in crate::domain) async fn cancelled_because(
+    conn: &mut PgConnection,
+    id: Uuid,
+) -> Result<Option<String>, Failed> {
+    Ok(beside(conn, id).await?.cancelled_because)
 }
 
 impl Task {

@@ -6,7 +6,8 @@
 
 use sha2::{Digest as _, Sha256};
 
-use super::{Mode, New, add::mode_of};
+use super::{New, add::mode_of};
+use crate::domain::agents::SessionMode as Mode;
 
 /// SHA-256 in hex over the parts of the question, each with its length in front, so that no two questions share a byte stream.
 pub(super) fn of(new: &New<'_>) -> String {

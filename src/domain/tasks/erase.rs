@@ -3,10 +3,7 @@
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
-use crate::domain::Failed;
-
-/// What stands where a text was.
-pub const ERASED: &str = "(erased)";
+use crate::domain::{Failed, text};
 
 /// Tasks that lost their words, and the jobs that they ever had.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -63,7 +60,7 @@ pub async fn erase_some(
          returning id, job_id, first_job_id",
         campaign_id,
         limit,
-        ERASED,
+        text::ERASED,
     )
     .fetch_all(executor)
     .await

@@ -10,11 +10,12 @@ use uuid::Uuid;
 
 use super::{
     After, BulkError, Config, Error, Links, New, OnFailure, Placed, State, Task, add_many,
+    links::MAX_CHILDREN,
 };
-use crate::domain::{Failed, agents::Agent};
-
-/// As many as one task may wait for.
-pub const MAX_CHILDREN: usize = super::MAX_PREDECESSORS;
+use crate::domain::{
+    Failed,
+    agents::{Agent, SessionMode},
+};
 
 /// What is handed out, and what follows.
 #[derive(Debug, Clone, Copy)]
@@ -65,7 +66,7 @@ pub async fn fan_out(
         node: None,
         prompt: what.continuation,
         // In the parent's own conversation.
-        session_mode: Some(super::Mode::Continue),
+        session_mode: Some(SessionMode::Continue),
         budget: crate::domain::amount::Limit::default(),
         idempotency_key: what.idempotency_key,
         priority: None,

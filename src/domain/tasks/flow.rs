@@ -3,8 +3,9 @@
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
-use super::{Mode, OnFailure, State};
+use super::{OnFailure, State};
 use crate::domain::Failed;
+use crate::domain::agents::SessionMode as Mode;
 
 /// The latest task at its place.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,10 +7,10 @@ use uuid::Uuid;
 
 use super::{After, Links, New, OnFailure};
 use crate::domain::{
+    agents::SessionMode as Mode,
     agents::{self, Addressed, Catalogue},
     amount::Limit,
     objects::{self, Whole},
-    sessions::resolve::Mode,
 };
 
 /// What one of many asks.

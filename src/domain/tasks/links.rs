@@ -11,6 +11,9 @@ use super::{Error, State};
 /// What a task may wait for. A join of so many is still one look at the table.
 pub const MAX_PREDECESSORS: usize = 1_000;
 
+/// As many as one task may wait for.
+pub const MAX_CHILDREN: usize = MAX_PREDECESSORS;
+
 /// A task that another one waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(untagged)]

@@ -3,7 +3,8 @@
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
-use super::{Error, Mode, State, Task};
+use super::{Error, State, Task};
+use crate::domain::agents::SessionMode as Mode;
 use crate::domain::{
     Failed, Page,
     ids::{self, Given},

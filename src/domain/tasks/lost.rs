@@ -44,7 +44,7 @@ pub async fn end_lost(
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
     let task = by_job(&mut *conn, job.id).await?;
-    turns::clear_up(&mut *conn, &task, now).await?;
+    turns::clear_up(&mut *conn, task.without_turn(), now).await?;
     let unknown = || "its job ended without a word".to_owned();
     let why = text::storable(job.error.clone().unwrap_or_else(unknown));
     let (state, kind) = match job.cancelled {

@@ -6,9 +6,9 @@ use uuid::Uuid;
 use super::{Links, New};
 use crate::{
     domain::{
+        agents::SessionMode as Mode,
         agents::{Agent, MAIN},
         amount::Limit,
-        sessions::resolve::Mode,
     },
     queue::{Job, Policy},
 };

@@ -14,9 +14,8 @@ use crate::{
     domain::{
         Amount, Failed,
         amount::{Limit, Owner},
-        erasures,
         feed::{self, Kind},
-        mentions, tool_calls, turns,
+        posts, tool_calls, turns,
     },
     queue::{self, admin},
 };
@@ -33,6 +32,18 @@ pub enum End<'a> {
     Cancelled,
     /// Not ended: waits for its next attempt.
     Queued,
+}
+
+impl<'a> End<'a> {
+    /// What the asker is told. `None`: the task goes on.
+    pub fn outcome(self) -> Option<posts::Outcome<'a>> {
+        match self {
+            Self::Done { result } => Some(posts::Outcome::Done { result }),
+            Self::Failed { error } => Some(posts::Outcome::Failed { error }),
+            Self::Cancelled => Some(posts::Outcome::Cancelled),
+            Self::Queued => None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
@@ -207,18 +218,18 @@ pub(super) async fn answer(
     end: End<'_>,
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
+    let Some(outcome) = end.outcome() else { return Ok(()) };
     for one in unanswered {
-        let ended = mentions::Ended {
+        let ended = posts::Ended {
             campaign_id: one.campaign_id,
             task_id: one.task_id,
             agent: &one.agent,
             instance: &one.instance,
             asked_in: one.asked_in,
-            end,
+            outcome,
             said: None,
-            handed_on: None,
         };
-        mentions::answer(&mut *conn, &ended, now).await?;
+        posts::answer(&mut *conn, &ended, now).await?;
     }
     Ok(())
 }
@@ -364,7 +375,7 @@ pub(super) async fn cancel_one(
         return Ok(Stopped::without_answer(Cancelled::Requested));
     }
     // A worker that was lost may have left its turn running, with a part of the budget.
-    turns::clear_up(&mut *conn, &task, now).await?;
+    turns::clear_up(&mut *conn, task.without_turn(), now).await?;
     let unanswered = end_unanswered(&mut *conn, &task, End::Cancelled, now).await?;
     let event = task.event(Kind::TaskCancelled, json!({ "reason": reason }));
     feed::append(conn, &[event], now).await?;
@@ -395,7 +406,7 @@ pub async fn retry(conn: &mut PgConnection, id: Uuid, now: DateTime<Utc>) -> Res
             state => Error::NotEnded { id, state },
         });
     }
-    if erasures::is_asked(&mut *conn, task.campaign_id).await? {
+    if is_erased(&mut *conn, task.campaign_id).await? {
         return Err(Error::Erased(id));
     }
     let (priority, run_at) = timing(&mut *conn, &task).await?;
@@ -470,4 +481,12 @@ pub(in crate::domain) async fn ended(conn: &mut PgConnection, id: Uuid) -> Error
         Ok(task) => Error::Ended { id, state: task.state },
         Err(error) => error,
     }
+}
+
+/// The texts of its campaign are gone, or on their way.
+async fn is_erased(conn: &mut PgConnection, campaign_id: Uuid) -> Result<bool, Failed> {
+    sqlx::query_scalar!(r#"select dalsegno.is_erased($1) as "is_erased!""#, campaign_id)
+        .fetch_one(conn)
+        .await
+        .map_err(Failed::to("look for an erasure"))
 }

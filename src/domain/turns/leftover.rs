@@ -6,10 +6,20 @@ use uuid::Uuid;
 
 use super::partial_output;
 use crate::domain::{
-    Amount, Failed, campaigns, facts, messages,
-    sessions::{self, Live, resolve::Mode},
-    tasks::Task,
+    Amount, Failed,
+    agents::SessionMode as Mode,
+    campaigns, facts, messages,
+    sessions::{self, Live},
 };
+
+/// A task that ends, or goes on to wait, without another turn.
+#[derive(Debug, Clone, Copy)]
+pub struct TaskWithoutTurn {
+    pub task_id: Uuid,
+    pub campaign_id: Uuid,
+    pub session_id: Option<Uuid>,
+    pub session_mode: Mode,
+}
 
 /// Said of a turn that nobody ended.
 const WHY: &str = "the worker was lost while the turn ran";
@@ -66,12 +76,12 @@ pub async fn interrupt_leftover(
 /// that was the task's own, which nobody would continue or close.
 pub async fn clear_up(
     conn: &mut PgConnection,
-    task: &Task,
+    task: TaskWithoutTurn,
     now: DateTime<Utc>,
 ) -> Result<(), sessions::Error> {
     interrupt_lost(&mut *conn, task, now).await?;
     if task.session_mode == Mode::None
-        && let Some(closed) = sessions::close_ephemeral(&mut *conn, task.id, now).await?
+        && let Some(closed) = sessions::close_ephemeral(&mut *conn, task.task_id, now).await?
     {
         facts::request(conn, task.campaign_id, closed).await?;
     }
@@ -99,7 +109,7 @@ pub async fn left_running(
 /// false, if the conversation is not in a turn of this task.
 pub async fn interrupt_lost(
     conn: &mut PgConnection,
-    task: &Task,
+    task: TaskWithoutTurn,
     now: DateTime<Utc>,
 ) -> Result<bool, sessions::Error> {
     let Some(session_id) = task.session_id else { return Ok(false) };
@@ -113,7 +123,7 @@ pub async fn interrupt_lost(
                as "running!""#,
         session_id,
         session.turn_count,
-        task.id,
+        task.task_id,
     )
     .fetch_one(&mut *conn)
     .await

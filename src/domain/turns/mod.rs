@@ -6,21 +6,9 @@
 //!    │                └▶ interrupted  interrupt: what had arrived; by its own worker,
 //!                                     or by the next one after a crash; cancel: the same, and the task ends
 //! ```
-//!
-//! Everything that a turn changes is written in two transactions, its begin and its end. Each is one statement that touches
-//! the rows of several nouns, and a few more where something is unusual, whatever the length of the conversation. Both
-//! are the caller's, who ends the job in the second one.
-//!
-//! Races: a worker that was declared lost ends its turn late. Begin and end name the lease on the session's row; the run
-//! that came after it has put a larger one there, and the late one finds no row ([`sessions::Error::Overtaken`]).
 
-mod begin;
-mod end;
 mod leftover;
 mod partial_output;
-mod reserve;
-mod unseen;
-mod wanted;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -28,15 +16,10 @@ use sqlx::PgExecutor;
 use uuid::Uuid;
 
 pub use self::{
-    begin::{Begin, Begun, begin, session_before},
-    end::{Continued, Done, Ending, Failure, Record, Seen, Shown, cancel, commit, fail, interrupt},
-    leftover::{clear_up, interrupt_leftover, interrupt_lost, left_running},
+    leftover::{TaskWithoutTurn, clear_up, interrupt_leftover, interrupt_lost, left_running},
     partial_output::{MAX_BYTES as PARTIAL_OUTPUT_MAX_BYTES, store as store_partial_output},
-    reserve::reserve_more,
-    unseen::{Look, Unseen, Unshown, unseen},
-    wanted::{AboutUser, Beside, Wanted, Written, wanted},
 };
-use super::{Failed, campaigns, sessions, tasks};
+use super::Failed;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Turn {
@@ -68,18 +51,6 @@ pub enum State {
     Done,
     Interrupted,
     Failed,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error(transparent)]
-    Session(#[from] sessions::Error),
-    #[error(transparent)]
-    Task(#[from] tasks::Error),
-    #[error(transparent)]
-    Budget(#[from] campaigns::ReserveError),
-    #[error(transparent)]
-    Database(#[from] Failed),
 }
 
 /// The attempts of a task, in order.

@@ -10,7 +10,6 @@ use chrono::{DateTime, Utc};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use super::Begun;
 use crate::{
     domain::{Failed, ids, messages::New},
     transcript::{Message, Role},
@@ -22,7 +21,7 @@ pub const MAX_BYTES: usize = 32 * 1024;
 /// Stores the output of a turn in place of the one before. Does nothing where the lease is lost, or the turn has ended.
 pub async fn store(
     executor: impl PgExecutor<'_>,
-    turn: &Begun,
+    (session_id, turn, lease): (Uuid, i32, i64),
     output: &New,
     now: DateTime<Utc>,
 ) -> Result<(), Failed> {
@@ -34,9 +33,9 @@ pub async fn store(
             set written_at = excluded.written_at, weight = excluded.weight, turn = excluded.turn, digest = excluded.digest,
                 text = excluded.text
           where p.turn <= excluded.turn",
-        turn.session_id,
-        turn.turn,
-        turn.lease,
+        session_id,
+        turn,
+        lease,
         now,
         output.weight,
         output.digest.as_slice(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use serde::Deserialize;
 
-use crate::config::Checks;
+use crate::settings::Checks;
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]

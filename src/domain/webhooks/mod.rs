@@ -14,6 +14,7 @@ mod attempt;
 mod config;
 mod deliver;
 mod deliveries;
+mod error;
 mod list;
 mod many;
 mod secret;
@@ -30,13 +31,13 @@ pub use self::{
     config::Config,
     deliver::{DeliverWebhook, replay, send_test},
     deliveries::{Delivery, Filter, State, deliveries, get_delivery, remove_of_tasks, remove_old},
+    error::Error,
     list::{find, find_delivery, get, list},
     many::{remove, replay_since},
     secret::{Headers, Secret, Undecodable},
     together::{tell_of, tell_together},
 };
 use super::{Failed, ids};
-use crate::queue;
 
 /// Which ends a webhook is told of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -80,24 +81,6 @@ pub struct New<'a> {
 pub struct WithSecret {
     pub webhook: Webhook,
     pub secret: Secret,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("there is no webhook {0}: `dalsegno webhook ls` lists them")]
-    Unknown(Uuid),
-    #[error("there is no delivery {0}: `dalsegno webhook deliveries` lists them")]
-    UnknownDelivery(Uuid),
-    #[error(transparent)]
-    Refused(#[from] Refused),
-    #[error("there is no campaign {0}: `dalsegno campaign ls` lists them")]
-    UnknownCampaign(Uuid),
-    #[error("webhook {0} is disabled: `dalsegno webhook enable {0}` has it told again")]
-    Disabled(Uuid),
-    #[error("enqueuing a delivery: {0}")]
-    Enqueue(#[from] queue::Error),
-    #[error(transparent)]
-    Database(#[from] Failed),
 }
 
 impl Kind {

@@ -177,7 +177,9 @@ impl Shared {
         }
         let reach = caller.reach();
         let (actor, key) = match caller {
-            Caller::Key(key) => (Actor::key(&key, address), asked.bearer.clone()),
+            Caller::Key(key) => {
+                (Actor::key(key.id, &key.name, &key.handle, address), asked.bearer.clone())
+            }
             Caller::AdminKey => (Actor::admin_key(address), None),
             Caller::Anybody => (Actor::anonymous(address), None),
         };

@@ -5,10 +5,7 @@ use std::collections::HashMap;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use crate::domain::{
-    facts::{Asked, ExtractFacts},
-    tasks,
-};
+use crate::domain::{facts::ExtractFacts, messages::Asked, tasks};
 
 /// A stretch of a transcript, and what people have asked in it.
 pub(super) struct Stretch {

@@ -21,7 +21,8 @@ use crate::{
         failovers::{Side, Standing},
         memory,
         tasks::{self, Predecessor, Task},
-        turns::{self, AboutUser, Beside, Wanted},
+        turn_phases,
+        turn_phases::{AboutUser, Beside, Wanted},
     },
     jobs::{Services, route::Route},
     transcript::ToolSpec,
@@ -114,7 +115,7 @@ pub(super) async fn read(pool: &PgPool, services: &Services, job_id: i64) -> Res
         facts_max_bytes: services.facts.told_max_bytes,
         now: services.clock.now(),
     };
-    let wanted = turns::wanted(&mut *conn, job_id, beside).await?;
+    let wanted = turn_phases::wanted(&mut *conn, job_id, beside).await?;
     if wanted.task.ended_at.is_some() {
         return Err(Error::Ended);
     }
@@ -199,7 +200,7 @@ impl<'a> Assignment<'a> {
 }
 
 impl Blackboard {
-    fn shown_to(agent: &Agent, written: &turns::Written) -> Option<Self> {
+    fn shown_to(agent: &Agent, written: &turn_phases::Written) -> Option<Self> {
         let shown = agent.grants.blackboard.readable(&written.document)?;
         let is_empty = shown.as_object().is_some_and(serde_json::Map::is_empty);
         (!is_empty).then(|| Self { version: written.version, json: shown.to_string() })

@@ -22,14 +22,13 @@ use crate::{
     domain::{
         Amount,
         compactions::Shown,
+        conversations::{Decision, Inheritance, Opening, Resolved, Wanted, resolve, succeed},
         facts, feed, messages,
         prices::Price,
         session_summaries::SessionSummary,
-        sessions::{
-            Live, Minted, Reason,
-            resolve::{Decision, Inheritance, Opening, Resolved, Wanted, resolve, succeed},
-        },
-        turns::{self, Begin, Begun},
+        sessions::{Live, Minted, Reason},
+        turn_phases,
+        turn_phases::{Begin, Begun},
     },
     jobs::{
         Services,
@@ -288,7 +287,7 @@ async fn open(
         events: &events,
         now,
     };
-    let begun = turns::begin(&mut *conn, &begin).await?;
+    let begun = turn_phases::begin(&mut *conn, &begin).await?;
     if let Some(arrival) = arrival {
         arrival.write(&mut *conn, &resolved.session, assignment.task.id, now).await?;
     }

@@ -18,7 +18,8 @@ use crate::{
         ids, messages,
         posts::{self, Viewer},
         sessions::Live,
-        turns::{self, Look, Seen, Shown, Unseen, Unshown},
+        turn_phases,
+        turn_phases::{Look, Seen, Shown, Unseen, Unshown},
     },
     transcript::Role,
 };
@@ -68,7 +69,7 @@ pub(super) async fn look(
     let max_bytes = i64::try_from(room_tokens.saturating_mul(BYTES_PER_TOKEN)).unwrap_or(i64::MAX);
     let window = i64::from(agent.history_window);
     let look = Look { session, task_id: assignment.task.id, viewer, window, max_bytes };
-    let unseen = turns::unseen(conn, &look).await?;
+    let unseen = turn_phases::unseen(conn, &look).await?;
     Ok(Some(Board::of(unseen, calibration.weight_within(room_tokens), now)))
 }
 

@@ -17,8 +17,8 @@ use crate::{
         Amount,
         amount::{Limit, Owner, Refusal},
         campaigns::ReserveError,
-        ids, messages, tasks,
-        turns::{self, Begun},
+        ids, messages, tasks, turn_phases,
+        turn_phases::Begun,
     },
     jobs::{Services, measure::measured},
     providers::{self, Class, Meter, Scope, Used},
@@ -51,13 +51,13 @@ pub(super) async fn set_aside(
     let before = Amount { micros: task.spent_micros, tokens: task.spent_tokens };
     limit.admit(Owner::Task, before + spent, Amount::ZERO, ahead).map_err(refused)?;
     let mut tx = run.pool().begin().await.map_err(not_read)?;
-    match turns::reserve_more(&mut tx, begun, spent, ahead).await {
+    match turn_phases::reserve_more(&mut tx, begun, spent, ahead).await {
         Ok(reserved) => {
             tx.commit().await.map_err(not_read)?;
             begun.reserved = reserved;
             Ok(())
         }
-        Err(turns::Error::Budget(ReserveError::Refused(refusal))) => Err(refused(refusal)),
+        Err(turn_phases::Error::Budget(ReserveError::Refused(refusal))) => Err(refused(refusal)),
         Err(error) => Err(not_read(error)),
     }
 }

@@ -24,8 +24,8 @@ use crate::{
         messages,
         sessions::State,
         tasks::{self, RunTurn},
-        text,
-        turns::{self, Continued, Done, Ending, Failure, Record},
+        text, turn_phases,
+        turn_phases::{Continued, Done, Ending, Failure, Record},
     },
     jobs::{Services, measure::measured},
     providers::{Class, Outcome, Rebuild, StopReason},
@@ -209,10 +209,14 @@ impl Turn<'_> {
             (Fate::Done, Ok(outcome)) => {
                 self.commit(conn, ending, outcome, (learnt, handed_on)).await?;
             }
-            (Fate::Cancelled, _) => turns::cancel(conn, ending, INTERRUPTED_BY_CANCEL).await?,
-            (Fate::GivenBack, _) => turns::interrupt(conn, ending, INTERRUPTED_BY_DRAIN).await?,
+            (Fate::Cancelled, _) => {
+                turn_phases::cancel(conn, ending, INTERRUPTED_BY_CANCEL).await?
+            }
+            (Fate::GivenBack, _) => {
+                turn_phases::interrupt(conn, ending, INTERRUPTED_BY_DRAIN).await?
+            }
             (Fate::Again { why, interrupted: true, rebuild: None, .. }, _) => {
-                turns::interrupt(conn, ending, &text::storable(why.clone())).await?;
+                turn_phases::interrupt(conn, ending, &text::storable(why.clone())).await?;
             }
             (Fate::Again { why, rebuild, interrupted, .. }, _) => {
                 let why = text::storable(why.clone());
@@ -220,13 +224,13 @@ impl Turn<'_> {
                 let rebuild = rebuild.filter(|_| !forgotten);
                 let interrupted = *interrupted;
                 let failure = Failure { rebuild, forgotten, interrupted, ..failed(&why, false) };
-                turns::fail(conn, ending, &failure).await?;
+                turn_phases::fail(conn, ending, &failure).await?;
             }
             (Fate::PutOff { why, .. } | Fate::NoRoom { why }, result) => {
                 let why = text::storable(why.clone());
                 let interrupted = result.as_ref().is_err_and(|error| error.has_acted);
                 let failure = Failure { interrupted, ..failed(&why, false) };
-                turns::fail(conn, ending, &failure).await?;
+                turn_phases::fail(conn, ending, &failure).await?;
             }
             (Fate::Failed { why, interrupted, rejected }, _) => {
                 let why = text::storable(why.clone());
@@ -235,7 +239,7 @@ impl Turn<'_> {
                 let was_interrupted = self.opened.session.state == State::Interrupted;
                 let interrupted = *interrupted || (rejected && was_interrupted);
                 let failure = Failure { forgotten, interrupted, rejected, ..failed(&why, true) };
-                turns::fail(conn, ending, &failure).await?;
+                turn_phases::fail(conn, ending, &failure).await?;
             }
             (Fate::LeaseLost, _) | (Fate::Done, Err(_)) => return Err(Error::Overtaken),
         }
@@ -326,7 +330,7 @@ impl Turn<'_> {
             flags: &learnt.flags,
             handed_on,
         };
-        Ok(turns::commit(conn, ending, &done).await?)
+        Ok(turn_phases::commit(conn, ending, &done).await?)
     }
 
     fn rests(&self, fate: &Fate, now: DateTime<Utc>) -> Option<Resting> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     domain::{
         Failed, agents::LookupError, amount::Refusal, campaigns::ReserveError, class, sessions,
-        tasks, turns,
+        tasks, turn_phases,
     },
     queue::{BoxError, CommitError, JobError, Run, Stop},
 };
@@ -149,15 +149,16 @@ impl From<tasks::Error> for Error {
     }
 }
 
-impl From<turns::Error> for Error {
-    fn from(error: turns::Error) -> Self {
+impl From<turn_phases::Error> for Error {
+    fn from(error: turn_phases::Error) -> Self {
         match error {
-            turns::Error::Session(error) => error.into(),
-            turns::Error::Task(error) => error.into(),
-            turns::Error::Budget(ReserveError::Refused(refusal)) => Self::Refused(refusal.into()),
-            turns::Error::Budget(ReserveError::Database(error)) | turns::Error::Database(error) => {
-                error.into()
+            turn_phases::Error::Session(error) => error.into(),
+            turn_phases::Error::Task(error) => error.into(),
+            turn_phases::Error::Budget(ReserveError::Refused(refusal)) => {
+                Self::Refused(refusal.into())
             }
+            turn_phases::Error::Budget(ReserveError::Database(error))
+            | turn_phases::Error::Database(error) => error.into(),
         }
     }
 }

@@ -30,8 +30,8 @@ use crate::{
         sessions::Live,
         text,
         transcripts::{self, Added},
+        turn_phases::Begun,
         turn_tokens::{self, Bearer},
-        turns::Begun,
     },
     jobs::Services,
     providers::{

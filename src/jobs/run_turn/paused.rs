@@ -79,7 +79,7 @@ async fn write(
     let held = agent_pauses::hold(&mut *conn, task.campaign_id, &task.agent).await?;
     let Some(pause) = held else { return Ok(None) };
     // What a lost worker's turn had set aside is given back now: nobody knows when the next turn begins.
-    if turns::interrupt_lost(&mut *conn, task, now).await? {
+    if turns::interrupt_lost(&mut *conn, task.without_turn(), now).await? {
         tasks::end(&mut *conn, task.id, tasks::End::Queued, Amount::ZERO, now).await?;
     }
     let words = pause.words();

@@ -18,10 +18,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, timeout};
 use super::notices;
 use crate::{
     causes::causes,
-    domain::{
-        feed, ids, messages, text,
-        turns::{self, Begun},
-    },
+    domain::{feed, ids, messages, text, turn_phases::Begun, turns},
     jobs::Services,
     providers::{Event, Status},
     transcript::Role,
@@ -229,7 +226,9 @@ impl<'a> Progress<'a> {
 }
 
 async fn store(pool: &PgPool, begun: &Begun, output: &messages::New, now: DateTime<Utc>) -> bool {
-    let stored = turns::store_partial_output(pool, begun, output, now).await;
+    let stored =
+        turns::store_partial_output(pool, (begun.session_id, begun.turn, begun.lease), output, now)
+            .await;
     if let Err(error) = &stored {
         let error = causes(error);
         tracing::debug!(

@@ -67,7 +67,7 @@ async fn cancel(conn: &mut PgConnection, services: &Services, task: &Task) -> Re
     let now = services.clock.now();
     // As it is now: this run may have begun a turn whose end was not written.
     let task = tasks::get(&mut *conn, task.id).await?;
-    turns::clear_up(&mut *conn, &task, now).await?;
+    turns::clear_up(&mut *conn, task.without_turn(), now).await?;
     tasks::end(&mut *conn, task.id, tasks::End::Cancelled, Amount::ZERO, now).await?;
     let because = if task.turn.is_some() { CANCELLED_BETWEEN } else { CANCELLED };
     let event = task.event(feed::Kind::TaskCancelled, json!({ "because": because }));
@@ -84,7 +84,7 @@ async fn put_off(
     after: Duration,
 ) -> Result<Written, Error> {
     let now = services.clock.now();
-    if turns::interrupt_lost(&mut *conn, task, now).await? {
+    if turns::interrupt_lost(&mut *conn, task.without_turn(), now).await? {
         tasks::end(&mut *conn, task.id, tasks::End::Queued, Amount::ZERO, now).await?;
     }
     let n_waits = tasks::wait_longer(&mut *conn, task.id).await?;
@@ -140,7 +140,7 @@ async fn fail(
     let now = services.clock.now();
     let why = text::storable(refused.why.clone());
     // A worker that was lost in an earlier attempt may have left its turn running.
-    turns::clear_up(&mut *conn, task, now).await?;
+    turns::clear_up(&mut *conn, task.without_turn(), now).await?;
     tasks::end(&mut *conn, task.id, tasks::End::Failed { error: &why }, Amount::ZERO, now).await?;
     let kind = match refused.budget {
         true => feed::Kind::BudgetRefused,

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     context::{Calibration, Weight},
-    domain::{ids, messages, sessions::resolve::Resolved},
+    domain::{conversations::Resolved, ids, messages},
 };
 
 pub(super) struct Said<'a> {

@@ -11,10 +11,7 @@ use sqlx::PgConnection;
 
 use super::{Error, call::Called, ending::Turn, ledger, rounds::Used, settle::Fate};
 use crate::{
-    domain::{
-        turns::{self, Begun},
-        usage::Call,
-    },
+    domain::{turn_phases, turn_phases::Begun, usage::Call},
     jobs::Services,
     providers::Outcome,
     traces::{Context, Kind, Span, Value},
@@ -77,7 +74,7 @@ pub(super) async fn look_back(
     if !services.traces.are_wanted() {
         return Ok(None);
     }
-    let session_id = turns::session_before(conn, begun).await.map_err(Error::undone)?;
+    let session_id = turn_phases::session_before(conn, begun).await.map_err(Error::undone)?;
     Ok(session_id.map(|session_id| Context::of_turn(session_id, begun.turn - 1)))
 }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use dalsegno::domain::{
+    agents::SessionMode as Mode,
     posts::{Along, Post, Viewer, along},
-    sessions::resolve::Mode,
     tasks::{State, Task},
 };
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};

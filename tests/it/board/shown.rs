@@ -3,11 +3,7 @@
 use chrono::TimeDelta;
 use dalsegno::{
     context::xml::{FenceSeed, Scope, parse},
-    domain::{
-        posts::TEXT_MAX_BYTES,
-        sessions::{Reason, resolve::Mode},
-        tasks::Task,
-    },
+    domain::{agents::SessionMode as Mode, posts::TEXT_MAX_BYTES, sessions::Reason, tasks::Task},
 };
 use serde_json::{Value, json};
 use sqlx::PgPool;

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use dalsegno::{
     context::xml::unescape,
     domain::{
+        agents::SessionMode as Mode,
         posts::{self, New, Post, Said, Sender},
-        sessions::resolve::Mode,
         tasks::{self, Task},
     },
     transcript::Role,

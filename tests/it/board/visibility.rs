@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use dalsegno::domain::{
     posts::{Along, New, Said, Sender, Viewer, along, reader},
     sessions::Live,
-    turns::{Look, unseen},
+    turn_phases::{Look, unseen},
 };
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 use sqlx::PgConnection;

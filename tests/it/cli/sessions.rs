@@ -96,7 +96,7 @@ async fn tool_calls_and_broken_answers_are_seen() {
         last,
     ];
     let calls = [call(&begun, None)];
-    let ending = dalsegno::domain::turns::Ending {
+    let ending = dalsegno::domain::turn_phases::Ending {
         turn: &begun,
         calls: &calls,
         messages: &messages,
@@ -104,7 +104,9 @@ async fn tool_calls_and_broken_answers_are_seen() {
         now: noon(),
     };
     let mut tx = ground.world.pool.begin().await.unwrap();
-    dalsegno::domain::turns::commit(&mut tx, &ending, &done("x", Now::default())).await.unwrap();
+    dalsegno::domain::turn_phases::commit(&mut tx, &ending, &done("x", Now::default()))
+        .await
+        .unwrap();
     tx.commit().await.unwrap();
     let said = ground.run(&["session", "transcript", &begun.session_id.to_string()]).await;
     assert!(said.has(r#"calls search {"q":"pier"}"#), "{said:?}");

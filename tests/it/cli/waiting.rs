@@ -3,7 +3,8 @@
 use dalsegno::domain::{
     feed::{self, Kind},
     tasks::{self, Task},
-    turns::{self, Ending, Failure},
+    turn_phases,
+    turn_phases::{Ending, Failure},
 };
 use serde_json::{Value, json};
 use tokio::{io::AsyncReadExt as _, process::Child};
@@ -64,7 +65,7 @@ impl Ground {
             interrupted: false,
             rejected: false,
         };
-        turns::fail(&mut tx, &ending, &failure).await.unwrap();
+        turn_phases::fail(&mut tx, &ending, &failure).await.unwrap();
         tx.commit().await.unwrap();
     }
 }

@@ -10,7 +10,7 @@ use dalsegno::{
     domain::{
         compactions::{self, Outcome},
         tasks::Task,
-        turns::{Begun, Done},
+        turn_phases::{Begun, Done},
     },
     jobs::compact_session::{Cause, Error, Shown, apply},
     providers::{EventSink, Options, Provider, Purpose, Request, Timeouts, sim::SummaryMode},

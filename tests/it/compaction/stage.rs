@@ -15,7 +15,8 @@ use dalsegno::{
         compactions::{self, Compaction},
         messages,
         sessions::{self, Live},
-        turns::{self, Begun, Done, Ending},
+        turn_phases,
+        turn_phases::{Begun, Done, Ending},
         usage,
     },
     jobs::compact_session::{
@@ -205,7 +206,7 @@ impl Stage {
             now: noon(),
         };
         let mut tx = self.world.pool.begin().await.unwrap();
-        turns::commit(&mut tx, &ending, done).await.unwrap();
+        turn_phases::commit(&mut tx, &ending, done).await.unwrap();
         tx.commit().await.unwrap();
     }
 

@@ -3,10 +3,9 @@
 use dalsegno::{
     domain::{
         agent_pauses::{self, Place},
+        agents::SessionMode as Mode,
         amount::Limit,
-        campaigns,
-        sessions::resolve::Mode,
-        statuses,
+        campaign_control, explanations, statuses,
         tasks::{self, State, Task},
     },
     queue::admin,
@@ -47,9 +46,9 @@ async fn resume(ground: &Ground, place: Place<'_>) -> i64 {
     resumed.released
 }
 
-async fn explain(ground: &Ground, task: &Task) -> tasks::Explanation {
+async fn explain(ground: &Ground, task: &Task) -> explanations::Explanation {
     let mut conn = ground.pool.acquire().await.unwrap();
-    tasks::explain(&mut conn, task.id).await.unwrap()
+    explanations::explain(&mut conn, task.id).await.unwrap()
 }
 
 /// Waits until the job of a task is held, and says how often it was run so far.
@@ -196,7 +195,7 @@ async fn a_pause_in_all_campaigns_holds_beside_one_in_a_campaign_and_closing_end
     let again =
         agent_pauses::pause(&mut tx, here(&ground), "another reason", BY, noon()).await.unwrap();
     assert!(!again.changed && again.pause.reason == "too expensive", "{again:?}");
-    campaigns::close(&mut tx, ground.campaign.id, noon()).await.unwrap();
+    campaign_control::close(&mut tx, ground.campaign.id, noon()).await.unwrap();
     tx.commit().await.unwrap();
     let mut conn = ground.pool.acquire().await.unwrap();
     let error = agent_pauses::resume(&mut conn, here(&ground), BY, noon()).await.unwrap_err();

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use dalsegno::domain::{
     audit::Actor,
-    sessions::{self, Reason, State},
+    conversations,
+    sessions::{Reason, State},
     turns,
 };
 
@@ -37,7 +38,7 @@ async fn all_conversations_begin_anew_once_and_no_turn_is_disturbed() {
     })
     .await;
     let whom = (ground.campaign.id, None);
-    let reset = sessions::reset_agents(&ground.pool, &who, whom, true, noon()).await.unwrap();
+    let reset = conversations::reset_agents(&ground.pool, &who, whom, true, noon()).await.unwrap();
     assert_eq!(reset.session_ids.len(), INSTANCES);
     let mut last = Vec::new();
     for (number, name) in names.iter().enumerate() {
@@ -74,7 +75,7 @@ async fn all_conversations_begin_anew_once_and_no_turn_is_disturbed() {
 
     // One agent alone, and with its memory.
     let whom = (ground.campaign.id, Some("editor"));
-    let reset = sessions::reset_agents(&ground.pool, &who, whom, false, noon()).await.unwrap();
+    let reset = conversations::reset_agents(&ground.pool, &who, whom, false, noon()).await.unwrap();
     assert_eq!(reset.session_ids.len(), INSTANCES / 10);
     let task = ground.done(&ground.add_for("editor", "i0", "Go on.").await).await;
     let session = ground.session(&task).await;

@@ -1,9 +1,9 @@
 //! `dalsegno.add_task`, which other systems call in their own transactions: what it writes, and what it refuses.
 
 use dalsegno::domain::{
+    agents::SessionMode as Mode,
     amount::Limit,
-    campaigns,
-    sessions::resolve::Mode,
+    campaign_control,
     tasks::{self, New},
 };
 use serde_json::Value;
@@ -108,7 +108,7 @@ async fn a_key_means_the_same_question_in_both_ways() {
     // Also when a retry has given it another job, and when its campaign takes no more tasks.
     tasks::cancel(&mut conn, first.id, "x", noon()).await.unwrap();
     tasks::retry(&mut conn, first.id, noon()).await.unwrap();
-    campaigns::close(&mut conn, world.campaign.id, noon()).await.unwrap();
+    campaign_control::close(&mut conn, world.campaign.id, noon()).await.unwrap();
     assert_eq!(call(&mut conn, world.campaign.id, again).await.unwrap(), (first.id, false));
 }
 
@@ -159,7 +159,7 @@ async fn what_cannot_be_a_task_is_refused_with_a_hint() {
         .unwrap();
     let (code, said) = refused(call(&mut conn, campaign, "'copywriter', 'x'").await);
     assert!(code == "DS409" && said.contains("campaign budget"), "{said}");
-    campaigns::close(&mut conn, campaign, noon()).await.unwrap();
+    campaign_control::close(&mut conn, campaign, noon()).await.unwrap();
     let (code, said) = refused(call(&mut conn, campaign, "'copywriter', 'x'").await);
     assert!(code == "DS409" && said.contains("closed"), "{said}");
 }

@@ -1,9 +1,9 @@
 //! Agents and skills: read, checked, read again.
 
 use dalsegno::domain::{
+    agents::SessionMode as Mode,
     agents::{Catalogue, Config, Library, PermissionMode, Problem, Provider, Think},
     blackboard::Path,
-    sessions::resolve::Mode,
 };
 
 use super::{files, shipped};

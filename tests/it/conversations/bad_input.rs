@@ -3,7 +3,7 @@
 use dalsegno::domain::{
     Amount, Page,
     amount::Limit,
-    campaigns,
+    campaign_control, campaigns,
     tasks::{self, New},
 };
 use uuid::Uuid;
@@ -64,7 +64,7 @@ async fn a_campaign_that_is_closed_or_spent_takes_no_tasks() {
     assert!(said.contains("dalsegno campaign budget"), "{said}");
 
     let mut tx = world.pool.begin().await.unwrap();
-    campaigns::close(&mut tx, world.campaign.id, noon()).await.unwrap();
+    campaign_control::close(&mut tx, world.campaign.id, noon()).await.unwrap();
     tx.commit().await.unwrap();
     let said = refused(&world, &world.ask("Part one.")).await;
     assert!(said.contains("is closed: create a new one"), "{said}");
@@ -73,7 +73,7 @@ async fn a_campaign_that_is_closed_or_spent_takes_no_tasks() {
     assert_eq!((again.created, again.task.id), (false, first.task.id));
     let mut tx = world.pool.begin().await.unwrap();
     assert!(matches!(
-        campaigns::resume(&mut tx, world.campaign.id).await,
+        campaign_control::resume(&mut tx, world.campaign.id).await,
         Err(campaigns::Error::Closed(_))
     ));
 }

@@ -1,8 +1,8 @@
 //! The digest that an idempotency key compares: the same in Rust, in SQL and in what older versions have stored.
 
 use dalsegno::domain::{
+    agents::SessionMode as Mode,
     amount::Limit,
-    sessions::resolve::Mode,
     tasks::{self, After, Links, New},
 };
 use serde::Deserialize;

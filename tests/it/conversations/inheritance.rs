@@ -5,7 +5,8 @@ use dalsegno::{
         compactions::{self, Accepted, Cause},
         messages::{self, Span},
         sessions::{self, Reason},
-        turns::{self, Ending},
+        turn_phases,
+        turn_phases::Ending,
     },
     transcript::{Message, Role, ToolCall},
 };
@@ -42,7 +43,7 @@ async fn conversation(world: &World) -> Uuid {
         now: noon(),
     };
     let mut tx = world.pool.begin().await.unwrap();
-    turns::commit(&mut tx, &ending, &done("Built in 1817.", now)).await.unwrap();
+    turn_phases::commit(&mut tx, &ending, &done("Built in 1817.", now)).await.unwrap();
     tx.commit().await.unwrap();
     world.turn("Part two.", now).await;
     resolved.session.id

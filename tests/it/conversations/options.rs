@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::TimeDelta;
 use dalsegno::domain::{
+    agents::SessionMode as Mode,
     amount::Limit,
-    sessions::resolve::Mode,
     tasks::{self, After, FlowStep, Links, New, OnFailure, Task},
 };
 use serde_json::Value;

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use chrono::TimeDelta;
+use dalsegno::domain::agents::SessionMode as Mode;
 use dalsegno::domain::{
+    conversations::{Decision, resolve},
     session_summaries::ExpiryRule,
-    sessions::{
-        self, Reason, State,
-        resolve::{Decision, Mode, resolve},
-    },
+    sessions::{self, Reason, State},
     tasks::{self, New},
-    turns::{self, Ending, Failure},
+    turn_phases,
+    turn_phases::{Ending, Failure},
 };
 use tokio::task::JoinSet;
 
@@ -185,7 +185,7 @@ async fn a_fresh_task_that_is_retried_after_others_spoke_begins_anew() {
         rejected: false,
     };
     let mut tx = world.pool.begin().await.unwrap();
-    turns::fail(&mut tx, &ending, &failure).await.unwrap();
+    turn_phases::fail(&mut tx, &ending, &failure).await.unwrap();
     tx.commit().await.unwrap();
     let between = world.turn("Part two.", now).await.session.id;
     assert_eq!(between, first.session.id);
@@ -314,7 +314,10 @@ async fn an_older_lease_does_not_interrupt_a_newer_run() {
     let (old, new) = (world.lease(), world.lease());
     world.begin(&task, new, Now::default()).await;
     let late = world.try_begin(&task, old, Now::default(), Default::default()).await;
-    assert!(matches!(late, Err(turns::Error::Session(sessions::Error::Overtaken(_)))), "{late:?}");
+    assert!(
+        matches!(late, Err(turn_phases::Error::Session(sessions::Error::Overtaken(_)))),
+        "{late:?}"
+    );
 }
 
 /// The same where the later run has ended its turn and wants the session rebuilt, or has rebuilt it.
@@ -335,11 +338,11 @@ async fn an_older_lease_does_not_rebuild_what_a_newer_run_has_left() {
         rejected: false,
     };
     let mut tx = world.pool.begin().await.unwrap();
-    turns::fail(&mut tx, &ending, &failure).await.unwrap();
+    turn_phases::fail(&mut tx, &ending, &failure).await.unwrap();
     tx.commit().await.unwrap();
     let late = async || {
         let late = world.try_begin(&task, old, Now::default(), Default::default()).await;
-        matches!(late, Err(turns::Error::Session(sessions::Error::Overtaken(_))))
+        matches!(late, Err(turn_phases::Error::Session(sessions::Error::Overtaken(_))))
     };
     assert!(late().await, "it would have been rebuilt by a run that is over");
     assert_eq!(world.sessions().await.len(), 1);

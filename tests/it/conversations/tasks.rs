@@ -4,9 +4,9 @@ use dalsegno::{
     domain::{
         Amount, Failed, Page,
         amount::Limit,
-        campaigns,
+        campaign_control, campaigns,
         class::{Classify as _, Kind},
-        sessions,
+        explanations, sessions,
         tasks::{self, Cancelled, New, State},
     },
     queue::admin::{self, GoneJob},
@@ -215,7 +215,7 @@ async fn a_paused_campaign_pauses_its_group() {
     let world = World::new().await;
     let mut tx = world.pool.begin().await.unwrap();
     let paused =
-        campaigns::pause(&mut tx, world.campaign.id, "waits for the client").await.unwrap();
+        campaign_control::pause(&mut tx, world.campaign.id, "waits for the client").await.unwrap();
     assert_eq!(paused.status, campaigns::Status::Paused);
     tx.commit().await.unwrap();
     let pauses = "select count(*) from dalsegno.pauses where scope = 'group' and name = $1";
@@ -226,7 +226,7 @@ async fn a_paused_campaign_pauses_its_group() {
     assert_eq!(count().await, 1);
     world.add("Taken in all the same.").await;
     let mut tx = world.pool.begin().await.unwrap();
-    campaigns::resume(&mut tx, world.campaign.id).await.unwrap();
+    campaign_control::resume(&mut tx, world.campaign.id).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(count().await, 0);
 }
@@ -239,14 +239,15 @@ async fn a_campaign_made_by_sql_runs_its_tasks_and_has_a_budget() {
     let id = sqlx::query_scalar(insert).fetch_one(&world.pool).await.unwrap();
     let task =
         world.add_new(&New { campaign_id: id, ..world.ask("Part one.") }).await.unwrap().task;
-    let beside = dalsegno::domain::turns::Beside {
+    let beside = dalsegno::domain::turn_phases::Beside {
         readers: &[],
         edicts_max_bytes: 0,
         told_facts: &[],
         facts_max_bytes: 0,
         now: noon(),
     };
-    let wanted = dalsegno::domain::turns::wanted(&world.pool, task.job_id, beside).await.unwrap();
+    let wanted =
+        dalsegno::domain::turn_phases::wanted(&world.pool, task.job_id, beside).await.unwrap();
     assert_eq!((wanted.campaign.name.as_str(), wanted.limit), ("Made elsewhere", Limit::default()));
     let reserve = Amount { micros: 5, tokens: 7 };
     let (_, begun) =
@@ -275,7 +276,7 @@ async fn the_session_of_a_task_is_found_among_many_and_its_budget_judged_by_its_
     sqlx::query(copies).bind(session.id).execute(&world.pool).await.unwrap();
     // 40 tokens are spent, and as many are in the conversation: 30 are too few for another turn.
     let task = world.add("Part two.").await;
-    let told = tasks::explain(&mut conn, task.id).await.unwrap();
+    let told = explanations::explain(&mut conn, task.id).await.unwrap();
     let rebuilt = format!("Its session {} is closed before the next turn", session.id);
     assert!(told.because.contains(&rebuilt), "{}", told.because);
     assert!(told.because.contains("too small for another turn"), "{}", told.because);

@@ -4,14 +4,15 @@ use dalsegno::{
     domain::{
         Amount,
         amount::Limit,
-        campaigns, manifests,
+        campaigns,
+        conversations::{Decision, resolve},
+        manifests,
         messages::{self, Span},
-        sessions::{
-            self, Reason, State as SessionState,
-            resolve::{Decision, resolve},
-        },
+        sessions::{self, Reason, State as SessionState},
         tasks::State as TaskState,
-        turns::{self, Begin, Ending, Failure, State},
+        turn_phases,
+        turn_phases::{Begin, Ending, Failure},
+        turns::{self, State},
         usage,
     },
     transcript::{Message, Role, ToolCall},
@@ -73,7 +74,7 @@ async fn a_crash_after_the_begin_leaves_a_turn_that_the_next_run_ends() {
     assert_eq!(world.transcript(begun.session_id).await, ["User: Part one.", notice]);
 
     let late = world.commit(&lost, "Too late.", now).await;
-    assert!(matches!(late, Err(turns::Error::Session(sessions::Error::Overtaken(_)))));
+    assert!(matches!(late, Err(turn_phases::Error::Session(sessions::Error::Overtaken(_)))));
     world.commit(&begun, "Once ...", now).await.unwrap();
     let lines = world.transcript(begun.session_id).await;
     assert_eq!(lines, ["User: Part one.", notice, "Assistant: Once ..."]);
@@ -103,7 +104,7 @@ async fn an_interrupted_turn_keeps_what_had_arrived_and_the_task_waits() {
         now: noon(),
     };
     let mut tx = world.pool.begin().await.unwrap();
-    turns::interrupt(&mut tx, &ending, "the service stopped").await.unwrap();
+    turn_phases::interrupt(&mut tx, &ending, "the service stopped").await.unwrap();
     tx.commit().await.unwrap();
     let after = world.task(task.id).await;
     assert_eq!((after.state, after.spent_tokens), (TaskState::Queued, 40));
@@ -126,7 +127,7 @@ async fn a_cancelled_turn_ends_its_task_and_leaves_the_session_usable() {
     let ending =
         Ending { turn: &begun, calls: &[], messages: &[], record: Default::default(), now: noon() };
     let mut tx = world.pool.begin().await.unwrap();
-    turns::cancel(&mut tx, &ending, "cancelled: not needed").await.unwrap();
+    turn_phases::cancel(&mut tx, &ending, "cancelled: not needed").await.unwrap();
     tx.commit().await.unwrap();
     let task = world.task(task.id).await;
     assert_eq!((task.state, task.ended_at), (TaskState::Cancelled, Some(noon())));
@@ -152,7 +153,7 @@ async fn a_failed_turn_can_have_its_session_rebuilt() {
         rejected: false,
     };
     let mut tx = world.pool.begin().await.unwrap();
-    turns::fail(&mut tx, &ending, &failure).await.unwrap();
+    turn_phases::fail(&mut tx, &ending, &failure).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(world.session(begun.session_id).await.state, SessionState::Error);
     assert_eq!(world.task(task.id).await.state, TaskState::Queued);
@@ -173,7 +174,7 @@ async fn a_failed_turn_can_have_its_session_rebuilt() {
         rejected: false,
     };
     let mut tx = world.pool.begin().await.unwrap();
-    turns::fail(&mut tx, &ending, &failure).await.unwrap();
+    turn_phases::fail(&mut tx, &ending, &failure).await.unwrap();
     tx.commit().await.unwrap();
     let task = world.task(task.id).await;
     assert_eq!((task.state, task.error.as_deref()), (TaskState::Failed, Some("still refused")));
@@ -193,7 +194,7 @@ async fn the_same_answer_is_charged_once() {
         now: noon(),
     };
     let mut tx = world.pool.begin().await.unwrap();
-    turns::commit(&mut tx, &ending, &done("Once ...", Now::default())).await.unwrap();
+    turn_phases::commit(&mut tx, &ending, &done("Once ...", Now::default())).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(budget(&world).await.spent, Amount { micros: 500, tokens: 40 });
     assert_eq!(world.task(task.id).await.spent_micros, 500);
@@ -231,7 +232,7 @@ async fn messages_come_back_as_they_were_written() {
         now: noon(),
     };
     let mut tx = world.pool.begin().await.unwrap();
-    turns::commit(&mut tx, &ending, &done("Built in 1817.", Now::default())).await.unwrap();
+    turn_phases::commit(&mut tx, &ending, &done("Built in 1817.", Now::default())).await.unwrap();
     tx.commit().await.unwrap();
     let stored = messages::list(&world.pool, begun.session_id, Span::all()).await.unwrap();
     assert_eq!(stored[0].message.text, task.prompt);
@@ -305,10 +306,10 @@ async fn turns_do_not_touch_the_indexes_of_sessions() {
         events: &[],
         now: noon(),
     };
-    let begun = turns::begin(&mut tx, &begin).await.unwrap();
+    let begun = turn_phases::begin(&mut tx, &begin).await.unwrap();
     let ending =
         Ending { turn: &begun, calls: &[], messages: &[], record: Default::default(), now: noon() };
-    turns::commit(&mut tx, &ending, &done("The end.", now)).await.unwrap();
+    turn_phases::commit(&mut tx, &ending, &done("The end.", now)).await.unwrap();
     let after = updates(&mut tx).await;
     assert_eq!((after.0 - before.0, after.1 - before.1), (2, 2));
 }
@@ -337,20 +338,20 @@ async fn a_compaction_during_a_turn_leaves_the_providers_place_with_the_view_tha
         record: Default::default(),
         now: noon(),
     };
-    let kept = turns::Continued {
+    let kept = turn_phases::Continued {
         head: Uuid::from_u128(7),
         generation: resolved.session.generation,
         meter: &meter,
         rewritten: false,
         grown: &[],
     };
-    let done = turns::Done {
+    let done = turn_phases::Done {
         kept: Some(kept),
         checkpoint: Some(&checkpoint),
         ..done("Written.", Now::default())
     };
     let mut tx = world.pool.begin().await.unwrap();
-    turns::commit(&mut tx, &ending, &done).await.unwrap();
+    turn_phases::commit(&mut tx, &ending, &done).await.unwrap();
     tx.commit().await.unwrap();
     let session = sessions::look(&world.pool, id).await.unwrap();
     assert_eq!((session.generation, session.head_generation), (1, Some(0)));

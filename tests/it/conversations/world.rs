@@ -6,6 +6,7 @@ use std::{
 };
 
 use chrono::{DateTime, TimeDelta, Utc};
+use dalsegno::domain::agents::SessionMode as Mode;
 use dalsegno::{
     context,
     domain::{
@@ -13,13 +14,11 @@ use dalsegno::{
         agents::{Agent, Catalogue, Config, Provider},
         amount::Limit,
         campaigns::{self, Campaign},
-        messages,
-        sessions::{
-            self,
-            resolve::{Inheritance, Mode, Opening, Resolved, Wanted, resolve},
-        },
+        conversations::{Inheritance, Opening, Resolved, Wanted, resolve},
+        messages, sessions,
         tasks::{self, Task},
-        turns::{self, Begin, Begun, Done, Ending},
+        turn_phases,
+        turn_phases::{Begin, Begun, Done, Ending},
         usage,
     },
     jobs::expired_session,
@@ -152,7 +151,7 @@ impl World {
         lease: i64,
         now: Now,
         reserve: Amount,
-    ) -> Result<(Resolved, Begun), turns::Error> {
+    ) -> Result<(Resolved, Begun), turn_phases::Error> {
         let mut tx = self.pool.begin().await.unwrap();
         let resolved = resolve(
             &mut tx,
@@ -180,12 +179,17 @@ impl World {
             events: &[],
             now: now.at,
         };
-        let begun = turns::begin(&mut tx, &begin).await?;
+        let begun = turn_phases::begin(&mut tx, &begin).await?;
         tx.commit().await.unwrap();
         Ok((resolved, begun))
     }
 
-    pub async fn commit(&self, begun: &Begun, answer: &str, now: Now) -> Result<(), turns::Error> {
+    pub async fn commit(
+        &self,
+        begun: &Begun,
+        answer: &str,
+        now: Now,
+    ) -> Result<(), turn_phases::Error> {
         let messages = [message(Uuid::new_v4(), Role::Assistant, answer)];
         let calls = [call(begun, None)];
         let ending = Ending {
@@ -196,7 +200,7 @@ impl World {
             now: now.at,
         };
         let mut tx = self.pool.begin().await.unwrap();
-        turns::commit(&mut tx, &ending, &done(answer, now)).await?;
+        turn_phases::commit(&mut tx, &ending, &done(answer, now)).await?;
         tx.commit().await.unwrap();
         Ok(())
     }

@@ -3,11 +3,12 @@
 use chrono::TimeDelta;
 use dalsegno::{
     domain::{
+        agents::SessionMode as Mode,
         amount::Limit,
         cleanups::{self, Walk},
         erasures,
         facts::{self, Ended, Outcome, Source, Trust},
-        sessions::{self, resolve::Mode},
+        sessions,
         tasks::Links,
         transaction::begin,
     },

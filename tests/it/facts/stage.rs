@@ -2,9 +2,9 @@
 
 use dalsegno::domain::{
     Page,
+    agents::SessionMode as Mode,
     amount::Limit,
     facts::{self, Extraction},
-    sessions::resolve::Mode,
     tasks::Task,
 };
 use uuid::Uuid;

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use dalsegno::domain::{
-    campaigns,
+    campaign_control,
     facts::{self, Ended, Error, Fact, Forgotten, Question, Recorded, Source, Trust},
 };
 use uuid::Uuid;
@@ -340,7 +340,7 @@ async fn what_was_said_in_a_campaign_is_edited_only_while_it_is_open() {
     let fact = new(read(&world, ("City", "Lives in Bergen."), hours(-8)).await);
     let stated = state(&world.pool, ANN, ("Diet", "Eats no meat.")).await.unwrap();
     let mut conn = world.pool.acquire().await.unwrap();
-    campaigns::close(&mut conn, world.campaign.id, noon()).await.unwrap();
+    campaign_control::close(&mut conn, world.campaign.id, noon()).await.unwrap();
     let settings = (&config(), "english");
     let mut edit = async |id: Uuid, text: &str| {
         facts::edit(&mut conn, (ANN, id), text, "cli:ann@host", settings, noon()).await

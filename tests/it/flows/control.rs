@@ -1,7 +1,7 @@
 //! Pausing, resuming and cancelling; and what an erasure leaves.
 
 use dalsegno::domain::{
-    erasures,
+    erasures, explanations,
     flows::{self, State},
     tasks::{self, State as TaskState},
     transaction::{begin, commit},
@@ -41,7 +41,7 @@ async fn nothing_of_a_paused_flow_begins_and_others_go_on() {
     let plan = task(&ground, flow.id, 0).await;
     assert_eq!(plan.state, TaskState::Queued);
     let mut conn = ground.pool.acquire().await.unwrap();
-    let told = tasks::explain(&mut conn, plan.id).await.unwrap();
+    let told = explanations::explain(&mut conn, plan.id).await.unwrap();
     assert!(told.because.contains("is paused") && told.next.contains("flow resume"), "{told:?}");
     resume(&ground, flow.id).await.unwrap();
     assert!(matches!(resume(&ground, flow.id).await, Err(flows::Error::NotPaused(_))));
@@ -166,8 +166,9 @@ async fn what_comes_back_while_a_flow_is_paused_is_put_aside_when_its_turn_would
     for (id, how) in &flows {
         let plan = task(&ground, *id, 0).await;
         assert_eq!(plan.state, TaskState::Queued, "{how}");
-        let told =
-            tasks::explain(&mut ground.pool.acquire().await.unwrap(), plan.id).await.unwrap();
+        let told = explanations::explain(&mut ground.pool.acquire().await.unwrap(), plan.id)
+            .await
+            .unwrap();
         assert!(told.because.contains("is paused"), "{how}: {told:?}");
         let aside =
             "select wait_reason = 'signal' and attempt = 0 from dalsegno.jobs where id = $1";

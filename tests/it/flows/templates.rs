@@ -21,7 +21,7 @@ fn load(files: &[(&str, &str)]) -> Result<Templates, String> {
         std::fs::write(agents.join(format!("{name}.md")), file).unwrap();
     }
     let set = [("agents.folder".to_owned(), agents.display().to_string())].into();
-    let flags = dalsegno::config::Flags { file: None, set };
+    let flags = dalsegno::settings::Flags { file: None, set };
     let config = dalsegno::config::Config::load(&Default::default(), &flags).unwrap();
     let catalogue = Catalogue::load(&config.agents).unwrap();
     let config = Config { folder: folder.path().to_owned() };

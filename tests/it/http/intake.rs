@@ -11,7 +11,7 @@ use std::{
 use chrono::{DateTime, Utc};
 use dalsegno::{
     clock::Clock,
-    domain::{amount::Limit, campaigns},
+    domain::{amount::Limit, campaign_control, campaigns},
 };
 use futures_util::future::join_all;
 use serde_json::json;
@@ -30,7 +30,7 @@ async fn many_at_once_get_a_task_each_and_what_is_refused_spoils_nothing() {
     let new =
         campaigns::New { name: "over", brief: "", client_context: None, limit: Limit::default() };
     let over = campaigns::create(&mut conn, &new, noon()).await.unwrap().id;
-    campaigns::close(&mut conn, over, noon()).await.unwrap();
+    campaign_control::close(&mut conn, over, noon()).await.unwrap();
     let ground = &ground;
     let (fine, closed) = (ground.tasks(), format!("/v1/campaigns/{over}/tasks"));
     let unknown = format!("/v1/campaigns/{}/tasks", Uuid::nil());

@@ -3,7 +3,7 @@
 use dalsegno::{
     domain::{
         amount::Limit,
-        campaigns,
+        campaigns, explanations,
         tasks::{self, After, Links, OnFailure, State, Task},
     },
     queue::admin,
@@ -13,7 +13,7 @@ use crate::{app::noon, turns::ground::Ground};
 
 async fn explain(ground: &Ground, task: &Task) -> String {
     let mut conn = ground.pool.acquire().await.unwrap();
-    let told = tasks::explain(&mut conn, task.id).await.unwrap();
+    let told = explanations::explain(&mut conn, task.id).await.unwrap();
     format!("{} {}", told.because, told.next)
 }
 

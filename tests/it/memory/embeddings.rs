@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dalsegno::{
     clock::ManualClock,
-    config::{Config, Environment, Flags},
+    config::Config,
     db::{self, embedded},
     doctor::{self, Finding, Status},
     domain::{
@@ -14,12 +14,13 @@ use dalsegno::{
         erasures, facts,
         memory::{self, Asked, Kind, New, Who},
     },
-    jobs::Services,
+    jobs::{Pool, Services},
+    settings::{Environment, Flags},
     shutdown::Shutdown,
     telemetry,
     tools::{self, Caller, Operator, Settings, Tools},
     traces::Traces,
-    worker::{self, Pool},
+    worker,
 };
 use serde_json::{Value, json};
 use sqlx::{ConnectOptions as _, PgPool, postgres::PgPoolOptions};
@@ -221,7 +222,7 @@ fn configured(set: &[(&str, &str)]) -> Config {
 
 fn tools_of(config: &Config, pool: &PgPool) -> Tools {
     let library = Arc::new(Library::open(&config.agents).unwrap());
-    let settings = Settings::of(config, Arc::new(ManualClock::at(noon())), library);
+    let settings = Settings::new(config, Arc::new(ManualClock::at(noon())), library);
     Tools { pool: pool.clone(), settings: Arc::new(settings) }
 }
 

@@ -32,7 +32,7 @@ impl Stage {
         ground.write_agent("helper", &format!("---\nname: helper\ndescription: Helps\n{FILE}"));
         let config = ground.config();
         let library = Arc::new(Library::open(&config.agents).unwrap());
-        let settings = Settings::of(&config, Arc::new(ground.clock.clone()), library);
+        let settings = Settings::new(&config, Arc::new(ground.clock.clone()), library);
         let tools = Tools { pool: ground.pool.clone(), settings: Arc::new(settings) };
         let world = World::over(ground.pool.clone(), Limit::default()).await;
         Self { ground, world, tools }

@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 use dalsegno::domain::{
-    campaigns, feed,
+    campaign_control, campaigns, feed,
     memory::{self, Config, Error, Kind, New, Origin, Trust},
 };
 use futures_util::future::join_all;
@@ -238,7 +238,7 @@ async fn a_change_is_told_in_the_feed_without_its_words_and_a_closed_campaign_ta
     assert!(!format!("{events:?}").contains("SECRET"));
 
     let mut tx = world.pool.begin().await.unwrap();
-    campaigns::close(&mut tx, world.campaign.id, noon()).await.unwrap();
+    campaign_control::close(&mut tx, world.campaign.id, noon()).await.unwrap();
     tx.commit().await.unwrap();
     let record = new(Kind::Record, "late", "Text.");
     let refused = publish(&world, &record, &OPERATOR).await.unwrap_err();

@@ -1,8 +1,9 @@
 //! What is refused at the start, and in which words.
 
 use dalsegno::{
-    config::{Config, Environment, Flags},
+    config::Config,
     db::{self, Database, Use},
+    settings::{Environment, Flags},
 };
 use tokio_util::sync::CancellationToken;
 

@@ -1,16 +1,16 @@
 //! What a conversation remembers when its session has expired: the same with and without a cleanup.
 
 use chrono::TimeDelta;
+use dalsegno::domain::agents::SessionMode as Mode;
 use dalsegno::domain::{
     audit::Actor,
     cleanups::{self, Walk},
     compactions::{self, Accepted, Cause, Compaction},
+    conversations,
+    conversations::{Decision, Resolved, resolve},
     erasures,
     session_summaries::ExpiryRule,
-    sessions::{
-        self, Config, Reason,
-        resolve::{Decision, Mode, Resolved, resolve},
-    },
+    sessions::{self, Config, Reason},
     tasks,
 };
 use serde_json::{Value, json};
@@ -203,7 +203,7 @@ async fn where_expired_sessions_are_forgotten_nothing_is_kept() {
         let new = tasks::New { instance, ..world.ask("Part four.") };
         let task = world.add_new(&new).await.unwrap().task;
         let mut tx = world.pool.begin().await.unwrap();
-        let rule = sessions::resolve::Inheritance {
+        let rule = conversations::Inheritance {
             forgotten_until: config.forgotten_until(later()),
             ..inheritance(i64::MAX, later())
         };
@@ -335,7 +335,7 @@ async fn agents_that_are_reset_fresh_remember_nothing_of_expired_sessions_either
     let world = World::new().await;
     let reset = async |agent, fresh| {
         let (who, whom) = (Actor::cli("ann", "host"), (world.campaign.id, agent));
-        sessions::reset_agents(&world.pool, &who, whom, fresh, later()).await.unwrap();
+        conversations::reset_agents(&world.pool, &who, whom, fresh, later()).await.unwrap();
         n_kept(&world.pool).await
     };
     turn(&world, "main", "Part one.", Now::default()).await;

@@ -10,9 +10,10 @@ use std::{
 use chrono::{DateTime, TimeDelta, Utc};
 use dalsegno::{
     clock::ManualClock,
-    config::{Config, Environment, Flags},
+    config::Config,
     domain::cleanups,
     jobs::{Services, Swept, sweep_folders},
+    settings::{Environment, Flags},
     traces::Traces,
 };
 use sqlx::PgPool;

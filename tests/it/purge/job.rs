@@ -5,15 +5,16 @@ use std::{sync::Arc, time::Duration};
 use chrono::TimeDelta;
 use dalsegno::{
     clock::ManualClock,
-    config::{Config, Environment, Flags},
+    config::Config,
     domain::{
         audit::{self, Action, Actor},
         cleanups::{self, CleanupRun},
     },
-    jobs::Services,
+    jobs::{Pool, Services},
+    settings::{Environment, Flags},
     shutdown::Shutdown,
     traces::Traces,
-    worker::{self, Pool},
+    worker,
 };
 use sqlx::PgPool;
 use tokio::task::JoinHandle;

@@ -3,9 +3,9 @@
 use chrono::TimeDelta;
 use dalsegno::{
     clock::ManualClock,
-    config::{Environment, Flags},
     doctor::{self, Finding, Status},
     domain::{cleanups, schedules},
+    settings::{Environment, Flags},
 };
 use serde_json::json;
 use sqlx::PgPool;

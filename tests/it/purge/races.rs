@@ -4,8 +4,8 @@ use chrono::TimeDelta;
 use dalsegno::domain::{
     Amount,
     cleanups::{self, Kept},
-    sessions::{self, resolve::Decision},
-    tasks,
+    conversations::Decision,
+    sessions, tasks,
 };
 use rand::{RngExt as _, SeedableRng as _};
 

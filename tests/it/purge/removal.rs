@@ -3,11 +3,11 @@
 use chrono::TimeDelta;
 use dalsegno::domain::{
     Amount,
+    agents::SessionMode as Mode,
     cleanups::{Kept, Walk},
-    erasures,
+    conversations, erasures, explanations,
     messages::{self, Span},
-    sessions::{self, resolve::Mode},
-    tasks, turns,
+    sessions, tasks, turn_phases, turns,
 };
 
 use super::{config, fill, kept, later, memory_config, preview, purge, rows, walk};
@@ -139,7 +139,7 @@ async fn a_closed_session_is_kept_for_a_while_and_leaves_no_link_behind() {
     let done = purge(&world.pool, walk(30), 10).await;
     assert_eq!((done.sessions, done.removed.len()), (1, 1));
     let mut conn = world.pool.acquire().await.unwrap();
-    let shown = sessions::detail(&mut conn, second).await.unwrap();
+    let shown = conversations::detail(&mut conn, second).await.unwrap();
     assert_eq!(shown.session.predecessor_id, None);
     assert!(world.sessions().await.iter().all(|session| session.predecessor_id.is_none()));
     // What it had taken over is its own.
@@ -153,7 +153,7 @@ async fn a_task_of_a_session_that_is_gone_is_shown_explained_and_tried_again() {
     let task = world.add("Part one.").await;
     let (_, begun) = world.begin(&task, world.lease(), Now::default()).await;
     let messages = [];
-    let ending = turns::Ending {
+    let ending = turn_phases::Ending {
         turn: &begun,
         calls: &[],
         messages: &messages,
@@ -161,15 +161,15 @@ async fn a_task_of_a_session_that_is_gone_is_shown_explained_and_tried_again() {
         now: noon(),
     };
     let mut tx = world.pool.begin().await.unwrap();
-    turns::cancel(&mut tx, &ending, "cancelled").await.unwrap();
+    turn_phases::cancel(&mut tx, &ending, "cancelled").await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(purge(&world.pool, walk(), 10).await.sessions, 1);
 
     let mut conn = world.pool.acquire().await.unwrap();
     assert_eq!(tasks::detail(&mut conn, task.id).await.unwrap().turns, []);
-    tasks::explain(&mut conn, task.id).await.unwrap();
+    explanations::explain(&mut conn, task.id).await.unwrap();
     let again = tasks::retry(&mut conn, task.id, later()).await.unwrap();
-    assert!(!turns::interrupt_lost(&mut conn, &again, later()).await.unwrap());
+    assert!(!turns::interrupt_lost(&mut conn, again.without_turn(), later()).await.unwrap());
     drop(conn);
     let begun = world.try_begin(&again, world.lease(), super::at_later(), Amount::ZERO).await;
     let (resolved, _) = begun.unwrap();

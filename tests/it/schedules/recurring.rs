@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 use dalsegno::domain::{
-    campaigns, cleanups,
+    campaign_control,
     schedules::{self, Error, Schedule, When, fire_due},
     tasks::{self, AddTask, Filter},
 };
@@ -70,10 +70,10 @@ async fn what_would_be_refused_at_its_moment_is_refused_now() {
     assert!(matches!(refused, Err(Error::Task(tasks::Error::Text(_)))), "{refused:?}");
     let never = When { cron: "0 0 * * *", ..HOURLY };
     assert!(matches!(put(&world, "news", never, &fine).await, Err(Error::Invalid { .. })));
-    let built_in = put(&world, cleanups::SCHEDULE, HOURLY, &fine).await;
+    let built_in = put(&world, schedules::NIGHTLY_CLEANUP, HOURLY, &fine).await;
     assert!(matches!(built_in, Err(Error::BuiltIn(_))), "{built_in:?}");
     let mut conn = world.pool.acquire().await.unwrap();
-    campaigns::close(&mut conn, world.campaign.id, noon()).await.unwrap();
+    campaign_control::close(&mut conn, world.campaign.id, noon()).await.unwrap();
     let closed = put(&world, "news", HOURLY, &fine).await;
     assert!(matches!(closed, Err(Error::Task(tasks::Error::Campaign(_)))), "{closed:?}");
     assert_eq!(schedules::list(&world.pool, noon()).await.unwrap().len(), 0);

@@ -5,8 +5,9 @@ use std::{sync::Arc, time::Duration};
 use chrono::TimeDelta;
 use dalsegno::{
     clock::ManualClock,
-    config::{Config, Environment, Flags},
+    config::Config,
     scheduler,
+    settings::{Environment, Flags},
 };
 use sqlx::PgPool;
 use tokio::task::JoinHandle;

@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use dalsegno::{
     clock::Clock as _,
     domain::{
-        busy_models, feed,
+        busy_models, explanations, feed,
         tasks::{self, State, Task},
     },
     queue::admin,
@@ -55,7 +55,7 @@ impl Ground {
 
     async fn explained(&self, task: &Task) -> (String, String) {
         let mut conn = self.pool.acquire().await.unwrap();
-        let task_words = tasks::explain(&mut conn, task.id).await.unwrap();
+        let task_words = explanations::explain(&mut conn, task.id).await.unwrap();
         let job_words = admin::explain(&mut *conn, task.job_id).await.unwrap();
         (task_words.because, job_words.because)
     }

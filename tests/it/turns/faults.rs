@@ -340,10 +340,10 @@ async fn the_rules_of_rebuilding_hold_for_turns() {
     assert_eq!(fifth.opened_because, sessions::Reason::Reset);
     // What was said before the expiry is in the summary.
     assert_eq!(ground.transcript(fifth.id).await.len(), 4);
-    let alone = turn("Alone.", Some(sessions::resolve::Mode::None)).await;
+    let alone = turn("Alone.", Some(dalsegno::domain::agents::SessionMode::None)).await;
     assert!(alone.ephemeral && alone.state == sessions::State::Closed);
     assert_eq!(ground.transcript(alone.id).await.len(), 2);
-    let fresh = turn("Fresh.", Some(sessions::resolve::Mode::Fresh)).await;
+    let fresh = turn("Fresh.", Some(dalsegno::domain::agents::SessionMode::Fresh)).await;
     assert_eq!(fresh.opened_because, sessions::Reason::Fresh);
     assert_eq!(ground.transcript(fresh.id).await.len(), 2);
     let last = turn("Last.", None).await;

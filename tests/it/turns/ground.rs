@@ -5,21 +5,23 @@ use std::{collections::BTreeMap, path::PathBuf, process::Stdio, sync::Arc, time:
 use chrono::{DateTime, TimeDelta, Utc};
 use dalsegno::{
     clock::{Clock, ManualClock},
-    config::{Config, Environment, Flags},
+    config::Config,
     domain::{
+        agents::SessionMode as Mode,
         agents::{Catalogue, Library},
         amount::Limit,
         campaigns::{self, Campaign},
         cleanups::{self, Walk},
         feed, manifests, messages, sessions,
-        sessions::{Session, resolve::Mode},
+        sessions::Session,
         tasks::{self, After, Links, Task},
         turns::{self, Turn},
     },
-    jobs::Services,
+    jobs::{Pool, Services},
+    settings::{Environment, Flags},
     shutdown::Shutdown,
     traces::Traces,
-    worker::{self, Pool},
+    worker,
 };
 use serde_json::Value;
 use sqlx::{PgConnection, PgPool};

@@ -3,9 +3,10 @@
 use dalsegno::{
     domain::{
         Amount,
+        agents::SessionMode as Mode,
         amount::Limit,
         campaigns::{self, LimitChange},
-        sessions::{self, resolve::Mode},
+        sessions,
         tasks::{State, Task},
     },
     queue::admin,

@@ -8,7 +8,7 @@ use std::{
 use dalsegno::{
     domain::{
         tasks::{State, Task},
-        turns,
+        turn_phases, turns,
     },
     transcript::Role,
 };
@@ -172,12 +172,19 @@ async fn a_run_without_its_lease_stores_no_output() {
     let task = world.add("Part one.").await;
     let (_, begun) = world.begin(&task, world.lease(), Now::default()).await;
     let output = message(Uuid::new_v4(), Role::Assistant, "Half an answ");
-    let store = async |begun: &turns::Begun| {
-        turns::store_partial_output(&world.pool, begun, &output, noon()).await.unwrap();
+    let store = async |begun: &turn_phases::Begun| {
+        turns::store_partial_output(
+            &world.pool,
+            (begun.session_id, begun.turn, begun.lease),
+            &output,
+            noon(),
+        )
+        .await
+        .unwrap();
         let rows = "select count(*) from dalsegno.partial_outputs";
         sqlx::query_scalar::<_, i64>(rows).fetch_one(&world.pool).await.unwrap()
     };
-    let late = turns::Begun { lease: begun.lease - 1, ..begun };
+    let late = turn_phases::Begun { lease: begun.lease - 1, ..begun };
     assert_eq!(store(&late).await, 0);
     assert_eq!(store(&begun).await, 1);
     // The next run takes it over; from then on this one writes nothing.

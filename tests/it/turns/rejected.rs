@@ -1,9 +1,10 @@
 //! Prompts that the provider rejects: the task fails, and its conversation goes on without them.
 
 use dalsegno::domain::{
+    agents::SessionMode as Mode,
     compactions::{self, Cause},
     messages::Span,
-    sessions::{self, Reason, resolve::Mode},
+    sessions::{self, Reason},
     tasks::{self, State, Task},
 };
 use serde_json::Value;

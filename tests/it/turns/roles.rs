@@ -11,10 +11,10 @@ use dalsegno::{
         xml::{FenceSeed, Scope, parse},
     },
     domain::{
+        agents::SessionMode as Mode,
         amount::Limit,
         compactions::{self, Cause, Outcome},
-        nodes,
-        sessions::{self, resolve::Mode},
+        conversations, nodes, sessions,
         tasks::Task,
         turns,
     },
@@ -266,7 +266,7 @@ async fn a_role_keeps_its_session_through_nodes_a_compaction_and_a_killed_worker
 
     // And back to the whole of it.
     let mut tx = ground.pool.begin().await.unwrap();
-    sessions::uncompact(&mut tx, id, ground.clock.now()).await.unwrap();
+    conversations::uncompact(&mut tx, id, ground.clock.now()).await.unwrap();
     tx.commit().await.unwrap();
     let worker = ground.work().await;
     answered(&ground, None, "T9.").await;

@@ -1,0 +1,56 @@
+//! The surroundings of a command: environment, flags, output.
+
+use super::{exit::Failure, output::Output};
+use crate::{
+    config::Config,
+    domain::{
+        agents::{self, Catalogue},
+        audit::Actor,
+    },
+    settings::{Environment, Flags},
+};
+
+/// The surroundings of a command.
+pub(super) struct Context {
+    pub(super) environment: Environment,
+    pub(super) flags: Flags,
+    pub(super) output: Output,
+}
+
+impl Context {
+    pub(super) fn load(&self) -> Result<Config, Failure> {
+        Ok(Config::load(&self.environment, &self.flags)?)
+    }
+
+    /// The agents that can be used, with a warning that names the others.
+    pub(super) fn agents(&self, config: &agents::Config) -> Result<Catalogue, Failure> {
+        let catalogue = Catalogue::load(config)?;
+        let problems = catalogue.problems();
+        if let Some(first) = problems.0.first() {
+            let broken: Vec<&str> = catalogue.broken_agents().collect();
+            let refused = match broken.is_empty() {
+                true => String::new(),
+                false => format!("; refused until they are repaired: {}", broken.join(", ")),
+            };
+            let (first, n_problems) = (first.in_one_line(), problems.0.len());
+            self.output.note(&format!(
+                "warning: the files of agents, skills and nodes have problems ({n_problems}), the first is {first}{refused}; \
+                 `dalsegno agent check` lists them"
+            ));
+        }
+        Ok(catalogue)
+    }
+
+    /// For names, without a warning.
+    pub(super) fn catalogue(&self) -> Catalogue {
+        let config = self.load().ok();
+        config.and_then(|config| Catalogue::load(&config.agents).ok()).unwrap_or_default()
+    }
+
+    /// Who gives this command, for the audit log.
+    pub(super) fn who(&self) -> Actor {
+        let user = ["USER", "LOGNAME"].iter().find_map(|name| self.environment.get(name));
+        let user = user.map_or_else(|| rustix::process::getuid().to_string(), str::to_owned);
+        Actor::cli(&user, &rustix::system::uname().nodename().to_string_lossy())
+    }
+}

@@ -1,0 +1,69 @@
+//! The sections that each component works with: components know their own sections and not the whole configuration.
+
+use std::sync::Arc;
+
+use super::Config;
+use crate::{app, jobs, tools};
+
+impl From<&Config> for app::Sections {
+    fn from(config: &Config) -> Self {
+        Self {
+            tasks: config.tasks.clone(),
+            mentions: config.mentions.clone(),
+            memory: config.memory.clone(),
+            facts: config.facts.clone(),
+            flows: config.flows.clone(),
+            sessions: config.sessions.clone(),
+            webhooks: config.webhooks.clone(),
+            logins: config.logins().map(|(on, name)| (on.to_owned(), name.to_owned())).collect(),
+            max_waiting: config.queue.max_waiting,
+            request_timeout_secs: config.http.request_timeout_secs,
+        }
+    }
+}
+
+impl From<&Config> for tools::Sections {
+    fn from(config: &Config) -> Self {
+        Self {
+            tasks: config.tasks.clone(),
+            mentions: config.mentions.clone(),
+            memory: config.memory.clone(),
+            flows: config.flows.clone(),
+            ollama: config.ollama.clone(),
+            max_waiting: config.queue.max_waiting,
+            request_timeout_secs: config.http.request_timeout_secs,
+        }
+    }
+}
+
+impl From<&Config> for jobs::Sections {
+    fn from(config: &Config) -> Self {
+        Self {
+            data_dir: config.service.data_dir.clone(),
+            worker: config.worker.clone(),
+            agents: config.agents.clone(),
+            sessions: config.sessions.clone(),
+            compaction: config.compaction.clone(),
+            tasks: config.tasks.clone(),
+            mentions: config.mentions.clone(),
+            memory: config.memory.clone(),
+            facts: config.facts.clone(),
+            audit: config.audit.clone(),
+            erasures: config.erasures.clone(),
+            webhooks: config.webhooks.clone(),
+            busy: config.providers,
+            ollama: config.ollama.clone(),
+            claude: config.claude.clone(),
+            sim: config.sim.clone(),
+            prices: config.prices.clone(),
+            tools: config.into(),
+            environment: config.environment.clone(),
+        }
+    }
+}
+
+impl From<&Arc<Config>> for jobs::Sections {
+    fn from(config: &Arc<Config>) -> Self {
+        config.as_ref().into()
+    }
+}

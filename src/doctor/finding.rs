@@ -1,0 +1,59 @@
+//! Findings of checks.
+
+use serde::Serialize;
+
+/// A result of a check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    pub check: &'static str,
+    pub status: Status,
+    pub what: String,
+    pub why: &'static str,
+    /// The command, or the sentence, that mends it. Empty when nothing is to be mended.
+    pub mend: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    Ok,
+    Warn,
+    Fail,
+    Skipped,
+}
+
+impl Finding {
+    pub(in crate::doctor) fn ok(
+        check: &'static str,
+        what: impl Into<String>,
+        why: &'static str,
+    ) -> Self {
+        Self { check, status: Status::Ok, what: what.into(), why, mend: String::new() }
+    }
+
+    pub(in crate::doctor) fn skipped(
+        check: &'static str,
+        what: impl Into<String>,
+        why: &'static str,
+    ) -> Self {
+        Self { status: Status::Skipped, ..Self::ok(check, what, why) }
+    }
+
+    pub(in crate::doctor) fn warn(
+        check: &'static str,
+        what: impl Into<String>,
+        why: &'static str,
+        mend: impl Into<String>,
+    ) -> Self {
+        Self { status: Status::Warn, mend: mend.into(), ..Self::ok(check, what, why) }
+    }
+
+    pub(in crate::doctor) fn fail(
+        check: &'static str,
+        what: impl Into<String>,
+        why: &'static str,
+        mend: impl Into<String>,
+    ) -> Self {
+        Self { status: Status::Fail, ..Self::warn(check, what, why, mend) }
+    }
+}

@@ -1,0 +1,33 @@
+//! Errors of agent pauses, and their classes.
+
+use uuid::Uuid;
+
+use super::in_words;
+use crate::domain::{
+    Failed, campaigns,
+    class::{Class, Classify, Kind},
+    text,
+};
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("agent `{agent}` is not paused {}: `dalsegno agent status` shows where it is", in_words(*.campaign_id))]
+    NotPaused { agent: String, campaign_id: Option<Uuid> },
+    #[error(transparent)]
+    Campaign(#[from] campaigns::Error),
+    #[error(transparent)]
+    Text(#[from] text::Error),
+    #[error(transparent)]
+    Database(#[from] Failed),
+}
+
+impl Classify for Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::NotPaused { .. } => Class::of(Kind::Conflict, "agent_not_paused"),
+            Self::Campaign(error) => error.class(),
+            Self::Text(error) => error.class(),
+            Self::Database(error) => error.class(),
+        }
+    }
+}

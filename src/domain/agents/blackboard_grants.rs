@@ -1,0 +1,74 @@
+//! Which places an agent may read and write, as its file says.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::blackboard_path::Path;
+
+/// What none of the paths covers is neither shown nor changed. To write a place gives no leave to read it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = BlackboardGrants)]
+pub struct Grants {
+    /// JSON Pointers; `/` is the whole document.
+    #[schema(value_type = Vec<String>)]
+    pub read: Vec<Path>,
+    #[schema(value_type = Vec<String>)]
+    pub write: Vec<Path>,
+}
+
+impl Grants {
+    /// What may be read of a document, in its place. `None`: nothing of it.
+    pub fn readable(&self, document: &Value) -> Option<Value> {
+        readable(&self.read, &Path::default(), document)
+    }
+
+    pub fn may_write(&self, path: &Path) -> bool {
+        self.write.iter().any(|granted| granted.covers(path))
+    }
+}
+
+fn readable(granted: &[Path], at: &Path, value: &Value) -> Option<Value> {
+    if granted.iter().any(|path| path.covers(at)) {
+        return Some(value.clone());
+    }
+    // Only on the way to a place that is granted: a document is not searched for what nobody may see.
+    let Value::Object(fields) = value else { return None };
+    if !granted.iter().any(|path| at.covers(path)) {
+        return None;
+    }
+    let shown: Map<String, Value> = fields
+        .iter()
+        .filter_map(|(key, value)| Some((key.clone(), readable(granted, &at.join(key), value)?)))
+        .collect();
+    (!shown.is_empty()).then_some(Value::Object(shown))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn grants(read: &[&str]) -> Grants {
+        let read = read.iter().map(|path| Path::parse(path).unwrap()).collect();
+        Grants { read, write: Vec::new() }
+    }
+
+    #[test]
+    fn what_is_shown_is_what_the_paths_cover() {
+        let document = json!({
+            "plan": { "parts": 10, "partsman": "x" }, "planning": "secret", "notes": [1, { "plan": 2 }], "empty": {},
+        });
+        let shown = |read: &[&str]| grants(read).readable(&document);
+        assert_eq!(shown(&["/"]), Some(document.clone()));
+        assert_eq!(shown(&["/plan"]), Some(json!({ "plan": { "parts": 10, "partsman": "x" } })));
+        assert_eq!(shown(&["/plan/parts"]), Some(json!({ "plan": { "parts": 10 } })));
+        assert_eq!(
+            shown(&["/plan/parts", "/notes", "/empty"]),
+            Some(json!({ "plan": { "parts": 10 }, "notes": [1, { "plan": 2 }], "empty": {} }))
+        );
+        for nothing in [&[][..], &["/pla"], &["/plan/parts/10"], &["/notes/0"], &["/plan/none"]] {
+            assert_eq!(shown(nothing), None, "{nothing:?}");
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Errors of blackboard, and their classes.
+
+use super::{Path, size::MAX_BYTES};
+use crate::domain::{
+    Failed, campaigns,
+    class::{Class, Classify, Kind},
+};
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(
+        "the blackboard is at version {current}, and not at {expected}: read it again, and decide by what it says now"
+    )]
+    Version { expected: i64, current: i64 },
+    #[error("the blackboard has no version {version}: its history goes up to {current}")]
+    NoVersion { version: i64, current: i64 },
+    #[error("the file of agent `{agent}` does not let it write {path}: it grants {granted}")]
+    NotGranted { agent: String, path: Path, granted: String },
+    #[error("what stands on a blackboard, and a patch of it, is an object: {{ \"key\": ... }}")]
+    NoObject,
+    #[error(
+        "the blackboard would have {n_bytes} bytes, {MAX_BYTES} are allowed: keep on it what all have to see, and no more"
+    )]
+    TooLong { n_bytes: usize },
+    #[error("it has more than {limit} keys and items: keep long lists elsewhere")]
+    TooMany { limit: usize },
+    #[error("it is nested deeper than {limit} levels: make it flatter")]
+    TooDeep { limit: usize },
+    #[error("a key has {n_chars} characters: 1 to {limit} are fine")]
+    Key { n_chars: usize, limit: usize },
+    #[error(transparent)]
+    Campaign(#[from] campaigns::Error),
+    #[error(transparent)]
+    Database(#[from] Failed),
+}
+
+impl Classify for Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::Version { .. } => Class::of(Kind::Conflict, "blackboard_changed"),
+            Self::NoVersion { .. } => Class::of(Kind::NotFound, "unknown_version"),
+            Self::NotGranted { .. } => Class::of(Kind::Invalid, "not_granted"),
+            Self::NoObject => Class::of(Kind::Invalid, "no_object"),
+            Self::TooLong { .. } | Self::TooMany { .. } | Self::TooDeep { .. } => {
+                Class::of(Kind::TooLarge, "blackboard_too_large")
+            }
+            Self::Key { .. } => Class::of(Kind::Invalid, "bad_key"),
+            Self::Campaign(error) => error.class(),
+            Self::Database(error) => error.class(),
+        }
+    }
+}

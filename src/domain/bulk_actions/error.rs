@@ -1,0 +1,54 @@
+//! Errors of bulk actions, and their classes.
+
+use uuid::Uuid;
+
+use crate::{
+    domain::{
+        Failed,
+        class::{Class, Classify, Kind},
+        tasks, text,
+    },
+    queue,
+};
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("there is no bulk action {0}: the answer to the request that made it has its id")]
+    Unknown(Uuid),
+    #[error(
+        "{found} tasks match and not {expected}: look at them, then ask again with what you find"
+    )]
+    CountDiffers { expected: i64, found: i64 },
+    #[error(
+        "the filter names nothing and so means every task: name a campaign or an agent, or say with expected_count that you mean all"
+    )]
+    EmptyFilter,
+    /// Whoever runs it has another place in mind.
+    #[error("a later run of bulk action {0} has taken over")]
+    Overtaken(Uuid),
+    #[error(transparent)]
+    Text(#[from] text::Error),
+    #[error(transparent)]
+    Task(#[from] tasks::Error),
+    #[error(transparent)]
+    Queue(#[from] queue::Error),
+    #[error(transparent)]
+    Database(#[from] Failed),
+}
+
+impl Classify for Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::Unknown(_) => Class::of(Kind::NotFound, "unknown_bulk_action"),
+            Self::CountDiffers { .. } => Class::of(Kind::Conflict, "count_differs"),
+            Self::EmptyFilter => Class::of(Kind::Invalid, "empty_filter"),
+            Self::Overtaken(_) => {
+                Class { retryable: true, ..Class::of(Kind::Conflict, "bulk_action_overtaken") }
+            }
+            Self::Text(error) => error.class(),
+            Self::Task(error) => error.class(),
+            Self::Queue(error) => error.class(),
+            Self::Database(error) => error.class(),
+        }
+    }
+}

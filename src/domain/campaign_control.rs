@@ -1,0 +1,62 @@
+//! Pausing, resuming and closing a campaign, with what waits in it.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{
+    agent_pauses,
+    audit::Action,
+    campaigns::{self, Campaign, Error, Status},
+};
+use crate::queue::admin;
+
+/// Sets a campaign's status; see [`pause`], [`resume`] and [`close`].
+pub async fn change_status(
+    conn: &mut PgConnection,
+    id: Uuid,
+    status: Status,
+    reason: &str,
+    now: DateTime<Utc>,
+) -> Result<Campaign, Error> {
+    match status {
+        Status::Active => resume(conn, id).await,
+        Status::Paused => pause(conn, id, reason).await,
+        Status::Closed => close(conn, id, now).await,
+    }
+}
+
+/// Starts no more turns of the campaign until [`resume`]. What runs goes on.
+pub async fn pause(conn: &mut PgConnection, id: Uuid, reason: &str) -> Result<Campaign, Error> {
+    let campaign = campaigns::set_status(conn, id, Status::Paused, None).await?;
+    admin::pause(conn, admin::PauseScope::Group, &id.to_string(), reason).await?;
+    Ok(campaign)
+}
+
+pub async fn resume(conn: &mut PgConnection, id: Uuid) -> Result<Campaign, Error> {
+    let campaign = campaigns::set_status(conn, id, Status::Active, None).await?;
+    admin::resume(conn, admin::PauseScope::Group, &id.to_string()).await?;
+    Ok(campaign)
+}
+
+/// Takes no more tasks. Those that are queued still run; cancel them if they should not.
+pub async fn close(
+    conn: &mut PgConnection,
+    id: Uuid,
+    now: DateTime<Utc>,
+) -> Result<Campaign, Error> {
+    let campaign = campaigns::set_status(conn, id, Status::Closed, Some(now)).await?;
+    // A paused campaign, or an agent that is paused in it, would keep its queued tasks for ever.
+    admin::resume(&mut *conn, admin::PauseScope::Group, &id.to_string()).await?;
+    agent_pauses::resume_all_of(conn, id, now).await?;
+    Ok(campaign)
+}
+
+/// The audited action that sets a status.
+pub fn action(status: Status) -> Action {
+    match status {
+        Status::Active => Action::CampaignResume,
+        Status::Paused => Action::CampaignPause,
+        Status::Closed => Action::CampaignClose,
+    }
+}

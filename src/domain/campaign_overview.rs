@@ -1,0 +1,37 @@
+//! A campaign with what belongs to it.
+
+use serde::Serialize;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{
+    Page,
+    campaigns::{self, Budget, Campaign, Error},
+    sessions::{self, Session},
+    usage::{self, Total},
+};
+
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[schema(as = CampaignOverview)]
+pub struct Overview {
+    #[serde(flatten)]
+    pub campaign: Campaign,
+    /// `None`: its transaction has not come to its end yet.
+    pub budget: Option<Budget>,
+    /// The open ones, the newest first, as many as fit on a page.
+    pub sessions: Vec<Session>,
+    /// The ledger, by agent, model and purpose.
+    pub usage: Vec<Total>,
+}
+
+pub async fn overview(conn: &mut PgConnection, id: Uuid) -> Result<Overview, Error> {
+    let campaign = campaigns::get(&mut *conn, id).await?;
+    let open =
+        sessions::Filter { campaign_id: Some(id), open_only: true, ..sessions::Filter::default() };
+    Ok(Overview {
+        campaign,
+        budget: campaigns::budget(&mut *conn, id).await?,
+        sessions: sessions::list(&mut *conn, open, Page::default()).await?,
+        usage: usage::totals(conn, id).await?,
+    })
+}

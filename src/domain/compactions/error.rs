@@ -1,0 +1,50 @@
+//! Errors of compactions, and their classes.
+
+use uuid::Uuid;
+
+use crate::{
+    domain::{
+        Failed,
+        class::{Class, Classify, Kind},
+        sessions,
+    },
+    queue,
+};
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(
+        "session {session_id} has no compaction {generation} that could be shown: `dalsegno session show {session_id}` \
+         lists them"
+    )]
+    Unknown { session_id: Uuid, generation: i32 },
+    #[error(
+        "session {0} shows its whole transcript, and there is no compaction to undo: `dalsegno session compact {0}` folds it"
+    )]
+    NothingToUndo(Uuid),
+    #[error(
+        "session {session_id} has no archive {number}: `dalsegno session archives {session_id}` lists them"
+    )]
+    NoArchive { session_id: Uuid, number: i32 },
+    #[error("putting the compaction of session {session_id} on the queue")]
+    Enqueue { session_id: Uuid, source: queue::Error },
+    #[error("looking for the end of job {job_id}, which compacts a session")]
+    Job { job_id: i64, source: queue::Error },
+    #[error(transparent)]
+    Session(#[from] sessions::Error),
+    #[error(transparent)]
+    Database(#[from] Failed),
+}
+
+impl Classify for Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::Unknown { .. } => Class::of(Kind::NotFound, "unknown_compaction"),
+            Self::NoArchive { .. } => Class::of(Kind::NotFound, "unknown_archive"),
+            Self::NothingToUndo(_) => Class::of(Kind::Conflict, "nothing_to_undo"),
+            Self::Enqueue { source, .. } | Self::Job { source, .. } => source.class(),
+            Self::Session(error) => error.class(),
+            Self::Database(error) => error.class(),
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Resetting the conversations of an agent in a campaign, or of all its agents, however many they are.
+
+use crate::domain::class::{Class, Classify};
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::json;
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use crate::domain::{
+    Failed,
+    audit::{self, Action, Actor},
+    campaigns, session_summaries,
+    sessions::{self, open_of_agents, reset_some},
+    transaction::{begin, commit},
+};
+
+/// What was reset.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = AgentsReset)]
+pub struct Reset {
+    pub campaign_id: Uuid,
+    /// Null: all agents.
+    pub agent: Option<String>,
+    /// Whether their successors remember nothing.
+    pub fresh: bool,
+    /// The sessions whose next tasks open successors.
+    pub session_ids: Vec<Uuid>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ResetError {
+    #[error(transparent)]
+    Campaign(#[from] campaigns::Error),
+    #[error(transparent)]
+    Session(#[from] sessions::Error),
+    #[error(transparent)]
+    Database(#[from] Failed),
+}
+
+impl Classify for ResetError {
+    fn class(&self) -> Class {
+        match self {
+            Self::Campaign(error) => error.class(),
+            Self::Session(error) => error.class(),
+            Self::Database(error) => error.class(),
+        }
+    }
+}
+
+/// Sessions in one transaction: a turn that wants to begin or end waits for it.
+const BATCH: usize = 20;
+
+/// Has the next task of each open conversation open a successor. Turns that run are not disturbed. One transaction for every
+/// twenty; the line of the audit log is in the first. Cut off half way, it can be repeated.
+///
+/// Only conversations that are open when it begins: a successor that one of them gets meanwhile is what was asked for.
+pub async fn reset_agents(
+    pool: &PgPool,
+    who: &Actor,
+    (campaign_id, agent): (Uuid, Option<&str>),
+    fresh: bool,
+    now: DateTime<Utc>,
+) -> Result<Reset, ResetError> {
+    campaigns::get(pool, campaign_id).await?;
+    let open = open_of_agents(pool, campaign_id, agent).await?;
+    let data = json!({ "agent": agent, "fresh": fresh, "sessions": open.len() });
+    let mut line = Some(data);
+    let mut session_ids = Vec::with_capacity(open.len());
+    let nothing: &[Uuid] = &[];
+    let batches = open.chunks(BATCH).chain(open.is_empty().then_some(nothing));
+    for ids in batches {
+        let mut tx = begin(pool).await?;
+        session_ids.extend(reset_some(&mut tx, campaign_id, ids, fresh, now).await?);
+        if let Some(data) = line.take() {
+            audit::write(&mut *tx, who, Action::AgentReset, campaign_id, data, now).await?;
+        }
+        commit(tx).await?;
+    }
+    if fresh {
+        // Behind the others: what a cleanup has removed meanwhile has left its summary by now.
+        session_summaries::forget_agents(pool, campaign_id, agent).await?;
+    }
+    session_ids.sort_unstable();
+    Ok(Reset { campaign_id, agent: agent.map(str::to_owned), fresh, session_ids })
+}

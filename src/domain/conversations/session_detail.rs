@@ -1,0 +1,37 @@
+//! A session with what has happened in it.
+
+use serde::Serialize;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::domain::{
+    compactions::{self, Compaction},
+    nodes::{self, Stay},
+    sessions::{self, Error, Session},
+    turns::{self, Turn},
+};
+
+/// How many turns are shown; the transcript has all.
+const LAST_TURNS: i64 = 10;
+
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[schema(as = SessionDetail)]
+pub struct Detail {
+    #[serde(flatten)]
+    pub session: Session,
+    /// Where in the work it stands and stood, in order.
+    pub nodes: Vec<Stay>,
+    /// In the order they were made, refused ones too.
+    pub compactions: Vec<Compaction>,
+    /// The newest first.
+    pub last_turns: Vec<Turn>,
+}
+
+pub async fn detail(conn: &mut PgConnection, id: Uuid) -> Result<Detail, Error> {
+    Ok(Detail {
+        session: sessions::get(&mut *conn, id).await?,
+        nodes: nodes::of_session(&mut *conn, id).await?,
+        compactions: compactions::list(&mut *conn, id).await?,
+        last_turns: turns::of_session(conn, id, None, LAST_TURNS).await?,
+    })
+}

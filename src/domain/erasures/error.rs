@@ -1,0 +1,45 @@
+//! Errors of erasures, and their classes.
+
+use uuid::Uuid;
+
+use super::key::KeyError;
+use crate::{
+    domain::{
+        Failed, campaigns,
+        class::{Class, Classify, Kind},
+        tasks, text,
+    },
+    queue,
+};
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("campaign {0} was not asked to be erased: `dalsegno campaign erase` does that")]
+    NotAsked(Uuid),
+    #[error(transparent)]
+    Campaign(#[from] campaigns::Error),
+    #[error(transparent)]
+    Task(#[from] tasks::Error),
+    #[error(transparent)]
+    Text(#[from] text::Error),
+    #[error(transparent)]
+    Queue(#[from] queue::Error),
+    #[error("the receipt of an erasure cannot be signed")]
+    Key(#[from] KeyError),
+    #[error(transparent)]
+    Database(#[from] Failed),
+}
+
+impl Classify for Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::NotAsked(_) => Class::of(Kind::NotFound, "not_erased"),
+            Self::Key(_) => Class::of(Kind::Internal, "internal"),
+            Self::Campaign(error) => error.class(),
+            Self::Task(error) => error.class(),
+            Self::Text(error) => error.class(),
+            Self::Queue(error) => error.class(),
+            Self::Database(error) => error.class(),
+        }
+    }
+}

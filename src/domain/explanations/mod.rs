@@ -1,0 +1,139 @@
+//! Why a task is in its state, and what has to happen next, in words.
+//!
+//! The queue knows why a job waits; this adds what only the domain knows: the campaign, the budget, the session, and what
+//! the provider said the last time. The words are made by a pure function of the facts.
+
+mod words;
+
+use serde::Serialize;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::{
+    domain::{
+        Amount,
+        agent_pauses::{self, Pause},
+        amount::{Limit, Owner, Refusal},
+        campaigns::{self, Campaign},
+        flows,
+        sessions::{self, Session},
+        tasks::{Error, State, Task, Waiting, cancelled_because, flow_id_of, get, waits_of},
+        turns::{self, Turn},
+    },
+    queue::admin,
+};
+
+/// The answer to "why?".
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = TaskExplanation)]
+pub struct Explanation {
+    pub task_id: Uuid,
+    pub state: State,
+    /// Why it is in this state.
+    pub because: String,
+    /// What has to happen next, and who has to do it.
+    pub next: String,
+}
+
+/// What is known about a task at one moment.
+#[derive(Debug, Clone)]
+struct Facts {
+    task: Task,
+    campaign: Campaign,
+    /// Why a budget does not pay for a turn as large as the last one, if it does not.
+    spent: Option<Refusal>,
+    /// The open one of its conversation, or its own.
+    session: Option<Session>,
+    last_turn: Option<Turn>,
+    /// What keeps its agent from beginning turns.
+    pause: Option<Pause>,
+    /// What it waits for, while it does.
+    waiting: Option<Waiting>,
+    /// Its flow, if that is paused.
+    paused_flow: Option<Uuid>,
+    cancelled_because: Option<String>,
+    job: admin::Explanation,
+}
+
+pub async fn explain(conn: &mut PgConnection, id: Uuid) -> Result<Explanation, Error> {
+    let task = get(&mut *conn, id).await?;
+    let job = admin::explain(&mut *conn, task.job_id).await?;
+    Ok(facts(conn, task, job).await?.explain())
+}
+
+/// The same for a caller who may know of no other job in its lane.
+pub async fn explain_alone(conn: &mut PgConnection, id: Uuid) -> Result<Explanation, Error> {
+    let task = get(&mut *conn, id).await?;
+    let job = admin::explain_alone(&mut *conn, task.job_id).await?;
+    Ok(facts(conn, task, job).await?.explain())
+}
+
+async fn facts(
+    conn: &mut PgConnection,
+    task: Task,
+    job: admin::Explanation,
+) -> Result<Facts, Error> {
+    let id = task.id;
+    let campaign = campaigns::get(&mut *conn, task.campaign_id).await?;
+    let session = session(&mut *conn, &task).await?;
+    let flow = flow_id_of(&mut *conn, id).await?;
+    let paused_flow = match flow {
+        Some(flow) => flows::is_paused(&mut *conn, flow).await?.then_some(flow),
+        None => None,
+    };
+    Ok(Facts {
+        paused_flow,
+        spent: spent(&mut *conn, &task, session.as_ref()).await?,
+        session,
+        waiting: waits_of(&mut *conn, &[id]).await?.remove(&id).filter(|waiting| waiting.waits),
+        cancelled_because: cancelled_because(&mut *conn, id).await?,
+        last_turn: turns::of_task(&mut *conn, id).await?.pop(),
+        pause: pause(&mut *conn, &task).await?,
+        job,
+        task,
+        campaign,
+    })
+}
+
+/// The open one of its conversation, or else the one that it ran in.
+async fn session(conn: &mut PgConnection, task: &Task) -> Result<Option<Session>, Error> {
+    let own = match task.session_id {
+        Some(id) => match sessions::get(&mut *conn, id).await {
+            // Removed since, long after the task has ended.
+            Err(sessions::Error::Unknown(_)) => None,
+            own => Some(own?),
+        },
+        None => None,
+    };
+    if own.as_ref().is_some_and(|own| own.closed_at.is_none()) {
+        return Ok(own);
+    }
+    let open =
+        sessions::of_conversation(conn, task.campaign_id, &task.agent, &task.instance).await?;
+    Ok(open.or(own))
+}
+
+async fn pause(conn: &mut PgConnection, task: &Task) -> Result<Option<Pause>, Error> {
+    let open = agent_pauses::list_open(conn, Some(task.campaign_id)).await?;
+    Ok(open.into_iter().find(|pause| pause.agent == task.agent))
+}
+
+/// Judges by what the conversation holds, which the next call sends again. What exactly a turn needs, only the turn finds
+/// out: the queue has its words then.
+async fn spent(
+    conn: &mut PgConnection,
+    task: &Task,
+    session: Option<&Session>,
+) -> Result<Option<Refusal>, Error> {
+    let tokens = session.map_or(1, |session| session.context_tokens.max(1));
+    let needed = Amount { micros: 1, tokens };
+    let own = Limit { micros: task.budget_micros, tokens: task.budget_tokens };
+    let spent = Amount { micros: task.spent_micros, tokens: task.spent_tokens };
+    if let Err(refusal) = own.admit(Owner::Task, spent, Amount::ZERO, needed) {
+        return Ok(Some(refusal));
+    }
+    let budget = campaigns::budget(conn, task.campaign_id).await?;
+    Ok(budget.and_then(|budget| {
+        budget.limit.admit(Owner::Campaign, budget.spent, budget.reserved, needed).err()
+    }))
+}

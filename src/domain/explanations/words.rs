@@ -1,0 +1,439 @@
+//! The words for each state.
+
+use super::{Explanation, Facts, State, Waiting};
+use crate::domain::{
+    agent_pauses::Pause,
+    amount::Refusal,
+    campaigns::Status,
+    tasks::{OnFailure, WaitedFor},
+    turns,
+};
+
+/// Tasks that are named one by one.
+const MAX_NAMED: usize = 3;
+
+/// Why, and what next.
+type Reason = (String, String);
+
+impl Facts {
+    pub(super) fn explain(&self) -> Explanation {
+        let (because, next) = match self.task.state {
+            State::Done => self.done(),
+            State::Failed => self.failed(),
+            State::Cancelled => self.cancelled(),
+            State::Queued | State::Running => match &self.waiting {
+                Some(waiting) if waiting.n_open() > 0 => self.waits(waiting),
+                _ => self.go_on(),
+            },
+        };
+        Explanation { task_id: self.task.id, state: self.task.state, because, next }
+    }
+
+    fn done(&self) -> Reason {
+        let id = self.task.id;
+        let place = match (self.task.turn, self.task.session_id) {
+            (Some(turn), Some(session)) => format!(" by turn {turn} of session {session}"),
+            _ => String::new(),
+        };
+        (
+            format!("It has been answered{place}."),
+            format!("Nothing. `dalsegno task show {id}` prints the answer."),
+        )
+    }
+
+    fn failed(&self) -> Reason {
+        let id = self.task.id;
+        let error = self.task.error.as_deref().unwrap_or("no reason was written down");
+        (
+            format!("It failed: {}", sentence(error)),
+            format!("Somebody has to mend the cause. Then `dalsegno task retry {id}`."),
+        )
+    }
+
+    fn cancelled(&self) -> Reason {
+        let id = self.task.id;
+        let when = match &self.last_turn {
+            // One commit has ended both.
+            Some(turn) if turn.ended_at == self.task.ended_at => {
+                format!(" in its turn {}; what had arrived is kept", turn.number)
+            }
+            Some(turn) => format!(" after its turn {}, before the next began", turn.number),
+            None => " before it ran".to_owned(),
+        };
+        (
+            match &self.cancelled_because {
+                Some(reason) => format!("It was cancelled{when}: {}", sentence(reason)),
+                None => format!("Somebody cancelled it{when}."),
+            },
+            format!(
+                "Nothing, unless it should run after all: `dalsegno task retry {id}` puts it on the queue again."
+            ),
+        )
+    }
+
+    /// One after the other has to end; nothing else can be said of when.
+    fn waits(&self, waiting: &Waiting) -> Reason {
+        let open: Vec<&WaitedFor> =
+            waiting.depends_on.iter().filter(|other| !other.state.has_ended()).collect();
+        let name = |other: &&WaitedFor| {
+            let WaitedFor { task_id, agent, instance, state } = other;
+            format!("{task_id} of {agent}/{instance} ({})", state.as_str())
+        };
+        let mut named = open.iter().take(MAX_NAMED).map(name).collect::<Vec<_>>().join(", ");
+        if open.len() > MAX_NAMED {
+            named.push_str(&format!(" and {} more", open.len() - MAX_NAMED));
+        }
+        let (n_open, n_all) = (open.len(), waiting.depends_on.len());
+        let otherwise = match waiting.on_failure {
+            OnFailure::Run => "is told what they came to, and runs",
+            OnFailure::Cancel => "runs if all are done; if one is not, it is cancelled",
+        };
+        (
+            format!("It waits for {n_open} of {n_all} tasks: {named}."),
+            format!(
+                "They have to end. Then it {otherwise}. `dalsegno task explain` says of each of them what it waits for."
+            ),
+        )
+    }
+
+    fn go_on(&self) -> Reason {
+        match self.paused_flow {
+            Some(flow) if self.task.started_at.is_none() => (
+                format!("Its flow {flow} is paused, so nothing of that begins."),
+                format!("Somebody has to let it go on: `dalsegno flow resume {flow}`."),
+            ),
+            _ => self.live(),
+        }
+    }
+
+    fn live(&self) -> Reason {
+        let id = self.task.id;
+        if matches!(self.job.state.as_str(), "dead" | "ended" | "unknown") {
+            return (
+                format!(
+                    "Its job {} is {}, and nobody has written down how the task ended. {}",
+                    self.job.job_id, self.job.state, self.job.because
+                ),
+                format!(
+                    "Somebody has to decide: `dalsegno task cancel {id}`, and then `dalsegno task retry {id}` to run it again."
+                ),
+            );
+        }
+        let runs = self.job.state == "running";
+        let paused = self.campaign.status == Status::Paused;
+        let (mut because, mut next) = match (&self.pause, &self.spent) {
+            _ if paused && !runs => self.paused(),
+            (Some(pause), _) if !runs => agent_paused(pause),
+            (_, Some(refusal)) if !runs => (told(refusal), self.job.next.clone()),
+            _ => (self.job.because.clone(), self.job.next.clone()),
+        };
+        if paused && runs {
+            next.push_str(" The campaign is paused: this turn ends, and no other begins.");
+        } else if self.pause.is_some() && runs {
+            next.push_str(" Its agent is paused: this turn ends, and no other begins.");
+        }
+        for note in [self.last_attempt(), self.rebuild()].into_iter().flatten() {
+            because.push(' ');
+            because.push_str(&note);
+        }
+        (because, next)
+    }
+
+    fn paused(&self) -> Reason {
+        let (name, id) = (&self.campaign.name, self.campaign.id);
+        (
+            format!("Its campaign `{name}` is paused, so none of its turns begins."),
+            format!("Somebody has to resume it: `dalsegno campaign resume {id}`."),
+        )
+    }
+
+    /// What the provider, or whatever stopped the turn, said.
+    fn last_attempt(&self) -> Option<String> {
+        let turn = self.last_turn.as_ref()?;
+        let how = match turn.state {
+            turns::State::Failed => "failed",
+            turns::State::Interrupted => "was cut off",
+            turns::State::Running | turns::State::Done => return None,
+        };
+        let error = turn.error.as_deref().unwrap_or_default();
+        // The queue may have said it already.
+        let is_new = error.is_empty() || !self.job.because.contains(error.trim_end_matches('.'));
+        is_new.then(|| format!("Its last turn, number {}, {how}: {}", turn.number, sentence(error)))
+    }
+
+    fn rebuild(&self) -> Option<String> {
+        let session = self.session.as_ref().filter(|session| session.closed_at.is_none())?;
+        let reason = serde_json::to_value(session.rebuild_because?).ok()?;
+        let reason = reason.as_str()?.replace('_', " ");
+        Some(format!(
+            "Its session {} is closed before the next turn, and a successor goes on ({reason}).",
+            session.id
+        ))
+    }
+}
+
+fn agent_paused(pause: &Pause) -> Reason {
+    let Pause { agent, reason, paused_by, .. } = pause;
+    let (place, arguments) = match pause.campaign_id {
+        Some(id) => ("in this campaign", format!("{agent} --campaign {id}")),
+        None => ("in all campaigns", format!("{agent} --everywhere")),
+    };
+    (
+        format!("Its agent `{agent}` is paused {place} by {paused_by}: {}", sentence(reason)),
+        format!("Somebody has to let it go on: `dalsegno agent resume {arguments}`."),
+    )
+}
+
+/// The judgement is made by the size of the last call: whether the next one is refused, only its turn decides.
+fn told(refusal: &Refusal) -> String {
+    match refusal.needed {
+        1 => format!("There is no budget left: {refusal}."),
+        _ => format!("The budget is too small for another turn like the last: {refusal}."),
+    }
+}
+
+fn sentence(text: &str) -> String {
+    let text = text.trim();
+    match text.ends_with(['.', '!', '?']) {
+        true => text.to_owned(),
+        false => format!("{text}."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::{DateTime, Utc};
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::{
+        domain::{
+            agents::SessionMode as Mode,
+            amount::{Owner, Unit},
+            campaigns::Campaign,
+            tasks::Task,
+            turns::Turn,
+        },
+        queue::admin,
+    };
+
+    fn at() -> DateTime<Utc> {
+        DateTime::UNIX_EPOCH
+    }
+
+    fn facts(state: State, job: &str) -> Facts {
+        Facts {
+            task: Task {
+                id: Uuid::from_u128(1),
+                campaign_id: Uuid::from_u128(2),
+                agent: "copywriter".to_owned(),
+                instance: "main".to_owned(),
+                session_mode: Mode::Continue,
+                state,
+                prompt: "Part one.".to_owned(),
+                result: None,
+                error: None,
+                budget_micros: None,
+                budget_tokens: None,
+                spent_micros: 0,
+                spent_tokens: 0,
+                job_id: 7,
+                session_id: None,
+                turn: None,
+                created_at: at(),
+                started_at: None,
+                ended_at: None,
+            },
+            campaign: Campaign {
+                id: Uuid::from_u128(2),
+                name: "Harbour".to_owned(),
+                status: Status::Active,
+                brief: String::new(),
+                client_context: None,
+                created_at: at(),
+                closed_at: None,
+            },
+            spent: None,
+            session: None,
+            last_turn: None,
+            pause: None,
+            waiting: None,
+            paused_flow: None,
+            cancelled_because: None,
+            job: admin::Explanation {
+                job_id: 7,
+                state: job.to_owned(),
+                because: "It is the next in the queue.".to_owned(),
+                next: "One of 2 workers takes it.".to_owned(),
+            },
+        }
+    }
+
+    fn turn(state: turns::State, error: &str) -> Turn {
+        Turn {
+            session_id: Uuid::from_u128(3),
+            number: 4,
+            task_id: Uuid::from_u128(1),
+            attempt: 1,
+            job_id: 7,
+            lease: 9,
+            state,
+            started_at: at(),
+            ended_at: Some(at()),
+            input_tokens: 0,
+            output_tokens: 0,
+            cache_read_tokens: 0,
+            cache_creation_tokens: 0,
+            cost_micros: 0,
+            calls: 0,
+            flags: Vec::new(),
+            error: Some(error.to_owned()),
+        }
+    }
+
+    #[test]
+    fn a_task_that_waits_in_peace_says_what_the_queue_says() {
+        let told = facts(State::Queued, "ready").explain();
+        assert_eq!(told.because, "It is the next in the queue.");
+        assert_eq!(told.next, "One of 2 workers takes it.");
+    }
+
+    #[test]
+    fn a_paused_campaign_comes_before_the_queue_unless_the_turn_runs() {
+        let mut facts = facts(State::Queued, "ready");
+        facts.campaign.status = Status::Paused;
+        let told = facts.explain();
+        assert!(told.because.contains("`Harbour` is paused"), "{}", told.because);
+        assert!(told.next.contains("dalsegno campaign resume 00000000-"), "{}", told.next);
+        facts.job.state = "running".to_owned();
+        let told = facts.explain();
+        assert_eq!(told.because, "It is the next in the queue.");
+        assert!(told.next.ends_with("this turn ends, and no other begins."), "{}", told.next);
+    }
+
+    #[test]
+    fn a_paused_agent_is_named_with_who_paused_it_and_how_it_goes_on() {
+        let mut facts = facts(State::Queued, "held");
+        facts.pause = Some(Pause {
+            id: Uuid::from_u128(9),
+            campaign_id: None,
+            agent: "copywriter".to_owned(),
+            reason: "too expensive".to_owned(),
+            paused_at: at(),
+            paused_by: "cli:ann@host".to_owned(),
+            resumed_at: None,
+            resumed_by: None,
+        });
+        let told = facts.explain();
+        assert!(
+            told.because.contains("in all campaigns by cli:ann@host: too expensive."),
+            "{}",
+            told.because
+        );
+        assert!(
+            told.next.contains("dalsegno agent resume copywriter --everywhere"),
+            "{}",
+            told.next
+        );
+        facts.job.state = "running".to_owned();
+        let told = facts.explain();
+        assert!(told.next.ends_with("this turn ends, and no other begins."), "{}", told.next);
+    }
+
+    #[test]
+    fn the_words_of_the_provider_are_said_once() {
+        let mut facts = facts(State::Queued, "scheduled");
+        facts.last_turn = Some(turn(turns::State::Failed, "the host is away"));
+        let told = facts.explain().because;
+        assert!(told.ends_with("Its last turn, number 4, failed: the host is away."), "{told}");
+        facts.job.because = "Attempt 1 of 5 failed: the host is away. It backs off.".to_owned();
+        assert_eq!(facts.explain().because, facts.job.because);
+    }
+
+    #[test]
+    fn a_spent_budget_names_its_numbers() {
+        let mut facts = facts(State::Queued, "scheduled");
+        facts.spent = Some(Refusal {
+            owner: Owner::Campaign,
+            unit: Unit::Tokens,
+            limit: 100,
+            spent: 100,
+            reserved: 0,
+            needed: 1,
+        });
+        let told = facts.explain().because;
+        assert!(told.contains("100 tokens of 100 tokens are spent"), "{told}");
+        assert!(told.contains("`dalsegno campaign budget`"), "{told}");
+    }
+
+    #[test]
+    fn a_cancellation_between_attempts_is_not_one_of_a_turn() {
+        let mut facts = facts(State::Cancelled, "ended");
+        facts.task.ended_at = Some(at());
+        assert!(facts.explain().because.ends_with("cancelled it before it ran."));
+        facts.last_turn = Some(turn(turns::State::Interrupted, "somebody cancelled it"));
+        let told = facts.explain().because;
+        assert!(told.ends_with("in its turn 4; what had arrived is kept."), "{told}");
+        facts.task.ended_at = Some(at() + chrono::TimeDelta::seconds(1));
+        let told = facts.explain().because;
+        assert!(told.ends_with("after its turn 4, before the next began."), "{told}");
+    }
+
+    #[test]
+    fn a_budget_that_is_too_small_for_a_turn_is_not_called_spent() {
+        let mut facts = facts(State::Queued, "ready");
+        let refusal = Refusal {
+            owner: Owner::Task,
+            unit: Unit::Tokens,
+            limit: 100,
+            spent: 10,
+            reserved: 0,
+            needed: 200,
+        };
+        facts.spent = Some(refusal);
+        let told = facts.explain().because;
+        assert!(told.starts_with("The budget is too small for another turn"), "{told}");
+        facts.spent = Some(Refusal { spent: 100, needed: 1, ..refusal });
+        let told = facts.explain().because;
+        assert!(told.starts_with("There is no budget left"), "{told}");
+    }
+
+    #[test]
+    fn a_task_that_waits_says_for_whom_and_how_many_there_are() {
+        let other = |n: u128, state| WaitedFor {
+            task_id: Uuid::from_u128(n),
+            agent: "writer".to_owned(),
+            instance: "main".to_owned(),
+            state,
+        };
+        let mut states = vec![State::Done, State::Failed, State::Running];
+        states.extend([State::Queued; 3]);
+        let depends_on: Vec<_> = (1..).zip(states).map(|(n, state)| other(n, state)).collect();
+        let mut facts = facts(State::Queued, "scheduled");
+        facts.waiting = Some(Waiting { depends_on, on_failure: OnFailure::Run, waits: true });
+        let told = facts.explain();
+        assert!(
+            told.because.starts_with("It waits for 4 of 6 tasks: 00000000-"),
+            "{}",
+            told.because
+        );
+        assert!(told.because.contains("of writer/main (running), "), "{}", told.because);
+        assert!(told.because.ends_with(" and 1 more."), "{}", told.because);
+        assert!(told.next.contains("is told what they came to"), "{}", told.next);
+    }
+
+    #[test]
+    fn a_reason_is_given_back() {
+        let mut facts = facts(State::Cancelled, "ended");
+        facts.cancelled_because = Some("not wanted".to_owned());
+        assert_eq!(facts.explain().because, "It was cancelled before it ran: not wanted.");
+    }
+
+    #[test]
+    fn a_task_whose_job_is_gone_waits_for_a_person() {
+        for state in ["dead", "ended", "unknown"] {
+            let told = facts(State::Running, state).explain();
+            assert!(told.next.contains("dalsegno task cancel"), "{}", told.next);
+        }
+    }
+}

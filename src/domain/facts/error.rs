@@ -1,0 +1,61 @@
+//! Errors of facts, and their classes.
+
+use chrono::{DateTime, Utc};
+use uuid::Uuid;
+
+use crate::domain::{
+    Failed, campaigns,
+    class::{Class, Classify, Kind},
+    text,
+};
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("there is no fact {id} about `{user}`: `dalsegno memory facts ls {user}` lists them")]
+    NoFact { user: String, id: Uuid },
+    #[error(
+        "{0:?} is no name of a user: letters of English, digits, and . _ @ + - behind the first, at most 128; `ann@example.org` is one"
+    )]
+    User(String),
+    #[error("the {what} {problem}")]
+    Words { what: &'static str, problem: &'static str },
+    #[error("this fact holds no more since {0}: look for the one that holds now")]
+    Ended(DateTime<Utc>),
+    #[error("it was said in a campaign that is closed, {0}: revoke it, and state what is true")]
+    SaidInClosed(Uuid),
+    #[error("another fact about this user says so already: {0}")]
+    Known(Uuid),
+    #[error(
+        "{limit} facts are kept about `{user}` already: revoke what nobody needs, or raise facts.user_max"
+    )]
+    Full { user: String, limit: i64 },
+    #[error("it expires at {0}, which is over already: name a time to come")]
+    Expired(DateTime<Utc>),
+    #[error("there is no word to look for: write one at least")]
+    NoWords,
+    #[error(transparent)]
+    Text(#[from] text::Error),
+    #[error(transparent)]
+    Campaign(#[from] campaigns::Error),
+    #[error(transparent)]
+    Database(#[from] Failed),
+}
+
+impl Classify for Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::NoFact { .. } => Class::of(Kind::NotFound, "unknown_fact"),
+            Self::User(_) => Class::of(Kind::Invalid, "bad_user"),
+            Self::Words { .. } => Class::of(Kind::Invalid, "bad_fact"),
+            Self::Ended(_) => Class::of(Kind::Conflict, "fact_ended"),
+            Self::SaidInClosed(_) => Class::of(Kind::Conflict, "campaign_closed"),
+            Self::Known(_) => Class::of(Kind::Conflict, "fact_known"),
+            Self::Full { .. } => Class::of(Kind::Conflict, "facts_full"),
+            Self::Expired(_) => Class::of(Kind::Invalid, "expired"),
+            Self::NoWords => Class::of(Kind::Invalid, "no_words"),
+            Self::Text(error) => error.class(),
+            Self::Campaign(error) => error.class(),
+            Self::Database(error) => error.class(),
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Errors of mentions, and their classes.
+
+use crate::domain::{
+    Failed,
+    class::{Class, Classify, Kind},
+    posts, tasks,
+};
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(
+        "the idempotency key has {n_chars} characters: 1 to 195 are fine, and no NUL; use a hash of a longer one"
+    )]
+    Key { n_chars: usize },
+    #[error(
+        "the idempotency key `{0}` has been used for another post: use another key, or say the same as before"
+    )]
+    KeyTaken(String),
+    #[error(transparent)]
+    Post(#[from] posts::Error),
+    #[error(transparent)]
+    Task(#[from] tasks::Error),
+    #[error(transparent)]
+    Database(#[from] Failed),
+}
+
+impl From<tasks::BulkError> for Error {
+    fn from(error: tasks::BulkError) -> Self {
+        match error {
+            tasks::BulkError::All(error) => error.into(),
+            // All of them have the same prompt, so that one reason stands for all.
+            tasks::BulkError::Items(mut wrong) => match wrong.pop() {
+                Some((_, error)) => error.into(),
+                None => Failed { action: "add tasks", source: sqlx::Error::RowNotFound }.into(),
+            },
+        }
+    }
+}
+
+impl Classify for Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::Key { .. } => Class::of(Kind::Invalid, "bad_idempotency_key"),
+            Self::KeyTaken(_) => Class::of(Kind::Conflict, "idempotency_conflict"),
+            Self::Post(error) => error.class(),
+            Self::Task(error) => error.class(),
+            Self::Database(error) => error.class(),
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Errors of posts, and their classes.
+
+use uuid::Uuid;
+
+use crate::domain::{
+    Failed,
+    class::{Class, Classify, Kind},
+    text,
+};
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("there is no campaign {0}: `dalsegno campaign ls` lists them")]
+    UnknownCampaign(Uuid),
+    #[error("campaign {0} is closed: create a new one")]
+    Closed(Uuid),
+    #[error(
+        "there is no post {0} in this campaign that could be answered: `dalsegno board history` lists them"
+    )]
+    UnknownPost(Uuid),
+    #[error("nobody is called {}: a post is addressed to `all`, `operator`, or agents that `dalsegno agent ls` lists", list(.0))]
+    UnknownNames(Vec<String>),
+    #[error("the post is addressed to nobody: name agents, `operator` or `all`")]
+    NoAudience,
+    #[error("the post is addressed to {0} names: 200 are allowed, and `all` reaches everybody")]
+    TooManyNames(usize),
+    #[error(transparent)]
+    Text(#[from] text::Error),
+    #[error(transparent)]
+    Database(#[from] Failed),
+}
+
+impl Classify for Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::UnknownCampaign(_) => Class::of(Kind::NotFound, "unknown_campaign"),
+            Self::Closed(_) => Class::of(Kind::Conflict, "campaign_closed"),
+            Self::UnknownPost(_) => Class::of(Kind::NotFound, "unknown_post"),
+            Self::UnknownNames(_) => Class::of(Kind::Invalid, "unknown_names"),
+            Self::NoAudience => Class::of(Kind::Invalid, "no_audience"),
+            Self::TooManyNames(_) => Class::of(Kind::TooLarge, "too_many_names"),
+            Self::Text(error) => error.class(),
+            Self::Database(error) => error.class(),
+        }
+    }
+}
+
+fn list(names: &[String]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}

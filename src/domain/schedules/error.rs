@@ -1,0 +1,57 @@
+//! Errors of schedules, and their classes.
+
+use super::timetable::Invalid;
+use crate::{
+    domain::{
+        Failed,
+        class::{Class, Classify, Kind},
+        tasks,
+    },
+    queue,
+};
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("there is no schedule `{0}`: `dalsegno schedule ls` lists them")]
+    Unknown(String),
+    #[error("the schedule `{name}`: {source}")]
+    Invalid {
+        name: String,
+        #[source]
+        source: Invalid,
+    },
+    #[error(
+        "the schedule `{0}` comes with the service: its hour stands in the configuration ([scheduler]), and `dalsegno schedule pause {0}` stops it"
+    )]
+    BuiltIn(String),
+    #[error("writing the payload of the schedule `{name}`: {source}")]
+    Encode {
+        name: String,
+        #[source]
+        source: serde_json::Error,
+    },
+    #[error(transparent)]
+    Task(#[from] tasks::Error),
+    #[error("enqueuing the job of the schedule `{name}`: {source}")]
+    Enqueue {
+        name: String,
+        #[source]
+        source: queue::Error,
+    },
+    #[error(transparent)]
+    Database(#[from] Failed),
+}
+
+impl Classify for Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::Unknown(_) => Class::of(Kind::NotFound, "unknown_schedule"),
+            Self::Invalid { .. } => Class::of(Kind::Invalid, "bad_timetable"),
+            Self::BuiltIn(_) => Class::of(Kind::Conflict, "built_in_schedule"),
+            Self::Encode { .. } => Class::of(Kind::Internal, "internal"),
+            Self::Task(error) => error.class(),
+            Self::Enqueue { source, .. } => source.class(),
+            Self::Database(error) => error.class(),
+        }
+    }
+}

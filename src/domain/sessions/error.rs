@@ -1,0 +1,39 @@
+//! Errors of sessions, and their classes.
+
+use uuid::Uuid;
+
+use crate::domain::{
+    Failed,
+    class::{Class, Classify, Kind},
+};
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("there is no session {0}: `dalsegno session ls` lists them")]
+    Unknown(Uuid),
+    #[error(
+        "session {0} is closed: `dalsegno session show {0}` names the successor that goes on, if it has one"
+    )]
+    Closed(Uuid),
+    /// The lease is over, or another worker came first.
+    #[error(
+        "session {0} has been taken over by another run, and nothing was written: try again when that has ended"
+    )]
+    Overtaken(Uuid),
+    #[error(transparent)]
+    Database(#[from] Failed),
+}
+
+impl Classify for Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::Unknown(_) => Class::of(Kind::NotFound, "unknown_session"),
+            Self::Closed(_) => Class::of(Kind::Conflict, "session_closed"),
+            // Whoever came first will have ended soon.
+            Self::Overtaken(_) => {
+                Class { retryable: true, ..Class::of(Kind::Conflict, "session_busy") }
+            }
+            Self::Database(error) => error.class(),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Errors of tasks, and their classes.
+
+use sqlx::postgres::{PgDatabaseError, PgSeverity};
+use uuid::Uuid;
+
+use super::{
+    links::{MAX_CHILDREN, MAX_PREDECESSORS},
+    task::State,
+};
+use crate::{
+    domain::{
+        Failed, amount, campaigns,
+        class::{Class, Classify, Kind},
+        posts, sessions, text,
+    },
+    queue,
+};
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("there is no task {0}: `dalsegno task ls` lists them")]
+    Unknown(Uuid),
+    #[error(
+        "no task belongs to job {0}, which was not put on the queue by `task add`: `dalsegno job show {0}` prints what it is"
+    )]
+    NoTaskOfJob(i64),
+    #[error(
+        "task {id} has already ended as {}: `dalsegno task show {id}` prints what came of it{}", .state.as_str(),
+        again(*.state, *.id)
+    )]
+    Ended { id: Uuid, state: State },
+    #[error("the words of task {0} were erased with its campaign: ask in another one")]
+    Erased(Uuid),
+    #[error(
+        "task {id} has not ended, it is {}: wait for its end, or `dalsegno task cancel {id}` before it is tried again",
+        .state.as_str()
+    )]
+    NotEnded { id: Uuid, state: State },
+    /// Whoever decided something for it had another job in mind.
+    #[error(
+        "task {0} has been put on the queue again at this moment: look at it, and repeat what you want of it"
+    )]
+    Requeued(Uuid),
+    #[error(
+        "there is no task {0} in this campaign that could be waited for: name one that exists there, or one that comes before in \
+         the same request"
+    )]
+    NoPredecessor(String),
+    #[error(
+        "a task waits for at most {MAX_PREDECESSORS} others, not for {0}: let some tasks wait for parts of them, and one for those"
+    )]
+    TooManyPredecessors(usize),
+    #[error("1 to {MAX_CHILDREN} children can be handed out at once, not {0}")]
+    NChildren(usize),
+    #[error(
+        "task {id} is {}, and hands nothing out: its children are added while it runs or after it is done", .state.as_str()
+    )]
+    NoParent { id: Uuid, state: State },
+    #[error(
+        "task {0} is being cancelled, and hands nothing out any more: `dalsegno task show {0}` shows what becomes of it"
+    )]
+    BeingCancelled(Uuid),
+    #[error("nothing runs in session {0} at this moment: `dalsegno task ls` shows what waits")]
+    NothingRuns(Uuid),
+    #[error(
+        "the idempotency key `{0}` has been used for another question: use another key, or ask the same as before"
+    )]
+    KeyTaken(String),
+    #[error(
+        "`{0}` is no name of an instance: write lower-case letters, digits, - and _, at most 64"
+    )]
+    Instance(String),
+    #[error(
+        "the idempotency key has {n_chars} characters: 1 to 195 are fine, and no NUL; use a hash of a longer one"
+    )]
+    Key { n_chars: usize },
+    #[error("the priority is {0}: 0 is the most urgent, 100 is usual, 32767 is the last")]
+    Priority(i32),
+    #[error("a budget of {0} allows nothing: leave it out, or give more than 0")]
+    EmptyBudget(i64),
+    #[error(transparent)]
+    Text(#[from] text::Error),
+    #[error(transparent)]
+    Campaign(#[from] campaigns::Error),
+    #[error(transparent)]
+    Session(#[from] sessions::Error),
+    #[error(transparent)]
+    Budget(#[from] amount::Refusal),
+    #[error(transparent)]
+    Post(#[from] posts::Error),
+    #[error(transparent)]
+    Queue(#[from] queue::Error),
+    #[error(transparent)]
+    Database(#[from] Failed),
+}
+
+impl Error {
+    pub(crate) fn transaction(source: sqlx::Error) -> Self {
+        Failed { action: "open or commit a transaction for a task", source }.into()
+    }
+
+    /// Whether it is known that the call has written nothing: it was refused before the database was asked, or the database itself
+    /// says that the statement has failed. A connection that was lost may have been lost behind the commit.
+    pub fn has_written_nothing(&self) -> bool {
+        let Self::Database(failed) = self else { return true };
+        let raised = failed.source.as_database_error();
+        let raised = raised.and_then(|error| error.try_downcast_ref::<PgDatabaseError>());
+        // A session that is ended from outside says so as FATAL, which a commit may have come before.
+        raised.is_some_and(|error| error.severity() == PgSeverity::Error)
+    }
+}
+
+impl Classify for Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::Unknown(_) | Self::NoTaskOfJob(_) => Class::of(Kind::NotFound, "unknown_task"),
+            Self::Ended { .. } => Class::of(Kind::Conflict, "task_ended"),
+            Self::Erased(_) => Class::of(Kind::Conflict, "erased"),
+            Self::NotEnded { .. } => Class::of(Kind::Conflict, "task_not_ended"),
+            // The same question can be answered now.
+            Self::Requeued(_) => {
+                Class { retryable: true, ..Class::of(Kind::Conflict, "task_requeued") }
+            }
+            Self::NoPredecessor(_) => Class::of(Kind::NotFound, "unknown_predecessor"),
+            Self::TooManyPredecessors(_) => Class::of(Kind::Invalid, "too_many_predecessors"),
+            Self::NChildren(_) => Class::of(Kind::Invalid, "bad_argument"),
+            Self::NoParent { .. } | Self::BeingCancelled(_) => {
+                Class::of(Kind::Conflict, "no_parent")
+            }
+            Self::NothingRuns(_) => Class::of(Kind::Conflict, "nothing_runs"),
+            Self::KeyTaken(_) => Class::of(Kind::Conflict, "idempotency_conflict"),
+            Self::Instance(_) => Class::of(Kind::Invalid, "bad_instance"),
+            Self::Key { .. } => Class::of(Kind::Invalid, "bad_idempotency_key"),
+            Self::Priority(_) => Class::of(Kind::Invalid, "bad_argument"),
+            Self::EmptyBudget(_) => Class::of(Kind::Invalid, "empty_budget"),
+            Self::Text(error) => error.class(),
+            Self::Campaign(error) => error.class(),
+            Self::Session(error) => error.class(),
+            Self::Budget(error) => error.class(),
+            Self::Post(error) => error.class(),
+            Self::Queue(error) => error.class(),
+            Self::Database(error) => error.class(),
+        }
+    }
+}
+
+/// What is left to do for a task that ended without an answer.
+fn again(state: State, id: Uuid) -> String {
+    match state {
+        State::Failed | State::Cancelled => {
+            format!(", `dalsegno task retry {id}` runs it again")
+        }
+        _ => String::new(),
+    }
+}

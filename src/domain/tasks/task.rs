@@ -1,0 +1,68 @@
+//! A task, and the states that it goes through.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::domain::{agents::SessionMode as Mode, turns::TaskWithoutTurn};
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub struct Task {
+    pub id: Uuid,
+    pub campaign_id: Uuid,
+    pub agent: String,
+    pub instance: String,
+    pub session_mode: Mode,
+    pub state: State,
+    pub prompt: String,
+    pub result: Option<String>,
+    pub error: Option<String>,
+    pub budget_micros: Option<i64>,
+    pub budget_tokens: Option<i64>,
+    pub spent_micros: i64,
+    pub spent_tokens: i64,
+    pub job_id: i64,
+    pub session_id: Option<Uuid>,
+    pub turn: Option<i32>,
+    pub created_at: DateTime<Utc>,
+    pub started_at: Option<DateTime<Utc>>,
+    pub ended_at: Option<DateTime<Utc>>,
+}
+
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
+)]
+#[serde(rename_all = "snake_case")]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[schema(as = TaskState)]
+pub enum State {
+    Queued,
+    Running,
+    Done,
+    Failed,
+    Cancelled,
+}
+
+impl State {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl Task {
+    /// For the end of a task, or a wait, without another turn.
+    pub fn without_turn(&self) -> TaskWithoutTurn {
+        TaskWithoutTurn {
+            task_id: self.id,
+            campaign_id: self.campaign_id,
+            session_id: self.session_id,
+            session_mode: self.session_mode,
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! The transaction after the provider has answered, failed or been stopped.
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{Begun, Error};
+use crate::domain::turns::State;
+use crate::domain::{
+    Amount, Failed, campaigns, facts, feed, manifests,
+    mentions::HandedOn,
+    messages::{self, New},
+    posts::{self, Said},
+    sessions::{self, Kept, Left, Reason},
+    tasks,
+    transcripts::{self, Added},
+    usage,
+};
+use crate::transcript::Role;
+
+/// The flag of a turn whose prompt the provider has rejected.
+const REJECTED: &str = "prompt_rejected";
+
+/// What every end has.
+#[derive(Debug, Clone, Copy)]
+pub struct Ending<'a> {
+    pub turn: &'a Begun,
+    /// The calls that were made, failed ones too. Those that are already in the ledger are not charged again.
+    pub calls: &'a [usage::Call<'a>],
+    /// What is added to the transcript.
+    pub messages: &'a [New],
+    pub record: Record<'a>,
+    pub now: DateTime<Utc>,
+}
+
+/// What is written down of a turn for people.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Record<'a> {
+    /// Of the call.
+    pub manifest: Option<&'a manifests::New<'a>>,
+    /// For the feed.
+    pub events: &'a [feed::New],
+}
+
+/// A turn that has its answer.
+#[derive(Debug, Clone, Copy)]
+pub struct Done<'a> {
+    /// The task's result.
+    pub result: &'a str,
+    /// What the last call occupied of its window, as counted or as estimated. 0 would say that nothing was answered.
+    pub context_tokens: Option<i64>,
+    /// Where a provider that keeps the conversation itself goes on, and what its transcript grew by.
+    pub kept: Option<Continued<'a>>,
+    /// `None`: nobody has looked at the board.
+    pub board: Option<Seen<'a>>,
+    /// When the session expires if nobody uses it again.
+    pub expires_at: DateTime<Utc>,
+    pub calibration: Option<&'a Value>,
+    pub checkpoint: Option<&'a Value>,
+    /// What a person should know of this turn.
+    pub flags: &'a [String],
+    /// What the answer does besides being said, where the task came from a post.
+    pub handed_on: Option<&'a HandedOn>,
+}
+
+/// What the turn has seen of the board.
+#[derive(Debug, Clone, Copy)]
+pub struct Seen<'a> {
+    /// Everything up to this place was shown, or left out for good.
+    pub cursor: i64,
+    pub shown: Option<Shown<'a>>,
+}
+
+/// Posts that were in front of the prompt.
+#[derive(Debug, Clone, Copy)]
+pub struct Shown<'a> {
+    /// Their places on the board.
+    pub posts: &'a [i64],
+    pub entry: &'a New,
+    /// The place in the transcript that the begin of the turn has kept for them.
+    pub seq: i64,
+}
+
+/// How such a provider's conversation stands.
+#[derive(Debug, Clone, Copy)]
+pub struct Continued<'a> {
+    pub head: Uuid,
+    /// The view that the turn began with. Another one may be shown by now.
+    pub generation: i32,
+    pub meter: &'a Value,
+    /// The files have been written anew: those that were stored do not count any more.
+    pub rewritten: bool,
+    pub grown: &'a [Added<'a>],
+}
+
+/// A turn that has none.
+#[derive(Debug, Clone, Copy)]
+pub struct Failure<'a> {
+    pub error: &'a str,
+    /// What has to become of the session before its next turn.
+    pub rebuild: Option<Reason>,
+    /// Whether the task fails with it. Otherwise it waits for its next attempt.
+    pub ends_task: bool,
+    /// The provider has lost the conversation: the next turn writes it anew from the messages.
+    pub forgotten: bool,
+    /// It was stopped in the middle, or what it did may have had effects: the next turn is told.
+    pub interrupted: bool,
+    /// The provider has rejected the prompt, and would again: it stays in the transcript, and is not sent to any provider again
+    /// unless its own task is.
+    pub rejected: bool,
+}
+
+/// Ends a turn that has its answer, and its task with it.
+pub async fn commit(
+    conn: &mut PgConnection,
+    ending: &Ending<'_>,
+    done: &Done<'_>,
+) -> Result<(), Error> {
+    let left = Left {
+        context_tokens: done.context_tokens,
+        kept: done.kept.map_or(Kept::AsBefore, |kept| Kept::Head {
+            head: kept.head,
+            generation: kept.generation,
+            meter: kept.meter,
+        }),
+        board_cursor: done.board.map(|board| board.cursor),
+        expires_at: Some(done.expires_at),
+        calibration: done.calibration,
+        checkpoint: done.checkpoint,
+        ..left(sessions::State::Idle, ending)
+    };
+    let shown = done.board.and_then(|board| board.shown);
+    let (flags, handed_on) = (done.flags, done.handed_on);
+    let turn = Outcome { flags, handed_on, shown, ..Outcome::of(State::Done) };
+    write(&mut *conn, ending, &left, turn, tasks::End::Done { result: done.result }).await?;
+    match &done.kept {
+        Some(kept) => Ok(keep(conn, ending.turn.session_id, kept).await?),
+        None => Ok(()),
+    }
+}
+
+/// Ends a turn that was stopped: what had arrived stays, the task waits for its next attempt.
+pub async fn interrupt(
+    conn: &mut PgConnection,
+    ending: &Ending<'_>,
+    why: &str,
+) -> Result<(), Error> {
+    let left = left(sessions::State::Interrupted, ending);
+    let turn = Outcome { error: Some(why), ..Outcome::of(State::Interrupted) };
+    write(conn, ending, &left, turn, tasks::End::Queued).await
+}
+
+/// Ends a turn that was stopped because somebody cancelled its task: what had arrived stays.
+pub async fn cancel(conn: &mut PgConnection, ending: &Ending<'_>, why: &str) -> Result<(), Error> {
+    let left = left(sessions::State::Interrupted, ending);
+    let turn = Outcome { error: Some(why), ..Outcome::of(State::Interrupted) };
+    write(conn, ending, &left, turn, tasks::End::Cancelled).await
+}
+
+/// Ends a turn that failed.
+pub async fn fail(
+    conn: &mut PgConnection,
+    ending: &Ending<'_>,
+    failure: &Failure<'_>,
+) -> Result<(), Error> {
+    let kept = if failure.forgotten { Kept::Lost } else { Kept::AsBefore };
+    let state = match failure.interrupted {
+        true => sessions::State::Interrupted,
+        false => sessions::State::Error,
+    };
+    let left = Left { rebuild_because: failure.rebuild, kept, ..left(state, ending) };
+    let flags = failure.rejected.then(|| REJECTED.to_owned());
+    let turn = Outcome {
+        error: Some(failure.error),
+        flags: flags.as_slice(),
+        rejected: failure.rejected,
+        ..Outcome::of(State::Failed)
+    };
+    let task = match failure.ends_task {
+        true => tasks::End::Failed { error: failure.error },
+        false => tasks::End::Queued,
+    };
+    write(conn, ending, &left, turn, task).await
+}
+
+/// What the turn itself becomes.
+#[derive(Debug, Clone, Copy)]
+struct Outcome<'a> {
+    state: State,
+    error: Option<&'a str>,
+    flags: &'a [String],
+    rejected: bool,
+    shown: Option<Shown<'a>>,
+    handed_on: Option<&'a HandedOn>,
+}
+
+/// What the one statement has found.
+struct Hit {
+    spent: Amount,
+    /// Where the task came from a post: that, the agent and its instance.
+    asked_in: Option<(Uuid, String, String)>,
+}
+
+impl Outcome<'_> {
+    fn of(state: State) -> Self {
+        Self { state, error: None, flags: &[], rejected: false, shown: None, handed_on: None }
+    }
+}
+
+fn left<'a>(state: sessions::State, ending: &Ending<'_>) -> Left<'a> {
+    let used: Amount = ending.calls.iter().map(usage::Call::amount).sum();
+    Left {
+        state,
+        n_messages: i64::try_from(ending.messages.len()).unwrap_or(i64::MAX),
+        tokens_used: used.tokens,
+        context_tokens: None,
+        kept: Kept::AsBefore,
+        board_cursor: None,
+        expires_at: None,
+        calibration: None,
+        checkpoint: None,
+        rebuild_because: None,
+        now: ending.now,
+    }
+}
+
+/// Everything at once; then what few turns need: the end of a session that was the task's own, the budget's row where a part of
+/// it was set aside, and the post that answers another one.
+async fn write(
+    conn: &mut PgConnection,
+    ending: &Ending<'_>,
+    left: &Left<'_>,
+    outcome: Outcome<'_>,
+    task: tasks::End<'_>,
+) -> Result<(), Error> {
+    let Ending { turn, now, .. } = *ending;
+    let Hit { spent, asked_in } = leave(&mut *conn, ending, left, outcome, task).await?;
+    if turn.ephemeral && !matches!(task, tasks::End::Queued) {
+        sessions::close(&mut *conn, turn.session_id, Reason::Ended, None, now).await?;
+        facts::request(&mut *conn, turn.campaign_id, turn.session_id).await?;
+    }
+    if !turn.reserved.is_zero() {
+        campaigns::settle(&mut *conn, turn.campaign_id, turn.reserved, spent).await?;
+    }
+    let (Some((asked_in, agent, instance)), Some(task)) = (asked_in, task.outcome()) else {
+        return Ok(());
+    };
+    let ended = posts::Ended {
+        campaign_id: turn.campaign_id,
+        task_id: turn.task_id,
+        agent: &agent,
+        instance: &instance,
+        asked_in,
+        outcome: task,
+        said: said(ending),
+    };
+    let answered = match outcome.handed_on {
+        None => posts::answer(conn, &ended, now).await.map(drop),
+        Some(handed_on) => hand_on(conn, &ended, handed_on, now).await,
+    };
+    Ok(answered.map_err(tasks::Error::from)?)
+}
+
+/// The answer is seen by those whom it calls, and their tasks belong to its post.
+async fn hand_on(
+    conn: &mut PgConnection,
+    ended: &posts::Ended<'_>,
+    handed_on: &HandedOn,
+    now: DateTime<Utc>,
+) -> Result<(), posts::Error> {
+    let audience = |asker: &str| handed_on.audience(asker);
+    match posts::answer_to(&mut *conn, ended, audience, now).await? {
+        Some(post) => handed_on.settle(conn, &post, ended.campaign_id, now).await,
+        None => Ok(()),
+    }
+}
+
+/// Where the answer stands in the transcript.
+fn said(ending: &Ending<'_>) -> Option<Said> {
+    let answer = ending.messages.iter().rfind(|new| new.message.role == Role::Assistant)?;
+    let Ending { turn, .. } = ending;
+    Some(Said {
+        task_id: turn.task_id,
+        session_id: turn.session_id,
+        turn: turn.turn,
+        message_id: Some(answer.id),
+    })
+}
+
+/// What the provider's own transcript grew by.
+async fn keep(
+    conn: &mut PgConnection,
+    session_id: Uuid,
+    kept: &Continued<'_>,
+) -> Result<(), Failed> {
+    if kept.rewritten {
+        transcripts::remove(&mut *conn, session_id).await?;
+    }
+    for added in kept.grown {
+        transcripts::add(&mut *conn, session_id, added).await?;
+    }
+    Ok(())
+}
+
+/// The one statement. Must hit the one running turn of this lease.
+async fn leave(
+    conn: &mut PgConnection,
+    ending: &Ending<'_>,
+    left: &Left<'_>,
+    outcome: Outcome<'_>,
+    task: tasks::End<'_>,
+) -> Result<Hit, Error> {
+    let Ending { turn, record, now, .. } = *ending;
+    let action = "end a turn";
+    let calls = serde_json::to_value(ending.calls)
+        .map_err(|error| Failed { action, source: sqlx::Error::Encode(error.into()) })?;
+    let said = messages::Columns::of(ending.messages);
+    let told = feed::Columns::of(record.events);
+    let (task_state, result, error) = task.columns();
+    let (manifest, shown) = (record.manifest, outcome.shown);
+    let (moves, head, generation, meter) = match left.kept {
+        Kept::AsBefore => (false, None, None, None),
+        Kept::Head { head, generation, meter } => (true, Some(head), Some(generation), Some(meter)),
+        Kept::Lost => (true, None, None, None),
+    };
+    let row = sqlx::query_file!(
+        "src/domain/turn_phases/end.sql",
+        turn.session_id,
+        turn.turn,
+        turn.lease,
+        now,
+        left.state as sessions::State,
+        left.n_messages,
+        left.tokens_used,
+        left.context_tokens,
+        moves,
+        left.board_cursor,
+        left.calibration,
+        left.checkpoint,
+        left.expires_at,
+        left.rebuild_because as Option<Reason>,
+        &said.ids,
+        &said.roles as _,
+        &said.texts as _,
+        &said.weights,
+        &said.digests as _,
+        &said.partials,
+        &said.calls as _,
+        &said.call_ids as _,
+        &said.tools as _,
+        calls,
+        outcome.state as State,
+        outcome.error,
+        outcome.flags,
+        turn.task_id,
+        task_state as tasks::State,
+        result,
+        error,
+        turn.campaign_id,
+        turn.reserved.is_zero(),
+        manifest.map(|new| new.manifest),
+        manifest.map(|new| new.call),
+        manifest.map(|new| new.sha256.as_slice()),
+        manifest.map(|new| new.estimated_tokens),
+        manifest.and_then(|new| new.real_tokens),
+        &told.campaigns as _,
+        &told.tasks as _,
+        &told.sessions as _,
+        &told.kinds as _,
+        &told.data as _,
+        head,
+        meter,
+        generation,
+        shown.map(|shown| shown.posts),
+        shown.map(|shown| shown.seq),
+        shown.map(|shown| shown.entry.id),
+        shown.map(|shown| shown.entry.message.text.as_str()),
+        shown.map(|shown| shown.entry.weight),
+        shown.map(|shown| shown.entry.digest.as_slice()),
+        outcome.rejected,
+    )
+    .fetch_one(&mut *conn)
+    .await
+    .map_err(Failed::to(action))?;
+    match row {
+        row if row.task_ended => Ok(Hit {
+            spent: Amount { micros: row.micros, tokens: row.tokens },
+            asked_in: row.post_id.zip(row.agent).zip(row.instance).map(|((id, a), i)| (id, a, i)),
+        }),
+        row if row.held => Err(tasks::ended(conn, turn.task_id).await.into()),
+        _ => Err(sessions::Error::Overtaken(turn.session_id).into()),
+    }
+}

@@ -1,0 +1,105 @@
+//! Types, cross-checks and suggestions.
+
+use config::{Value, ValueKind};
+use serde::{Deserialize, Deserializer, de::IntoDeserializer};
+
+use super::{Layers, Problem, Problems};
+
+const YEAR_SECS: u64 = 365 * 24 * 60 * 60;
+
+/// Where a section reports what its types cannot say: pairs that exclude each other, numbers out of range.
+pub struct Checks<'a> {
+    layers: &'a Layers,
+    problems: &'a mut Problems,
+}
+
+impl<'a> Checks<'a> {
+    pub fn new(layers: &'a Layers, problems: &'a mut Problems) -> Self {
+        Self { layers, problems }
+    }
+
+    pub fn fail(&mut self, key: &str, message: impl Into<String>, fix: impl Into<String>) {
+        self.problems.push(Problem {
+            key: key.to_owned(),
+            origin: self.layers.origin(key),
+            message: message.into(),
+            fix: fix.into(),
+        });
+    }
+
+    /// For two values that exclude each other: reported once, at the one that somebody has set, and not at all
+    /// while one of them has a problem of its own.
+    pub fn fail_pair(
+        &mut self,
+        keys: [&str; 2],
+        message: impl Into<String>,
+        fix: impl Into<String>,
+    ) {
+        if keys.iter().any(|key| self.problems.0.iter().any(|problem| problem.key == *key)) {
+            return;
+        }
+        let set = keys.into_iter().find(|key| !self.layers.is_default(key));
+        self.fail(set.unwrap_or(keys[0]), message, fix);
+    }
+
+    /// Seconds: a year is more than anybody waits, and far from where adding to a point in time overflows.
+    pub fn secs(&mut self, key: &str, value: u64, least: u64) {
+        if !(least..=YEAR_SECS).contains(&value) {
+            self.fail(
+                key,
+                format!("is {value}, but has to be from {least} to {YEAR_SECS} (a year)"),
+                least.max(1).to_string(),
+            );
+        }
+    }
+
+    /// Most numbers make no sense at 0.
+    pub fn at_least(&mut self, key: &str, value: u64, least: u64) {
+        if value < least {
+            self.fail(
+                key,
+                format!("is {value}, but has to be at least {least}"),
+                least.to_string(),
+            );
+        }
+    }
+}
+
+/// For keys whose empty string means "not set": TOML has no null.
+pub fn empty_as_none<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    let text = String::deserialize(deserializer)?;
+    if text.is_empty() {
+        return Ok(None);
+    }
+    T::deserialize(text.into_deserializer()).map(Some)
+}
+
+/// The known key that an unknown one was probably meant to be.
+pub(super) fn nearest<'a>(
+    key: &str,
+    known: impl Iterator<Item = &'a String>,
+) -> Option<&'a String> {
+    let similarity = |name: &str| {
+        let leaf = |k: &str| k.rsplit('.').next().unwrap_or_default().to_owned();
+        // The right key in the wrong section is as likely as a slip of the fingers.
+        let by_leaf = strsim::jaro_winkler(&leaf(key), &leaf(name)) * 0.95;
+        strsim::jaro_winkler(key, name).max(by_leaf)
+    };
+    known
+        .map(|name| (similarity(name), name))
+        .filter(|(score, _)| *score > 0.85)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name)
+}
+
+/// A value as one would write it in TOML.
+pub fn toml(value: &Value) -> String {
+    match &value.kind {
+        ValueKind::String(text) => format!("{text:?}"),
+        _ => value.to_string(),
+    }
+}

@@ -1,0 +1,386 @@
+//! The layers, flattened to `dotted.key → value` so that each value keeps its origin.
+
+use std::{collections::BTreeMap, fmt, path::Path};
+
+use config::{FileFormat, Map, Source as _, Value, ValueKind};
+use serde::de::DeserializeOwned;
+
+use super::{
+    Environment, Flags, Problem, Problems,
+    check::{nearest, toml},
+};
+
+const PREFIX: &str = "DALSEGNO_";
+/// Selects the file layer; not a key of the configuration itself.
+const FILE_VARIABLE: &str = "DALSEGNO_CONFIG";
+/// libpq's variables that say which server is meant. The others (PGUSER, PGPASSWORD ...) only complete them.
+const PG_SERVER_VARIABLES: [&str; 3] = ["PGHOST", "PGHOSTADDR", "PGDATABASE"];
+
+/// Whole words: `max_tokens` and `idempotency_keys_days` are no secrets.
+const SECRET_WORDS: [&str; 7] =
+    ["password", "secret", "token", "key", "url", "dsn", "authorization"];
+
+/// All layers merged, each value with the place it came from.
+#[derive(Debug)]
+pub struct Layers {
+    defaults: BTreeMap<String, Value>,
+    values: BTreeMap<String, (Value, Origin)>,
+}
+
+/// Where a value came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    Default,
+    File(String),
+    Variable(String),
+    Flag,
+    /// The value was read from a file which another layer named.
+    Content {
+        path: String,
+        named_by: Box<Origin>,
+    },
+}
+
+impl Layers {
+    /// `defaults` is the text of the documented defaults: a key that is not in it does not exist.
+    pub fn read(
+        defaults: &str,
+        environment: &Environment,
+        flags: &Flags,
+        problems: &mut Problems,
+    ) -> Self {
+        let defaults = flatten(parse_defaults(defaults, problems));
+        let mut layers = Self { defaults: defaults.clone(), values: BTreeMap::new() };
+        // No value of its own, so it shows in no list of keys unless a test sets it.
+        #[cfg(feature = "test-fakes")]
+        for key in ["queue.crash_at", "worker.crash_turns_at", "worker.fail_turns_at"] {
+            layers.defaults.insert(key.to_owned(), string(""));
+        }
+        layers.add(defaults.into_iter().map(|(k, v)| (k, v, Origin::Default)), problems);
+        let file = flags.file.clone();
+        if let Some(path) = file.or_else(|| environment.get(FILE_VARIABLE).map(Into::into)) {
+            let origin = Origin::File(path.display().to_string());
+            let values = flatten(parse_file(&path, problems));
+            layers.add(values.into_iter().map(|(k, v)| (k, v, origin.clone())), problems);
+        }
+        unreadable_variables(environment).for_each(|problem| problems.push(problem));
+        layers.add(database_variables(environment), problems);
+        let own = own_variables(environment, &layers.defaults, problems);
+        layers.add(own, problems);
+        let set = flags.set.iter().map(|(k, v)| (k.clone(), string(v), Origin::Flag));
+        layers.add(set, problems);
+        layers
+    }
+
+    /// Removes keys that the defaults do not have, and says which one was probably meant.
+    pub fn reject_unknown(&mut self, problems: &mut Problems) {
+        let unknown: Vec<String> =
+            self.values.keys().filter(|key| !self.defaults.contains_key(*key)).cloned().collect();
+        for key in unknown {
+            if let Some((_, origin)) = self.values.remove(&key) {
+                problems.push(self.unknown(key, &origin));
+            }
+        }
+    }
+
+    fn unknown(&self, key: String, origin: &Origin) -> Problem {
+        let above = self.defaults.keys().find(|known| key.starts_with(&format!("{known}.")));
+        let (message, fix) = if self.is_section(&key) {
+            ("is a section, not a value".to_owned(), format!("[{key}], and its keys below"))
+        } else if let Some(above) = above {
+            ("belongs to no section".to_owned(), format!("{above} = a value, not a section"))
+        } else {
+            let fix = match nearest(&key, self.defaults.keys()) {
+                Some(near) => format!("{near} (did you mean that one?)"),
+                None => "nothing: `dalsegno config template` lists every key".to_owned(),
+            };
+            ("there is no such key".to_owned(), fix)
+        };
+        Problem { key, origin: origin.to_string(), message, fix }
+    }
+
+    fn is_section(&self, key: &str) -> bool {
+        let inside = format!("{key}.");
+        self.defaults.keys().any(|known| known.starts_with(&inside))
+    }
+
+    pub fn is_default(&self, key: &str) -> bool {
+        self.values.get(key).is_some_and(|(_, origin)| *origin == Origin::Default)
+    }
+
+    /// Reads one section. A value of the wrong type is reported and replaced by its default, until the
+    /// section can be read, so that one wrong value does not hide the next.
+    pub fn section<T: DeserializeOwned>(
+        &mut self,
+        name: &str,
+        problems: &mut Problems,
+    ) -> Option<T> {
+        loop {
+            // Through JSON, because serde_json's errors name the choices and the type that is wanted.
+            let value: serde_json::Value = self.build()?.get(name).ok()?;
+            let error = match serde_path_to_error::deserialize::<_, T>(value) {
+                Ok(section) => return Some(section),
+                Err(error) => error,
+            };
+            let key = format!("{name}.{}", error.path());
+            let Some((_, origin)) = self.values.get(&key) else {
+                problems.push(Problem {
+                    key,
+                    origin: "all layers".to_owned(),
+                    message: error.into_inner().to_string(),
+                    fix: "see `dalsegno config template`".to_owned(),
+                });
+                return None;
+            };
+            let default = self.defaults.get(&key).cloned();
+            // An empty default says nothing about the form of a value.
+            let example = default.as_ref().map(toml).filter(|text| text != "\"\"");
+            let fix = match example {
+                Some(example) => format!("for example: {key} = {example}"),
+                None => "text in quotes; `dalsegno config template` says which".to_owned(),
+            };
+            let message = match is_secret(&key) {
+                true => "cannot be read".to_owned(),
+                false => error.into_inner().to_string(),
+            };
+            problems.push(Problem { message, origin: origin.to_string(), fix, key: key.clone() });
+            // A default that does not fit its own section would loop for ever.
+            if *origin == Origin::Default {
+                return None;
+            }
+            self.values.insert(key, (default?, Origin::Default));
+        }
+    }
+
+    /// Of `a.b[0].c`: where the whole list came from.
+    pub fn origin(&self, key: &str) -> String {
+        let key = key.split('[').next().unwrap_or(key);
+        self.values.get(key).map(|(_, origin)| origin.to_string()).unwrap_or_default()
+    }
+
+    pub fn values(&self) -> impl Iterator<Item = (&str, &Value, &Origin)> {
+        self.values.iter().map(|(key, (value, origin))| (key.as_str(), value, origin))
+    }
+
+    fn add(
+        &mut self,
+        layer: impl IntoIterator<Item = (String, Value, Origin)>,
+        problems: &mut Problems,
+    ) {
+        let by_key = layer.into_iter().map(|(key, value, origin)| (key, (value, origin)));
+        let layer: BTreeMap<_, _> = by_key.collect();
+        for (key, (value, origin)) in &layer {
+            let is_empty = matches!(&value.kind, ValueKind::Table(table) if table.is_empty());
+            if is_empty && self.is_section(key) {
+                continue;
+            }
+            let Some(stem) = self.file_key(key) else {
+                self.insert(key.clone(), value.clone(), origin.clone());
+                continue;
+            };
+            if layer.contains_key(&stem) {
+                problems.push(Problem {
+                    key: stem.clone(),
+                    origin: origin.to_string(),
+                    message: format!("is given twice: as {stem} and as {key}"),
+                    fix: "one of the two".to_owned(),
+                });
+                continue;
+            }
+            match read_content(key, value, origin) {
+                Ok((value, origin)) => self.insert(stem, value, origin),
+                Err(problem) => problems.push(problem),
+            }
+        }
+    }
+
+    /// Variables, flags and contents of files are text: where the default is a number, a switch or a list, they are
+    /// read as one. What cannot be read stays text, and is reported with its section.
+    fn insert(&mut self, key: String, value: Value, origin: Origin) {
+        let text = match (&value.kind, &origin) {
+            (ValueKind::String(text), Origin::Variable(_) | Origin::Flag) => Some(text),
+            (ValueKind::String(text), Origin::Content { .. }) => Some(text),
+            _ => None,
+        };
+        let kind = text.zip(self.defaults.get(&key)).and_then(|(text, default)| {
+            Some(match default.kind {
+                ValueKind::I64(_) => ValueKind::I64(text.parse().ok()?),
+                ValueKind::Float(_) => ValueKind::Float(text.parse().ok()?),
+                ValueKind::Boolean(_) => ValueKind::Boolean(text.parse().ok()?),
+                ValueKind::Array(_) => list(text)?,
+                _ => return None,
+            })
+        });
+        let value = kind.map_or(value, |kind| Value::new(None, kind));
+        self.values.insert(key, (value, origin));
+    }
+
+    /// `database.url` for `database.url_file`, if the first is a key and the second is not.
+    fn file_key(&self, key: &str) -> Option<String> {
+        let stem = key.strip_suffix("_file")?;
+        (self.defaults.contains_key(stem) && !self.defaults.contains_key(key))
+            .then(|| stem.to_owned())
+    }
+
+    fn build(&self) -> Option<config::Config> {
+        let mut builder = config::Config::builder();
+        for (key, (value, _)) in &self.values {
+            builder = builder.set_override(key, value.clone()).ok()?;
+        }
+        builder.build().ok()
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => write!(f, "the built-in defaults"),
+            Self::File(path) => write!(f, "{path}"),
+            Self::Variable(name) => write!(f, "the environment variable {name}"),
+            Self::Flag => write!(f, "the flag --set"),
+            Self::Content { path, named_by } => write!(f, "{path}, named by {named_by}"),
+        }
+    }
+}
+
+/// Keys whose values never reach an output: by name, so that a new key is safe by default.
+pub fn is_secret(key: &str) -> bool {
+    let leaf = key.rsplit('.').next().unwrap_or(key);
+    leaf.split('_').any(|word| SECRET_WORDS.contains(&word))
+}
+
+fn parse_defaults(text: &str, problems: &mut Problems) -> Map<String, Value> {
+    let parsed = config::File::from_str(text, FileFormat::Toml).collect();
+    parsed.unwrap_or_else(|error| unreadable("config/default.toml", &error.to_string(), problems))
+}
+
+fn parse_file(path: &Path, problems: &mut Problems) -> Map<String, Value> {
+    let shown = path.display().to_string();
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) => return unreadable(&shown, &error.to_string(), problems),
+    };
+    let parsed = config::File::from_str(&text, FileFormat::Toml).collect();
+    parsed
+        .unwrap_or_else(|error| unreadable(&shown, &without_excerpt(&error.to_string()), problems))
+}
+
+/// Place and reason of a syntax error, without the line of the file between them: it may hold a password.
+fn without_excerpt(error: &str) -> String {
+    let lines: Vec<&str> = error.lines().collect();
+    let excerpt_end = lines.iter().rposition(|line| line.trim_start().starts_with('|'));
+    let reason = excerpt_end.map_or(&[][..], |end| &lines[end + 1..]);
+    lines.iter().take(1).chain(reason).copied().collect::<Vec<_>>().join(": ")
+}
+
+fn unreadable(path: &str, error: &str, problems: &mut Problems) -> Map<String, Value> {
+    problems.push(Problem {
+        key: "(the whole file)".to_owned(),
+        origin: path.to_owned(),
+        message: format!("cannot be read: {}", error.trim_end()),
+        fix: "a readable TOML file; `dalsegno config template` prints one to begin with".to_owned(),
+    });
+    Map::new()
+}
+
+/// A list as it would stand in a file.
+fn list(text: &str) -> Option<ValueKind> {
+    let file = config::File::from_str(&format!("list = {text}"), FileFormat::Toml);
+    let mut values = file.collect().ok()?;
+    values.remove("list").map(|value| value.kind).filter(|kind| matches!(kind, ValueKind::Array(_)))
+}
+
+fn read_content(key: &str, value: &Value, named_by: &Origin) -> Result<(Value, Origin), Problem> {
+    let path = value.to_string();
+    let origin = Origin::Content { path: path.clone(), named_by: Box::new(named_by.clone()) };
+    match std::fs::read_to_string(&path) {
+        Ok(content) => {
+            let line = content.strip_suffix('\n').unwrap_or(&content);
+            Ok((string(line.strip_suffix('\r').unwrap_or(line)), origin))
+        }
+        Err(error) => Err(Problem {
+            key: key.to_owned(),
+            origin: named_by.to_string(),
+            message: format!("names {path}, which cannot be read: {error}"),
+            fix: "the path of a readable file that holds the value".to_owned(),
+        }),
+    }
+}
+
+/// `DATABASE_URL`, else whatever of libpq's variables names a server; sqlx completes the rest from them itself.
+fn database_variables(environment: &Environment) -> Vec<(String, Value, Origin)> {
+    let url = environment.get("DATABASE_URL").map(|url| ("DATABASE_URL", url.to_owned()));
+    let server = PG_SERVER_VARIABLES.into_iter().find(|name| environment.get(name).is_some());
+    let found = url.or_else(|| server.map(|name| (name, "postgres:".to_owned())));
+    let entry = found.map(|(name, url)| {
+        ("database.url".to_owned(), string(&url), Origin::Variable(name.to_owned()))
+    });
+    entry.into_iter().collect()
+}
+
+/// A variable that says something about the configuration and cannot be read must not be taken for one that is not set.
+fn unreadable_variables(environment: &Environment) -> impl Iterator<Item = Problem> {
+    let is_read = |name: &String| {
+        name.starts_with(PREFIX)
+            || name == "DATABASE_URL"
+            || PG_SERVER_VARIABLES.contains(&name.as_str())
+    };
+    environment.not_unicode().filter(is_read).map(|name| Problem {
+        key: name.clone(),
+        origin: Origin::Variable(name).to_string(),
+        message: "is not valid UTF-8".to_owned(),
+        fix: "the value in UTF-8, or unset the variable".to_owned(),
+    })
+}
+
+/// Only a name with a double underscore is a key: Kubernetes sets DALSEGNO_PORT and the like for a service of our
+/// name. An empty variable is one that is not set, as everywhere else.
+fn own_variables(
+    environment: &Environment,
+    known: &BTreeMap<String, Value>,
+    problems: &mut Problems,
+) -> Vec<(String, Value, Origin)> {
+    let mut found = Vec::new();
+    let named = environment.unicode().filter(|(name, _)| *name != FILE_VARIABLE);
+    for (name, value) in named.filter(|(_, value)| !value.is_empty()) {
+        let Some(key) = name.strip_prefix(PREFIX).map(str::to_ascii_lowercase) else {
+            continue;
+        };
+        let origin = Origin::Variable(name.to_owned());
+        if key.contains("__") {
+            found.push((key.replace("__", "."), string(value), origin));
+            continue;
+        }
+        let stem = key.strip_suffix("_file").unwrap_or(&key);
+        if let Some(meant) = known.keys().find(|known| known.replace('.', "_") == stem) {
+            let variable = format!("{PREFIX}{}", meant.replace('.', "__").to_ascii_uppercase());
+            problems.push(Problem {
+                key: meant.clone(),
+                origin: origin.to_string(),
+                message: "is not set by this name: section and key are parted by two underscores"
+                    .to_owned(),
+                fix: variable + if stem == key { "" } else { "_FILE" },
+            });
+        }
+    }
+    found
+}
+
+fn string(value: &str) -> Value {
+    Value::new(None, ValueKind::String(value.to_owned()))
+}
+
+fn flatten(tables: Map<String, Value>) -> BTreeMap<String, Value> {
+    let mut leaves = BTreeMap::new();
+    for (key, value) in tables {
+        match value.kind {
+            // An empty one is kept, so that it is seen when it is no section.
+            ValueKind::Table(table) if !table.is_empty() => {
+                let inner = flatten(table).into_iter();
+                leaves.extend(inner.map(|(rest, leaf)| (format!("{key}.{rest}"), leaf)));
+            }
+            _ => _ = leaves.insert(key, value),
+        }
+    }
+    leaves
+}

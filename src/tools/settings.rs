@@ -1,0 +1,73 @@
+//! Settings of the tools, and the state that a process keeps between calls.
+
+use std::{sync::Arc, time::Duration};
+
+use sqlx::PgPool;
+
+use super::{at_once::AtOnce, denied::Denied, meaning::Meanings, wait};
+use crate::{
+    clock::Clock,
+    domain::{
+        agents::Library, flows, memory as memory_domain, mentions as mentions_domain,
+        tasks as tasks_domain,
+    },
+    providers::ollama,
+};
+
+/// The database and the settings that tools work with. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Tools {
+    pub pool: PgPool,
+    pub settings: Arc<Settings>,
+}
+
+/// The sections that the tools work with.
+#[derive(Debug)]
+pub struct Sections {
+    pub tasks: tasks_domain::Config,
+    pub mentions: mentions_domain::Config,
+    pub memory: memory_domain::Config,
+    pub flows: flows::Config,
+    pub ollama: ollama::Config,
+    /// Tasks that wait, over all campaigns; 0 is no limit.
+    pub max_waiting: u64,
+    pub request_timeout_secs: u64,
+}
+
+/// Settings, fixed while a process runs, and what it remembers for a minute.
+#[derive(Debug)]
+pub struct Settings {
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) agents: Arc<Library>,
+    pub(super) tasks: tasks_domain::Config,
+    pub(super) mentions: mentions_domain::Config,
+    pub(super) memory: memory_domain::Config,
+    pub(super) flows: flows::Config,
+    pub meanings: Meanings,
+    /// Tasks that wait, over all campaigns; 0 is no limit.
+    pub(super) max_waiting: u64,
+    /// The longest that one call waits for others.
+    pub(super) longest_wait: Duration,
+    pub(super) denied: Denied,
+    pub(super) at_once: AtOnce,
+}
+
+impl Settings {
+    pub fn new(sections: impl Into<Sections>, clock: Arc<dyn Clock>, agents: Arc<Library>) -> Self {
+        let Sections { tasks, mentions, memory, flows, ollama, max_waiting, request_timeout_secs } =
+            sections.into();
+        Self {
+            clock,
+            agents,
+            meanings: Meanings::new(&memory, &ollama),
+            tasks,
+            mentions,
+            memory,
+            flows,
+            max_waiting,
+            longest_wait: wait::longest(request_timeout_secs),
+            denied: Denied::default(),
+            at_once: AtOnce::default(),
+        }
+    }
+}

@@ -1,0 +1,1 @@
+select dalsegno.is_erased(campaign_id) from dalsegno.erasures;

@@ -1,0 +1,228 @@
+//! The graph of imports: which file needs which, through re-exports, and the cycles in it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
+
+use super::source::Source;
+
+/// Node → the nodes that it needs.
+pub type Graph = BTreeMap<String, BTreeSet<String>>;
+
+/// All modules of a crate.
+pub struct Modules {
+    /// By path within the crate: `domain::tasks`; the root is the empty text.
+    by_path: BTreeMap<String, (PathBuf, Source)>,
+}
+
+enum Target {
+    Module(String),
+    /// Something that this module's file defines.
+    Item(String),
+}
+
+/// Chains of re-exports are short; a longer one is a circle.
+const MAX_REEXPORTS: usize = 12;
+
+impl Modules {
+    /// From the files of `src`, with paths that begin behind it.
+    pub fn parse<'a>(files: impl IntoIterator<Item = (&'a Path, &'a str)>) -> Self {
+        let modules = files.into_iter().filter(|(path, _)| !path.ends_with("main.rs"));
+        let by_path = modules
+            .map(|(path, text)| (module_path(path), (path.to_owned(), Source::parse(text))))
+            .collect();
+        let mut modules = Self { by_path };
+        modules.drop_unlisted();
+        modules
+    }
+
+    /// Files that only unit tests have, as `#[cfg(test)] mod tests;`, belong to no module that is left.
+    fn drop_unlisted(&mut self) {
+        let listed: BTreeSet<String> = self
+            .by_path
+            .iter()
+            .flat_map(|(path, (_, source))| source.children.iter().map(|it| join(path, it)))
+            .chain([String::new()])
+            .collect();
+        self.by_path.retain(|path, _| listed.contains(path));
+    }
+
+    /// Which file needs which.
+    pub fn files(&self) -> Graph {
+        let mut graph = Graph::new();
+        for (module, (path, source)) in &self.by_path {
+            let needs = graph.entry(path.display().to_string()).or_default();
+            let imported = source.imports.iter().filter(|it| !it.is_public).map(|it| &it.path);
+            for named in imported.chain(&source.paths) {
+                if let Some(Target::Item(other)) = self.resolve(module, named, 0) {
+                    let other = self.by_path[&other].0.display().to_string();
+                    if other != path.display().to_string() {
+                        needs.insert(other);
+                    }
+                }
+            }
+        }
+        graph
+    }
+
+    /// What a path in a module leads to, if it is within the crate.
+    fn resolve(&self, module: &str, path: &[String], depth: usize) -> Option<Target> {
+        if depth > MAX_REEXPORTS {
+            return None;
+        }
+        let (first, rest) = path.split_first()?;
+        match first.as_str() {
+            "crate" | "dalsegno" => self.follow("", rest, depth),
+            "self" => self.follow(module, rest, depth),
+            "super" => self.resolve_above(module, rest, depth),
+            name => {
+                let source = &self.by_path.get(module)?.1;
+                let child = join(module, name);
+                if self.by_path.contains_key(&child) {
+                    return self.follow(&child, rest, depth);
+                }
+                let import = source.imports.iter().find(|it| it.name == name)?;
+                // `use name;` would lead to itself.
+                if import.path.first() == Some(first) {
+                    return None;
+                }
+                match self.resolve(module, &import.path, depth + 1)? {
+                    Target::Module(found) => self.follow(&found, rest, depth),
+                    item => Some(item),
+                }
+            }
+        }
+    }
+
+    fn resolve_above(&self, module: &str, rest: &[String], depth: usize) -> Option<Target> {
+        let above = module.rsplit_once("::").map_or("", |(above, _)| above);
+        match rest.split_first() {
+            Some((first, rest)) if first == "super" => self.resolve_above(above, rest, depth),
+            _ => self.follow(above, rest, depth),
+        }
+    }
+
+    fn follow(&self, module: &str, path: &[String], depth: usize) -> Option<Target> {
+        let Some((name, rest)) = path.split_first() else {
+            return Some(Target::Module(module.to_owned()));
+        };
+        let child = join(module, name);
+        if self.by_path.contains_key(&child) {
+            return self.follow(&child, rest, depth);
+        }
+        let source = &self.by_path.get(module)?.1;
+        if let Some(import) = source.imports.iter().find(|it| it.name == *name) {
+            return match self.resolve(module, &import.path, depth + 1) {
+                Some(Target::Module(found)) => self.follow(&found, rest, depth + 1),
+                found => found,
+            };
+        }
+        if !source.definitions.contains(name) {
+            let globs = source.imports.iter().filter(|it| it.name == "*");
+            for glob in globs {
+                if let Some(Target::Module(found)) = self.resolve(module, &glob.path, depth + 1)
+                    && let Some(Target::Item(item)) = self.follow(&found, path, depth + 1)
+                    && self.by_path[&item].1.definitions.contains(name)
+                {
+                    return Some(Target::Item(item));
+                }
+            }
+        }
+        Some(Target::Item(module.to_owned()))
+    }
+}
+
+/// `domain::tasks` for `domain/tasks/mod.rs`, nothing for `lib.rs`.
+fn module_path(file: &Path) -> String {
+    let path = file.with_extension("").display().to_string();
+    let path = path.strip_suffix("/mod").unwrap_or(&path);
+    if path == "lib" { String::new() } else { path.replace('/', "::") }
+}
+
+fn join(module: &str, name: &str) -> String {
+    if module.is_empty() { name.to_owned() } else { format!("{module}::{name}") }
+}
+
+/// The same graph with files put together by `group`; files without one are left out.
+pub fn grouped(graph: &Graph, group: impl Fn(&str) -> Option<String>) -> Graph {
+    let mut groups = Graph::new();
+    for (from, needs) in graph {
+        let Some(from) = group(from) else { continue };
+        let entry = groups.entry(from.clone()).or_default();
+        entry.extend(needs.iter().filter_map(|to| group(to)).filter(|to| *to != from));
+    }
+    groups
+}
+
+/// Sets of nodes that all reach each other, of two nodes and more, largest first.
+pub fn cycles(graph: &Graph) -> Vec<Vec<String>> {
+    let reached: BTreeMap<&str, BTreeSet<&str>> =
+        graph.keys().map(|node| (node.as_str(), reached_from(graph, node))).collect();
+    let mut taken = BTreeSet::new();
+    let mut cycles = Vec::new();
+    for (node, reaches) in &reached {
+        if taken.contains(node) {
+            continue;
+        }
+        let back = |other: &&&str| reached.get(**other).is_some_and(|it| it.contains(node));
+        let cycle: Vec<&str> = reaches.iter().filter(back).copied().collect();
+        taken.extend(cycle.iter().copied());
+        if cycle.len() > 1 {
+            cycles.push(cycle.into_iter().map(str::to_owned).collect::<Vec<_>>());
+        }
+    }
+    cycles.sort_by_key(|cycle| std::cmp::Reverse(cycle.len()));
+    cycles
+}
+
+fn reached_from<'a>(graph: &'a Graph, node: &str) -> BTreeSet<&'a str> {
+    let mut reached = BTreeSet::new();
+    let mut open = vec![node];
+    while let Some(node) = open.pop() {
+        for next in graph.get(node).into_iter().flatten() {
+            if reached.insert(next.as_str()) {
+                open.push(next);
+            }
+        }
+    }
+    reached
+}
+
+/// The edges within a set of nodes, one a line, for the person who has to cut one.
+pub fn edges_within(graph: &Graph, nodes: &[String]) -> String {
+    let within = |to: &&String| nodes.contains(*to);
+    let lines = nodes.iter().filter_map(|from| {
+        let needs: Vec<_> = graph.get(from)?.iter().filter(within).map(String::as_str).collect();
+        Some(format!("  {from} → {}", needs.join(", ")))
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn sample(files: &[(&str, &str)]) -> Graph {
+    Modules::parse(files.iter().map(|(path, text)| (Path::new(*path), *text))).files()
+}
+
+#[test]
+fn a_reexported_name_leads_to_the_file_that_defines_it() {
+    let graph = sample(&[
+        ("lib.rs", "pub mod a; pub mod b;"),
+        ("a/mod.rs", "mod inner; pub use self::inner::Thing;"),
+        ("a/inner.rs", "pub struct Thing;"),
+        ("b.rs", "use crate::a; fn f(_: a::Thing) {}"),
+    ]);
+    assert_eq!(graph["b.rs"], BTreeSet::from(["a/inner.rs".to_owned()]));
+    assert!(graph["a/mod.rs"].is_empty() && graph["lib.rs"].is_empty());
+}
+
+#[test]
+fn a_cycle_is_found_through_a_third_file() {
+    let graph = sample(&[
+        ("lib.rs", "mod a; mod b; mod c; mod d;"),
+        ("a.rs", "use crate::b::B; pub struct A;"),
+        ("b.rs", "use super::c::C; pub struct B;"),
+        ("c.rs", "pub struct C; fn f(_: crate::a::A) {}"),
+        ("d.rs", "use crate::a::A;"),
+    ]);
+    assert_eq!(cycles(&graph), [["a.rs", "b.rs", "c.rs"]]);
+}

@@ -1,0 +1,450 @@
+//! The tree itself: sizes, edges between modules, forgotten files, words that have to agree.
+
+mod imports;
+mod source;
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use self::imports::{Graph, Modules, cycles, edges_within, grouped};
+
+/// The top-level modules that each one names, directly or through a re-export. An arrow that is not here does not exist.
+const EDGES: &[(&str, &[&str])] = &[
+    ("app", &["clock", "domain", "shutdown", "tools", "traces"]),
+    ("causes", &[]),
+    (
+        "cli",
+        &[
+            "clock",
+            "config",
+            "db",
+            "doctor",
+            "domain",
+            "http",
+            "jobs",
+            "mcp",
+            "providers",
+            "queue",
+            "serve",
+            "settings",
+            "shutdown",
+            "telemetry",
+            "tools",
+            "transcript",
+            "worker",
+        ],
+    ),
+    // For other systems: it speaks HTTP and SQL, and runs nothing.
+    ("client", &["domain", "outbound"]),
+    ("clock", &[]),
+    // Section structs live beside their component: `config` only puts them together.
+    (
+        "config",
+        &[
+            "app",
+            "db",
+            "domain",
+            "http",
+            "jobs",
+            "providers",
+            "queue",
+            "settings",
+            "shutdown",
+            "telemetry",
+            "tools",
+            "traces",
+        ],
+    ),
+    // Pure: no IO, no clock, no database.
+    ("context", &["transcript"]),
+    ("db", &["causes", "clock", "settings"]),
+    (
+        "doctor",
+        &[
+            "causes",
+            "clock",
+            "config",
+            "db",
+            "domain",
+            "providers",
+            "queue",
+            "settings",
+            "tools",
+            "transcript",
+        ],
+    ),
+    ("domain", &["db", "queue", "settings", "transcript"]),
+    (
+        "http",
+        &[
+            "app", "causes", "db", "domain", "mcp", "queue", "settings", "shutdown", "tools",
+            "traces",
+        ],
+    ),
+    (
+        "jobs",
+        &[
+            "causes",
+            "clock",
+            "context",
+            "db",
+            "domain",
+            "outbound",
+            "providers",
+            "queue",
+            "settings",
+            "tools",
+            "traces",
+            "transcript",
+        ],
+    ),
+    ("mcp", &["tools"]),
+    ("outbound", &[]),
+    ("providers", &["clock", "outbound", "transcript"]),
+    // The queue knows nothing of the domain: it could be a crate of its own.
+    ("queue", &["causes", "clock", "settings", "shutdown"]),
+    ("scheduler", &["causes", "clock", "domain", "jobs", "queue"]),
+    (
+        "serve",
+        &[
+            "app",
+            "clock",
+            "config",
+            "db",
+            "http",
+            "jobs",
+            "providers",
+            "queue",
+            "shutdown",
+            "telemetry",
+            "traces",
+            "worker",
+        ],
+    ),
+    // A leaf: it knows no section.
+    ("settings", &[]),
+    ("shutdown", &["settings"]),
+    ("telemetry", &["settings"]),
+    // One definition of each tool, for HTTP, stdio and the loops of providers.
+    ("tools", &["causes", "clock", "domain", "providers", "queue", "transcript"]),
+    ("traces", &["outbound", "settings"]),
+    ("transcript", &[]),
+    (
+        "worker",
+        &[
+            "app",
+            "clock",
+            "config",
+            "db",
+            "http",
+            "jobs",
+            "providers",
+            "queue",
+            "scheduler",
+            "shutdown",
+            "telemetry",
+            "tools",
+            "traces",
+        ],
+    ),
+];
+
+/// The layers of `domain`, lowest first: a noun names those of its own layer and below.
+const DOMAIN_LAYERS: &[(&str, &[&str])] = &[
+    (
+        "base",
+        &[
+            "amount",
+            "class",
+            "failed",
+            "ids",
+            "installation",
+            "mod",
+            "objects",
+            "text",
+            "transaction",
+        ],
+    ),
+    ("log", &["audit", "feed", "prices", "turn_tokens", "usage"]),
+    ("agents", &["agents", "nodes"]),
+    ("campaigns", &["campaigns"]),
+    ("access", &["keys"]),
+    ("board", &["blackboard", "posts"]),
+    ("delivery", &["webhooks"]),
+    ("memory", &["embeddings", "memory", "tool_calls"]),
+    (
+        "conversation",
+        &[
+            "busy_models",
+            "campaign_overview",
+            "compactions",
+            "conversations",
+            "facts",
+            "failovers",
+            "manifests",
+            "messages",
+            "session_summaries",
+            "sessions",
+            "transcripts",
+            "turns",
+        ],
+    ),
+    (
+        "work",
+        &[
+            "agent_pauses",
+            "bulk_actions",
+            "campaign_control",
+            "explanations",
+            "flows",
+            "logins",
+            "mentions",
+            "schedules",
+            "statuses",
+            "tasks",
+        ],
+    ),
+    ("phases", &["turn_phases"]),
+    ("retention", &["cleanups", "erasures"]),
+];
+
+/// Files that all reach each other.
+const MAX_CYCLE_FILES: usize = 10;
+/// The cycle that is left, around the phases of a turn: it may only shrink.
+const TURN_CYCLE_FILES: usize = 23;
+
+const MAX_LINES: usize = 600;
+const MAX_MEDIAN_LINES: usize = 150;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn files(folder: &str, extension: &str) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == extension) {
+                let text = std::fs::read_to_string(&path).unwrap();
+                found.push((path.strip_prefix(root()).unwrap().to_owned(), text));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The lines before the tests of a file.
+fn lines(text: &str) -> usize {
+    text.lines().take_while(|line| *line != "#[cfg(test)]").count()
+}
+
+/// `config` for `src/config/layers.rs`, `clock` for `src/clock.rs`.
+fn module(path: &Path) -> String {
+    let first = path.components().nth(1).unwrap().as_os_str().to_str().unwrap();
+    first.trim_end_matches(".rs").to_owned()
+}
+
+fn word(text: &str) -> String {
+    text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+}
+
+#[test]
+fn files_are_small() {
+    let sizes: Vec<_> = files("src", "rs").iter().map(|(p, t)| (lines(t), p.clone())).collect();
+    for (n_lines, path) in &sizes {
+        assert!(*n_lines <= MAX_LINES, "{} has {n_lines} lines", path.display());
+    }
+    let mut n_lines: Vec<usize> = sizes.iter().map(|(n, _)| *n).collect();
+    n_lines.sort_unstable();
+    let median = n_lines[n_lines.len() / 2];
+    assert!(median <= MAX_MEDIAN_LINES, "the median file has {median} lines");
+}
+
+#[test]
+fn entry_points_hold_no_logic() {
+    for (path, text) in files("workers", "rs") {
+        assert!(lines(&text) <= 40, "{}", path.display());
+    }
+    assert!(std::fs::read_to_string(root().join("src/main.rs")).unwrap().lines().count() <= 30);
+}
+
+/// Which file of `src` needs which.
+fn imports() -> Graph {
+    let files: Vec<_> = files("src", "rs")
+        .into_iter()
+        .map(|(path, text)| (path.strip_prefix("src").unwrap().to_owned(), text))
+        .collect();
+    Modules::parse(files.iter().map(|(path, text)| (path.as_path(), text.as_str()))).files()
+}
+
+fn top_level_modules(files: &Graph) -> Graph {
+    grouped(files, |path| Some(first_part(path)).filter(|module| module != "lib"))
+}
+
+fn nouns(files: &Graph) -> Graph {
+    grouped(files, |path| path.strip_prefix("domain/").map(first_part))
+}
+
+/// `config` for `config/print.rs`, `clock` for `clock.rs`.
+fn first_part(path: &str) -> String {
+    path.split(['/', '.']).next().unwrap().to_owned()
+}
+
+#[test]
+fn modules_name_only_what_they_may() {
+    let named = top_level_modules(&imports());
+    let allowed: Graph = EDGES
+        .iter()
+        .map(|(module, names)| {
+            (module.to_string(), names.iter().map(|it| it.to_string()).collect())
+        })
+        .collect();
+    for (module, named) in &named {
+        let allowed =
+            allowed.get(module).unwrap_or_else(|| panic!("{module} has no line in EDGES"));
+        let differ: Vec<_> = named.symmetric_difference(allowed).collect();
+        assert!(differ.is_empty(), "{module} and EDGES differ in {differ:?}");
+    }
+    assert_eq!(named.len(), allowed.len(), "EDGES has a line for a module that is not in src");
+}
+
+#[test]
+fn no_modules_import_each_other_in_a_circle() {
+    let files = imports();
+    for graph in [top_level_modules(&files), nouns(&files)] {
+        assert!(
+            graph.len() > 20,
+            "{} modules were found: the test looks in the wrong place",
+            graph.len()
+        );
+        if let Some(cycle) = cycles(&graph).first() {
+            panic!("these import each other in a circle:\n{}", edges_within(&graph, cycle));
+        }
+    }
+    for cycle in cycles(&files) {
+        let is_turn = cycle.iter().any(|path| path.starts_with("jobs/run_turn/"));
+        let limit = if is_turn { TURN_CYCLE_FILES } else { MAX_CYCLE_FILES };
+        let edges = edges_within(&files, &cycle);
+        assert!(cycle.len() <= limit, "a circle of {} files:\n{edges}", cycle.len());
+    }
+}
+
+#[test]
+fn nouns_name_only_their_own_layer_and_those_below() {
+    let layer = |noun: &str| {
+        let found = DOMAIN_LAYERS.iter().position(|(_, nouns)| nouns.contains(&noun));
+        found.unwrap_or_else(|| panic!("domain::{noun} has no place in DOMAIN_LAYERS"))
+    };
+    for (noun, names) in nouns(&imports()) {
+        for named in names {
+            let (from, to) = (layer(&noun), layer(&named));
+            assert!(
+                to <= from,
+                "domain::{noun} ({}) names domain::{named}, which is in a layer above ({})",
+                DOMAIN_LAYERS[from].0,
+                DOMAIN_LAYERS[to].0,
+            );
+        }
+    }
+}
+
+/// A file below `tests/it` is a module of the one beside or above it, or nobody runs it.
+#[test]
+fn no_test_file_is_forgotten() {
+    let files: BTreeMap<PathBuf, String> = files("tests/it", "rs").into_iter().collect();
+    for path in files.keys().filter(|path| !path.ends_with("main.rs")) {
+        let (name, folder) = match path.ends_with("mod.rs") {
+            true => (path.parent().unwrap(), path.parent().unwrap().parent().unwrap()),
+            false => (path.as_path(), path.parent().unwrap()),
+        };
+        let name = name.file_stem().unwrap().to_str().unwrap();
+        let parents = ["main.rs", "mod.rs"].map(|parent| folder.join(parent));
+        let beside = folder.with_extension("rs");
+        let listed =
+            parents.iter().chain([&beside]).filter_map(|parent| files.get(parent)).any(|text| {
+                text.lines().any(|line| line.trim_start_matches("pub ") == format!("mod {name};"))
+            });
+        assert!(listed, "{} is no module of what is above it", path.display());
+    }
+}
+
+/// Only `domain::<noun>`, `queue` and the migrations' own bookkeeping name a table.
+#[test]
+fn tables_are_named_in_their_own_module_only() {
+    let sql = files("src", "rs").into_iter().chain(files("src", "sql"));
+    let mut owner: BTreeMap<String, PathBuf> = BTreeMap::new();
+    for (path, text) in sql {
+        // A noun may have a folder of its own.
+        let home: PathBuf = match module(&path).as_str() {
+            "queue" => PathBuf::from("src/queue"),
+            // The phases of a turn write its row.
+            "domain" if path.starts_with("src/domain/turn_phases") => "src/domain/turns".into(),
+            "domain" => path.components().take(3).collect::<PathBuf>().with_extension(""),
+            _ => path.clone(),
+        };
+        // A turn is about several nouns at once, and so are its statements.
+        if ["before.sql", "begin.sql", "end.sql", "unseen.sql", "wanted.sql"]
+            .iter()
+            .any(|name| path.ends_with(format!("domain/turn_phases/{name}")))
+        {
+            continue;
+        }
+        // So is what a session leaves behind.
+        if path.starts_with("src/domain/session_summaries")
+            && path.extension().is_some_and(|it| it == "sql")
+        {
+            continue;
+        }
+        for keyword in ["from ", "into ", "update ", "join "] {
+            for after in text.split(&format!("{keyword}dalsegno.")).skip(1) {
+                let table = word(after);
+                let first = owner.entry(table.clone()).or_insert_with(|| home.clone());
+                assert_eq!(*first, home, "{table} is named in {}", path.display());
+            }
+        }
+    }
+    assert!(!owner.is_empty(), "no table was found: the test looks for the wrong words");
+}
+
+#[test]
+fn every_dependency_has_its_reason() {
+    let reasons = std::fs::read_to_string(root().join("docs/DEPENDENCIES.md")).unwrap();
+    let manifest = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let mut in_dependencies = false;
+    for line in manifest.lines() {
+        if line.starts_with('[') {
+            in_dependencies = line.ends_with("dependencies]");
+        } else if in_dependencies && let Some((name, _)) = line.split_once(" = ") {
+            let named = name == "dalsegno" || reasons.contains(&format!("| {name} |"));
+            assert!(named, "{name} has no line in docs/DEPENDENCIES.md");
+        }
+    }
+}
+
+/// ARCHITECTURE.md and GUARANTEES.md name the tests that hold what they say, as `tests/it/file.rs::test`.
+#[test]
+fn promises_name_tests_that_exist() {
+    for document in ["ARCHITECTURE.md", "GUARANTEES.md"] {
+        let text = std::fs::read_to_string(root().join(document)).unwrap();
+        let tests = text.split('`').filter(|part| part.starts_with("tests/it/"));
+        let named: Vec<_> = tests.filter_map(|part| part.split_once("::")).collect();
+        assert!(named.len() > 5, "{document} names hardly any test");
+        for (file, test) in named {
+            let code = std::fs::read_to_string(root().join(file));
+            let code = code.unwrap_or_else(|_| panic!("{document} names {file}"));
+            assert!(code.contains(&format!("fn {test}(")), "{document} names {file}::{test}");
+        }
+    }
+}
+
+#[test]
+fn the_command_tree_is_consistent() {
+    dalsegno::cli::command().debug_assert();
+}
