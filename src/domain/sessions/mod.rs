@@ -39,9 +39,7 @@ pub use self::{
         with_login,
     },
     logins::{OnLogin, by_login},
-    of_campaign::{
-        is_any_left, is_any_running, lock_of_campaign, open_of_agents, running_of_agent,
-    },
+    of_campaign::{is_any_running, lock_of_campaign, open_of_agents, running_of_agent},
     open::ask_rebuild,
     people::{expire, reset, reset_some, uncompact},
     reset_agents::{Reset, ResetError, reset_agents},
