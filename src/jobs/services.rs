@@ -4,7 +4,7 @@ use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
 use super::{
     busy, calibrations::Calibrations, compact_session::Cost, deliver_webhook, endpoint::Endpoint,
-    histories::Histories, run_turn,
+    histories::Histories, purge, run_turn,
 };
 use crate::{
     clock::Clock,
@@ -90,6 +90,7 @@ impl Services {
     ) -> Result<Arc<Self>, Error> {
         run_turn::describe();
         busy::describe();
+        purge::begin_counts();
         tools::describe();
         let claude = claude(config, &clock, program)?;
         let library = Arc::new(agents::Library::open(&config.agents)?);
