@@ -139,7 +139,7 @@ async fn publish(pool: &PgPool) {
     }
 }
 
-/// Since when there could have been a cleanup, which no restart changes. False: to be tried again.
+/// Publishes when the database was made: no restart changes it. False: to be tried again.
 async fn publish_age(pool: &PgPool) -> bool {
     match installation::get(pool).await {
         Ok(installation) => {

@@ -108,7 +108,7 @@ pub fn verify(receipt: &str, expected: Option<&str>) -> Result<Signed, Invalid> 
 }
 
 impl Signed {
-    /// Whether this key has signed this very statement.
+    /// True if this key has signed this very statement.
     fn is_of(&self, statement: &str, key: &Key) -> bool {
         let signature = BASE64_STANDARD.decode(&self.signature).unwrap_or_default();
         self.statement == statement && key.has_signed(statement.as_bytes(), &signature)

@@ -28,7 +28,7 @@ const TOKENS: &str = "dalsegno_tokens_total";
 const COST: &str = "dalsegno_cost_micros_total";
 const TOOLS: &str = "dalsegno_turn_tool_duration_seconds";
 
-/// What comes of calls: every [`word`].
+/// Outcomes of calls: every [`word`].
 const OUTCOMES: [&str; 8] =
     ["done", "cancelled", "given_back", "again", "put_off", "failed", "no_room", "lease_lost"];
 

@@ -1,4 +1,4 @@
-//! Which series there are, and when they begin: docs/TELEMETRY.md promises it to those who write alerts.
+//! When series begin: docs/TELEMETRY.md promises it to those who write alerts.
 
 use std::collections::BTreeSet;
 
