@@ -20,6 +20,7 @@ use crate::{
     clock::Clock,
     domain::{
         cleanups::{self, Purge},
+        installation,
         schedules::{self, Config, New, Source},
     },
     jobs::{busy, purge},
@@ -48,9 +49,10 @@ pub async fn run(config: &Config, pool: &PgPool, clock: &dyn Clock, stop: &Cance
         }
     };
     let watched = async {
-        let mut is_installed = false;
+        let (mut is_installed, mut is_dated) = (false, false);
         loop {
             is_installed = is_installed || install(config, pool, clock).await;
+            is_dated = is_dated || publish_age(pool).await;
             look(pool, clock).await;
             publish(pool).await;
             busy::publish(pool, clock).await;
@@ -134,6 +136,23 @@ async fn publish(pool: &PgPool) {
     match cleanups::last_success(pool).await {
         Ok(at) => at.into_iter().for_each(purge::succeeded_at),
         Err(error) => tracing::debug!(error = causes(&error), "the last cleanup could not be read"),
+    }
+}
+
+/// Publishes when the database was made: no restart changes it. False: to be tried again.
+async fn publish_age(pool: &PgPool) -> bool {
+    match installation::get(pool).await {
+        Ok(installation) => {
+            purge::installed_at(installation.created_at);
+            true
+        }
+        Err(error) => {
+            tracing::debug!(
+                error = causes(&error),
+                "the age of the installation could not be read"
+            );
+            false
+        }
     }
 }
 

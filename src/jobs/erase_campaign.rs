@@ -108,7 +108,8 @@ async fn end(before: &Erasure, line: i64, run: &Run, services: &Services) -> Res
     let campaign_id = before.campaign_id;
     let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
     let is_quiet = erasures::is_quiet(&mut tx, campaign_id).await.map_err(JobError::retry)?;
-    if !is_quiet || !erasures::is_rid(&mut tx, campaign_id).await.map_err(JobError::retry)? {
+    let left = erasures::left_kinds(&mut *tx, campaign_id).await.map_err(JobError::retry)?;
+    if !is_quiet || !left.is_empty() {
         let why = "something came in, or was held by somebody, while the campaign was erased";
         return Ok(run.commit_snooze(tx, Until::After(WAIT), why).await?);
     }

@@ -48,6 +48,7 @@ use crate::queue::Registry;
 
 /// Every kind that the workers of this service know.
 pub fn registry(services: Arc<Services>) -> Registry<Arc<Services>> {
+    purge::begin_counts();
     let registry = Registry::new(services)
         .with(ping::run)
         .with(run_turn::run)

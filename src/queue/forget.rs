@@ -39,26 +39,38 @@ pub async fn forget_dead(executor: impl PgExecutor<'_>, job_ids: &[i64]) -> Resu
     .map_err(Error::of("remove dead letters"))
 }
 
-/// Cancels the jobs of this kind that are of a group, or that name it as their campaign; gives their ids. One that runs is asked to
-/// stop, and is there until its worker has written its end. Looks at all jobs.
-pub async fn cancel_of_group(
+/// The jobs of these kinds that are of a group, or that name it as their campaign. Looks at all jobs.
+pub async fn ids_of_group(
     executor: impl PgExecutor<'_>,
-    kind: &str,
+    kinds: &[&str],
     group_key: &str,
-    reason: &str,
 ) -> Result<Vec<i64>, Error> {
-    sqlx::query!(
-        r#"SELECT j.id AS "id!", dalsegno.cancel(j.id, $3) AS "found!"
-             FROM (SELECT j.id FROM dalsegno.jobs AS j JOIN dalsegno.job_payloads AS p ON p.job_id = j.id
-                    WHERE j.kind = $1 AND (j.group_key = $2 OR p.payload ->> 'campaign_id' = $2) ORDER BY j.id) AS j"#,
-        kind,
+    sqlx::query_scalar!(
+        r#"SELECT j.id FROM dalsegno.jobs AS j JOIN dalsegno.job_payloads AS p ON p.job_id = j.id
+            WHERE j.kind = ANY ($1) AND (j.group_key = $2 OR p.payload ->> 'campaign_id' = $2) ORDER BY j.id"#,
+        kinds as &[&str],
         group_key,
-        reason,
     )
-    .map(|row| row.id)
     .fetch_all(executor)
     .await
-    .map_err(Error::of("cancel the jobs of a group"))
+    .map_err(Error::of("look for the jobs of a group"))
+}
+
+/// Cancels jobs, those that are gone aside. One that runs is asked to stop, and is there until its worker has written its end.
+pub async fn cancel_all(
+    executor: impl PgExecutor<'_>,
+    ids: &[i64],
+    reason: &str,
+) -> Result<(), Error> {
+    sqlx::query_scalar!(
+        r#"SELECT dalsegno.cancel(j.id, $2) AS "found!" FROM (SELECT unnest($1::bigint[]) AS id ORDER BY 1) AS j"#,
+        ids,
+        reason,
+    )
+    .fetch_all(executor)
+    .await
+    .map(drop)
+    .map_err(Error::of("cancel jobs"))
 }
 
 /// Whether there is a job of one of these kinds that is of a group, or names it as its campaign.

@@ -76,7 +76,7 @@ pub use enqueue::{
 pub use error::Error;
 pub use fault::{Fault, fault_of, is_unreachable, sqlx_error};
 pub use forget::{
-    Forgotten, cancel_of_group, forget_dead, forget_group, forget_holds, forget_keys,
+    Forgotten, cancel_all, forget_dead, forget_group, forget_holds, forget_keys, ids_of_group,
     is_any_of_group,
 };
 pub use holds::{holds, is_run_by};

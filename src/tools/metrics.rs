@@ -6,22 +6,23 @@ use super::{Refusal, catalogue};
 use crate::domain::embeddings;
 
 const CALLS: &str = "dalsegno_tool_calls_total";
+/// For names that a model makes up: they must not make series.
+const UNKNOWN: &str = "unknown";
 
 /// Describes the metrics and begins all of them.
 pub fn describe() {
     let words = "Calls of tools of this process by tool and result: done, refused, denied, timeout, failed.";
     describe_counter!(CALLS, Unit::Count, words);
-    for tool in catalogue::all() {
+    for tool in catalogue::all().map(|tool| tool.name).chain([UNKNOWN]) {
         for result in ["done", "refused", "denied", "timeout", "failed"] {
-            counter!(CALLS, "tool" => tool.name, "result" => result).increment(0);
+            counter!(CALLS, "tool" => tool, "result" => result).increment(0);
         }
     }
     embeddings::describe();
 }
 
 pub(super) fn count(name: &str, answered: &Result<String, Refusal>) {
-    // What a model makes up must not make a series.
-    let tool = catalogue::named(name).map_or("unknown", |tool| tool.name);
+    let tool = catalogue::named(name).map_or(UNKNOWN, |tool| tool.name);
     let result = answered.as_ref().map_or_else(Refusal::outcome, |_| "done");
     counter!(CALLS, "tool" => tool, "result" => result).increment(1);
 }

@@ -167,7 +167,6 @@ async fn erased_words_leave_the_data_files_and_the_receipt_can_be_checked_withou
     assert!(code == 1 && error.contains("`type`"), "{error}");
 
     for (pointer, value, why) in [
-        ("/removed/messages", json!(1), "`removed`"),
         ("/contents/messages/rows", json!(1), "`contents`"),
         ("/ended_at", json!("2026-01-01T00:00:00Z"), "`ended_at`"),
         ("/signed/statement", json!("{}"), "signature"),

@@ -26,6 +26,7 @@ mod erased_files;
 mod erasure;
 mod facts;
 mod flows;
+mod forged_receipts;
 mod health;
 mod http;
 mod joins;

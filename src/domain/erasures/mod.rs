@@ -35,8 +35,8 @@ pub use self::{
     key::{Key, KeyError},
     receipt::{Invalid, Signed, sign, verify},
     steps::{
-        OpenTasks, Step, at_step, cancel_jobs, cancel_one, cancel_open, finish, is_quiet, is_rid,
-        measure_contents, next_batch, vacuumed,
+        OpenTasks, Step, at_step, cancel_jobs, cancel_one, cancel_open, finish, is_quiet,
+        left_kinds, measure_contents, next_batch, vacuumed,
     },
     tool_lines::{erase_tool_lines, line_before_first},
 };
@@ -57,9 +57,10 @@ pub struct Erasure {
     pub step: Option<String>,
     /// Tasks that are still to be cancelled, or to end.
     pub open_tasks: i64,
-    /// How many of what, so far.
+    /// How many of what the worker has removed so far. Its own counts, which are not signed.
     pub removed: BTreeMap<String, i64>,
-    /// What there was when the removal began, by kind. Null before that, and where a worker of an earlier version began.
+    /// What there was when the removal began, by kind: counted by the database. All of it is gone when the erasure has ended. Null before
+    /// the removal, and where a worker of an earlier version has ended it.
     pub contents: Option<BTreeMap<String, Contents>>,
     /// When all tables had been vacuumed after the removal. Null: the role of the service may not do that, or has not yet.
     pub vacuumed_at: Option<DateTime<Utc>>,
@@ -129,11 +130,12 @@ pub async fn request(
     get(conn, campaign_id).await
 }
 
-/// With what was written about them: later nobody could tell whose they were.
+/// With what was written about them, and that first: the database knows whose they are by the schedules and by the lines.
 async fn remove_schedules(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(), Failed> {
-    let mut names = schedules::remove_of_campaign(&mut *conn, campaign_id).await?;
+    let mut names = schedules::names_of_campaign(&mut *conn, campaign_id).await?;
     names.extend(audit::schedules_of(&mut *conn, campaign_id).await?);
-    audit::erase_words(conn, campaign_id, &names).await.map(drop)
+    audit::erase_words(&mut *conn, campaign_id, &names).await?;
+    schedules::remove_of_campaign(conn, campaign_id).await
 }
 
 async fn enqueue(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(), queue::Error> {

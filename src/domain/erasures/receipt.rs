@@ -43,31 +43,29 @@ pub enum Invalid {
 
 /// What a statement says that it is: a key may sign other things, too.
 const TYPE: &str = "dalsegno.erasure/1";
-/// Fields of a receipt that its statement repeats. Hosts and data files are cleaned later than that.
-const FIELDS: [&str; 7] =
-    ["id", "campaign_id", "reason", "asked_at", "ended_at", "removed", "contents"];
+/// Fields of a receipt that its statement repeats: what was asked, and what functions of the schema's owner have written. `removed` is not
+/// among them, because the role of a service writes it. Hosts and data files are cleaned later.
+const FIELDS: [&str; 6] = ["id", "campaign_id", "reason", "asked_at", "ended_at", "contents"];
 
-/// Signs the receipt of an erasure that has ended. What this key has signed before stays: a receipt is signed again only when more was
-/// removed, and then with the contents and the end of the first time.
+/// Signs the receipt of an erasure that has ended, unless this key has signed it. Refuses to sign where `measure_erasure` has not counted
+/// before the removal: a worker of an earlier version ended it. Such a receipt stays unsigned.
 pub async fn sign(conn: &mut PgConnection, campaign_id: Uuid, key: &Key) -> Result<(), Error> {
     let installation = installation::get(&mut *conn).await;
     let installation = installation.map_err(Failed::to("read the installation"))?;
     let erasure = get(&mut *conn, campaign_id).await?;
-    let known = erasure.signed.as_ref().and_then(|signed| signed.statement_of(key));
-    let mut receipt = serde_json::to_value(erasure).unwrap_or_default();
-    if let Some(known) = known {
-        if known["removed"] == receipt["removed"] {
-            return Ok(());
-        }
-        for field in ["contents", "ended_at"] {
-            receipt[field] = known[field].clone();
-        }
+    if erasure.contents.is_none() || erasure.ended_at.is_none() {
+        return Ok(());
     }
+    let signed = erasure.signed.clone();
+    let receipt = serde_json::to_value(erasure).unwrap_or_default();
     let fields = FIELDS.map(|field| (field.to_owned(), receipt[field].clone()));
     let mut statement: serde_json::Map<String, Value> = fields.into_iter().collect();
     statement.insert("type".to_owned(), json!(TYPE));
     statement.insert("installation".to_owned(), json!(installation.id));
     let statement = Value::Object(statement).to_string();
+    if signed.is_some_and(|signed| signed.is_of(&statement, key)) {
+        return Ok(());
+    }
     let signature = key.sign(statement.as_bytes());
     sqlx::query!(
         "update dalsegno.erasures set statement = $2, signature = $3, public_key = $4 where campaign_id = $1",
@@ -110,11 +108,10 @@ pub fn verify(receipt: &str, expected: Option<&str>) -> Result<Signed, Invalid> 
 }
 
 impl Signed {
-    /// The statement, where this key has signed it.
-    fn statement_of(&self, key: &Key) -> Option<Value> {
-        let signature = BASE64_STANDARD.decode(&self.signature).ok()?;
-        let is_own = key.has_signed(self.statement.as_bytes(), &signature);
-        is_own.then(|| serde_json::from_str(&self.statement).ok()).flatten()
+    /// True if this key has signed this very statement.
+    fn is_of(&self, statement: &str, key: &Key) -> bool {
+        let signature = BASE64_STANDARD.decode(&self.signature).unwrap_or_default();
+        self.statement == statement && key.has_signed(statement.as_bytes(), &signature)
     }
 }
 

@@ -157,27 +157,21 @@ pub async fn at_step(
 
 /// Cancels what is on the queue beside tasks.
 pub async fn cancel_jobs(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(), Error> {
-    let mut subjects = Vec::new();
-    for kind in KINDS {
-        let ids = queue::cancel_of_group(&mut *conn, kind, &campaign_id.to_string(), WHY).await?;
-        subjects.extend(ids.iter().map(i64::to_string));
-    }
-    audit::erase_words(conn, campaign_id, &subjects).await?;
-    Ok(())
+    let group_key = campaign_id.to_string();
+    // Their lines first: the database knows whose job it was as long as it is there.
+    let ids = queue::ids_of_group(&mut *conn, &KINDS, &group_key).await?;
+    let subjects: Vec<String> = ids.iter().map(i64::to_string).collect();
+    audit::erase_words(&mut *conn, campaign_id, &subjects).await?;
+    Ok(queue::cancel_all(conn, &ids, WHY).await?)
 }
 
-/// Writes down what there is, before anything is removed. A job that goes on with a removal leaves what was written, and where a worker
-/// of an earlier version has begun it, nothing is.
+/// Writes down what there is, before anything is removed. A job that goes on with a removal leaves what was written.
 pub async fn measure_contents(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(), Failed> {
-    sqlx::query!(
-        "update dalsegno.erasures set contents = dalsegno.contents_of_campaign(campaign_id)
-          where campaign_id = $1 and contents is null and ended_at is null and removed - 'cancelled_tasks' = '{}'",
-        campaign_id,
-    )
-    .execute(conn)
-    .await
-    .map(drop)
-    .map_err(Failed::to("measure what an erasure removes"))
+    sqlx::query!("select dalsegno.measure_erasure($1)", campaign_id)
+        .execute(conn)
+        .await
+        .map(drop)
+        .map_err(Failed::to("measure what an erasure removes"))
 }
 
 /// Writes down that the data files were cleaned after every erasure that had ended at `since`, and says of which campaigns.
@@ -200,9 +194,15 @@ pub async fn vacuumed(
     .map_err(Failed::to("write down that data files were cleaned"))
 }
 
-/// Whether nothing is left to be taken out: what somebody else held for a moment was passed over.
-pub async fn is_rid(conn: &mut PgConnection, campaign_id: Uuid) -> Result<bool, Failed> {
-    Ok(!sessions::is_any_left(conn, campaign_id).await?)
+/// The kinds of rows that are left to be taken out: what somebody else held for a moment was passed over.
+pub async fn left_kinds(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+) -> Result<Vec<String>, Failed> {
+    sqlx::query_scalar!(r#"select dalsegno.left_of_campaign($1) as "kinds!""#, campaign_id)
+        .fetch_one(executor)
+        .await
+        .map_err(Failed::to("look for what is left of a campaign"))
 }
 
 /// Whether nothing of the campaign runs or waits any more. A task that was cancelled in its turn ends a moment later, and one that
@@ -278,7 +278,8 @@ pub async fn next_batch(
     }
 }
 
-/// Nothing is left but the campaign's own words, which go now, and what tools did behind this line of the audit log.
+/// Nothing is left but the campaign's own words, which go now, and what tools did behind this line of the audit log. An error if the
+/// database finds anything else.
 pub async fn finish(
     conn: &mut PgConnection,
     campaign_id: Uuid,
@@ -296,15 +297,10 @@ pub async fn finish(
     flows::erase_words(&mut *conn, campaign_id).await?;
     agent_pauses::remove_of_campaign(&mut *conn, campaign_id).await?;
     campaigns::erase_words(&mut *conn, campaign_id).await?;
-    sqlx::query!(
-        "update dalsegno.erasures set ended_at = coalesce(ended_at, $2), covers = greatest(covers, $3), step = null where campaign_id = $1",
-        campaign_id,
-        now,
-        db::newest_known(),
-    )
-    .execute(conn)
-    .await
-    .map_err(Failed::to("end an erasure"))?;
+    sqlx::query!("select dalsegno.end_erasure($1, $2, $3)", campaign_id, now, db::newest_known())
+        .execute(conn)
+        .await
+        .map_err(Failed::to("end an erasure"))?;
     Ok(())
 }
 
@@ -342,7 +338,7 @@ async fn some_sessions(conn: &mut PgConnection, campaign_id: Uuid) -> Result<boo
     Ok(true)
 }
 
-/// Adds to what the receipt says. The data files have to be cleaned again after that.
+/// Adds to what the receipt says was removed so far. The data files have to be cleaned again after that.
 async fn count(
     conn: &mut PgConnection,
     campaign_id: Uuid,

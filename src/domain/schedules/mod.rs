@@ -26,7 +26,7 @@ pub use self::{
     error::Error,
     fire::{Fired, fire_due},
     list::{Schedule, get, list},
-    recurring::{When, put_task, remove, remove_of_campaign},
+    recurring::{When, names_of_campaign, put_task, remove, remove_of_campaign},
     timetable::{Invalid, Timetable},
 };
 use super::Failed;

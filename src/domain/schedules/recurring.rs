@@ -80,16 +80,31 @@ async fn refuse_built_in(
     if is_built_in { Err(Error::BuiltIn(name.to_owned())) } else { Ok(()) }
 }
 
-/// No task of this campaign is asked for again. Gives the names of the schedules that went.
-pub async fn remove_of_campaign(
+/// The schedules that ask for tasks of a campaign.
+pub async fn names_of_campaign(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
 ) -> Result<Vec<String>, Failed> {
     sqlx::query_scalar!(
-        "delete from dalsegno.schedules where source = 'user' and payload ->> 'campaign_id' = $1 returning name",
+        "select name from dalsegno.schedules where source = 'user' and payload ->> 'campaign_id' = $1",
         campaign_id.to_string(),
     )
     .fetch_all(executor)
     .await
+    .map_err(Failed::to("look for the schedules of a campaign"))
+}
+
+/// No task of this campaign is asked for again.
+pub async fn remove_of_campaign(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+) -> Result<(), Failed> {
+    sqlx::query!(
+        "delete from dalsegno.schedules where source = 'user' and payload ->> 'campaign_id' = $1",
+        campaign_id.to_string(),
+    )
+    .execute(executor)
+    .await
+    .map(drop)
     .map_err(Failed::to("remove the schedules of a campaign"))
 }

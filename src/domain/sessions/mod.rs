@@ -37,9 +37,7 @@ pub use self::{
         with_login,
     },
     logins::{OnLogin, by_login},
-    of_campaign::{
-        is_any_left, is_any_running, lock_of_campaign, open_of_agents, running_of_agent,
-    },
+    of_campaign::{is_any_running, lock_of_campaign, open_of_agents, running_of_agent},
     open::{Opening, ask_rebuild},
     people::{expire, reset, reset_some},
     running::{Kept, Left, Minted},

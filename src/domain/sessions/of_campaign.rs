@@ -56,17 +56,6 @@ pub async fn running_of_agent(
     .map_err(Failed::to("look for turns of an agent"))
 }
 
-/// Whether there is one at all.
-pub async fn is_any_left(executor: impl PgExecutor<'_>, campaign_id: Uuid) -> Result<bool, Failed> {
-    sqlx::query_scalar!(
-        r#"select exists (select from dalsegno.sessions where campaign_id = $1) as "is_left!""#,
-        campaign_id,
-    )
-    .fetch_one(executor)
-    .await
-    .map_err(Failed::to("look for sessions of a campaign"))
-}
-
 /// The open conversations of an agent in a campaign, or of all its agents. None of those that were made for one task.
 pub async fn open_of_agents(
     executor: impl PgExecutor<'_>,

@@ -6,29 +6,46 @@ use metrics::{Unit, counter, describe_counter, describe_gauge, gauge};
 use crate::domain::cleanups::Batch;
 
 const LAST_SUCCESS: &str = "dalsegno_purge_last_success_timestamp_seconds";
+const INSTALLED: &str = "dalsegno_installation_created_timestamp_seconds";
 const ROWS: &str = "dalsegno_purge_rows_total";
 
 const TABLES: [&str; 6] =
     ["feed", "memory_items", "messages", "session_summaries", "sessions", "webhook_deliveries"];
 
-/// Describes the metrics and begins all of them.
+/// Describes the counters and begins them, in every process that may run a cleanup.
+pub(in crate::jobs) fn begin_counts() {
+    describe_counter!(ROWS, "Rows that the nightly cleanup removed in this process, by table.");
+    for table in TABLES {
+        counter!(ROWS, "table" => table).increment(0);
+    }
+}
+
+/// Describes the gauges, which the scheduler publishes.
 pub fn describe() {
     describe_gauge!(
         LAST_SUCCESS,
         Unit::Seconds,
         "When the nightly cleanup last went through, on whatever host."
     );
-    describe_counter!(ROWS, "Rows that the nightly cleanup removed in this process, by table.");
+    describe_gauge!(
+        INSTALLED,
+        Unit::Seconds,
+        "When the database of this installation was made. An alert compares it with a cleanup that has never gone through."
+    );
     // 0: no run has gone through yet.
     gauge!(LAST_SUCCESS).set(0.0);
-    for table in TABLES {
-        counter!(ROWS, "table" => table).increment(0);
-    }
+    // 0: the database has not been asked yet.
+    gauge!(INSTALLED).set(0.0);
 }
 
 /// A run went through at this moment.
 pub fn succeeded_at(at: DateTime<Utc>) {
     gauge!(LAST_SUCCESS).set(at.timestamp() as f64);
+}
+
+/// The database was made at this moment.
+pub fn installed_at(at: DateTime<Utc>) {
+    gauge!(INSTALLED).set(at.timestamp() as f64);
 }
 
 pub(super) fn removed_events(n_rows: i64) {

@@ -23,7 +23,8 @@ use crate::{
     queue::{CommitError, End, HandlerResult, JobError, Run, Stop},
 };
 
-pub use self::metrics::{describe, succeeded_at};
+pub(super) use self::metrics::begin_counts;
+pub use self::metrics::{describe, installed_at, succeeded_at};
 
 /// Events of the feed that one transaction removes.
 const EVENTS: i64 = 5_000;

@@ -120,6 +120,7 @@ async fn take_turn(run: &Run, services: &Services) -> Result<End, Error> {
         Ok(assignment) => assignment,
         Err((task, refused)) => return refuse::refuse(run, services, &task, &refused).await,
     };
+    told::begin_model(&assignment.route.provider_name, &assignment.route.model);
     let task = &assignment.task;
     let admitted = busy::admit(run, services, &assignment).await;
     let answered = match admitted {

@@ -25,6 +25,10 @@ const TOKENS: &str = "dalsegno_tokens_total";
 const COST: &str = "dalsegno_cost_micros_total";
 const TOOLS: &str = "dalsegno_turn_tool_duration_seconds";
 
+/// Outcomes of calls: every [`word`].
+const OUTCOMES: [&str; 8] =
+    ["done", "cancelled", "given_back", "again", "put_off", "failed", "no_room", "lease_lost"];
+
 pub(in crate::jobs) fn describe() {
     describe_histogram!(
         DURATION,
@@ -36,7 +40,10 @@ pub(in crate::jobs) fn describe() {
         Unit::Seconds,
         "From the call to the first of its answer, by provider."
     );
-    describe_counter!(TOKENS, "Tokens that turns have used in this process, by model and type.");
+    describe_counter!(
+        TOKENS,
+        "Tokens that turns have used in this process, by type and the model that was asked for."
+    );
     describe_counter!(COST, "What they cost, in millionths of the currency of [prices].");
     describe_histogram!(
         TOOLS,
@@ -50,19 +57,30 @@ pub(in crate::jobs) fn begin(services: &Services) {
     for agent in services.library.current().agents() {
         let fallback = agent.fallback.as_ref().map(|fallback| services.fallback_route(fallback));
         for (provider, model) in [Some(services.route(agent)), fallback].into_iter().flatten() {
-            let provider = provider.as_str();
-            drop(histogram!(FIRST_BYTE, "provider" => provider));
-            for outcome in ["done", "failed"] {
-                drop(histogram!(DURATION, "provider" => provider, "outcome" => outcome));
-            }
-            let Some(model) = model else { continue };
-            counter!(COST, "provider" => provider, "model" => model.clone()).increment(0);
-            for kind in ["input", "output", "cache_read", "cache_creation"] {
-                counter!(TOKENS, "provider" => provider, "model" => model.clone(), "type" => kind)
-                    .increment(0);
+            if let Some(model) = model {
+                begin_model(provider.as_str(), &model);
             }
         }
     }
+}
+
+/// Begins the metrics of a model that an agent file names: it may have come after the process had started.
+pub(super) fn begin_model(provider: &str, model: &str) {
+    let provider = provider.to_owned();
+    drop(histogram!(FIRST_BYTE, "provider" => provider.clone()));
+    for outcome in OUTCOMES {
+        drop(histogram!(DURATION, "provider" => provider.clone(), "outcome" => outcome));
+    }
+    let labels = [("provider", provider), ("model", model.to_owned())];
+    counter!(COST, &labels).increment(0);
+    for kind in ["input", "output", "cache_read", "cache_creation"] {
+        counter!(TOKENS, &tokens_labels(&labels, kind)).increment(0);
+    }
+}
+
+fn tokens_labels(labels: &[(&'static str, String); 2], kind: &str) -> [(&'static str, String); 3] {
+    let [provider, model] = labels.clone();
+    [provider, model, ("type", kind.to_owned())]
 }
 
 /// Where spans are wanted, the one of the turn before, of which nothing is stored but its number and its session.
@@ -106,12 +124,12 @@ fn measure(turn: &Turn<'_>, fate: &Fate, lines: &[Call<'_>]) {
     if let Some(first_byte) = first_byte {
         histogram!(FIRST_BYTE, "provider" => provider.clone()).record(first_byte.as_secs_f64());
     }
+    // By the model that was asked for, whatever the provider calls it and whichever others it asks: these names are known before.
+    let labels = [("provider", provider), ("model", turn.assignment.route.model.clone())];
     for line in lines {
-        let labels = [("provider", provider.clone()), ("model", line.model.to_owned())];
         counter!(COST, &labels).increment(line.cost_micros.unsigned_abs());
         for (kind, n_tokens) in kinds(line) {
-            let labels = [labels[0].clone(), labels[1].clone(), ("type", kind.to_owned())];
-            counter!(TOKENS, &labels).increment(n_tokens.unsigned_abs());
+            counter!(TOKENS, &tokens_labels(&labels, kind)).increment(n_tokens.unsigned_abs());
         }
     }
 }

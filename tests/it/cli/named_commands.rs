@@ -116,6 +116,24 @@ fn every_command_that_is_named_somewhere_exists() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// A later `dalsegno serve` in that terminal would wait for the server that the variable names, and not start its own.
+#[test]
+fn no_document_exports_a_variable_that_names_a_server() {
+    let mut places = files(&root().join("docs"), &["md"]);
+    places.extend(["README.md", "CONTRIBUTING.md"].map(|name| root().join(name)));
+    let mut n_commands = 0;
+    for place in places {
+        for line in std::fs::read_to_string(&place).unwrap().lines() {
+            let line = line.trim_start().trim_start_matches("$ ");
+            n_commands += usize::from(line.contains("PGHOST="));
+            let exports = line.strip_prefix("export ").unwrap_or_default();
+            let names_server = exports.split_whitespace().any(|it| it.starts_with("PG"));
+            assert!(!names_server, "{}: {line}", place.display());
+        }
+    }
+    assert!(n_commands > 0, "the README sets it for one command");
+}
+
 #[test]
 fn a_command_that_does_not_exist_is_seen() {
     let text = "mend: `dalsegno job ls --dead`, or\n    \"dalsegno task explain {id}; then\" and `dalsegno worker`";

@@ -4,5 +4,6 @@ mod images;
 mod kubernetes;
 mod monitoring;
 mod probes;
+mod series;
 mod settings;
 mod yaml;
