@@ -39,6 +39,7 @@ mod purge;
 mod queue;
 mod queue_runtime;
 mod queue_sql;
+mod restore;
 mod schedules;
 mod service;
 mod shared_cluster;

@@ -17,7 +17,7 @@ use crate::{
     app::{SOON, TestDatabase, eventually, execute, get},
     cluster::scratch_folder,
     embedded::support::send,
-    service::{SERVE, Service, dalsegno, servers_below},
+    service::{SERVE, Service, dalsegno, documented_role, servers_below},
 };
 
 fn stdout(output: &Output) -> String {
@@ -297,15 +297,8 @@ async fn a_role_without_rights_is_told_what_to_grant() {
 async fn a_role_with_the_rights_of_the_page_on_upgrades_runs_a_service() {
     let folder = scratch_folder();
     let database = TestDatabase::migrated().await;
-    let role = format!("role_{}", uuid::Uuid::new_v4().simple());
-    let page = std::fs::read_to_string("docs/UPGRADING.md").unwrap();
-    let (_, grants) = page.split_once("```sql\n").unwrap();
-    let (grants, _) = grants.split_once("```").unwrap();
-    let grants = grants
-        .replace("to app;", &format!("to {role};"))
-        .replace("from app;", &format!("from {role};"));
-    execute(&database.options, &format!("create role {role} login password 'x'; {grants}")).await;
-    let options = database.options.clone().username(&role).password("x");
+    let options = documented_role(&database.options).await;
+    let role = options.get_username();
     let url = options.to_url_lossy().to_string();
     let environment = [("DATABASE_URL", &*url), ("DALSEGNO_DATABASE__MIGRATE_ON_START", "false")];
     let mut service = Service::start(folder.path(), &environment).await;

@@ -6,12 +6,13 @@ use std::{
     process::{ExitStatus, Output, Stdio},
 };
 
+use sqlx::postgres::PgConnectOptions;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     process::{Child, Command},
 };
 
-use crate::app::SOON;
+use crate::app::{SOON, execute};
 
 /// The service on a free port, telling where it is as JSON.
 pub const SERVE: [&str; 4] = ["serve", "--json", "--set", "http.listen=127.0.0.1:0"];
@@ -28,6 +29,19 @@ pub struct Service {
 /// The command in an empty environment with only PATH and HOME, its data below `folder`.
 pub fn dalsegno(folder: &Path) -> Command {
     command(env!("CARGO_BIN_EXE_dalsegno"), folder)
+}
+
+/// A role with the grants of docs/UPGRADING.md, on the database of `owner`.
+pub async fn documented_role(owner: &PgConnectOptions) -> PgConnectOptions {
+    let role = format!("role_{}", uuid::Uuid::new_v4().simple());
+    let page = std::fs::read_to_string("docs/UPGRADING.md").unwrap();
+    let (_, grants) = page.split_once("```sql\n").unwrap();
+    let (grants, _) = grants.split_once("```").unwrap();
+    let grants = grants
+        .replace("to app;", &format!("to {role};"))
+        .replace("from app;", &format!("from {role};"));
+    execute(owner, &format!("create role {role} login password 'x'; {grants}")).await;
+    owner.clone().username(&role).password("x")
 }
 
 /// The pids of postmasters whose data is below `folder`.
