@@ -9,6 +9,7 @@ mod migrations;
 mod pooler;
 mod private;
 mod reach;
+mod space;
 mod url;
 mod vacuum;
 
@@ -30,6 +31,7 @@ pub use self::{
         MigrationState, Step, await_schema, migrate, migration_state, newest_known, status,
     },
     pooler::Pooler,
+    space::has_space,
     vacuum::{Vacuum, Vacuumed, vacuum},
 };
 use crate::{
@@ -147,6 +149,8 @@ pub enum Error {
     MayNotMigrate(#[source] sqlx::migrate::MigrateError),
     #[error("whether the database takes writes cannot be read")]
     ReadWritable(#[source] sqlx::Error),
+    #[error("whether the database server has disk space cannot be found out")]
+    ReadSpace(#[source] sqlx::Error),
     #[error("the state of the migrations cannot be read")]
     MigrationState(#[source] sqlx::Error),
     #[error("the tables cannot be vacuumed")]

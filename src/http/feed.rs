@@ -1,7 +1,8 @@
 //! `/v1/feed`: everything that happens, as a stream of server-sent events.
 //!
 //! Each event has the feed's id; a client that comes back with `Last-Event-ID`, or with `after`, goes on behind it, without a
-//! gap and without a repetition. One that names no place is told first where the stream begins, in an event `begin`.
+//! gap and without a repetition. One that names no place, or a place that this database has not reached, is told first where the
+//! stream begins, in an event `begin`.
 
 use std::convert::Infallible;
 
@@ -54,8 +55,8 @@ struct Wanted {
 
 /// Everything that happens, as a stream of server-sent events that does not end.
 ///
-/// The data of an event is a `FeedEvent`. A client that names no place gets an event `begin` first, whose id is where the
-/// stream begins.
+/// The data of an event is a `FeedEvent`. A client that names no place, or one that this database has not reached (it was
+/// restored, or a standby has taken over), gets an event `begin` first, whose id is where the stream begins.
 #[utoipa::path(
     get,
     path = "/v1/feed",

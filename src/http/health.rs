@@ -31,6 +31,7 @@ pub(super) struct Readiness(Arc<Mutex<Option<(Instant, DatabaseState)>>>);
 struct DatabaseState {
     migrations: MigrationState,
     is_writable: bool,
+    has_space: bool,
 }
 
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -65,7 +66,7 @@ pub(super) async fn livez() -> &'static str {
     security(()),
     responses(
         (status = 200, body = Ready),
-        (status = 503, description = "`starting`, `shutting_down`, `database_unreachable`, `database_read_only`, `migrations_pending`"),
+        (status = 503, description = "`starting`, `shutting_down`, `database_unreachable`, `database_read_only`, `database_full`, `migrations_pending`"),
     ),
 )]
 pub(super) async fn readyz(
@@ -78,7 +79,7 @@ pub(super) async fn readyz(
     let app = app?;
     let state = tokio::time::timeout(READY_TIMEOUT, front.readiness.look(&app.pool)).await;
     let detail = "the database does not answer; `dalsegno doctor` looks closer";
-    let DatabaseState { migrations, is_writable } = match state {
+    let DatabaseState { migrations, is_writable, has_space } = match state {
         Ok(Ok(state)) => state,
         Ok(Err(error)) => {
             tracing::warn!(error = causes(&error), "not ready");
@@ -90,6 +91,10 @@ pub(super) async fn readyz(
         let detail = "the database takes no writes: promote the standby, point database.url at the primary, or turn \
                       default_transaction_read_only off";
         return Err(Problem::unavailable("database_read_only", detail));
+    }
+    if !has_space {
+        let detail = "the volume of the database has no space left: make room there; docs/RECOVERY.md says where to look";
+        return Err(Problem::unavailable("database_full", detail));
     }
     if let MigrationState::Pending { n_pending } = migrations {
         let detail = format!("{n_pending} migrations are missing: run `dalsegno migrate up`");
@@ -108,9 +113,11 @@ impl Readiness {
         }
         *seen = None;
         let migrations = db::migration_state(pool).await?;
-        let state = DatabaseState { migrations, is_writable: db::is_writable(pool).await? };
+        let is_writable = db::is_writable(pool).await?;
+        let state =
+            DatabaseState { migrations, is_writable, has_space: db::has_space(pool).await? };
         // Only a good answer is kept: the end of a bad one is seen at once.
-        if state.is_writable && !matches!(migrations, MigrationState::Pending { .. }) {
+        if is_writable && state.has_space && !matches!(migrations, MigrationState::Pending { .. }) {
             *seen = Some((Instant::now(), state));
         }
         Ok(state)

@@ -99,7 +99,7 @@ impl Sweep {
                     | tasks::Error::NoTaskOfJob(_)
                     | tasks::Error::Requeued(_),
                 ) => {}
-                Err(error) if queue::is_unreachable(&error) => return Err(error),
+                Err(error) if queue::is_unavailable(&error) => return Err(error),
                 Err(error) => {
                     let (error, again_in) = (causes(&error), self.lost.fail(job.id));
                     tracing::error!(
@@ -126,7 +126,7 @@ impl Sweep {
             }
             match tasks::end_wait(&mut conn, task_id).await {
                 Ok(()) => {}
-                Err(error) if queue::is_unreachable(&error) => return Err(error.into()),
+                Err(error) if queue::is_unavailable(&error) => return Err(error.into()),
                 Err(error) => {
                     let (error, again_in) = (causes(&error), self.waits.fail(task_id));
                     tracing::error!(task.id = %task_id, error, ?again_in, "the wait of a task cannot be ended");

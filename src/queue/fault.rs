@@ -58,10 +58,15 @@ pub fn fault_of(error: &sqlx::Error) -> Option<Fault> {
     }
 }
 
-/// Whether the database did not take part: no connection, or none that may write. Any next statement would fail as well.
-pub fn is_unreachable(error: &(dyn Error + 'static)) -> bool {
-    let fault = sqlx_error(error).and_then(fault_of);
-    matches!(fault, Some(Fault::Away | Fault::ReadOnly))
+/// Whether the database could not take part: no connection, none that may write, or no space. Any next statement would fail as
+/// well, so the run that met this uses up no attempt.
+pub fn is_unavailable(error: &(dyn Error + 'static)) -> bool {
+    let Some(error) = sqlx_error(error) else { return false };
+    match fault_of(error) {
+        Some(Fault::Away | Fault::ReadOnly) => true,
+        Some(Fault::Full) => !has_code(error, &OWN_SIZE),
+        Some(Fault::Conflict | Fault::Busy) | None => false,
+    }
 }
 
 /// The error of sqlx in a chain of causes.
@@ -72,10 +77,20 @@ pub fn sqlx_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a sqlx::Erro
     }
 }
 
+/// Memory, and limits such as `temp_file_limit`: the statement itself may be too large for them, and would be each time.
+const OWN_SIZE: [&str; 2] = ["53200", "53400"];
+
+fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
+    let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
+    code.is_some_and(|code| codes.contains(&code.as_ref()))
+}
+
 fn fault_of_code(code: &str) -> Option<Fault> {
     match code {
         "25006" => Some(Fault::ReadOnly),
         "57014" | "55P03" | "25P03" | "25P04" => Some(Fault::Busy),
+        // A volume that is gone or broken.
+        "58000" | "58030" => Some(Fault::Away),
         code if code.starts_with("08") || code.starts_with("57P") => Some(Fault::Away),
         code if code.starts_with("40") => Some(Fault::Conflict),
         code if code.starts_with("53") => Some(Fault::Full),
@@ -139,8 +154,10 @@ mod tests {
 
     #[test]
     fn codes_of_the_server_are_sorted_by_their_class() {
-        let faults = ["08P01", "57P01", "40P01", "53100", "25006", "57014", "23505", "42P05"];
+        let faults =
+            ["08P01", "57P01", "58030", "40P01", "53100", "25006", "57014", "23505", "42P05"];
         let expected = [
+            Some(Fault::Away),
             Some(Fault::Away),
             Some(Fault::Away),
             Some(Fault::Conflict),
@@ -158,8 +175,8 @@ mod tests {
         #[derive(Debug, thiserror::Error)]
         #[error("adding a task")]
         struct Wrapped(#[source] E);
-        assert!(is_unreachable(&Wrapped(E::Protocol("closed".to_owned()))));
-        assert!(!is_unreachable(&Wrapped(E::RowNotFound)));
-        assert!(!is_unreachable(&io::Error::other("no answer of a provider")));
+        assert!(is_unavailable(&Wrapped(E::Protocol("closed".to_owned()))));
+        assert!(!is_unavailable(&Wrapped(E::RowNotFound)));
+        assert!(!is_unavailable(&io::Error::other("no answer of a provider")));
     }
 }

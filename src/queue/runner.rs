@@ -205,7 +205,7 @@ fn ending_of_error(error: BoxDynError, run: &Run, policy: &Policy) -> Ending {
         (Decision::Stop, _) => Ending::LeaseLost,
         (_, Some(stop)) => ending_of_stop(stop, run, policy, Some(error.chain())),
         // No fault of the job: it could use up all attempts of thousands of jobs in one outage.
-        (Decision::Retry(asked), None) if fault::is_unreachable(&*error.source) => {
+        (Decision::Retry(asked), None) if fault::is_unavailable(&*error.source) => {
             Ending::DatabaseLost {
                 error: error.chain(),
                 wait: asked.unwrap_or(policy.backoff.first),

@@ -6,40 +6,14 @@ use dalsegno::domain::{
     transaction,
 };
 use serde_json::{Value, json};
-use sqlx::{PgPool, postgres::PgConnectOptions};
+use sqlx::PgPool;
 use uuid::Uuid;
 
 use crate::{
-    app::{TestDatabase, execute, noon},
+    app::{TestDatabase, noon},
     conversations::world::{Now, World},
+    service::ServiceRole,
 };
-
-/// A role with the grants of docs/UPGRADING.md.
-pub struct ServiceRole {
-    pub options: PgConnectOptions,
-    name: String,
-    admin: PgConnectOptions,
-}
-
-impl ServiceRole {
-    pub async fn of(database: &TestDatabase) -> Self {
-        let name = format!("role_{}", Uuid::new_v4().simple());
-        let page = std::fs::read_to_string("docs/UPGRADING.md").unwrap();
-        let (_, grants) = page.split_once("```sql\n").unwrap();
-        let (grants, _) = grants.split_once("```").unwrap();
-        let grants = grants
-            .replace("to app;", &format!("to {name};"))
-            .replace("from app;", &format!("from {name};"));
-        let admin = database.options.clone();
-        execute(&admin, &format!("create role {name} login password 'x'; {grants}")).await;
-        Self { options: admin.clone().username(&name).password("x"), name, admin }
-    }
-
-    /// After its connections are closed.
-    pub async fn drop(self) {
-        execute(&self.admin, &format!("drop owned by {0}; drop role {0}", self.name)).await;
-    }
-}
 
 const MEASURE: &str = "select dalsegno.measure_erasure($1)";
 const END: &str = "select dalsegno.end_erasure($1, now(), 1)";
@@ -89,7 +63,7 @@ async fn statement(pool: &PgPool, campaign: Uuid) -> Value {
 #[tokio::test]
 async fn what_is_signed_is_what_the_owner_has_found_whatever_the_role_of_the_service_writes() {
     let database = TestDatabase::migrated().await;
-    let (owner, role) = (database.pool().await, ServiceRole::of(&database).await);
+    let (owner, role) = (database.pool().await, ServiceRole::of(&database.options).await);
     let pool = PgPool::connect_with(role.options.clone()).await.unwrap();
     let world = World::over(pool.clone(), Limit::default()).await;
     world.turn("Part one.", Now::default()).await;
@@ -163,7 +137,7 @@ async fn what_is_signed_is_what_the_owner_has_found_whatever_the_role_of_the_ser
 #[tokio::test]
 async fn an_erasure_empties_lines_of_its_own_schedules_and_jobs_only() {
     let database = TestDatabase::migrated().await;
-    let (owner, role) = (database.pool().await, ServiceRole::of(&database).await);
+    let (owner, role) = (database.pool().await, ServiceRole::of(&database.options).await);
     let pool = PgPool::connect_with(role.options.clone()).await.unwrap();
     let (world, other) = (
         World::over(pool.clone(), Limit::default()).await,

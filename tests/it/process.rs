@@ -17,8 +17,7 @@ use crate::{
     app::{SOON, TestDatabase, eventually, execute, get},
     cluster::scratch_folder,
     embedded::support::send,
-    forged_receipts::ServiceRole,
-    service::{SERVE, Service, dalsegno, servers_below},
+    service::{SERVE, Service, ServiceRole, dalsegno, servers_below},
 };
 
 fn stdout(output: &Output) -> String {
@@ -298,7 +297,7 @@ async fn a_role_without_rights_is_told_what_to_grant() {
 async fn a_role_with_the_rights_of_the_page_on_upgrades_runs_a_service() {
     let folder = scratch_folder();
     let database = TestDatabase::migrated().await;
-    let role = ServiceRole::of(&database).await;
+    let role = ServiceRole::of(&database.options).await;
     let options = role.options.clone();
     let url = options.to_url_lossy().to_string();
     let environment = [("DATABASE_URL", &*url), ("DALSEGNO_DATABASE__MIGRATE_ON_START", "false")];

@@ -6,12 +6,13 @@ use std::{
     process::{ExitStatus, Output, Stdio},
 };
 
+use sqlx::postgres::PgConnectOptions;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     process::{Child, Command},
 };
 
-use crate::app::SOON;
+use crate::app::{SOON, execute};
 
 /// The service on a free port, telling where it is as JSON.
 pub const SERVE: [&str; 4] = ["serve", "--json", "--set", "http.listen=127.0.0.1:0"];
@@ -28,6 +29,33 @@ pub struct Service {
 /// The command in an empty environment with only PATH and HOME, its data below `folder`.
 pub fn dalsegno(folder: &Path) -> Command {
     command(env!("CARGO_BIN_EXE_dalsegno"), folder)
+}
+
+/// A role with the grants of docs/UPGRADING.md.
+pub struct ServiceRole {
+    pub options: PgConnectOptions,
+    name: String,
+    owner: PgConnectOptions,
+}
+
+impl ServiceRole {
+    /// On the database of `owner`.
+    pub async fn of(owner: &PgConnectOptions) -> Self {
+        let name = format!("role_{}", uuid::Uuid::new_v4().simple());
+        let page = std::fs::read_to_string("docs/UPGRADING.md").unwrap();
+        let (_, grants) = page.split_once("```sql\n").unwrap();
+        let (grants, _) = grants.split_once("```").unwrap();
+        let grants = grants
+            .replace("to app;", &format!("to {name};"))
+            .replace("from app;", &format!("from {name};"));
+        execute(owner, &format!("create role {name} login password 'x'; {grants}")).await;
+        Self { options: owner.clone().username(&name).password("x"), name, owner: owner.clone() }
+    }
+
+    /// After its connections are closed.
+    pub async fn drop(self) {
+        execute(&self.owner, &format!("drop owned by {0}; drop role {0}", self.name)).await;
+    }
 }
 
 /// The pids of postmasters whose data is below `folder`.

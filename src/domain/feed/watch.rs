@@ -52,13 +52,18 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// `after` is the last id that the reader has got before; without one, the telling begins now.
+    /// `after` is the last id that the reader has got before; without one, the telling begins now. So it does with an id that the
+    /// feed has not given out: the database is behind what the reader has seen, because it was restored or because a standby has
+    /// taken over without the last of the log.
     pub async fn begin(
         pool: &PgPool,
         watched: Watched,
         after: Option<i64>,
     ) -> Result<Self, Failed> {
-        let after = after.map(|after| after.max(0));
+        let after = match after {
+            Some(after) if after > newest_drawn(pool).await? => None,
+            after => after.map(|after| after.max(0)),
+        };
         let (horizon, newest) = match after {
             Some(after) => (Horizon::at(after), after),
             None => now(pool).await?,
@@ -118,6 +123,16 @@ impl Watch {
         sleep(self.pause).await;
         self.pause = MAX_PAUSE.min(self.pause * 2);
     }
+}
+
+/// The last id that was drawn, committed or not.
+async fn newest_drawn(pool: &PgPool) -> Result<i64, Failed> {
+    sqlx::query_scalar!(
+        r#"select coalesce(pg_sequence_last_value('dalsegno.feed_id_seq'), 0) as "newest!""#
+    )
+    .fetch_one(pool)
+    .await
+    .map_err(Failed::to("find the last id of the feed"))
 }
 
 /// A horizon that gets to the newest id as soon as all transactions have ended that may still fill a gap below it.

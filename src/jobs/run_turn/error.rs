@@ -172,12 +172,12 @@ impl From<Failed> for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::is_unreachable;
+    use crate::queue::is_unavailable;
 
     #[test]
     fn the_queue_finds_the_database_in_what_a_turn_could_not_do() {
         let cause = Error::undone(sqlx::Error::PoolTimedOut).into_cause();
-        assert!(is_unreachable(&*cause), "{cause}");
-        assert!(!is_unreachable(&*Error::NoTask(7).into_cause()));
+        assert!(is_unavailable(&*cause), "{cause}");
+        assert!(!is_unavailable(&*Error::NoTask(7).into_cause()));
     }
 }

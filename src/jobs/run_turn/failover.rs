@@ -32,8 +32,14 @@ pub(super) struct Failover {
 }
 
 /// Failures of this host, and what is no failure of anybody.
-pub(super) const OUR_OWN: [&str; 5] =
-    ["transcript.not_read", "workspace", "claude.folder", "claude.not_persisted", budget::BUDGET];
+pub(super) const OUR_OWN: [&str; 6] = [
+    "transcript.not_read",
+    "workspace",
+    "claude.folder",
+    "claude.no_space",
+    "claude.not_persisted",
+    budget::BUDGET,
+];
 
 impl Failover {
     pub(super) fn of(

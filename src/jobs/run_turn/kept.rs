@@ -423,11 +423,17 @@ struct NoEndpoint;
 async fn workspace(services: &Services, campaign_id: Uuid) -> Result<PathBuf, providers::Error> {
     let folder = services.workspaces.join(campaign_id.to_string());
     let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder).await;
-    made.map_err(|source| {
-        let retry = Class::Retry { after: None };
-        providers::Error::new("workspace", retry, NoWorkspace { folder: folder.clone(), source })
-    })?;
-    Ok(folder)
+    match made {
+        Ok(()) => Ok(folder),
+        Err(source) if providers::claude::is_full(&source) => {
+            let error = providers::claude::Error::NoSpace { folder, source };
+            Err(providers::Error::new(error.code(), error.class(), error))
+        }
+        Err(source) => {
+            let retry = Class::Retry { after: None };
+            Err(providers::Error::new("workspace", retry, NoWorkspace { folder, source }))
+        }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]

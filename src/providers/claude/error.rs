@@ -25,6 +25,11 @@ pub enum Error {
         source: io::Error,
     },
     #[error(
+        "this host has no disk space for a turn on Claude below {} ({source}): make room there, or leave the turn to another host",
+        folder.display()
+    )]
+    NoSpace { folder: PathBuf, source: io::Error },
+    #[error(
         "another call has taken the session over on this host; what this one did does not count"
     )]
     TakenOver,
@@ -112,6 +117,9 @@ pub enum Error {
     Api { status: Option<u64>, message: String },
 }
 
+/// Between two looks for disk space. Another host may take the turn meanwhile.
+const SPACE_PAUSE: Duration = Duration::from_secs(15);
+
 impl Error {
     pub fn code(&self) -> &'static str {
         match self {
@@ -119,6 +127,7 @@ impl Error {
             Self::NothingToSend => "claude.nothing_to_send",
             Self::NoCredential => "claude.no_credential",
             Self::Folder { .. } => "claude.folder",
+            Self::NoSpace { .. } => "claude.no_space",
             Self::TakenOver => "claude.taken_over",
             Self::NotStarted { .. } => "claude.not_started",
             Self::NeverBegan { .. } => "claude.never_began",
@@ -159,6 +168,7 @@ impl Error {
             Self::RateLimited { after, .. } => {
                 Class::Snooze { after: *after, scope: Scope::Credential }
             }
+            Self::NoSpace { .. } => Class::Snooze { after: SPACE_PAUSE, scope: Scope::Host },
             // It does not say for how long.
             Self::Overloaded { .. } => {
                 Class::Snooze { after: Duration::ZERO, scope: Scope::Host }

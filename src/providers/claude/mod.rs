@@ -14,6 +14,7 @@
 //! | `meter` | tokens and money as differences |
 //! | `rates` | what a model costs, where the CLI does not say |
 //! | `secrets` | what nobody may see, taken out of what the CLI says |
+//! | `space` | whether this host has disk space for a turn |
 //! | `program` | where it is, and which version |
 //! | `transcript` | the CLI's own file: put right before, given back after |
 //!
@@ -36,6 +37,7 @@ mod neutralise;
 mod program;
 mod rates;
 mod secrets;
+mod space;
 mod transcript;
 mod turn;
 mod verdict;
@@ -54,6 +56,7 @@ pub use self::{
     launch::guard,
     program::{NoVersion, NotFound, TESTED, Version},
     rates::is_same_model,
+    space::is_full,
 };
 use super::{Conversation, EventSink, Meter, Outcome, Provider, Request, Running, Spent};
 use crate::clock::Clock;

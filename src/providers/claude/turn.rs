@@ -15,13 +15,14 @@ use super::{
     meter, neutralise,
     rates::{Rates, is_same_model},
     secrets::Secrets,
+    space,
     transcript::{self, Local},
     verdict::Case,
 };
 use crate::{
     providers::{
-        self, Began, Continued, Conversation, Durations, EventSink, Flag, Grants, Grown, Meter,
-        Outcome, Request, Spent, StopReason, TranscriptFile,
+        self, Began, Class, Continued, Conversation, Durations, EventSink, Flag, Grants, Grown,
+        Meter, Outcome, Request, Spent, StopReason, TranscriptFile,
         stream_json::{Limits, TurnResult},
     },
     transcript::{Message, Role},
@@ -73,7 +74,8 @@ impl<'a> Turn<'a> {
         let grants = conversation.grants.clone();
         let prepare = move || {
             let plan = Plan { session, call, is_kept, system: &system, grants: &grants };
-            Ground::prepare(&sessions, &plan)
+            let ground = Ground::prepare(&sessions, &plan)?;
+            space::require(&sessions).map(|()| ground)
         };
         let ground =
             blocking("prepare the session's folder", &surroundings.sessions, prepare).await?;
@@ -106,7 +108,7 @@ impl<'a> Turn<'a> {
         if cancel.is_cancelled() {
             return Err(Error::Cancelled.costing(Vec::new()).not_made());
         }
-        let watch = self.watch();
+        let (watch, sessions) = (self.watch(), &self.surroundings.sessions);
         let child = self.child().map_err(|error| error.costing(Vec::new()).not_made())?;
         let what = (self.prompt.as_str(), self.grants().required_servers.as_slice());
         let (heard, ended) = drive::drive(child, what, &watch, &self.secrets, events, cancel).await;
@@ -122,13 +124,13 @@ impl<'a> Turn<'a> {
                 self.start_ahead(&outcome);
                 Ok(outcome)
             }
-            Err(error) => {
-                let error = error.costing(spent).having_acted(heard.answer.has_acted());
-                Err(error.with_said(heard.answer.messages()))
-            }
+            Err(error) => Err((error, spent)),
         };
         self.ground.clear().await;
-        outcome
+        outcome.map_err(|(error, spent)| {
+            let error = for_want_of_space(error, sessions).costing(spent);
+            error.having_acted(heard.answer.has_acted()).with_said(heard.answer.messages())
+        })
     }
 
     /// Makes the files here what the caller holds, and chooses how to begin.
@@ -419,8 +421,27 @@ pub(super) async fn blocking<T: Send + 'static>(
     done.map_err(|source| match source.kind() {
         // Said by a claim that is not ours any more, and by no file.
         io::ErrorKind::ResourceBusy => Error::TakenOver,
-        _ => Error::Folder { doing, folder: folder.to_owned(), source },
+        _ => no_space_or_folder(doing, folder, source),
     })
+}
+
+/// The reason of a failure that may pass: no disk space, where there is none once the files of the call are gone. The next call
+/// then waits for space, so that no agent that fills the disk is called again and again.
+fn for_want_of_space(error: Error, sessions: &Path) -> Error {
+    match (error.class(), space::require(sessions)) {
+        (Class::Retry { .. }, Err(source)) if space::is_full(&source) => {
+            Error::NoSpace { folder: sessions.to_owned(), source }
+        }
+        _ => error,
+    }
+}
+
+fn no_space_or_folder(doing: &'static str, folder: &Path, source: io::Error) -> Error {
+    let folder = folder.to_owned();
+    match space::is_full(&source) {
+        true => Error::NoSpace { folder, source },
+        false => Error::Folder { doing, folder, source },
+    }
 }
 
 /// The transcript has what was heard, if there is a place in it to go on from.

@@ -20,7 +20,7 @@ WITH picked AS (
 ),
 claimed AS (
     UPDATE dalsegno.jobs AS j
-       SET state = 'running', lease = nextval('dalsegno.leases'), worker_id = $2::uuid, claimed_at = clock_timestamp(), attempt = j.attempt + 1
+       SET state = 'running', lease = nextval('dalsegno.leases') + floor(random() * 1048576)::bigint, worker_id = $2::uuid, claimed_at = clock_timestamp(), attempt = j.attempt + 1
      WHERE j.id = ANY (ARRAY(SELECT p.id FROM picked AS p))
     RETURNING j.id, j.lease, j.queue, j.kind, j.lane_id, j.group_key, j.priority, j.attempt, j.max_attempts, j.crash_count,
               j.run_at, j.enqueued_at, j.claimed_at

@@ -8,7 +8,11 @@ use sqlx::PgExecutor;
 use uuid::Uuid;
 
 use super::{Ground, Stream, client::Sent};
-use crate::{app::noon, conversations::world::World, service::Service};
+use crate::{
+    app::{SOON, noon},
+    conversations::world::World,
+    service::Service,
+};
 
 fn new(campaign_id: Option<Uuid>, kind: Kind, n: usize, text: &str) -> feed::New {
     let data = json!({ "n": n, "text": text });
@@ -78,6 +82,18 @@ async fn a_reader_without_a_place_is_told_where_the_stream_begins() {
     // Whoever went at once and comes back has missed nothing.
     let mut again = ground.feed("", Some(&begin.id)).await;
     assert_eq!(n(&again.next().await.unwrap()), 4);
+}
+
+/// After a restore, or when a standby has taken over without the last events.
+#[tokio::test]
+async fn a_reader_that_is_ahead_of_the_database_is_told_where_the_stream_begins() {
+    let ground = Ground::new().await;
+    tell(&ground.world.pool, 1).await;
+    let mut stream = ground.feed("", Some("1000000")).await;
+    let begin = tokio::time::timeout(SOON, stream.next()).await.expect("it is told something");
+    assert_eq!(begin.unwrap().event, "begin");
+    tell(&ground.world.pool, 2).await;
+    assert_eq!(n(&stream.next().await.unwrap()), 2);
 }
 
 #[tokio::test]

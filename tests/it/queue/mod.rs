@@ -12,6 +12,7 @@ mod connections;
 mod crash_points;
 mod crew;
 mod drain;
+mod failover;
 mod journal;
 mod kills;
 mod outage;

@@ -1,13 +1,8 @@
 //! Postgres itself is killed, and comes back after a while.
 
-use std::{path::Path, time::Duration};
+use std::time::Duration;
 
-use dalsegno::{
-    db::embedded::{self, Embedded},
-    jobs::trial::{Note, NoteEnd},
-};
-use rustix::process::Signal;
-use sqlx::ConnectOptions as _;
+use dalsegno::jobs::trial::{Note, NoteEnd};
 use tokio::time::Instant;
 
 use super::{
@@ -19,49 +14,16 @@ use super::{
 use crate::{
     app::{TestDatabase, eventually, get},
     cluster::scratch_folder,
-    embedded::support::{Place, Service, send, servers, wait_for},
+    embedded::lonely::LonelyServer,
     service,
 };
-
-/// A server that belongs to nobody: its service was killed, so nobody starts it anew.
-pub struct LonelyServer {
-    place: Place,
-    pub url: String,
-    pid: u32,
-}
-
-impl LonelyServer {
-    pub async fn start() -> Self {
-        let place = Place::new();
-        let program = Path::new(env!("CARGO_BIN_EXE_first-run-service"));
-        let service = Service::spawn(place.command(program));
-        service.expect("READY ");
-        service.kill();
-        let attached = embedded::attach(&place.config).await.unwrap().unwrap();
-        let url = attached.connect_options().to_url_lossy().to_string();
-        Self { pid: attached.pid(), url, place }
-    }
-
-    /// Kills the postmaster and waits until its backends have noticed.
-    pub fn kill(&self) {
-        send(self.pid, Signal::KILL);
-        let cluster = self.place.cluster();
-        let gone = wait_for(Duration::from_secs(10), || servers(&cluster).is_empty().then_some(()));
-        gone.expect("backends outlive the postmaster");
-    }
-
-    /// Starts it again at the same address.
-    pub async fn restart(&self) -> Embedded {
-        embedded::start(&self.place.config).await.unwrap()
-    }
-}
 
 /// Kills Postgres under two workers with all slots taken, and starts it again after `away`.
 ///
 /// `settings` are those of the workers; with the usual ones every outage of more than a lease costs the runs.
 pub async fn kill_postgres(away: Duration, settings: &[(&str, &str)], lost_runs: usize) {
     let server = LonelyServer::start().await;
-    let trial = Trial::on_own_server(server.url.clone()).await;
+    let trial = Trial::on_own_server(server.url()).await;
     let mut crew = Crew::start(&trial, 2, settings);
     crew.ready().await;
     for at in 0..6 * SLOTS {

@@ -34,6 +34,7 @@ struct Silence {
 /// A running proxy.
 pub struct Proxy {
     address: SocketAddr,
+    upstream: Arc<Mutex<Upstream>>,
     silence: Arc<watch::Sender<Silence>>,
     /// The names of the connections, in the order in which they were made.
     names: Arc<Mutex<Vec<String>>>,
@@ -50,28 +51,26 @@ enum Upstream {
 impl Proxy {
     /// A proxy to the server of `options`.
     pub async fn start(options: &PgConnectOptions) -> Self {
-        let port = options.get_port();
-        let upstream = match options.get_socket() {
-            Some(folder) => Upstream::Socket(folder.join(format!(".s.PGSQL.{port}"))),
-            None => Upstream::Tcp(options.get_host().to_owned(), port),
-        };
+        let upstream = Arc::new(Mutex::new(Upstream::of(options)));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let silence = Arc::new(watch::Sender::new(Silence::default()));
         let names = Arc::<Mutex<Vec<String>>>::default();
         let (heard, known) = (Arc::clone(&silence), Arc::clone(&names));
+        let leads_to = Arc::clone(&upstream);
         let accepting = tokio::spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((client, _)) = listener.accept().await {
-                connections.spawn(pass(
-                    client,
-                    upstream.clone(),
-                    heard.subscribe(),
-                    Arc::clone(&known),
-                ));
+                let upstream = leads_to.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                connections.spawn(pass(client, upstream, heard.subscribe(), Arc::clone(&known)));
             }
         });
-        Self { address, silence, names, accepting }
+        Self { address, upstream, silence, names, accepting }
+    }
+
+    /// New connections lead to another server from now on.
+    pub fn lead_to(&self, options: &PgConnectOptions) {
+        *self.upstream.lock().unwrap_or_else(PoisonError::into_inner) = Upstream::of(options);
     }
 
     /// The address of the database behind the proxy.
@@ -128,6 +127,16 @@ impl Proxy {
     pub fn n_made(&self, name: &str) -> usize {
         let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         names.iter().filter(|known| *known == name).count()
+    }
+}
+
+impl Upstream {
+    fn of(options: &PgConnectOptions) -> Self {
+        let port = options.get_port();
+        match options.get_socket() {
+            Some(folder) => Self::Socket(folder.join(format!(".s.PGSQL.{port}"))),
+            None => Self::Tcp(options.get_host().to_owned(), port),
+        }
     }
 }
 

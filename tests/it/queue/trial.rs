@@ -106,6 +106,16 @@ impl Trial {
         self.acknowledge(job_id);
     }
 
+    /// Takes back what was acknowledged for all but the first `n_kept` jobs, and says which those were.
+    pub fn expect_lost(&self, n_kept: usize) -> Vec<i64> {
+        let mut known = self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner);
+        known.split_off(n_kept)
+    }
+
+    pub fn n_acknowledged(&self) -> usize {
+        self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     pub async fn count(&self, sql: &'static str) -> i64 {
         sqlx::query_scalar(sql).fetch_one(&self.pool).await.unwrap()
     }

@@ -34,7 +34,9 @@ use uuid::Uuid;
 
 use crate::{
     app::{SOON, TestDatabase, eventually, noon},
+    embedded::support::wait_for,
     service::command,
+    volume::{self, Volume},
 };
 
 /// Quick polls and leases, and a simulation that takes no time unless a test wants it to.
@@ -242,9 +244,26 @@ impl Ground {
         self.process_of(env!("CARGO_BIN_EXE_worker-upkeep"), settings)
     }
 
+    /// Starts a `worker-turns` whose own files are on a volume of so many MiB.
+    pub fn process_on_volume(&self, mib: u32) -> (Process, Volume) {
+        let folder = self.folder.path().join("small");
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut command = command(volume::PROGRAM, self.folder.path());
+        command.args(volume::arguments(mib, &folder, env!("CARGO_BIN_EXE_worker-turns")));
+        let data = folder.join("data").display().to_string();
+        let process = self.started(command, &[("service.data_dir", &data)]);
+        wait_for(SOON, || process.log().contains("worker registered").then_some(()))
+            .unwrap_or_else(|| panic!("the worker does not start: {}", process.log()));
+        let volume = Volume::seen_by(process.child.id().unwrap(), &folder);
+        (process, volume)
+    }
+
     fn process_of(&self, binary: &str, settings: &[(&str, &str)]) -> Process {
+        self.started(command(binary, self.folder.path()), settings)
+    }
+
+    fn started(&self, mut command: Command, settings: &[(&str, &str)]) -> Process {
         let log = self.folder.path().join(format!("worker-{}", Uuid::new_v4()));
-        let mut command: Command = command(binary, self.folder.path());
         let own = settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
         for (key, value) in self.settings.clone().into_iter().chain(own) {
             command.env(format!("DALSEGNO_{}", key.to_uppercase().replace('.', "__")), value);

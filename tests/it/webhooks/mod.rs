@@ -5,7 +5,7 @@ mod faults;
 mod old;
 mod people;
 mod private;
-mod receiver;
+pub mod receiver;
 mod rotation;
 
 use chrono::Utc;

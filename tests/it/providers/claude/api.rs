@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use tokio::{
     io::AsyncWriteExt as _,
     net::{TcpListener, TcpStream},
+    sync::Notify,
     task::JoinHandle,
 };
 
@@ -53,6 +54,8 @@ pub enum Play {
     /// Some words, then nothing for ever.
     Hangs,
     SaysAndHangs(String),
+    /// This text, once the test says so.
+    Waits(Arc<Notify>, String),
     /// The usual answer, with a count as if there were nothing in front of the last message.
     Forgets,
 }
@@ -148,11 +151,15 @@ async fn messages(socket: &mut TcpStream, state: &State, body: &[u8]) -> std::io
         (true, _) => request.to_string().len() / 4,
         (false, _) => 25,
     };
+    if let Some(Play::Waits(until, _)) = &play {
+        until.notified().await;
+    }
     let (blocks, stop) = match play {
         None | Some(Play::Forgets) => (vec![text(&usual)], "end_turn"),
         Some(Play::Thinks(thought)) => {
             (vec![json!({"type": "thinking", "thinking": thought}), text(&usual)], "end_turn")
         }
+        Some(Play::Waits(_, words)) => (vec![text(&words)], "end_turn"),
         Some(Play::Says(texts, stop)) => (texts.iter().map(|t| text(t)).collect(), stop),
         Some(Play::Calls(tool, input)) => {
             let id = format!("toolu_{}", n_messages(&request));

@@ -7,10 +7,14 @@ use rustix::{
     fs::{FlockOperation, fcntl_lock},
     process::Signal,
 };
+use sqlx::PgPool;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::Stage;
-use crate::app::SOON;
+use crate::{
+    app::{SOON, execute},
+    restore::{dump, restore},
+};
 
 #[tokio::test]
 async fn a_conversation_goes_on_alternately_on_two_hosts() {
@@ -106,4 +110,32 @@ async fn a_transcript_that_is_lost_everywhere_is_written_anew_under_its_name() {
     let after = ground.json("select to_jsonb(external_session_id) from dalsegno.sessions").await;
     assert_eq!(after, before);
     assert_eq!(ground.sessions().await.len(), 1);
+}
+
+/// The files of the host have a turn that the database has not, since it was restored.
+#[tokio::test]
+async fn what_a_host_has_beyond_a_restored_database_is_cut_off() {
+    let Some(mut stage) = Stage::new(&[]).await else { return };
+    let worker = stage.ground.work().await;
+    stage.says("The harbour is called Vik.").await;
+    stage.ground.settled().await;
+    worker.stop().await;
+    let options = (*stage.ground.pool.connect_options()).clone();
+    let dumped = dump(&options).await;
+    let worker = stage.ground.work().await;
+    stage.says("From now on it is called Bergen.").await;
+    stage.ground.settled().await;
+    worker.stop().await;
+    stage.ground.pool.close().await;
+    execute(&options, "drop schema dalsegno cascade").await;
+    restore(&options, &dumped).await;
+    stage.ground.pool = PgPool::connect_with(options).await.unwrap();
+    let worker = stage.ground.work().await;
+    stage.says("What is it called?").await;
+    stage.ground.settled().await;
+    worker.stop().await;
+    let said = stage.api.last_messages();
+    assert_eq!(said.len(), 3, "{said:?}");
+    assert!(said[0].contains("Vik") && !format!("{said:?}").contains("Bergen"), "{said:?}");
+    assert_eq!(stage.began().await, ["new", "restored"]);
 }

@@ -11,6 +11,7 @@ mod limits;
 mod memory;
 mod nodes;
 mod prices;
+mod space;
 mod warm;
 mod warnings;
 

@@ -1,0 +1,71 @@
+//! Hosts whose own disk is full.
+
+use std::sync::Arc;
+
+use dalsegno::domain::tasks::Task;
+use rustix::process::Signal;
+use tokio::sync::Notify;
+
+use super::Stage;
+use crate::{app::eventually, providers::claude::api::Play};
+
+impl Stage {
+    /// Waits until a turn was put off for want of space.
+    async fn put_off(&self) {
+        let put_off = "select count(*) from dalsegno.runs where outcome = 'snooze' and error like '%has no disk space%'";
+        let is_put_off = async || (self.ground.count(put_off).await >= 1).then_some(());
+        eventually("the turn is put off", is_put_off).await;
+    }
+
+    /// Looks for space now, instead of in some seconds.
+    async fn done_at_last(&self, task: &Task) {
+        let due = "update dalsegno.jobs set run_at = now() where wait_reason = 'snooze'";
+        sqlx::query(due).execute(&self.ground.pool).await.unwrap();
+        self.ground.done(task).await;
+        self.ground.settled().await;
+        let burned = "select count(*) from dalsegno.runs where outcome not in ('done', 'snooze')";
+        assert_eq!(self.ground.count(burned).await, 0);
+    }
+}
+
+#[tokio::test]
+async fn a_host_without_disk_space_asks_nobody_and_uses_up_no_attempt() {
+    let Some(stage) = Stage::new(&[]).await else { return };
+    let ground = &stage.ground;
+    let (mut worker, volume) = ground.process_on_volume(64);
+    stage.says("One.").await;
+    volume.fill();
+    let task = ground.add("Two.").await;
+    stage.put_off().await;
+    assert_eq!(stage.api.requests().len(), 1, "nobody was asked");
+    volume.make_space();
+    stage.done_at_last(&task).await;
+    assert_eq!(stage.api.requests().len(), 2);
+    let said = stage.api.last_messages();
+    assert_eq!(said.len(), 3, "{said:?}");
+    worker.signal(Signal::TERM);
+    worker.ended().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_found_no_disk_space_is_asked_for_again_when_there_is_some() {
+    let Some(stage) = Stage::new(&[]).await else { return };
+    let ground = &stage.ground;
+    let (mut worker, volume) = ground.process_on_volume(64);
+    stage.says("One.").await;
+    let answer = Arc::new(Notify::new());
+    stage.api.plays([Play::Waits(answer.clone(), "Much to write. ".repeat(5_000))]);
+    let task = ground.add("Two.").await;
+    eventually("the model is asked", async || (stage.api.requests().len() == 2).then_some(()))
+        .await;
+    volume.fill();
+    answer.notify_one();
+    stage.put_off().await;
+    assert_eq!(stage.api.requests().len(), 2);
+    volume.make_space();
+    stage.done_at_last(&task).await;
+    assert_eq!(stage.api.last_messages().len(), 3);
+    assert_eq!(ground.count("select count(*) from dalsegno.usage").await, 3, "all is charged");
+    worker.signal(Signal::TERM);
+    worker.ended().await;
+}

@@ -1,0 +1,82 @@
+//! Volumes that are small enough to be filled.
+//!
+//! Each is mounted in a mount namespace of its own, which only a program and its children are in: it goes with the last of
+//! them, however the test ends. Without root, a user namespace allows the mount.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{ErrorKind, Write as _},
+    os::unix::fs::{MetadataExt as _, chown},
+    path::{Path, PathBuf},
+};
+
+/// Of util-linux.
+pub const PROGRAM: &str = "unshare";
+
+const MOUNT: &str = "mount -t tmpfs -o mode=0777,size=$1m tmpfs \"$2\"; shift 2; exec \"$@\"";
+
+/// Has [`PROGRAM`] run another one, to which `folder` is a volume of so many MiB. Its own arguments follow.
+pub fn arguments(mib: u32, folder: &Path, program: &str) -> Vec<String> {
+    let namespaces: &[&str] = match rustix::process::geteuid().is_root() {
+        true => &["--mount"],
+        false => &["--user", "--map-current-user", "--keep-caps", "--mount"],
+    };
+    let (mib, folder) = (mib.to_string(), folder.to_str().unwrap());
+    let run = ["--", "sh", "-ec", MOUNT, "sh", &mib, folder, program];
+    namespaces.iter().chain(&run).map(|word| (*word).to_owned()).collect()
+}
+
+/// A volume, reached through a process that sees it.
+pub struct Volume {
+    root: PathBuf,
+}
+
+impl Volume {
+    pub fn seen_by(pid: u32, folder: &Path) -> Self {
+        let root =
+            PathBuf::from(format!("/proc/{pid}/root")).join(folder.strip_prefix("/").unwrap());
+        // Else the test would fill the disk of the machine.
+        assert_ne!(
+            fs::metadata(&root).unwrap().dev(),
+            fs::metadata(folder).unwrap().dev(),
+            "{} is no volume of its own",
+            folder.display()
+        );
+        Self { root }
+    }
+
+    /// Makes a folder that belongs to the owner of `like`.
+    pub fn make_folder(&self, name: &str, like: &Path) {
+        let (folder, like) = (self.root.join(name), fs::metadata(like).unwrap());
+        fs::create_dir(&folder).unwrap();
+        chown(&folder, Some(like.uid()), Some(like.gid())).unwrap();
+    }
+
+    /// Takes all space that is left.
+    pub fn fill(&self) {
+        let path = self.ballast();
+        let mut ballast = OpenOptions::new().create(true).append(true).open(path).unwrap();
+        for n_bytes in [1 << 20, 4096, 1] {
+            fill(&mut ballast, &vec![0; n_bytes]);
+        }
+    }
+
+    /// Gives it back.
+    pub fn make_space(&self) {
+        fs::remove_file(self.ballast()).unwrap();
+    }
+
+    fn ballast(&self) -> PathBuf {
+        self.root.join("ballast")
+    }
+}
+
+fn fill(ballast: &mut File, bytes: &[u8]) {
+    loop {
+        match ballast.write_all(bytes) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::StorageFull => return,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
