@@ -60,7 +60,7 @@ impl Database {
 
     async fn try_reach(&self, deadline: Instant) -> Result<(), Failure> {
         let mut conn = self.connect(&self.options).await?;
-        if !self.pooler.is_as_configured(&mut conn).await? {
+        if !self.pooler.is_as_configured(&self.options, &mut conn).await? {
             return Err(Failure::Final(self.pooler.contradiction()));
         }
         if let (Pooler::Transaction, Some(direct)) = (self.pooler, &self.session_options) {

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::bouncer::{Bouncer, DOCUMENTED, NEW, OLD};
 use crate::app::TestDatabase;
 
-async fn open(set: &[(&str, &str)]) -> Result<(), db::Error> {
+pub async fn open(set: &[(&str, &str)]) -> Result<(), db::Error> {
     let set = set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     let config = Config::load(&Environment::default(), &Flags { file: None, set }).unwrap();
     let opened = Database::open(&config.database, Use::Join, &CancellationToken::new()).await;
@@ -17,8 +17,12 @@ async fn open(set: &[(&str, &str)]) -> Result<(), db::Error> {
 }
 
 async fn open_through(bouncer: &Bouncer, pooler: &str) -> Result<(), db::Error> {
+    open_at(bouncer.url(), pooler).await
+}
+
+pub async fn open_at(url: String, pooler: &str) -> Result<(), db::Error> {
     let set = [
-        ("database.url", bouncer.url()),
+        ("database.url", url),
         ("database.pooler", pooler.to_owned()),
         ("database.connect_timeout_secs", "20".to_owned()),
     ];
@@ -67,18 +71,6 @@ async fn a_pooler_where_none_is_configured_is_refused() {
         let error = open_through(&bouncer, "none").await.unwrap_err();
         assert!(matches!(error, db::Error::PoolerNotSet), "{version} {settings}: {error:?}");
         assert!(error.to_string().contains("database.pooler = \"transaction\""), "{error}");
-    }
-}
-
-#[tokio::test]
-async fn a_pooler_in_session_mode_is_like_none() {
-    let database = TestDatabase::migrated().await;
-    let session = "pool_mode = session\nignore_startup_parameters = extra_float_digits";
-    for version in [OLD, NEW] {
-        let Some(bouncer) = Bouncer::start(version, &database.options, session).await else {
-            return;
-        };
-        open_through(&bouncer, "none").await.unwrap();
     }
 }
 
