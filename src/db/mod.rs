@@ -37,6 +37,11 @@ use crate::{
     config::{Checks, empty_as_none},
 };
 
+/// The setting of the way that most connections take.
+pub const URL: &str = "database.url";
+/// The setting of the way past a transaction pooler.
+pub const DIRECT_URL: &str = "database.direct_url";
+
 /// How long a connection may have been idle and is still used without asking.
 const IDLE_UNTESTED: Duration = Duration::from_secs(1);
 
@@ -101,16 +106,16 @@ pub enum Use {
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("database.url cannot be read; write postgres://user:password@host:port/database")]
-    ParseUrl(#[source] sqlx::Error),
+    #[error("{setting} cannot be read; write postgres://user:password@host:port/database")]
+    ParseUrl { setting: &'static str, source: sqlx::Error },
     #[error(
         "the database at {server} cannot be reached after {waited_secs} s; is the server up, and is that the one that is meant? `dalsegno doctor` looks closer"
     )]
-    Connect { server: String, waited_secs: u64, source: sqlx::Error },
+    Connect { setting: &'static str, server: String, waited_secs: u64, source: sqlx::Error },
     #[error(
-        "the database refuses the connection; mend database.url, or the role and database it names"
+        "the database refuses the connection; mend {setting}, or the role and database it names"
     )]
-    Refused(#[source] sqlx::Error),
+    Refused { setting: &'static str, source: sqlx::Error },
     #[error("no service runs on the data folder {}; set DATABASE_URL, or start `dalsegno serve` first", data_dir.display())]
     NoService { data_dir: PathBuf },
     #[error("there is no database in {} yet; `dalsegno serve` makes one, or set DATABASE_URL", data_dir.display())]
@@ -127,6 +132,10 @@ pub enum Error {
         "database.direct_url leads to another database than database.url, or to a standby of it; give it the address that the pooler itself connects to"
     )]
     DirectElsewhere,
+    #[error(
+        "database.direct_url leads through a transaction pooler itself; give it the address that the pooler connects to, and for a PgBouncer in session mode add extra_float_digits to its ignore_startup_parameters"
+    )]
+    DirectPooled,
     #[error(
         "{n_pending} migrations are missing, and they need a session of their own, which a transaction pooler does not give: set database.direct_url to the address of the server itself, or run `dalsegno migrate up` with DATABASE_URL set to it and database.pooler = \"none\""
     )]
@@ -161,13 +170,15 @@ impl Database {
         stop: &CancellationToken,
     ) -> Result<Self, Error> {
         let (options, server) = match &config.url {
-            Some(url) => (config.pooler.prepare(url::parse(url)?), Server::Given),
+            Some(url) => (config.pooler.prepare(url::parse(URL, url)?), Server::Given),
             None => Box::pin(private::open(&config.embedded, purpose, stop)).await?,
         };
         let options = options.application_name("dalsegno");
         let session_options = match (config.pooler, &config.direct_url) {
             (Pooler::None, _) => Some(options.clone()),
-            (Pooler::Transaction, Some(url)) => Some(url::parse(url)?.application_name("dalsegno")),
+            (Pooler::Transaction, Some(url)) => {
+                Some(url::parse(DIRECT_URL, url)?.application_name("dalsegno"))
+            }
             (Pooler::Transaction, None) => None,
         };
         let (pool, pooler) = (pool(config, &options), config.pooler);
@@ -221,10 +232,10 @@ impl Config {
         checks.secs("database.acquire_timeout_secs", self.acquire_timeout_secs, 1);
         checks.secs("database.connect_timeout_secs", self.connect_timeout_secs, 1);
         if let Some(url) = &self.url {
-            url::check("database.url", url, checks);
+            url::check(URL, url, checks);
         }
         if let Some(url) = &self.direct_url {
-            url::check("database.direct_url", url, checks);
+            url::check(DIRECT_URL, url, checks);
         }
         self.check_pooler(checks);
         self.embedded.check(checks);

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use sqlx::{Connection as _, Executor as _, PgConnection, Row as _, postgres::PgConnectOptions};
 use tokio::time::timeout;
 
-use super::{CLOSE_LIMIT, Error};
+use super::CLOSE_LIMIT;
 use crate::causes::causes;
 
 /// How many connections ask for their session. One more than poolers behind one address, and two have the same pooler.
@@ -59,18 +59,12 @@ impl Pooler {
         })
     }
 
-    /// Explains a refused connection, where a pooler is the reason.
-    pub(super) fn explain(self, error: &sqlx::Error) -> Option<Error> {
+    /// PgBouncer refuses a startup parameter that goes to servers only.
+    pub(super) fn is_contradicted_by(self, error: &sqlx::Error) -> bool {
         let words = error.as_database_error().map(|error| error.message());
-        let is_parameter = words?.starts_with("unsupported startup parameter");
-        (is_parameter && self == Self::None).then_some(Error::PoolerNotSet)
-    }
-
-    pub(super) fn contradiction(self) -> Error {
-        match self {
-            Self::None => Error::PoolerNotSet,
-            Self::Transaction => Error::PoolerNotSupported,
-        }
+        let is_parameter =
+            words.is_some_and(|words| words.starts_with("unsupported startup parameter"));
+        is_parameter && self == Self::None
     }
 }
 

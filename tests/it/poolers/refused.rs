@@ -82,20 +82,3 @@ async fn a_server_without_the_pooler_that_is_configured_is_refused() {
     let error = open(&set).await.unwrap_err();
     assert!(error.to_string().contains("database.pooler = \"none\""), "{error}");
 }
-
-#[tokio::test]
-async fn a_direct_address_of_another_database_is_refused() {
-    let (database, other) = (TestDatabase::migrated().await, TestDatabase::empty().await);
-    let Some(bouncer) = Bouncer::start(NEW, &database.options, DOCUMENTED).await else { return };
-    let (url, elsewhere, direct) = (bouncer.url(), other.url(), database.url());
-    let set = |direct| {
-        [
-            ("database.url", url.as_str()),
-            ("database.pooler", "transaction"),
-            ("database.direct_url", direct),
-        ]
-    };
-    open(&set(direct.as_str())).await.unwrap();
-    let error = open(&set(elsewhere.as_str())).await.unwrap_err();
-    assert!(matches!(error, db::Error::DirectElsewhere), "{error:?}");
-}
