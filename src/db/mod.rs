@@ -20,8 +20,8 @@ use sqlx::{
     Connection as _, Executor as _, PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
-use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
+use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::embedded::{Attached, Embedded};
 pub use self::{
@@ -33,6 +33,7 @@ pub use self::{
     vacuum::{Vacuum, Vacuumed, vacuum},
 };
 use crate::{
+    causes::causes,
     clock,
     config::{Checks, empty_as_none},
 };
@@ -47,6 +48,9 @@ const IDLE_UNTESTED: Duration = Duration::from_secs(1);
 
 /// The oldest and the newest major version that the tests run against.
 pub const SUPPORTED_MAJORS: std::ops::RangeInclusive<u32> = 14..=18;
+
+/// How often the clock of the database is measured. Workers and services without any are alike in that.
+const CLOCK_PERIOD: Duration = Duration::from_secs(10);
 
 /// Closing takes a round trip; a connection that needs longer waits for something that may never come.
 const CLOSE_LIMIT: Duration = Duration::from_secs(1);
@@ -79,6 +83,8 @@ pub struct Database {
     pub session_options: Option<PgConnectOptions>,
     pooler: Pooler,
     server: Server,
+    /// Ends the measurements of the database's clock.
+    clock: DropGuard,
 }
 
 /// Whose server it is.
@@ -182,9 +188,15 @@ impl Database {
             (Pooler::Transaction, None) => None,
         };
         let (pool, pooler) = (pool(config, &options), config.pooler);
-        let database = Self { pool, options, session_options, pooler, server };
+        let closed = CancellationToken::new();
+        let clock = closed.clone().drop_guard();
+        let database = Self { pool, options, session_options, pooler, server, clock };
         match database.wait_until_reachable(config, stop).await {
-            Ok(()) => Ok(database),
+            Ok(()) => {
+                let pool = database.pool.clone();
+                tokio::spawn(follow_clock(pool, CLOCK_PERIOD, closed));
+                Ok(database)
+            }
             Err(error) => {
                 // The first error says more than one that follows from it.
                 let _ = database.close().await;
@@ -195,6 +207,7 @@ impl Database {
 
     /// Closes the pool, then stops the private server if it is ours.
     pub async fn close(self) -> Result<(), Error> {
+        drop(self.clock);
         if timeout(CLOSE_LIMIT, self.pool.close()).await.is_err() {
             tracing::warn!(
                 limit_secs = CLOSE_LIMIT.as_secs(),
@@ -303,6 +316,26 @@ pub async fn require_supported_version(pool: &PgPool) -> Result<(), Error> {
         true => Err(Error::TooOld { major }),
         false => Ok(()),
     }
+}
+
+/// Measures the clock of the database until `closed`. After a failure the next time comes soon enough.
+async fn follow_clock(pool: PgPool, every: Duration, closed: CancellationToken) {
+    let mut ticks = interval_at(Instant::now() + every, every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let following = async {
+        loop {
+            ticks.tick().await;
+            let measured = async { clock::follow_database(&mut *pool.acquire().await?).await };
+            match timeout(every, measured).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => {
+                    tracing::debug!(error = causes(&error), "measuring the database's clock");
+                }
+                Err(_elapsed) => tracing::debug!("no answer while measuring the database's clock"),
+            }
+        }
+    };
+    let _: Option<()> = closed.run_until_cancelled(following).await;
 }
 
 fn pool(config: &Config, options: &PgConnectOptions) -> PgPool {

@@ -82,7 +82,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("outbound", &[]),
     ("providers", &["clock", "outbound", "transcript"]),
     // The queue knows nothing of the domain: it could be a crate of its own.
-    ("queue", &["causes", "clock", "config", "shutdown"]),
+    ("queue", &["causes", "config", "shutdown"]),
     ("scheduler", &["causes", "clock", "domain", "jobs", "queue"]),
     (
         "serve",
