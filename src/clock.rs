@@ -1,8 +1,8 @@
 //! Time. Everything but leases takes it from here; leases are measured by the database itself.
 //!
 //! Rows are written by several processes on several hosts, and by statements that take the time of the database. So the clock of a
-//! process follows the database: it is measured at each connection of the pool and at each heartbeat of a worker. A process has one
-//! database, and therefore one such clock.
+//! process follows the database: it is measured at each connection of the pool and every 10 seconds, in all kinds of process. A process
+//! has one database, and therefore one such clock.
 //!
 //! A measurement bounds the difference of the two clocks by its round trip: the database has read its clock after the question was
 //! sent and before the answer arrived. Bounds of several measurements are intersected, so a slow answer changes nothing. A

@@ -156,11 +156,12 @@ impl From<db::Error> for Failure {
     fn from(error: db::Error) -> Self {
         let exit = match &error {
             db::Error::Connect { .. } | db::Error::MigrationState(_) => Exit::Unavailable,
-            db::Error::Refused(_) | db::Error::MayNotMigrate(_) => Exit::Auth,
-            db::Error::ParseUrl(_)
+            db::Error::Refused { .. } | db::Error::MayNotMigrate(_) => Exit::Auth,
+            db::Error::ParseUrl { .. }
             | db::Error::PoolerNotSet
             | db::Error::PoolerNotSupported
             | db::Error::DirectElsewhere
+            | db::Error::DirectPooled
             | db::Error::MigrateNeedsSession { .. } => Exit::Usage,
             db::Error::Stopped => Exit::Interrupted,
             db::Error::NoService { .. } | db::Error::NoDatabase { .. } => Exit::Unavailable,

@@ -21,8 +21,8 @@ use sqlx::{
     Connection as _, Executor as _, PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
-use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
+use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::embedded::{Attached, Embedded};
 pub use self::{
@@ -35,15 +35,24 @@ pub use self::{
     vacuum::{Vacuum, Vacuumed, vacuum},
 };
 use crate::{
+    causes::causes,
     clock,
     settings::{Checks, empty_as_none},
 };
+
+/// The setting of the way that most connections take.
+pub const URL: &str = "database.url";
+/// The setting of the way past a transaction pooler.
+pub const DIRECT_URL: &str = "database.direct_url";
 
 /// How long a connection may have been idle and is still used without asking.
 const IDLE_UNTESTED: Duration = Duration::from_secs(1);
 
 /// The oldest and the newest major version that the tests run against.
 pub const SUPPORTED_MAJORS: std::ops::RangeInclusive<u32> = 14..=18;
+
+/// How often the clock of the database is measured. Workers and services without any are alike in that.
+const CLOCK_PERIOD: Duration = Duration::from_secs(10);
 
 /// Closing takes a round trip; a connection that needs longer waits for something that may never come.
 const CLOSE_LIMIT: Duration = Duration::from_secs(1);
@@ -76,6 +85,8 @@ pub struct Database {
     pub session_options: Option<PgConnectOptions>,
     pooler: Pooler,
     server: Server,
+    /// Ends the measurements of the database's clock.
+    clock: DropGuard,
 }
 
 /// Whose server it is.
@@ -103,16 +114,16 @@ pub enum Use {
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("database.url cannot be read; write postgres://user:password@host:port/database")]
-    ParseUrl(#[source] sqlx::Error),
+    #[error("{setting} cannot be read; write postgres://user:password@host:port/database")]
+    ParseUrl { setting: &'static str, source: sqlx::Error },
     #[error(
         "the database at {server} cannot be reached after {waited_secs} s; is the server up, and is that the one that is meant? `dalsegno doctor` looks closer"
     )]
-    Connect { server: String, waited_secs: u64, source: sqlx::Error },
+    Connect { setting: &'static str, server: String, waited_secs: u64, source: sqlx::Error },
     #[error(
-        "the database refuses the connection; mend database.url, or the role and database it names"
+        "the database refuses the connection; mend {setting}, or the role and database it names"
     )]
-    Refused(#[source] sqlx::Error),
+    Refused { setting: &'static str, source: sqlx::Error },
     #[error("no service runs on the data folder {}; set DATABASE_URL, or start `dalsegno serve` first", data_dir.display())]
     NoService { data_dir: PathBuf },
     #[error("there is no database in {} yet; `dalsegno serve` makes one, or set DATABASE_URL", data_dir.display())]
@@ -129,6 +140,10 @@ pub enum Error {
         "database.direct_url leads to another database than database.url, or to a standby of it; give it the address that the pooler itself connects to"
     )]
     DirectElsewhere,
+    #[error(
+        "database.direct_url leads through a transaction pooler itself; give it the address that the pooler connects to, and for a PgBouncer in session mode add extra_float_digits to its ignore_startup_parameters"
+    )]
+    DirectPooled,
     #[error(
         "{n_pending} migrations are missing, and they need a session of their own, which a transaction pooler does not give: set database.direct_url to the address of the server itself, or run `dalsegno migrate up` with DATABASE_URL set to it and database.pooler = \"none\""
     )]
@@ -165,19 +180,27 @@ impl Database {
         stop: &CancellationToken,
     ) -> Result<Self, Error> {
         let (options, server) = match &config.url {
-            Some(url) => (config.pooler.prepare(url::parse(url)?), Server::Given),
+            Some(url) => (config.pooler.prepare(url::parse(URL, url)?), Server::Given),
             None => Box::pin(private::open(&config.embedded, purpose, stop)).await?,
         };
         let options = options.application_name("dalsegno");
         let session_options = match (config.pooler, &config.direct_url) {
             (Pooler::None, _) => Some(options.clone()),
-            (Pooler::Transaction, Some(url)) => Some(url::parse(url)?.application_name("dalsegno")),
+            (Pooler::Transaction, Some(url)) => {
+                Some(url::parse(DIRECT_URL, url)?.application_name("dalsegno"))
+            }
             (Pooler::Transaction, None) => None,
         };
         let (pool, pooler) = (pool(config, &options), config.pooler);
-        let database = Self { pool, options, session_options, pooler, server };
+        let closed = CancellationToken::new();
+        let clock = closed.clone().drop_guard();
+        let database = Self { pool, options, session_options, pooler, server, clock };
         match database.wait_until_reachable(config, stop).await {
-            Ok(()) => Ok(database),
+            Ok(()) => {
+                let pool = database.pool.clone();
+                tokio::spawn(follow_clock(pool, CLOCK_PERIOD, closed));
+                Ok(database)
+            }
             Err(error) => {
                 // The first error says more than one that follows from it.
                 let _ = database.close().await;
@@ -188,6 +211,7 @@ impl Database {
 
     /// Closes the pool, then stops the private server if it is ours.
     pub async fn close(self) -> Result<(), Error> {
+        drop(self.clock);
         if timeout(CLOSE_LIMIT, self.pool.close()).await.is_err() {
             tracing::warn!(
                 limit_secs = CLOSE_LIMIT.as_secs(),
@@ -225,10 +249,10 @@ impl Config {
         checks.secs("database.acquire_timeout_secs", self.acquire_timeout_secs, 1);
         checks.secs("database.connect_timeout_secs", self.connect_timeout_secs, 1);
         if let Some(url) = &self.url {
-            url::check("database.url", url, checks);
+            url::check(URL, url, checks);
         }
         if let Some(url) = &self.direct_url {
-            url::check("database.direct_url", url, checks);
+            url::check(DIRECT_URL, url, checks);
         }
         self.check_pooler(checks);
         self.embedded.check(checks);
@@ -296,6 +320,26 @@ pub async fn require_supported_version(pool: &PgPool) -> Result<(), Error> {
         true => Err(Error::TooOld { major }),
         false => Ok(()),
     }
+}
+
+/// Measures the clock of the database until `closed`. After a failure the next time comes soon enough.
+async fn follow_clock(pool: PgPool, every: Duration, closed: CancellationToken) {
+    let mut ticks = interval_at(Instant::now() + every, every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let following = async {
+        loop {
+            ticks.tick().await;
+            let measured = async { clock::follow_database(&mut *pool.acquire().await?).await };
+            match timeout(every, measured).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => {
+                    tracing::debug!(error = causes(&error), "measuring the database's clock");
+                }
+                Err(_elapsed) => tracing::debug!("no answer while measuring the database's clock"),
+            }
+        }
+    };
+    let _: Option<()> = closed.run_until_cancelled(following).await;
 }
 
 fn pool(config: &Config, options: &PgConnectOptions) -> PgPool {

@@ -3,11 +3,25 @@
 //! sqlx sends Parse and Sync before Bind: a statement is prepared in one transaction and executed in the next, which a pooler may
 //! give to another connection of the server. PgBouncer from 1.21 on, with `max_prepared_statements`, prepares it there as well, and
 //! renames it. That name identifies it, in any state of its pool.
+//!
+//! Every other transaction pooler is identified by its effect: two connections that are open at the same time meet the same session
+//! of the server, or one connection meets two. A server and a pooler in session mode never do that. Only what stands behind a pooler
+//! is asked so: a server that has read our startup parameters itself is known by them.
+
+use std::{collections::HashSet, time::Duration};
 
 use serde::Deserialize;
-use sqlx::{Connection as _, PgConnection, postgres::PgConnectOptions};
+use sqlx::{Connection as _, Executor as _, PgConnection, Row as _, postgres::PgConnectOptions};
+use tokio::time::timeout;
 
-use super::Error;
+use super::CLOSE_LIMIT;
+use crate::causes::causes;
+
+/// How many connections ask for their session. One more than poolers behind one address, and two have the same pooler.
+const N_ASKING: usize = 4;
+
+/// A pooler in session mode may have no connection left for that many.
+const ASKING_LIMIT: Duration = Duration::from_secs(2);
 
 /// The way from a client to the server: `database.pooler`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -20,7 +34,7 @@ pub enum Pooler {
 }
 
 impl Pooler {
-    /// `extra_float_digits` stays in where there should be no pooler: PgBouncer refuses it, and so identifies itself.
+    /// `extra_float_digits` stays in where there should be no pooler: PgBouncer refuses it, or drops it, and so identifies itself.
     pub(super) fn prepare(self, options: PgConnectOptions) -> PgConnectOptions {
         match self {
             Self::None => options,
@@ -28,44 +42,107 @@ impl Pooler {
         }
     }
 
-    /// Whether a connection leads over what `database.pooler` says.
+    /// Checks that a connection, made with `options`, leads over the pooler that `database.pooler` says, or over none.
     pub(super) async fn is_as_configured(
         self,
+        options: &PgConnectOptions,
         conn: &mut PgConnection,
     ) -> Result<bool, sqlx::Error> {
-        match inspect(conn).await {
-            Ok(renames) => Ok(renames == (self == Self::Transaction)),
-            Err(error) if is_lost_statement(&error) => Ok(false),
-            Err(error) => Err(error),
-        }
+        let traits = match inspect(conn).await {
+            Err(error) if is_lost_statement(&error) => return Ok(false),
+            inspected => inspected?,
+        };
+        Ok(match self {
+            Self::Transaction => traits.renames,
+            Self::None if traits.renames => false,
+            Self::None => traits.is_direct || !shares_sessions(options, conn).await,
+        })
     }
 
-    /// Explains a refused connection, where a pooler is the reason.
-    pub(super) fn explain(self, error: &sqlx::Error) -> Option<Error> {
+    /// PgBouncer refuses a startup parameter that goes to servers only.
+    pub(super) fn is_contradicted_by(self, error: &sqlx::Error) -> bool {
         let words = error.as_database_error().map(|error| error.message());
-        let is_parameter = words?.starts_with("unsupported startup parameter");
-        (is_parameter && self == Self::None).then_some(Error::PoolerNotSet)
-    }
-
-    pub(super) fn contradiction(self) -> Error {
-        match self {
-            Self::None => Error::PoolerNotSet,
-            Self::Transaction => Error::PoolerNotSupported,
-        }
+        let is_parameter =
+            words.is_some_and(|words| words.starts_with("unsupported startup parameter"));
+        is_parameter && self == Self::None
     }
 }
 
-/// Whether the server knows a statement of this connection by a name that PgBouncer made up. In a transaction, which
-/// PgBouncer refuses in its statement mode.
-async fn inspect(conn: &mut PgConnection) -> Result<bool, sqlx::Error> {
+/// Traits of the way to the server.
+struct Traits {
+    /// The server knows our statement by a name that PgBouncer made up.
+    renames: bool,
+    /// The server has read our startup parameters: no pooler has read them before.
+    is_direct: bool,
+}
+
+/// In a transaction, which PgBouncer refuses in its statement mode.
+async fn inspect(conn: &mut PgConnection) -> Result<Traits, sqlx::Error> {
     let mut tx = conn.begin().await?;
-    let renamed = sqlx::query_scalar!(
-        r#"select coalesce(bool_or(starts_with(name, 'PGBOUNCER_')), false) as "renamed!"
+    let traits = sqlx::query_as!(
+        Traits,
+        r#"select coalesce(bool_or(starts_with(name, 'PGBOUNCER_')), false) as "renames!",
+                  (select source = 'client' from pg_settings where name = 'extra_float_digits') as "is_direct!"
              from pg_prepared_statements where statement = current_query()"#
     );
-    let renamed = renamed.fetch_one(&mut *tx).await?;
+    let traits = traits.fetch_one(&mut *tx).await?;
     tx.rollback().await?;
-    Ok(renamed)
+    Ok(traits)
+}
+
+/// Tells if sessions of the server change hands between transactions. False also where that cannot be found out: the error of the
+/// first lost statement then names `database.pooler`.
+async fn shares_sessions(options: &PgConnectOptions, conn: &mut PgConnection) -> bool {
+    let mut others = Vec::new();
+    let asked = timeout(ASKING_LIMIT, sessions_meet(options, conn, &mut others)).await;
+    for other in others {
+        let _ = timeout(CLOSE_LIMIT, other.close()).await;
+    }
+    match asked {
+        Ok(Ok(meet)) => return meet,
+        Ok(Err(error)) => tracing::debug!(error = causes(&error), "asking a pooler for its mode"),
+        Err(_elapsed) => tracing::debug!("a pooler has no {N_ASKING} connections to tell its mode"),
+    }
+    false
+}
+
+/// `others` stay open meanwhile: a session that is over proves nothing.
+async fn sessions_meet(
+    options: &PgConnectOptions,
+    conn: &mut PgConnection,
+    others: &mut Vec<PgConnection>,
+) -> Result<bool, sqlx::Error> {
+    let mut seen = HashSet::new();
+    if !is_alone(conn, &mut seen).await? {
+        return Ok(true);
+    }
+    while others.len() + 1 < N_ASKING {
+        let mut other = PgConnection::connect_with(options).await?;
+        let is_alone = is_alone(&mut other, &mut seen).await;
+        others.push(other);
+        if !is_alone? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Asks for the session twice, and compares it with those of other connections. Twice in a row, for a pooler that takes turns among
+/// its connections of the server; others give the last one again, also to the next client.
+async fn is_alone(
+    conn: &mut PgConnection,
+    seen: &mut HashSet<String>,
+) -> Result<bool, sqlx::Error> {
+    let first = session(conn).await?;
+    Ok(first == session(conn).await? && seen.insert(first))
+}
+
+/// A session of the server, among those of all servers. A simple query, which needs no prepared statement.
+async fn session(conn: &mut PgConnection) -> Result<String, sqlx::Error> {
+    let row = conn.fetch_one(sqlx::raw_sql(
+        "select pid || ' ' || extract(epoch from backend_start) from pg_stat_activity where pid = pg_backend_pid()",
+    ));
+    row.await?.try_get(0)
 }
 
 /// A statement that another client has prepared, or that is not on the connection to which the pooler brought us; or a

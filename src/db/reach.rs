@@ -4,25 +4,31 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use sqlx::{Connection as _, PgConnection, postgres::PgConnectOptions};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::{Config, Database, Error, Pooler, address};
+use super::{CLOSE_LIMIT, Config, DIRECT_URL, Database, Error, Pooler, URL, address};
 use crate::{causes::causes, clock};
 
 const RECONNECT_PAUSE: Duration = Duration::from_millis(500);
 
-/// Why an attempt failed.
-enum Failure {
-    /// Waiting does not help.
-    Final(Error),
-    Passing(sqlx::Error),
+/// One of the ways to the server, and the setting that it is about.
+#[derive(Clone, Copy)]
+struct Way<'a> {
+    setting: &'static str,
+    options: &'a PgConnectOptions,
+    pooler: Pooler,
+    /// What names its address, for messages.
+    named_by: &'a str,
 }
 
-impl From<sqlx::Error> for Failure {
-    fn from(error: sqlx::Error) -> Self {
-        Self::Passing(error)
-    }
+/// Why an attempt failed.
+enum Failure<'a> {
+    /// Waiting does not help.
+    Final(Error),
+    Passing(Way<'a>, sqlx::Error),
+    /// The deadline came first.
+    Late(Way<'a>),
 }
 
 impl Database {
@@ -34,39 +40,43 @@ impl Database {
     ) -> Result<(), Error> {
         let started = Instant::now();
         let deadline = started + Duration::from_secs(config.connect_timeout_secs);
-        // The deadline may come in the middle of an attempt; what the one before met says more.
-        let mut last = sqlx::Error::Io(std::io::ErrorKind::TimedOut.into());
+        let mut last = None;
         loop {
-            let attempt = timeout_at(deadline, self.try_reach(deadline));
-            let error = match stop.run_until_cancelled(attempt).await {
+            let attempt = Box::pin(self.try_reach(config, deadline));
+            let (way, error) = match stop.run_until_cancelled(attempt).await {
                 None => return Err(Error::Stopped),
-                Some(Ok(Ok(()))) => return Ok(()),
-                Some(Ok(Err(Failure::Final(error)))) => return Err(error),
-                Some(Ok(Err(Failure::Passing(error)))) => error,
-                Some(Err(_elapsed)) => last,
+                Some(Ok(())) => return Ok(()),
+                Some(Err(Failure::Final(error))) => return Err(error),
+                Some(Err(Failure::Passing(way, error))) => (way, error),
+                Some(Err(Failure::Late(way))) => (way, way.timed_out(last)),
             };
+            let server = address(way.options, way.named_by);
             if Instant::now() + RECONNECT_PAUSE >= deadline {
-                let waited_secs = started.elapsed().as_secs();
-                let server = address(&self.options, &config.url_from);
-                return Err(Error::Connect { server, waited_secs, source: error });
+                let (setting, waited_secs) = (way.setting, started.elapsed().as_secs());
+                return Err(Error::Connect { setting, server, waited_secs, source: error });
             }
-            let server = address(&self.options, &config.url_from);
             tracing::warn!(error = causes(&error), server, "waiting for the database");
-            last = error;
+            last = Some((way.setting, error));
             let pause = stop.run_until_cancelled(tokio::time::sleep(RECONNECT_PAUSE));
             pause.await.ok_or(Error::Stopped)?;
         }
     }
 
-    async fn try_reach(&self, deadline: Instant) -> Result<(), Failure> {
-        let mut conn = self.connect(&self.options).await?;
-        if !self.pooler.is_as_configured(&mut conn).await? {
-            return Err(Failure::Final(self.pooler.contradiction()));
-        }
-        if let (Pooler::Transaction, Some(direct)) = (self.pooler, &self.session_options) {
-            let mut direct = self.connect(direct).await?;
-            let is_same = location(&mut conn).await? == location(&mut direct).await?;
-            let _ = timeout_at(deadline, direct.close()).await;
+    async fn try_reach<'a>(
+        &'a self,
+        config: &'a Config,
+        deadline: Instant,
+    ) -> Result<(), Failure<'a>> {
+        let (pooler, named_by) = (self.pooler, config.url_from.as_str());
+        let way = Way { setting: URL, options: &self.options, pooler, named_by };
+        let mut conn = way.connect(deadline).await?;
+        if let (Pooler::Transaction, Some(options)) = (self.pooler, &self.session_options) {
+            let past =
+                Way { setting: DIRECT_URL, options, pooler: Pooler::None, named_by: DIRECT_URL };
+            let mut direct = past.connect(deadline).await?;
+            let there = past.until(deadline, location(&mut direct)).await?;
+            let is_same = way.until(deadline, location(&mut conn)).await? == there;
+            let _ = timeout(CLOSE_LIMIT, direct.close()).await;
             if !is_same {
                 return Err(Failure::Final(Error::DirectElsewhere));
             }
@@ -76,14 +86,55 @@ impl Database {
         let _ = timeout_at(deadline, conn.close()).await;
         Ok(())
     }
+}
 
-    async fn connect(&self, options: &PgConnectOptions) -> Result<PgConnection, Failure> {
-        let connected = PgConnection::connect_with(options).await;
-        connected.map_err(|error| match self.pooler.explain(&error) {
-            Some(explained) => Failure::Final(explained),
-            None if is_refusal(&error) => Failure::Final(Error::Refused(error)),
-            None => Failure::Passing(error),
-        })
+impl<'a> Way<'a> {
+    /// A connection that leads over what the settings say.
+    async fn connect(self, deadline: Instant) -> Result<PgConnection, Failure<'a>> {
+        let mut conn = self.until(deadline, PgConnection::connect_with(self.options)).await?;
+        let looked = self.pooler.is_as_configured(self.options, &mut conn);
+        match self.until(deadline, looked).await? {
+            true => Ok(conn),
+            false => Err(Failure::Final(self.contradiction())),
+        }
+    }
+
+    async fn until<T>(
+        self,
+        deadline: Instant,
+        step: impl Future<Output = Result<T, sqlx::Error>>,
+    ) -> Result<T, Failure<'a>> {
+        match timeout_at(deadline, step).await {
+            Ok(done) => done.map_err(|error| self.failure(error)),
+            Err(_elapsed) => Err(Failure::Late(self)),
+        }
+    }
+
+    fn failure(self, error: sqlx::Error) -> Failure<'a> {
+        if self.pooler.is_contradicted_by(&error) {
+            return Failure::Final(self.contradiction());
+        }
+        match is_refusal(&error) {
+            true => Failure::Final(Error::Refused { setting: self.setting, source: error }),
+            false => Failure::Passing(self, error),
+        }
+    }
+
+    /// The pooler, or its lack, is not what the setting is for.
+    fn contradiction(self) -> Error {
+        match (self.setting, self.pooler) {
+            (DIRECT_URL, _) => Error::DirectPooled,
+            (_, Pooler::None) => Error::PoolerNotSet,
+            (_, Pooler::Transaction) => Error::PoolerNotSupported,
+        }
+    }
+
+    /// The deadline may come in the middle of an attempt; what the one before met on this way says more.
+    fn timed_out(self, last: Option<(&'static str, sqlx::Error)>) -> sqlx::Error {
+        match last {
+            Some((setting, error)) if setting == self.setting => error,
+            _ => sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()),
+        }
     }
 }
 

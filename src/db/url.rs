@@ -28,17 +28,18 @@ const PARAMETERS: [&str; 18] = [
     "user",
 ];
 
-pub(super) fn parse(url: &SecretString) -> Result<PgConnectOptions, Error> {
+pub(super) fn parse(setting: &'static str, url: &SecretString) -> Result<PgConnectOptions, Error> {
+    let parse_error = |source| Error::ParseUrl { setting, source };
     let url = url.expose_secret();
     // sqlx looks at everything but the scheme.
     if !url.starts_with("postgres:") && !url.starts_with("postgresql:") {
-        return Err(Error::ParseUrl(sqlx::Error::Configuration("another scheme".into())));
+        return Err(parse_error(sqlx::Error::Configuration("another scheme".into())));
     }
-    url.parse().map_err(Error::ParseUrl)
+    url.parse().map_err(parse_error)
 }
 
-pub(super) fn check(key: &str, url: &SecretString, checks: &mut Checks<'_>) {
-    if parse(url).is_err() {
+pub(super) fn check(key: &'static str, url: &SecretString, checks: &mut Checks<'_>) {
+    if parse(key, url).is_err() {
         let fix = "postgres://user:password@host:port/database";
         checks.fail(key, "is not the address of a Postgres database", fix);
         return;

@@ -104,13 +104,18 @@ fn skipped(what: &str) -> [Finding; 5] {
 fn unreachable(config: &Config, error: &db::Error) -> Finding {
     let log = config.service.data_dir.join("postgres/server.log");
     let mend = match error {
-        db::Error::Refused(_) => {
-            "mend the role, the password and the database that DATABASE_URL names, or let the role in (pg_hba.conf)"
-                .to_owned()
-        }
+        db::Error::Refused { setting, .. } => format!(
+            "mend the role, the password and the database that {setting} names, or let the role in (pg_hba.conf)"
+        ),
         db::Error::PoolerNotSet
         | db::Error::PoolerNotSupported
-        | db::Error::DirectElsewhere => "do what the message says; docs/POOLERS.md has an example".to_owned(),
+        | db::Error::DirectElsewhere
+        | db::Error::DirectPooled => {
+            "do what the message says; docs/POOLERS.md has an example".to_owned()
+        }
+        db::Error::Connect { setting: db::DIRECT_URL, .. } => {
+            "start the server, or mend database.direct_url".to_owned()
+        }
         db::Error::Connect { .. } if config.database.url.is_some() => {
             "start the server, or set DATABASE_URL=postgres://user:password@host:port/database"
                 .to_owned()

@@ -42,7 +42,6 @@ const DATABASE_FULL: &str = "the database server has no disk space, memory or co
 const DATABASE_READ_ONLY: &str = "the database server takes no writes: a standby that has not taken over, or default_transaction_read_only is on";
 const NO_TEXT: &str =
     "a text in the question holds the character U+0000, which the database cannot store: remove it";
-const LOST_STATEMENT: &str = "a transaction pooler that keeps no prepared statements stands before the database: restart this process, which then says what to set; docs/POOLERS.md has an example";
 const INTERNAL: &str = "`dalsegno doctor` and the log of the service say more";
 
 /// An error that may end a command or a request.
@@ -102,17 +101,11 @@ fn of_database(error: &sqlx::Error) -> Class {
         Some(Fault::Full) => unavailable("database_full", DATABASE_FULL),
         Some(Fault::ReadOnly) => unavailable("database_read_only", DATABASE_READ_ONLY),
         Some(Fault::Busy) => unavailable("database_busy", DATABASE_BUSY),
-        None if is_lost_statement(error) => {
-            Class { advice: Some(LOST_STATEMENT), ..Class::of(Kind::Internal, "internal") }
+        None if queue::is_lost_statement(error) => {
+            Class { advice: Some(queue::LOST_STATEMENT), ..Class::of(Kind::Internal, "internal") }
         }
         None => Class::of(Kind::Internal, "internal"),
     }
-}
-
-/// A prepared statement that is gone, or that another client has prepared under its name: two clients share a connection.
-fn is_lost_statement(error: &sqlx::Error) -> bool {
-    let code = error.as_database_error().and_then(DatabaseError::code);
-    code.is_some_and(|code| matches!(code.as_ref(), "26000" | "42P05"))
 }
 
 /// A character that Postgres has in no text, or in no JSON.

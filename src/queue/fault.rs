@@ -4,6 +4,8 @@
 
 use std::error::Error;
 
+use sqlx::error::DatabaseError;
+
 /// A condition of the database under which the same statement can succeed later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
@@ -58,6 +60,15 @@ pub fn fault_of(error: &sqlx::Error) -> Option<Fault> {
     }
 }
 
+/// Advice for the user where [`is_lost_statement`].
+pub const LOST_STATEMENT: &str = "a transaction pooler lets another client use the same connection of the database server: for PgBouncer 1.21 or newer with max_prepared_statements above 0 set database.pooler = \"transaction\", and lead database.url past any other; docs/POOLERS.md has an example";
+
+/// Tells if a prepared statement is gone, or another client has prepared one under its name: two clients share a connection.
+pub fn is_lost_statement(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(DatabaseError::code);
+    code.is_some_and(|code| matches!(code.as_ref(), "26000" | "42P05"))
+}
+
 /// Whether the database could not take part: no connection, none that may write, or no space. Any next statement would fail as
 /// well, so the run that met this uses up no attempt.
 pub fn is_unavailable(error: &(dyn Error + 'static)) -> bool {
@@ -81,7 +92,7 @@ pub fn sqlx_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a sqlx::Erro
 const OWN_SIZE: [&str; 2] = ["53200", "53400"];
 
 fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
-    let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
+    let code = error.as_database_error().and_then(DatabaseError::code);
     code.is_some_and(|code| codes.contains(&code.as_ref()))
 }
 

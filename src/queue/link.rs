@@ -2,9 +2,11 @@
 
 use std::{future::Future, time::Duration};
 
-use crate::causes::causes;
 use sqlx::{Connection, Executor, PgConnection, postgres::PgConnectOptions};
 use tokio::time::timeout;
+
+use super::fault::{LOST_STATEMENT, is_lost_statement};
+use crate::causes::causes;
 
 /// Closing sends a farewell; a connection that does not take it at once is left.
 const CLOSE_PATIENCE: Duration = Duration::from_millis(500);
@@ -28,6 +30,8 @@ pub(super) enum Error {
     Connect(#[source] sqlx::Error),
     #[error("the database refused or the connection broke")]
     Statement(#[source] sqlx::Error),
+    #[error("{}", LOST_STATEMENT)]
+    LostStatement(#[source] sqlx::Error),
     #[error("no answer within {0:?}")]
     NoAnswer(Duration),
 }
@@ -63,6 +67,7 @@ impl Link {
     ) -> Result<T, Error> {
         let result = match answer {
             Ok(Ok(value)) => return Ok(value),
+            Ok(Err(error)) if is_lost_statement(&error) => Error::LostStatement(error),
             Ok(Err(error)) => Error::Statement(error),
             Err(_) => Error::NoAnswer(self.patience),
         };

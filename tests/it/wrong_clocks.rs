@@ -2,15 +2,16 @@
 //!
 //! The clock is libfaketime's (Debian: `faketime`), which `.ci/run` installs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
-use serde_json::Value;
+use serde_json::{Value, json};
 use sqlx::PgPool;
 
 use crate::{
     app::{SOON, TestDatabase, eventually},
     cluster::scratch_folder,
+    http::client::send,
     service::{Service, dalsegno},
 };
 
@@ -171,6 +172,27 @@ impl Stage {
     }
 }
 
+/// The offset of a service's clocks, which can change while it runs: of its monotonic clock as well, as after a suspended machine.
+struct Offset {
+    file: PathBuf,
+}
+
+impl Offset {
+    /// At first none.
+    fn new(folder: &Path) -> Self {
+        let offset = Self { file: folder.join("offset") };
+        offset.set("+0s");
+        offset
+    }
+
+    /// All at once: it may be read in any moment.
+    fn set(&self, offset: &str) {
+        let next = self.file.with_extension("next");
+        std::fs::write(&next, offset).unwrap();
+        std::fs::rename(next, &self.file).unwrap();
+    }
+}
+
 /// The environment of a process whose clock is off.
 fn at<'a>(environment: &'a [(String, String)], offset: &'a str) -> Vec<(&'a str, &'a str)> {
     let mut environment: Vec<(&str, &str)> =
@@ -316,4 +338,52 @@ async fn processes_whose_clocks_are_hours_off_store_the_time_of_the_database() {
     assert!(n_pairs > 20, "{n_pairs}");
     assert_eq!(wrong, Vec::<String>::new(), "{began} to {until}");
     drop((stage.service, stage.worker));
+}
+
+#[tokio::test]
+async fn a_service_without_workers_whose_clock_jumps_stores_the_time_of_the_database_again() {
+    let (database, folder) = (TestDatabase::migrated().await, scratch_folder());
+    // Another name than that of the connections which are counted below.
+    let named = database.options.clone().application_name("a test");
+    let pool = PgPool::connect_with(named).await.unwrap();
+    let offset = Offset::new(folder.path());
+    let environment = [
+        ("DATABASE_URL", &*database.url()),
+        ("DALSEGNO_WORKER__TURNS_SLOTS", "0"),
+        ("DALSEGNO_WORKER__UPKEEP_SLOTS", "0"),
+        ("DALSEGNO_DATABASE__MAX_CONNECTIONS", "2"),
+        ("LD_PRELOAD", library()),
+        ("FAKETIME_TIMESTAMP_FILE", offset.file.to_str().unwrap()),
+        ("FAKETIME_NO_CACHE", "1"),
+        ("NO_FAKE_STAT", "1"),
+    ];
+    let service = Service::start(folder.path(), &environment).await;
+    // How far from the time of the database a new campaign lies, and how far before it the machine of the service is.
+    let create = async || {
+        let body = json!({ "name": uuid::Uuid::new_v4() }).to_string();
+        let reply = send(service.address, "POST", "/v1/campaigns", &[], &body).await;
+        let stored = reply.expect(201)["created_at"].as_str().unwrap().parse::<DateTime<Utc>>();
+        let date = reply.head.lines().find_map(|line| line.strip_prefix("date: ")).unwrap();
+        let machine = DateTime::parse_from_rfc2822(date).unwrap().to_utc();
+        let now = sqlx::query_scalar::<_, DateTime<Utc>>("select clock_timestamp()");
+        let now = now.fetch_one(&pool).await.unwrap();
+        ((stored.unwrap() - now).abs(), machine - now)
+    };
+    let minute = chrono::TimeDelta::minutes(1);
+    // The pool is full: a further connection would measure as well, and so would one that replaces an old one after 10 minutes.
+    let connections = "select count(*) from pg_stat_activity where datname = current_database() and application_name = 'dalsegno'";
+    eventually("the pool of the service is full", async || {
+        for (stored, machine) in futures_util::future::join_all((0..8).map(|_| create())).await {
+            assert!(stored < minute && machine < minute, "{stored} {machine}");
+        }
+        let n: i64 = sqlx::query_scalar(connections).fetch_one(&pool).await.unwrap();
+        (n == 2).then_some(())
+    })
+    .await;
+    offset.set("+300s");
+    eventually("the time of the database is stored again", async || {
+        let (stored, machine) = create().await;
+        (stored < minute && machine > minute * 4).then_some(())
+    })
+    .await;
 }

@@ -6,7 +6,7 @@ use super::{
     super::link::{self, answer},
     Heartbeat,
 };
-use crate::{causes::causes, clock};
+use crate::causes::causes;
 
 /// What a renewal answered.
 pub(super) struct Renewed {
@@ -58,19 +58,7 @@ impl Heartbeat {
         .map(|row| Renewed { lost: row.lost, cancelled: row.cancelled, alone_secs: row.alone_secs })
         .fetch_optional(&mut *conn);
         let renewed = answer(patience, renewed).await;
-        let renewed = self.link.settle(renewed)?;
-        self.follow_clock().await;
-        Ok(renewed)
-    }
-
-    /// The renewal counts without it: the next heartbeat measures again.
-    async fn follow_clock(&mut self) {
-        let patience = self.link.patience();
-        let Ok(conn) = self.link.conn().await else { return };
-        let followed = answer(patience, clock::follow_database(conn)).await;
-        if let Err(error) = self.link.settle(followed) {
-            tracing::debug!(error = causes(&error), "could not measure the clock of the database");
-        }
+        self.link.settle(renewed)
     }
 
     pub(super) async fn unmark(&mut self, interrupted: &[(i64, i64)]) -> Result<(), link::Error> {

@@ -53,10 +53,7 @@ impl Bouncer {
             .unwrap();
         let user = server.get_username().to_owned();
         let bouncer = Self { folder, database, user, _child: child };
-        eventually("PgBouncer listens", async || {
-            bouncer.folder.path().join(".s.PGSQL.6432").exists().then_some(())
-        })
-        .await;
+        eventually("PgBouncer listens", async || bouncer.socket().exists().then_some(())).await;
         Some(bouncer)
     }
 
@@ -67,6 +64,10 @@ impl Bouncer {
             "postgres://{user}@localhost/{database}?host={}&port=6432",
             self.folder.path().display()
         )
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.folder.path().join(".s.PGSQL.6432")
     }
 
     pub fn log(&self) -> String {

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::bouncer::{Bouncer, DOCUMENTED, NEW, OLD};
 use crate::app::TestDatabase;
 
-async fn open(set: &[(&str, &str)]) -> Result<(), db::Error> {
+pub async fn open(set: &[(&str, &str)]) -> Result<(), db::Error> {
     let set = set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     let config = Config::load(&Environment::default(), &Flags { file: None, set }).unwrap();
     let opened = Database::open(&config.database, Use::Join, &CancellationToken::new()).await;
@@ -18,8 +18,12 @@ async fn open(set: &[(&str, &str)]) -> Result<(), db::Error> {
 }
 
 async fn open_through(bouncer: &Bouncer, pooler: &str) -> Result<(), db::Error> {
+    open_at(bouncer.url(), pooler).await
+}
+
+pub async fn open_at(url: String, pooler: &str) -> Result<(), db::Error> {
     let set = [
-        ("database.url", bouncer.url()),
+        ("database.url", url),
         ("database.pooler", pooler.to_owned()),
         ("database.connect_timeout_secs", "20".to_owned()),
     ];
@@ -72,39 +76,10 @@ async fn a_pooler_where_none_is_configured_is_refused() {
 }
 
 #[tokio::test]
-async fn a_pooler_in_session_mode_is_like_none() {
-    let database = TestDatabase::migrated().await;
-    let session = "pool_mode = session\nignore_startup_parameters = extra_float_digits";
-    for version in [OLD, NEW] {
-        let Some(bouncer) = Bouncer::start(version, &database.options, session).await else {
-            return;
-        };
-        open_through(&bouncer, "none").await.unwrap();
-    }
-}
-
-#[tokio::test]
 async fn a_server_without_the_pooler_that_is_configured_is_refused() {
     let database = TestDatabase::migrated().await;
     let url = database.url();
     let set = [("database.url", url.as_str()), ("database.pooler", "transaction")];
     let error = open(&set).await.unwrap_err();
     assert!(error.to_string().contains("database.pooler = \"none\""), "{error}");
-}
-
-#[tokio::test]
-async fn a_direct_address_of_another_database_is_refused() {
-    let (database, other) = (TestDatabase::migrated().await, TestDatabase::empty().await);
-    let Some(bouncer) = Bouncer::start(NEW, &database.options, DOCUMENTED).await else { return };
-    let (url, elsewhere, direct) = (bouncer.url(), other.url(), database.url());
-    let set = |direct| {
-        [
-            ("database.url", url.as_str()),
-            ("database.pooler", "transaction"),
-            ("database.direct_url", direct),
-        ]
-    };
-    open(&set(direct.as_str())).await.unwrap();
-    let error = open(&set(elsewhere.as_str())).await.unwrap_err();
-    assert!(matches!(error, db::Error::DirectElsewhere), "{error:?}");
 }

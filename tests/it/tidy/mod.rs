@@ -104,7 +104,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("outbound", &[]),
     ("providers", &["clock", "outbound", "transcript"]),
     // The queue knows nothing of the domain: it could be a crate of its own.
-    ("queue", &["causes", "clock", "settings", "shutdown"]),
+    ("queue", &["causes", "settings", "shutdown"]),
     ("scheduler", &["causes", "clock", "domain", "jobs", "queue"]),
     (
         "serve",
