@@ -93,82 +93,6 @@ $body$;
 comment on function dalsegno.task_key(uuid, text, text) is
   'The idempotency key of the job of a task. Callers have no slash in their names.';
 
-create function dalsegno.adopt_task_keys(campaign_id uuid, caller text, keys text[])
-  returns table (key text, stored text) language plpgsql as $body$
-#variable_conflict use_column
-begin
-  -- Step by step: what is stored in the form of this version needs no look at the tasks, and that is nearly all.
-  with old as materialized (
-    select k.key, o.job_id, o.fingerprint, o.created_at
-      from (select distinct u.key from unnest(keys) as u (key)) as k
-      join dalsegno.idempotency_keys as o on o.key = 'task:' || k.key
-     where not exists (select from dalsegno.idempotency_keys as i
-                        where i.key = dalsegno.task_key(adopt_task_keys.campaign_id, adopt_task_keys.caller, k.key))
-  )
-  insert into dalsegno.idempotency_keys (key, job_id, fingerprint, created_at)
-  select dalsegno.task_key(adopt_task_keys.campaign_id, adopt_task_keys.caller, o.key), o.job_id, o.fingerprint, o.created_at
-    from old as o
-    -- The limit keeps the planner from reading all tasks of the campaign.
-    cross join lateral (
-      (select t.campaign_id, t.added_by from dalsegno.tasks as t where t.job_id = o.job_id and t.first_job_id is null
-       union all
-       select t.campaign_id, t.added_by from dalsegno.tasks as t where t.first_job_id = o.job_id)
-      limit 1) as t
-   where t.campaign_id = adopt_task_keys.campaign_id and dalsegno.caller_of(t.added_by) = adopt_task_keys.caller
-   order by o.key
-  on conflict on constraint idempotency_keys_pkey do nothing;
-  return query
-    select k.key, dalsegno.task_key(adopt_task_keys.campaign_id, adopt_task_keys.caller, k.key)
-      from (select distinct u.key from unnest(keys) as u (key)) as k;
-end
-$body$;
-comment on function dalsegno.adopt_task_keys(uuid, text, text[]) is
-$comment$The idempotency keys of the jobs of tasks, by the keys that a caller chose. A key that an older version has stored for this caller
-and campaign becomes one of them.$comment$;
-
-create function dalsegno.show_task_keys(campaign_id uuid, caller text, keys text[])
-  returns void language plpgsql as $body$
-#variable_conflict use_column
-declare
-  n_shown bigint;
-  twice text;
-begin
-  insert into dalsegno.idempotency_keys (key, job_id, fingerprint, created_at)
-  select 'task:' || k.key, i.job_id, i.fingerprint, i.created_at
-    from (select distinct u.key from unnest(keys) as u (key)) as k
-    join dalsegno.idempotency_keys as i on i.key = dalsegno.task_key(show_task_keys.campaign_id, show_task_keys.caller, k.key)
-   -- All take them in the same order, so that two do not wait for each other in a circle.
-   order by k.key
-  on conflict on constraint idempotency_keys_pkey do nothing;
-  get diagnostics n_shown = row_count;
-  if n_shown = cardinality(keys) then
-    return;
-  end if;
-  with old as materialized (
-    select k.key, o.job_id
-      from unnest(keys) as k (key)
-      join dalsegno.idempotency_keys as i on i.key = dalsegno.task_key(show_task_keys.campaign_id, show_task_keys.caller, k.key)
-      join dalsegno.idempotency_keys as o on o.key = 'task:' || k.key and o.job_id <> i.job_id
-  )
-  select o.key into twice
-    from old as o
-    cross join lateral (
-      (select t.campaign_id, t.added_by from dalsegno.tasks as t where t.job_id = o.job_id and t.first_job_id is null
-       union all
-       select t.campaign_id, t.added_by from dalsegno.tasks as t where t.first_job_id = o.job_id)
-      limit 1) as t
-   where t.campaign_id = show_task_keys.campaign_id and dalsegno.caller_of(t.added_by) = show_task_keys.caller
-   limit 1;
-  if found then
-    raise exception using errcode = 'serialization_failure',
-      message = format('an older version has used the idempotency key "%s" at the same moment', twice), hint = 'Ask again.';
-  end if;
-end
-$body$;
-comment on function dalsegno.show_task_keys(uuid, text, text[]) is
-$comment$Stores new keys of tasks in the form that an older version looks for, unless another caller has the text. Raises
-serialization_failure where an older version has added a task under one of them since dalsegno.adopt_task_keys.$comment$;
-
 -------------------------------------------------------------------------------------------- storing
 create function dalsegno.store_task(
     id uuid,
@@ -193,7 +117,6 @@ create function dalsegno.store_task(
   language plpgsql as $body$
 #variable_conflict use_variable
 declare
-  caller text := dalsegno.caller_of(added_by);
   lane text := campaign_id || '/' || agent || '/' || instance;
   payload jsonb := jsonb_build_object('asked', asked);
   stored_key text;
@@ -205,7 +128,7 @@ begin
         message = format('cannot add a task: idempotency_key has %s characters, the limit is 195', char_length(idempotency_key)),
         hint = 'Use a hash of it.';
     end if;
-    select a.stored into stored_key from dalsegno.adopt_task_keys(campaign_id, caller, array[idempotency_key]) as a;
+    stored_key := dalsegno.task_key(campaign_id, dalsegno.caller_of(added_by), idempotency_key);
     -- In the words of the caller; dalsegno.enqueue would name the key as it is stored.
     if exists (select from dalsegno.idempotency_keys as i
                 where i.key = stored_key
@@ -242,9 +165,6 @@ begin
   )
   insert into dalsegno.feed (created_at, campaign_id, task_id, kind, data)
   values (at, campaign_id, id, 'task.queued', jsonb_build_object('agent', agent, 'instance', instance));
-  if idempotency_key is not null then
-    perform dalsegno.show_task_keys(campaign_id, caller, array[idempotency_key]);
-  end if;
 end
 $body$;
 comment on function dalsegno.store_task(uuid, timestamptz, uuid, text, text, text, text, bigint, bigint, text, integer, timestamptz, text, text, text, integer, text, text) is

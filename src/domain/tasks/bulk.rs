@@ -93,9 +93,6 @@ pub async fn add_many(
         let events: Vec<feed::New> =
             created.iter().map(|(draft, _)| event(draft.new, draft.id)).collect();
         feed::append(&mut *conn, &events, now).await.map_err(Error::from)?;
-        let new_keys: Vec<&str> =
-            created.iter().filter_map(|(draft, _)| draft.new.idempotency_key).collect();
-        key_space.show(&mut *conn, &new_keys).await.map_err(Error::from)?;
     }
     let before = added_before(conn, &enqueued).await.map_err(Error::from)?;
     let placed = drafts.iter().zip(&enqueued).map(|(draft, enqueued)| match enqueued.created {

@@ -35,7 +35,8 @@ impl<'a> KeySpace<'a> {
             return Ok(HashMap::new());
         }
         let rows = sqlx::query!(
-            r#"select key as "key!", stored as "stored!" from dalsegno.adopt_task_keys($1, dalsegno.caller_of($2), $3)"#,
+            r#"select k.key as "key!", dalsegno.task_key($1, dalsegno.caller_of($2), k.key) as "stored!"
+                 from unnest($3::text[]) as k (key)"#,
             self.campaign_id,
             self.added_by,
             keys as &[&str],
@@ -44,23 +45,6 @@ impl<'a> KeySpace<'a> {
         .await
         .map_err(Failed::to("look up the idempotency keys of a caller"))?;
         Ok(rows.into_iter().map(|row| (row.key, row.stored)).collect())
-    }
-
-    /// Lets an older version find keys that are new.
-    pub(super) async fn show(self, conn: &mut PgConnection, keys: &[&str]) -> Result<(), Failed> {
-        if keys.is_empty() {
-            return Ok(());
-        }
-        sqlx::query!(
-            "select dalsegno.show_task_keys($1, dalsegno.caller_of($2), $3)",
-            self.campaign_id,
-            self.added_by,
-            keys as &[&str],
-        )
-        .execute(conn)
-        .await
-        .map(drop)
-        .map_err(Failed::to("store idempotency keys for older versions"))
     }
 
     /// The tasks that were added under these keys.
