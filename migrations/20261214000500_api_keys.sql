@@ -12,14 +12,11 @@ create table dalsegno.api_keys (
     constraint api_keys_handle_form check (handle ~ '^[0-9a-f]{12}$'),
   name text collate "C" not null constraint api_keys_name_form check (name ~ '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$'),
   created_by text not null constraint api_keys_created_by_length check (char_length(created_by) between 1 and 300),
-  scopes text[] not null,
+  scopes text[] not null
+    constraint api_keys_scopes_known
+      check (cardinality(scopes) > 0 and scopes <@ array['read', 'enqueue', 'operate', 'admin', 'mcp']),
   sha256 bytea not null constraint api_keys_sha256_length check (octet_length(sha256) = 32),
-  campaigns uuid[] constraint api_keys_campaigns_number check (cardinality(campaigns) between 1 and 100),
-  constraint api_keys_scopes_known
-    check (cardinality(scopes) > 0
-           and scopes <@ case when campaigns is null
-                              then array['read', 'enqueue', 'operate', 'admin', 'mcp']
-                              else array['campaign_read', 'campaign_enqueue', 'campaign_operate', 'campaign_admin', 'campaign_mcp'] end)
+  campaigns uuid[] constraint api_keys_campaigns_number check (cardinality(campaigns) between 1 and 100)
 );
 comment on table dalsegno.api_keys is 'Keys of the API. The text of a key is shown once, when it is made, and is nowhere here.';
 comment on column dalsegno.api_keys.id is 'The id, version 7.';
@@ -31,8 +28,7 @@ comment on column dalsegno.api_keys.replaced_by is 'The key that a rotation made
 comment on column dalsegno.api_keys.handle is 'The middle part of its text: finds it, and proves nothing.';
 comment on column dalsegno.api_keys.name is 'Name of its holder. A successor has the same.';
 comment on column dalsegno.api_keys.created_by is 'Its author, written as in the audit log.';
-comment on column dalsegno.api_keys.scopes is
-  'Its scopes: read, enqueue, operate, admin, mcp; with campaign_ in front where it is bound to campaigns.';
+comment on column dalsegno.api_keys.scopes is 'Its scopes: read, enqueue, operate, admin, mcp.';
 comment on column dalsegno.api_keys.sha256 is 'SHA-256 of its text. Enough for a text with 256 bits of chance in it.';
 comment on column dalsegno.api_keys.campaigns is 'The campaigns that it is bound to. NULL: all.';
 
