@@ -54,7 +54,7 @@ create table dalsegno.tasks (
   post_id uuid,
   stop_asked_at timestamptz,
   node text,
-  priority smallint,
+  priority smallint not null default 100,
   run_at timestamptz,
   constraint tasks_state_machine check (dalsegno.is_consistent_task(
     state, started_at, ended_at, result is not null, error is not null, least(spent_micros, spent_tokens, n_waits))),
