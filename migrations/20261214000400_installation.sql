@@ -9,10 +9,10 @@ create table dalsegno.installation (
   audit_min_days integer not null default 365 constraint installation_audit_min_days check (audit_min_days between 1 and 36500)
 );
 comment on table dalsegno.installation is
-  'One row: which installation this database belongs to. Its id names the service in telemetry and signatures.';
+  'One row: the installation that owns this database. Its id names the service in telemetry and signatures.';
 comment on column dalsegno.installation.singleton is 'Always true: the primary key admits one row.';
 comment on column dalsegno.installation.audit_min_days is
-  'A role that does not own the schema cannot remove younger lines of the audit log, whatever value audit.keep_days has. The owner '
+  'A role that does not own the schema cannot remove younger lines of the audit log, even if audit.keep_days is shorter. The owner '
   'changes it.';
 
 insert into dalsegno.installation default values;

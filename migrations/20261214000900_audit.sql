@@ -5,15 +5,14 @@ create table dalsegno.audit (
   id bigint generated always as identity constraint audit_pkey primary key,
   at timestamptz not null,
   actor_id uuid,
-  actor_kind text not null,
+  actor_kind text not null
+    constraint audit_actor_kind_known check (actor_kind in ('key', 'admin_key', 'cli', 'system', 'anonymous', 'agent')),
   actor text not null constraint audit_actor_length check (char_length(actor) <= 200),
   action text collate "C" not null constraint audit_action_form check (action ~ '^[a-z_]+[.][a-z_]+$'),
   subject_kind text collate "C" not null,
   subject text collate "C" not null constraint audit_subject_length check (char_length(subject) <= 300),
   peer text,
-  data jsonb not null default '{}' constraint audit_data_length check (octet_length(data::text) <= 8192),
-  constraint audit_actor_kind_known
-    check (actor_kind in ('key', 'admin_key', 'cli', 'system', 'anonymous', 'agent'))
+  data jsonb not null default '{}' constraint audit_data_length check (octet_length(data::text) <= 8192)
 );
 comment on table dalsegno.audit is
   'The audit log: each change with its author, append-only; removed by retention. No prompt, no answer and no secret is in it.';

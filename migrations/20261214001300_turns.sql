@@ -79,10 +79,10 @@ create table dalsegno.turn_tokens (
   constraint turn_tokens_turn foreign key (session_id, turn) references dalsegno.turns (session_id, number) on delete cascade
 );
 comment on table dalsegno.turn_tokens is
-  'By what the child of a turn shows that it is this turn. Good while the turn runs and its job has the lease; the next turn of the '
-  'session replaces it.';
+  'Access tokens of turns: a child process proves with one which turn it belongs to. Valid while the turn runs and its job has the '
+  'lease; the next turn of the session replaces it.';
 comment on column dalsegno.turn_tokens.session_id is 'Of the turn. One runs at a time.';
-comment on column dalsegno.turn_tokens.minted_at is 'When.';
+comment on column dalsegno.turn_tokens.minted_at is 'When it was made.';
 comment on column dalsegno.turn_tokens.turn is 'Which turn of the session.';
 comment on column dalsegno.turn_tokens.sha256 is 'Of the token, which is stored nowhere.';
 
@@ -123,7 +123,7 @@ create table dalsegno.tool_calls (
   constraint tool_calls_pkey primary key (task_id, digest, occurrence)
 );
 comment on table dalsegno.tool_calls is
-  'Changes that turns have made with tools, written in the transaction of the change. Only changes: what only reads is not here.';
+  'Changes that turns have made with tools, written in the transaction of the change. Reads are not stored.';
 comment on column dalsegno.tool_calls.task_id is 'The task whose turn called.';
 comment on column dalsegno.tool_calls.session_id is 'Where; the row goes with it.';
 comment on column dalsegno.tool_calls.lease is
@@ -132,7 +132,7 @@ comment on column dalsegno.tool_calls.called_at is 'When it was done.';
 comment on column dalsegno.tool_calls.turn is 'The turn that did it.';
 comment on column dalsegno.tool_calls.occurrence is 'Numbers equal requests of one attempt, from 0.';
 comment on column dalsegno.tool_calls.digest is 'SHA-256 of the tool and its arguments.';
-comment on column dalsegno.tool_calls.tool is 'Which one.';
+comment on column dalsegno.tool_calls.tool is 'The name of the tool.';
 comment on column dalsegno.tool_calls.answer is 'The answer to the model: ids and names.';
 
 create index tool_calls_by_session on dalsegno.tool_calls (session_id);

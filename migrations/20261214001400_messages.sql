@@ -1,7 +1,7 @@
 -- Messages: the transcripts of sessions, and what stands in for older messages in the context.
 --
 -- Messages and manifests are append-only. Compaction changes the view only, and can be undone. A turn writes a fixed number of narrow
--- rows, whatever the length of its conversation.
+-- rows, for a conversation of any length.
 
 create function dalsegno.is_consistent_message(
   role text, weight bigint, digest bytea, has_calls boolean, answers_call boolean)

@@ -44,7 +44,8 @@ create table dalsegno.tasks (
   n_waits integer not null default 0,
   first_job_id bigint,
   added_by text,
-  traceparent text,
+  traceparent text
+    constraint tasks_traceparent_form check (traceparent ~ '^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$'),
   parent_id uuid constraint tasks_parent references dalsegno.tasks (id),
   continues_id uuid constraint tasks_continues references dalsegno.tasks (id),
   cancelled_because text,
@@ -53,13 +54,11 @@ create table dalsegno.tasks (
   step_place integer,
   post_id uuid,
   stop_asked_at timestamptz,
-  node text,
+  node text constraint tasks_node_form check (node ~ '^[a-z0-9][a-z0-9_-]{0,63}$'),
   priority smallint not null default 100,
   run_at timestamptz,
   constraint tasks_state_machine check (dalsegno.is_consistent_task(
-    state, started_at, ended_at, result is not null, error is not null, least(spent_micros, spent_tokens, n_waits))),
-  constraint tasks_traceparent_form check (traceparent ~ '^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$'),
-  constraint tasks_node_form check (node ~ '^[a-z0-9][a-z0-9_-]{0,63}$')
+    state, started_at, ended_at, result is not null, error is not null, least(spent_micros, spent_tokens, n_waits)))
 ) with (fillfactor = 80);
 comment on table dalsegno.tasks is 'A request to an agent in a campaign. Stays until it is erased; its job goes when the task ends.';
 comment on column dalsegno.tasks.campaign_id is 'Its campaign, which is looked at when the task is added, and never removed.';

@@ -31,7 +31,7 @@ comment on column dalsegno.schedules.catch_up_secs is
   'How long after a moment its job is still enqueued, if no scheduler ran at the moment itself.';
 comment on column dalsegno.schedules.source is 'built_in: written at each start from the configuration; user: left alone.';
 comment on column dalsegno.schedules.cron is 'Six fields: second, minute, hour, day of month, month, day of week.';
-comment on column dalsegno.schedules.time_zone is 'Whose wall clocks the fields mean: a name of the IANA list.';
+comment on column dalsegno.schedules.time_zone is 'The time zone of the fields: a name of the IANA list.';
 comment on column dalsegno.schedules.kind is 'The kind of the job.';
 comment on column dalsegno.schedules.queue is 'The queue of the job.';
 comment on column dalsegno.schedules.lane is 'The lane of the job; NULL: none.';

@@ -12,13 +12,13 @@ create table dalsegno.bulk_actions (
   done bigint not null default 0,
   skipped bigint not null default 0,
   action text not null constraint bulk_actions_action_known check (action in ('cancel', 'retry')),
-  state text not null default 'queued',
+  state text not null default 'queued'
+    constraint bulk_actions_state_known check (state in ('queued', 'running', 'done', 'cancelled', 'failed')),
   reason text not null,
   filter jsonb not null,
   error text,
   constraint bulk_actions_end_complete check ((ended_at is null) = (state in ('queued', 'running'))),
   constraint bulk_actions_not_negative check (least(matched, done, skipped) >= 0),
-  constraint bulk_actions_state_known check (state in ('queued', 'running', 'done', 'cancelled', 'failed')),
   constraint bulk_actions_error_complete check ((state = 'failed') = (error is not null))
 );
 comment on table dalsegno.bulk_actions is 'An action on all tasks that match a filter, and its progress.';
@@ -26,7 +26,7 @@ comment on column dalsegno.bulk_actions.created_at is 'Time of the request. Task
 comment on column dalsegno.bulk_actions.job_id is 'The job that carries it out.';
 comment on column dalsegno.bulk_actions.cursor is 'The task that was looked at last; the next run goes on behind it.';
 comment on column dalsegno.bulk_actions.matched is 'Tasks that matched at the time of the request.';
-comment on column dalsegno.bulk_actions.done is 'Tasks with which it was done.';
+comment on column dalsegno.bulk_actions.done is 'Tasks that were changed.';
 comment on column dalsegno.bulk_actions.skipped is 'Tasks that had changed before their turn came, so that the action did not apply.';
 comment on column dalsegno.bulk_actions.reason is 'The reason, for people who find a task cancelled.';
 comment on column dalsegno.bulk_actions.filter is

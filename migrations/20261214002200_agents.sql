@@ -27,7 +27,7 @@ comment on column dalsegno.agent_pauses.resumed_by is 'The author of the end, wr
 
 create unique index agent_pauses_open on dalsegno.agent_pauses (agent, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'))
   where resumed_at is null;
-comment on index dalsegno.agent_pauses_open is 'The look of a turn before it begins. One open pause for each agent and place.';
+comment on index dalsegno.agent_pauses_open is 'One open pause for each agent and place; each turn reads it before it begins.';
 create index agent_pauses_by_campaign on dalsegno.agent_pauses (campaign_id) where campaign_id is not null;
 comment on index dalsegno.agent_pauses_by_campaign is 'The history of a campaign, and its erasure.';
 

@@ -147,7 +147,7 @@ begin
   return null;
 end
 $body$;
-comment on function dalsegno.tell_webhooks() is 'Writes one delivery, and its job, for each webhook that wants to know of this end.';
+comment on function dalsegno.tell_webhooks() is 'Writes one delivery, and its job, for each webhook that subscribes to this end.';
 
 create trigger tasks_tell_webhooks after update of ended_at on dalsegno.tasks
   for each row when (old.ended_at is null and new.ended_at is not null) execute function dalsegno.tell_webhooks();

@@ -193,19 +193,6 @@ async fn a_database_with_older_migrations_is_refused_and_left_as_it_is() {
     assert_eq!(names(&pool, tables).await, ["migrations"]);
 }
 
-#[tokio::test]
-async fn a_database_with_newer_migrations_is_served() {
-    let database = TestDatabase::migrated().await;
-    let pool = database.pool().await;
-    let newer =
-        "insert into dalsegno.migrations (version, description, success, checksum, execution_time)
-                 values (99991231000000, 'of a newer binary', true, '', 0)";
-    sqlx::query(newer).execute(&pool).await.unwrap();
-    assert_eq!(db::migration_state(&pool).await.unwrap(), MigrationState::Newer);
-    db::migrate(&pool).await.unwrap();
-    db::await_schema(&pool).await.unwrap();
-}
-
 /// As a deploy does it: whoever works on the older schema has one table and wants another, which the migration has.
 #[tokio::test]
 async fn a_migration_that_meets_others_locks_is_tried_again() {
