@@ -22,7 +22,7 @@ select 'looks at lists, by status | ' || string_agg(status || ': ' || n, ', ') f
 create function public.must_be_none(what text, n bigint) returns text language sql as $body$
   select case n when 0 then '' else '!' end || what || ' | ' || n
 $body$;
-select public.must_be_none('no migration was applied meanwhile', case when :n_after > :n_before then 0 else 1 end);
+select public.must_be_none('new migrations that were not applied meanwhile', :n_missing);
 select public.must_be_none('no turn ran while the schema moved', case when exists (
   select from dalsegno.turns where started_at < (select at from public.moments where name = 'migrated')
                                and ended_at > (select at from public.moments where name = 'migrate')) then 0 else 1 end);

@@ -1,7 +1,8 @@
 //! Migrations: forward only, recorded in our own schema.
 //!
 //! An older binary runs on a newer schema (deploys overlap), so versions that this binary does not know are
-//! not an error; versions that it knows and the database lacks are.
+//! not an error; versions that it knows and the database lacks are. A version below the first file of this binary belongs to an older
+//! series of migrations, which has no upgrade: such a database is refused.
 //!
 //! Race: older binaries write meanwhile, and take the same tables in another order. A migration is one transaction, of which nothing
 //! is left when it gives way, and is tried again. It gives way before Postgres looks for deadlocks, which would cost whoever looks
@@ -11,7 +12,7 @@ use std::{collections::BTreeSet, sync::LazyLock, time::Duration};
 
 use serde::Serialize;
 use sqlx::{
-    Connection as _, Executor as _, PgPool,
+    Connection as _, Executor as _, PgConnection, PgPool,
     migrate::{MigrateError, Migrator},
     postgres::PgPoolOptions,
 };
@@ -68,15 +69,21 @@ pub async fn migrate(pool: &PgPool) -> Result<(), Error> {
     loop {
         match run(pool).await {
             // Somebody else migrates, however long that takes.
-            Err(MigrateError::Execute(error)) if met_others(&error) => n_tries = 0,
-            Err(MigrateError::ExecuteMigration(error, version))
+            Err(Error::MigrationState(error) | Error::Migrate(MigrateError::Execute(error)))
+                if met_others(&error) =>
+            {
+                n_tries = 0;
+            }
+            Err(Error::Migrate(MigrateError::ExecuteMigration(error, version)))
                 if met_others(&error) && n_tries < TRIES =>
             {
                 let error = causes(&error);
                 tracing::warn!(version, error, "a migration met others' locks and is tried again");
             }
-            Err(error) if is_forbidden(&error) => return Err(Error::MayNotMigrate(error)),
-            ran => return ran.map_err(Error::Migrate),
+            Err(Error::Migrate(error)) if is_forbidden(&error) => {
+                return Err(Error::MayNotMigrate(error));
+            }
+            ran => return ran,
         }
         n_tries += 1;
         tokio::time::sleep(TRY_PAUSE).await;
@@ -113,9 +120,14 @@ pub fn newest_known() -> i64 {
     MIGRATOR.iter().map(|migration| migration.version).max().unwrap_or_default()
 }
 
+/// The first migration that this binary knows. All later ones have greater versions.
+fn baseline() -> i64 {
+    MIGRATOR.iter().map(|migration| migration.version).min().unwrap_or_default()
+}
+
 /// Every migration this binary knows, and whether it is applied.
 pub async fn status(pool: &PgPool) -> Result<Vec<Step>, Error> {
-    let applied = applied(pool).await?;
+    let applied = applied_in(pool).await?;
     let step = |migration: &sqlx::migrate::Migration| Step {
         version: migration.version,
         description: migration.description.to_string(),
@@ -125,7 +137,7 @@ pub async fn status(pool: &PgPool) -> Result<Vec<Step>, Error> {
 }
 
 pub async fn migration_state(pool: &PgPool) -> Result<MigrationState, Error> {
-    let applied = applied(pool).await?;
+    let applied = applied_in(pool).await?;
     let n_pending = MIGRATOR.iter().filter(|m| !applied.contains(&m.version)).count();
     Ok(match n_pending {
         0 if applied.iter().any(|version| !MIGRATOR.version_exists(*version)) => {
@@ -149,28 +161,56 @@ pub async fn await_schema(pool: &PgPool) -> Result<(), Error> {
     Ok(())
 }
 
-async fn applied(pool: &PgPool) -> Result<BTreeSet<i64>, Error> {
+async fn applied_in(pool: &PgPool) -> Result<BTreeSet<i64>, Error> {
+    let mut conn = pool.acquire().await.map_err(Error::MigrationState)?;
+    applied(&mut conn).await
+}
+
+/// The versions in the history. Fails if they belong to an older series.
+async fn applied(conn: &mut PgConnection) -> Result<BTreeSet<i64>, Error> {
     let exists = sqlx::query_scalar!(
         r#"select to_regclass('dalsegno.migrations') is not null as "exists!""#
     );
-    if !exists.fetch_one(pool).await.map_err(Error::MigrationState)? {
+    if !exists.fetch_one(&mut *conn).await.map_err(Error::MigrationState)? {
         return Ok(BTreeSet::new());
     }
     let versions = sqlx::query_scalar!("select version from dalsegno.migrations where success");
-    let versions = versions.fetch_all(pool).await.map_err(Error::MigrationState)?;
-    Ok(versions.into_iter().collect())
+    let versions = versions.fetch_all(conn).await.map_err(Error::MigrationState)?;
+    refuse_older(versions.into_iter().collect())
+}
+
+/// Refuses the history of an older series of migrations: no file leads from there to the present schema.
+fn refuse_older(applied: BTreeSet<i64>) -> Result<BTreeSet<i64>, Error> {
+    let baseline = baseline();
+    match applied.range(..baseline).next_back() {
+        Some(&newest) => {
+            Err(Error::OlderSchema { n_older: applied.range(..baseline).count(), newest, baseline })
+        }
+        None => Ok(applied),
+    }
 }
 
 /// On a connection of its own: after a failure sqlx leaves its advisory lock on it, which goes with the connection.
-async fn run(pool: &PgPool) -> Result<(), MigrateError> {
-    let mut conn = pool.acquire().await?.detach();
-    conn.execute(LOCK_TIMEOUT).await?;
-    // Postgres lets superusers say it, and those to whom it was granted.
-    let _ = conn.execute(DEADLOCK_TIMEOUT).await;
-    let ran = MIGRATOR.run_direct(None, &mut conn, false).await;
+async fn run(pool: &PgPool) -> Result<(), Error> {
+    let mut conn = pool.acquire().await.map_err(|error| Error::Migrate(error.into()))?.detach();
+    let ran = run_on(&mut conn).await;
     // What was migrated is committed, however the connection ends.
     let _ = conn.close().await;
     ran
+}
+
+async fn run_on(conn: &mut PgConnection) -> Result<(), Error> {
+    conn.execute(LOCK_TIMEOUT).await.map_err(|error| Error::Migrate(error.into()))?;
+    // Postgres lets superusers say it, and those to whom it was granted.
+    let _ = conn.execute(DEADLOCK_TIMEOUT).await;
+    match applied(conn).await {
+        // A role that may not read the history is refused by the migration, with the right that it lacks.
+        Err(Error::MigrationState(error)) if sqlstate(&error).as_deref() == Some("42501") => {}
+        found => {
+            found?;
+        }
+    }
+    MIGRATOR.run_direct(None, conn, false).await.map_err(Error::Migrate)
 }
 
 /// Whether it had to give way to somebody's locks: a deadlock, or a lock that did not come in time.

@@ -162,6 +162,10 @@ pub enum Error {
         "the role may not make or change the schema `dalsegno`; run `dalsegno migrate up` as the owner of the database, or grant it there: grant create on database ... to ..."
     )]
     MayNotMigrate(#[source] sqlx::migrate::MigrateError),
+    #[error(
+        "the database was written by an older version of Dalsegno and cannot be upgraded: it has {n_older} migrations up to {newest}, and those of this version begin with {baseline}; create a new database and set DATABASE_URL to it, or run the version that wrote this one"
+    )]
+    OlderSchema { n_older: usize, newest: i64, baseline: i64 },
     #[error("whether the database takes writes cannot be read")]
     ReadWritable(#[source] sqlx::Error),
     #[error("whether the database server has disk space cannot be found out")]

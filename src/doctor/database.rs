@@ -174,6 +174,10 @@ fn judge_version(number: u32) -> Finding {
 async fn schema(pool: &PgPool) -> Finding {
     const MEND: &str = "dalsegno migrate up";
     match db::migration_state(pool).await {
+        Err(error @ db::Error::OlderSchema { .. }) => {
+            let mend = "create a new database, or run the version that wrote this one";
+            Finding::fail("migrations", error.to_string(), WHY_SCHEMA, mend)
+        }
         Err(error) => unreadable("migrations", &error, WHY_SCHEMA),
         Ok(MigrationState::Current) => match installation::get(pool).await {
             Ok(installation) => {

@@ -13,9 +13,8 @@ use crate::app::{TestDatabase, eventually};
 
 /// Files `tests/data/migrations/<version>.sql` are loaded after their step, so that the next step meets rows.
 fn sample_data(migration: &Path) -> PathBuf {
-    let version = migration.file_stem().unwrap().to_str().unwrap().split('_').next().unwrap();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/migrations");
-    folder.join(version).with_extension("sql")
+    folder.join(version_of(migration).to_string()).with_extension("sql")
 }
 
 fn migrations() -> Vec<PathBuf> {
@@ -72,17 +71,10 @@ fn a_migration_that_has_landed_is_not_edited() {
     );
 }
 
-/// The first that is held to it. What those before it take is said in docs/UPGRADING.md.
-const INDEXED_BESIDE_WRITERS_SINCE: &str = "20261125160000";
-
 /// Else everybody who writes to the table waits as long as its index is built.
 #[test]
 fn an_index_on_a_table_that_is_there_is_built_beside_those_who_write() {
     for path in migrations() {
-        let name = path.file_name().unwrap().to_str().unwrap();
-        if name < INDEXED_BESIDE_WRITERS_SINCE {
-            continue;
-        }
         let text = std::fs::read_to_string(&path).unwrap().to_lowercase();
         for (table, is_beside) in new_indexes(&text) {
             let is_new = text.contains(&format!("create table dalsegno.{table} "));
@@ -98,15 +90,14 @@ fn an_index_on_a_table_that_is_there_is_built_beside_those_who_write() {
 
 /// The tables that get one, each with whether it is built concurrently.
 fn new_indexes(text: &str) -> Vec<(String, bool)> {
+    // A comment may have a semicolon of its own.
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with("--"));
+    let text = lines.collect::<Vec<_>>().join(" ");
     let statements = text.split(';').map(str::trim_start);
-    let statements = statements.map(|statement| {
-        let lines = statement.lines().filter(|line| !line.trim_start().starts_with("--"));
-        lines.collect::<Vec<_>>().join(" ")
-    });
     let indexes = statements.filter(|statement| {
         statement.starts_with("create index ") || statement.starts_with("create unique index ")
     });
-    let of = |statement: String| {
+    let of = |statement: &str| {
         let (_, table) = statement.split_once(" on dalsegno.").unwrap();
         let table = table.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap();
         (table.to_owned(), statement.contains(" index concurrently "))
@@ -116,7 +107,7 @@ fn new_indexes(text: &str) -> Vec<(String, bool)> {
 
 #[test]
 fn indexes_are_found_with_their_tables() {
-    let text = "-- no-transaction\n-- Why.\ncreate unique index concurrently a on dalsegno.tasks (b);\n\
+    let text = "-- no-transaction\n-- Why; and how.\ncreate unique index concurrently a on dalsegno.tasks (b);\n\
                 create index c\n  on dalsegno.jobs (d) where e;\ncomment on index dalsegno.c is 'create index f';";
     let found = new_indexes(text);
     assert_eq!(found, [("tasks".to_owned(), true), ("jobs".to_owned(), false)]);
@@ -170,12 +161,44 @@ async fn migrating_at_once_and_again_is_fine() {
     assert_eq!(db::migration_state(&pool).await.unwrap(), MigrationState::Current);
 }
 
+/// As of a service that was built before the series of migrations began.
+const OLDER: &str = "
+    create schema dalsegno;
+    create table dalsegno.migrations (version bigint primary key, description text not null, installed_on timestamptz not null default now(),
+      success boolean not null, checksum bytea not null, execution_time bigint not null);
+    insert into dalsegno.migrations (version, description, success, checksum, execution_time)
+    values (20261120120000, 'create installation', true, '', 0), (20261212110000, 'sign erasures', true, '', 0)";
+
+#[tokio::test]
+async fn a_database_with_older_migrations_is_refused_and_left_as_it_is() {
+    let database = TestDatabase::empty().await;
+    let pool = database.pool().await;
+    sqlx::raw_sql(OLDER).execute(&pool).await.unwrap();
+    let refused = [
+        db::migrate(&pool).await.unwrap_err(),
+        db::await_schema(&pool).await.unwrap_err(),
+        db::migration_state(&pool).await.unwrap_err(),
+        db::status(&pool).await.unwrap_err(),
+    ];
+    for error in refused {
+        assert!(matches!(error, db::Error::OlderSchema { n_older: 2, newest: 20261212110000, .. }));
+        let text = error.to_string();
+        assert!(
+            text.contains("cannot be upgraded: it has 2 migrations up to 20261212110000"),
+            "{text}"
+        );
+        assert!(text.contains("create a new database and set DATABASE_URL to it"), "{text}");
+    }
+    let tables = "select relname::text from pg_class where relnamespace = 'dalsegno'::regnamespace and relkind = 'r'";
+    assert_eq!(names(&pool, tables).await, ["migrations"]);
+}
+
 /// As a deploy does it: whoever works on the older schema has one table and wants another, which the migration has.
 #[tokio::test]
 async fn a_migration_that_meets_others_locks_is_tried_again() {
     let database = TestDatabase::empty().await;
     let pool = database.pool().await;
-    migrate_to(&pool, 20261124103000).await;
+    migrate_to(&pool, version_before("webhooks")).await;
     let mut turn = pool.begin().await.unwrap();
     // The one that is ended is the migration.
     let begins =
@@ -207,9 +230,10 @@ async fn a_migration_that_meets_others_locks_is_tried_again() {
 async fn a_migration_that_waits_for_a_long_transaction_holds_nobody_up() {
     let database = TestDatabase::empty().await;
     let pool = database.pool().await;
-    migrate_to(&pool, 20261124120000).await;
+    migrate_to(&pool, version_before("webhooks")).await;
     let mut long = pool.begin().await.unwrap();
-    sqlx::raw_sql("select from dalsegno.tasks").execute(&mut *long).await.unwrap();
+    let writes = "lock table dalsegno.tasks in row exclusive mode";
+    sqlx::raw_sql(writes).execute(&mut *long).await.unwrap();
     let others = pool.clone();
     let migrating = tokio::spawn(async move { db::migrate(&others).await });
     // Each of many turns gets at the table, whatever the migration does at that moment.
@@ -240,8 +264,7 @@ async fn no_step_takes_away_or_changes_what_an_older_binary_names() {
     let pool = database.pool().await;
     let mut before: Vec<String> = Vec::new();
     for migration in migrations() {
-        let version = migration.file_name().unwrap().to_str().unwrap()[..14].parse().unwrap();
-        migrate_to(&pool, version).await;
+        migrate_to(&pool, version_of(&migration)).await;
         let after = names(&pool, NAMED).await;
         assert!(after.len() > 3, "{after:?}");
         let lost: Vec<_> = before.iter().filter(|name| !after.contains(name)).collect();
@@ -272,6 +295,19 @@ const NAMED: &str = "
                             where p.proargmodes[i] in ('o', 't'))) as column_
      where p.pronamespace = 'dalsegno'::regnamespace and p.prorettype <> 'trigger'::regtype and p.prokind = 'f'
      order by 1";
+
+/// Of the migration in front of the one with this name, so that the named one is the next.
+fn version_before(name: &str) -> i64 {
+    let all = migrations();
+    let named = format!("_{name}.sql");
+    let place = all.iter().position(|path| path.to_str().unwrap().ends_with(&named)).unwrap();
+    version_of(&all[place - 1])
+}
+
+fn version_of(migration: &Path) -> i64 {
+    let name = migration.file_stem().unwrap().to_str().unwrap();
+    name.split_once('_').unwrap().0.parse().unwrap()
+}
 
 async fn migrate_to(pool: &PgPool, version: i64) {
     let mut migrator = sqlx::migrate!();

@@ -572,6 +572,30 @@ async fn doctor_names_a_schema_that_is_missing() {
     assert_eq!(run(folder.path(), &["doctor"], &url).await.status.code(), Some(0));
 }
 
+/// Its history begins before the first migration of this version.
+#[tokio::test]
+async fn a_database_of_an_older_version_is_refused_with_the_next_step() {
+    let folder = scratch_folder();
+    let database = TestDatabase::migrated().await;
+    let older =
+        "insert into dalsegno.migrations (version, description, success, checksum, execution_time)
+                 values (20261120120000, 'create installation', true, '', 0)";
+    execute(&database.options, older).await;
+    let url = database.url();
+    let url = [("DATABASE_URL", url.as_str())];
+    for arguments in [&["migrate", "up"][..], &["migrate", "status"], &SERVE] {
+        let output = run(folder.path(), arguments, &url).await;
+        let said = format!("{}{}", stdout(&output), stderr(&output));
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
+        assert!(said.contains("it has 1 migrations up to 20261120120000"), "{arguments:?}: {said}");
+        assert!(said.contains("create a new database"), "{arguments:?}: {said}");
+    }
+    let output = run(folder.path(), &["doctor", "--json"], &url).await;
+    let findings: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    let mend = finding(&findings, "migrations")["mend"].as_str().unwrap();
+    assert!(mend.contains("create a new database"), "{mend}");
+}
+
 #[tokio::test]
 async fn config_check_prints_three_problems_and_exits_2() {
     let folder = scratch_folder();

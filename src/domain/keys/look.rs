@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
-use super::{Error, Key, Scope, secret};
+use super::{Error, Key, secret};
 use crate::domain::{Failed, Page, ids::Given};
 
 /// How exactly the last use of a key is known.
@@ -32,7 +32,7 @@ impl From<Row> for Key {
             name: row.name,
             handle: row.handle,
             // What a newer version may add is good for nothing here.
-            scopes: row.scopes.iter().filter_map(|scope| Scope::of_column(scope)).collect(),
+            scopes: row.scopes.iter().filter_map(|scope| scope.parse().ok()).collect(),
             created_at: row.created_at,
             created_by: row.created_by,
             expires_at: row.expires_at,

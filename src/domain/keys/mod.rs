@@ -117,8 +117,7 @@ async fn insert(
     now: DateTime<Utc>,
 ) -> Result<Made, Error> {
     let fresh = secret::fresh();
-    let is_bound = new.campaigns.is_some();
-    let scopes: Vec<String> = new.scopes.iter().map(|scope| scope.to_column(is_bound)).collect();
+    let scopes: Vec<String> = new.scopes.iter().map(|scope| scope.as_str().to_owned()).collect();
     let row = sqlx::query_as!(
         look::Row,
         "insert into dalsegno.api_keys (id, created_at, expires_at, handle, name, created_by, scopes, sha256, campaigns)

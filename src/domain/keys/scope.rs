@@ -21,9 +21,6 @@ pub enum Scope {
     Mcp,
 }
 
-/// In front of the scopes of a key that is bound to campaigns.
-const OF_BOUND: &str = "campaign_";
-
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no scope: take read, enqueue, operate, admin or mcp")]
 pub struct UnknownScope(String);
@@ -39,15 +36,6 @@ impl Scope {
             Self::Admin => "admin",
             Self::Mcp => "mcp",
         }
-    }
-
-    /// As the table has it. An older version, which does not know that keys may be bound, accepts a bound one for nothing.
-    pub(super) fn to_column(self, is_bound: bool) -> String {
-        format!("{}{}", if is_bound { OF_BOUND } else { "" }, self.as_str())
-    }
-
-    pub(super) fn of_column(text: &str) -> Option<Self> {
-        text.strip_prefix(OF_BOUND).unwrap_or(text).parse().ok()
     }
 
     /// Whoever may do more may do less.

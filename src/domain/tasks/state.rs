@@ -409,11 +409,11 @@ pub async fn retry(conn: &mut PgConnection, id: Uuid, now: DateTime<Utc>) -> Res
     if is_erased(&mut *conn, task.campaign_id).await? {
         return Err(Error::Erased(id));
     }
-    let (priority, run_at) = timing(&mut *conn, &task).await?;
+    let (priority, run_at) = timing(&mut *conn, id).await?;
     let options = queue::Options {
         lane: Some(lane(task.campaign_id, &task.agent, &task.instance)),
         group_key: Some(task.campaign_id.to_string()),
-        priority,
+        priority: Some(priority),
         run_at: run_at.filter(|run_at| *run_at > now),
         headers: Some(serde_json::json!({ "task": id })),
         ..queue::Options::default()
@@ -456,23 +456,13 @@ pub async fn retry(conn: &mut PgConnection, id: Uuid, now: DateTime<Utc>) -> Res
     Ok(task)
 }
 
-/// The priority and the earliest moment that a task was asked for with. Older versions kept the priority with the job only.
-async fn timing(
-    conn: &mut PgConnection,
-    task: &Task,
-) -> Result<(Option<i32>, Option<DateTime<Utc>>), Error> {
-    let row = sqlx::query!("select priority, run_at from dalsegno.tasks where id = $1", task.id)
-        .fetch_one(&mut *conn)
+/// The priority and the earliest moment of a task's request.
+async fn timing(conn: &mut PgConnection, id: Uuid) -> Result<(i32, Option<DateTime<Utc>>), Failed> {
+    let row = sqlx::query!("select priority, run_at from dalsegno.tasks where id = $1", id)
+        .fetch_one(conn)
         .await
         .map_err(Failed::to("read when a task was to run"))?;
-    if let Some(priority) = row.priority {
-        return Ok((Some(priority.into()), row.run_at));
-    }
-    match admin::find_job(conn, task.job_id).await {
-        Ok(job) => Ok((Some(job.summary.priority.into()), row.run_at)),
-        Err(queue::Error::NotFound { .. }) => Ok((None, row.run_at)),
-        Err(error) => Err(error.into()),
-    }
+    Ok((row.priority.into(), row.run_at))
 }
 
 /// Why a task that should be running is not.

@@ -166,26 +166,6 @@ async fn a_retried_task_keeps_every_option_that_it_was_asked_for_with() {
     assert_eq!(columns(&world, tasks[0].id).await["job.state"], "scheduled");
 }
 
-/// An older version stored the priority with the job, and the dead letter has it still.
-#[tokio::test]
-async fn a_task_of_an_older_version_keeps_the_priority_of_its_dead_letter() {
-    let world = World::new().await;
-    let task = add(&world, &New { priority: Some(3), ..world.ask("Part one.") }).await;
-    let older = "update dalsegno.tasks set priority = null, run_at = null, state = 'failed', error = 'x', ended_at = now() where id = $1";
-    sqlx::query(older).bind(task.id).execute(&world.pool).await.unwrap();
-    let dies = "with job as (delete from dalsegno.jobs where id = $1 returning *),
-                     payload as (delete from dalsegno.job_payloads where job_id = $1 returning *)
-                insert into dalsegno.dead_jobs (id, enqueued_at, lease, priority, attempt, max_attempts, crash_count, queue, kind, reason,
-                                                payload, headers)
-                select j.id, j.enqueued_at, 1, j.priority, 5, 5, 0, j.queue, j.kind, 'failed', p.payload, p.headers
-                  from job as j, payload as p";
-    sqlx::query(dies).bind(task.job_id).execute(&world.pool).await.unwrap();
-    let mut tx = world.pool.begin().await.unwrap();
-    tasks::retry(&mut tx, task.id, noon()).await.unwrap();
-    tx.commit().await.unwrap();
-    assert_eq!(columns(&world, task.id).await["job.priority"], 3);
-}
-
 /// Its moment has passed: it takes its place behind those that are ready.
 #[tokio::test]
 async fn a_moment_that_has_passed_does_not_come_again() {

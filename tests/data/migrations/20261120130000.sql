@@ -1,7 +1,0 @@
--- Jobs in each state that an older binary may have left, with what belongs to them.
-select dalsegno.enqueue(kind => 'sample', payload => '{"n": 1}', queue => 'turns');
-select dalsegno.enqueue(kind => 'sample', payload => '{"n": 2}', queue => 'turns', lane => 'sample-lane', group_key => 'sample-group');
-select dalsegno.enqueue(kind => 'sample', payload => '{"n": 3}', queue => 'turns', lane => 'sample-lane', idempotency_key => 'sample-key');
-select dalsegno.enqueue(kind => 'sample', payload => '{"n": 4}', run_at => now() + interval '1 day', headers => '{"traceparent": "00-0"}');
-select dalsegno.pause('queue', 'turns', 'a sample');
-select dalsegno.hold_lane('sample-lane', 'a sample');

@@ -1,1 +1,0 @@
-select ready, running from dalsegno.queue_load;

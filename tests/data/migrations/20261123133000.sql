@@ -1,1 +1,0 @@
-update dalsegno.cleanup_runs set events = 5;

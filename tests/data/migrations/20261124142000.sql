@@ -1,1 +1,0 @@
-update dalsegno.tasks set stop_asked_at = now() where false;

@@ -1,1 +1,0 @@
-update dalsegno.erasures set step = 'sessions' where ended_at is null;

@@ -1,1 +1,0 @@
-select dalsegno.is_erased(campaign_id) from dalsegno.erasures;
