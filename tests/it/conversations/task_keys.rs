@@ -7,6 +7,7 @@ use dalsegno::domain::{
 use uuid::Uuid;
 
 use super::World;
+use crate::app::eventually;
 
 const SHOP: &str = "key:shop:3f0c2a9be1d4";
 const STOCK: &str = "key:stock:0123456789ab";
