@@ -158,9 +158,11 @@ declare
     was  record;
     next text;
 begin
-    select j.state, j.queue, j.kind, j.lane_id, j.hold_by into was from dalsegno.jobs as j where j.id = job_id and j.hold_reason is not null for update;
+    select j.state, j.queue, j.kind, j.lane_id, j.hold_by, j.hold_reason into was from dalsegno.jobs as j where j.id = job_id for update;
     if not found then
-        raise exception using errcode = 'DS404', message = format('job %s is not held', job_id), hint = 'Look at it with job show; its lane may be held instead.';
+        raise exception using errcode = 'DS404', message = format('job %s is not on the queue', job_id), hint = 'It has ended, is a dead letter, or never was.';
+    elsif was.hold_reason is null then
+        raise exception using errcode = 'DS409', message = format('job %s is not held', job_id), hint = 'Look at it with job show; its lane may be held instead.';
     end if;
     -- A member of a lane steps back to the front of the line; the line decides, under the lock of the lane, whether it may go.
     next := case when was.state <> 'held' then was.state when was.lane_id is null then 'ready' else 'blocked' end;

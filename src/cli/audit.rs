@@ -12,7 +12,10 @@ use super::{
 use crate::{
     clock::{Clock as _, SystemClock},
     db::{Database, Use},
-    domain::audit::{self, Entry, Filter},
+    domain::{
+        audit::{self, Entry, Filter},
+        timestamp,
+    },
 };
 
 #[derive(Debug, Subcommand)]
@@ -65,8 +68,10 @@ async fn on(
 }
 
 fn since(text: &str) -> Result<DateTime<Utc>, String> {
-    if let Ok(moment) = text.parse() {
-        return Ok(moment);
+    match timestamp::parse(text) {
+        Ok(at) => return Ok(at),
+        Err(error @ timestamp::Error::OutOfRange) => return Err(error.to_string()),
+        Err(timestamp::Error::Unreadable) => {}
     }
     let wrong = |_| format!("`{text}` is no moment: write it as 2026-11-20T12:00:00Z, or as 24h");
     period(text).map(|period| SystemClock.now() - period).map_err(wrong)

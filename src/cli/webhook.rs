@@ -20,6 +20,7 @@ use crate::{
         audit::{self, Action, Actor},
         campaigns,
         ids::{Given, GivenCampaign, short},
+        timestamp,
         transaction::{begin, commit},
         webhooks::{self, Delivery, Filter, Kind, New, State, Webhook, WithSecret},
     },
@@ -94,7 +95,7 @@ pub(super) struct Replay {
     /// Its id, or the beginning or end of that: `dalsegno webhook deliveries` lists them.
     delivery: Option<Given>,
     /// Everything of this time on that was not delivered: 2026-11-20T12:00:00Z.
-    #[arg(long, value_name = "TIME", requires = "webhook")]
+    #[arg(long, value_name = "TIME", requires = "webhook", value_parser = timestamp::parse)]
     since: Option<DateTime<Utc>>,
     /// To which webhook.
     #[arg(long, value_name = "ID", conflicts_with = "delivery")]

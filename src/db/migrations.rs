@@ -13,7 +13,7 @@ use std::{collections::BTreeSet, sync::LazyLock, time::Duration};
 use serde::Serialize;
 use sqlx::{
     Connection as _, Executor as _, PgConnection, PgPool,
-    migrate::{MigrateError, Migrator},
+    migrate::{Migrate as _, MigrateError, Migrator},
     postgres::PgPoolOptions,
 };
 
@@ -63,8 +63,13 @@ pub enum MigrationState {
 }
 
 /// Applies what is missing. Several processes may call it at once: sqlx holds an advisory lock meanwhile.
+///
+/// Where nothing is missing it only reads: a standby refuses even `create schema if not exists`.
 pub async fn migrate(pool: &PgPool) -> Result<(), Error> {
     super::require_supported_version(pool).await?;
+    if is_applied(pool).await? {
+        return Ok(());
+    }
     let mut n_tries = 1;
     loop {
         match run(pool).await {
@@ -188,6 +193,19 @@ fn refuse_older(applied: BTreeSet<i64>) -> Result<BTreeSet<i64>, Error> {
         }
         None => Ok(applied),
     }
+}
+
+/// All that this binary knows is applied, each as this binary has it. sqlx reports those that were edited.
+async fn is_applied(pool: &PgPool) -> Result<bool, Error> {
+    if let MigrationState::Pending { .. } = migration_state(pool).await? {
+        return Ok(false);
+    }
+    let applied = async { pool.acquire().await?.list_applied_migrations(TABLE).await };
+    let applied = applied.await.map_err(Error::Migrate)?;
+    let is_edited = |known: &sqlx::migrate::Migration| {
+        applied.iter().any(|it| it.version == known.version && it.checksum != known.checksum)
+    };
+    Ok(!MIGRATOR.iter().any(is_edited))
 }
 
 /// On a connection of its own: after a failure sqlx leaves its advisory lock on it, which goes with the connection.

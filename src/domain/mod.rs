@@ -47,6 +47,8 @@ pub mod sessions;
 pub mod statuses;
 pub mod tasks;
 pub mod text;
+pub mod text_file;
+pub mod timestamp;
 pub mod tool_calls;
 pub mod transaction;
 pub mod transcripts;

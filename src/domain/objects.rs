@@ -1,11 +1,12 @@
 //! Objects that are objects: serde takes an array for a struct too, field by field, and nobody who sends one means that.
 
-use std::{fmt, marker::PhantomData};
+use std::{fmt, fmt::Write as _, marker::PhantomData};
 
 use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, Visitor, value::MapAccessDeserializer},
 };
+use serde_path_to_error::{Path, Segment};
 
 /// For `#[serde(deserialize_with = "objects::object")]`.
 pub fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
@@ -18,6 +19,22 @@ pub fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 #[derive(Debug, Deserialize)]
 #[serde(transparent, bound = "T: Deserialize<'de>")]
 pub struct Whole<T>(#[serde(deserialize_with = "object")] pub T);
+
+/// The JSON Pointer (RFC 6901) to the part of a document where reading it failed.
+pub fn pointer(path: &Path) -> String {
+    path.iter().fold(String::new(), |mut pointer, segment| {
+        match segment {
+            Segment::Seq { index } => _ = write!(pointer, "/{index}"),
+            Segment::Map { key: name } | Segment::Enum { variant: name } => {
+                pointer.push('/');
+                pointer.push_str(&name.replace('~', "~0").replace('/', "~1"));
+            }
+            // An object that ends too early has no part that could be named.
+            Segment::Unknown => {}
+        }
+        pointer
+    })
+}
 
 struct Object<T>(PhantomData<T>);
 
@@ -41,6 +58,19 @@ mod tests {
     struct Pair {
         a: i32,
         b: i32,
+    }
+
+    #[test]
+    fn the_part_that_is_wrong_has_a_json_pointer() {
+        type Document = std::collections::BTreeMap<String, Vec<Pair>>;
+        let wrong = |text| {
+            let mut deserializer = serde_json::Deserializer::from_str(text);
+            let read = serde_path_to_error::deserialize::<_, Document>(&mut deserializer);
+            pointer(read.unwrap_err().path())
+        };
+        assert_eq!(wrong(r#"{"x":[{"a":1,"b":2},{"a":1,"b":"2"}]}"#), "/x/1/b");
+        assert_eq!(wrong(r#"{"a/b~c":7}"#), "/a~1b~0c");
+        assert_eq!(wrong("7"), "");
     }
 
     #[test]

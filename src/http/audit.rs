@@ -11,7 +11,10 @@ use super::{
 };
 use crate::{
     app::App,
-    domain::audit::{self, Entry, Filter},
+    domain::{
+        audit::{self, Entry, Filter},
+        timestamp,
+    },
 };
 
 pub(super) fn routes() -> Router<Front> {
@@ -31,6 +34,7 @@ struct Listed {
     /// `task.cancel`, or `task` for everything that was done to tasks.
     action: Option<String>,
     subject: Option<String>,
+    #[serde(default, deserialize_with = "timestamp::optional")]
     since: Option<DateTime<Utc>>,
     cursor: Option<i64>,
     #[param(minimum = 1, maximum = 200)]

@@ -21,7 +21,7 @@ use crate::{
         audit::{self, Action, Actor},
         campaigns,
         facts::{self, CampaignUser, Extraction, Fact, Filter, Forgotten, Hit},
-        memory,
+        memory, timestamp,
         transaction::{begin, commit, connection},
     },
 };
@@ -85,6 +85,7 @@ struct Statement {
     #[schema(min_length = 1, max_length = 400)]
     text: String,
     /// From when on it holds no more.
+    #[serde(default, deserialize_with = "timestamp::optional")]
     expires_at: Option<DateTime<Utc>>,
 }
 

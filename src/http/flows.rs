@@ -96,7 +96,7 @@ struct From {
     ),
 )]
 async fn templates(app: App) -> Result<Json<AllTemplates>, Problem> {
-    let templates = load(&app)?;
+    let templates = load(&app).await?;
     Ok(Json(AllTemplates {
         items: templates.all().cloned().collect(),
         broken: templates.broken().cloned().collect(),
@@ -128,7 +128,7 @@ async fn start(
     Body(asked): Body<Started>,
 ) -> Result<Response, Problem> {
     let (catalogue, added_by, now) = (app.agents.current(), who.label(), app.clock.now());
-    let templates = load(&app)?;
+    let templates = load(&app).await?;
     let new = flows::New {
         campaign_id,
         template: templates.get(&asked.template)?,
@@ -304,6 +304,6 @@ async fn cancel(
     Ok(Json(flow))
 }
 
-fn load(app: &App) -> Result<Templates, flows::Error> {
-    Ok(Templates::load(&app.config.flows, &app.agents.current())?)
+async fn load(app: &App) -> Result<Templates, flows::Error> {
+    Ok(Templates::load_aside(&app.config.flows, app.agents.current()).await?)
 }

@@ -15,7 +15,7 @@ use super::{
     limits::{check_declared_length, too_long},
     problem::Wrong,
 };
-use crate::domain::objects::Whole;
+use crate::domain::objects::{Whole, pointer};
 
 /// No queue, group or lane has a longer one.
 const NAME_MAX_CHARS: usize = 200;
@@ -228,17 +228,14 @@ pub(super) fn media_type(request: &Request) -> &str {
 
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     let mut deserializer = serde_json::Deserializer::from_slice(body);
-    let read = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
-        let path: Vec<String> = error.path().iter().map(|segment| segment.to_string()).collect();
-        (path, error.into_inner())
-    });
+    let read = serde_path_to_error::deserialize(&mut deserializer)
+        .map_err(|error| (pointer(error.path()), error.into_inner()));
     let read = read.and_then(|Whole(value)| match deserializer.end() {
         Ok(()) => Ok(value),
-        Err(error) => Err((Vec::new(), error)),
+        Err(error) => Err((String::new(), error)),
     });
-    read.map_err(|(path, error)| match error.is_data() {
+    read.map_err(|(pointer, error)| match error.is_data() {
         true => {
-            let pointer: String = path.iter().map(|segment| format!("/{segment}")).collect();
             let detail = error.to_string();
             let problem = Problem::new(
                 StatusCode::UNPROCESSABLE_ENTITY,

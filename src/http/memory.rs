@@ -22,7 +22,7 @@ use crate::{
         memory::{
             self, Document, Entry, Filter, Hit, Imported, Item, Kind, New, Version, Who, Written,
         },
-        posts,
+        posts, timestamp,
         transaction::{begin, commit},
     },
 };
@@ -104,6 +104,7 @@ struct Publication {
     #[schema(min_length = 1)]
     body: String,
     /// From when on it holds no more.
+    #[serde(default, deserialize_with = "timestamp::optional")]
     expires_at: Option<DateTime<Utc>>,
     /// The version that it replaces; 0 where there is to be none yet.
     expected_version: Option<i32>,
@@ -132,6 +133,7 @@ struct ImportedItem {
     title: String,
     #[schema(min_length = 1)]
     body: String,
+    #[serde(default, deserialize_with = "timestamp::optional")]
     expires_at: Option<DateTime<Utc>>,
 }
 

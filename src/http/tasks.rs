@@ -34,6 +34,7 @@ use crate::{
         explanations::{self, Explanation},
         objects,
         tasks::{self, Added, After, Cancellation, Detail, OnFailure, State, Task},
+        timestamp,
         transaction::{begin, commit},
     },
 };
@@ -81,6 +82,7 @@ struct New {
     budget: Limit,
     #[schema(minimum = 0, maximum = 32767)]
     priority: Option<i32>,
+    #[serde(default, deserialize_with = "timestamp::optional")]
     run_at: Option<DateTime<Utc>>,
     /// It runs when all of these have ended, and is told what they came to.
     #[serde(default)]

@@ -20,6 +20,7 @@ use crate::{
     app::App,
     domain::{
         audit::{self, Action, Actor},
+        timestamp,
         transaction::{begin, commit},
         webhooks::{self, Delivery, Filter, Kind, New, State, Webhook, WithSecret},
     },
@@ -95,6 +96,7 @@ struct Rotated {
 #[serde(deny_unknown_fields)]
 #[schema(as = ReplaySince)]
 struct Since {
+    #[serde(deserialize_with = "timestamp::required")]
     since: DateTime<Utc>,
 }
 

@@ -56,7 +56,7 @@ enum TextOrList {
 
 async fn list(call: Call<'_>) -> Result<Said, Refusal> {
     let Nothing {} = call.read()?;
-    let templates = load(&call)?;
+    let templates = load(&call).await?;
     let lines: Vec<Value> = templates.all().map(line).collect();
     let broken: Vec<&str> = templates.broken().map(|broken| broken.name.as_str()).collect();
     match broken.is_empty() {
@@ -82,7 +82,7 @@ fn line(template: &Template) -> Value {
 
 async fn start(call: Call<'_>) -> Result<Said, Refusal> {
     let asked: Start = call.read()?;
-    let templates = load(&call)?;
+    let templates = load(&call).await?;
     let template = templates.get(&asked.workflow).map_err(|error| match error {
         flows::Error::NoTemplate { .. } => {
             let names: Vec<&str> = templates.all().map(|template| template.name.as_str()).collect();
@@ -114,9 +114,10 @@ async fn start(call: Call<'_>) -> Result<Said, Refusal> {
     change.commit(json!({ "flow_id": flow.id }), &told).await
 }
 
-fn load(call: &Call<'_>) -> Result<Templates, Refusal> {
+async fn load(call: &Call<'_>) -> Result<Templates, Refusal> {
     let settings = &call.tools.settings;
-    Ok(Templates::load(&settings.flows, &settings.agents.current()).map_err(flows::Error::from)?)
+    let loaded = Templates::load_aside(&settings.flows, settings.agents.current()).await;
+    Ok(loaded.map_err(flows::Error::from)?)
 }
 
 impl From<TextOrList> for Given {

@@ -13,7 +13,7 @@ use super::{
 use crate::domain::{
     Page,
     memory::{self, Filter, Item, Kind, New, Who, Written},
-    posts, transaction,
+    posts, timestamp, transaction,
 };
 
 const LISTED: i64 = 50;
@@ -111,11 +111,8 @@ pub(super) async fn write(call: &Call<'_>, new: &New<'_>) -> Result<Said, Refusa
 }
 
 pub(super) fn time(written: Option<&str>) -> Result<Option<DateTime<Utc>>, Refusal> {
-    let Some(written) = written else { return Ok(None) };
-    match DateTime::parse_from_rfc3339(written) {
-        Ok(time) => Ok(Some(time.to_utc())),
-        Err(_) => Err(Refusal::said("`expires_at` has to be a time like 2027-01-31T12:00:00Z")),
-    }
+    let time = written.map(timestamp::parse).transpose();
+    time.map_err(|error| Refusal::said(format!("`expires_at`: {error}")))
 }
 
 /// What the writer is told, and what the audit log keeps.

@@ -16,6 +16,15 @@ use crate::{
 
 #[tokio::test]
 async fn a_service_on_a_standby_is_not_ready_until_it_is_promoted() {
+    is_not_ready_until_promoted(&[]).await;
+}
+
+#[tokio::test]
+async fn a_service_that_does_not_migrate_waits_for_the_promotion_too() {
+    is_not_ready_until_promoted(&["--set", "database.migrate_on_start=false"]).await;
+}
+
+async fn is_not_ready_until_promoted(settings: &[&str]) {
     let (place, folder) = (Place::new(), scratch_folder());
     let postgres = embedded::start(&place.config).await.unwrap();
     let pool = PgPool::connect_with(postgres.connect_options()).await.unwrap();
@@ -26,7 +35,7 @@ async fn a_service_on_a_standby_is_not_ready_until_it_is_promoted() {
     let postgres = embedded::start(&place.config).await.unwrap();
     let options = postgres.connect_options();
 
-    let arguments = [&SERVE[..], &["--set", "database.migrate_on_start=false"]].concat();
+    let arguments = [&SERVE[..], settings].concat();
     let url = options.to_url_lossy().to_string();
     let mut service = Service::begin(folder.path(), &arguments, &[("DATABASE_URL", &url)]);
     service.listening().await;

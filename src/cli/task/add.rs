@@ -17,6 +17,7 @@ use crate::{
         campaigns,
         ids::Given,
         tasks::{self, Added, After, Follow, Links, New, News, OnFailure, State, Task},
+        timestamp,
         transaction::{begin, commit},
     },
 };
@@ -43,7 +44,7 @@ pub(in crate::cli) struct Add {
     #[arg(long)]
     priority: Option<i32>,
     /// Not before this moment: 2026-11-20T12:00:00Z.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = timestamp::parse)]
     at: Option<DateTime<Utc>>,
     /// Waits until this task has ended, and tells the agent what it came to; may be given several times, in the order in which it
     /// should be told.

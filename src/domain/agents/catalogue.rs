@@ -1,6 +1,9 @@
 //! All agents, skills and nodes together.
 
-use crate::domain::class::{Class, Classify, Kind};
+use crate::domain::{
+    class::{Class, Classify, Kind},
+    text_file,
+};
 use std::{
     cell::RefCell,
     collections::BTreeMap,
@@ -326,10 +329,9 @@ impl Catalogue {
 
 impl File {
     fn read(&self) -> Result<&str, Vec<Problem>> {
-        self.content.as_deref().map_err(|error| {
-            let message = format!("cannot be read: {error}");
-            vec![Problem::whole(&self.path, message, "a readable file of UTF-8 text")]
-        })
+        self.content
+            .as_deref()
+            .map_err(|error| vec![Problem::whole(&self.path, error, text_file::FIX)])
     }
 }
 
@@ -397,7 +399,8 @@ fn files(
         let path = if path.is_dir() { path.join("SKILL.md") } else { path.clone() };
         let is_skill_or_agent = path.file_name()? == "SKILL.md" || path.extension()? == "md";
         is_skill_or_agent.then(|| File {
-            content: std::fs::read_to_string(&path).map_err(|error| error.to_string()),
+            content: text_file::read(&path, text_file::MAX_BYTES)
+                .map_err(|error| error.to_string()),
             path: path.display().to_string(),
             name,
         })

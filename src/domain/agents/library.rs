@@ -167,3 +167,54 @@ fn stamp(path: PathBuf) -> Option<Stamp> {
     let metadata = fs::metadata(&path).ok()?;
     Some(Stamp { path, len: metadata.len(), changed_at: metadata.modified().ok() })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+    use crate::domain::agents::Provider;
+
+    /// On a network that is gone, for example.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn a_file_that_hangs_holds_up_the_one_who_reads_it_and_no_other() {
+        let nowhere = tempfile::tempdir().unwrap();
+        let at = |name| nowhere.path().join(name);
+        let config = Config {
+            folder: at("agents"),
+            skills_folder: at("skills"),
+            nodes_folder: at("nodes"),
+            look_every_ms: 0,
+            provider: Provider::Sim,
+            model: "sim-1".to_owned(),
+            variables: Vec::new(),
+            fallback_after: 3,
+            fallback_secs: 900,
+            max_rounds: 16,
+            max_same_calls: 3,
+            tool_timeout_secs: 60,
+            tool_result_max_chars: 24_000,
+        };
+        let library = Arc::new(Library::open(&config).unwrap());
+        let (begin, begun) = tokio::sync::oneshot::channel();
+        let (release, released) = mpsc::channel::<()>();
+        let reader = tokio::spawn({
+            let library = Arc::clone(&library);
+            async move {
+                let _files = library.files.lock().unwrap();
+                begin.send(()).unwrap();
+                aside(|| released.recv())
+            }
+        });
+        begun.await.unwrap();
+        let (tell, hear) = mpsc::channel();
+        tokio::spawn(async move { tell.send(library.current().agents().count()) });
+        // On a thread of its own: a runtime that hangs has no timers.
+        let hear = move || hear.recv_timeout(Duration::from_secs(10));
+        let other = tokio::task::spawn_blocking(hear).await.unwrap();
+        assert!(other.is_ok_and(|n_agents| n_agents > 0), "it waits for the file");
+        assert!(!reader.is_finished());
+        drop(release);
+        assert!(reader.await.unwrap().is_err());
+    }
+}

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::{Problem, fields::Fields, front_matter, servers::Surroundings};
-use crate::domain::text;
+use crate::domain::{text, text_file};
 
 /// What a node asks for and what has to be read there, together, in bytes: all of it is said in the conversation at each entry.
 const ENTRY_MAX_BYTES: usize = 256 * 1024;
@@ -98,15 +98,7 @@ fn unreadable(error: &std::io::Error) -> String {
 }
 
 fn read(path: &Path) -> Result<String, String> {
-    // Looked at first: whoever names a device or a huge file by mistake does not fill the memory.
-    let metadata = std::fs::metadata(path).map_err(|error| unreadable(&error))?;
-    if !metadata.is_file() {
-        return Err("is no file".to_owned());
-    }
-    if metadata.len() > ENTRY_MAX_BYTES as u64 {
-        return Err(format!("has {} bytes", metadata.len()));
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| unreadable(&error))?;
+    let text = text_file::read(path, ENTRY_MAX_BYTES as u64).map_err(|error| error.to_string())?;
     text::check("file", &text, ENTRY_MAX_BYTES).map_err(|error| format!("is not fit: {error}"))?;
     Ok(text)
 }

@@ -14,6 +14,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::fields::Fields;
+use crate::domain::text_file;
 
 /// By name. Printed without what they hold: it may be a secret.
 #[derive(Clone, Default, PartialEq)]
@@ -146,7 +147,7 @@ fn of_file(path: &Path) -> Result<BTreeMap<String, Value>, (String, String)> {
     const FIX: &str = "a path, from the agent's folder on, to a file such as {\"mcpServers\": {…}}";
     let fail = |what: String| (format!("{} {what}", path.display()), FIX.to_owned());
     let text =
-        std::fs::read_to_string(path).map_err(|error| fail(format!("cannot be read: {error}")))?;
+        text_file::read(path, text_file::MAX_BYTES).map_err(|error| fail(error.to_string()))?;
     // The error of the parser quotes no value.
     let mut content: Value = serde_json::from_str(&text)
         .map_err(|error| fail(format!("is no JSON in line {}", error.line())))?;

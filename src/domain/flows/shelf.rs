@@ -1,11 +1,14 @@
 //! The templates of an installation.
 
-use std::{collections::BTreeMap, fmt, fs, io, path::Path};
+use std::{collections::BTreeMap, fmt, fs, io, path::Path, sync::Arc};
 
 use serde::Serialize;
 
 use super::{Config, Error, Template, template};
-use crate::domain::agents::{Catalogue, Problem, nearest};
+use crate::domain::{
+    agents::{Catalogue, Problem, nearest},
+    text_file,
+};
 
 /// By name: the templates that can be started, and the others.
 #[derive(Debug, Clone, Default)]
@@ -56,6 +59,16 @@ impl Templates {
             }
         }
         Ok(templates)
+    }
+
+    /// As [`Self::load`], on a thread of its own: a folder that hangs delays this caller alone, and not the end of the process.
+    pub async fn load_aside(config: &Config, agents: Arc<Catalogue>) -> Result<Self, Problems> {
+        let (config, folder) = (config.clone(), config.folder.display().to_string());
+        let loaded = tokio::task::spawn_blocking(move || Self::load(&config, &agents)).await;
+        loaded.unwrap_or_else(|error| {
+            let message = format!("cannot be read: {error}");
+            Err(Problems(vec![Problem::whole(&folder, message, "a folder that can be read")]))
+        })
     }
 
     /// Those that can be started.
@@ -116,10 +129,7 @@ impl File {
     fn parse(&self, agents: &Catalogue) -> Result<Template, Vec<Problem>> {
         match &self.content {
             Ok(content) => template::parse(&self.path, &self.name, content, agents),
-            Err(error) => {
-                let message = format!("cannot be read: {error}");
-                Err(vec![Problem::whole(&self.path, message, "a readable file of UTF-8 text")])
-            }
+            Err(error) => Err(vec![Problem::whole(&self.path, error, text_file::FIX)]),
         }
     }
 }
@@ -146,7 +156,7 @@ fn files(folder: &Path) -> io::Result<Option<Vec<File>>> {
     let file = |path: &std::path::PathBuf| File {
         path: path.display().to_string(),
         name: path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
-        content: fs::read_to_string(path).map_err(|error| error.to_string()),
+        content: text_file::read(path, text_file::MAX_BYTES).map_err(|error| error.to_string()),
     };
     Ok(Some(paths.iter().map(file).collect()))
 }

@@ -9,7 +9,10 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::Value;
 
 use super::{Item, Kind};
-use crate::domain::agents::front_matter::{self, Found};
+use crate::domain::{
+    agents::front_matter::{self, Found},
+    timestamp,
+};
 
 /// What a file says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,9 +99,9 @@ pub fn read(file: &str, content: &str) -> Result<Document, NoDocument> {
             problems.push(format!("`{key}` is missing"));
         }
     }
-    let expires_at = expires_at.map(|text| DateTime::parse_from_rfc3339(&text));
+    let expires_at = expires_at.map(|text| timestamp::parse(&text));
     if let Some(Err(error)) = &expires_at {
-        problems.push(format!("`expires_at` is no time like 2027-01-31T12:00:00Z: {error}"));
+        problems.push(format!("`expires_at`: {error}"));
     }
     match (kind, name, title) {
         (Some(kind), Some(name), Some(title)) if problems.is_empty() => Ok(Document {
@@ -106,7 +109,7 @@ pub fn read(file: &str, content: &str) -> Result<Document, NoDocument> {
             owner,
             name,
             title,
-            expires_at: expires_at.and_then(Result::ok).map(|end| end.to_utc()),
+            expires_at: expires_at.and_then(Result::ok),
             body: body(content).to_owned(),
         }),
         _ => Err(NoDocument(problems)),

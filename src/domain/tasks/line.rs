@@ -2,7 +2,6 @@
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
-use serde_path_to_error::Segment;
 use uuid::Uuid;
 
 use super::{After, Links, New, OnFailure};
@@ -10,7 +9,8 @@ use crate::domain::{
     agents::SessionMode as Mode,
     agents::{self, Addressed, Catalogue},
     amount::Limit,
-    objects::{self, Whole},
+    objects::{self, Whole, pointer},
+    timestamp,
 };
 
 /// What one of many asks.
@@ -36,6 +36,7 @@ pub struct Line {
     /// 0 is the most urgent.
     #[schema(minimum = 0, maximum = 32767)]
     pub priority: Option<i32>,
+    #[serde(default, deserialize_with = "timestamp::optional")]
     pub run_at: Option<DateTime<Utc>>,
     /// It runs when all of these have ended, and is told what they came to.
     #[serde(default)]
@@ -62,11 +63,8 @@ impl Line {
     pub fn read(text: &str) -> Result<Self, BadLine> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
         let Whole(read) = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
-            // An object that ends too early has no part that could be named.
-            let named = |segment: &&Segment| !matches!(segment, Segment::Unknown);
-            let path = error.path().iter().filter(named);
-            let path = path.map(|segment| format!("/{segment}")).collect();
-            BadLine { pointer: path, detail: error.into_inner().to_string() }
+            let pointer = pointer(error.path());
+            BadLine { pointer, detail: error.into_inner().to_string() }
         })?;
         let whole = |error: serde_json::Error| BadLine {
             pointer: String::new(),

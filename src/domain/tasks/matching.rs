@@ -6,7 +6,7 @@ use sqlx::PgExecutor;
 use uuid::Uuid;
 
 use super::State;
-use crate::domain::Failed;
+use crate::domain::{Failed, timestamp};
 
 /// Which tasks are meant. Absent keys match everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -21,7 +21,11 @@ pub struct Matching {
     pub instance: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<State>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "timestamp::optional"
+    )]
     pub created_before: Option<DateTime<Utc>>,
 }
 

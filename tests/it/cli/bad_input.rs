@@ -54,6 +54,24 @@ async fn each_mistake_in_a_task_has_its_code_and_its_words() {
 }
 
 #[tokio::test]
+async fn a_timestamp_out_of_range_is_an_error_of_usage() {
+    let ground = Ground::new().await;
+    let campaign = ground.campaign();
+    let nil = "00000000-0000-0000-0000-000000000000";
+    let add = ["task", "add", "--campaign", &campaign, "--agent", "copywriter", "x"];
+    let replay = ["webhook", "replay", "--webhook", nil];
+    for (command, flag) in [(&add[..], "--at"), (&["audit", "ls"], "--since"), (&replay, "--since")]
+    {
+        for far in ["-4713-01-01T00:00:00Z", "+10000-01-01T00:00:00Z"] {
+            let flag = format!("{flag}={far}");
+            let said = ground.run(&[command, &[&flag]].concat()).await;
+            assert_eq!((said.code, said.has("from 0001 to 9999")), (2, true), "{flag}: {said:?}");
+        }
+    }
+    assert_eq!(ground.json(&["task", "ls"]).await, json!([]));
+}
+
+#[tokio::test]
 async fn a_campaign_without_money_takes_no_task() {
     let limit = Limit { micros: Some(1_000_000), tokens: None };
     let ground = Ground::with_limit(limit).await;

@@ -4,6 +4,7 @@ use dalsegno::domain::{
     agents::SessionMode as Mode,
     agents::{Catalogue, Config, Library, PermissionMode, Problem, Provider, Think},
     blackboard::Path,
+    flows,
 };
 
 use super::{files, shipped};
@@ -367,37 +368,56 @@ proptest::proptest! {
     }
 }
 
-/// A pipe that nobody writes to is read for ever, as a file on a network that is gone.
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_file_that_hangs_holds_up_the_one_who_reads_it_and_no_other() {
-    use std::{sync::Arc, time::Duration};
+/// Reading a FIFO would wait for its writer, and reading a device might never end.
+#[test]
+fn only_regular_files_up_to_a_megabyte_are_read() {
+    use std::os::unix::fs::symlink;
 
     let folder = Folder::new();
+    let at = |path: &str| folder.0.path().join(path);
+    for path in ["nodes", "flows", "skills/fifo", "skills/long"] {
+        std::fs::create_dir_all(at(path)).unwrap();
+    }
     folder.write("agents/curator.md", &agent(""));
-    let library = Arc::new(Library::open(&folder.config()).unwrap());
-    let pipe = folder.0.path().join("agents/slow.md");
     let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
-    rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, mode, 0).unwrap();
-    let reader = tokio::spawn({
-        let library = Arc::clone(&library);
-        async move { library.current().agents().count() }
-    });
-    // Opens once the other end reads.
-    let open = move || {
-        let writer = std::fs::OpenOptions::new().write(true).open(&pipe).unwrap();
-        std::fs::remove_file(pipe).unwrap();
-        writer
+    let files = |name: &str| {
+        let skill = format!("skills/{name}/SKILL.md");
+        ["agents", "nodes", "flows"]
+            .map(|kind| format!("{kind}/{name}.md"))
+            .into_iter()
+            .chain([skill])
     };
-    let writer = tokio::task::spawn_blocking(open).await.unwrap();
+    for file in files("fifo") {
+        rustix::fs::mknodat(rustix::fs::CWD, at(&file), kind, mode, 0).unwrap();
+    }
+    for file in files("long") {
+        folder.write(&file, &"x".repeat(1_000_001));
+    }
+    symlink("/dev/null", at("agents/device.md")).unwrap();
+    let config = Config { nodes_folder: at("nodes"), ..folder.config() };
+    let flows = flows::Config { folder: at("flows") };
     let (tell, hear) = std::sync::mpsc::channel();
-    tokio::spawn(async move { tell.send(library.current().agents().count()) });
-    // On a thread of its own: a runtime that hangs has no timers.
-    let hear = move || hear.recv_timeout(Duration::from_secs(10));
-    let other = tokio::task::spawn_blocking(hear).await.unwrap();
-    assert_eq!(other, Ok(1), "it does not wait for the file");
-    assert!(!reader.is_finished());
-    drop(writer);
-    reader.await.unwrap();
+    std::thread::spawn(move || {
+        let catalogue = Catalogue::load(&config).unwrap();
+        let templates = flows::Templates::load(&flows, &catalogue).unwrap();
+        tell.send((catalogue.problems().0, templates.problems().0, catalogue))
+    });
+    let read = hear.recv_timeout(std::time::Duration::from_secs(30));
+    let (mut problems, of_templates, catalogue) = read.expect("a file holds up its reader");
+    problems.extend(of_templates);
+    let message = |file: &str| {
+        let path = at(file).display().to_string();
+        let of_file: Vec<_> = problems.iter().filter(|problem| problem.file == path).collect();
+        assert_eq!(of_file.len(), 1, "{file}: {problems:?}");
+        of_file[0].message.clone()
+    };
+    for file in files("fifo").chain(["agents/device.md".to_owned()]) {
+        assert_eq!(message(&file), "cannot be read: it is not a regular file", "{file}");
+    }
+    for file in files("long") {
+        assert_eq!(message(&file), "is too long: 1000000 bytes are allowed", "{file}");
+    }
+    assert!(catalogue.agent("curator").is_ok());
 }
 
 #[cfg(unix)]

@@ -50,6 +50,74 @@ async fn the_part_that_does_not_fit_is_pointed_at() {
 }
 
 #[tokio::test]
+async fn a_part_of_a_list_is_pointed_at_by_its_number() {
+    let ground = Ground::new().await;
+    let campaign = format!("/v1/campaigns/{}", ground.world.campaign.id);
+    let item = json!({ "kind": "record", "name": "a", "title": "t", "body": null });
+    let import = json!({ "items": [item] });
+    let key = json!({ "name": "k", "scopes": ["read"], "campaigns": [7] });
+    for (path, body, pointer) in [
+        (format!("{campaign}/memory/import"), import, "/items/0/body"),
+        ("/v1/keys".to_owned(), key, "/campaigns/0"),
+    ] {
+        let reply = ground.post(&path, &body).await;
+        reply.problem(422, "bad_field");
+        assert_eq!(reply.json()["errors"][0]["pointer"], pointer, "{reply:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_timestamp_out_of_range_is_refused_in_every_field_and_parameter() {
+    let ground = Ground::new().await;
+    let campaign = format!("/v1/campaigns/{}", ground.world.campaign.id);
+    let far = [
+        "-4713-01-01T00:00:00Z",
+        "-262143-01-01T00:00:00Z",
+        "0000-06-01T00:00:00Z",
+        "+10000-01-01T00:00:00Z",
+    ];
+    for far in far {
+        let ask = json!({ "agent": "copywriter", "prompt": "Part one.", "run_at": far });
+        let entry =
+            json!({ "kind": "record", "name": "a", "title": "t", "body": "b", "expires_at": far });
+        let record = json!({ "name": "a", "title": "t", "body": "b", "expires_at": far });
+        let fact = json!({ "attribute": "Diet", "text": "Eats no meat.", "expires_at": far });
+        let bulk = json!({ "filter": { "created_before": far }, "action": "cancel" });
+        for (path, body, pointer) in [
+            (ground.tasks(), &ask, "/run_at"),
+            (format!("/v1/webhooks/{NIL}/replay"), &json!({ "since": far }), "/since"),
+            (
+                format!("{campaign}/memory/import"),
+                &json!({ "items": [entry] }),
+                "/items/0/expires_at",
+            ),
+            (format!("{campaign}/memory"), &record, "/expires_at"),
+            ("/v1/users/u/facts".to_owned(), &fact, "/expires_at"),
+            ("/v1/bulk-actions".to_owned(), &bulk, "/filter/created_before"),
+        ] {
+            let reply = ground.post(&path, body).await;
+            let detail = reply.problem(422, "bad_field");
+            assert!(detail.contains("from 0001 to 9999"), "{path}: {detail}");
+            assert_eq!(reply.json()["errors"][0]["pointer"], pointer, "{reply:?}");
+        }
+        let many = ground.post(&format!("{}/bulk", ground.tasks()), &json!([ask])).await;
+        many.problem(422, "bad_items");
+        let wrong = &many.json()["errors"][0];
+        assert_eq!((&wrong["pointer"], &wrong["code"]), (&json!("/0/run_at"), &json!("bad_field")));
+        let query = format!("/v1/audit?since={}", far.replace('+', "%2B"));
+        let detail = ground.get(&query).await.problem(400, "bad_query");
+        assert!(detail.contains("from 0001 to 9999"), "{detail}");
+    }
+    assert_eq!(ground.get("/v1/tasks").await.expect(200)["items"], json!([]));
+    for edge in ["0001-01-01T00:00:00Z", "9999-12-30T23:59:59Z"] {
+        let ask = json!({ "agent": "copywriter", "prompt": "Part one.", "run_at": edge });
+        ground.post(&ground.tasks(), &ask).await.expect(201);
+        ground.post(&format!("{}/bulk", ground.tasks()), &json!([ask])).await.expect(201);
+        ground.get(&format!("/v1/audit?since={edge}")).await.expect(200);
+    }
+}
+
+#[tokio::test]
 async fn a_body_that_is_no_json_or_too_long_is_refused() {
     let ground = Ground::new().await;
     let address = ground.app.address;

@@ -41,6 +41,8 @@ async fn a_job_is_found_explained_held_released_cancelled_and_retried() {
     let path = format!("/v1/jobs/{first}");
     let explained = ground.get(&format!("{path}/explain")).await.expect(200);
     assert_eq!((&explained["job_id"], &explained["state"]), (&json!(first), &json!("ready")));
+    let not_held = ground.post(&format!("{path}/release"), &json!({})).await;
+    assert!(not_held.problem(409, "conflict").contains("is not held"), "{not_held:?}");
     let held = ground.post(&format!("{path}/hold"), &json!({ "reason": "later" })).await;
     assert_eq!(held.expect(200), json!({ "id": first, "state": "held" }));
     assert_eq!(state(&ground, first).await, "held");

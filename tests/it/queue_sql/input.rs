@@ -205,7 +205,8 @@ async fn what_people_do_is_refused_with_a_hint_too() {
         ("hold_job(999, 'r')".to_owned(), "DS404", "job 999 is not on the queue"),
         (format!("hold_job({ready}, ' ')"), "DS400", "no reason given"),
         (format!("hold_job({running}, 'r')"), "DS409", "is running"),
-        (format!("release_job({ready})"), "DS404", "is not held"),
+        (format!("release_job({ready})"), "DS409", "is not held"),
+        ("release_job(999)".to_owned(), "DS404", "job 999 is not on the queue"),
         ("retry(999)".to_owned(), "DS404", "neither on the queue nor a dead letter"),
         ("hold_lane('l', '')".to_owned(), "DS400", "no reason given"),
     ] {
