@@ -146,8 +146,8 @@ create function dalsegno.is_bad_new_job(kind text, payload jsonb, queue text, la
         or group_key = '' or char_length(group_key) > 200
         or priority is null or priority not between 0 and 32767
         or max_attempts is null or max_attempts not between 1 and 1000
-        -- Beyond these, programs cannot read the moment.
-        or run_at not between timestamptz '0001-01-01 00:00:00+00' and timestamptz '9999-12-31 23:59:59+00'
+        -- Later, programs cannot read the moment. A moment of the past means now.
+        or not isfinite(run_at) or run_at > timestamptz '9999-12-31 23:59:59+00'
         or timeout_secs <= 0
         or idempotency_key = '' or char_length(idempotency_key) > 200
         or jsonb_typeof(headers) <> 'object'
@@ -186,8 +186,8 @@ begin
             problem := format('priority is %s', coalesce(priority::text, 'NULL')); hint := 'Use 0 (most urgent) to 32767; 100 is usual.';
         when max_attempts is null or max_attempts not between 1 and 1000 then
             problem := format('max_attempts is %s', coalesce(max_attempts::text, 'NULL')); hint := 'Use 1 to 1000.';
-        when run_at not between timestamptz '0001-01-01 00:00:00+00' and timestamptz '9999-12-31 23:59:59+00' then
-            problem := format('run_at is %s', run_at); hint := 'Pass a time in the years 1 to 9999, or NULL for now.';
+        when not isfinite(run_at) or run_at > timestamptz '9999-12-31 23:59:59+00' then
+            problem := format('run_at is %s', run_at); hint := 'Pass a time up to the year 9999, or NULL for now.';
         when timeout_secs <= 0 then
             problem := format('timeout_secs is %s', timeout_secs); hint := 'Use a positive number of seconds, or NULL for the policy of the kind.';
         when idempotency_key = '' then

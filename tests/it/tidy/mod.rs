@@ -164,6 +164,8 @@ const DOMAIN_LAYERS: &[(&str, &[&str])] = &[
             "mod",
             "objects",
             "text",
+            "text_file",
+            "timestamp",
             "transaction",
         ],
     ),
