@@ -77,7 +77,7 @@ impl Ends {
                     self.bells.work.notify_one();
                 }
             }
-            // The writers outlive the last sender. Should they have died, dropping the end frees the slot, and the
+            // The writers outlive the last sender. Should they be gone, dropping the end frees the slot, and the
             // claimer's next recount gives the job back.
             _ if self.to_write.send(ended).is_err() => {
                 tracing::error!("nobody writes ends any more")
@@ -88,15 +88,16 @@ impl Ends {
 }
 
 impl Completer {
-    /// Writes ends until the last sender is gone and all are acknowledged.
-    pub(super) async fn run(mut self, waiting: EndsToWrite) {
+    /// Writes ends until the last sender is gone and all are acknowledged. Can be called again after a panic.
+    pub(super) async fn run(&mut self, waiting: &EndsToWrite) {
+        // A panic leaves it in the middle of a statement.
+        self.link.abandon();
         let mut batch = Vec::with_capacity(self.config.end_batch_rows);
-        while self.gather(&waiting, &mut batch).await {
+        while self.gather(waiting, &mut batch).await {
             let (done, others) = sort(&mut batch);
             self.write_done(done).await;
             self.write_others(others).await;
         }
-        self.link.close().await;
     }
 
     /// Waits for ends, and a little longer for more of them if others are still running. False: there are no more.

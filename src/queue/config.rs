@@ -55,6 +55,9 @@ pub struct Config {
     /// Where a test wants this process to die.
     #[cfg(feature = "test-fakes")]
     pub crash_at: Option<CrashPoint>,
+    /// Where a test wants a part of this worker to panic.
+    #[cfg(feature = "test-fakes")]
+    pub panic_at: Option<CrashPoint>,
 }
 
 impl Default for Config {
@@ -79,6 +82,8 @@ impl Default for Config {
             keep: Keep::default(),
             #[cfg(feature = "test-fakes")]
             crash_at: None,
+            #[cfg(feature = "test-fakes")]
+            panic_at: None,
         }
     }
 }

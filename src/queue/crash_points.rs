@@ -1,8 +1,9 @@
 //! Named places where a test may kill the process.
 //!
 //! A place that is named in [`Config::crash_at`](super::Config), which a test sets with `DALSEGNO_QUEUE__CRASH_AT`,
-//! aborts the process, without destructors and without flushing anything, as `kill -9` would. Without the feature
-//! `test-fakes` the functions are empty and the configuration has no such key.
+//! aborts the process, without destructors and without flushing anything, as `kill -9` would. One in
+//! [`Config::panic_at`](super::Config) panics. Without the feature `test-fakes` the functions are empty and the configuration
+//! has no such keys.
 
 /// A place between two steps of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -30,13 +31,15 @@ pub enum CrashPoint {
 pub struct CrashPoints {
     #[cfg(feature = "test-fakes")]
     armed: Option<CrashPoint>,
+    #[cfg(feature = "test-fakes")]
+    panics: Option<CrashPoint>,
 }
 
 impl CrashPoints {
-    /// Arms one place.
+    /// Arms one place for an end of the process, and one for a panic.
     #[cfg(feature = "test-fakes")]
-    pub fn armed(at: Option<CrashPoint>) -> Self {
-        Self { armed: at }
+    pub fn armed(armed: Option<CrashPoint>, panics: Option<CrashPoint>) -> Self {
+        Self { armed, panics }
     }
 
     /// Dies here, if this place is armed.
@@ -45,6 +48,7 @@ impl CrashPoints {
         if self.armed == Some(here) {
             std::process::abort();
         }
+        assert!(self.panics != Some(here), "told to panic at {here:?}");
     }
 
     /// Does nothing in a build without test fakes.

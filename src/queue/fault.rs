@@ -17,8 +17,10 @@ pub enum Fault {
     Full,
     /// A standby that has not taken over yet, or a server that is told to take no writes.
     ReadOnly,
-    /// A statement or a lock took too long, or a person cancelled the statement.
+    /// A statement took too long, or a person cancelled it.
     Busy,
+    /// Another transaction holds what this one waited for.
+    Locked,
 }
 
 /// Finds the fault behind an error of sqlx. `None` for an error that the statement, its data or the program causes.
@@ -36,7 +38,7 @@ pub fn fault_of(error: &sqlx::Error) -> Option<Fault> {
         | E::PoolClosed
         | E::WorkerCrashed
         | E::BeginFailed => Some(Fault::Away),
-        E::Database(error) => fault_of_code(error.code()?.as_ref()),
+        E::Database(error) => fault_of_code(&error.code().unwrap_or_default()),
         E::Configuration(_)
         | E::InvalidArgument(_)
         | E::RowNotFound
@@ -76,7 +78,7 @@ pub fn is_unavailable(error: &(dyn Error + 'static)) -> bool {
     match fault_of(error) {
         Some(Fault::Away | Fault::ReadOnly) => true,
         Some(Fault::Full) => !has_code(error, &OWN_SIZE),
-        Some(Fault::Conflict | Fault::Busy) | None => false,
+        Some(Fault::Conflict | Fault::Busy | Fault::Locked) | None => false,
     }
 }
 
@@ -98,8 +100,11 @@ fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
 
 fn fault_of_code(code: &str) -> Option<Fault> {
     match code {
+        // No answer of Postgres is without a code: something on the way has made this one up, or cut it short.
+        "" => Some(Fault::Away),
         "25006" => Some(Fault::ReadOnly),
-        "57014" | "55P03" | "25P03" | "25P04" => Some(Fault::Busy),
+        "55P03" => Some(Fault::Locked),
+        "57014" | "25P03" | "25P04" => Some(Fault::Busy),
         // A volume that is gone or broken.
         "58000" | "58030" => Some(Fault::Away),
         code if code.starts_with("08") || code.starts_with("57P") => Some(Fault::Away),
@@ -165,9 +170,12 @@ mod tests {
 
     #[test]
     fn codes_of_the_server_are_sorted_by_their_class() {
-        let faults =
-            ["08P01", "57P01", "58030", "40P01", "53100", "25006", "57014", "23505", "42P05"];
+        let faults = [
+            "", "08P01", "57P01", "58030", "40P01", "53100", "25006", "57014", "55P03", "23505",
+            "42P05",
+        ];
         let expected = [
+            Some(Fault::Away),
             Some(Fault::Away),
             Some(Fault::Away),
             Some(Fault::Away),
@@ -175,6 +183,7 @@ mod tests {
             Some(Fault::Full),
             Some(Fault::ReadOnly),
             Some(Fault::Busy),
+            Some(Fault::Locked),
             None,
             None,
         ];

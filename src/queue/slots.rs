@@ -29,6 +29,12 @@ pub(super) struct Claim {
     pub(super) payload: String,
 }
 
+/// Slots that a claim may fill. Dropping it frees those that it has not filled, also when the claim is given up or panics.
+pub(super) struct Taken {
+    slots: Arc<Slots>,
+    n_slots: u32,
+}
+
 /// A taken slot with its job. Dropping it frees the slot.
 pub(super) struct Slot {
     pub(super) run: Run,
@@ -88,6 +94,11 @@ impl Slots {
         self.free.add_permits(n_slots as usize);
     }
 
+    /// For a claim that may fill that many slots, taken before.
+    pub(super) fn taken(self: &Arc<Self>, n_slots: u32) -> Taken {
+        Taken { slots: Arc::clone(self), n_slots }
+    }
+
     /// Puts claimed jobs into slots taken before.
     pub(super) fn occupy(
         self: &Arc<Self>,
@@ -142,6 +153,19 @@ impl Slots {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<i64, Run>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Taken {
+    /// That many have their jobs.
+    pub(super) fn filled(mut self, n_filled: u32) {
+        self.n_slots = self.n_slots.saturating_sub(n_filled);
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.slots.give_back(self.n_slots);
     }
 }
 

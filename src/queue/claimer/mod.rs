@@ -77,7 +77,6 @@ impl Claimer {
             let Some(claimed) = answer_in_time(&stop, claim).await else {
                 tracing::warn!("the last claim was not answered; leaving it to its lease");
                 self.link.abandon();
-                self.slots.give_back(n_slots);
                 break;
             };
             let turn = match claimed {
@@ -141,12 +140,9 @@ impl Claimer {
         n_slots: u32,
         memory: &mut Memory,
     ) -> Result<Found, link::Error> {
-        let claimed = self.try_claim(worker_id, n_slots, memory).await;
-        let n_claimed = claimed
-            .as_ref()
-            .map_or(0, |rows| u32::try_from(rows.len()).unwrap_or(n_slots).min(n_slots));
-        self.slots.give_back(n_slots - n_claimed);
-        let rows = claimed?;
+        let taken = self.slots.taken(n_slots);
+        let rows = self.try_claim(worker_id, n_slots, memory).await?;
+        let n_claimed = u32::try_from(rows.len()).unwrap_or(n_slots).min(n_slots);
         self.shared.crash_points.pass(CrashPoint::AfterClaim);
         let runs = rows.into_iter().map(|row| {
             let hold_lane =
@@ -154,7 +150,9 @@ impl Claimer {
             let (facts, payload) = row.into_facts();
             (Run::new(facts, hold_lane, Arc::clone(&self.shared)), payload)
         });
-        for claim in self.slots.occupy(runs) {
+        let claims = self.slots.occupy(runs);
+        taken.filled(n_claimed);
+        for claim in claims {
             // The receiver outlives the claimer. Without it, dropping the claim frees the slot and a recount finds the job.
             let _ = self.claims.send(claim);
         }

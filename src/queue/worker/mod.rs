@@ -2,7 +2,8 @@
 //!
 //! apalis runs the handlers: its `Monitor` supervises the worker, its worker pulls claims from [`ClaimedJobs`] and
 //! passes them through the tower layers, `parallelize` gives each run a task of its own. Around it stand the parts that
-//! talk to the database, each with its own connection, none of which can end the worker.
+//! talk to the database, each with its own connection. No error ends one of them. A panic in one of them, which is a fault of
+//! the program or of a library, ends the worker in good order and with an error: half a worker looks healthy and is not.
 //!
 //! The order of the end matters:
 //! 1. The claimer stops. What it claimed before is handed over and run.
@@ -11,9 +12,13 @@
 //! 4. Listener, upkeep and, last of all, the heartbeat stop. Until here the lease was renewed.
 
 mod drain;
+mod panics;
 mod parts;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use apalis_core::{
     monitor::Monitor,
@@ -61,6 +66,14 @@ pub enum Error {
         "the claimer ended by itself, which is a fault of the program; the log above says where. Start the worker again"
     )]
     Unasked,
+    /// A part of the worker panicked.
+    #[error(
+        "the {part} of the worker panicked, which is a fault of the program; the log above says where. Start the worker again"
+    )]
+    Panicked {
+        /// Which part.
+        part: &'static str,
+    },
     /// apalis's monitor gave up.
     #[error("running the handlers")]
     Monitor(#[source] apalis_core::monitor::MonitorError),
@@ -124,6 +137,8 @@ struct Parts {
     bells: Arc<Bells>,
     session: Option<PgConnectOptions>,
     shutdown: Shutdown,
+    /// The part that panicked first.
+    panicked: Arc<OnceLock<&'static str>>,
     /// Cancelled when the last end is written.
     ended: CancellationToken,
     /// Cancelled when ends are not waited for any longer.
@@ -139,7 +154,7 @@ impl Parts {
         shutdown: Shutdown,
     ) -> Self {
         #[cfg(feature = "test-fakes")]
-        let crash_points = CrashPoints::armed(config.crash_at);
+        let crash_points = CrashPoints::armed(config.crash_at, config.panic_at);
         #[cfg(not(feature = "test-fakes"))]
         let crash_points = CrashPoints::default();
         let Connections { pool, session } = connections;
@@ -152,6 +167,7 @@ impl Parts {
             bells: Arc::default(),
             session,
             shutdown,
+            panicked: Arc::default(),
             ended: CancellationToken::new(),
             abandon: CancellationToken::new(),
         }
@@ -163,17 +179,19 @@ impl Parts {
         let (ends, ends_to_write) = Ends::channel(Arc::clone(&self.bells));
         let backend = ClaimedJobs::new(claimed, Arc::clone(&self.slots), Arc::clone(&self.config));
 
-        let heartbeat = tokio::spawn(
-            self.heartbeat(identity).run(self.ended.clone(), self.shutdown.soft.clone()),
-        );
+        let heartbeat =
+            self.heartbeat(identity).run(self.ended.clone(), self.shutdown.soft.clone());
+        let claimer = self.claimer(identity_seen.clone(), claims).run(self.shutdown.soft.clone());
+        let upkeep = self.upkeep(identity_seen).run(self.ended.clone());
+        let heartbeat = tokio::spawn(self.watched("heartbeat", heartbeat));
         let around = TaskTracker::new();
-        around.spawn(self.claimer(identity_seen.clone(), claims).run(self.shutdown.soft.clone()));
-        around.spawn(self.upkeep(identity_seen).run(self.ended.clone()));
-        around.spawn(self.listener());
-        around.spawn(self.drain());
+        around.spawn(self.watched("claimer", claimer));
+        around.spawn(self.watched("upkeep", upkeep));
+        around.spawn(self.watched("listener", self.listener()));
+        around.spawn(self.watched("drain", self.drain()));
         let writers = TaskTracker::new();
         for _ in 0..self.config.end_batches_in_flight {
-            writers.spawn(self.completer().run(Arc::clone(&ends_to_write)));
+            writers.spawn(self.watched_writer(Arc::clone(&ends_to_write)));
         }
 
         let served = serve(backend, self.handler(), self.around_runs(ends)).await;
@@ -193,6 +211,9 @@ impl Parts {
             ),
         }
         served.map_err(Error::Monitor)?;
+        if let Some(part) = self.panicked.get() {
+            return Err(Error::Panicked { part });
+        }
         if self.shutdown.soft.is_cancelled() { Ok(()) } else { Err(Error::Unasked) }
     }
 }

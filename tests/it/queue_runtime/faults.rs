@@ -2,14 +2,17 @@
 
 use std::{sync::Arc, time::Duration};
 
-use dalsegno::queue::{Backoff, Config, End, HandlerResult, Job, JobError, Policy, Registry, Run};
+use dalsegno::queue::{
+    Backoff, Config, CrashPoint, End, Fault, HandlerResult, Job, JobError, Policy, Registry, Run,
+    WorkerError, fault_of, is_unavailable,
+};
 use serde::{Deserialize, Serialize};
-use sqlx::postgres::PgPoolOptions;
+use sqlx::{error::DatabaseError, postgres::PgPoolOptions};
 use tokio::sync::Notify;
 
 use super::{
     ends::{Do, act},
-    ground::{Diary, Ground, Worker, until},
+    ground::{Diary, Ground, PATIENCE, Worker, until},
 };
 use crate::queue::proxy::Proxy;
 
@@ -162,6 +165,52 @@ async fn a_worker_starts_before_its_database_and_stops_without_it() {
     stopped.expect("stops in time").expect("does not panic").expect("stops in order");
 }
 
+/// Half a worker looks healthy and is not.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_of_the_worker_that_panics_ends_the_worker_with_an_error() {
+    let points = [
+        (CrashPoint::AfterClaim, "claimer"),
+        (CrashPoint::AfterCommit, "writer of ends"),
+        (CrashPoint::AfterRenew, "heartbeat"),
+    ];
+    for (point, part) in points {
+        let ground = Ground::new().await;
+        let go_on = Arc::new(Notify::new());
+        let config = Config { panic_at: Some(point), ..Ground::config() };
+        let registry = Registry::new(go_on.clone()).with(wait_for_it);
+        let worker = ground.start(config, registry);
+        let job = ground.put(&WaitForIt).await;
+        if part == "heartbeat" {
+            // A lease is renewed only while something runs.
+            worker.shutdown.soft.cancelled().await;
+        }
+        go_on.notify_one();
+        let ended = tokio::time::timeout(PATIENCE, worker.running).await;
+        let ended = ended.expect("the worker ends").expect("does not panic itself");
+        let panicked =
+            matches!(&ended, Err(WorkerError::Panicked { part: which }) if *which == part);
+        assert!(panicked, "{part}: {ended:?}");
+        // The next one takes over what is left.
+        go_on.notify_one();
+        let next = ground.start(Ground::config(), Registry::new(go_on).with(wait_for_it));
+        ground.until_state(job.job_id, "gone").await;
+        next.stop().await;
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct WaitForIt;
+
+impl Job for WaitForIt {
+    const KIND: &'static str = "wait for it";
+}
+
+async fn wait_for_it(_: WaitForIt, _: Run, go_on: Arc<Notify>) -> HandlerResult {
+    go_on.notified().await;
+    go_on.notify_one();
+    Ok(End::Done)
+}
+
 /// A job that asks the database twice and has one attempt.
 #[derive(Debug, Serialize, Deserialize)]
 struct AskTwice;
@@ -240,4 +289,38 @@ async fn until_listening(ground: &Ground, not: Option<i32>) -> i32 {
     };
     until("a listening connection", async || find().await.is_some()).await;
     find().await.expect("still listens")
+}
+
+/// An answer that something on the way has cut short.
+#[derive(Debug, thiserror::Error)]
+#[error("")]
+struct NoCode;
+
+impl DatabaseError for NoCode {
+    fn message(&self) -> &str {
+        ""
+    }
+
+    fn as_error(&self) -> &(dyn std::error::Error + Send + Sync + 'static) {
+        self
+    }
+
+    fn as_error_mut(&mut self) -> &mut (dyn std::error::Error + Send + Sync + 'static) {
+        self
+    }
+
+    fn into_error(self: Box<Self>) -> Box<dyn std::error::Error + Send + Sync + 'static> {
+        self
+    }
+
+    fn kind(&self) -> sqlx::error::ErrorKind {
+        sqlx::error::ErrorKind::Other
+    }
+}
+
+#[test]
+fn an_answer_without_a_code_is_a_lost_database() {
+    let error = sqlx::Error::Database(Box::new(NoCode));
+    assert_eq!(fault_of(&error), Some(Fault::Away));
+    assert!(is_unavailable(&error));
 }

@@ -1,0 +1,63 @@
+//! A part of the worker that panics ends the worker.
+
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{Arc, OnceLock},
+};
+
+use futures_util::FutureExt as _;
+use tokio_util::sync::CancellationToken;
+
+use super::{super::completer::EndsToWrite, Parts};
+
+/// Whom a panic is told to.
+struct Watch {
+    panicked: Arc<OnceLock<&'static str>>,
+    soft: CancellationToken,
+}
+
+impl Parts {
+    pub(super) fn watched(
+        &self,
+        part: &'static str,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        let watch = self.watch();
+        async move {
+            watch.run(part, work).await;
+        }
+    }
+
+    /// A writer of ends. After a panic it goes on, so that the runs which are drained then have their ends written. The ends that it
+    /// held are dropped, and their jobs come back with the lease.
+    pub(super) fn watched_writer(
+        &self,
+        waiting: EndsToWrite,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        let (watch, mut writer) = (self.watch(), self.completer());
+        async move {
+            while !watch.run("writer of ends", writer.run(&waiting)).await {}
+            writer.link.close().await;
+        }
+    }
+
+    fn watch(&self) -> Watch {
+        Watch { panicked: Arc::clone(&self.panicked), soft: self.shutdown.soft.clone() }
+    }
+}
+
+impl Watch {
+    /// False: it panicked.
+    async fn run(&self, part: &'static str, work: impl Future<Output = ()>) -> bool {
+        if AssertUnwindSafe(work).catch_unwind().await.is_ok() {
+            return true;
+        }
+        tracing::error!(
+            part,
+            "a part of the worker panicked: stopping, so that it is started anew"
+        );
+        let _ = self.panicked.set(part);
+        self.soft.cancel();
+        false
+    }
+}
