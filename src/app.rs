@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use metrics_exporter_prometheus::PrometheusHandle;
 use sqlx::PgPool;
+use tokio::sync::Semaphore;
 
 use crate::{
     clock::Clock,
@@ -18,12 +19,23 @@ use crate::{
 pub struct App {
     pub config: Arc<Sections>,
     pub pool: PgPool,
+    /// For the transactions of requests; see [`App::places`].
+    pub places: Arc<Semaphore>,
     pub clock: Arc<dyn Clock>,
     pub agents: Arc<Library>,
     pub tools: Arc<tools::Settings>,
     pub metrics: PrometheusHandle,
     pub traces: Traces,
     pub shutdown: Shutdown,
+}
+
+impl App {
+    /// Half of the connections. A transaction of a request may have to wait for the one of another system; the other half goes on
+    /// meanwhile.
+    pub fn places(pool: &PgPool) -> Arc<Semaphore> {
+        let n_connections = pool.options().get_max_connections() as usize;
+        Arc::new(Semaphore::new((n_connections / 2).max(1)))
+    }
 }
 
 /// The sections that requests are answered with.

@@ -106,6 +106,7 @@ async fn run(
     let app = App {
         config: Arc::new(config.as_ref().into()),
         pool: database.pool.clone(),
+        places: App::places(&database.pool),
         clock: services.clock.clone(),
         agents: services.library.clone(),
         tools: services.tools.clone(),

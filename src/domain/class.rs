@@ -36,6 +36,7 @@ pub struct Class {
 const DATABASE_AWAY: &str = "ask again when the database answers; `dalsegno doctor` looks closer";
 const DATABASE_BUSY: &str =
     "try again in a moment; if it stays so, `dalsegno doctor` looks for what holds the database up";
+const DATABASE_LOCKED: &str = "another transaction, perhaps one of another system that has added a task and is still open, holds this conversation or what else this needs: try again in a moment; if it stays so, `dalsegno doctor` looks for what holds the database up";
 const DATABASE_CONFLICT: &str =
     "another transaction changed the same rows at the same moment: try again at once";
 const DATABASE_FULL: &str = "the database server has no disk space, memory or connections left: its log says which; then try again";
@@ -101,6 +102,7 @@ fn of_database(error: &sqlx::Error) -> Class {
         Some(Fault::Full) => unavailable("database_full", DATABASE_FULL),
         Some(Fault::ReadOnly) => unavailable("database_read_only", DATABASE_READ_ONLY),
         Some(Fault::Busy) => unavailable("database_busy", DATABASE_BUSY),
+        Some(Fault::Locked) => unavailable("database_busy", DATABASE_LOCKED),
         None if queue::is_lost_statement(error) => {
             Class { advice: Some(queue::LOST_STATEMENT), ..Class::of(Kind::Internal, "internal") }
         }

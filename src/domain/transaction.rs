@@ -21,6 +21,19 @@ pub async fn begin_within(
     pool.begin_with(AssertSqlSafe(begin)).await.map_err(Failed::to("begin a transaction"))
 }
 
+/// As [`begin_within`], in which no statement waits longer than `for_lock` for what another transaction holds.
+pub async fn begin_waiting(
+    pool: &PgPool,
+    longest: Duration,
+    for_lock: Duration,
+) -> Result<Transaction<'static, Postgres>, Failed> {
+    let (longest, for_lock) = (longest.as_millis(), for_lock.as_millis());
+    let begin = format!(
+        "begin; set local statement_timeout = {longest}; set local lock_timeout = {for_lock}"
+    );
+    pool.begin_with(AssertSqlSafe(begin)).await.map_err(Failed::to("begin a transaction"))
+}
+
 pub async fn commit(transaction: Transaction<'static, Postgres>) -> Result<(), Failed> {
     transaction.commit().await.map_err(Failed::to("commit a transaction"))
 }

@@ -14,6 +14,7 @@ use super::{
     input::{Body, Id, IdAndName, Name},
     sessions::Interruption,
     tasks::{Nothing, Reasoned},
+    transaction::{begin, begin_read, commit},
 };
 use crate::{
     app::App,
@@ -25,7 +26,6 @@ use crate::{
         conversations::Reset,
         statuses::{self, Standing},
         tasks::{self, Interrupted},
-        transaction::{begin, commit},
     },
 };
 
@@ -136,7 +136,7 @@ async fn pauses(app: App) -> Result<Json<AgentPauses>, Problem> {
     ),
 )]
 async fn standing(app: App, Id(id): Id) -> Result<Json<Standings>, Problem> {
-    let mut tx = begin(&app.pool).await?;
+    let mut tx = begin_read(&app).await?;
     campaigns::get(&mut *tx, id).await?;
     let catalogue = app.agents.current();
     let items = statuses::standings(&mut tx, id, &catalogue, app.clock.now()).await?;
@@ -216,7 +216,7 @@ async fn interrupt(
     Body(Interruption { reason, how }): Body<Interruption>,
 ) -> Result<Json<AgentInterrupted>, Problem> {
     app.agents.current().check_name(&name)?;
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(&app).await?, app.clock.now());
     let items = tasks::interrupt_agent(&mut tx, (id, &name), how, &reason, now).await?;
     let task_ids: Vec<_> = items.iter().map(|one| one.task_id).collect();
     let data = json!({ "agent": name, "how": how, "reason": reason, "task_ids": task_ids });
@@ -328,7 +328,7 @@ async fn begin_pause(
 ) -> Result<Json<Paused>, Problem> {
     // A name that nobody has would be a pause that nobody notices.
     app.agents.current().check_name(place.agent)?;
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(app).await?, app.clock.now());
     let paused = agent_pauses::pause(&mut tx, place, reason, &who.label(), now).await?;
     if paused.changed {
         let data = json!({ "agent": place.agent, "reason": reason });
@@ -339,7 +339,7 @@ async fn begin_pause(
 }
 
 async fn end_pause(app: &App, who: &Actor, place: Place<'_>) -> Result<Json<Resumed>, Problem> {
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(app).await?, app.clock.now());
     let resumed = agent_pauses::resume(&mut tx, place, &who.label(), now).await?;
     let data = json!({ "agent": place.agent });
     audit::write(&mut *tx, who, Action::AgentResume, place.subject(), data, now).await?;

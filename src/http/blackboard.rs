@@ -9,6 +9,7 @@ use super::{
     Front, Problem,
     input::{Asked, Body, Id},
     page::{Listing, limit},
+    transaction::{begin, begin_read, commit},
 };
 use crate::{
     app::App,
@@ -16,7 +17,6 @@ use crate::{
         audit::{self, Action, Actor},
         blackboard::{self, Blackboard, By, Change, Entry, Written},
         campaigns,
-        transaction::{begin, commit},
     },
 };
 
@@ -87,7 +87,7 @@ async fn show(
     Id(id): Id,
     Asked(asked): Asked<Shown>,
 ) -> Result<Json<Blackboard>, Problem> {
-    let mut tx = begin(&app.pool).await?;
+    let mut tx = begin_read(&app).await?;
     campaigns::get(&mut *tx, id).await?;
     Ok(Json(match asked.version {
         None => blackboard::get(&mut *tx, id).await?,
@@ -179,7 +179,7 @@ async fn write(
     change: &Change<'_>,
     action: Action,
 ) -> Result<Json<Written>, Problem> {
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(app).await?, app.clock.now());
     let by = By::Operator { label: &who.label() };
     let written = blackboard::change(&mut tx, id, change, &by, now).await?;
     // What says the same again is no change, and leaves no line.

@@ -26,6 +26,7 @@ use super::{
     problem::Wrong,
     reach::Reach,
     tasks::REPLAYED,
+    transaction::{begin, commit},
 };
 use crate::{
     app::App,
@@ -33,7 +34,6 @@ use crate::{
         audit::Actor,
         class::Classify as _,
         tasks::{self, BulkError, Line, MAX_TASKS, New, Placed},
-        transaction::{begin, commit},
     },
 };
 
@@ -110,7 +110,7 @@ async fn add_many(
         detail: error.to_string(),
     })?;
     let room = admission.admit(&app, news.len() as u64).await?;
-    let mut tx = begin(&app.pool).await?;
+    let mut tx = begin(&app).await?;
     let (config, now) = (&app.config.tasks, app.clock.now());
     let items = tasks::add_many(&mut tx, config, campaign_id, &news, now).await.map_err(refused)?;
     commit(tx).await?;

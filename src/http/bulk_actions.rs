@@ -12,6 +12,7 @@ use serde_json::json;
 use super::{
     Front, Problem,
     input::{Body, Id},
+    transaction::{begin, commit},
 };
 use crate::{
     app::App,
@@ -20,7 +21,6 @@ use crate::{
         bulk_actions::{self, Action, BulkAction},
         objects,
         tasks::Matching,
-        transaction::{begin, commit},
     },
 };
 
@@ -69,7 +69,7 @@ async fn create(app: App, who: Actor, Body(new): Body<New>) -> Result<impl IntoR
         reason: &new.reason,
         expected_count: new.expected_count,
     };
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(&app).await?, app.clock.now());
     let action = bulk_actions::request(&mut tx, &asked, now).await?;
     let data = json!({ "action": action.action, "filter": action.filter, "matched": action.matched, "reason": action.reason });
     audit::write(&mut *tx, &who, audit::Action::BulkActionCreate, action.id, data, now).await?;

@@ -16,6 +16,7 @@ use super::{
     page::{Listing, limit, page},
     reach::Reach,
     tasks::Reasoned,
+    transaction::{begin, begin_read, commit},
 };
 use crate::{
     app::App,
@@ -27,7 +28,6 @@ use crate::{
         campaigns::{self, Campaign, LimitChange, Status},
         erasures::{self, Erasure},
         objects,
-        transaction::{begin, commit},
     },
 };
 
@@ -103,7 +103,7 @@ struct Limits {
     ),
 )]
 async fn create(app: App, who: Actor, Body(new): Body<New>) -> Result<impl IntoResponse, Problem> {
-    let mut tx = begin(&app.pool).await?;
+    let mut tx = begin(&app).await?;
     let new = campaigns::New {
         name: &new.name,
         brief: &new.brief,
@@ -154,7 +154,7 @@ async fn list(
     ),
 )]
 async fn show(app: App, Id(id): Id) -> Result<Json<Overview>, Problem> {
-    let mut tx = begin(&app.pool).await?;
+    let mut tx = begin_read(&app).await?;
     Ok(Json(campaign_overview::overview(&mut tx, id).await?))
 }
 
@@ -181,7 +181,7 @@ async fn change(
     Id(id): Id,
     Body(change): Body<Change>,
 ) -> Result<Json<Overview>, Problem> {
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(&app).await?, app.clock.now());
     if let Some(status) = change.status {
         campaign_control::change_status(&mut tx, id, status, &change.reason, now).await?;
         let data = json!({ "reason": change.reason });
@@ -216,7 +216,7 @@ async fn erase(
     Id(id): Id,
     Body(Reasoned { reason }): Body<Reasoned>,
 ) -> Result<(StatusCode, Json<Erasure>), Problem> {
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(&app).await?, app.clock.now());
     let receipt = erasures::request(&mut tx, id, &reason, now).await?;
     let data = json!({ "receipt": receipt.id });
     audit::write(&mut *tx, &who, Action::CampaignErase, id, data, now).await?;
@@ -234,7 +234,7 @@ async fn erase(
     responses((status = 200, body = Erasure), (status = 404, description = "`not_erased`, `unknown_campaign`")),
 )]
 async fn erasure(app: App, Id(id): Id) -> Result<Json<Erasure>, Problem> {
-    let mut tx = begin(&app.pool).await?;
+    let mut tx = begin_read(&app).await?;
     Ok(Json(erasures::get(&mut tx, id).await?))
 }
 

@@ -15,6 +15,7 @@ use super::{
     problem::Wrong,
     reach::Reach,
     tasks::{REPLAYED, key},
+    transaction::{begin, commit},
 };
 use crate::{
     app::App,
@@ -22,7 +23,6 @@ use crate::{
         audit::Actor,
         class::Classify,
         tasks::{self, BulkError, Children, Line, New, Placed, child_key},
-        transaction::{begin, commit},
     },
 };
 
@@ -125,7 +125,7 @@ async fn hand_out(
         added_by: Some(&added_by),
     };
     let room = admission.admit(&app, children.len() as u64 + 1).await?;
-    let mut tx = begin(&app.pool).await?;
+    let mut tx = begin(&app).await?;
     let made = tasks::fan_out(&mut tx, &app.config.tasks, &what, app.clock.now()).await;
     let made = made.map_err(|error| refused(error, children.len()))?;
     commit(tx).await?;

@@ -7,13 +7,11 @@ use super::{
     Front, Problem,
     input::Asked,
     page::{Listing, limit},
+    transaction::begin_read,
 };
 use crate::{
     app::App,
-    domain::{
-        cleanups::{self, CleanupRun, Preview, Walk},
-        transaction::begin,
-    },
+    domain::cleanups::{self, CleanupRun, Preview, Walk},
 };
 
 pub(super) fn routes() -> Router<Front> {
@@ -61,7 +59,7 @@ async fn runs(app: App, Asked(asked): Asked<Listed>) -> Result<Json<Listing<Clea
     ),
 )]
 async fn preview(app: App) -> Result<Json<Preview>, Problem> {
-    let mut tx = begin(&app.pool).await?;
+    let mut tx = begin_read(&app).await?;
     let walk = Walk::new(app.clock.now(), &app.config.sessions, &app.config.memory);
     Ok(Json(cleanups::preview(&mut tx, walk).await?))
 }

@@ -13,6 +13,7 @@ use super::{
     Front, Problem,
     input::{Asked, Body, Id, Name, NameAndId},
     page::{Listing, limit, page},
+    transaction::{begin, commit},
 };
 use crate::{
     app::App,
@@ -22,7 +23,7 @@ use crate::{
         campaigns,
         facts::{self, CampaignUser, Extraction, Fact, Filter, Forgotten, Hit},
         memory, timestamp,
-        transaction::{begin, commit, connection},
+        transaction::connection,
     },
 };
 
@@ -135,7 +136,7 @@ async fn put_user(
     Id(campaign_id): Id,
     Body(asked): Body<PutUser>,
 ) -> Result<Json<Option<CampaignUser>>, Problem> {
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(&app).await?, app.clock.now());
     let user = match asked.user {
         Some(name) => Some(facts::set_user(&mut tx, campaign_id, &name, now).await?),
         None => {
@@ -212,7 +213,7 @@ async fn state(
     Name(user): Name,
     Body(asked): Body<Statement>,
 ) -> Result<Json<Fact>, Problem> {
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(&app).await?, app.clock.now());
     let what = (user.as_str(), asked.attribute.as_str(), asked.text.as_str());
     let (end, by, config) = (asked.expires_at, who.label(), &app.config);
     let settings = (&config.facts, config.memory.language.as_str());
@@ -288,7 +289,7 @@ async fn edit(
     NameAndId(user, id): NameAndId,
     Body(asked): Body<Edited>,
 ) -> Result<Json<Fact>, Problem> {
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(&app).await?, app.clock.now());
     let (by, config) = (who.label(), &app.config);
     let settings = (&config.facts, config.memory.language.as_str());
     let fact = facts::edit(&mut tx, (&user, id), &asked.text, &by, settings, now).await?;
@@ -317,7 +318,7 @@ async fn revoke(
     who: Actor,
     NameAndId(user, id): NameAndId,
 ) -> Result<Json<Fact>, Problem> {
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(&app).await?, app.clock.now());
     let fact = facts::revoke(&mut tx, &user, id, now).await?;
     audit::write(&mut *tx, &who, Action::FactRevoke, id, fact.for_audit(), now).await?;
     commit(tx).await?;
@@ -340,7 +341,7 @@ async fn revoke(
     ),
 )]
 async fn forget(app: App, who: Actor, Name(user): Name) -> Result<Json<Forgotten>, Problem> {
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(&app).await?, app.clock.now());
     let forgotten = facts::forget(&mut tx, &user, now).await?;
     let data = json!({ "facts": forgotten.facts });
     audit::write(&mut *tx, &who, Action::UserForget, &user, data, now).await?;

@@ -17,6 +17,7 @@ use super::{
     page::{Listing, limit, page},
     reach::Reach,
     tasks::{Nothing, Reasoned},
+    transaction::{begin, begin_read, commit},
 };
 use crate::{
     app::App,
@@ -25,7 +26,6 @@ use crate::{
         flows::{
             self, BrokenTemplate, CancelledFlow, Flow, Inputs, Shown, State, Template, Templates,
         },
-        transaction::{begin, commit},
     },
 };
 
@@ -138,7 +138,7 @@ async fn start(
     };
     let n_tasks = flows::n_tasks(new.template, new.inputs)? as u64;
     let room = admission.admit(&app, n_tasks).await?;
-    let mut tx = begin(&app.pool).await?;
+    let mut tx = begin(&app).await?;
     let flow = flows::start(&mut tx, &app.config.tasks, &catalogue, &new, now).await?;
     let data = json!({ "template": flow.template, "campaign_id": campaign_id });
     audit::write(&mut *tx, &who, Action::FlowStart, flow.id, data, now).await?;
@@ -182,7 +182,7 @@ async fn list(
     ),
 )]
 async fn show(app: App, Id(id): Id) -> Result<Json<Shown>, Problem> {
-    let mut tx = begin(&app.pool).await?;
+    let mut tx = begin_read(&app).await?;
     Ok(Json(flows::show(&mut tx, id).await?))
 }
 
@@ -206,7 +206,7 @@ async fn pause(
     Id(id): Id,
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<Json<Flow>, Problem> {
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(&app).await?, app.clock.now());
     let flow = flows::pause(&mut tx, id, now).await?;
     audit::write(&mut *tx, &who, Action::FlowPause, id, json!({}), now).await?;
     commit(tx).await?;
@@ -233,7 +233,7 @@ async fn resume(
     Id(id): Id,
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<Json<Flow>, Problem> {
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(&app).await?, app.clock.now());
     let flow = flows::resume(&mut tx, id, now).await?;
     audit::write(&mut *tx, &who, Action::FlowResume, id, json!({}), now).await?;
     commit(tx).await?;
@@ -266,7 +266,7 @@ async fn retry(
     let (catalogue, added_by, now) = (app.agents.current(), who.label(), app.clock.now());
     let n_more = flows::n_more(&app.pool, id, &from).await? as u64;
     let room = admission.admit(&app, n_more).await?;
-    let mut tx = begin(&app.pool).await?;
+    let mut tx = begin(&app).await?;
     let config = &app.config.tasks;
     let flow = flows::retry(&mut tx, config, &catalogue, (id, &from), Some(&added_by), now).await?;
     audit::write(&mut *tx, &who, Action::FlowRetry, id, json!({ "from": from }), now).await?;
@@ -296,7 +296,7 @@ async fn cancel(
     Id(id): Id,
     Body(Reasoned { reason }): Body<Reasoned>,
 ) -> Result<Json<CancelledFlow>, Problem> {
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(&app).await?, app.clock.now());
     let flow = flows::cancel(&mut tx, id, &reason, now).await?;
     let data = json!({ "reason": reason });
     audit::write(&mut *tx, &who, Action::FlowCancel, id, data, now).await?;

@@ -5,8 +5,9 @@
 //! all are busy is written together by the next one that becomes free.
 //!
 //! Nobody pays for somebody else's request. Where one of several is refused, or has to wait for a transaction of another
-//! system that holds its conversation, nothing of them is written; then each is written alone, and gets its own answer. Only
-//! then: where the database was not heard, all of them may have been written, and each is told that it is not known. A panic while
+//! system that holds its conversation, nothing of them is written; then those of each conversation are written together, and
+//! where that fails, too, each alone, and gets its own answer. Such a one waits a moment for the other system, has a place among
+//! those that wait, and is told to come again if that was not enough. Only then: where the database was not heard, all of them may have been written, and each is told that it is not known. A panic while
 //! they are written is told in the same way, and its writer goes on with the next ones.
 
 use std::{
@@ -19,7 +20,10 @@ use futures_util::FutureExt as _;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use super::Problem;
+use super::{
+    Problem,
+    transaction::{begin, commit},
+};
 use crate::{
     app::App,
     causes::causes,
@@ -28,7 +32,7 @@ use crate::{
         agents::{Agent, Node},
         amount::Limit,
         tasks::{self, Added, After, Links, OnFailure},
-        transaction::{begin, commit, connection},
+        transaction::connection,
     },
 };
 
@@ -76,7 +80,7 @@ impl Intake {
     /// Adds a task. Where the caller goes away meanwhile, it is added all the same, or was never begun.
     pub(super) async fn add(&self, app: &App, asked: Asked) -> Result<Added, Problem> {
         if !asked.depends_on.is_empty() || asked.node.is_some() {
-            return add_in_a_transaction(app, &asked).await;
+            return add_alone(app, &asked).await;
         }
         let (answer, answered) = oneshot::channel();
         if self.is_writer_wanted(Waiting { asked, answer }) {
@@ -163,33 +167,63 @@ impl Waiting {
 async fn write_together(app: &App, mut together: Vec<Waiting>) {
     // Everybody takes the conversations in the same order, so that two writers do not wait for each other in a circle.
     together.sort_by(|one, other| one.asked.conversation().cmp(&other.asked.conversation()));
+    let left = try_together(app, together).await;
+    let conversations = by_conversation(left);
+    let is_one = conversations.len() == 1;
+    // Not by this writer: one of them may have to wait for a transaction of another system.
+    for together in conversations {
+        let app = app.clone();
+        tokio::spawn(async move {
+            let left = if is_one { together } else { try_together(&app, together).await };
+            for waiting in left {
+                tokio::spawn(write_alone(app.clone(), waiting));
+            }
+        });
+    }
+}
+
+/// Gives back those that have to be written in smaller groups.
+async fn try_together(app: &App, together: Vec<Waiting>) -> Vec<Waiting> {
     match add_together(app, &together).await {
         Ok(added) => {
             for (waiting, added) in together.into_iter().zip(added) {
                 waiting.tell(added.map_err(Problem::from));
             }
-            return;
+            Vec::new()
         }
         Err(error) if error.has_written_nothing() => {
             let error = causes(&error);
-            tracing::debug!(n_tasks = together.len(), error, "tasks are added one by one");
+            tracing::debug!(n_tasks = together.len(), error, "tasks are added in smaller groups");
+            together
         }
         Err(error) => {
             let problem = Problem::from(error);
             for waiting in together {
                 waiting.tell(Err(problem.clone()));
             }
-            return;
+            Vec::new()
         }
     }
-    // Not by this writer: one of them may have to wait as long as a transaction of another system stays open.
-    for waiting in together {
-        let app = app.clone();
-        tokio::spawn(async move {
-            let added = add_alone(&app, &waiting.asked).await;
-            waiting.tell(added);
-        });
+}
+
+/// `sorted` is in the order of conversations.
+fn by_conversation(sorted: Vec<Waiting>) -> Vec<Vec<Waiting>> {
+    let mut groups: Vec<Vec<Waiting>> = Vec::new();
+    for waiting in sorted {
+        let is_same = |group: &&mut Vec<Waiting>| {
+            group.iter().all(|one| one.asked.conversation() == waiting.asked.conversation())
+        };
+        match groups.last_mut().filter(is_same) {
+            Some(group) => group.push(waiting),
+            None => groups.push(vec![waiting]),
+        }
     }
+    groups
+}
+
+async fn write_alone(app: App, waiting: Waiting) {
+    let added = add_alone(&app, &waiting.asked).await;
+    waiting.tell(added);
 }
 
 async fn add_together(
@@ -201,14 +235,9 @@ async fn add_together(
     tasks::add_together(&mut conn, &app.config.tasks, &news, app.clock.now()).await
 }
 
+/// For one that waits for others, or belongs to a node, too: that takes several statements.
 async fn add_alone(app: &App, asked: &Asked) -> Result<Added, Problem> {
-    let mut conn = connection(&app.pool).await?;
-    Ok(tasks::add(&mut conn, &app.config.tasks, &asked.as_new(), app.clock.now()).await?)
-}
-
-/// One that waits for others, or belongs to a node, takes several statements.
-async fn add_in_a_transaction(app: &App, asked: &Asked) -> Result<Added, Problem> {
-    let mut tx = begin(&app.pool).await?;
+    let mut tx = begin(app).await?;
     let added = tasks::add(&mut tx, &app.config.tasks, &asked.as_new(), app.clock.now()).await?;
     commit(tx).await?;
     Ok(added)

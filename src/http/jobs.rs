@@ -13,13 +13,13 @@ use super::{
     input::{Asked, Body, Number},
     page::{Listing, limit},
     tasks::{CancelledTask, Nothing, Reasoned},
+    transaction::{begin, begin_read, commit},
 };
 use crate::{
     app::App,
     domain::{
         audit::{self, Action, Actor},
         tasks::{self, RetriedJob},
-        transaction::{begin, commit},
     },
     queue::admin::{self, Cancelled, Explanation, JobDetail, JobFilter, JobSummary},
 };
@@ -124,7 +124,7 @@ async fn list(app: App, Asked(asked): Asked<Listed>) -> Result<Json<Listing<JobS
     responses((status = 200, body = JobDetail), (status = 404, description = "`unknown_job`")),
 )]
 async fn show(app: App, Number(id): Number) -> Result<Json<JobDetail>, Problem> {
-    let mut tx = begin(&app.pool).await?;
+    let mut tx = begin_read(&app).await?;
     Ok(Json(admin::find_job(&mut tx, id).await?))
 }
 
@@ -173,7 +173,7 @@ async fn retry(
     Number(id): Number,
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<Json<RetriedJob>, Problem> {
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(&app).await?, app.clock.now());
     let retried = tasks::retry_job(&mut tx, id, now).await?;
     let data = json!({ "task_id": retried.task_id });
     audit::write(&mut *tx, &who, Action::JobRetry, id, data, now).await?;
@@ -203,7 +203,7 @@ async fn cancel(
     Number(id): Number,
     Body(Reasoned { reason }): Body<Reasoned>,
 ) -> Result<Json<CancelledJob>, Problem> {
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(&app).await?, app.clock.now());
     let tasks::CancelledJob { cancel, task } = tasks::cancel_job(&mut tx, id, &reason, now).await?;
     audit::write(&mut *tx, &who, Action::JobCancel, id, json!({ "reason": reason }), now).await?;
     commit(tx).await?;
@@ -232,7 +232,7 @@ async fn hold(
     Number(id): Number,
     Body(HoldReason { reason }): Body<HoldReason>,
 ) -> Result<Json<ChangedJob>, Problem> {
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(&app).await?, app.clock.now());
     let state = admin::hold_job(&mut *tx, id, &reason).await?;
     audit::write(&mut *tx, &who, Action::JobHold, id, json!({ "reason": reason }), now).await?;
     commit(tx).await?;
@@ -259,7 +259,7 @@ async fn release(
     Number(id): Number,
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<Json<ChangedJob>, Problem> {
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(&app).await?, app.clock.now());
     let state = admin::release_job(&mut *tx, id).await?;
     audit::write(&mut *tx, &who, Action::JobRelease, id, json!({}), now).await?;
     commit(tx).await?;

@@ -19,13 +19,13 @@ use super::{
     input::{Asked, Body, Id},
     page::{Listing, limit, page},
     tasks::Nothing,
+    transaction::{begin, commit},
 };
 use crate::{
     app::App,
     domain::{
         audit::{self, Action, Actor},
         keys::{self, Key, Made, New, Scope},
-        transaction::{begin, commit},
     },
 };
 
@@ -107,7 +107,7 @@ async fn list(app: App, Asked(asked): Asked<Listed>) -> Result<Json<Listing<Key>
     responses((status = 201, body = Shown), (status = 404, description = "`unknown_campaign`"), (status = 409, description = "`key_name_taken`"), (status = 422, description = "`key_expired`, `bad_value`, `nul_in_text`")),
 )]
 async fn create(app: App, who: Actor, Body(wanted): Body<Wanted>) -> Result<Answer, Problem> {
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(&app).await?, app.clock.now());
     let life = wanted.expires_in_secs.map(|secs| TimeDelta::seconds(secs.into()));
     let new = New {
         name: &wanted.name,
@@ -140,7 +140,7 @@ async fn rotate(
     Id(id): Id,
     Body(Rotation { overlap_secs }): Body<Rotation>,
 ) -> Result<Answer, Problem> {
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(&app).await?, app.clock.now());
     let overlap = TimeDelta::seconds(overlap_secs.into());
     let made = keys::rotate(&mut tx, id, overlap, &who.label(), now).await?;
     let data =
@@ -166,7 +166,7 @@ async fn revoke(
     Id(id): Id,
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<Json<Key>, Problem> {
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(&app).await?, app.clock.now());
     let (key, is_news) = keys::revoke(&mut tx, id, now).await?;
     if is_news {
         let data = json!({ "name": key.name });

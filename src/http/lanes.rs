@@ -13,13 +13,11 @@ use super::{
     jobs::HoldReason,
     page::{Listing, limit},
     tasks::Nothing,
+    transaction::{begin, begin_read, commit},
 };
 use crate::{
     app::App,
-    domain::{
-        audit::{self, Action, Actor},
-        transaction::{begin, commit},
-    },
+    domain::audit::{self, Action, Actor},
     queue::admin::{self, LaneView},
 };
 
@@ -83,7 +81,7 @@ async fn list(app: App, Asked(asked): Asked<Listed>) -> Result<Json<Listing<Stri
     responses((status = 200, body = LaneView), (status = 404, description = "`unknown_lane`")),
 )]
 async fn show(app: App, Name(name): Name) -> Result<Json<LaneView>, Problem> {
-    let mut tx = begin(&app.pool).await?;
+    let mut tx = begin_read(&app).await?;
     Ok(Json(admin::find_lane(&mut tx, &name).await?))
 }
 
@@ -107,7 +105,7 @@ async fn hold(
     Name(name): Name,
     Body(HoldReason { reason }): Body<HoldReason>,
 ) -> Result<Json<HeldLane>, Problem> {
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(&app).await?, app.clock.now());
     admin::hold_lane(&mut *tx, &name, &reason).await?;
     audit::write(&mut *tx, &who, Action::LaneHold, &name, json!({ "reason": reason }), now).await?;
     commit(tx).await?;
@@ -130,7 +128,7 @@ async fn release(
     Name(name): Name,
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<Json<ReleasedLane>, Problem> {
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(&app).await?, app.clock.now());
     admin::release_lane(&mut *tx, &name).await?;
     audit::write(&mut *tx, &who, Action::LaneRelease, &name, json!({}), now).await?;
     commit(tx).await?;

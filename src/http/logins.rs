@@ -11,13 +11,13 @@ use super::{
     Front, Problem,
     input::{Body, Name},
     tasks::Nothing,
+    transaction::{begin, begin_read, commit},
 };
 use crate::{
     app::App,
     domain::{
         audit::{self, Action, Actor},
         logins::{self, Login},
-        transaction::{begin, commit},
     },
 };
 
@@ -52,7 +52,7 @@ struct ResumedLogin {
 async fn list(app: App) -> Result<Json<Logins>, Problem> {
     let configured = app.config.logins.iter();
     let configured: Vec<_> = configured.map(|(on, name)| (on.as_str(), name.as_str())).collect();
-    let mut tx = begin(&app.pool).await?;
+    let mut tx = begin_read(&app).await?;
     let items = logins::list(&mut tx, &configured, app.clock.now()).await?;
     Ok(Json(Logins { items }))
 }
@@ -77,7 +77,7 @@ async fn resume(
     Name(name): Name,
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<Json<ResumedLogin>, Problem> {
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(&app).await?, app.clock.now());
     let n_woken = logins::resume(&mut tx, &name, now).await?;
     let data = json!({ "woken_tasks": n_woken });
     audit::write(&mut *tx, &who, Action::LoginResume, &name, data, now).await?;

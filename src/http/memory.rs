@@ -13,6 +13,7 @@ use super::{
     Front, Problem,
     input::{Asked, Body, Id, IdAndItem},
     page::{Listing, limit, page},
+    transaction::{begin, begin_read, commit},
 };
 use crate::{
     app::App,
@@ -23,7 +24,6 @@ use crate::{
             self, Document, Entry, Filter, Hit, Imported, Item, Kind, New, Version, Who, Written,
         },
         posts, timestamp,
-        transaction::{begin, commit},
     },
 };
 
@@ -204,7 +204,7 @@ async fn publish(
         expected_version: asked.expected_version,
         is_imported: false,
     };
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(&app).await?, app.clock.now());
     let by = Who::Operator { label: &who.label() };
     let written = memory::publish(&mut tx, campaign_id, &new, &by, &app.config.memory, now).await?;
     // What says the same again is no change, and leaves no line.
@@ -238,7 +238,7 @@ async fn search(
 ) -> Result<Json<Listing<Hit>>, Problem> {
     let limit = limit(asked.limit)?;
     let meaning = app.tools.meanings.of_question(&asked.q).await;
-    let mut tx = begin(&app.pool).await?;
+    let mut tx = begin_read(&app).await?;
     campaigns::get(&mut *tx, campaign_id).await?;
     let (kind, meaning) = (asked.kind, meaning.as_ref());
     let question = memory::Asked { words: &asked.q, kind, limit, meaning };
@@ -299,7 +299,7 @@ async fn import(
         .enumerate()
         .map(|(number, item)| item.into_entry(number, &app))
         .collect();
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(&app).await?, app.clock.now());
     let (by, config) = (Who::Operator { label: &who.label() }, &app.config.memory);
     let imported =
         memory::import(&mut tx, campaign_id, &entries, asked.replace, &by, config, now).await?;
@@ -328,7 +328,7 @@ async fn show(
     IdAndItem(campaign_id, id): IdAndItem,
     Asked(asked): Asked<Shown>,
 ) -> Result<Json<Item>, Problem> {
-    let mut tx = begin(&app.pool).await?;
+    let mut tx = begin_read(&app).await?;
     let item = memory::get(&mut tx, campaign_id, id).await?;
     Ok(Json(match asked.version {
         None => item,
@@ -352,7 +352,7 @@ async fn versions(
     app: App,
     IdAndItem(campaign_id, id): IdAndItem,
 ) -> Result<Json<Listing<Version>>, Problem> {
-    let mut tx = begin(&app.pool).await?;
+    let mut tx = begin_read(&app).await?;
     let item = memory::get(&mut tx, campaign_id, id).await?;
     let versions = memory::versions(&mut tx, &item).await?;
     Ok(Json(Listing::of(versions, i64::MAX, |version| version.version)))
@@ -376,7 +376,7 @@ async fn revoke(
     who: Actor,
     IdAndItem(campaign_id, id): IdAndItem,
 ) -> Result<Json<Item>, Problem> {
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(&app).await?, app.clock.now());
     let item = memory::get(&mut tx, campaign_id, id).await?;
     let by = Who::Operator { label: &who.label() };
     let named_so = (item.kind, item.owner.as_deref(), item.name.as_str());

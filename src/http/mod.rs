@@ -43,6 +43,7 @@ mod serve;
 mod sessions;
 mod tasks;
 mod trace;
+mod transaction;
 mod waiters;
 mod webhooks;
 mod workers;

@@ -15,6 +15,7 @@ use super::{
     input::{Asked, Body, Id},
     page::{Listing, limit},
     tasks::{REPLAYED, key},
+    transaction::{begin, commit},
 };
 use crate::{
     app::App,
@@ -23,7 +24,6 @@ use crate::{
         campaigns,
         mentions::{self, Posted},
         posts::{self, Along, Post, Viewer},
-        transaction::{begin, commit},
     },
 };
 
@@ -153,7 +153,7 @@ async fn add(
         added_by: &added_by,
     };
     let limits = (&app.config.mentions, &app.config.tasks);
-    let mut tx = begin(&app.pool).await?;
+    let mut tx = begin(&app).await?;
     let posted = mentions::post(&mut tx, &catalogue, limits, &new, now).await?;
     if !posted.created {
         let replayed = [(REPLAYED, HeaderValue::from_static("true"))];

@@ -11,13 +11,11 @@ use super::{
     Front, Problem,
     input::{Body, Name},
     tasks::{Nothing, Reasoned},
+    transaction::{begin, commit},
 };
 use crate::{
     app::App,
-    domain::{
-        audit::{self, Action, Actor},
-        transaction::{begin, commit},
-    },
+    domain::audit::{self, Action, Actor},
     queue::admin::{self, PauseScope, QueueView},
 };
 
@@ -176,7 +174,7 @@ async fn pause_in(
         PauseScope::Queue => Action::QueuePause,
         PauseScope::Group => Action::GroupPause,
     };
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(app).await?, app.clock.now());
     admin::pause(&mut *tx, scope, &name, reason).await?;
     audit::write(&mut *tx, who, action, &name, json!({ "reason": reason }), now).await?;
     commit(tx).await?;
@@ -193,7 +191,7 @@ async fn resume_in(
         PauseScope::Queue => Action::QueueResume,
         PauseScope::Group => Action::GroupResume,
     };
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(app).await?, app.clock.now());
     let was_paused = admin::resume(&mut *tx, scope, &name).await?;
     audit::write(&mut *tx, who, action, &name, json!({}), now).await?;
     commit(tx).await?;

@@ -12,6 +12,7 @@ use super::{
     Front, Problem,
     input::{Body, Name},
     tasks::{Nothing, Reasoned},
+    transaction::{begin, commit},
 };
 use crate::{
     app::App,
@@ -21,7 +22,6 @@ use crate::{
         objects,
         schedules::{self, Schedule, When},
         tasks::AddTask,
-        transaction::{begin, commit},
     },
 };
 
@@ -127,7 +127,7 @@ async fn put(
     let when =
         When { cron: &asked.cron, time_zone: &asked.time_zone, catch_up_secs: asked.catch_up_secs };
     let (config, now) = (&app.config.tasks, app.clock.now());
-    let mut tx = begin(&app.pool).await?;
+    let mut tx = begin(&app).await?;
     let schedule = schedules::put_task(&mut tx, config, &name, when, (&task, agent), now).await?;
     let data = json!({ "cron": asked.cron, "time_zone": asked.time_zone, "agent": task.agent,
                        "campaign_id": task.campaign_id });
@@ -150,7 +150,7 @@ async fn put(
     ),
 )]
 async fn remove(app: App, who: Actor, Name(name): Name) -> Result<StatusCode, Problem> {
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(&app).await?, app.clock.now());
     schedules::remove(&mut tx, &name, now).await?;
     audit::write(&mut *tx, &who, Action::ScheduleRemove, &name, json!({}), now).await?;
     commit(tx).await?;
@@ -178,7 +178,7 @@ async fn run(
     Name(name): Name,
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<(StatusCode, Json<AcceptedRun>), Problem> {
-    let mut tx = begin(&app.pool).await?;
+    let mut tx = begin(&app).await?;
     let job = schedules::run(&mut tx, &name).await?;
     let data = json!({ "job_id": job.job_id });
     audit::write(&mut *tx, &who, Action::ScheduleRun, &name, data, app.clock.now()).await?;
@@ -207,7 +207,7 @@ async fn pause(
     Name(name): Name,
     Body(Reasoned { reason }): Body<Reasoned>,
 ) -> Result<Json<Schedule>, Problem> {
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(&app).await?, app.clock.now());
     let schedule = schedules::pause(&mut tx, &name, &reason, now).await?;
     let data = json!({ "reason": reason });
     audit::write(&mut *tx, &who, Action::SchedulePause, &name, data, now).await?;
@@ -234,7 +234,7 @@ async fn resume(
     Name(name): Name,
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<Json<Schedule>, Problem> {
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(&app).await?, app.clock.now());
     let schedule = schedules::resume(&mut tx, &name, now).await?;
     audit::write(&mut *tx, &who, Action::ScheduleResume, &name, json!({}), now).await?;
     commit(tx).await?;

@@ -15,6 +15,7 @@ use super::{
     page::{Listing, limit, page},
     reach::Reach,
     tasks::{Nothing, by_request},
+    transaction::{begin, begin_read, commit},
 };
 use crate::{
     app::App,
@@ -26,7 +27,6 @@ use crate::{
         messages::{Span, Stored},
         sessions::{self, Session},
         tasks::{self, How, Interrupted},
-        transaction::{begin, commit},
     },
 };
 
@@ -143,7 +143,7 @@ async fn list(
     ),
 )]
 async fn show(app: App, Id(id): Id) -> Result<Json<Detail>, Problem> {
-    let mut tx = begin(&app.pool).await?;
+    let mut tx = begin_read(&app).await?;
     Ok(Json(conversations::detail(&mut tx, id).await?))
 }
 
@@ -166,7 +166,7 @@ async fn transcript(
 ) -> Result<Json<Listing<Stored>>, Problem> {
     let limit = limit(asked.limit)?;
     let span = Span { after_seq: asked.cursor.unwrap_or(0), limit: limit + 1 };
-    let mut tx = begin(&app.pool).await?;
+    let mut tx = begin_read(&app).await?;
     let messages = sessions::transcript(&mut tx, id, span).await?;
     Ok(Json(Listing::of(messages, limit, |message| message.seq)))
 }
@@ -223,7 +223,7 @@ async fn archive(
 ) -> Result<Json<OpenedArchive>, Problem> {
     let limit = limit(asked.limit)?;
     sessions::get(&app.pool, id).await?;
-    let (mut tx, after_seq) = (begin(&app.pool).await?, asked.cursor.unwrap_or(0));
+    let (mut tx, after_seq) = (begin_read(&app).await?, asked.cursor.unwrap_or(0));
     Ok(Json(compactions::open_archive(&mut tx, id, number, after_seq, limit).await?))
 }
 
@@ -247,7 +247,7 @@ async fn reset(
     Id(id): Id,
     Body(Reset { fresh }): Body<Reset>,
 ) -> Result<Json<Session>, Problem> {
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(&app).await?, app.clock.now());
     let session = sessions::reset(&mut tx, id, fresh, now).await?;
     let data = json!({ "fresh": fresh });
     audit::write(&mut *tx, &who, Action::SessionReset, id, data, now).await?;
@@ -278,7 +278,7 @@ async fn compact(
     Id(id): Id,
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<(StatusCode, Json<AcceptedCompaction>), Problem> {
-    let mut tx = begin(&app.pool).await?;
+    let mut tx = begin(&app).await?;
     let job = compactions::request(&mut tx, id, Cause::Manual).await?;
     let data = json!({ "job_id": job.job_id });
     audit::write(&mut *tx, &who, Action::SessionCompact, id, data, app.clock.now()).await?;
@@ -307,7 +307,7 @@ async fn uncompact(
     Id(id): Id,
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<Json<Session>, Problem> {
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(&app).await?, app.clock.now());
     let session = conversations::uncompact(&mut tx, id, now).await?;
     let data = json!({ "generation": session.generation });
     audit::write(&mut *tx, &who, Action::SessionUncompact, id, data, now).await?;
@@ -336,7 +336,7 @@ async fn interrupt(
     Id(id): Id,
     Body(Interruption { reason, how }): Body<Interruption>,
 ) -> Result<Json<Interrupted>, Problem> {
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(&app).await?, app.clock.now());
     let interrupted = tasks::interrupt(&mut tx, id, how, &reason, now).await?;
     let data = json!({ "task_id": interrupted.task_id, "how": how, "reason": reason });
     audit::write(&mut *tx, &who, Action::SessionInterrupt, id, data, now).await?;

@@ -22,6 +22,7 @@ use super::{
     page::{Listing, limit, page},
     reach::Reach,
     trace,
+    transaction::{begin, begin_read, commit},
     waiters::Waiters,
 };
 use crate::{
@@ -35,7 +36,6 @@ use crate::{
         objects,
         tasks::{self, Added, After, Cancellation, Detail, OnFailure, State, Task},
         timestamp,
-        transaction::{begin, commit},
     },
 };
 
@@ -267,7 +267,7 @@ async fn show(
         // A service that stops says how the task stands.
         app.shutdown.soft.run_until_cancelled(waited).await.transpose()?;
     }
-    let mut tx = begin(&app.pool).await?;
+    let mut tx = begin_read(&app).await?;
     Ok(Json(tasks::detail(&mut tx, id).await?))
 }
 
@@ -294,7 +294,7 @@ async fn cancel(
     Id(id): Id,
     Body(Reasoned { reason }): Body<Reasoned>,
 ) -> Result<Json<CancelledTask>, Problem> {
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(&app).await?, app.clock.now());
     let cancellation = tasks::cancel(&mut tx, id, &reason, now).await?;
     let data = json!({ "reason": reason });
     audit::write(&mut *tx, &who, Action::TaskCancel, id, data, now).await?;
@@ -322,7 +322,7 @@ async fn retry(
     Id(id): Id,
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<Json<Task>, Problem> {
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(&app).await?, app.clock.now());
     let task = tasks::retry(&mut tx, id, now).await?;
     audit::write(&mut *tx, &who, Action::TaskRetry, id, json!({}), now).await?;
     commit(tx).await?;
@@ -342,7 +342,7 @@ async fn retry(
     ),
 )]
 async fn explain(app: App, reach: Reach, Id(id): Id) -> Result<Json<Explanation>, Problem> {
-    let mut tx = begin(&app.pool).await?;
+    let mut tx = begin_read(&app).await?;
     Ok(Json(match reach.only_of() {
         Some(_) => explanations::explain_alone(&mut tx, id).await?,
         None => explanations::explain(&mut tx, id).await?,

@@ -15,13 +15,13 @@ use super::{
     input::{Asked, Body, Id},
     page::{Listing, limit, page},
     tasks::{Nothing, Reasoned},
+    transaction::{begin, commit},
 };
 use crate::{
     app::App,
     domain::{
         audit::{self, Action, Actor},
         timestamp,
-        transaction::{begin, commit},
         webhooks::{self, Delivery, Filter, Kind, New, State, Webhook, WithSecret},
     },
 };
@@ -163,7 +163,7 @@ async fn add(
     Body(asked): Body<Added>,
 ) -> Result<(StatusCode, Answer), Problem> {
     let new = New { url: &asked.url, kinds: &asked.kinds, campaign_id: asked.campaign_id };
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(&app).await?, app.clock.now());
     let added = webhooks::add(&mut tx, &app.config.webhooks, &new, now).await?;
     let (id, data) =
         (added.webhook.id, json!({ "url": added.webhook.url, "campaign_id": asked.campaign_id }));
@@ -208,7 +208,7 @@ async fn rotate(
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_field", detail));
     }
     let (overlap, now) = (TimeDelta::hours(overlap_hours.into()), app.clock.now());
-    let mut tx = begin(&app.pool).await?;
+    let mut tx = begin(&app).await?;
     let rotated = webhooks::rotate(&mut tx, id, overlap, now).await?;
     let data = json!({ "overlap_hours": overlap_hours });
     audit::write(&mut *tx, &who, Action::WebhookRotate, id, data, now).await?;
@@ -232,7 +232,7 @@ async fn enable(
     Id(id): Id,
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<Json<Webhook>, Problem> {
-    let mut tx = begin(&app.pool).await?;
+    let mut tx = begin(&app).await?;
     let webhook = webhooks::enable(&mut tx, id).await?;
     audit::write(&mut *tx, &who, Action::WebhookEnable, id, json!({}), app.clock.now()).await?;
     commit(tx).await?;
@@ -255,7 +255,7 @@ async fn disable(
     Id(id): Id,
     Body(Reasoned { reason }): Body<Reasoned>,
 ) -> Result<Json<Webhook>, Problem> {
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(&app).await?, app.clock.now());
     let webhook = webhooks::disable(&mut tx, id, &reason, now).await?;
     let data = json!({ "reason": reason });
     audit::write(&mut *tx, &who, Action::WebhookDisable, id, data, now).await?;
@@ -279,7 +279,7 @@ async fn test(
     Id(id): Id,
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<(StatusCode, Json<Delivery>), Problem> {
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(&app).await?, app.clock.now());
     let delivery = webhooks::send_test(&mut tx, id, now).await?;
     let data = json!({ "delivery_id": delivery.id });
     audit::write(&mut *tx, &who, Action::WebhookTest, id, data, now).await?;
@@ -356,7 +356,7 @@ async fn replay(
     Id(id): Id,
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<(StatusCode, Json<Delivery>), Problem> {
-    let (mut tx, now) = (begin(&app.pool).await?, app.clock.now());
+    let (mut tx, now) = (begin(&app).await?, app.clock.now());
     let delivery = webhooks::replay(&mut tx, id, now).await?;
     let (webhook_id, data) = (delivery.webhook_id, json!({ "delivery_id": id }));
     audit::write(&mut *tx, &who, Action::WebhookReplay, webhook_id, data, now).await?;

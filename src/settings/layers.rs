@@ -53,7 +53,9 @@ impl Layers {
         let mut layers = Self { defaults: defaults.clone(), values: BTreeMap::new() };
         // No value of its own, so it shows in no list of keys unless a test sets it.
         #[cfg(feature = "test-fakes")]
-        for key in ["queue.crash_at", "worker.crash_turns_at", "worker.fail_turns_at"] {
+        for key in
+            ["queue.crash_at", "queue.panic_at", "worker.crash_turns_at", "worker.fail_turns_at"]
+        {
             layers.defaults.insert(key.to_owned(), string(""));
         }
         layers.add(defaults.into_iter().map(|(k, v)| (k, v, Origin::Default)), problems);

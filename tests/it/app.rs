@@ -129,11 +129,13 @@ impl TestApp {
         let traces = Traces::start(&config.traces).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let agents = Arc::new(Library::open(&config.agents).unwrap());
+        let pool = database.pool().await;
         let app = App {
             tools: Arc::new(Settings::new(&config, clock.clone(), agents.clone())),
             agents,
             config: Arc::new((&config).into()),
-            pool: database.pool().await,
+            places: App::places(&pool),
+            pool,
             clock,
             metrics: telemetry.metrics.clone(),
             traces,

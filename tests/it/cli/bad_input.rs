@@ -155,7 +155,7 @@ async fn a_database_that_takes_too_long_is_unavailable_and_told_with_what_to_do(
     let id = task.id.to_string();
     let cancel = ["task", "cancel", &id, "--set", &url];
     let said = ground.run(&cancel).await;
-    assert_eq!((said.code, said.has("next: try again")), (7, true), "{said:?}");
+    assert_eq!((said.code, said.has("try again in a moment")), (7, true), "{said:?}");
     let said = ground.run(&[&cancel[..], &["--json"]].concat()).await;
     let error: Value = serde_json::from_str(&said.stderr).unwrap();
     assert_eq!((&error["code"], &error["retryable"]), (&json!("unavailable"), &json!(true)));

@@ -6,6 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use chrono::{DateTime, Utc};
@@ -15,6 +16,8 @@ use dalsegno::{
 };
 use futures_util::future::join_all;
 use serde_json::json;
+use sqlx::{Postgres, Transaction};
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::{Ground, client::send, lossy};
@@ -68,34 +71,83 @@ async fn many_at_once_get_a_task_each_and_what_is_refused_spoils_nothing() {
 #[tokio::test]
 async fn a_conversation_that_another_transaction_holds_holds_up_nobody_else() {
     let ground = Ground::new().await;
-    let mut open = ground.world.pool.begin().await.unwrap();
-    sqlx::query("select dalsegno.add_task($1, 'copywriter', 'x', 'held')")
-        .bind(ground.world.campaign.id)
-        .execute(&mut *open)
-        .await
-        .unwrap();
+    let open = hold_a_conversation(&ground).await;
     let (address, path) = (ground.app.address, ground.tasks());
     let post = move |instance: String| {
         let path = path.clone();
         let ask = json!({ "agent": "copywriter", "instance": instance, "prompt": "x" });
         async move { send(address, "POST", &path, &[], &ask.to_string()).await }
     };
-    // More than there are writers.
-    let held: Vec<_> = (0..6).map(|_| tokio::spawn(post("held".to_owned()))).collect();
-    let waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%store_task(%'
-                     and datname = current_database()";
-    eventually("all of them wait for the conversation", async || {
+    // Many more than there are connections.
+    let held: Vec<_> = (0..30).map(|_| tokio::spawn(post("held".to_owned()))).collect();
+    n_waiting(&ground, 1).await;
+    let others = join_all((0..20).map(|n| post(format!("copy_{n}"))));
+    let others = timeout(SOME_SECONDS, others).await.unwrap();
+    assert!(others.iter().all(|reply| reply.status == 201), "{others:?}");
+    for held in held {
+        let refused = held.await.unwrap();
+        refused.problem(503, "database_busy");
+        assert_eq!(refused.json()["retryable"], true);
+    }
+    n_waiting(&ground, 0).await;
+    open.commit().await.unwrap();
+    let held = join_all((0..30).map(|_| post("held".to_owned()))).await;
+    assert!(held.iter().all(|reply| reply.status == 201), "{held:?}");
+}
+
+#[tokio::test]
+async fn requests_that_wait_for_another_transaction_leave_connections_for_others() {
+    let ground = Ground::new().await;
+    let open = hold_a_conversation(&ground).await;
+    let address = ground.app.address;
+    let one = json!({ "agent": "copywriter", "instance": "held", "prompt": "x" });
+    let paths = [(ground.tasks(), one.clone()), (ground.tasks() + "/bulk", json!([one]))];
+    let held: Vec<_> = (0..60)
+        .map(|n| {
+            let (path, ask) = paths[n % 2].clone();
+            tokio::spawn(async move { send(address, "POST", &path, &[], &ask.to_string()).await })
+        })
+        .collect();
+    n_waiting(&ground, 1).await;
+    let mut conn = ground.world.pool.acquire().await.unwrap();
+    let new =
+        campaigns::New { name: "other", brief: "", client_context: None, limit: Limit::default() };
+    let other = campaigns::create(&mut conn, &new, noon()).await.unwrap().id;
+    let path = format!("/v1/campaigns/{other}/tasks");
+    let ask = json!({ "agent": "copywriter", "prompt": "x" });
+    timeout(SOME_SECONDS, ground.post(&path, &ask)).await.unwrap().expect(201);
+    timeout(SOME_SECONDS, ground.get("/readyz")).await.unwrap().expect(200);
+    timeout(SOME_SECONDS, ground.get("/v1/tasks")).await.unwrap().expect(200);
+    for held in held {
+        held.await.unwrap().problem(503, "database_busy");
+    }
+    n_waiting(&ground, 0).await;
+    open.commit().await.unwrap();
+    for (path, ask) in &paths {
+        ground.post(path, ask).await.expect(201);
+    }
+}
+
+const SOME_SECONDS: Duration = Duration::from_secs(5);
+
+async fn hold_a_conversation(ground: &Ground) -> Transaction<'static, Postgres> {
+    let mut open = ground.world.pool.begin().await.unwrap();
+    sqlx::query("select dalsegno.add_task($1, 'copywriter', 'x', 'held')")
+        .bind(ground.world.campaign.id)
+        .execute(&mut *open)
+        .await
+        .unwrap();
+    open
+}
+
+/// Until requests wait for a lock, or until none does.
+async fn n_waiting(ground: &Ground, at_least: i64) {
+    let waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
+    eventually("requests wait for the conversation, or no longer", async || {
         let n: i64 = sqlx::query_scalar(waiting).fetch_one(&ground.world.pool).await.unwrap();
-        (n == 6).then_some(())
+        (n >= at_least && (n == 0) == (at_least == 0)).then_some(())
     })
     .await;
-    let others = join_all((0..20).map(|n| post(format!("copy_{n}")))).await;
-    assert!(others.iter().all(|reply| reply.status == 201), "{others:?}");
-    assert!(held.iter().all(|held| !held.is_finished()));
-    open.commit().await.unwrap();
-    for held in held {
-        held.await.unwrap().expect(201);
-    }
 }
 
 /// A key that was used for a job which is no task's: whoever asks under it is told so, when the others are written already.
