@@ -400,7 +400,7 @@ fn only_regular_files_up_to_a_megabyte_are_read() {
     std::thread::spawn(move || {
         let catalogue = Catalogue::load(&config).unwrap();
         let templates = flows::Templates::load(&flows, &catalogue).unwrap();
-        tell.send((catalogue.problems().0, templates.problems().0, catalogue))
+        tell.send((catalogue.problems().0, templates.problems().0, catalogue)).unwrap();
     });
     let read = hear.recv_timeout(std::time::Duration::from_secs(30));
     let (mut problems, of_templates, catalogue) = read.expect("a file holds up its reader");

@@ -34,7 +34,7 @@ const DEFINING: [&str; 9] =
 
 impl Source {
     pub fn parse(text: &str) -> Self {
-        let tokens = without_unit_tests(tokens(text));
+        let tokens = without_unit_tests(&tokens(text));
         let mut source = Self::default();
         let mut at = 0;
         while let Some(token) = tokens.get(at) {
@@ -160,7 +160,7 @@ impl UseTree<'_> {
 }
 
 /// Drops each item behind `#[cfg(test)]`.
-fn without_unit_tests(tokens: Vec<Token>) -> Vec<Token> {
+fn without_unit_tests(tokens: &[Token]) -> Vec<Token> {
     let sign = Token::Sign;
     let word = |word: &str| Token::Word(word.to_owned());
     let mark = [sign('#'), sign('['), word("cfg"), sign('('), word("test"), sign(')'), sign(']')];

@@ -1,6 +1,6 @@
 //! What people do: cancel, hold, release, retry.
 
-use super::{Job, Model, State};
+use super::{Model, State};
 
 impl Model {
     /// `dalsegno.cancel`.
@@ -53,8 +53,10 @@ impl Model {
 
     /// `dalsegno.release_job`.
     pub fn release_job(&mut self, id: i64) -> Result<&'static str, &'static str> {
-        let held = |job: &&mut Job| job.hold_by.is_some();
-        let job = self.jobs.get_mut(&id).filter(held).ok_or("DS404")?;
+        let job = self.jobs.get_mut(&id).ok_or("DS404")?;
+        if job.hold_by.is_none() {
+            return Err("DS409");
+        }
         if job.hold_by.take() == Some("failure") {
             (job.attempt, job.crash_count) = (0, 0);
         }
