@@ -203,7 +203,8 @@ mod tests {
     fn everything_that_is_wrong_is_said_at_once() {
         let wrong = "---\nkind: rule\ntitle: [a]\nexpires_at: soon\ncolour: red\n---\nText.";
         let said = read("x.md", wrong).unwrap_err().to_string();
-        for part in ["`kind` has", "line 3: `title`", "`name` is", "`expires_at` is no", "`colour`"]
+        for part in
+            ["`kind` has", "line 3: `title`", "`name` is", "`expires_at`: not a", "`colour`"]
         {
             assert!(said.contains(part), "{part}: {said}");
         }
