@@ -47,7 +47,7 @@ impl Context {
         config.and_then(|config| Catalogue::load(&config.agents).ok()).unwrap_or_default()
     }
 
-    /// Who gives this command, for the audit log.
+    /// The person who gives this command, for the audit log.
     pub(super) fn who(&self) -> Actor {
         let user = ["USER", "LOGNAME"].iter().find_map(|name| self.environment.get(name));
         let user = user.map_or_else(|| rustix::process::getuid().to_string(), str::to_owned);

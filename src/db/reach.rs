@@ -18,7 +18,7 @@ struct Way<'a> {
     setting: &'static str,
     options: &'a PgConnectOptions,
     pooler: Pooler,
-    /// What names its address, for messages.
+    /// The origin of its address, for messages.
     named_by: &'a str,
 }
 

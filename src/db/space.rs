@@ -7,7 +7,7 @@ use super::Error;
 /// Rows of a function beyond `work_mem` go to a temporary file on the volume of the database.
 const SPILL_EARLY: &str = "set local work_mem = '64kB'; set local temp_tablespaces = ''";
 
-/// Whether the volume of the database takes half a megabyte more. A temporary file tells: it leaves nothing behind, neither rows
+/// True if the volume of the database takes half a megabyte more. A temporary file tells: it leaves nothing behind, neither rows
 /// nor WAL, and needs no right, also on a standby.
 pub async fn has_space(pool: &PgPool) -> Result<bool, Error> {
     match spill(pool).await {

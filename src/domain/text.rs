@@ -2,7 +2,7 @@
 
 use super::class::{Class, Classify, Kind};
 
-/// What stands where a text was.
+/// Stands where a text was.
 pub const ERASED: &str = "(erased)";
 
 /// The longest question to a search.

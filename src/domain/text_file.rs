@@ -14,7 +14,7 @@ use rustix::fs::OFlags;
 /// The longest file of an agent, a skill, a node or a template.
 pub const MAX_BYTES: u64 = 1_000_000;
 
-/// What is written in place of one that cannot be read.
+/// The advice for a file that cannot be read.
 pub const FIX: &str = "a regular file of UTF-8 text with at most 1,000,000 bytes";
 
 #[derive(Debug, thiserror::Error)]

@@ -26,12 +26,12 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A transaction that may write, and its place. Nothing of it exists unless [`commit`] succeeds.
-pub(super) struct Begun {
+pub(super) struct RequestTransaction {
     transaction: Transaction<'static, Postgres>,
     _place: OwnedSemaphorePermit,
 }
 
-pub(super) async fn begin(app: &App) -> Result<Begun, Problem> {
+pub(super) async fn begin(app: &App) -> Result<RequestTransaction, Problem> {
     let place = timeout(PATIENCE, Arc::clone(&app.places).acquire_owned()).await;
     let Ok(Ok(place)) = place else {
         let detail = "as many requests as may at once write or wait for other transactions: try again in a moment; if it stays so, \
@@ -39,7 +39,7 @@ pub(super) async fn begin(app: &App) -> Result<Begun, Problem> {
         return Err(Problem::unavailable("database_busy", detail));
     };
     let transaction = begin_waiting(&app.pool, longest(app), PATIENCE).await?;
-    Ok(Begun { transaction, _place: place })
+    Ok(RequestTransaction { transaction, _place: place })
 }
 
 /// For a look that takes no locks.
@@ -47,7 +47,7 @@ pub(super) async fn begin_read(app: &App) -> Result<Transaction<'static, Postgre
     begin_within(&app.pool, longest(app)).await
 }
 
-pub(super) async fn commit(begun: Begun) -> Result<(), Failed> {
+pub(super) async fn commit(begun: RequestTransaction) -> Result<(), Failed> {
     transaction::commit(begun.transaction).await
 }
 
@@ -55,7 +55,7 @@ fn longest(app: &App) -> Duration {
     Duration::from_secs(app.config.request_timeout_secs)
 }
 
-impl Deref for Begun {
+impl Deref for RequestTransaction {
     type Target = PgConnection;
 
     fn deref(&self) -> &PgConnection {
@@ -63,7 +63,7 @@ impl Deref for Begun {
     }
 }
 
-impl DerefMut for Begun {
+impl DerefMut for RequestTransaction {
     fn deref_mut(&mut self) -> &mut PgConnection {
         &mut self.transaction
     }

@@ -71,7 +71,7 @@ pub fn is_lost_statement(error: &sqlx::Error) -> bool {
     code.is_some_and(|code| matches!(code.as_ref(), "26000" | "42P05"))
 }
 
-/// Whether the database could not take part: no connection, none that may write, or no space. Any next statement would fail as
+/// True if the database could not take part: no connection, none that may write, or no space. Any next statement would fail as
 /// well, so the run that met this uses up no attempt.
 pub fn is_unavailable(error: &(dyn Error + 'static)) -> bool {
     let Some(error) = sqlx_error(error) else { return false };

@@ -1,4 +1,4 @@
-//! The volume of the database has no space left, until somebody makes room.
+//! The volume of the database has no space left, until space is made.
 
 use dalsegno::db;
 use serde_json::{Value, json};

@@ -170,7 +170,7 @@ async fn an_erasure_empties_lines_of_its_own_schedules_and_jobs_only() {
         sqlx::query(write).bind(kind).bind(subject).bind(data).execute(&owner).await.unwrap();
     }
     ask(&pool, id).await;
-    // All that there are, as somebody would who wants to hide something.
+    // All that there are, as an attacker would.
     let all = "select dalsegno.erase_audit($1, array(select distinct subject from dalsegno.audit))";
     sqlx::query(all).bind(id).execute(&pool).await.unwrap();
     let left = "select subject, data = '{}' from dalsegno.audit where action = 'schedule.test' order by id";

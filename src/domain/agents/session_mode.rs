@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a task wants of its session.
+/// The session that a task asks for.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
 )]

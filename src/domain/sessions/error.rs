@@ -29,7 +29,7 @@ impl Classify for Error {
         match self {
             Self::Unknown(_) => Class::of(Kind::NotFound, "unknown_session"),
             Self::Closed(_) => Class::of(Kind::Conflict, "session_closed"),
-            // Whoever came first will have ended soon.
+            // The first one will have ended soon.
             Self::Overtaken(_) => {
                 Class { retryable: true, ..Class::of(Kind::Conflict, "session_busy") }
             }

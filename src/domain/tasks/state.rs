@@ -35,7 +35,7 @@ pub enum End<'a> {
 }
 
 impl<'a> End<'a> {
-    /// What the asker is told. `None`: the task goes on.
+    /// The outcome for the asker. `None`: the task goes on.
     pub fn outcome(self) -> Option<posts::Outcome<'a>> {
         match self {
             Self::Done { result } => Some(posts::Outcome::Done { result }),

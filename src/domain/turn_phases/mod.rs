@@ -1,7 +1,7 @@
 //! The statements of a turn's phases: load, begin, reserve, commit.
 //!
 //! Everything that a turn changes is written in two transactions, its begin and its end. Each is one statement that touches
-//! the rows of several nouns, and a few more where something is unusual, whatever the length of the conversation. Both
+//! the rows of several nouns, and a few more where something is unusual, independent of the length of the conversation. Both
 //! are the caller's, who ends the job in the second one.
 //!
 //! Races: a worker that was declared lost ends its turn late. Begin and end name the lease on the session's row; the run

@@ -124,7 +124,7 @@ fn measure(turn: &Turn<'_>, fate: &Fate, lines: &[Call<'_>]) {
     if let Some(first_byte) = first_byte {
         histogram!(FIRST_BYTE, "provider" => provider.clone()).record(first_byte.as_secs_f64());
     }
-    // By the model that was asked for, whatever the provider calls it and whichever others it asks: these names are known before.
+    // By the requested model, not by the provider's names: the requested ones are known before the call.
     let labels = [("provider", provider), ("model", turn.assignment.route.model.clone())];
     for line in lines {
         counter!(COST, &labels).increment(line.cost_micros.unsigned_abs());

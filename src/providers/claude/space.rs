@@ -18,7 +18,7 @@ pub(super) fn require(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a file could not be written because its volume, or the quota of the account, is used up.
+/// True if a file could not be written because its volume, or the quota of the account, is used up.
 pub fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{super::completer::EndsToWrite, Parts};
 
-/// Whom a panic is told to.
+/// Records a panic and stops the worker.
 struct Watch {
     panicked: Arc<OnceLock<&'static str>>,
     soft: CancellationToken,

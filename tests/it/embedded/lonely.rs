@@ -1,4 +1,4 @@
-//! A server that belongs to nobody: its service was killed, so nobody starts it anew.
+//! A server without a service: its service was killed, and nothing restarts it.
 
 use std::{path::Path, process::Command, time::Duration};
 
