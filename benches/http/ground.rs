@@ -62,6 +62,7 @@ impl Ground {
             tools: Arc::new(Settings::new(&config, Arc::new(SystemClock), agents.clone())),
             agents,
             config: Arc::new((&config).into()),
+            places: App::places(&opened.pool),
             pool: opened.pool.clone(),
             clock: Arc::new(SystemClock),
             metrics: telemetry.metrics.clone(),
