@@ -99,7 +99,7 @@ pub enum Outcome {
 #[derive(Debug, Clone)]
 pub struct New<'a> {
     pub session_id: Uuid,
-    /// From [`sessions::next_generation`].
+    /// From [`super::sessions::next_generation`].
     pub generation: i32,
     pub parent: i32,
     pub from_seq: i64,

@@ -5,7 +5,7 @@
 //! are the caller's, who ends the job in the second one.
 //!
 //! Races: a worker that was declared lost ends its turn late. Begin and end name the lease on the session's row; the run
-//! that came after it has put a larger one there, and the late one finds no row ([`sessions::Error::Overtaken`]).
+//! that came after it has put a larger one there, and the late one finds no row ([`super::sessions::Error::Overtaken`]).
 
 mod begin;
 mod end;
