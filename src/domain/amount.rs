@@ -163,10 +163,10 @@ impl Refusal {
     fn words(&self) -> String {
         let raise = match (self.owner, self.unit) {
             (Owner::Campaign, Unit::Tokens) => {
-                "raise the limit with `dalsegno campaign budget ID --tokens N`, or remove it with --no-tokens"
+                "raise the limit with `dalsegno campaign budget ID --tokens 200000`, or remove it with --no-tokens"
             }
             (Owner::Campaign, Unit::Money) => {
-                "raise the limit with `dalsegno campaign budget ID --money N`, or remove it with --no-money"
+                "raise the limit with `dalsegno campaign budget ID --money 10`, or remove it with --no-money"
             }
             (Owner::Task, _) => "add the task anew with a larger budget of its own",
         };
@@ -285,8 +285,9 @@ mod tests {
         assert!(words.contains("4.90 of 5.00 are spent"), "{words}");
         assert!(words.contains("0.1205 are needed"), "{words}");
         assert!(
-            words
-                .ends_with("`dalsegno campaign budget ID --money N`, or remove it with --no-money"),
+            words.ends_with(
+                "`dalsegno campaign budget ID --money 10`, or remove it with --no-money"
+            ),
             "{words}"
         );
     }

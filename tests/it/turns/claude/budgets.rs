@@ -196,7 +196,7 @@ async fn a_budget_in_money_ends_a_turn_with_the_same_words() {
     assert!(why.starts_with("the budget of the campaign is used up: 0.0"), "{why}");
     assert!(
         why.contains(
-            "of 0.05 are spent; raise the limit with `dalsegno campaign budget ID --money N`"
+            "of 0.05 are spent; raise the limit with `dalsegno campaign budget ID --money 10`"
         ),
         "{why}"
     );
