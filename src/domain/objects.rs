@@ -189,7 +189,7 @@ mod tests {
     #[serde(rename_all = "snake_case")]
     enum Mode {
         Fresh,
-        From(Pair),
+        Kept,
     }
 
     #[test]
@@ -207,7 +207,7 @@ mod tests {
             (said::<Mode>("5"), "expected a value of another type at line 1 column 1"),
             (
                 said::<Mode>(r#""struct""#),
-                "unknown value `struct`, expected `fresh` or `from` at line 1 column 8",
+                "unknown value `struct`, expected `fresh` or `kept` at line 1 column 8",
             ),
             (
                 said::<u8>("300"),

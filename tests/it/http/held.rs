@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -51,6 +52,18 @@ async fn every_request_that_writes_gives_up_what_another_transaction_holds() {
         sqlx::query(sqlx::AssertSqlSafe(hold)).execute(&mut *open).await.unwrap();
     }
     let address = ground.app.address;
+    // Few enough that each has a place.
+    for few in requests.chunks(3) {
+        let asked = few.iter().map(async |(method, path, body)| {
+            let body = if body.is_null() { String::new() } else { body.to_string() };
+            let refused = timeout(SOME_SECONDS, send(address, method, path, &[], &body)).await;
+            let refused = refused.unwrap_or_else(|_| panic!("{path} waits for the transaction"));
+            assert_eq!(refused.status, 503, "{path}: {refused:?}");
+            let detail = refused.problem(503, "database_busy");
+            assert!(detail.contains("another transaction, perhaps"), "{path}: {detail}");
+        });
+        join_all(asked).await;
+    }
     // Many more than there are connections.
     let held: Vec<_> = (0..5)
         .flat_map(|_| requests.clone())
