@@ -14,6 +14,7 @@ use crate::{
     db::{self, Database, Use},
     http::{self, Front},
     jobs::{self, Pool, Services},
+    queue,
     shutdown::Shutdown,
     telemetry::Telemetry,
     traces::{self, Traces},
@@ -101,8 +102,9 @@ async fn run(
     let shutdown = &front.shutdown;
     let opened = Database::open(&config.database, Use::Serve, &shutdown.soft).await?;
     let database = database.insert(opened);
-    let prepared = shutdown.soft.run_until_cancelled(prepare_schema(config, database)).await;
-    prepared.ok_or(db::Error::Stopped)??;
+    let (settings, stop) = (&config.database, &shutdown.soft);
+    let prepare = async || prepare_schema(config, database).await;
+    database.ride_out(settings, stop, queue::is_outage, prepare).await?;
     let app = App {
         config: Arc::new(config.as_ref().into()),
         pool: database.pool.clone(),
@@ -114,7 +116,10 @@ async fn run(
         traces: services.traces.clone(),
         shutdown: shutdown.clone(),
     };
-    http::check_keys(&config.http, &database.pool, app.clock.now()).await?;
+    let check_keys = async || {
+        http::check_keys(&config.http, &database.pool, app.clock.now()).await.map_err(Error::Http)
+    };
+    database.ride_out(settings, stop, queue::is_outage, check_keys).await?;
     front.open(app);
     let ready = ready(config, address, database);
     tracing::info!(address = ready.address, database = ready.database, "ready");

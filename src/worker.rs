@@ -213,9 +213,12 @@ async fn work_on(
     shutdown: Shutdown,
     pool: Pool,
 ) -> Result<(), Error> {
-    let waited = shutdown.soft.run_until_cancelled(db::await_schema(&database.pool)).await;
-    let Some(schema) = waited else { return Ok(()) };
-    schema?;
+    let await_schema = async || db::await_schema(&database.pool).await;
+    let settings = &config.database;
+    match database.ride_out(settings, &shutdown.soft, queue::is_outage, await_schema).await {
+        Err(db::Error::Stopped) => return Ok(()),
+        schema => schema?,
+    }
     tracing::info!(pool = pool.name(), database = database.describe(), "worker ready");
     let (stop, stop_timeout) = (shutdown.clone(), config.shutdown.stop_timeout());
     let connections = connections(database);

@@ -1,6 +1,6 @@
-//! Waiting for the server at the start, and looking at the way to it.
+//! Waiting for the server at the start, and looking at the way to it. What a start reads afterwards waits in the same way.
 
-use std::time::Duration;
+use std::{error::Error as StdError, time::Duration};
 
 use chrono::{DateTime, Utc};
 use sqlx::{Connection as _, PgConnection, postgres::PgConnectOptions};
@@ -32,6 +32,38 @@ enum Failure<'a> {
 }
 
 impl Database {
+    /// Runs a step of the start, and again while the database breaks off: for `connect_timeout_secs`, as at the first connection. A step
+    /// that waits long for something else, such as the schema, begins that time anew. `is_away` tells errors that waiting may mend.
+    pub async fn ride_out<E: From<Error> + StdError + 'static>(
+        &self,
+        config: &Config,
+        stop: &CancellationToken,
+        is_away: impl Fn(&E) -> bool,
+        step: impl AsyncFn() -> Result<(), E>,
+    ) -> Result<(), E> {
+        let limit = Duration::from_secs(config.connect_timeout_secs);
+        let mut deadline = None;
+        loop {
+            let began = Instant::now();
+            let error = match stop.run_until_cancelled(step()).await {
+                None => return Err(Error::Stopped.into()),
+                Some(Err(error)) if is_away(&error) => error,
+                Some(done) => return done,
+            };
+            if began.elapsed() >= limit {
+                deadline = None;
+            }
+            let deadline = *deadline.get_or_insert_with(|| Instant::now() + limit);
+            if Instant::now() + RECONNECT_PAUSE >= deadline {
+                return Err(error);
+            }
+            let server = address(&self.options, &config.url_from);
+            tracing::warn!(error = causes(&error), server, "waiting for the database");
+            let pause = stop.run_until_cancelled(tokio::time::sleep(RECONNECT_PAUSE));
+            pause.await.ok_or(Error::Stopped)?;
+        }
+    }
+
     /// Connects outside the pool: the pool answers every failure alike, with a timeout that hides its cause.
     pub(super) async fn wait_until_reachable(
         &self,

@@ -12,12 +12,19 @@ const SPILL_EARLY: &str = "set local work_mem = '64kB'; set local temp_tablespac
 pub async fn has_space(pool: &PgPool) -> Result<bool, Error> {
     match spill(pool).await {
         Ok(()) => Ok(true),
-        Err(error) => match error.as_database_error().and_then(|error| error.code()).as_deref() {
-            Some("53100") => Ok(false),
-            // The role may write no temporary files: there is no way to tell.
-            Some("53400") => Ok(true),
-            _ => Err(Error::ReadSpace(error)),
-        },
+        Err(error) => space_after(error),
+    }
+}
+
+fn space_after(error: sqlx::Error) -> Result<bool, Error> {
+    let Some(answer) = error.as_database_error() else { return Err(Error::ReadSpace(error)) };
+    match answer.code().unwrap_or_default().as_ref() {
+        "53100" => Ok(false),
+        // Postgres has no code for a quota: the words are those of the C library.
+        "XX000" if answer.message().ends_with("Disk quota exceeded") => Ok(false),
+        // The role may write no temporary files: there is no way to tell.
+        "53400" => Ok(true),
+        _ => Err(Error::ReadSpace(error)),
     }
 }
 

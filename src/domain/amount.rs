@@ -161,9 +161,14 @@ impl Refusal {
     }
 
     fn words(&self) -> String {
-        let raise = match self.owner {
-            Owner::Campaign => "raise the limit with `dalsegno campaign budget`",
-            Owner::Task => "add the task anew with a larger budget of its own",
+        let raise = match (self.owner, self.unit) {
+            (Owner::Campaign, Unit::Tokens) => {
+                "raise the limit with `dalsegno campaign budget ID --tokens 200000`, or remove it with --no-tokens"
+            }
+            (Owner::Campaign, Unit::Money) => {
+                "raise the limit with `dalsegno campaign budget ID --money 10`, or remove it with --no-money"
+            }
+            (Owner::Task, _) => "add the task anew with a larger budget of its own",
         };
         match self.may_pass_later() {
             true => format!("{}; wait until running turns have ended, or {raise}", self.facts()),
@@ -279,7 +284,12 @@ mod tests {
             limit.admit(Owner::Campaign, spent, Amount::ZERO, needed).unwrap_err().to_string();
         assert!(words.contains("4.90 of 5.00 are spent"), "{words}");
         assert!(words.contains("0.1205 are needed"), "{words}");
-        assert!(words.contains("dalsegno campaign budget"), "{words}");
+        assert!(
+            words.ends_with(
+                "`dalsegno campaign budget ID --money 10`, or remove it with --no-money"
+            ),
+            "{words}"
+        );
     }
 
     #[test]

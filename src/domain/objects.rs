@@ -4,7 +4,7 @@ use std::{fmt, fmt::Write as _, marker::PhantomData};
 
 use serde::{
     Deserialize, Deserializer,
-    de::{MapAccess, Visitor, value::MapAccessDeserializer},
+    de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 use serde_path_to_error::{Path, Segment};
 
@@ -20,6 +20,33 @@ pub fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 #[serde(transparent, bound = "T: Deserialize<'de>")]
 pub struct Whole<T>(#[serde(deserialize_with = "object")] pub T);
 
+/// Why a text is not the object that is asked for.
+#[derive(Debug)]
+pub struct Misfit {
+    /// A JSON Pointer to the part that is wrong; empty for the whole.
+    pub pointer: String,
+    pub detail: String,
+    /// False: the text is not valid JSON.
+    pub is_json: bool,
+}
+
+/// Reads an object of JSON, and nothing behind it.
+pub fn read<T: DeserializeOwned>(text: &[u8]) -> Result<T, Misfit> {
+    let mut deserializer = serde_json::Deserializer::from_slice(text);
+    let read = serde_path_to_error::deserialize(&mut deserializer)
+        .map_err(|error| (pointer(error.path()), error.into_inner()));
+    let read = read.and_then(|Whole(value)| match deserializer.end() {
+        Ok(()) => Ok(value),
+        Err(error) => Err((String::new(), error)),
+    });
+    read.map_err(|(pointer, error)| {
+        // serde_json calls it an error of the syntax, too, if a value of another type stands where an enum is expected.
+        let is_json = error.is_data() || serde_json::from_slice::<IgnoredAny>(text).is_ok();
+        let words = error.to_string();
+        Misfit { pointer, detail: if is_json { plain(&words) } else { words }, is_json }
+    })
+}
+
 /// The JSON Pointer (RFC 6901) to the part of a document where reading it failed.
 pub fn pointer(path: &Path) -> String {
     path.iter().fold(String::new(), |mut pointer, segment| {
@@ -34,6 +61,83 @@ pub fn pointer(path: &Path) -> String {
         }
         pointer
     })
+}
+
+/// The words of serde about a value that does not fit, with the types of JSON in place of the program's.
+///
+/// A quotation of the value comes first in them, and what was expected last: only the last part is translated, and the beginning.
+pub fn plain(words: &str) -> String {
+    if words.starts_with("data did not match any variant") {
+        return "has none of the forms that it may have".to_owned();
+    }
+    let (words, place) = words.rfind(" at line ").map_or((words, ""), |at| words.split_at(at));
+    let (found, expected) = match words.rfind("expected ") {
+        Some(at) if is_behind_quotes(words, at) => words.split_at(at),
+        _ => (words, ""),
+    };
+    let found = FOUND.iter().find_map(|(rust, json)| Some((found.strip_prefix(rust)?, json)));
+    let found = found.map_or_else(
+        || words[..words.len() - expected.len()].to_owned(),
+        |(rest, json)| format!("{json}{rest}"),
+    );
+    let expected =
+        expected.strip_prefix("expected ").map(|kind| format!("expected {}", json(kind)));
+    format!("{found}{}{place}", expected.unwrap_or_default())
+}
+
+/// How serde begins, and how JSON calls it.
+const FOUND: [(&str, &str); 8] = [
+    ("unknown variant ", "unknown value "),
+    ("invalid type: map", "invalid type: object"),
+    ("invalid type: sequence", "invalid type: array"),
+    ("invalid type: unit variant", "invalid type: string"),
+    ("invalid type: newtype variant", "invalid type: object"),
+    ("invalid type: tuple variant", "invalid type: object"),
+    ("invalid type: struct variant", "invalid type: object"),
+    ("invalid type: floating point ", "invalid type: number "),
+];
+
+/// What serde expects, by the word it begins with, and what that is in JSON.
+const EXPECTED: [(&str, &str); 27] = [
+    ("struct", "an object"),
+    ("map", "an object"),
+    ("a map", "an object"),
+    ("internally tagged enum", "an object"),
+    ("adjacently tagged enum", "an object"),
+    ("newtype variant", "an object"),
+    ("newtype struct", "a value of another type"),
+    ("tuple", "an array"),
+    ("a tuple", "an array"),
+    ("a sequence", "an array"),
+    ("enum", "a string"),
+    ("unit", "a string without anything beside it"),
+    ("string or map", "a string"),
+    ("variant identifier", "a string"),
+    ("field identifier", "a string"),
+    ("a borrowed string", "a string"),
+    ("value", "a value of another type"),
+    ("u8", "a whole number from 0 to 255"),
+    ("u16", "a whole number from 0 to 65535"),
+    ("u32", "a whole number from 0 to 4294967295"),
+    ("u64", "a whole number of 0 or more"),
+    ("usize", "a whole number of 0 or more"),
+    ("i16", "a whole number from -32768 to 32767"),
+    ("i32", "a whole number from -2147483648 to 2147483647"),
+    ("i64", "a whole number"),
+    ("f32", "a number"),
+    ("f64", "a number"),
+];
+
+fn json(kind: &str) -> &str {
+    let is = |name: &str| {
+        kind.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+    };
+    EXPECTED.iter().find(|(name, _)| is(name)).map_or(kind, |(_, json)| *json)
+}
+
+/// False: the value that is quoted says so itself.
+fn is_behind_quotes(words: &str, at: usize) -> bool {
+    !words[at..].contains('"') && (at == 0 || words[..at].ends_with(", "))
 }
 
 struct Object<T>(PhantomData<T>);
@@ -79,5 +183,50 @@ mod tests {
         assert_eq!(read(r#"{"a":1,"b":2}"#).unwrap(), Pair { a: 1, b: 2 });
         let wrong = read("[1,2]").unwrap_err().to_string();
         assert!(wrong.contains("invalid type: sequence, expected an object"), "{wrong}");
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    enum Mode {
+        Fresh,
+        Kept,
+    }
+
+    #[test]
+    fn no_type_of_the_program_is_named() {
+        fn said<T: fmt::Debug + for<'de> Deserialize<'de>>(text: &str) -> String {
+            plain(&serde_json::from_str::<T>(text).unwrap_err().to_string())
+        }
+        for (said, expected) in [
+            (said::<Pair>("7"), "invalid type: integer `7`, expected an object at line 1 column 1"),
+            (said::<Vec<Pair>>("{}"), "invalid type: object, expected an array at line 1 column 0"),
+            (
+                said::<Mode>(r#"{"fresh":1}"#),
+                "invalid type: integer `1`, expected a string without anything beside it at line 1 column 10",
+            ),
+            (said::<Mode>("5"), "expected a value of another type at line 1 column 1"),
+            (
+                said::<Mode>(r#""struct""#),
+                "unknown value `struct`, expected `fresh` or `kept` at line 1 column 8",
+            ),
+            (
+                said::<u8>("300"),
+                "invalid value: integer `300`, expected a whole number from 0 to 255 at line 1 column 3",
+            ),
+            (
+                said::<Pair>(r#"", expected struct Pair""#),
+                r#"invalid type: string ", expected struct Pair", expected an object at line 1 column 24"#,
+            ),
+            (said::<(i32, i32)>("[1]"), "invalid length 1, expected an array at line 1 column 3"),
+        ] {
+            assert_eq!(said, expected);
+        }
+        // A field that is missing, or not known, is told in the words of serde.
+        for words in [
+            "missing field `a` at line 1 column 2",
+            "unknown field `expected struct`, expected `a`",
+        ] {
+            assert_eq!(plain(words), words);
+        }
     }
 }

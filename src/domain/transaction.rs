@@ -1,10 +1,22 @@
-//! The two ends of a transaction whose owner is outside the domain.
+//! Transactions whose owner is outside the domain.
 
 use std::time::Duration;
 
 use sqlx::{AssertSqlSafe, PgPool, Postgres, Transaction, pool::PoolConnection};
 
 use super::Failed;
+
+/// Begins the transactions of an operation that takes several of them.
+pub trait Transactions: Sync {
+    fn begin(&self) -> impl Future<Output = Result<Transaction<'static, Postgres>, Failed>> + Send;
+}
+
+/// Transactions without limits.
+impl Transactions for PgPool {
+    async fn begin(&self) -> Result<Transaction<'static, Postgres>, Failed> {
+        begin(self).await
+    }
+}
 
 /// Nothing of it exists unless [`commit`] succeeds.
 pub async fn begin(pool: &PgPool) -> Result<Transaction<'static, Postgres>, Failed> {

@@ -14,7 +14,7 @@ use super::{
     input::{Body, Id, IdAndName, Name},
     sessions::Interruption,
     tasks::{Nothing, Reasoned},
-    transaction::{begin, begin_read, commit},
+    transaction::{begin, begin_read, begin_several, commit},
 };
 use crate::{
     app::App,
@@ -164,8 +164,8 @@ async fn reset_all(
     Id(id): Id,
     Body(HowReset { fresh }): Body<HowReset>,
 ) -> Result<Json<Reset>, Problem> {
-    let now = app.clock.now();
-    Ok(Json(conversations::reset_agents(&app.pool, &who, (id, None), fresh, now).await?))
+    let (transactions, now) = (begin_several(&app).await?, app.clock.now());
+    Ok(Json(conversations::reset_agents(&transactions, &who, (id, None), fresh, now).await?))
 }
 
 /// The same for the conversations of one agent.
@@ -188,8 +188,8 @@ async fn reset(
     Body(HowReset { fresh }): Body<HowReset>,
 ) -> Result<Json<Reset>, Problem> {
     app.agents.current().check_name(&name)?;
-    let now = app.clock.now();
-    Ok(Json(conversations::reset_agents(&app.pool, &who, (id, Some(&name)), fresh, now).await?))
+    let (transactions, now) = (begin_several(&app).await?, app.clock.now());
+    Ok(Json(conversations::reset_agents(&transactions, &who, (id, Some(&name)), fresh, now).await?))
 }
 
 /// Cancels the tasks of an agent whose turns run in a campaign at this moment, with all its instances.

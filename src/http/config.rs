@@ -28,6 +28,8 @@ pub struct Config {
     pub header_timeout_secs: u64,
     pub request_timeout_secs: u64,
     pub max_waiting: usize,
+    /// Of one key, or of one address without a key.
+    pub max_waiting_per_client: usize,
     pub max_body_bytes: usize,
     pub max_header_bytes: usize,
     /// Of a body with many tasks.
@@ -57,6 +59,8 @@ impl Config {
         checks.secs("http.header_timeout_secs", self.header_timeout_secs, 1);
         checks.secs("http.request_timeout_secs", self.request_timeout_secs, 1);
         checks.at_least("http.max_waiting", self.max_waiting as u64, 1);
+        let per_client = self.max_waiting_per_client as u64;
+        checks.at_least("http.max_waiting_per_client", per_client, 1);
         checks.at_least("http.max_body_bytes", self.max_body_bytes as u64, 1024);
         checks.at_least("http.max_header_bytes", self.max_header_bytes as u64, 1024);
         checks.at_least("http.max_bulk_bytes", self.max_bulk_bytes as u64, 1024);

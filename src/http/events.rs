@@ -55,6 +55,7 @@ struct Seen {
         (status = 204, description = "The client that asks has got the end already"),
         (status = 400, description = "`bad_last_event_id`"),
         (status = 404, description = "`unknown_task`"),
+        (status = 429, description = "`too_many_waiting_per_client`", headers(("Retry-After" = i32, description = "Seconds"))),
         (
             status = 503,
             description = "`too_many_waiting`",
@@ -70,7 +71,7 @@ pub(super) async fn of_task(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let seen = seen(&headers)?;
-    let place = waiters.enter()?;
+    let place = waiters.enter(pass.holder())?;
     let mut follow = Follow::begin(&app.pool, id, seen.id).await?;
     let mut first = None;
     if seen.end && tasks::has_ended(&app.pool, id).await? {

@@ -69,6 +69,7 @@ struct Wanted {
     responses(
         (status = 200, body = String, content_type = "text/event-stream", description = "The data of each event but `begin` is a FeedEvent"),
         (status = 400, description = "`bad_last_event_id`"),
+        (status = 429, description = "`too_many_waiting_per_client`", headers(("Retry-After" = i32, description = "Seconds"))),
         (status = 503, description = "`too_many_waiting`", headers(("Retry-After" = i32, description = "Seconds"))),
     ),
 )]
@@ -84,7 +85,7 @@ async fn follow(
     let kinds = wanted.kinds.map(|kinds| kinds.split(',').map(str::to_owned).collect());
     let within = reach.into_campaigns();
     let watched = Watched { campaign_id: wanted.campaign_id, within, kinds };
-    let place = waiters.enter()?;
+    let place = waiters.enter(pass.holder())?;
     let watch = Watch::begin(&app.pool, watched, after).await?;
     let stop = over(&app, pass);
     let events = told(watch, place).take_until(stop);

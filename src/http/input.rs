@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::{
     body::Bytes,
-    extract::{FromRequest, FromRequestParts, Path, Query, Request},
+    extract::{FromRequest, FromRequestParts, Path, Query, Request, rejection::QueryRejection},
     http::{StatusCode, header::CONTENT_TYPE, request::Parts},
 };
 use serde::{Deserialize, de::DeserializeOwned};
@@ -15,7 +15,7 @@ use super::{
     limits::{check_declared_length, too_long},
     problem::Wrong,
 };
-use crate::domain::objects::{Whole, pointer};
+use crate::domain::objects::{self, Misfit, plain};
 
 /// No queue, group or lane has a longer one.
 const NAME_MAX_CHARS: usize = 200;
@@ -78,9 +78,7 @@ impl<T: DeserializeOwned> FromRequestParts<Front> for Asked<T> {
         refuse_nul(parts.uri.query().unwrap_or_default(), "bad_query")?;
         match Query::<T>::try_from_uri(&parts.uri) {
             Ok(Query(asked)) => Ok(Self(asked)),
-            Err(error) => {
-                Err(Problem::new(StatusCode::BAD_REQUEST, "bad_query", error.body_text()))
-            }
+            Err(error) => Err(Problem::new(StatusCode::BAD_REQUEST, "bad_query", of_query(&error))),
         }
     }
 }
@@ -227,16 +225,8 @@ pub(super) fn media_type(request: &Request) -> &str {
 }
 
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
-    let mut deserializer = serde_json::Deserializer::from_slice(body);
-    let read = serde_path_to_error::deserialize(&mut deserializer)
-        .map_err(|error| (pointer(error.path()), error.into_inner()));
-    let read = read.and_then(|Whole(value)| match deserializer.end() {
-        Ok(()) => Ok(value),
-        Err(error) => Err((String::new(), error)),
-    });
-    read.map_err(|(pointer, error)| match error.is_data() {
+    objects::read(body).map_err(|Misfit { pointer, detail, is_json }| match is_json {
         true => {
-            let detail = error.to_string();
             let problem = Problem::new(
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "bad_field",
@@ -245,10 +235,20 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
             Problem { errors: vec![Wrong { code: None, pointer, detail }], ..problem }
         }
         false => {
-            let detail = format!("the body is no JSON: {error}");
+            let detail = format!("the body is no JSON: {detail}");
             Problem::new(StatusCode::BAD_REQUEST, "bad_json", detail)
         }
     })
+}
+
+/// Which parameter does not fit, and why.
+fn of_query(error: &QueryRejection) -> String {
+    let words = error.body_text();
+    let words = words.strip_prefix("Failed to deserialize query string: ").unwrap_or(&words);
+    match words.split_once(": ") {
+        Some((name, why)) => format!("the query parameter `{name}` does not fit: {}", plain(why)),
+        None => plain(words),
+    }
 }
 
 #[cfg(test)]

@@ -120,7 +120,7 @@ pub async fn run_probes(header_timeout: Duration, front: Front, listener: TcpLis
 
 pub fn router(config: &Config, front: Front) -> Router {
     let timeout = Duration::from_secs(config.request_timeout_secs);
-    let waiters = Waiters::up_to(config.max_waiting);
+    let waiters = Waiters::new(config);
     let admission = Admission::default();
     probes()
         .merge(campaigns::routes())

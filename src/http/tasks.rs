@@ -16,6 +16,7 @@ use uuid::Uuid;
 use super::{
     Front, Problem,
     admission::Admission,
+    auth::Pass,
     events,
     input::{Asked, Body, Id, Patience},
     intake::{self, Intake},
@@ -246,6 +247,7 @@ async fn list(
     responses(
         (status = 200, body = Detail),
         (status = 404, description = "`unknown_task`"),
+        (status = 429, description = "`too_many_waiting_per_client`", headers(("Retry-After" = i32, description = "Seconds"))),
         (
             status = 503,
             description = "`too_many_waiting`",
@@ -255,12 +257,13 @@ async fn list(
 )]
 async fn show(
     app: App,
+    pass: Pass,
     Id(id): Id,
     Extension(waiters): Extension<Waiters>,
     Asked(Shown { wait }): Asked<Shown>,
 ) -> Result<Json<Detail>, Problem> {
     if let Some(Patience(wait)) = wait.filter(|patience| !patience.0.is_zero()) {
-        let _place = waiters.enter()?;
+        let _place = waiters.enter(pass.holder())?;
         // The answer has to be on its way before the request is given up.
         let longest = Duration::from_secs(app.config.request_timeout_secs.saturating_sub(2));
         let waited = tasks::wait(&app.pool, id, wait.min(longest));

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use sqlx::{PgConnection, Postgres, Transaction};
+use sqlx::{PgConnection, PgPool, Postgres, Transaction};
 use tokio::{sync::OwnedSemaphorePermit, time::timeout};
 
 use super::Problem;
@@ -18,7 +18,7 @@ use crate::{
     app::App,
     domain::{
         Failed,
-        transaction::{self, begin_waiting, begin_within},
+        transaction::{self, Transactions, begin_waiting, begin_within},
     },
 };
 
@@ -31,15 +31,33 @@ pub(super) struct RequestTransaction {
     _place: OwnedSemaphorePermit,
 }
 
+/// The place of an operation that takes several transactions, one after the other, each with the same limits.
+pub(super) struct RequestTransactions {
+    pool: PgPool,
+    longest: Duration,
+    _place: OwnedSemaphorePermit,
+}
+
 pub(super) async fn begin(app: &App) -> Result<RequestTransaction, Problem> {
-    let place = timeout(PATIENCE, Arc::clone(&app.places).acquire_owned()).await;
-    let Ok(Ok(place)) = place else {
-        let detail = "as many requests as may at once write or wait for other transactions: try again in a moment; if it stays so, \
-                      `dalsegno doctor` looks for what holds the database up";
-        return Err(Problem::unavailable("database_busy", detail));
-    };
+    let place = enter(app).await?;
     let transaction = begin_waiting(&app.pool, longest(app), PATIENCE).await?;
     Ok(RequestTransaction { transaction, _place: place })
+}
+
+/// For an operation that begins its transactions itself.
+pub(super) async fn begin_several(app: &App) -> Result<RequestTransactions, Problem> {
+    let place = enter(app).await?;
+    Ok(RequestTransactions { pool: app.pool.clone(), longest: longest(app), _place: place })
+}
+
+async fn enter(app: &App) -> Result<OwnedSemaphorePermit, Problem> {
+    let place = timeout(PATIENCE, Arc::clone(&app.places).acquire_owned()).await;
+    if let Ok(Ok(place)) = place {
+        return Ok(place);
+    }
+    let detail = "as many requests as may at once write or wait for other transactions: try again in a moment; if it stays so, \
+                  `dalsegno doctor` looks for what holds the database up";
+    Err(Problem::unavailable("database_busy", detail))
 }
 
 /// For a look that takes no locks.
@@ -53,6 +71,12 @@ pub(super) async fn commit(begun: RequestTransaction) -> Result<(), Failed> {
 
 fn longest(app: &App) -> Duration {
     Duration::from_secs(app.config.request_timeout_secs)
+}
+
+impl Transactions for RequestTransactions {
+    async fn begin(&self) -> Result<Transaction<'static, Postgres>, Failed> {
+        begin_waiting(&self.pool, self.longest, PATIENCE).await
+    }
 }
 
 impl Deref for RequestTransaction {

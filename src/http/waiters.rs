@@ -1,10 +1,15 @@
-//! Requests that stay: each looks into the database again and again, so there are only so many at once.
+//! Requests that wait or stream. Each looks into the database again and again, so there are only so many at once, and each client has a
+//! share of them.
 
-use std::sync::Arc;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
+use axum::http::StatusCode;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::Problem;
+use super::{Config, Problem, auth::Holder};
 
 /// Tasks take seconds to minutes, so places become free at about that pace.
 const RETRY_AFTER_SECS: u32 = 5;
@@ -13,24 +18,80 @@ const RETRY_AFTER_SECS: u32 = 5;
 pub(super) struct Waiters {
     places: Arc<Semaphore>,
     max: usize,
+    shares: Arc<Shares>,
+    max_per_client: usize,
 }
 
 /// A place among those who wait. Free again when dropped.
-pub(super) type Place = OwnedSemaphorePermit;
+#[derive(Debug)]
+pub(super) struct Place {
+    shares: Arc<Shares>,
+    holder: Holder,
+    _permit: OwnedSemaphorePermit,
+}
+
+/// The number of places that each client holds. One that holds none is not in it.
+#[derive(Debug, Default)]
+struct Shares(Mutex<HashMap<Holder, usize>>);
 
 impl Waiters {
-    pub(super) fn up_to(max: usize) -> Self {
-        Self { places: Arc::new(Semaphore::new(max.min(Semaphore::MAX_PERMITS))), max }
+    pub(super) fn new(config: &Config) -> Self {
+        Self {
+            places: Arc::new(Semaphore::new(config.max_waiting.min(Semaphore::MAX_PERMITS))),
+            max: config.max_waiting,
+            shares: Arc::default(),
+            max_per_client: config.max_waiting_per_client,
+        }
     }
 
-    pub(super) fn enter(&self) -> Result<Place, Problem> {
-        Arc::clone(&self.places).try_acquire_owned().map_err(|_| {
-            let detail = format!(
-                "{} requests wait for tasks already: try again in some seconds, ask without waiting, or raise http.max_waiting",
-                self.max
-            );
-            let problem = Problem::unavailable("too_many_waiting", detail);
-            Problem { retry_after_secs: Some(RETRY_AFTER_SECS), ..problem }
-        })
+    pub(super) fn enter(&self, holder: Holder) -> Result<Place, Problem> {
+        let mut shares = self.shares.counted();
+        let n_held = shares.get(&holder).copied().unwrap_or(0);
+        if n_held >= self.max_per_client {
+            return Err(self.share_used_up(holder));
+        }
+        let permit = Arc::clone(&self.places).try_acquire_owned().map_err(|_| self.all_taken())?;
+        shares.insert(holder, n_held + 1);
+        Ok(Place { shares: Arc::clone(&self.shares), holder, _permit: permit })
+    }
+
+    fn share_used_up(&self, holder: Holder) -> Problem {
+        let client = match holder {
+            Holder::Key(_) | Holder::AdminKey => "this API key",
+            Holder::Peer(_) => "this address, without an API key,",
+        };
+        let detail = format!(
+            "{client} has {} requests that wait or stream, and may have no more: end one of them, follow /v1/feed instead of each task, ask \
+             without waiting, or raise http.max_waiting_per_client",
+            self.max_per_client
+        );
+        let problem =
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_waiting_per_client", detail);
+        Problem { retryable: true, retry_after_secs: Some(RETRY_AFTER_SECS), ..problem }
+    }
+
+    fn all_taken(&self) -> Problem {
+        let detail = format!(
+            "{} requests wait for tasks already: try again in some seconds, ask without waiting, or raise http.max_waiting",
+            self.max
+        );
+        let problem = Problem::unavailable("too_many_waiting", detail);
+        Problem { retry_after_secs: Some(RETRY_AFTER_SECS), ..problem }
+    }
+}
+
+impl Shares {
+    fn counted(&self) -> MutexGuard<'_, HashMap<Holder, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut shares = self.shares.counted();
+        match shares.get_mut(&self.holder) {
+            Some(n_held) if *n_held > 1 => *n_held -= 1,
+            _ => _ = shares.remove(&self.holder),
+        }
     }
 }

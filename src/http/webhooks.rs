@@ -15,7 +15,7 @@ use super::{
     input::{Asked, Body, Id},
     page::{Listing, limit, page},
     tasks::{Nothing, Reasoned},
-    transaction::{begin, commit},
+    transaction::{begin, begin_several, commit},
 };
 use crate::{
     app::App,
@@ -182,7 +182,7 @@ async fn add(
     responses((status = 204, description = "It is gone"), (status = 404, description = "`unknown_webhook`")),
 )]
 async fn remove(app: App, who: Actor, Id(id): Id) -> Result<StatusCode, Problem> {
-    webhooks::remove(&app.pool, &who, id, app.clock.now()).await?;
+    webhooks::remove(&begin_several(&app).await?, &who, id, app.clock.now()).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -303,7 +303,9 @@ async fn replay_since(
     Id(id): Id,
     Body(Since { since }): Body<Since>,
 ) -> Result<(StatusCode, Json<ReplayedMany>), Problem> {
-    let n_replayed = webhooks::replay_since(&app.pool, &who, id, since, app.clock.now()).await?;
+    let transactions = begin_several(&app).await?;
+    let n_replayed =
+        webhooks::replay_since(&transactions, &who, id, since, app.clock.now()).await?;
     Ok((StatusCode::ACCEPTED, Json(ReplayedMany { webhook_id: id, replayed: n_replayed })))
 }
 

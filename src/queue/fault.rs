@@ -38,7 +38,7 @@ pub fn fault_of(error: &sqlx::Error) -> Option<Fault> {
         | E::PoolClosed
         | E::WorkerCrashed
         | E::BeginFailed => Some(Fault::Away),
-        E::Database(error) => fault_of_code(&error.code().unwrap_or_default()),
+        E::Database(error) => fault_of_answer(&error.code().unwrap_or_default(), error.message()),
         E::Configuration(_)
         | E::InvalidArgument(_)
         | E::RowNotFound
@@ -82,6 +82,12 @@ pub fn is_unavailable(error: &(dyn Error + 'static)) -> bool {
     }
 }
 
+/// True if the connection broke, could not be had, or the server has no room for it: at a start, waiting may mend it. A server that
+/// takes no writes is not meant, because a schema that has to be written is refused there.
+pub fn is_outage<E: Error + 'static>(error: &E) -> bool {
+    matches!(sqlx_error(error).and_then(fault_of), Some(Fault::Away | Fault::Full))
+}
+
 /// The error of sqlx in a chain of causes.
 pub fn sqlx_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a sqlx::Error> {
     match error.downcast_ref() {
@@ -98,7 +104,7 @@ fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
     code.is_some_and(|code| codes.contains(&code.as_ref()))
 }
 
-fn fault_of_code(code: &str) -> Option<Fault> {
+fn fault_of_answer(code: &str, message: &str) -> Option<Fault> {
     match code {
         // No answer of Postgres is without a code: something on the way has made this one up, or cut it short.
         "" => Some(Fault::Away),
@@ -110,6 +116,8 @@ fn fault_of_code(code: &str) -> Option<Fault> {
         code if code.starts_with("08") || code.starts_with("57P") => Some(Fault::Away),
         code if code.starts_with("40") => Some(Fault::Conflict),
         code if code.starts_with("53") => Some(Fault::Full),
+        // Postgres has a code for a full volume (ENOSPC) and none for a used-up quota (EDQUOT), whose words are those of the C library.
+        "XX000" if message.ends_with("Disk quota exceeded") => Some(Fault::Full),
         _ => None,
     }
 }
@@ -187,7 +195,15 @@ mod tests {
             None,
             None,
         ];
-        assert_eq!(faults.map(fault_of_code), expected);
+        assert_eq!(faults.map(|code| fault_of_answer(code, "")), expected);
+    }
+
+    #[test]
+    fn a_quota_that_is_used_up_is_a_full_volume() {
+        let of = |message| fault_of_answer("XX000", message);
+        let words = "could not extend file \"base/5/16384\": Disk quota exceeded";
+        assert_eq!(of(words), Some(Fault::Full));
+        assert_eq!(of("cache lookup failed for relation 16384"), None);
     }
 
     #[test]

@@ -74,7 +74,9 @@ pub use enqueue::{
     enqueue_waiting, jobs_of_keys, taken_keys,
 };
 pub use error::Error;
-pub use fault::{Fault, LOST_STATEMENT, fault_of, is_lost_statement, is_unavailable, sqlx_error};
+pub use fault::{
+    Fault, LOST_STATEMENT, fault_of, is_lost_statement, is_outage, is_unavailable, sqlx_error,
+};
 pub use forget::{
     Forgotten, cancel_all, forget_dead, forget_group, forget_holds, forget_keys, ids_of_group,
     is_any_of_group,

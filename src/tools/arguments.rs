@@ -7,6 +7,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
 use super::{Refusal, tool::Tool};
+use crate::domain::objects::plain;
 
 /// All arguments of one call together. What is longer belongs into a file, or into several calls.
 pub(super) const MAX_BYTES: usize = 256 * 1024;
@@ -119,7 +120,7 @@ pub(super) fn read<T: DeserializeOwned>(arguments: &Value) -> Result<T, Refusal>
             path if path == "." => String::new(),
             path => format!("`{}`: ", short(&path)),
         };
-        let why: String = why.chars().take(500).collect();
+        let why: String = plain(&why).chars().take(500).collect();
         Refusal::said(format!("{place}{why}; look at the tool's schema, and call it again"))
     })
 }

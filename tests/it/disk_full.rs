@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use sqlx::{ConnectOptions as _, PgPool};
 
 use crate::{
-    app::{eventually, execute, get},
+    app::{TestDatabase, eventually, execute, get},
     cluster::scratch_folder,
     embedded::lonely::LonelyServer,
     http::client::send,
@@ -95,5 +95,18 @@ async fn a_full_volume_uses_up_no_attempt_and_the_work_goes_on_when_there_is_spa
     assert_eq!(count(paid).await, n_tasks, "each model was asked once");
     service.signal("TERM");
     assert_eq!(service.exit_code().await, 0, "{}", service.log());
+    pool.close().await;
+}
+
+/// A volume with a quota needs a kernel that has them; Postgres says no more of it than these words.
+#[tokio::test]
+async fn a_quota_that_is_used_up_is_a_full_volume() {
+    let database = TestDatabase::migrated().await;
+    let fake = "create schema fake; create function fake.generate_series(int, int) returns setof int language plpgsql as $body$
+                begin raise exception 'could not write to file \"base/pgsql_tmp/1\": Disk quota exceeded' using errcode = 'XX000'; end $body$";
+    execute(&database.options, fake).await;
+    let options = database.options.clone().options([("search_path", "fake,pg_catalog")]);
+    let pool = PgPool::connect_with(options).await.unwrap();
+    assert!(!db::has_space(&pool).await.unwrap());
     pool.close().await;
 }

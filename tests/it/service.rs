@@ -150,6 +150,10 @@ impl Service {
         assert!(sent.unwrap().success());
     }
 
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
     pub async fn ended(&mut self) -> ExitStatus {
         let status = tokio::time::timeout(SOON, self.child.wait()).await;
         status.unwrap_or_else(|_| panic!("does not end: {}", self.log())).unwrap()

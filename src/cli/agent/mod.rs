@@ -50,7 +50,7 @@ pub(super) async fn run(command: &AgentCommand, context: &Context) -> Result<Exi
         AgentCommand::Ls => {
             let catalogue = context.agents(&config)?;
             let agents: Vec<&Agent> = catalogue.agents().map(AsRef::as_ref).collect();
-            context.output.data(&agents, || lines(&agents));
+            context.output.data(&agents, || lines(&agents, config.provider));
             Ok(Exit::Ok)
         }
         AgentCommand::Nodes => {
@@ -109,6 +109,7 @@ fn check(
         Err(problems) => (problems, 0),
     };
     context.output.data(&problems.0, || match problems.0.is_empty() {
+        true if n_agents == 1 => "1 agent and its skills are in order".to_owned(),
         true => format!("{n_agents} agents and their skills are in order"),
         false => problems.to_string(),
     });
@@ -150,12 +151,12 @@ fn node_lines(nodes: &[&Node]) -> String {
     table(&["NODE", "READINGS", "FOR"], nodes.iter().map(row))
 }
 
-fn lines(agents: &[&Agent]) -> String {
+/// `default`: the provider of the agents whose files name none.
+fn lines(agents: &[&Agent], default: agents::Provider) -> String {
     let row = |agent: &&Agent| {
-        let provider = agent.provider.map_or("(default)", agents::Provider::as_str);
         [
             agent.name.clone(),
-            provider.to_owned(),
+            agent.provider.unwrap_or(default).as_str().to_owned(),
             agent.model.clone().unwrap_or_else(|| "(default)".to_owned()),
             agent.skills.join(", "),
             first_line(&agent.description, 80),

@@ -96,7 +96,12 @@ fn totals(usage: &[Total]) -> String {
 pub(super) fn receipt(erasure: &Erasure) -> String {
     let state = match erasure.ended_at {
         Some(at) => format!("erased at {} UTC", time(at)),
-        None => format!("is being erased: {}; ask again with the same command", progress(erasure)),
+        // Its name is among what is erased.
+        None => format!(
+            "is being erased: {}; `dalsegno campaign erase {}` says how far it is",
+            progress(erasure),
+            erasure.campaign_id
+        ),
     };
     let removed = erasure.removed.iter().map(|(what, n)| format!("\n  {what:<18}{n}"));
     let hosts = match erasure.hosts.as_slice() {

@@ -53,7 +53,8 @@ impl Teller {
 
 fn line(event: &Event) -> String {
     let mut text = format!("{}  {}", time(event.created_at), event.kind);
-    for (key, value) in event.data.as_object().into_iter().flatten() {
+    let told = event.data.as_object().into_iter().flatten();
+    for (key, value) in told.filter(|(_, value)| !value.is_null()) {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         text.push_str(&format!("  {key}={value}"));
     }

@@ -182,12 +182,15 @@ impl Catalogue {
     }
 
     fn unknown_agent(&self, name: &str) -> LookupError {
+        let names = || self.agents.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+        let is_hidden = shipped::agents().iter().any(|file| file.name == name);
         let advice = match self.nearest(name) {
+            _ if is_hidden => format!(
+                "it comes with Dalsegno, and your own folder of agents replaces those that do; there are {}",
+                names()
+            ),
             Some(near) => format!("did you mean `{near}`?"),
-            None => {
-                let names: Vec<&str> = self.agents.keys().map(String::as_str).collect();
-                format!("there are {}", names.join(", "))
-            }
+            None => format!("there are {}", names()),
         };
         LookupError::Unknown { noun: Noun::Agent, name: name.to_owned(), advice }
     }

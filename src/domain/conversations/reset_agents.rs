@@ -4,7 +4,6 @@ use crate::domain::class::{Class, Classify};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::json;
-use sqlx::PgPool;
 use uuid::Uuid;
 
 use crate::domain::{
@@ -12,7 +11,7 @@ use crate::domain::{
     audit::{self, Action, Actor},
     campaigns, session_summaries,
     sessions::{self, open_of_agents, reset_some},
-    transaction::{begin, commit},
+    transaction::{Transactions, commit},
 };
 
 /// What was reset.
@@ -56,21 +55,23 @@ const BATCH: usize = 20;
 ///
 /// Only conversations that are open when it begins: a successor that one of them gets meanwhile is what was asked for.
 pub async fn reset_agents(
-    pool: &PgPool,
+    transactions: &impl Transactions,
     who: &Actor,
     (campaign_id, agent): (Uuid, Option<&str>),
     fresh: bool,
     now: DateTime<Utc>,
 ) -> Result<Reset, ResetError> {
-    campaigns::get(pool, campaign_id).await?;
-    let open = open_of_agents(pool, campaign_id, agent).await?;
+    let mut tx = transactions.begin().await?;
+    campaigns::get(&mut *tx, campaign_id).await?;
+    let open = open_of_agents(&mut *tx, campaign_id, agent).await?;
+    commit(tx).await?;
     let data = json!({ "agent": agent, "fresh": fresh, "sessions": open.len() });
     let mut line = Some(data);
     let mut session_ids = Vec::with_capacity(open.len());
     let nothing: &[Uuid] = &[];
     let batches = open.chunks(BATCH).chain(open.is_empty().then_some(nothing));
     for ids in batches {
-        let mut tx = begin(pool).await?;
+        let mut tx = transactions.begin().await?;
         session_ids.extend(reset_some(&mut tx, campaign_id, ids, fresh, now).await?);
         if let Some(data) = line.take() {
             audit::write(&mut *tx, who, Action::AgentReset, campaign_id, data, now).await?;
@@ -79,7 +80,9 @@ pub async fn reset_agents(
     }
     if fresh {
         // Behind the others: what a cleanup has removed meanwhile has left its summary by now.
-        session_summaries::forget_agents(pool, campaign_id, agent).await?;
+        let mut tx = transactions.begin().await?;
+        session_summaries::forget_agents(&mut *tx, campaign_id, agent).await?;
+        commit(tx).await?;
     }
     session_ids.sort_unstable();
     Ok(Reset { campaign_id, agent: agent.map(str::to_owned), fresh, session_ids })

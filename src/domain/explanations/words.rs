@@ -363,7 +363,7 @@ mod tests {
         });
         let told = facts.explain().because;
         assert!(told.contains("100 tokens of 100 tokens are spent"), "{told}");
-        assert!(told.contains("`dalsegno campaign budget`"), "{told}");
+        assert!(told.contains("`dalsegno campaign budget ID --tokens"), "{told}");
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::domain::{
         front_matter::{self, Found},
         is_name, nearest,
     },
+    objects::plain,
     tasks::OnFailure,
 };
 
@@ -164,7 +165,7 @@ impl Reader<'_> {
                 self.fail(
                     line,
                     "steps",
-                    format!("has a step that cannot be read: {error}"),
+                    format!("has a step that cannot be read: {}", plain(&error.to_string())),
                     fix.to_owned(),
                 );
                 return None;

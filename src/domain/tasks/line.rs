@@ -9,7 +9,7 @@ use crate::domain::{
     agents::SessionMode as Mode,
     agents::{self, Addressed, Catalogue},
     amount::Limit,
-    objects::{self, Whole, pointer},
+    objects::{self, Misfit},
     timestamp,
 };
 
@@ -61,17 +61,8 @@ pub struct BadLine {
 
 impl Line {
     pub fn read(text: &str) -> Result<Self, BadLine> {
-        let mut deserializer = serde_json::Deserializer::from_str(text);
-        let Whole(read) = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
-            let pointer = pointer(error.path());
-            BadLine { pointer, detail: error.into_inner().to_string() }
-        })?;
-        let whole = |error: serde_json::Error| BadLine {
-            pointer: String::new(),
-            detail: error.to_string(),
-        };
-        deserializer.end().map_err(whole)?;
-        Ok(read)
+        objects::read(text.as_bytes())
+            .map_err(|Misfit { pointer, detail, .. }| BadLine { pointer, detail })
     }
 
     /// `only_of`: as [`Links::only_of`].

@@ -3,7 +3,6 @@
 
 use chrono::{DateTime, Utc};
 use serde_json::json;
-use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::{
@@ -14,14 +13,14 @@ use super::{
 use crate::domain::{
     Failed,
     audit::{self, Action, Actor},
-    transaction::{begin, commit},
+    transaction::{Transactions, commit},
 };
 
 const TOGETHER: i64 = 500;
 
 /// Sends everything again that has not been delivered since then. Says how many that is.
 pub async fn replay_since(
-    pool: &PgPool,
+    transactions: &impl Transactions,
     who: &Actor,
     id: Uuid,
     since: DateTime<Utc>,
@@ -29,7 +28,7 @@ pub async fn replay_since(
 ) -> Result<usize, Error> {
     let (mut n_all, mut after) = (0, None);
     loop {
-        let mut tx = begin(pool).await?;
+        let mut tx = transactions.begin().await?;
         let page = replay_page(&mut tx, id, (since, after), TOGETHER, now).await?;
         let Page { n_replayed, last } = page;
         if after.is_none() || n_replayed > 0 {
@@ -46,29 +45,37 @@ pub async fn replay_since(
 }
 
 /// Forgets a webhook with all that it was told. Nothing more is sent from the first moment on.
-pub async fn remove(pool: &PgPool, who: &Actor, id: Uuid, now: DateTime<Utc>) -> Result<(), Error> {
-    let mut tx = begin(pool).await?;
+pub async fn remove(
+    transactions: &impl Transactions,
+    who: &Actor,
+    id: Uuid,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    let mut tx = transactions.begin().await?;
     disable(&mut tx, id, "it is being removed", now).await?;
     audit::write(&mut *tx, who, Action::WebhookRemove, id, json!({}), now).await?;
     commit(tx).await?;
     loop {
+        let mut tx = transactions.begin().await?;
         let removed = sqlx::query!(
             "delete from dalsegno.webhook_deliveries
               where id in (select id from dalsegno.webhook_deliveries where webhook_id = $1 limit $2)",
             id,
             TOGETHER,
         )
-        .execute(pool)
+        .execute(&mut *tx)
         .await
         .map_err(Failed::to("remove the deliveries of a webhook"))?;
+        commit(tx).await?;
         if removed.rows_affected() == 0 {
             break;
         }
     }
     // With what was held for it since the last look.
+    let mut tx = transactions.begin().await?;
     sqlx::query!("delete from dalsegno.webhooks where id = $1", id)
-        .execute(pool)
+        .execute(&mut *tx)
         .await
-        .map(drop)
-        .map_err(|source| Failed { action: "remove a webhook", source }.into())
+        .map_err(Failed::to("remove a webhook"))?;
+    Ok(commit(tx).await?)
 }

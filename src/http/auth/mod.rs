@@ -58,7 +58,7 @@ struct Shared {
 
 /// Whose requests are counted together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Holder {
+pub(super) enum Holder {
     Key(Uuid),
     AdminKey,
     Peer(Peer),
@@ -85,6 +85,7 @@ struct Admitted {
     quota: Option<Quota>,
     need: scopes::Need,
     reach: Reach,
+    holder: Holder,
     /// What was shown, if it is a key of the database.
     key: Option<SecretString>,
 }
@@ -103,10 +104,10 @@ pub(super) async fn gate(State(gate): State<Gate>, mut request: Request, next: N
         Err(problem) => return problem.into_response(),
     };
     match gate.0.admit(&asked).await {
-        Ok(Admitted { actor, quota, key, need, reach }) => {
+        Ok(Admitted { actor, quota, key, need, reach, holder }) => {
             let route = asked.path.as_ref().map(MatchedPath::as_str);
             request.extensions_mut().insert(actor);
-            request.extensions_mut().insert(Pass { gate: gate.0.clone(), need, key });
+            request.extensions_mut().insert(Pass { gate: gate.0.clone(), need, key, holder });
             let mut response = match reach.check(&gate.0.front, route, request).await {
                 Ok(request) => next.run(request).await,
                 Err(problem) => problem.into_response(),
@@ -159,7 +160,8 @@ impl Shared {
         let address = asked.peer.address();
         if need == scopes::Need::Nothing {
             let (actor, reach) = (Actor::anonymous(address), Reach::default());
-            return Ok(Admitted { actor, quota: None, need, reach, key: None });
+            let holder = Holder::Peer(asked.peer.counted());
+            return Ok(Admitted { actor, quota: None, need, reach, holder, key: None });
         }
         let caller = self.caller(asked).await;
         let holder = match &caller {
@@ -183,7 +185,8 @@ impl Shared {
             Caller::AdminKey => (Actor::admin_key(address), None),
             Caller::Anybody => (Actor::anonymous(address), None),
         };
-        Ok(Admitted { actor, quota, need, reach, key: key.map(SecretString::from) })
+        let key = key.map(SecretString::from);
+        Ok(Admitted { actor, quota, need, reach, holder, key })
     }
 
     /// Whether this key would still be let in.

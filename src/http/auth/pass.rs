@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use axum::{extract::FromRequestParts, http::request::Parts};
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::{Shared, past_the_door};
+use super::{Holder, Shared, past_the_door};
 use crate::http::{Front, Problem, scopes::Need};
 
 /// One look into the database per key, however many streams it has open. With what the keyring remembers, a revoked key is of no
@@ -19,9 +19,15 @@ pub(in crate::http) struct Pass {
     pub(super) need: Need,
     /// A key of the database. Anything else is good until the service ends.
     pub(super) key: Option<SecretString>,
+    pub(super) holder: Holder,
 }
 
 impl Pass {
+    /// The client that its waits and streams are counted for.
+    pub(in crate::http) fn holder(&self) -> Holder {
+        self.holder
+    }
+
     /// Comes back when it is good no more. A database that does not answer throws nobody out.
     pub(in crate::http) async fn withdrawn(self) {
         let Some(key) = self.key else { return std::future::pending().await };
@@ -34,7 +40,7 @@ impl Pass {
     }
 }
 
-/// For handlers whose answer has no end.
+/// For handlers that wait, or whose answer has no end.
 impl FromRequestParts<Front> for Pass {
     type Rejection = Problem;
 

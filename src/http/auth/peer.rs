@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// An address as requests are counted by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Peer {
+pub(in crate::http) struct Peer {
     address: Option<IpAddr>,
     counted: IpAddr,
 }

@@ -19,6 +19,9 @@ async fn the_agents_that_come_with_the_service_are_listed() {
     let names: Vec<_> = agents.as_array().unwrap().iter().map(|agent| &agent["name"]).collect();
     assert_eq!(names, ["copywriter", "planner", "reviewer"]);
     assert!(agents[0]["prompt"].is_null(), "prompts are long: they stay in their files");
+    let said = ground.run(&["agent", "ls"]).await;
+    let line = said.stdout.lines().find(|line| line.starts_with("copywriter")).unwrap();
+    assert_eq!(line.split_whitespace().nth(1), Some("sim"), "{said:?}");
     let said = ground.run(&["agent", "check"]).await;
     assert_eq!(
         (said.code, said.has("3 agents and their skills are in order")),
@@ -53,7 +56,7 @@ async fn every_problem_of_a_file_is_listed_with_its_line_and_its_mend() {
 
     lay(&ground, "---\nname: writer\ndescription: Writes\n---\nYou write.\n");
     let said = ground.run(&["agent", "check"]).await;
-    assert_eq!((said.code, said.has("1 agents")), (0, true), "{said:?}");
+    assert_eq!((said.code, said.has("1 agent and its skills")), (0, true), "{said:?}");
 }
 
 #[tokio::test]

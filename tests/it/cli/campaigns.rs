@@ -121,3 +121,17 @@ async fn a_campaign_may_be_given_by_its_name() {
     let said = ground.run(&["campaign", "show", "Sprnig"]).await;
     assert_eq!((said.code, said.has("there is no campaign Sprnig")), (3, true), "{said:?}");
 }
+
+/// The name is one of the first things to go.
+#[tokio::test]
+async fn an_erasure_that_goes_on_is_asked_for_by_its_id() {
+    let ground = Ground::new().await;
+    let created = ground.json(&["campaign", "create", "Autumn"]).await;
+    let id = text(&created["id"]);
+    let said = ground.run(&["campaign", "erase", "Autumn", "--yes"]).await;
+    assert_eq!(said.code, 0, "{said:?}");
+    let again = format!("`dalsegno campaign erase {id}` says how far it is");
+    assert!(said.has(&again), "{said:?}");
+    let receipt = ground.json(&["campaign", "erase", id]).await;
+    assert_eq!(receipt["campaign_id"], id);
+}

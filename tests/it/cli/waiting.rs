@@ -156,10 +156,11 @@ async fn the_answer_is_shown_as_it_comes() {
     let task = ground.task().await;
     ground.tell(&task, Kind::TurnProgress, json!({ "text": "The harbour" })).await;
     ground.tell(&task, Kind::TurnProgress, json!({ "text": " at dawn." })).await;
-    ground.tell(&task, Kind::TurnDone, json!({ "turn": 1 })).await;
+    ground.tell(&task, Kind::TurnDone, json!({ "turn": 1, "ahead": null })).await;
     ground.answer(&task, "The harbour at dawn.").await;
     let said = ended(command).await;
     assert!(said.stderr.contains("The harbour at dawn.\n"), "{said:?}");
+    assert!(said.stderr.contains("turn=1") && !said.stderr.contains("null"), "{said:?}");
     // Whoever reads stdout alone gets all of it there.
     assert_eq!(said.stdout, "The harbour at dawn.\n");
 }

@@ -368,6 +368,18 @@ proptest::proptest! {
     }
 }
 
+#[test]
+fn an_agent_that_an_own_folder_hides_is_named_as_one_that_comes_along() {
+    let folder = Folder::new();
+    folder.write("agents/curator.md", &agent(""));
+    let catalogue = Catalogue::load(&folder.config()).unwrap();
+    let words = catalogue.agent("planner").unwrap_err().to_string();
+    assert!(words.contains("it comes with Dalsegno, and your own folder"), "{words}");
+    assert!(words.ends_with("there are curator"), "{words}");
+    let words = catalogue.agent("painter").unwrap_err().to_string();
+    assert!(!words.contains("comes with Dalsegno"), "{words}");
+}
+
 /// Reading a FIFO would wait for its writer, and reading a device might never end.
 #[test]
 fn only_regular_files_up_to_a_megabyte_are_read() {

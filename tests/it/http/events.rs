@@ -173,3 +173,40 @@ async fn only_so_many_wait_at_once() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_client_that_waits_often_leaves_places_to_others() {
+    let places = [("http.max_waiting", "4"), ("http.max_waiting_per_client", "2")];
+    let ground = Ground::with(&places).await;
+    let address = ground.app.address;
+    let task = ground.world.add("Part one.").await;
+    let (events, wait) =
+        (format!("/v1/tasks/{}/events", task.id), format!("/v1/tasks/{}?wait=1s", task.id));
+    let key = async |name: &str| {
+        let made = ground.post("/v1/keys", &json!({ "name": name, "scopes": ["read"] })).await;
+        format!("Bearer {}", made.expect(201)["secret"].as_str().unwrap())
+    };
+    let (shop, press) = (key("shop").await, key("press").await);
+    let open = async |key: &str, path: &str| {
+        Stream::open_with(address, path, &[("Authorization", key)]).await
+    };
+    let held =
+        (open(&shop, &events).await.ok().unwrap(), open(&shop, "/v1/feed").await.ok().unwrap());
+    for path in [&events, "/v1/feed", &wait] {
+        let refused = open(&shop, path).await.err().unwrap();
+        let detail = refused.problem(429, "too_many_waiting_per_client");
+        assert!(detail.contains("this API key has 2 requests"), "{detail}");
+        assert!(detail.contains("http.max_waiting_per_client"), "{detail}");
+        assert!(refused.head.contains("retry-after: 5"), "{refused:?}");
+        assert_eq!(refused.json()["retryable"], true);
+    }
+    // Another key, and the address of those who show none, have a share of their own.
+    let _other = open(&press, &events).await.ok().unwrap();
+    let _without = ground.stream(&task, None).await;
+    open(&press, &wait).await.err().unwrap().problem(503, "too_many_waiting");
+    drop(held);
+    eventually("the key has places again", async || {
+        (open(&shop, &wait).await.err().unwrap().status == 200).then_some(())
+    })
+    .await;
+}

@@ -16,6 +16,7 @@ mod facts;
 mod feed;
 mod flows;
 mod forwarded;
+mod held;
 mod intake;
 mod keyed;
 mod keys;

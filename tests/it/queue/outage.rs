@@ -15,7 +15,7 @@ use crate::{
     app::{TestDatabase, eventually, get},
     cluster::scratch_folder,
     embedded::lonely::LonelyServer,
-    service,
+    service::{SERVE, Service},
 };
 
 /// Kills Postgres under two workers with all slots taken, and starts it again after `away`.
@@ -77,7 +77,7 @@ async fn stop_without_a_database(is_silent: bool) {
     let (folder, database) = (scratch_folder(), TestDatabase::migrated().await);
     let proxy = Proxy::start(&database.options).await;
     let url = proxy.url(&database.options);
-    let mut service = service::Service::start(folder.path(), &[("DATABASE_URL", &url)]).await;
+    let mut service = Service::start(folder.path(), &[("DATABASE_URL", &url)]).await;
     service.ready().await;
     let silent = match is_silent {
         true => {
@@ -107,4 +107,46 @@ async fn stop_without_a_database(is_silent: bool) {
 #[tokio::test]
 async fn an_idle_service_whose_database_is_gone_ends_within_five_seconds() {
     tokio::join!(stop_without_a_database(true), stop_without_a_database(false));
+}
+
+/// The first connection of a start passes, and what it reads and writes afterwards finds none.
+async fn break_off_behind_the_first_connection(arguments: &[&str]) {
+    let (folder, database) = (scratch_folder(), TestDatabase::migrated().await);
+    let proxy = Proxy::start(&database.options).await;
+    let url = proxy.url(&database.options);
+    proxy.close_after(1);
+    let mut service = Service::begin(folder.path(), arguments, &[("DATABASE_URL", &url)]);
+    let waits = |service: &mut Service| {
+        assert!(!service.has_ended(), "{arguments:?}:\n{}", service.log());
+        service.log().contains("waiting for the database").then_some(())
+    };
+    eventually("the start waits for its database", async || waits(&mut service)).await;
+    assert!(proxy.n_made("dalsegno") > 1);
+    proxy.heal();
+    let works = async || service.log().contains("worker registered").then_some(());
+    eventually("its worker is registered", works).await;
+    service.signal("TERM");
+    assert_eq!(service.exit_code().await, 0, "{arguments:?}:\n{}", service.log());
+}
+
+#[tokio::test]
+async fn a_database_that_breaks_off_while_a_process_starts_is_waited_for() {
+    let waits_for_schema = [&SERVE[..], &["--set", "database.migrate_on_start=false"]].concat();
+    tokio::join!(
+        break_off_behind_the_first_connection(&SERVE),
+        break_off_behind_the_first_connection(&waits_for_schema),
+        break_off_behind_the_first_connection(&["worker", "turns"]),
+    );
+}
+
+#[tokio::test]
+async fn a_database_that_stays_away_while_a_process_starts_ends_it() {
+    let (folder, database) = (scratch_folder(), TestDatabase::migrated().await);
+    let proxy = Proxy::start(&database.options).await;
+    let url = proxy.url(&database.options);
+    proxy.close_after(1);
+    let arguments = [&SERVE[..], &["--set", "database.connect_timeout_secs=2"]].concat();
+    let mut service = Service::begin(folder.path(), &arguments, &[("DATABASE_URL", &url)]);
+    assert_ne!(service.exit_code().await, 0);
+    assert!(service.log().contains("waiting for the database"), "{}", service.log());
 }

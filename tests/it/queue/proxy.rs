@@ -1,4 +1,4 @@
-//! A TCP proxy in front of Postgres that can go silent without closing anything, or close whatever it accepts.
+//! A TCP proxy in front of Postgres that can go silent without closing anything, or close whatever it accepts, at once or later.
 //!
 //! It reads the start-up message of each connection, so that one part of a worker can be cut off by its
 //! `application_name`. Grants nobody TLS.
@@ -27,6 +27,8 @@ struct Silence {
     all: bool,
     /// Connections are closed instead, also those that exist.
     closing: bool,
+    /// Connections with this number and above are closed once they have said who they are.
+    closing_from: Option<usize>,
     /// Connections of this name that were made before, by their number.
     frozen: Vec<(String, usize)>,
 }
@@ -97,11 +99,17 @@ impl Proxy {
         self.silence.send_modify(|silence| silence.closing = true);
     }
 
+    /// The first `n_passed` connections pass, and later ones are accepted and closed.
+    pub fn close_after(&self, n_passed: usize) {
+        self.silence.send_modify(|silence| silence.closing_from = Some(n_passed));
+    }
+
     /// What was held up passes again, and new connections do.
     pub fn heal(&self) {
         self.silence.send_modify(|silence| {
             silence.all = false;
             silence.closing = false;
+            silence.closing_from = None;
         });
     }
 
@@ -168,6 +176,9 @@ async fn pass(
         names.push(name.clone());
         names.len() - 1
     };
+    if silence.borrow().closing_from.is_some_and(|from| number >= from) {
+        return Ok(());
+    }
     let me = (name, number);
     match upstream {
         Upstream::Socket(path) => {

@@ -195,7 +195,9 @@ async fn a_budget_in_money_ends_a_turn_with_the_same_words() {
     let why = task.error.as_deref().unwrap();
     assert!(why.starts_with("the budget of the campaign is used up: 0.0"), "{why}");
     assert!(
-        why.ends_with("of 0.05 are spent; raise the limit with `dalsegno campaign budget`"),
+        why.contains(
+            "of 0.05 are spent; raise the limit with `dalsegno campaign budget ID --money 10`"
+        ),
         "{why}"
     );
     assert!(stage.budget().await.spent.micros >= limit);
