@@ -29,6 +29,13 @@ pub struct Price {
     pub cache_creation: Option<i64>,
 }
 
+/// What a call costs, and the price list that says so. Without one it costs nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Cost {
+    pub micros: i64,
+    pub price: Option<Value>,
+}
+
 impl Config {
     pub fn check(&self, checks: &mut Checks<'_>) {
         for (at, price) in self.models.iter().enumerate() {

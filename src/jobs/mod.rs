@@ -14,7 +14,6 @@ mod calibrations;
 mod endpoint;
 mod erased_files;
 mod extract_facts;
-mod folder;
 mod histories;
 mod lost_tasks;
 mod make_embeddings;
@@ -31,7 +30,7 @@ pub mod trial;
 use std::sync::Arc;
 
 #[cfg(feature = "test-fakes")]
-pub use self::run_turn::CrashPoint;
+pub use self::run_turn::crash_points::CrashPoint;
 pub use self::{
     calibrations::Calibrations,
     endpoint::Endpoint,
@@ -53,7 +52,7 @@ pub fn registry(services: Arc<Services>) -> Registry<Arc<Services>> {
         .with(ping::run)
         .with(run_turn::run)
         .with(run_turn::run_joined)
-        .with(folder::compact)
+        .with(compact_session::job::run)
         .with(extract_facts::run)
         .with(make_embeddings::run)
         .with(purge::run)

@@ -24,9 +24,6 @@ pub(super) struct Route<'a> {
     pub(super) rotates: bool,
     /// What the agent has of the model's window.
     pub(super) model_window_tokens: u64,
-    pub(super) keeps_conversation: bool,
-    /// The provider refuses a prompt that is too long. Older servers of the others cut it without a word.
-    pub(super) refuses_too_long: bool,
     pub(super) reserve_tokens: u64,
     pub(super) thresholds: Thresholds,
     pub(super) options: Options,
@@ -64,27 +61,25 @@ impl<'a> Route<'a> {
         model: &str,
         cancel: &CancellationToken,
     ) -> Result<Self, String> {
-        let known = services.providers.window_tokens(provider_name, model, cancel).await;
-        let (Some(provider), Some(known)) = (services.providers.named(provider_name), known) else {
+        let Some(provider) = services.providers.named(provider_name) else {
             return Err(format!(
                 "agent `{}` runs on {provider_name}, which this version does not have: name another provider in its file",
                 agent.name
             ));
         };
+        let known = provider.window_tokens(model, cancel).await;
         // The agent may want less of the window than there is, never more.
         let wanted = agent.window_tokens.and_then(|tokens| u64::try_from(tokens).ok());
         let window_tokens = wanted.map_or(u64::from(known), |wanted| wanted.min(u64::from(known)));
         let reserve = agent.reserve_tokens.and_then(|tokens| u64::try_from(tokens).ok());
         let reserve_tokens = reserve.unwrap_or_else(|| Budget::default_reserve(window_tokens));
         let thresholds = thresholds(agent)?;
-        let keeps_conversation = provider_name == agents::Provider::Claude.as_str();
         let model_window_tokens = window_tokens;
-        let percent = u64::from(services.providers.claude().config().rollover_percent);
-        let full_at = keeps_conversation.then(|| window_tokens * percent / 100);
+        let full_at = provider.rollover_percent().map(|percent| window_tokens * percent / 100);
         let full_at = full_at.into_iter().chain(rotate_at_tokens(services, agent)).min();
         let planned = full_at.map(|full_at| planned_window(full_at, reserve_tokens, thresholds));
         let window_tokens = planned.map_or(window_tokens, |planned| planned.min(window_tokens));
-        let rotates = keeps_conversation || window_tokens < model_window_tokens;
+        let rotates = provider.holds_session() || window_tokens < model_window_tokens;
         Ok(Self {
             provider,
             provider_name: provider_name.to_owned(),
@@ -92,8 +87,6 @@ impl<'a> Route<'a> {
             window_tokens,
             rotates,
             model_window_tokens,
-            keeps_conversation,
-            refuses_too_long: provider_name != agents::Provider::Ollama.as_str(),
             reserve_tokens,
             thresholds,
             options: options(&agent.options),

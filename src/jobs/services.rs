@@ -3,8 +3,13 @@
 use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
 use super::{
-    busy, calibrations::Calibrations, compact_session::Cost, deliver_webhook, endpoint::Endpoint,
-    histories::Histories, pool, run_turn,
+    busy,
+    calibrations::Calibrations,
+    deliver_webhook,
+    endpoint::Endpoint,
+    histories::Histories,
+    pool,
+    run_turn::{crash_points::CrashPoints, metrics},
 };
 use crate::{
     clock::Clock,
@@ -12,13 +17,13 @@ use crate::{
         agents,
         agents::SessionMode as Mode,
         audit, busy_models, compactions, erasures, facts, memory, mentions,
-        prices::{self, Price},
+        prices::{self, Cost, Price},
         sessions, tasks,
         usage::Tokens,
         webhooks,
     },
     providers::{
-        self,
+        self, Provider,
         claude::{self, Claude, Surroundings},
         ollama, sim,
     },
@@ -87,7 +92,7 @@ pub struct Services {
     pub(super) workspaces: PathBuf,
     /// The file with the key that signs receipts of erasures.
     pub(super) erasure_key: PathBuf,
-    pub(super) crash_points: run_turn::CrashPoints,
+    pub(super) crash_points: CrashPoints,
 }
 
 /// Why a process cannot do its work.
@@ -116,7 +121,7 @@ impl Services {
         traces: Traces,
     ) -> Result<Arc<Self>, Error> {
         let config = sections.into();
-        run_turn::describe();
+        metrics::describe();
         busy::describe();
         tools::describe();
         let claude = claude(&config, &clock, program)?;
@@ -145,15 +150,15 @@ impl Services {
             workspaces: absolute(config.data_dir.join("workspaces"))?,
             erasure_key: config.erasures.key_file(&config.data_dir),
             #[cfg(feature = "test-fakes")]
-            crash_points: run_turn::CrashPoints::armed(
+            crash_points: CrashPoints::armed(
                 config.worker.crash_turns_at,
                 config.worker.fail_turns_at,
             ),
             #[cfg(not(feature = "test-fakes"))]
-            crash_points: run_turn::CrashPoints::default(),
+            crash_points: CrashPoints::default(),
         };
         services.warn();
-        run_turn::begin_metrics(&services);
+        metrics::begin(services.models());
         Ok(Arc::new(services))
     }
 
@@ -171,29 +176,37 @@ impl Services {
         self.with_model(fallback.provider, fallback.model.clone())
     }
 
+    /// What agents' files name, each with its provider.
+    fn models(&self) -> Vec<(&'static str, String)> {
+        let catalogue = self.library.current();
+        let routes = catalogue.agents().flat_map(|agent| {
+            let fallback = agent.fallback.as_ref().map(|fallback| self.fallback_route(fallback));
+            [Some(self.route(agent)), fallback]
+        });
+        let named = routes.flatten();
+        named.filter_map(|(provider, model)| Some((provider.as_str(), model?))).collect()
+    }
+
     fn with_model(
         &self,
         provider: agents::Provider,
         model: Option<String>,
     ) -> (agents::Provider, Option<String>) {
-        let model = model.or_else(|| match provider {
-            provider if provider == self.agents.provider => Some(self.agents.model.clone()),
-            // The simulation takes any name for one of its models.
-            agents::Provider::Sim => Some("sim-1".to_owned()),
-            _ => None,
-        });
-        (provider, model)
+        let default = || match provider == self.agents.provider {
+            true => Some(self.agents.model.clone()),
+            false => self.providers.named(provider.as_str())?.default_model().map(str::to_owned),
+        };
+        (provider, model.or_else(default))
     }
 
     /// The configured price of a model: under the name that was asked for, or another of the same model.
     pub fn price(&self, provider: &str, model: &str) -> Option<&Price> {
-        let mut of_provider = self.prices.models.iter().filter(|price| price.provider == provider);
-        let is_same = |price: &&Price| {
-            claude::is_same_model(&price.model, model) || claude::is_same_model(model, &price.model)
-        };
-        let is_claude = provider == agents::Provider::Claude.as_str();
         let own = self.prices.of(provider, model);
-        own.or_else(|| of_provider.find(is_same).filter(|_| is_claude))
+        own.or_else(|| {
+            let answers = self.providers.named(provider)?;
+            let mut of_provider = self.prices.models.iter().filter(|it| it.provider == provider);
+            of_provider.find(|price| answers.is_same_model(&price.model, model))
+        })
     }
 
     /// What a call costs at the configured price.
@@ -211,7 +224,7 @@ impl Services {
         let (mut simulated, mut unpriced) = (Vec::new(), Vec::new());
         for agent in catalogue.agents() {
             let own = self.route(agent);
-            if own.0 == agents::Provider::Sim {
+            if self.providers.named(own.0.as_str()).is_some_and(Provider::is_simulation) {
                 simulated.push(agent.name.as_str());
             }
             if let Some(why) = why_not_warm(agent, own.0, self.providers.claude().config()) {
@@ -252,25 +265,21 @@ impl Services {
         (provider, model): &(agents::Provider, Option<String>),
     ) -> Option<&'static str> {
         let variable = |name: &str| self.environment.get(name).map(str::to_owned);
-        let (claude, is_claude) = (self.providers.claude(), *provider == agents::Provider::Claude);
         let wants_everything =
             agent.grants.permission_mode == agents::PermissionMode::BypassPermissions;
-        if self.providers.named(provider.as_str()).is_none() {
-            Some("this version does not have the provider that its file names")
-        } else if is_claude && claude.logins().next().is_none() {
-            Some("it runs on Claude, and claude.credentials names no login")
-        } else if model.is_none() {
-            Some("its file names a provider and no model for it")
-        } else if is_claude && wants_everything && claude.config().refuses_bypass(variable) {
-            Some(claude::ROOT_REFUSED)
-        } else {
-            None
+        let Some(provider) = self.providers.named(provider.as_str()) else {
+            return Some("this version does not have the provider that its file names");
+        };
+        match model {
+            None => Some("its file names a provider and no model for it"),
+            Some(_) => provider.hindrance(wants_everything, &variable),
         }
     }
 
     fn is_unpriced(&self, (provider, model): &(agents::Provider, Option<String>)) -> bool {
+        let answers = self.providers.named(provider.as_str());
         let price = model.as_deref().and_then(|model| self.price(provider.as_str(), model));
-        *provider == agents::Provider::Claude && price.is_none()
+        answers.is_some_and(Provider::tells_costs) && price.is_none()
     }
 }
 

@@ -7,14 +7,16 @@ use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{busy, compact_session::Cost};
+use super::busy;
 use crate::{
     clock::Clock,
     domain::{
         Amount, Failed,
         amount::Owner,
         busy_models::{self, BusyModel, RefusedCall},
-        campaigns, sessions, tasks, text,
+        campaigns,
+        prices::Cost,
+        sessions, tasks, text,
         usage::{self, Tokens},
     },
     providers::{

@@ -11,6 +11,7 @@ pub struct Error {
     /// Stable name for metrics and APIs: `ollama.busy`.
     pub code: &'static str,
     pub class: Class,
+    pub origin: Origin,
     /// What the failed call cost, where the provider said so before it failed. Belongs in the ledger all the same.
     pub usage: Option<Box<Usage>>,
     /// The same by model and with its price, where the provider knows it.
@@ -40,6 +41,28 @@ pub enum Class {
     Fail,
     /// The caller's own token ended the call; the caller knows why, and what follows from it.
     Cancelled,
+}
+
+/// Where a failure comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The provider, or the way there.
+    Provider,
+    /// The provider, at the limit of cost that it was given.
+    CostLimit,
+    /// Files of the conversation that were on this host when they were looked at are gone.
+    LostFiles,
+    /// This host or its database: another provider would fail here too.
+    Host,
+    /// The budget of the task or of its campaign.
+    Budget,
+}
+
+impl Origin {
+    /// It says nothing about the provider.
+    pub fn is_our_own(self) -> bool {
+        matches!(self, Self::Host | Self::Budget)
+    }
 }
 
 /// Who else would run into the same thing right now.
@@ -72,6 +95,7 @@ impl Error {
         Self {
             code,
             class,
+            origin: Origin::Provider,
             usage: None,
             spent: Vec::new(),
             is_unasked: false,
@@ -79,6 +103,11 @@ impl Error {
             said: Vec::new(),
             cause: cause.into(),
         }
+    }
+
+    pub fn of(mut self, origin: Origin) -> Self {
+        self.origin = origin;
+        self
     }
 
     pub fn with_usage(mut self, usage: Option<Usage>) -> Self {
@@ -104,8 +133,8 @@ impl Error {
 
     /// This is why the call was stopped, and `stopped` what it says of that: what it has cost and done is of this one.
     pub fn instead_of(self, stopped: Self) -> Self {
-        let Self { code, class, cause, .. } = self;
-        Self { code, class, cause, has_acted: true, ..stopped }
+        let Self { code, class, origin, cause, .. } = self;
+        Self { code, class, origin, cause, has_acted: true, ..stopped }
     }
 
     pub fn with_spent(mut self, spent: Vec<Spent>) -> Self {

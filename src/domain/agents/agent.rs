@@ -121,6 +121,10 @@ const THINK: [(&str, Think); 5] = [
 ];
 
 impl Provider {
+    pub fn parse(name: &str) -> Option<Self> {
+        PROVIDERS.into_iter().find(|(known, _)| *known == name).map(|(_, provider)| provider)
+    }
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Claude => "claude",

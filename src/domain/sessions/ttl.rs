@@ -3,7 +3,10 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Deserialize;
 
-use crate::{domain::session_summaries::ExpiryRule, settings::Checks};
+use crate::{
+    domain::{agents::Provider, session_summaries::ExpiryRule},
+    settings::Checks,
+};
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -72,10 +75,10 @@ impl Config {
         agent_days: Option<u32>,
         now: DateTime<Utc>,
     ) -> DateTime<Utc> {
-        let days = agent_days.unwrap_or(match provider {
-            "claude" => self.claude_ttl_days,
-            "ollama" => self.ollama_ttl_days,
-            _ => self.sim_ttl_days,
+        let days = agent_days.unwrap_or(match Provider::parse(provider) {
+            Some(Provider::Claude) => self.claude_ttl_days,
+            Some(Provider::Ollama) => self.ollama_ttl_days,
+            Some(Provider::Sim) | None => self.sim_ttl_days,
         });
         now + TimeDelta::days(i64::from(days))
     }

@@ -1,13 +1,56 @@
 //! The job of a compaction.
 
+use std::sync::Arc;
+
 use serde_json::json;
 
-use super::{Cause, CompactSession, Error, Folder, apply, prepare};
+use super::{
+    Cause, CompactSession, Error, Folder, apply, prepare,
+    setup::{self, Around},
+};
 use crate::{
     causes::causes,
+    context::Weight,
     domain::{compactions, feed, sessions},
+    jobs::{
+        route::Route,
+        services::{Services, no_agent},
+    },
     queue::{End, HandlerResult, JobError, Run},
 };
+
+/// What a coming turn may weigh when nobody knows it yet: this part of the room.
+const UPCOMING_DIVISOR: u64 = 10;
+
+/// The handler of the job: no turn waits for it.
+pub async fn run(job: CompactSession, run: Run, services: Arc<Services>) -> HandlerResult {
+    let session = match sessions::look(run.pool(), job.session_id).await {
+        // It has expired and was removed.
+        Err(sessions::Error::Unknown(_)) => return Ok(End::Done),
+        session => session.map_err(JobError::retry)?,
+    };
+    // Before its agent and its provider are looked for: they may be gone as well.
+    if is_over(&job, &session) {
+        return Ok(End::Done);
+    }
+    let catalogue = services.library.current();
+    let agent = catalogue.agent(&session.agent).map_err(no_agent)?;
+    let (provider, model) = (session.provider.as_str(), session.model.as_str());
+    let route = Route::of(&services, agent, provider, model, run.cancel()).await;
+    let route = route.map_err(JobError::fail)?;
+    let room = route.window_tokens.saturating_sub(route.reserve_tokens) / UPCOMING_DIVISOR;
+    let skills = catalogue.skills_of(agent);
+    let around = Around {
+        system: Weight::of_text(&agent.prompt)
+            + skills.iter().map(|skill| Weight::of_text(&skill.text)).sum(),
+        upcoming: services.calibrations.of(provider, model).weight_within(room),
+    };
+    let window = setup::summariser_window(agent, &route, run.cancel()).await;
+    let cost = |model: &str, tokens| services.cost(&route.provider_name, model, tokens);
+    let whose = (&**agent, &*catalogue);
+    let folder = setup::folder(&run, &services, whose, &route, around, window, &cost);
+    compact(&folder, &job, &run).await
+}
 
 /// Prepares; if a person asked for it, also applies, in the commit that ends the job.
 pub async fn compact(folder: &Folder<'_>, job: &CompactSession, run: &Run) -> HandlerResult {

@@ -25,24 +25,18 @@ mod claim;
 mod error;
 mod fold;
 mod foldable;
-mod job;
+pub(super) mod job;
 mod place;
 mod prepare;
+pub(super) mod setup;
 mod store;
 mod view;
 
-use serde_json::Value;
 use sqlx::{PgConnection, PgPool};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-pub use self::{
-    claim::Claimant,
-    error::Error,
-    job::{compact, is_over},
-    prepare::prepare,
-    view::Loaded,
-};
+pub use self::{claim::Claimant, error::Error, job::compact, prepare::prepare, view::Loaded};
 pub use crate::domain::compactions::{Cause, CompactSession, Shown};
 use crate::{
     clock::Clock,
@@ -50,7 +44,9 @@ use crate::{
         Calibration, Weight,
         compaction::{Policy, folding::RefusedAttempt, ladder::Rung},
     },
-    domain::{agents::Catalogue, busy_models, compactions, tasks::Task, usage::Tokens},
+    domain::{
+        agents::Catalogue, busy_models, compactions, prices::Cost, tasks::Task, usage::Tokens,
+    },
     providers::{Provider, Timeouts},
 };
 
@@ -89,13 +85,6 @@ pub struct Folder<'a> {
     pub cost: &'a (dyn Fn(&str, Tokens) -> Cost + Sync),
     /// How long to leave a busy provider alone.
     pub busy: busy_models::Config,
-}
-
-/// What a call costs, and the price list that says so. Without one it costs nothing.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Cost {
-    pub micros: i64,
-    pub price: Option<Value>,
 }
 
 /// A compaction that only has to be applied.

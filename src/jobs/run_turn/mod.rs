@@ -1,13 +1,16 @@
-//! One turn of a task, from its job to its committed answer.
+//! One turn of a task, from its job to its committed answer, in five phases.
 //!
 //! ```text
-//! read      task · campaign · agent · window          no transaction
-//! begin     resolve → view · board → assemble → budget transaction A: turn, prompt, feed
+//! load      task · campaign · agent · window          no transaction
+//! gate      cancelled? paused? busy?                  one of its own, where the turn may not begin
+//! begin     session → entries → outlook → budget      transaction A: turn, prompt, feed
 //!  (room)   fold older messages, begin again          no transaction; at most twice
 //! call      the provider                              no transaction; the feed gets what arrives
-//!  (tools)  carried out, and the provider asked again  each with transactions of its own
-//! settle    answer, failure or interruption           transaction B: messages, posts shown, ledger, counters, task, feed, job
+//!  (rounds) tools, and the provider asked again       each with transactions of its own
+//! commit    answer, failure or interruption           transaction B: messages, posts shown, ledger, counters, task, feed, job
 //! ```
+//!
+//! Each phase is given what the one before has made, and names nothing of a later one.
 //!
 //! Invariants:
 //! - Between A and B the turn is on its session's row. Whoever comes after a crash ends it as interrupted, and the next
@@ -20,61 +23,37 @@
 //! Races: a cancellation, a drain or a lost lease stop the call through the run's token. What the call had given by
 //! then counts; a run that has lost its lease writes nothing, because begin and end both name it.
 
-mod arrival;
-mod assignment;
+pub mod crash_points;
+pub mod error;
+pub mod metrics;
+
 mod begin;
-mod board;
-mod budget;
-mod busy;
 mod call;
-mod crash_points;
-mod ending;
-mod error;
-mod failover;
-mod interruption;
-mod joined;
-mod kept;
-mod ledger;
+mod commit;
+mod gate;
+mod load;
 mod notices;
-mod offer;
-mod outlook;
-mod paused;
-mod progress;
-mod refuse;
-mod room;
-mod rounds;
-mod said;
-mod settle;
-mod team;
-mod told;
-mod witness;
 
 use std::sync::Arc;
 
-#[cfg(feature = "test-fakes")]
-pub use self::crash_points::CrashPoint;
-#[cfg(not(feature = "test-fakes"))]
-use self::crash_points::CrashPoint;
-pub(super) use self::crash_points::CrashPoints;
 use self::{
-    assignment::Assignment,
-    begin::{Before, Beginning, NoRoom, Opened},
-    call::Called,
-    ending::Turn,
-    error::Refused,
-    room::Needed,
-    settle::{Facts, Fate},
-};
-pub(super) use self::{
+    begin::{
+        open_turn::{Beginning, NoRoom},
+        room::{self, Needed},
+        transaction::begin,
+        window::Before,
+    },
+    call::{ask::ask, witness},
+    commit::{decision, measure, turn::Turn},
+    crash_points::CrashPoint,
     error::Error,
-    told::{begin as begin_metrics, describe},
+    gate::{busy, failover, paused, refuse},
+    load::assignment::{self, Assignment},
 };
 use super::Services;
 use crate::{
-    causes::causes,
     context::Pressure,
     domain::tasks::{self, RunJoinedTurn, RunTurn},
-    providers::Request,
     queue::{End, HandlerResult, Run, Stop},
 };
 
@@ -120,7 +99,7 @@ async fn take_turn(run: &Run, services: &Services) -> Result<End, Error> {
         Ok(assignment) => assignment,
         Err((task, refused)) => return refuse::refuse(run, services, &task, &refused).await,
     };
-    told::begin_model(&assignment.route.provider_name, &assignment.route.model);
+    metrics::begin_model(&assignment.route.provider_name, &assignment.route.model);
     let task = &assignment.task;
     let admitted = busy::admit(run, services, &assignment).await;
     let answered = match admitted {
@@ -140,7 +119,7 @@ async fn take_turn(run: &Run, services: &Services) -> Result<End, Error> {
     }
 }
 
-/// Begins, calls and settles. Begins again once for room that the estimate asks for, and calls again with less each time the
+/// Begins, calls and commits. Begins again once for room that the estimate asks for, and calls again with less each time the
 /// provider refuses the conversation as too long ([`room::keep_after`]).
 async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> Result<End, Error> {
     let mut before = Before::default();
@@ -150,7 +129,7 @@ async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> 
             return refuse::cancelled(run, services, task).await;
         }
         let began_at = services.clock.now();
-        let (mut opened, request) = match begin::begin(run, services, assignment, before).await? {
+        let (mut opened, request) = match begin(run, services, assignment, before).await? {
             Beginning::Opened(opened, request) => (opened, request),
             Beginning::NoRoom(NoRoom { session, around, pressure }) => {
                 before.n_rooms += 1;
@@ -162,24 +141,14 @@ async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> 
         };
         services.crash_points.pass(CrashPoint::AfterBegin).map_err(Error::undone)?;
         let called = ask(run, services, assignment, &mut opened, request).await?;
-        let called = witness::judge(services, &opened, called);
+        let called = witness::judge(assignment.route.provider, &opened, called);
         services.crash_points.pass(CrashPoint::AfterCall).map_err(Error::undone)?;
         let n_refused = before.n_refused + 1;
         let keep = room::keep_after(n_refused).filter(|_| opened.has_history);
-        let fate = settle::decide(&called.result, facts(run, &opened, &called));
-        let fate = busy::back_off(run, services, assignment, &called, fate).await;
-        let fate = match fate {
-            Fate::LeaseLost => return Err(Error::Overtaken),
-            Fate::NoRoom { why } if keep.is_none() => {
-                Fate::Failed { why, interrupted: false, rejected: true }
-            }
-            fate => failover::hasten(assignment, fate, &called.result, services.clock.now()),
-        };
-        let fate = interruption::heed(run.pool(), task.id, fate).await?;
-        log(run, &called, &fate);
         let turn = Turn { run, services, assignment, opened: &opened, called: &called };
+        let fate = decision::decide(&turn, keep.is_some()).await?;
         let ended = turn.end(&fate).await?;
-        told::tell(&turn, &fate, began_at);
+        measure::tell(&turn, &fate, began_at);
         if let Some(end) = ended {
             return Ok(end);
         }
@@ -192,48 +161,5 @@ async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> 
         };
         room::make(run, services, assignment, session_id, needed).await?;
         before = Before { n_rooms: before.n_rooms.max(1), n_refused };
-    }
-}
-
-/// All calls of the turn, and what its tools do in between.
-async fn ask(
-    run: &Run,
-    services: &Services,
-    assignment: &Assignment<'_>,
-    opened: &mut Opened,
-    request: Request,
-) -> Result<Called, Error> {
-    if !assignment.route.keeps_conversation {
-        // Many turns run at once, and most of them call nothing.
-        return Box::pin(rounds::ask(run, services, assignment, opened, request)).await;
-    }
-    Ok(match kept::conversation(run, services, assignment, opened).await {
-        Ok(conversation) => {
-            let request = Request { conversation, ..request };
-            Box::pin(kept::call(run, services, assignment, opened, request)).await
-        }
-        Err(error) => Called::not_made(error, services.clock.now()),
-    })
-}
-
-fn facts(run: &Run, opened: &Opened, called: &Called) -> Facts {
-    let session = &opened.session;
-    Facts {
-        stop: run.stop_reason().or(called.is_stopped.then_some(Stop::Cancelled)),
-        is_last_attempt: run.attempt() >= run.max_attempts(),
-        has_history: opened.has_history,
-        rebuilt_in_vain: (session.context_tokens == 0).then_some(session.opened_because),
-    }
-}
-
-fn log(run: &Run, called: &Called, fate: &Fate) {
-    if let Err(error) = &called.result {
-        tracing::info!(
-            job.id = run.job_id(),
-            code = error.code,
-            error = causes(&error),
-            ?fate,
-            "a call gave no answer"
-        );
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf, time::Duration};
 
-use crate::providers::{self, Class, Rebuild, Scope, Spent, stream_json::TooMuch};
+use crate::providers::{self, Class, Origin, Rebuild, Scope, Spent, stream_json::TooMuch};
 
 /// What a person is told before and after the fact.
 pub const ROOT_REFUSED: &str = "Claude Code does not run with permissionMode bypassPermissions as root: run the service as another \
@@ -214,11 +214,20 @@ impl Error {
         }
     }
 
+    fn origin(&self) -> Origin {
+        match self {
+            Self::Folder { .. } | Self::NoSpace { .. } | Self::NotPersisted => Origin::Host,
+            Self::TranscriptLost => Origin::LostFiles,
+            Self::OverBudget { .. } => Origin::CostLimit,
+            _ => Origin::Provider,
+        }
+    }
+
     /// As the seam has it, with what the failed call cost all the same.
     pub(super) fn costing(self, spent: Vec<Spent>) -> providers::Error {
         let usage = (!spent.is_empty()).then(|| super::meter::total(&spent));
-        let (code, class, is_early) = (self.code(), self.class(), self.is_early());
-        let error = providers::Error::new(code, class, self).with_usage(usage).with_spent(spent);
+        let is_early = self.is_early();
+        let error = providers::Error::from(self).with_usage(usage).with_spent(spent);
         if is_early { error.not_made() } else { error }
     }
 
@@ -232,6 +241,13 @@ impl Error {
                 | Self::SessionLost { .. }
                 | Self::Unserved { .. }
         )
+    }
+}
+
+impl From<Error> for providers::Error {
+    fn from(error: Error) -> Self {
+        let (code, class, origin) = (error.code(), error.class(), error.origin());
+        Self::new(code, class, error).of(origin)
     }
 }
 

@@ -43,7 +43,7 @@ mod turn;
 mod verdict;
 mod windows;
 
-use std::{ffi::OsString, path::PathBuf, sync::Arc};
+use std::{ffi::OsString, future::ready, path::PathBuf, sync::Arc};
 
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
@@ -58,8 +58,10 @@ pub use self::{
     rates::is_same_model,
     space::is_full,
 };
-use super::{Conversation, EventSink, Meter, Outcome, Provider, Request, Running, Spent};
-use crate::clock::Clock;
+use super::{
+    Conversation, EventSink, Meter, Outcome, Pending, Provider, Request, Running, Spent, Variables,
+};
+use crate::{clock::Clock, providers};
 
 /// The CLI with its logins and its folders.
 #[derive(Debug)]
@@ -98,44 +100,8 @@ impl Claude {
         Self { config, surroundings, secrets, windows, rates: Rates::default(), ahead }
     }
 
-    /// What its calls have, prompt and answer together.
-    pub fn window_tokens(&self, model: &str) -> u32 {
-        self.windows.of(model)
-    }
-
-    /// The most that a call of these sizes costs, as far as earlier ones have told.
-    pub fn ceiling_micros(
-        &self,
-        model: &str,
-        prompt_tokens: u64,
-        answer_tokens: u64,
-    ) -> Option<u64> {
-        self.rates.ceiling_micros(model, prompt_tokens, answer_tokens)
-    }
-
-    /// Puts a cost where the CLI has not said one, as far as earlier calls have told what the model costs.
-    pub fn estimate_costs(&self, spent: &mut [Spent], so_far: &Meter) {
-        self.rates.fill_in(spent, so_far);
-    }
-
-    /// The names of its logins, in order of preference.
-    pub fn logins(&self) -> impl Iterator<Item = &str> {
-        self.surroundings.credentials.iter().map(|credential| credential.name.as_str())
-    }
-
     pub fn config(&self) -> &Config {
         &self.config
-    }
-
-    /// Whether the transcript's bytes have to be in the request, because what this host has is not enough. To be asked
-    /// before they are fetched; without them the call would end with the session lost.
-    pub async fn lacks_transcript(&self, conversation: &Conversation) -> Result<bool, Error> {
-        let project = Ground::project_of(&self.surroundings.sessions, conversation.external_id);
-        let held = conversation.transcript.clone();
-        turn::blocking("read the transcript", &self.surroundings.sessions, move || {
-            transcript::is_missing(&project, &held)
-        })
-        .await
     }
 }
 
@@ -159,5 +125,71 @@ impl Provider for Claude {
                 Err(error) => Err(error.costing(Vec::new()).not_made()),
             }
         })
+    }
+
+    fn window_tokens<'a>(&'a self, model: &'a str, _: &'a CancellationToken) -> Pending<'a, u32> {
+        Box::pin(ready(self.windows.of(model)))
+    }
+
+    fn telemetry_name(&self) -> &'static str {
+        "anthropic"
+    }
+
+    fn holds_session(&self) -> bool {
+        true
+    }
+
+    fn rollover_percent(&self) -> Option<u64> {
+        Some(self.config.rollover_percent.into())
+    }
+
+    fn logins(&self) -> Vec<&str> {
+        let credentials = self.surroundings.credentials.iter();
+        credentials.map(|credential| credential.name.as_str()).collect()
+    }
+
+    fn hindrance(&self, wants_everything: bool, variables: &Variables<'_>) -> Option<&'static str> {
+        if self.surroundings.credentials.is_empty() {
+            Some("it runs on Claude, and claude.credentials names no login")
+        } else if wants_everything && self.config.refuses_bypass(variables) {
+            Some(ROOT_REFUSED)
+        } else {
+            None
+        }
+    }
+
+    fn tells_costs(&self) -> bool {
+        true
+    }
+
+    fn is_same_model(&self, asked: &str, told: &str) -> bool {
+        is_same_model(asked, told) || is_same_model(told, asked)
+    }
+
+    fn ceiling_micros(&self, model: &str, prompt_tokens: u64, answer_tokens: u64) -> Option<u64> {
+        self.rates.ceiling_micros(model, prompt_tokens, answer_tokens)
+    }
+
+    fn estimate_costs(&self, spent: &mut [Spent], so_far: &Meter) {
+        self.rates.fill_in(spent, so_far);
+    }
+
+    fn lacks_transcript<'a>(
+        &'a self,
+        held: &'a Conversation,
+    ) -> Pending<'a, Result<bool, providers::Error>> {
+        let project = Ground::project_of(&self.surroundings.sessions, held.external_id);
+        let files = held.transcript.clone();
+        Box::pin(async move {
+            let missing =
+                turn::blocking("read the transcript", &self.surroundings.sessions, move || {
+                    transcript::is_missing(&project, &files)
+                });
+            missing.await.map_err(providers::Error::from)
+        })
+    }
+
+    fn refuses_unseen_history(&self) -> bool {
+        self.config.witness != Witness::Flag
     }
 }

@@ -24,7 +24,7 @@ mod wire;
 
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use self::{
@@ -40,8 +40,12 @@ pub use self::{
     error::{Doing, Error},
 };
 use super::{
-    EventSink, Outcome, Provider, Request, Running, Status, lines::Lines, patience::Patience,
+    EventSink, Outcome, Pending, Provider, Request, Running, Status, lines::Lines,
+    patience::Patience,
 };
+
+/// How long to wait for the server's word on a model's window. The configured one is good enough to plan with.
+const WINDOW_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// One Ollama server.
 #[derive(Debug)]
@@ -73,7 +77,7 @@ impl Ollama {
     }
 
     /// The window that calls to this model get: as configured, capped at what the model was trained with.
-    pub async fn window_tokens(
+    pub async fn ask_window_tokens(
         &self,
         model: &str,
         cancel: &CancellationToken,
@@ -193,6 +197,28 @@ impl Provider for Ollama {
             let result = self.call(&request, &mut events, &cancel).await;
             result.map_err(super::Error::from)
         })
+    }
+
+    fn window_tokens<'a>(
+        &'a self,
+        model: &'a str,
+        cancel: &'a CancellationToken,
+    ) -> Pending<'a, u32> {
+        Box::pin(async move {
+            // A server that is away says so again when it is called, in words that somebody will read.
+            match timeout(WINDOW_TIMEOUT, self.ask_window_tokens(model, cancel)).await {
+                Ok(Ok(window_tokens)) => window_tokens,
+                _ => self.config.num_ctx_of(model),
+            }
+        })
+    }
+
+    fn telemetry_name(&self) -> &'static str {
+        "ollama"
+    }
+
+    fn refuses_too_long(&self) -> bool {
+        false
     }
 }
 

@@ -18,7 +18,7 @@ mod script;
 mod summary;
 mod tokens;
 
-use std::time::Duration;
+use std::{future::ready, time::Duration};
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -30,7 +30,8 @@ pub use self::{
 };
 use self::{fault::Fault, script::Script};
 use super::{
-    Durations, EventSink, Outcome, Provider, Purpose, Request, Running, Status, StopReason, Usage,
+    Durations, EventSink, Outcome, Pending, Provider, Purpose, Request, Running, Status,
+    StopReason, Usage,
     patience::{GaveUp, Patience},
 };
 use crate::transcript::{Message, Role, ToolCall};
@@ -57,11 +58,6 @@ const TOTAL_TIMEOUT: Duration = Duration::from_secs(600);
 impl Sim {
     pub fn new(config: Config) -> Result<Self, Error> {
         Ok(Self { script: Script::new(&config)?, config })
-    }
-
-    /// The same for every model.
-    pub fn window_tokens(&self) -> u32 {
-        self.config.window_tokens
     }
 
     async fn call(
@@ -188,6 +184,24 @@ impl Provider for Sim {
             result.map_err(super::Error::from)
         })
     }
+
+    /// The same for every model.
+    fn window_tokens<'a>(&'a self, _: &'a str, _: &'a CancellationToken) -> Pending<'a, u32> {
+        Box::pin(ready(self.config.window_tokens))
+    }
+
+    fn telemetry_name(&self) -> &'static str {
+        "sim"
+    }
+
+    /// It takes any name for one of its models.
+    fn default_model(&self) -> Option<&'static str> {
+        Some("sim-1")
+    }
+
+    fn is_simulation(&self) -> bool {
+        true
+    }
 }
 
 impl Call<'_> {
@@ -249,7 +263,7 @@ impl Call<'_> {
 async fn pause(patience: &Patience<'_>, long: Duration) -> Result<(), Error> {
     if long.is_zero() {
         // A bench without latency still ends at once when it is cancelled.
-        return match patience.wait(Instant::now(), std::future::ready(())).await {
+        return match patience.wait(Instant::now(), ready(())).await {
             Err(GaveUp::Cancelled) => Err(Error::Cancelled),
             Err(GaveUp::Total { after }) => Err(Error::TooLong { after }),
             _ => Ok(()),

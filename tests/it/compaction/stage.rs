@@ -14,16 +14,15 @@ use dalsegno::{
         busy_models,
         compactions::{self, Compaction},
         messages,
+        prices::Cost,
         sessions::{self, Live},
         turn_phases,
         turn_phases::{Begun, Done, Ending},
         usage,
     },
-    jobs::compact_session::{
-        Claimant, Cost, Error, Folder, Loaded, Prepared, Shown, apply, prepare,
-    },
+    jobs::compact_session::{Claimant, Error, Folder, Loaded, Prepared, Shown, apply, prepare},
     providers::{
-        EventSink, Provider, Purpose, Request, Running,
+        EventSink, Pending, Provider, Purpose, Request, Running,
         sim::{Config, Sim, SummaryMode, count_prompt_tokens},
     },
     transcript::{Message, Role},
@@ -128,6 +127,18 @@ impl Provider for Watched {
             let model = if request.model == OTHER_MODEL { &self.other } else { &self.own };
             model.run(request, events, cancel).await
         })
+    }
+
+    fn window_tokens<'a>(
+        &'a self,
+        model: &'a str,
+        cancel: &'a CancellationToken,
+    ) -> Pending<'a, u32> {
+        self.own.window_tokens(model, cancel)
+    }
+
+    fn telemetry_name(&self) -> &'static str {
+        self.own.telemetry_name()
     }
 }
 

@@ -123,7 +123,7 @@ async fn the_window_is_never_larger_than_the_model_was_trained_for() {
     assert_eq!(fake.chats()[0]["options"]["num_ctx"], 2048);
     assert_eq!(outcome.window_tokens, Some(2048));
     let cancel = CancellationToken::new();
-    assert_eq!(client.window_tokens("qwen3:8b", &cancel).await.unwrap(), 2048);
+    assert_eq!(client.ask_window_tokens("qwen3:8b", &cancel).await.unwrap(), 2048);
     assert_eq!(client.version(&cancel).await.unwrap(), "0.33.1");
     // What is estimated not to fit is not even sent.
     let mut large = request("Write.");

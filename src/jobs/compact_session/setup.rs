@@ -1,0 +1,77 @@
+//! What a compaction needs, put together for a turn that waits for it and for the job that prepares one ahead.
+
+use tokio_util::sync::CancellationToken;
+
+use super::{Claimant, Folder};
+use crate::{
+    context::{Weight, compaction::Policy},
+    domain::{
+        agents::{Agent, Catalogue},
+        prices::Cost,
+        usage::Tokens,
+    },
+    jobs::{route::Route, services::Services},
+    providers::Timeouts,
+    queue::Run,
+};
+
+/// What the words around a conversation weigh: the system part, and what the coming turn adds.
+#[derive(Debug, Clone, Copy)]
+pub struct Around {
+    pub system: Weight,
+    pub upcoming: Weight,
+}
+
+/// The narrowest window of those who may be asked for a summary. May ask the provider.
+pub async fn summariser_window(
+    agent: &Agent,
+    route: &Route<'_>,
+    cancel: &CancellationToken,
+) -> u64 {
+    let alternate = match &agent.summariser {
+        Some(model) => Some(route.provider.window_tokens(model, cancel).await),
+        None => None,
+    };
+    alternate.map_or(route.window_tokens, |alternate| route.window_tokens.min(alternate.into()))
+}
+
+/// A new session begins below half of the size at which the next one follows.
+fn start_percent(route: &Route<'_>) -> u64 {
+    if route.rotates { route.thresholds.apply_percent() / 2 } else { 100 }
+}
+
+pub fn folder<'a>(
+    run: &'a Run,
+    services: &'a Services,
+    (agent, catalogue): (&'a Agent, &'a Catalogue),
+    route: &'a Route<'_>,
+    around: Around,
+    summariser_window_tokens: u64,
+    cost: &'a (dyn Fn(&str, Tokens) -> Cost + Sync),
+) -> Folder<'a> {
+    Folder {
+        pool: run.pool(),
+        clock: &*services.clock,
+        cancel: run.cancel(),
+        claimant: Claimant::from(run),
+        waiting: None,
+        waiting_node: None,
+        catalogue,
+        provider: route.provider,
+        alternate_model: agent.summariser.as_deref(),
+        window_tokens: route.window_tokens,
+        reserve_tokens: route.reserve_tokens,
+        summariser_window_tokens,
+        system_weight: around.system,
+        upcoming_weight: around.upcoming,
+        policy: Policy {
+            keep_prompts_percent: services.compaction.keep_prompts_percent,
+            start_percent: start_percent(route),
+            ..Policy::default()
+        },
+        timeouts: Timeouts::default(),
+        calibration: services.calibrations.of(&route.provider_name, &route.model),
+        cost,
+        busy: services.busy,
+    }
+}

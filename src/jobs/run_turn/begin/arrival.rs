@@ -1,0 +1,95 @@
+//! Coming to the node of the task.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use serde_json::json;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::{
+    domain::{
+        agents::Node,
+        feed, ids, messages,
+        nodes::{self, Entering},
+        sessions::{Live, Reason},
+    },
+    jobs::run_turn::{error::Error, load::assignment::Assignment, notices},
+    transcript::Role,
+};
+
+/// A session that does not stand at the task's node yet, or has lost what that asks for.
+pub struct Arrival<'a> {
+    node: &'a Node,
+    entry_id: Uuid,
+    /// It stands there already: what it took over of its predecessor has no entry.
+    is_said_again: bool,
+}
+
+/// `None`: nothing has to be said, because the session stands where the task belongs. A task that names no node belongs where the
+/// session stands, and is only told again what a successor has lost.
+pub async fn look<'a>(
+    conn: &mut PgConnection,
+    assignment: &'a Assignment<'_>,
+    session: &Live,
+    now: DateTime<Utc>,
+) -> Result<Option<Arrival<'a>>, Error> {
+    let named = assignment.node.as_deref();
+    let is_new = session.context_tokens == 0 && session.opened_because != Reason::New;
+    let may_have_lost = is_new || !session.rejected_turns.is_empty();
+    if named.is_none() && !may_have_lost {
+        return Ok(None);
+    }
+    let stay = nodes::current(conn, session.id).await?;
+    let here = stay.as_ref().and_then(|stay| assignment.catalogue.node(&stay.node).ok());
+    // Of a node whose file is gone nothing is known that could be said.
+    let Some(node) = named.or(here.map(Arc::as_ref)) else { return Ok(None) };
+    let stay = stay.filter(|stay| stay.node == node.name);
+    let is_said_again = stay.is_some();
+    match stay {
+        Some(stay) if stay.entry_id.is_some() => Ok(None),
+        _ => Ok(Some(Arrival { node, entry_id: ids::at(now), is_said_again })),
+    }
+}
+
+impl Arrival<'_> {
+    /// What is said of it in the conversation.
+    pub fn entry(&self) -> messages::New {
+        notices::message(self.entry_id, Role::Notice, self.node.entry.clone())
+    }
+
+    /// For the operator.
+    pub fn event(&self, session: &Live, assignment: &Assignment<'_>) -> feed::New {
+        feed::New {
+            campaign_id: Some(session.campaign_id),
+            task_id: Some(assignment.task.id),
+            session_id: Some(session.id),
+            kind: feed::Kind::NodeEntered,
+            data: json!({ "node": self.node.name, "said_again": self.is_said_again }),
+        }
+    }
+
+    /// Writes down where the session stands from this turn on. Its row is locked, and as it was before the turn.
+    pub async fn write(
+        &self,
+        conn: &mut PgConnection,
+        session: &Live,
+        task_id: Uuid,
+        now: DateTime<Utc>,
+    ) -> Result<(), Error> {
+        if self.is_said_again {
+            return Ok(nodes::say_again(conn, session.id, self.entry_id).await?);
+        }
+        let entering = Entering {
+            session_id: session.id,
+            campaign_id: session.campaign_id,
+            agent: &session.agent,
+            instance: &session.instance,
+            node: &self.node.name,
+            task_id,
+            first_seq: session.last_seq + 1,
+            entry_id: self.entry_id,
+        };
+        Ok(nodes::enter(conn, &entering, now).await?)
+    }
+}

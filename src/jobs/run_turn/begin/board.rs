@@ -1,0 +1,229 @@
+//! What of the campaign's board a turn shows.
+//!
+//! A campaign without posts costs nothing here: the last place of its board comes with the task.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::{
+    context::{
+        Calibration, Weight,
+        manifest::{Span, Why},
+        parts::{self, NotShown},
+        posts::{Post, Posts},
+    },
+    domain::{
+        ids, messages,
+        posts::{self, Viewer},
+        sessions::Live,
+        turn_phases::{self, Look, Seen, Shown, Unseen, Unshown},
+    },
+    jobs::run_turn::{error::Error, load::assignment::Assignment, notices},
+    transcript::Role,
+};
+
+/// What a turn has found on the board.
+pub struct Board {
+    entry_id: Uuid,
+    /// Of the session, once the turn is committed.
+    cursor: i64,
+    shown: Posts<'static>,
+    seqs: Vec<i64>,
+    not_shown: Vec<NotShown>,
+    pub weight: Weight,
+}
+
+/// The entry of what was shown, and the place that was kept for it.
+pub struct Entry {
+    new: messages::New,
+    seq: i64,
+}
+
+/// The part of the room beside the reserve that posts may take: the conversation has to fit too.
+const ROOM_DIVISOR: u64 = 4;
+/// More than the tokens of any tokeniser have on average: what is read is weighed afterwards.
+const BYTES_PER_TOKEN: u64 = 8;
+
+/// `None`: there is nothing new.
+pub async fn look(
+    conn: &mut PgConnection,
+    assignment: &Assignment<'_>,
+    session: &Live,
+    calibration: &Calibration,
+    now: DateTime<Utc>,
+) -> Result<Option<Board>, Error> {
+    let Assignment { agent, route, last_post, .. } = assignment;
+    let is_new = session.context_tokens == 0;
+    let is_seen = !is_new && *last_post <= session.board_cursor;
+    if *last_post == 0 || agent.history_window == 0 || is_seen {
+        return Ok(None);
+    }
+    let name = posts::reader(&session.agent, &session.instance);
+    let viewer = match agent.leads(&session.instance) {
+        true => Viewer::All,
+        false => Viewer::Reader(&name),
+    };
+    let room_tokens = route.window_tokens.saturating_sub(route.reserve_tokens) / ROOM_DIVISOR;
+    let max_bytes = i64::try_from(room_tokens.saturating_mul(BYTES_PER_TOKEN)).unwrap_or(i64::MAX);
+    let window = i64::from(agent.history_window);
+    let look = Look { session, task_id: assignment.task.id, viewer, window, max_bytes };
+    let unseen = turn_phases::unseen(conn, &look).await?;
+    Ok(Some(Board::of(unseen, calibration.weight_within(room_tokens), now)))
+}
+
+impl Board {
+    fn of(mut unseen: Unseen, max_weight: Weight, now: DateTime<Utc>) -> Self {
+        let (weight, too_much) = fit(&mut unseen, max_weight);
+        let is_long = |why: &Unshown| matches!(why, Unshown::Long | Unshown::Full);
+        let n_long = unseen.not_shown.iter().filter(|(_, why)| is_long(why)).count();
+        let n_left_out = i64::try_from(n_long + too_much.len()).unwrap_or(i64::MAX);
+        let not_shown = unseen.not_shown.iter().map(|(seq, why)| (*seq, reason(*why)));
+        let mut not_shown =
+            spans(not_shown.chain(too_much.into_iter().map(|seq| (seq, Why::NoRoom))).collect());
+        if unseen.n_older > 0 {
+            not_shown.push(older(&unseen));
+        }
+        let left_out = unseen.n_older.saturating_add(n_left_out);
+        let seqs = unseen.posts.iter().map(|post| post.seq).collect();
+        Self {
+            entry_id: ids::at(now),
+            cursor: unseen.to_seq,
+            shown: Posts { left_out, posts: unseen.posts.into_iter().map(as_sent).collect() },
+            seqs,
+            not_shown,
+            weight,
+        }
+    }
+
+    /// Or says how many there are that it does not show.
+    pub fn shows_posts(&self) -> bool {
+        !self.seqs.is_empty() || self.shown.left_out > 0
+    }
+
+    pub fn part(&self) -> parts::Board<'_> {
+        let (shown, not_shown) = (&self.shown, &self.not_shown);
+        parts::Board { entry_id: self.entry_id, shown, not_shown }
+    }
+
+    /// What becomes of it in the transcript, at the place that the begin of the turn has kept.
+    pub fn entry(&self, seq: i64) -> Option<Entry> {
+        let new = || notices::message(self.entry_id, Role::Posts, self.shown.to_entry());
+        self.shows_posts().then(|| Entry { new: new(), seq })
+    }
+
+    pub fn seen<'a>(&'a self, entry: Option<&'a Entry>) -> Seen<'a> {
+        let shown =
+            entry.map(|entry| Shown { posts: &self.seqs, entry: &entry.new, seq: entry.seq });
+        Seen { cursor: self.cursor, shown }
+    }
+}
+
+/// Takes out what is too heavy: a post that alone is, and the oldest of what together are. Says what the rest weighs.
+fn fit(unseen: &mut Unseen, max_weight: Weight) -> (Weight, Vec<i64>) {
+    let (mut total, mut too_much, mut is_full) = (Weight::ZERO, Vec::new(), false);
+    let mut kept: Vec<posts::Post> = Vec::with_capacity(unseen.posts.len());
+    for post in std::mem::take(&mut unseen.posts).into_iter().rev() {
+        let weight = Weight::of_user_text(&post.text);
+        let is_long = weight > max_weight;
+        is_full = is_full || (!is_long && total + weight > max_weight);
+        if is_long || is_full {
+            too_much.push(post.seq);
+        } else {
+            total = total + weight;
+            kept.push(post);
+        }
+    }
+    kept.reverse();
+    unseen.posts = kept;
+    (total, too_much)
+}
+
+fn reason(why: Unshown) -> Why {
+    match why {
+        Unshown::Own => Why::OwnAnswer,
+        Unshown::Task => Why::IsATask,
+        Unshown::Shown => Why::ShownBefore,
+        Unshown::Long | Unshown::Full => Why::NoRoom,
+    }
+}
+
+/// One line for all posts that share a reason.
+fn spans(posts: Vec<(i64, Why)>) -> Vec<NotShown> {
+    let mut spans: Vec<NotShown> = Vec::new();
+    for (seq, why) in posts {
+        match spans.iter_mut().find(|known| known.why == why) {
+            Some(NotShown { span, .. }) => {
+                (span.from_seq, span.to_seq) = (span.from_seq.min(seq), span.to_seq.max(seq));
+                span.count = span.count.map(|count| count + 1);
+            }
+            None => {
+                let span = Span { from_seq: seq, to_seq: seq, count: Some(1) };
+                spans.push(NotShown { why, span });
+            }
+        }
+    }
+    spans
+}
+
+/// They were counted and not read.
+fn older(unseen: &Unseen) -> NotShown {
+    let first_seq = unseen.first_seq();
+    let count = usize::try_from(unseen.n_older).ok();
+    let span = Span { from_seq: 1, to_seq: (first_seq - 1).max(1), count };
+    NotShown { why: Why::BeyondWindow, span }
+}
+
+fn as_sent(post: posts::Post) -> Post<'static> {
+    Post {
+        id: post.id,
+        seq: post.seq,
+        sender: post.sender.into(),
+        to: post.audience.join(" ").into(),
+        posted_at: post.posted_at.to_rfc3339_opts(SecondsFormat::Secs, true).into(),
+        reply_to: post.reply_to,
+        text: post.text.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn post(seq: i64, text: &str) -> posts::Post {
+        posts::Post {
+            id: Uuid::from_u128(1),
+            seq,
+            sender: "ann".to_owned(),
+            origin: posts::Origin::Agent,
+            audience: vec!["all".to_owned()],
+            reply_to: None,
+            posted_at: DateTime::UNIX_EPOCH,
+            task_id: None,
+            session_id: None,
+            turn: None,
+            text: text.to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_is_too_heavy_goes_alone_and_what_is_too_much_goes_from_the_oldest_on() {
+        let long = "word ".repeat(2000);
+        let posts = vec![post(3, "a"), post(4, "b"), post(7, &long), post(9, "c"), post(10, "d")];
+        let not_shown = vec![(5, Unshown::Own), (6, Unshown::Task), (8, Unshown::Own)];
+        let unseen = Unseen { to_seq: 11, posts, not_shown, n_older: 2 };
+        let room = [1, 2, 3].map(|_| Weight::of_user_text("a")).into_iter().sum();
+        let board = Board::of(unseen, room, DateTime::UNIX_EPOCH);
+        assert_eq!((board.seqs.as_slice(), board.cursor), ([4, 9, 10].as_slice(), 11));
+        // The long one, the oldest, and the two beyond the window.
+        assert_eq!(board.shown.left_out, 4);
+        let said: Vec<_> = board.not_shown.iter().map(|it| (it.why, it.span.count)).collect();
+        let expected = [
+            (Why::OwnAnswer, Some(2)),
+            (Why::IsATask, Some(1)),
+            (Why::NoRoom, Some(2)),
+            (Why::BeyondWindow, Some(2)),
+        ];
+        assert_eq!(said, expected);
+    }
+}

@@ -1,0 +1,47 @@
+//! Which counts of a provider say something about the next call.
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use crate::{
+    context::{Calibration, Checkpoint},
+    domain::sessions::Live,
+    jobs::run_turn::load::assignment::Assignment,
+    tools,
+};
+
+/// What the model is offered is in every count, and nobody here knows its size. Counts of calls that were offered something
+/// else say nothing about this one: the provider would seem to have lost as much as was taken away.
+pub fn forget_other_counts(session: &mut Live, assignment: &Assignment<'_>) {
+    let counted = session.checkpoint.as_ref().map(|counted| counted[OFFERED].as_str());
+    let offered = offered(assignment);
+    if counted.is_some_and(|counted| counted.unwrap_or_default() != offered) {
+        session.checkpoint = None;
+        session.calibration = serde_json::to_value(Calibration::cold()).ok();
+    }
+}
+
+/// A count as it is stored.
+pub fn checkpoint(counted: Checkpoint, assignment: &Assignment<'_>) -> Option<Value> {
+    let mut stored = serde_json::to_value(counted).ok()?;
+    stored[OFFERED] = offered(assignment).into();
+    Some(stored)
+}
+
+const OFFERED: &str = "offered";
+
+/// A name for all that the agent's file offers to the model; empty where that is nothing.
+fn offered(assignment: &Assignment<'_>) -> String {
+    let granted = &assignment.agent.grants;
+    let mut all = granted.built_in_tools();
+    all.extend(granted.mcp_servers.names().map(|name| format!("mcp__{name}")));
+    let own = tools::offered_to_agent(&assignment.agent, &assignment.task.instance);
+    all.extend(own.iter().map(|tool| format!("mcp__{}__{}", tools::SERVER, tool.name)));
+    if all.is_empty() || !assignment.route.provider.holds_session() {
+        return String::new();
+    }
+    all.sort();
+    all.extend([format!("{:?}", granted.disallowed_tools), granted.workspace.to_string()]);
+    let digest = Sha256::digest(all.join("\n").as_bytes());
+    hex::encode(&digest[..8])
+}

@@ -1,0 +1,177 @@
+//! What the model would see now, and whether it fits.
+
+use sqlx::PgConnection;
+
+use crate::{
+    context::{
+        Assembled, Budget, Calibration, Checkpoint, Parts, Pressure, Weight, assemble,
+        compaction::View,
+        parts::{AboutUser, Blackboard, Campaign, Edict, Fact, Skill, Task, Told},
+        xml::FenceSeed,
+    },
+    domain::{facts, sessions::Live},
+    jobs::{
+        Services,
+        compact_session::Loaded,
+        compact_session::setup::Around,
+        measure,
+        run_turn::{
+            begin::{board::Board, entries::Words, provider_session, team},
+            error::{Error, Refused},
+            load::assignment::Assignment,
+            notices,
+        },
+    },
+};
+
+/// What is sent beside the conversation as it is stored.
+pub struct Additions<'a> {
+    pub calibration: &'a Calibration,
+    pub words: &'a Words,
+    pub team: &'a [team::Presence],
+}
+
+/// What would be sent now. The session's row is as it was before the turn.
+pub async fn look(
+    conn: &mut PgConnection,
+    services: &Services,
+    assignment: &Assignment<'_>,
+    session: &Live,
+    given: &Additions<'_>,
+) -> Result<Outlook, Error> {
+    let known = services.histories.take(session.id, session.generation);
+    let mut loaded = match known.filter(|known| known.is_of(session)) {
+        Some(known) => known,
+        None => Loaded::folded(&mut *conn, session).await.map_err(Error::undone)?,
+    };
+    loaded.catch_up(conn, session.last_seq).await.map_err(Error::undone)?;
+    // The prompt is sent as the task, whatever the transcript holds of it; notices are sent from there.
+    for (notice, seq) in given.words.notices().iter().zip(session.last_seq + 1..) {
+        loaded.add(measure::coming(notice, seq));
+    }
+    let outlook = look_ahead(assignment, session, &loaded, given);
+    services.histories.keep(loaded.stored());
+    outlook
+}
+
+pub struct Outlook {
+    pub assembled: Assembled,
+    pub around: Around,
+    pub budget: Budget,
+    pub estimated_tokens: u64,
+    pub pressure: Pressure,
+    pub has_history: bool,
+}
+
+pub fn look_ahead(
+    assignment: &Assignment<'_>,
+    session: &Live,
+    loaded: &Loaded,
+    given: &Additions<'_>,
+) -> Result<Outlook, Error> {
+    let Assignment { task, route, blackboard, .. } = assignment;
+    let shown = blackboard.as_ref().map_or(Weight::ZERO, |it| Weight::of_text(&it.json));
+    let calibration = given.calibration;
+    let view = loaded.view().map_err(Error::undone)?;
+    let has_history = notices::has_history(&view, &assignment.own_entries());
+    let assembled = assemble_call(assignment, session, view, given)?;
+    let system_tokens = calibration.tokens(assembled.system_weight);
+    Budget::new(route.model_window_tokens, route.reserve_tokens, system_tokens)
+        .map_err(|error| Error::Refused(Refused::for_good(error.to_string())))?;
+    let budget = Budget::of_narrow(route.window_tokens, route.reserve_tokens, system_tokens);
+    let estimated_tokens = calibration.project(checkpoint(session).as_ref(), assembled.weight);
+    Ok(Outlook {
+        around: Around {
+            system: assembled.system_weight,
+            upcoming: Weight::of_user_text(&task.prompt) + shown + given.words.upcoming(),
+        },
+        pressure: budget.pressure(estimated_tokens, &route.thresholds),
+        assembled,
+        budget,
+        estimated_tokens,
+        has_history,
+    })
+}
+
+fn assemble_call(
+    assignment: &Assignment<'_>,
+    session: &Live,
+    view: View<'_>,
+    given: &Additions<'_>,
+) -> Result<Assembled, Error> {
+    let Assignment {
+        task,
+        agent,
+        campaign,
+        skills,
+        route,
+        blackboard,
+        edicts,
+        facts: about,
+        tools,
+        ..
+    } = assignment;
+    let skills: Vec<Skill<'_>> =
+        skills.iter().map(|skill| Skill { name: &skill.name, text: &skill.text }).collect();
+    let edicts: Vec<Edict<'_>> = edicts
+        .iter()
+        .map(|edict| Edict {
+            id: edict.id,
+            name: &edict.name,
+            author: &edict.author,
+            trust: &edict.trust,
+            text: edict.body.as_deref(),
+        })
+        .collect();
+    let facts: Vec<Fact<'_>> = about.iter().flat_map(|about| &about.facts).map(fact).collect();
+    let shows_posts = given.words.board.as_ref().is_some_and(Board::shows_posts);
+    let notice = notices::restored(session, &view, &assignment.own_entries(), shows_posts);
+    let parts = Parts {
+        agent_prompt: &agent.prompt,
+        skills: &skills,
+        campaign: Campaign {
+            id: campaign.id,
+            name: &campaign.name,
+            brief: &campaign.brief,
+            client_context: campaign.client_context.as_deref(),
+        },
+        edicts: &edicts,
+        facts: about.as_ref().map(|about| AboutUser { user: &about.user, facts: &facts }),
+        roster: &team::roster(assignment),
+        tools,
+        view,
+        heard_to_seq: route
+            .provider
+            .holds_session()
+            .then(|| provider_session::heard_to_seq(session))
+            .flatten(),
+        notice: notice.as_deref(),
+        board: given.words.board.as_ref().map(Board::part),
+        statuses: &team::statuses(given.team),
+        blackboard: blackboard
+            .as_ref()
+            .map(|it| Blackboard { version: it.version, json: &it.json }),
+        results: given
+            .words
+            .results
+            .as_ref()
+            .map(|told| Told { entry_id: told.id, message: &told.message }),
+        task: Task {
+            entry_id: task.id,
+            prompt: &task.prompt,
+            asked_by: assignment.asked_by.as_deref(),
+        },
+    };
+    let seed = session.fence_seed.as_slice().try_into();
+    let seed = seed.map_err(|_| Error::undone("the fence seed of the session has not 32 bytes"))?;
+    Ok(assemble(&parts, &FenceSeed::from_bytes(seed), given.calibration))
+}
+
+fn fact(told: &facts::Told) -> Fact<'_> {
+    let facts::Told { id, attribute, text, source, said } = told;
+    Fact { id: *id, attribute, text, source, said }
+}
+
+fn checkpoint(session: &Live) -> Option<Checkpoint> {
+    serde_json::from_value(session.checkpoint.clone()?).ok()
+}

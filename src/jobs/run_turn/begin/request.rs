@@ -1,0 +1,66 @@
+//! The first call of a turn, and what it may cost.
+
+use std::sync::Arc;
+
+use crate::{
+    domain::{Amount, prices::Price},
+    jobs::run_turn::{begin::open_turn::OpenTurn, load::assignment::Assignment},
+    providers::{Purpose, Request, Timeouts},
+    transcript::Message,
+};
+
+/// Nothing where nothing is limited: the budget's row is the one that all turns of a campaign share.
+///
+/// Claude's models have a price without a configured one. Until a turn has told it, nothing of it is set aside: the CLI is told
+/// what is left, and stops there by itself.
+pub fn reserve(assignment: &Assignment<'_>, estimated_tokens: u64) -> Amount {
+    if !assignment.is_limited {
+        return Amount::ZERO;
+    }
+    let route = &assignment.route;
+    let tokens = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    let ceiling =
+        Price::ceiling(route.price, tokens(estimated_tokens), tokens(route.reserve_tokens));
+    if route.price.is_some() || !route.provider.holds_session() {
+        return ceiling;
+    }
+    let told = route.provider.ceiling_micros(&route.model, estimated_tokens, route.reserve_tokens);
+    Amount { micros: told.map_or(0, tokens), ..ceiling }
+}
+
+/// What the count of an honest server is compared with. A cold estimate is high on purpose, and so is one that would not fit:
+/// an honest count would look like that of a cut prompt.
+pub fn expected_tokens(opened: &OpenTurn) -> u64 {
+    let bare_tokens = opened.weight.millitokens() / 1000;
+    let room_tokens = opened.budget.window_tokens() - opened.budget.reserve_tokens();
+    match opened.calibration.is_cold() {
+        true => bare_tokens,
+        false if opened.estimated_tokens > room_tokens => bare_tokens.min(opened.estimated_tokens),
+        false => opened.estimated_tokens,
+    }
+}
+
+pub fn request(
+    assignment: &Assignment<'_>,
+    system: String,
+    messages: Vec<Arc<Message>>,
+    expected_tokens: u64,
+) -> Request {
+    let route = &assignment.route;
+    let tokens = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+    Request {
+        turn: assignment.task.id.to_string(),
+        purpose: Purpose::Turn,
+        model: route.model.clone(),
+        system,
+        messages,
+        tools: assignment.tools.clone(),
+        window_tokens: tokens(route.window_tokens),
+        reserve_tokens: tokens(route.reserve_tokens),
+        estimated_prompt_tokens: Some(tokens(expected_tokens)),
+        options: route.options.clone(),
+        timeouts: Timeouts::default(),
+        conversation: None,
+        login: None,
+    }
+}

@@ -1,0 +1,123 @@
+//! What a task is told that has waited for others: one entry in front of its prompt, in the transcript like the prompt itself.
+//!
+//! A second attempt tells the same: it finds the entry of the first. Where the conversation begins anew without that, it is made
+//! again from the tasks, as they are then. A task that was put on the queue again has waited again, and is told what came of that.
+
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::{
+    context::results::{EndOfTask, Limits, Results},
+    domain::{
+        messages,
+        tasks::{Predecessor, State},
+    },
+    jobs::{
+        measure::measured,
+        run_turn::{
+            error::Error,
+            load::assignment::{Assignment, PREDECESSOR_MAX_CHARS},
+        },
+    },
+};
+
+/// Of all of them together, however large the window is.
+const MOST_BYTES: usize = 128_000;
+
+/// The entry, and whether the transcript has it already.
+pub struct Joined {
+    pub entry: messages::New,
+    pub is_stored: bool,
+}
+
+/// `None` for a task that has waited for nobody.
+pub async fn read(
+    conn: &mut PgConnection,
+    assignment: &Assignment<'_>,
+    session_id: Uuid,
+) -> Result<Option<Joined>, Error> {
+    let Assignment { task, predecessors, route, results_entry: id, .. } = assignment;
+    if predecessors.is_empty() {
+        return Ok(None);
+    }
+    let id = *id;
+    // Only an attempt that began has stored it.
+    let stored = match task.turn {
+        Some(_) => messages::find(conn, session_id, id).await?,
+        None => None,
+    };
+    Ok(Some(match stored {
+        Some(message) => Joined { entry: measured(id, message), is_stored: true },
+        None => {
+            let window = usize::try_from(route.window_tokens).unwrap_or(usize::MAX);
+            Joined { entry: measured(id, told(predecessors, window).message()), is_stored: false }
+        }
+    }))
+}
+
+/// All together takes about a quarter of the window: a token has some four bytes.
+fn told(predecessors: &[Predecessor], window_tokens: usize) -> Results {
+    let limits =
+        Limits { each_bytes: PREDECESSOR_MAX_CHARS * 4, all_bytes: window_tokens.min(MOST_BYTES) };
+    Results::within(predecessors.iter().map(end).collect(), limits)
+}
+
+fn end(one: &Predecessor) -> EndOfTask {
+    let missing = match one.state {
+        State::Cancelled => "it was cancelled",
+        State::Done | State::Failed => "(nothing)",
+        // A person had this task run without waiting.
+        State::Queued | State::Running => "it has not ended yet",
+    };
+    EndOfTask {
+        task: one.id,
+        agent: one.agent.clone(),
+        instance: one.instance.clone(),
+        state: one.state.as_str().to_owned(),
+        text: one.text.clone().unwrap_or_else(|| missing.to_owned()),
+        left_out_chars: u64::try_from(one.left_out_chars).unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended(state: State, text: Option<&str>) -> Predecessor {
+        Predecessor {
+            id: Uuid::from_u128(1),
+            agent: "writer".to_owned(),
+            instance: "main".to_owned(),
+            state,
+            text: text.map(str::to_owned),
+            left_out_chars: 0,
+        }
+    }
+
+    #[test]
+    fn whatever_has_become_of_them_is_said() {
+        let all = [
+            ended(State::Done, Some("One.")),
+            ended(State::Failed, Some("the host is away")),
+            ended(State::Cancelled, None),
+            ended(State::Running, None),
+        ];
+        let told = told(&all, 100_000);
+        let said: Vec<_> =
+            told.ends.iter().map(|end| (end.state.as_str(), end.text.as_str())).collect();
+        let expected = [
+            ("done", "One."),
+            ("failed", "the host is away"),
+            ("cancelled", "it was cancelled"),
+            ("running", "it has not ended yet"),
+        ];
+        assert_eq!(said, expected);
+    }
+
+    #[test]
+    fn a_small_window_gets_less() {
+        let all = vec![ended(State::Done, Some(&"x".repeat(3_000))); 3];
+        let told = told(&all, 3_000);
+        assert!(told.ends.iter().all(|end| end.text.len() == 1_000 && end.left_out_chars == 2_000));
+    }
+}

@@ -1,0 +1,117 @@
+//! Making room in a conversation that has grown too long for its window, while a turn waits.
+
+use uuid::Uuid;
+
+use crate::{
+    causes::causes,
+    context::{
+        Pressure,
+        compaction::{Keep, Policy},
+    },
+    domain::{compactions::Cause, sessions},
+    jobs::{
+        Services,
+        compact_session::setup::{self, Around},
+        compact_session::{self, Error as NotFolded, Folder},
+        run_turn::{
+            error::{Error, Refused},
+            load::assignment::Assignment,
+        },
+    },
+    providers::Class,
+    queue::Run,
+};
+
+/// How much is in the way.
+#[derive(Debug, Clone, Copy)]
+pub struct Needed {
+    pub around: Around,
+    pub pressure: Pressure,
+    /// What a provider has refused as too long: its window is really smaller than that.
+    pub refused_tokens: Option<u64>,
+    pub keep: Keep,
+}
+
+/// What is kept of a conversation for which one turn asks for room so many times. `None`: less cannot be sent.
+pub fn keep_after(n_times: u32) -> Option<Keep> {
+    match n_times {
+        0 | 1 => Some(Keep::Turns),
+        2 => Some(Keep::Summary),
+        3 => Some(Keep::Reference),
+        _ => None,
+    }
+}
+
+/// A refused conversation has to become smaller by a tenth at least.
+fn less(refused_tokens: u64) -> u64 {
+    refused_tokens.saturating_mul(9) / 10
+}
+
+/// Has a summary prepared, which the beginning that follows applies. No transaction is open.
+///
+/// Where the turn could still go on without one, it goes on.
+pub async fn make(
+    run: &Run,
+    services: &Services,
+    assignment: &Assignment<'_>,
+    session_id: Uuid,
+    needed: Needed,
+) -> Result<(), Error> {
+    let Assignment { task, agent, node, route, .. } = assignment;
+    let window = setup::summariser_window(agent, route, run.cancel()).await;
+    let cost = |model: &str, tokens| services.cost(&route.provider_name, model, tokens);
+    let refused = needed.refused_tokens.map(|it| less(it).saturating_add(route.reserve_tokens));
+    let limit = |window: u64| refused.map_or(window, |refused| window.min(refused));
+    let catalogue = services.library.current();
+    let folder = setup::folder(
+        run,
+        services,
+        (agent, &catalogue),
+        route,
+        needed.around,
+        limit(window),
+        &cost,
+    );
+    // A task that fills the planned window has the model's.
+    let around = needed.around.system + needed.around.upcoming;
+    let around_tokens = folder.calibration.tokens(around).saturating_add(route.reserve_tokens);
+    let is_filled = around_tokens.saturating_mul(4) > folder.window_tokens.saturating_mul(3);
+    let planned_tokens = if is_filled { route.model_window_tokens } else { folder.window_tokens };
+    let window_tokens = limit(planned_tokens);
+    let waiting_node = node.as_deref().map(|node| node.name.as_str());
+    let policy = Policy { keep: needed.keep, ..folder.policy };
+    let folder = Folder { window_tokens, waiting: Some(task), waiting_node, policy, ..folder };
+    let is_overflow = needed.pressure == Pressure::Overflow;
+    let cause = if is_overflow { Cause::Overflow } else { Cause::Auto };
+    // Where the provider keeps the conversation, a new one can begin without a summary.
+    let must = is_overflow && !route.provider.holds_session();
+    match compact_session::prepare(&folder, session_id, cause).await {
+        Ok(_) => Ok(()),
+        Err(error) if run.stop_reason().is_some() => Err(Error::undone(error)),
+        // There is nothing in front of the task that could be made smaller: whether it fits is seen when it is sent.
+        Err(NotFolded::Plan { .. }) => Ok(()),
+        Err(error) if must => Err(unmade(error)),
+        Err(error) => {
+            tracing::warn!(session.id = %session_id, error = causes(&error), "no room was made; the turn goes on without it");
+            Ok(())
+        }
+    }
+}
+
+/// What a turn makes of it that cannot go on.
+fn unmade(error: NotFolded) -> Error {
+    match &error {
+        NotFolded::NotAsked(source) => match source.class {
+            Class::Snooze { after, .. } => {
+                Error::Refused(Refused::busy(error.to_string(), after, 0))
+            }
+            _ => Error::undone(error),
+        },
+        NotFolded::Session(sessions::Error::Overtaken(_)) => Error::Overtaken,
+        NotFolded::Parked { .. }
+        | NotFolded::BreakerOpen { .. }
+        | NotFolded::View { .. }
+        | NotFolded::Stored { .. } => Error::Refused(Refused::for_good(error.to_string())),
+        _ => Error::undone(error),
+    }
+}

@@ -1,0 +1,131 @@
+//! The session that a turn runs in: found, opened, or begun anew behind a summary.
+
+use chrono::{DateTime, Utc};
+use serde_json::json;
+use sqlx::PgConnection;
+
+use crate::{
+    context::Calibration,
+    domain::{
+        conversations::{Decision, Inheritance, Opening, Resolved, Wanted, resolve, succeed},
+        feed, messages,
+        session_summaries::SessionSummary,
+        sessions::{Live, Reason},
+    },
+    jobs::{
+        Services, expired_session,
+        run_turn::{error::Error, load::assignment::Assignment, notices},
+    },
+    queue::Run,
+};
+
+/// Half of what a window holds beside its reserve: a successor must not begin under pressure.
+const INHERIT_DIVISOR: u64 = 2;
+
+pub async fn find_session(
+    conn: &mut PgConnection,
+    run: &Run,
+    services: &Services,
+    assignment: &Assignment<'_>,
+) -> Result<Resolved, Error> {
+    let Assignment { task, route, .. } = assignment;
+    let opening = opening(services, assignment);
+    let wanted = Wanted {
+        task_id: task.id,
+        mode: task.session_mode,
+        provider: &route.provider_name,
+        model: &route.model,
+        prompt_hash: &assignment.prompt_hash,
+        now: opening.now,
+    };
+    let known = services.calibrations.of(&route.provider_name, &route.model);
+    let render = |kept: &SessionSummary| expired_session::render(kept, route.window_tokens, &known);
+    let inheritance = Inheritance {
+        max_weight: inherit_max_weight(services, assignment),
+        forgotten_until: services.sessions.forgotten_until(opening.now),
+        render: &render,
+    };
+    Ok(resolve(conn, &opening, &wanted, run.lease(), &inheritance).await?)
+}
+
+/// A new session begins with the summary and what follows it.
+pub async fn go_on_anew(
+    conn: &mut PgConnection,
+    services: &Services,
+    assignment: &Assignment<'_>,
+    lease: i64,
+    (resolved, max_weight): (&Resolved, i64),
+) -> Result<Resolved, Error> {
+    let opening = opening(services, assignment);
+    let full = Reason::ContextFull;
+    Ok(succeed(conn, (&resolved.session, full), &opening, lease, max_weight).await?)
+}
+
+/// In front of what a successor took over, where what it lacks once stood.
+pub async fn say_what_was_left_out(
+    conn: &mut PgConnection,
+    resolved: &Resolved,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    let Some(left_out) = resolved.inherited.left_out else { return Ok(()) };
+    let id = resolved.session.id;
+    let (notice, turn) = ([notices::left_out(id, left_out)], left_out.last_turn);
+    Ok(messages::append(conn, id, turn, left_out.last_seq, &notice, now).await?)
+}
+
+fn opening<'a>(services: &Services, assignment: &'a Assignment<'_>) -> Opening<'a> {
+    let Assignment { task, agent, route, .. } = assignment;
+    let now = services.clock.now();
+    Opening {
+        campaign_id: task.campaign_id,
+        agent: &task.agent,
+        instance: &task.instance,
+        provider: &route.provider_name,
+        model: &route.model,
+        prompt_hash: &assignment.prompt_hash,
+        task_id: task.id,
+        fence_seed: rand::random(),
+        expires_at: services.sessions.expires_at(&route.provider_name, agent.ttl_days, now),
+        now,
+    }
+}
+
+pub fn inherit_max_weight(services: &Services, assignment: &Assignment<'_>) -> i64 {
+    let route = &assignment.route;
+    let room_tokens = route.window_tokens.saturating_sub(route.reserve_tokens) / INHERIT_DIVISOR;
+    let known = services.calibrations.of(&route.provider_name, &route.model);
+    let max_weight = known.weight_within(room_tokens).millitokens();
+    i64::try_from(max_weight).unwrap_or(i64::MAX)
+}
+
+/// How the task came by its session, where that is news.
+pub fn session_events(resolved: &Resolved, assignment: &Assignment<'_>) -> Vec<feed::New> {
+    let (kind, data) = match resolved.decision {
+        Decision::Resume => return Vec::new(),
+        Decision::Create { ephemeral } => {
+            (feed::Kind::SessionOpened, json!({ "ephemeral": ephemeral }))
+        }
+        Decision::Rebuild(reason) => (
+            feed::Kind::SessionRebuilt,
+            json!({
+                "because": reason,
+                "inherited_messages": resolved.inherited.messages,
+                "inherited_summary": resolved.inherited_summary,
+                "left_out": resolved.inherited.left_out,
+            }),
+        ),
+    };
+    vec![feed::New {
+        campaign_id: Some(assignment.task.campaign_id),
+        task_id: Some(assignment.task.id),
+        session_id: Some(resolved.session.id),
+        kind,
+        data,
+    }]
+}
+
+/// What the session has learnt, else what this process has learnt about the model.
+pub fn calibration(services: &Services, session: &Live) -> Calibration {
+    let own = session.calibration.clone().and_then(|value| serde_json::from_value(value).ok());
+    own.unwrap_or_else(|| services.calibrations.of(&session.provider, &session.model))
+}

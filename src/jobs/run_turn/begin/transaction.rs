@@ -1,0 +1,178 @@
+//! Transaction A: the session of the task, what the model will see, and the turn.
+
+use serde_json::json;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::{
+    context::{Calibration, Pressure},
+    domain::{
+        conversations::Resolved,
+        facts, feed,
+        sessions::{Live, Minted},
+        turn_phases::{self, Begin},
+    },
+    jobs::{
+        Services,
+        run_turn::{
+            begin::{
+                board::Board,
+                counts,
+                draft::{Draft, Setting},
+                open_turn::{Beginning, NoRoom, OpenTurn},
+                outlook::Outlook,
+                provider_session,
+                request::{expected_tokens, request, reserve},
+                session::{calibration, find_session, inherit_max_weight, session_events},
+                team, trace,
+                window::{Before, check_room},
+            },
+            crash_points::CrashPoint,
+            error::Error,
+            load::assignment::Assignment,
+        },
+    },
+    queue::Run,
+};
+
+pub async fn begin(
+    run: &Run,
+    services: &Services,
+    assignment: &Assignment<'_>,
+    before: Before,
+) -> Result<Beginning, Error> {
+    let mut tx = run.pool().begin().await.map_err(Error::undone)?;
+    match write(&mut tx, run, services, assignment, before).await {
+        Ok(beginning) => {
+            tx.commit().await.map_err(Error::undone)?;
+            Ok(beginning)
+        }
+        Err(error) => {
+            tx.rollback().await.map_err(Error::undone)?;
+            Err(error)
+        }
+    }
+}
+
+async fn write(
+    conn: &mut PgConnection,
+    run: &Run,
+    services: &Services,
+    assignment: &Assignment<'_>,
+    before: Before,
+) -> Result<Beginning, Error> {
+    let now = services.clock.now();
+    let mut resolved = find_session(&mut *conn, run, services, assignment).await?;
+    counts::forget_other_counts(&mut resolved.session, assignment);
+    services.crash_points.pass(CrashPoint::AfterResolve).map_err(Error::undone)?;
+    let calibration = calibration(services, &resolved.session);
+    let team = team::look(&mut *conn, assignment, now).await?;
+    let was_refused = before.was_refused();
+    let setting = Setting {
+        services,
+        assignment,
+        lease: run.lease(),
+        calibration: &calibration,
+        team: &team,
+        was_refused,
+    };
+    let mut draft = Draft::of(&mut *conn, &setting, resolved).await?;
+    if draft.outlook.pressure >= Pressure::Apply || was_refused {
+        draft = draft.compacted(&mut *conn, &setting).await?;
+    }
+    if before.wants_room(&assignment.route, &draft.outlook, &calibration) {
+        feed::append(&mut *conn, &session_events(&draft.resolved, assignment), now).await?;
+        let Draft { resolved: Resolved { session, .. }, outlook, .. } = draft;
+        let Outlook { around, pressure, .. } = outlook;
+        return Ok(Beginning::NoRoom(NoRoom { session, around, pressure }));
+    }
+    let is_too_full = draft.outlook.pressure == Pressure::Overflow || was_refused;
+    let has_head = draft.resolved.session.head.is_some();
+    if is_too_full && assignment.route.provider.holds_session() && has_head {
+        // No summary could be made: what the successor takes along is less all the same, and it is told so.
+        let max_weight = inherit_max_weight(services, assignment);
+        draft = draft.anew(&mut *conn, &setting, max_weight).await?;
+    }
+    check_room(assignment, &draft.outlook, &calibration)?;
+    open(&mut *conn, run, services, assignment, (draft, calibration), team).await
+}
+
+/// The turn itself, from what is known now.
+async fn open(
+    conn: &mut PgConnection,
+    run: &Run,
+    services: &Services,
+    assignment: &Assignment<'_>,
+    (Draft { resolved, entries, outlook }, calibration): (Draft<'_>, Calibration),
+    team: Vec<team::Presence>,
+) -> Result<Beginning, Error> {
+    let now = services.clock.now();
+    let bound = provider_session::bind(&mut *conn, services, assignment, &resolved.session).await?;
+    let external_id = bound.as_ref().map(|bound| bound.external_id.to_string());
+    let minted = bound
+        .as_ref()
+        .zip(external_id.as_deref())
+        .map(|(bound, external_session_id)| Minted { external_session_id, login: &bound.login });
+    let mut events = session_events(&resolved, assignment);
+    let arrival = entries.arrival.as_ref();
+    events.extend(arrival.map(|arrival| arrival.event(&resolved.session, assignment)));
+    events.push(started(&resolved.session, assignment));
+    let begin = Begin {
+        session: &resolved.session,
+        task_id: assignment.task.id,
+        job_id: run.job_id(),
+        lease: run.lease(),
+        attempt: run.attempt(),
+        reserve: reserve(assignment, outlook.estimated_tokens),
+        minted,
+        messages: &entries.words.new,
+        shows_posts: entries.words.board.as_ref().is_some_and(Board::shows_posts),
+        events: &events,
+        now,
+    };
+    let begun = turn_phases::begin(&mut *conn, &begin).await?;
+    if let Some(arrival) = arrival {
+        arrival.write(&mut *conn, &resolved.session, assignment.task.id, now).await?;
+    }
+    if let Some(about) = &assignment.facts {
+        let shown: Vec<Uuid> = about.facts.iter().map(|fact| fact.id).collect();
+        facts::show(&mut *conn, (begun.session_id, begun.campaign_id), &shown, now).await?;
+    }
+    let before = trace::look_back(&mut *conn, services, &begun).await?;
+    services.crash_points.pass(CrashPoint::BeforeBeginCommit).map_err(Error::undone)?;
+    let Outlook { assembled, around, budget, estimated_tokens, has_history, .. } = outlook;
+    let opened = OpenTurn {
+        // Behind the notices, in front of the prompt.
+        posts_seq: resolved.session.last_seq
+            + i64::try_from(entries.words.new.len()).unwrap_or(i64::MAX),
+        begun,
+        session: resolved.session,
+        manifest: assembled.manifest,
+        weight: assembled.weight,
+        around,
+        calibration,
+        budget,
+        estimated_tokens,
+        has_history,
+        bound,
+        unheard: assembled.unheard,
+        words: entries.words,
+        team,
+        before,
+    };
+    let request =
+        request(assignment, assembled.system, assembled.messages, expected_tokens(&opened));
+    Ok(Beginning::Opened(Box::new(opened), request))
+}
+
+fn started(session: &Live, assignment: &Assignment<'_>) -> feed::New {
+    let Assignment { task, route, .. } = assignment;
+    let turn = session.turn_count + 1;
+    feed::New {
+        campaign_id: Some(session.campaign_id),
+        task_id: Some(task.id),
+        session_id: Some(session.id),
+        kind: feed::Kind::TurnStarted,
+        data: json!({ "turn": turn, "provider": route.provider_name, "model": route.model }),
+    }
+}

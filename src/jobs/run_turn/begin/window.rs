@@ -1,0 +1,69 @@
+//! Whether what would be sent fits into the model's window, and what was tried before.
+
+use crate::{
+    context::{Calibration, Pressure},
+    jobs::{
+        route::Route,
+        run_turn::{
+            begin::{outlook::Outlook, room::keep_after},
+            error::{Error, Refused},
+            load::assignment::Assignment,
+        },
+    },
+};
+
+/// What happened before in this run.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Before {
+    /// How often room was made, or could not be made.
+    pub n_rooms: u32,
+    /// How often the provider has refused the conversation as too long; it counts more than the estimate.
+    pub n_refused: u32,
+}
+
+impl Before {
+    pub fn was_refused(self) -> bool {
+        self.n_refused > 0
+    }
+
+    /// A compaction that helps too little is followed by one that keeps less.
+    pub fn wants_room(
+        self,
+        route: &Route<'_>,
+        outlook: &Outlook,
+        calibration: &Calibration,
+    ) -> bool {
+        match self.n_rooms {
+            0 => outlook.pressure >= Pressure::Apply,
+            n => !fits(route, outlook, calibration) && keep_after(n + 1).is_some(),
+        }
+    }
+}
+
+/// Whether the call may fit. A cold estimate is too high, and a learnt factor may come from quite another text: where the bare
+/// weight fits, the provider has the word.
+fn fits(route: &Route<'_>, outlook: &Outlook, calibration: &Calibration) -> bool {
+    let within =
+        |tokens: u64| tokens.saturating_add(route.reserve_tokens) <= route.model_window_tokens;
+    outlook.pressure < Pressure::Overflow
+        || calibration.is_cold()
+        || within(outlook.estimated_tokens)
+        || within(outlook.assembled.weight.millitokens() / 1000)
+}
+
+pub fn check_room(
+    Assignment { route, .. }: &Assignment<'_>,
+    outlook: &Outlook,
+    calibration: &Calibration,
+) -> Result<(), Error> {
+    if route.provider.refuses_too_long() || fits(route, outlook, calibration) {
+        return Ok(());
+    }
+    Err(Error::Refused(Refused::for_good(format!(
+        "the task of about {} tokens does not fit into the window of {} with {} left for the answer: shorten the task, or give \
+         the agent a larger window",
+        outlook.estimated_tokens,
+        route.model_window_tokens,
+        outlook.budget.reserve_tokens(),
+    ))))
+}

@@ -1,0 +1,32 @@
+//! The call, or the rounds of calls, of a turn.
+
+use super::{conversation, report::CallReport, rounds::asking};
+use crate::{
+    jobs::{
+        Services,
+        run_turn::{begin::open_turn::OpenTurn, error::Error, load::assignment::Assignment},
+    },
+    providers::Request,
+    queue::Run,
+};
+
+/// All calls of the turn, and what its tools do in between.
+pub async fn ask(
+    run: &Run,
+    services: &Services,
+    assignment: &Assignment<'_>,
+    opened: &mut OpenTurn,
+    request: Request,
+) -> Result<CallReport, Error> {
+    if !assignment.route.provider.holds_session() {
+        // Many turns run at once, and most of them call nothing.
+        return Box::pin(asking::ask(run, services, assignment, opened, request)).await;
+    }
+    Ok(match conversation::conversation(run, services, assignment, opened).await {
+        Ok(conversation) => {
+            let request = Request { conversation, ..request };
+            Box::pin(conversation::call(run, services, assignment, opened, request)).await
+        }
+        Err(error) => CallReport::not_made(error, services.clock.now()),
+    })
+}

@@ -1,0 +1,167 @@
+//! Conversations that their provider keeps itself: the login they run on, what the provider is told before a call, and
+//! what of its answer is stored.
+//!
+//! What the provider holds is a cache of what is stored here. Where its head is of another view than the one that is
+//! shown now, or its transcript is gone, it writes a new one from the messages that every call carries.
+
+use uuid::Uuid;
+
+use crate::{
+    domain::{Amount, campaigns, transcripts},
+    jobs::{
+        Services,
+        run_turn::{
+            begin::{open_turn::OpenTurn, provider_session::heard_to_seq},
+            call::{
+                budget::Watch, grants::grants, progress::Progress, provider_call,
+                report::CallReport,
+            },
+            load::assignment::Assignment,
+        },
+    },
+    providers::{self, Class, Conversation, Origin, Request, TranscriptFile},
+    queue::Run,
+};
+
+/// What the provider has to know of the conversation. No transaction is open: its files are looked at.
+pub async fn conversation(
+    run: &Run,
+    services: &Services,
+    assignment: &Assignment<'_>,
+    opened: &mut OpenTurn,
+) -> Result<Option<Conversation>, providers::Error> {
+    let Some(bound) = &opened.bound else { return Ok(None) };
+    let session = &opened.session;
+    let head = session.head.filter(|_| heard_to_seq(session).is_some());
+    let transcript = match head {
+        Some(_) => files(run, session.id).await?,
+        None => Vec::new(),
+    };
+    let mut conversation = Conversation {
+        external_id: bound.external_id,
+        head: head.filter(|_| !transcript.is_empty()),
+        transcript,
+        unheard: opened.unheard.take(),
+        meter: session
+            .meter
+            .clone()
+            .and_then(|m| serde_json::from_value(m).ok())
+            .unwrap_or_default(),
+        credential: Some(bound.login.clone()),
+        grants: grants(
+            run,
+            services,
+            assignment,
+            &opened.begun,
+            left_micros(run, assignment, opened.begun.reserved).await?,
+        )
+        .await?,
+        is_warm: assignment.agent.warm,
+        is_temporary: opened.begun.ephemeral,
+    };
+    let lacks = assignment.route.provider.lacks_transcript(&conversation).await;
+    if lacks? {
+        fetch(run, session.id, &mut conversation).await?;
+    }
+    Ok(Some(conversation))
+}
+
+/// The call, within the budget.
+pub async fn call(
+    run: &Run,
+    services: &Services,
+    assignment: &Assignment<'_>,
+    opened: &mut OpenTurn,
+    request: Request,
+) -> CallReport {
+    let so_far = request.conversation.as_ref().map(|it| it.meter.clone()).unwrap_or_default();
+    let mut budget = Watch::of(run, services, assignment, opened.begun, so_far);
+    let called = call_again(run, services, assignment, opened, request, &mut budget).await;
+    budget.end(opened, called).await
+}
+
+/// Where files are gone that were there when they were looked at, the call is made again with their bytes: what is lost here is not
+/// lost everywhere.
+async fn call_again(
+    run: &Run,
+    services: &Services,
+    assignment: &Assignment<'_>,
+    opened: &OpenTurn,
+    request: Request,
+    budget: &mut Watch<'_>,
+) -> CallReport {
+    let has_no_bytes = |conversation: &Conversation| {
+        conversation.head.is_some()
+            && conversation.transcript.iter().all(|file| file.bytes.is_none())
+    };
+    let again = request.conversation.as_ref().is_some_and(has_no_bytes).then(|| request.clone());
+    let mut progress = Progress::new(run.pool(), services, opened.begun);
+    let called =
+        provider_call::call(run, services, assignment, request, &mut progress, Some(&mut *budget))
+            .await;
+    let is_lost = called.result.as_ref().is_err_and(|error| error.origin == Origin::LostFiles);
+    let (true, Some(mut request)) = (is_lost, again) else {
+        progress.end().await;
+        return called;
+    };
+    if let Some(conversation) = &mut request.conversation
+        && let Err(error) = fetch(run, opened.session.id, conversation).await
+    {
+        return CallReport::not_made(error, called.called_at);
+    }
+    let called =
+        provider_call::call(run, services, assignment, request, &mut progress, Some(budget)).await;
+    progress.end().await;
+    called
+}
+
+async fn fetch(
+    run: &Run,
+    session_id: Uuid,
+    conversation: &mut Conversation,
+) -> Result<(), providers::Error> {
+    for file in &mut conversation.transcript {
+        let bytes = transcripts::bytes(run.pool(), session_id, &file.name).await;
+        file.bytes = Some(bytes.map_err(not_read)?);
+    }
+    Ok(())
+}
+
+async fn files(run: &Run, session_id: Uuid) -> Result<Vec<TranscriptFile>, providers::Error> {
+    let stored = transcripts::files(run.pool(), session_id).await.map_err(not_read)?;
+    let file = |file: transcripts::File| {
+        Some(TranscriptFile {
+            name: file.name,
+            n_bytes: u64::try_from(file.n_bytes).ok()?,
+            sha256: file.sha256.try_into().ok()?,
+            bytes: None,
+        })
+    };
+    Ok(stored.into_iter().filter_map(file).collect())
+}
+
+fn not_read(error: crate::domain::Failed) -> providers::Error {
+    providers::Error::new("transcript.not_read", Class::Retry { after: None }, error)
+        .of(Origin::Host)
+}
+
+/// What is left in money, of the task's budget or of the campaign's, whichever is less. What other turns have set aside is
+/// theirs.
+async fn left_micros(
+    run: &Run,
+    assignment: &Assignment<'_>,
+    reserved: Amount,
+) -> Result<Option<i64>, providers::Error> {
+    let task = &assignment.task;
+    let own = task.budget_micros.map(|budget| budget.saturating_sub(task.spent_micros));
+    if !assignment.is_limited {
+        return Ok(own);
+    }
+    let budget = campaigns::budget(run.pool(), task.campaign_id).await.map_err(not_read)?;
+    let shared = budget.and_then(|budget| {
+        let limit = budget.limit.micros?;
+        let of_others = budget.reserved.micros.saturating_sub(reserved.micros);
+        Some(limit.saturating_sub(budget.spent.micros).saturating_sub(of_others))
+    });
+    Ok(own.into_iter().chain(shared).min())
+}

@@ -1,0 +1,152 @@
+//! The lines of calls in the ledger.
+
+use std::{borrow::Cow, time::Duration};
+
+use chrono::DateTime;
+
+use crate::{
+    domain::{Amount, prices::Price, usage},
+    jobs::{
+        Services,
+        run_turn::{
+            begin::open_turn::OpenTurn,
+            call::{
+                report::CallReport,
+                rounds::record::{Asked, Rounds},
+            },
+            load::assignment::Assignment,
+        },
+    },
+    providers::{Spent, Usage},
+};
+
+/// The calls before the last one.
+pub fn lines_of_rounds<'a>(
+    assignment: &'a Assignment<'_>,
+    opened: &OpenTurn,
+    rounds: &'a Rounds,
+) -> Vec<usage::Call<'a>> {
+    let line = |asked: &'a Asked| {
+        let tokens = tokens(asked.usage);
+        usage::Call {
+            provider_message_id: asked.provider_message_id.as_deref(),
+            first_byte_ms: asked.first_byte.and_then(millis),
+            total_ms: millis(asked.took),
+            called_at: asked.called_at,
+            ..blank(assignment, opened, tokens, usage::Outcome::Done)
+        }
+    };
+    rounds.calls.iter().map(line).collect()
+}
+
+/// What goes into the ledger for a call that was really made: one line, or one for each model where the provider has asked
+/// several and says so.
+pub fn lines<'a>(
+    services: &'a Services,
+    assignment: &'a Assignment<'_>,
+    opened: &OpenTurn,
+    called: &'a CallReport,
+    outcome: usage::Outcome,
+) -> Vec<usage::Call<'a>> {
+    let whole = line(assignment, opened, called, outcome);
+    let spent = match &called.result {
+        Ok(outcome) => &outcome.spent,
+        Err(error) => &error.spent,
+    };
+    if spent.is_empty() {
+        return vec![whole];
+    }
+    let of_model = |(at, spent): (usize, &'a Spent)| {
+        let configured = services.price(whole.provider, &spent.model);
+        usage::Call {
+            model: &spent.model,
+            tokens: tokens(spent.usage),
+            cost_micros: cost_micros(configured, spent),
+            price: configured.map(|price| Cow::Owned(price.frozen())),
+            // It names the whole answer.
+            provider_message_id: whole.provider_message_id.filter(|_| at == 0),
+            ..whole.clone()
+        }
+    };
+    spent.iter().enumerate().map(of_model).collect()
+}
+
+/// What such lines add up to.
+pub fn amount(services: &Services, assignment: &Assignment<'_>, spent: &[Spent]) -> Amount {
+    let of_model = |spent: &Spent| {
+        let configured = services.price(&assignment.route.provider_name, &spent.model);
+        Amount { micros: cost_micros(configured, spent), tokens: tokens(spent.usage).total() }
+    };
+    spent.iter().map(of_model).sum()
+}
+
+fn cost_micros(configured: Option<&Price>, spent: &Spent) -> i64 {
+    let told = || spent.cost_micros.and_then(|micros| i64::try_from(micros).ok());
+    match configured {
+        Some(price) => price.cost_micros(tokens(spent.usage)),
+        None => told().unwrap_or(0),
+    }
+}
+
+fn line<'a>(
+    assignment: &'a Assignment<'_>,
+    opened: &OpenTurn,
+    called: &'a CallReport,
+    outcome: usage::Outcome,
+) -> usage::Call<'a> {
+    let counted = match &called.result {
+        Ok(outcome) => Some(outcome.usage),
+        Err(error) => error.usage.as_deref().copied(),
+    };
+    let tokens = tokens(counted.unwrap_or_default());
+    let answered = called.result.as_ref().ok();
+    usage::Call {
+        provider_message_id: answered.and_then(|answer| answer.provider_message_id.as_deref()),
+        first_byte_ms: answered.and_then(|answer| answer.durations.first_byte).and_then(millis),
+        total_ms: millis(called.took),
+        called_at: called.called_at,
+        ..blank(assignment, opened, tokens, outcome)
+    }
+}
+
+/// A call of which only what it has used is known.
+fn blank<'a>(
+    assignment: &'a Assignment<'_>,
+    opened: &OpenTurn,
+    tokens: usage::Tokens,
+    outcome: usage::Outcome,
+) -> usage::Call<'a> {
+    let route = &assignment.route;
+    usage::Call {
+        campaign_id: opened.begun.campaign_id,
+        task_id: Some(opened.begun.task_id),
+        session_id: Some(opened.begun.session_id),
+        turn: Some(opened.begun.turn),
+        agent: &assignment.agent.name,
+        provider: &route.provider_name,
+        model: &route.model,
+        purpose: usage::Purpose::Turn,
+        outcome,
+        provider_message_id: None,
+        tokens,
+        cost_micros: route.price.map_or(0, |price| price.cost_micros(tokens)),
+        price: route.price.map(|price| Cow::Owned(price.frozen())),
+        first_byte_ms: None,
+        total_ms: None,
+        called_at: DateTime::UNIX_EPOCH,
+    }
+}
+
+fn millis(time: Duration) -> Option<i32> {
+    i32::try_from(time.as_millis()).ok()
+}
+
+fn tokens(usage: Usage) -> usage::Tokens {
+    let count = |n: Option<u64>| n.and_then(|n| i64::try_from(n).ok());
+    usage::Tokens {
+        input: count(usage.input),
+        output: count(usage.output),
+        cache_read: count(usage.cache_read),
+        cache_creation: count(usage.cache_creation),
+    }
+}

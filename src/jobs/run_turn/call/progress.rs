@@ -1,0 +1,253 @@
+//! What people can watch of a turn while it runs, and what is left of it if its worker is lost.
+//!
+//! What arrives goes to the feed about once a second, in one row however much it was, and never holds up the call: a row that is
+//! still on its way when the turn ends is given up. With it the output so far is stored beside the turn, in place of what was stored
+//! before: at most once a second, only where there is more, and only as long as the run has its lease.
+
+use std::{
+    pin::{Pin, pin},
+    time::Duration,
+};
+
+use chrono::{DateTime, Utc};
+use futures_util::FutureExt as _;
+use serde_json::{Value, json};
+use sqlx::PgPool;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, timeout};
+
+use crate::{
+    causes::causes,
+    domain::{feed, ids, messages, text, turn_phases::Begun, turns},
+    jobs::{Services, run_turn::notices},
+    providers::{Event, Status},
+    transcript::Role,
+};
+
+const EVERY: Duration = Duration::from_secs(1);
+/// An answer that is there is not held up for longer.
+const LAST_WAIT: Duration = Duration::from_millis(200);
+/// The most of an answer that one row of the feed shows.
+const MAX_CHARS: usize = 2000;
+
+pub struct Progress<'a> {
+    pool: &'a PgPool,
+    services: &'a Services,
+    begun: Begun,
+    tick: Interval,
+    /// Of the answer that is being written.
+    pub arrived: String,
+    /// How much of it the feed has.
+    n_shown_bytes: usize,
+    /// Of the answers before it in this turn.
+    earlier: String,
+    /// There is more than what is stored beside the turn.
+    has_unstored: bool,
+    /// A second is over since the last row.
+    is_due: bool,
+    status: Option<Status>,
+    /// What the model has begun to use since.
+    tool: Option<String>,
+    shown_tool: Option<String>,
+    /// What has ended since the last row.
+    ended: Vec<Value>,
+    shown_status: Option<Status>,
+    writing: Option<Writing<'a>>,
+}
+
+/// Gives whether the output is stored.
+type Writing<'a> = Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
+
+impl<'a> Progress<'a> {
+    pub fn new(pool: &'a PgPool, services: &'a Services, begun: Begun) -> Self {
+        let mut tick = interval_at(Instant::now() + EVERY, EVERY);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self {
+            pool,
+            services,
+            begun,
+            tick,
+            arrived: String::new(),
+            n_shown_bytes: 0,
+            earlier: String::new(),
+            has_unstored: false,
+            is_due: false,
+            status: None,
+            tool: None,
+            shown_tool: None,
+            ended: Vec::new(),
+            shown_status: None,
+            writing: None,
+        }
+    }
+
+    /// What had arrived of the answer before has become a part of the turn.
+    pub fn begin_call(&mut self) {
+        if !self.arrived.trim().is_empty() {
+            self.earlier.push_str(&self.arrived);
+            self.earlier.push_str("\n\n");
+            keep_end(&mut self.earlier);
+        }
+        self.arrived.clear();
+        (self.n_shown_bytes, self.tool) = (0, None);
+    }
+
+    pub fn tool_begins(&mut self, name: &str) {
+        self.tool = Some(name.to_owned());
+    }
+
+    /// Is told at once, unless a row is on its way.
+    pub fn tool_ended(&mut self, name: &str, took: Duration, is_error: bool) {
+        let name = text::storable(name.to_owned());
+        let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        self.ended.push(json!({ "name": name, "took_ms": took_ms, "is_error": is_error }));
+        self.tool = None;
+        self.write();
+    }
+
+    /// Lets something run that is told of here.
+    pub async fn beside<F: Future>(&mut self, work: F) -> F::Output {
+        let mut work = pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                () = self.step() => {}
+            }
+        }
+    }
+
+    pub fn take(&mut self, event: Event) {
+        match event {
+            Event::Started { .. } | Event::Returned | Event::Used(_) => {}
+            Event::Text(text) => {
+                self.has_unstored |= !text.trim().is_empty();
+                self.arrived.push_str(&text);
+            }
+            Event::Status(status) => (self.status, self.tool) = (Some(status), None),
+            Event::Calling { tool } => self.tool = Some(tool),
+        }
+    }
+
+    /// Begins a row with what is new, unless the last one is still on its way.
+    fn write(&mut self) {
+        if self.writing.is_some() {
+            return;
+        }
+        let is_new = self.arrived.len() > self.n_shown_bytes
+            || self.status != self.shown_status
+            || self.tool != self.shown_tool
+            || !self.ended.is_empty();
+        let event = is_new.then(|| self.event());
+        let output = (std::mem::take(&mut self.is_due) && self.has_unstored).then(|| self.output());
+        if event.is_none() && output.is_none() {
+            return;
+        }
+        self.has_unstored &= output.is_none();
+        (self.n_shown_bytes, self.shown_status) = (self.arrived.len(), self.status);
+        self.shown_tool.clone_from(&self.tool);
+        self.ended.clear();
+        let (pool, begun, now) = (self.pool, self.begun, self.services.clock.now());
+        let write = async move {
+            let is_stored = match output {
+                Some(output) => store(pool, &begun, &output, now).await,
+                None => true,
+            };
+            if let Some(event) = event
+                && let Err(error) = feed::append(pool, &[event], now).await
+            {
+                tracing::debug!(
+                    error = causes(&error),
+                    "the progress of a turn is not in the feed"
+                );
+            }
+            is_stored
+        };
+        self.writing = Some(write.boxed());
+    }
+
+    /// As the message that it becomes if the worker is lost.
+    fn output(&self) -> messages::New {
+        let mut text = format!("{}{}", self.earlier, self.arrived);
+        keep_end(&mut text);
+        notices::message(ids::at(self.services.clock.now()), Role::Assistant, text)
+    }
+
+    fn event(&self) -> feed::New {
+        let new = &self.arrived[self.n_shown_bytes..];
+        let shown: String = new.chars().take(MAX_CHARS).collect();
+        let begun = &self.begun;
+        feed::New {
+            campaign_id: Some(begun.campaign_id),
+            task_id: Some(begun.task_id),
+            session_id: Some(begun.session_id),
+            kind: feed::Kind::TurnProgress,
+            data: json!({
+                "turn": begun.turn,
+                "status": self.status.map(|status| match status {
+                    Status::Thinking => "thinking",
+                    Status::Answering => "answering",
+                }),
+                "tool": self.tool.as_deref().map(|tool| text::storable(tool.to_owned())),
+                "ended_tools": self.ended,
+                "bytes": self.arrived.len(),
+                "cut": shown.len() < new.len(),
+                "text": text::storable(shown),
+            }),
+        }
+    }
+
+    /// To be waited for over and over, beside what is told of: writes what is new about once a second.
+    pub async fn step(&mut self) {
+        tokio::select! {
+            is_stored = written(&mut self.writing) => {
+                self.writing = None;
+                self.has_unstored |= !is_stored;
+                // The second was over while it was on its way.
+                if self.is_due {
+                    self.tick.reset();
+                    self.write();
+                }
+            }
+            _ = self.tick.tick() => {
+                self.is_due = true;
+                self.write();
+            }
+        }
+    }
+
+    /// Waits a moment for a row that is on its way, so that none comes after the end of the turn.
+    pub async fn end(&mut self) {
+        if let Some(writing) = self.writing.take() {
+            // A row that comes later is removed by the next turn of the session.
+            _ = timeout(LAST_WAIT, writing).await;
+        }
+    }
+}
+
+async fn store(pool: &PgPool, begun: &Begun, output: &messages::New, now: DateTime<Utc>) -> bool {
+    let stored =
+        turns::store_partial_output(pool, (begun.session_id, begun.turn, begun.lease), output, now)
+            .await;
+    if let Err(error) = &stored {
+        let error = causes(error);
+        tracing::debug!(
+            error,
+            "the output of a turn is not stored; it is stored with the next row"
+        );
+    }
+    stored.is_ok()
+}
+
+/// The end says where to go on.
+fn keep_end(text: &mut String) {
+    let too_long = text.len().saturating_sub(turns::PARTIAL_OUTPUT_MAX_BYTES);
+    text.drain(..text.ceil_char_boundary(too_long));
+}
+
+/// Returns when the row that is on its way has arrived.
+async fn written(writing: &mut Option<Writing<'_>>) -> bool {
+    match writing {
+        Some(writing) => writing.await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,88 @@
+//! The call itself. No transaction is open here.
+
+use tokio::time::Instant;
+
+use crate::{
+    jobs::{
+        Services,
+        run_turn::{
+            call::{
+                budget::Watch, interruption, progress::Progress, report::CallReport,
+                rounds::record::Rounds,
+            },
+            load::assignment::Assignment,
+        },
+    },
+    providers::{Event, EventSink, Request},
+    queue::Run,
+};
+
+/// Events that may wait between two looks; more are merged.
+const N_EVENTS: usize = 256;
+
+/// With the budget of the turn, if the provider makes more than one call of the model by itself.
+pub async fn call(
+    run: &Run,
+    services: &Services,
+    assignment: &Assignment<'_>,
+    request: Request,
+    progress: &mut Progress<'_>,
+    mut budget: Option<&mut Watch<'_>>,
+) -> CallReport {
+    let (called_at, began) = (services.clock.now(), Instant::now());
+    let (sink, mut events) = EventSink::channel(N_EVENTS);
+    let stop = run.cancel().child_token();
+    let mut answer = assignment.route.provider.run(request, sink, stop.clone());
+    let mut asking = interruption::Asking::new(run.pool(), assignment.task.id);
+    let mut is_stopped = false;
+    progress.begin_call();
+    let result = loop {
+        tokio::select! {
+            biased;
+            result = &mut answer => break result,
+            Some(event) = events.recv() => match event {
+                Event::Returned => asking.ask(),
+                Event::Used(used) => {
+                    if let Some(budget) = &mut budget {
+                        budget.take(used);
+                    }
+                }
+                event => progress.take(event),
+            },
+            is_over = step(&mut budget) => {
+                if is_over {
+                    stop.cancel();
+                }
+            }
+            is_asked = asking.answered() => {
+                is_stopped |= is_asked;
+                if is_asked {
+                    stop.cancel();
+                }
+            }
+            () = progress.step() => {}
+        }
+    };
+    while let Ok(event) = events.try_recv() {
+        progress.take(event);
+    }
+    if let Some(budget) = budget {
+        budget.finish().await;
+    }
+    CallReport {
+        result,
+        arrived: progress.arrived.clone(),
+        called_at,
+        took: began.elapsed(),
+        is_doubted: false,
+        is_stopped,
+        rounds: Rounds::default(),
+    }
+}
+
+async fn step(budget: &mut Option<&mut Watch<'_>>) -> bool {
+    match budget {
+        Some(budget) => budget.step().await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,180 @@
+//! What keeps calls of tools within bounds, and the words in which the model is told. Pure.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use crate::{jobs::run_turn::call::rounds::record::Outcome, tools::Answer, transcript::ToolCall};
+
+/// How often each call was made in this turn.
+#[derive(Default)]
+pub struct Made(Vec<(String, Value, u32)>);
+
+/// What the model is told of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    pub text: String,
+    pub outcome: Outcome,
+}
+
+/// Whether a call may be made.
+#[derive(Debug, PartialEq)]
+pub enum Judged {
+    Make(Value),
+    Refuse(Told),
+}
+
+/// Of one answer: what it calls beyond that is refused.
+pub const MOST_AT_ONCE: usize = 16;
+
+/// Said where a turn has no more calls of tools.
+pub const LAST_CALL: &str = "\
+You can call no more tools in this turn. Answer now, in words, with what you have. Say what is still open.";
+
+const ABOUT_THE_REST_CHARS: usize = 400;
+
+/// An object, as every tool wants it. Some models write it as a text.
+pub fn arguments(call: &ToolCall) -> Option<Value> {
+    match &call.arguments {
+        object @ Value::Object(_) => Some(object.clone()),
+        Value::Null => Some(Value::Object(Map::new())),
+        Value::String(text) if text.trim().is_empty() => Some(Value::Object(Map::new())),
+        Value::String(text) => serde_json::from_str(text).ok().filter(Value::is_object),
+        _ => None,
+    }
+}
+
+/// `at` is the place of the call in its answer.
+pub fn judge(call: &ToolCall, at: usize, made: &mut Made, most_same: u32) -> Judged {
+    let refuse = |outcome, text: String| Judged::Refuse(Told { text, outcome });
+    if at >= MOST_AT_ONCE {
+        let text = format!(
+            "Not called: of one answer no more than {MOST_AT_ONCE} calls are made. Look at their results first, then call again."
+        );
+        return refuse(Outcome::TooMany, text);
+    }
+    let n_made = made.count(call);
+    if n_made > most_same {
+        let text = format!(
+            "You have made this very call {most_same} times in this turn, and it was not made again: what it says stands above. Go \
+             on with what you have, or do something else."
+        );
+        return refuse(Outcome::Repeated, text);
+    }
+    match arguments(call) {
+        Some(arguments) => Judged::Make(arguments),
+        None => {
+            let text = "The arguments are no JSON object. Write them as one, by the schema of the tool, and call again.";
+            refuse(Outcome::Unreadable, text.to_owned())
+        }
+    }
+}
+
+/// `max_chars` is what the tool was given; what it says about the rest of a longer answer comes on top.
+pub fn told(answer: Option<Answer>, limit: Duration, max_chars: usize) -> Told {
+    let Some(Answer { text, is_error }) = answer else {
+        let text = format!(
+            "Error: the tool did not answer within {} s and was given up. It may or may not have taken effect: look before you call \
+             it again.",
+            limit.as_secs()
+        );
+        return Told { text, outcome: Outcome::TimedOut };
+    };
+    let outcome = if is_error { Outcome::Failed } else { Outcome::Done };
+    let text = if is_error { format!("Error: {text}") } else { text };
+    Told { text: cut(text, max_chars.saturating_add(ABOUT_THE_REST_CHARS)), outcome }
+}
+
+/// A model that is told nothing takes it for a call that was lost.
+fn cut(text: String, max_chars: usize) -> String {
+    if text.trim().is_empty() {
+        return "(no output)".to_owned();
+    }
+    let Some((end, _)) = text.char_indices().nth(max_chars) else { return text };
+    let all = text.chars().count();
+    let left_out = all - max_chars;
+    format!(
+        "{}\n[cut here: {left_out} of {all} characters are left out. Ask for less at a time.]",
+        &text[..end]
+    )
+}
+
+impl Made {
+    /// How often it has been asked for now.
+    fn count(&mut self, call: &ToolCall) -> u32 {
+        let is_same = |(name, arguments, _): &&mut (String, Value, u32)| {
+            *name == call.name && *arguments == call.arguments
+        };
+        match self.0.iter_mut().find(is_same) {
+            Some((_, _, n)) => {
+                *n = n.saturating_add(1);
+                *n
+            }
+            None => {
+                self.0.push((call.name.clone(), call.arguments.clone(), 1));
+                1
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn call(name: &str, arguments: Value) -> ToolCall {
+        ToolCall { id: "1".to_owned(), name: name.to_owned(), arguments }
+    }
+
+    fn outcome(call: &ToolCall, made: &mut Made) -> Option<Outcome> {
+        match judge(call, 0, made, 2) {
+            Judged::Make(_) => None,
+            Judged::Refuse(told) => Some(told.outcome),
+        }
+    }
+
+    #[test]
+    fn the_same_call_is_made_only_so_often_whatever_comes_in_between() {
+        let mut made = Made::default();
+        let same = call("post", json!({ "a": 1, "b": 2 }));
+        let turned = call("post", json!({ "b": 2, "a": 1 }));
+        let other = call("post", json!({ "a": 2 }));
+        let asked = [&same, &other, &turned, &other, &same, &turned];
+        let outcomes = asked.map(|call| outcome(call, &mut made));
+        let repeated = Some(Outcome::Repeated);
+        assert_eq!(outcomes, [None, None, None, None, repeated, repeated]);
+    }
+
+    #[test]
+    fn one_answer_makes_no_more_than_so_many_calls() {
+        let mut made = Made::default();
+        let calls = (0..20).map(|n| judge(&call("post", json!({ "n": n })), n, &mut made, 2));
+        let n_made = calls.filter(|judged| matches!(judged, Judged::Make(_))).count();
+        assert_eq!(n_made, MOST_AT_ONCE);
+    }
+
+    #[test]
+    fn arguments_that_cannot_be_read_are_refused_and_a_text_is_read() {
+        let mut made = Made::default();
+        for odd in [json!([1]), json!("{"), json!("[]"), json!(7)] {
+            assert_eq!(outcome(&call("post", odd), &mut made), Some(Outcome::Unreadable));
+        }
+        let as_text = judge(&call("post", json!("{\"a\":1}")), 0, &mut made, 2);
+        assert_eq!(as_text, Judged::Make(json!({ "a": 1 })));
+        assert_eq!(judge(&call("post", Value::Null), 0, &mut made, 2), Judged::Make(json!({})));
+    }
+
+    #[test]
+    fn long_results_are_cut_and_say_so() {
+        assert_eq!(cut("äbcde".to_owned(), 5), "äbcde");
+        assert_eq!(cut(" \n".to_owned(), 5), "(no output)");
+        let short = cut("äääö".to_owned(), 2);
+        assert!(short.starts_with("ää\n[cut here: 2 of 4 characters"), "{short}");
+        let limit = Duration::from_secs(9);
+        let failed = told(Some(Answer { text: "no".to_owned(), is_error: true }), limit, 99);
+        assert_eq!(failed, Told { text: "Error: no".to_owned(), outcome: Outcome::Failed });
+        assert!(told(None, limit, 99).text.contains("within 9 s"));
+    }
+}

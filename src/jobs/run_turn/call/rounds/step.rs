@@ -1,0 +1,337 @@
+//! One round after the other: what the model has called is carried out, and what comes next is decided.
+
+use std::{collections::HashSet, mem, time::Duration};
+
+use tokio::time::{Instant, timeout};
+
+use crate::{
+    causes::causes,
+    context::{Checkpoint, Entry, rounds::Last},
+    domain::{Amount, ids, tasks, usage},
+    jobs::{
+        Services, measure,
+        run_turn::{
+            begin::{open_turn::OpenTurn, request},
+            call::{
+                budget, ledger,
+                progress::Progress,
+                report::CallReport,
+                rounds::{
+                    caller,
+                    limits::{self, Judged, LAST_CALL, Made, Told},
+                    record::{Asked, Outcome, Rounds, Used},
+                    window::{self, Window},
+                },
+            },
+            load::{assignment::Assignment, tools::max_rounds},
+        },
+    },
+    providers::{self, Class, Request, StopReason, Usage},
+    queue::Run,
+    tools::{self, Answer, Caller, Tools},
+    transcript::{Message, Role, ToolCall},
+};
+
+/// What follows a round.
+pub enum Next {
+    Ask(Box<Request>),
+    /// Before the model was asked again.
+    End(Box<CallReport>),
+}
+
+/// A turn in the middle of its calls.
+pub struct Steps<'a> {
+    run: &'a Run,
+    services: &'a Services,
+    assignment: &'a Assignment<'a>,
+    opened: &'a mut OpenTurn,
+    tools: Tools,
+    caller: Caller,
+    window: Window,
+    rounds: Rounds,
+    /// What was said, as the next call is sent it.
+    entries: Vec<Entry>,
+    /// Where the last round begins in it.
+    last_round_at: usize,
+    made: Made,
+    ids: HashSet<String>,
+    /// The model goes round in circles.
+    is_stuck: bool,
+}
+
+/// Of a tool's name, for people.
+const SHOWN_NAME_CHARS: usize = 100;
+const ENDS_IN_CALLS: &str = "turn.no_words";
+/// A result has to leave room for others: a token has some four characters, and of numbers and the like only one or two. So this is
+/// between an eighth of the room and a third.
+const ROOM_TOKENS_PER_RESULT_CHAR: u64 = 2;
+
+impl<'a> Steps<'a> {
+    pub fn begin(
+        run: &'a Run,
+        services: &'a Services,
+        assignment: &'a Assignment<'a>,
+        opened: &'a mut OpenTurn,
+        request: &Request,
+    ) -> Self {
+        let (tools, caller) = caller::to_turn(run, services, assignment, opened);
+        Self {
+            tools,
+            caller,
+            window: Window::of(opened, request),
+            run,
+            services,
+            assignment,
+            opened,
+            rounds: Rounds::default(),
+            entries: Vec::new(),
+            last_round_at: 0,
+            made: Made::default(),
+            ids: HashSet::new(),
+            is_stuck: false,
+        }
+    }
+
+    pub fn has_acted(&self) -> bool {
+        !self.rounds.tools.is_empty()
+    }
+
+    /// Carries out what the model has called, and says what comes next.
+    pub async fn take(&mut self, called: CallReport, progress: &mut Progress<'_>) -> Next {
+        let (called_at, took) = (called.called_at, called.took);
+        let outcome = match called.result {
+            Ok(outcome) => outcome,
+            Err(_) => return Next::End(Box::new(called)),
+        };
+        self.learn(outcome.usage);
+        self.rounds.calls.push(Asked {
+            manifest: self.opened.manifest.clone(),
+            estimated_tokens: self.opened.estimated_tokens,
+            usage: outcome.usage,
+            provider_message_id: outcome.provider_message_id,
+            first_byte: outcome.durations.first_byte,
+            called_at,
+            took,
+        });
+        self.last_round_at = self.entries.len();
+        let message = self.with_own_ids(outcome.message);
+        let calls = message.tool_calls.clone();
+        self.say(message);
+        for (at, call) in calls.into_iter().enumerate() {
+            let Some(told) = self.carry_out(&call, at, progress).await else { break };
+            self.say(result(&call, told));
+        }
+        self.next().await
+    }
+
+    /// The provider has refused the call as too long, whatever it was estimated at.
+    pub async fn squeeze(&mut self) -> Next {
+        match self.request(true).await {
+            Ok(request) => Next::Ask(Box::new(request)),
+            Err(error) => self.stop(error),
+        }
+    }
+
+    /// The last call with all that came before it.
+    pub fn end(&mut self, called: CallReport) -> CallReport {
+        let has_acted = self.has_acted();
+        let mut rounds = mem::take(&mut self.rounds);
+        self.keep(&mut rounds, called.result.is_ok());
+        let result = match called.result {
+            Ok(mut outcome)
+                if !rounds.calls.is_empty() && outcome.stop == StopReason::ToolCalls =>
+            {
+                // It was offered none. Calls without results have no place in a transcript.
+                outcome.message.tool_calls.clear();
+                match outcome.message.text.trim().is_empty() {
+                    true => Err(no_words(rounds.calls.len() + 1, outcome.usage)),
+                    false => Ok(outcome),
+                }
+            }
+            result => result,
+        };
+        if self.is_stuck {
+            rounds.flags.push("same_calls_over_and_over".to_owned());
+        } else if self.is_last_call(rounds.calls.len()) {
+            rounds.flags.push("rounds_used_up".to_owned());
+        }
+        CallReport {
+            result: result.map_err(|error| {
+                let acted_itself = error.has_acted;
+                error.having_acted(has_acted || acted_itself)
+            }),
+            rounds,
+            ..called
+        }
+    }
+
+    /// What is stored is what later turns are sent.
+    fn keep(&self, rounds: &mut Rounds, has_answer: bool) {
+        let said = (self.entries.as_slice(), self.last_round_at);
+        let n_shortened = match has_answer {
+            true => Some(self.window.n_shortened(said)),
+            false => Window::n_shortened_of_stopped(self.opened, said),
+        };
+        let Some(n_shortened) = n_shortened else {
+            rounds.said.clear();
+            return;
+        };
+        window::shorten(&mut rounds.said, n_shortened);
+    }
+
+    async fn next(&mut self) -> Next {
+        if self.run.cancel().is_cancelled() {
+            return self.stop(cancelled("the turn was told to stop between two calls"));
+        }
+        // A database that is away stops no turn; the next round asks again.
+        let asked = tasks::is_asked_to_stop(self.run.pool(), self.assignment.task.id).await;
+        let is_asked = asked.unwrap_or_else(|error| {
+            tracing::debug!(error = causes(&error), "nobody knows whether the turn is to stop");
+            false
+        });
+        if is_asked {
+            let why = "somebody asked the turn to stop between two calls";
+            let called = CallReport::not_made(cancelled(why), self.services.clock.now());
+            return Next::End(Box::new(CallReport { is_stopped: true, ..called }));
+        }
+        match self.request(false).await {
+            Ok(request) => Next::Ask(Box::new(request)),
+            Err(error) => self.stop(error),
+        }
+    }
+
+    /// The next call, if it fits and may be paid for.
+    async fn request(&mut self, was_refused: bool) -> Result<Request, providers::Error> {
+        let is_last = self.is_stuck || self.is_last_call(self.rounds.calls.len());
+        let last = is_last.then_some(Last {
+            notice: LAST_CALL,
+            task_id: self.assignment.task.id,
+            tools: &self.assignment.tools,
+        });
+        let (run, services, assignment) = (self.run, self.services, self.assignment);
+        let said = (self.entries.as_slice(), self.last_round_at);
+        let fitted = self
+            .window
+            .fit((run, services, assignment), self.opened, said, last, was_refused)
+            .await?;
+        let spent = self.spent();
+        let ahead = request::reserve(assignment, self.opened.estimated_tokens);
+        budget::set_aside(run, assignment, &mut self.opened.begun, spent, ahead).await?;
+        Ok(fitted)
+    }
+
+    /// `None`: the turn was stopped in the middle of it.
+    async fn carry_out(
+        &mut self,
+        call: &ToolCall,
+        at: usize,
+        progress: &mut Progress<'_>,
+    ) -> Option<Told> {
+        let config = &self.services.agents;
+        let (called_at, began) = (self.services.clock.now(), Instant::now());
+        // What a model has made up may be of any length.
+        let name: String = call.name.chars().take(SHOWN_NAME_CHARS).collect();
+        progress.tool_begins(&name);
+        let told = match limits::judge(call, at, &mut self.made, config.max_same_calls) {
+            Judged::Refuse(told) => told,
+            Judged::Make(arguments) => {
+                let limit = Duration::from_secs(config.tool_timeout_secs);
+                let page_chars = self.result_max_chars();
+                let calling =
+                    tools::call_for(&self.tools, &self.caller, &call.name, arguments, page_chars);
+                let answer: Option<Answer> = tokio::select! {
+                    biased;
+                    () = self.run.cancel().cancelled() => return None,
+                    answer = progress.beside(timeout(limit, calling)) => answer.ok(),
+                };
+                limits::told(answer, limit, page_chars)
+            }
+        };
+        let took = began.elapsed();
+        progress.tool_ended(&name, took, told.outcome.is_error());
+        // Told once that it was made too often, it makes it again.
+        let repeats = |used: &Used| used.outcome == Outcome::Repeated;
+        self.is_stuck |= told.outcome == Outcome::Repeated && self.rounds.tools.iter().any(repeats);
+        self.rounds.tools.push(Used {
+            name,
+            is_offered: self.assignment.tools.iter().any(|tool| tool.name == call.name),
+            call_id: call.id.clone(),
+            outcome: told.outcome,
+            called_at,
+            took,
+        });
+        Some(told)
+    }
+
+    fn say(&mut self, message: Message) {
+        let new = measure::measured(ids::at(self.services.clock.now()), message);
+        self.entries.push(measure::coming(&new, 0));
+        self.rounds.said.push(new);
+    }
+
+    /// What the counts of a call say about the model's tokeniser: the next estimate begins there.
+    fn learn(&mut self, usage: Usage) {
+        let Some(real_tokens) = usage.prompt() else { return };
+        let counted = Checkpoint { weight: self.opened.weight, real_tokens };
+        if !self.opened.calibration.looks_truncated(counted) {
+            self.opened.calibration.observe(counted);
+            self.window.anchor = Some(counted);
+        }
+    }
+
+    /// Names that a provider gives again, in this turn or in one answer, would lead a result to the wrong call.
+    fn with_own_ids(&mut self, mut message: Message) -> Message {
+        let round = self.rounds.calls.len();
+        for (at, call) in message.tool_calls.iter_mut().enumerate() {
+            if call.id.is_empty() || !self.ids.insert(call.id.clone()) {
+                call.id = format!("{}-{round}-{at}", self.assignment.task.id);
+                self.ids.insert(call.id.clone());
+            }
+            if let Some(arguments) = limits::arguments(call) {
+                call.arguments = arguments;
+            }
+        }
+        message
+    }
+
+    fn stop(&self, error: providers::Error) -> Next {
+        Next::End(Box::new(CallReport::not_made(error, self.services.clock.now())))
+    }
+
+    fn is_last_call(&self, n_before: usize) -> bool {
+        let most = max_rounds(self.services, &self.assignment.agent);
+        n_before + 1 >= usize::try_from(most).unwrap_or(usize::MAX)
+    }
+
+    fn spent(&self) -> Amount {
+        let lines = ledger::lines_of_rounds(self.assignment, self.opened, &self.rounds);
+        lines.iter().map(usage::Call::amount).sum()
+    }
+
+    fn result_max_chars(&self) -> usize {
+        let room = self.opened.budget.room_tokens() / ROOM_TOKENS_PER_RESULT_CHAR;
+        usize::try_from(room.min(self.services.agents.tool_result_max_chars)).unwrap_or(usize::MAX)
+    }
+}
+
+fn result(call: &ToolCall, told: Told) -> Message {
+    Message {
+        role: Role::Tool,
+        text: told.text,
+        tool_calls: Vec::new(),
+        tool_call_id: Some(call.id.clone()),
+        tool_name: Some(call.name.clone()),
+    }
+}
+
+fn cancelled(why: &'static str) -> providers::Error {
+    providers::Error::new("turn.stopped", Class::Cancelled, why).not_made()
+}
+
+fn no_words(n_calls: usize, usage: Usage) -> providers::Error {
+    let why = format!(
+        "after {n_calls} calls of the model the turn had no answer in words: it asked for tools to the end; raise maxTurns in the \
+         agent's file, or ask for less at a time"
+    );
+    providers::Error::new(ENDS_IN_CALLS, Class::Fail, why).with_usage(Some(usage))
+}

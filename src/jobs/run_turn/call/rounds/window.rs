@@ -1,0 +1,301 @@
+//! Keeps the conversation of a turn within its window while the turn makes it longer.
+//!
+//! ```text
+//! all of it ─▶ results of earlier rounds shortened ─▶ older history folded ─▶ every result shortened ─▶ the turn fails in words
+//! ```
+//! Each step is taken only where the one before leaves the pressure at which a turn would not begin as it is; the last one only
+//! where the call would not fit at all, or the provider has refused it.
+//!
+//! What is stored of a turn is what its last call was sent. A conversation that has outgrown its window in the middle of a turn would
+//! be too long for every later one otherwise.
+
+use std::sync::Arc;
+
+use crate::{
+    causes::causes,
+    context::{
+        Checkpoint, Entry, Pressure, Weight,
+        compaction::Keep,
+        rounds::{Extended, First, Last, Since, shortened},
+        xml::FenceSeed,
+    },
+    domain::{compactions::Shown, messages},
+    jobs::{
+        Services, compact_session,
+        compact_session::setup::Around,
+        measure,
+        route::Route,
+        run_turn::{
+            begin::{
+                open_turn::OpenTurn,
+                outlook::{self, Additions},
+                request,
+                room::{self, Needed},
+            },
+            error::Error,
+            load::assignment::Assignment,
+        },
+    },
+    providers::{self, Class, Origin, Request},
+    queue::Run,
+    transcript::Message,
+};
+
+pub struct Window {
+    first: First,
+    /// Of each call, but for its messages.
+    template: Request,
+    /// The last count of a provider.
+    pub anchor: Option<Checkpoint>,
+    stage: Stage,
+    /// At most once in a turn: what it leaves is what stays.
+    has_folded: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Whole,
+    /// All results but those of the last round are shortened.
+    Older,
+    /// The same, behind a shorter history.
+    Folded,
+    All,
+}
+
+/// What was said, and where the last round begins in it.
+type Said<'a> = (&'a [Entry], usize);
+type Setting<'a> = (&'a Run, &'a Services, &'a Assignment<'a>);
+
+const NO_ROOM: &str = "turn.no_room";
+/// A turn that was stopped leaves no more than this part of the room to the ones behind it: they need some too.
+const STOPPED_ROOM_DIVISOR: u64 = 2;
+
+impl Window {
+    pub fn of(opened: &OpenTurn, request: &Request) -> Self {
+        let anchor = opened.session.checkpoint.clone();
+        Self {
+            first: First {
+                messages: request.messages.clone(),
+                manifest: opened.manifest.clone(),
+                weight: opened.weight,
+            },
+            template: Request { messages: Vec::new(), ..request.clone() },
+            anchor: anchor.and_then(|anchor| serde_json::from_value(anchor).ok()),
+            stage: Stage::Whole,
+            has_folded: false,
+        }
+    }
+
+    /// The next call, as much of it as fits. What was opened then says what it is sent.
+    pub async fn fit(
+        &mut self,
+        turn: Setting<'_>,
+        opened: &mut OpenTurn,
+        said: Said<'_>,
+        last: Option<Last<'_>>,
+        was_refused: bool,
+    ) -> Result<Request, providers::Error> {
+        let (run, _, assignment) = turn;
+        let Route { ref thresholds, reserve_tokens, model_window_tokens, .. } = assignment.route;
+        let refused_tokens = was_refused.then_some(opened.estimated_tokens);
+        let mut stage = match (was_refused, self.stage) {
+            (true, stage) => stage.next().ok_or_else(|| no_room(opened, assignment))?,
+            (false, Stage::Whole) => Stage::Whole,
+            (false, _) => Stage::Older,
+        };
+        let is_last = last.is_some();
+        let seed = seed(opened)?;
+        loop {
+            if stage == Stage::Folded && !self.has_folded {
+                self.has_folded = true;
+                let grown = self.extended(opened, &seed, said, last, stage).weight;
+                let grown = grown.saturating_sub(self.first.weight);
+                self.fold(turn, opened, grown, refused_tokens).await;
+                if run.stop_reason().is_some() {
+                    let why = "the turn was told to stop while room was made";
+                    return Err(
+                        providers::Error::new("turn.stopped", Class::Cancelled, why).not_made()
+                    );
+                }
+            }
+            let sent = self.extended(opened, &seed, said, last, stage);
+            let calibration = opened.calibration;
+            let estimated_tokens = calibration.project(self.anchor.as_ref(), sent.weight);
+            let pressure = opened.budget.pressure(estimated_tokens, thresholds);
+            opened.estimated_tokens = estimated_tokens;
+            let fits = match stage {
+                Stage::Whole | Stage::Older => pressure < Pressure::Apply,
+                // A cold estimate is too high: then the provider has the word. A limit below the window stops no turn.
+                Stage::Folded | Stage::All => {
+                    let needed_tokens = estimated_tokens.saturating_add(reserve_tokens);
+                    let is_cold = calibration.is_cold();
+                    pressure < Pressure::Overflow || is_cold || needed_tokens <= model_window_tokens
+                }
+            };
+            if fits {
+                self.stage = stage;
+                (opened.manifest, opened.weight) = (sent.manifest, sent.weight);
+                return Ok(self.request(opened, sent.messages, is_last));
+            }
+            stage = stage.next().ok_or_else(|| no_room(opened, assignment))?;
+        }
+    }
+
+    /// How many of the first entries are stored shortened, after an answer.
+    pub fn n_shortened(&self, (entries, last_round_at): Said<'_>) -> usize {
+        self.stage.n_shortened(entries.len(), last_round_at)
+    }
+
+    /// The same where the turn was stopped, and nobody knows whether all of it would have fit. `None`: nothing of it can stay.
+    pub fn n_shortened_of_stopped(
+        opened: &OpenTurn,
+        (entries, last_round_at): Said<'_>,
+    ) -> Option<usize> {
+        let most = opened.budget.room_tokens() / STOPPED_ROOM_DIVISOR;
+        [0, last_round_at, entries.len()].into_iter().find(|n_shortened| {
+            let weight = |(at, entry): (usize, &Entry)| match at < *n_shortened {
+                true => {
+                    shortened(&entry.message).map_or(entry.weight, |it| Weight::of_message(&it))
+                }
+                false => entry.weight,
+            };
+            let weight = entries.iter().enumerate().map(weight).sum();
+            opened.calibration.tokens(weight) <= most
+        })
+    }
+
+    fn request(&self, opened: &OpenTurn, messages: Vec<Arc<Message>>, is_last: bool) -> Request {
+        let expected_tokens = request::expected_tokens(opened);
+        let mut request = Request {
+            messages,
+            estimated_prompt_tokens: Some(u32::try_from(expected_tokens).unwrap_or(u32::MAX)),
+            ..self.template.clone()
+        };
+        if is_last {
+            request.tools.clear();
+        }
+        request
+    }
+
+    fn extended(
+        &self,
+        opened: &OpenTurn,
+        seed: &FenceSeed,
+        (entries, last_round_at): Said<'_>,
+        last: Option<Last<'_>>,
+        stage: Stage,
+    ) -> Extended {
+        let n_shortened = stage.n_shortened(entries.len(), last_round_at);
+        let since = Since { entries, n_shortened, last };
+        self.first.extended(&since, seed, &opened.calibration)
+    }
+
+    /// What comes of it is seen in what is sent then: a turn that can go on without goes on.
+    async fn fold(
+        &mut self,
+        (run, services, assignment): Setting<'_>,
+        opened: &mut OpenTurn,
+        grown: Weight,
+        refused_tokens: Option<u64>,
+    ) {
+        let around =
+            Around { upcoming: opened.around.upcoming + grown, system: opened.around.system };
+        let estimated =
+            opened.budget.pressure(opened.estimated_tokens, &assignment.route.thresholds);
+        let pressure = if refused_tokens.is_some() { Pressure::Overflow } else { estimated };
+        let needed = Needed { around, pressure, refused_tokens, keep: Keep::Turns };
+        let session_id = opened.session.id;
+        let folded = async {
+            room::make(run, services, assignment, session_id, needed).await?;
+            self.show(run, services, assignment, opened).await
+        };
+        if let Err(error) = folded.await {
+            let error = causes(&error);
+            tracing::warn!(session.id = %session_id, error, "no room was made in the middle of a turn");
+        }
+    }
+
+    /// Shows what was prepared, and assembles the turn's first call anew behind it.
+    async fn show(
+        &mut self,
+        run: &Run,
+        services: &Services,
+        assignment: &Assignment<'_>,
+        opened: &mut OpenTurn,
+    ) -> Result<(), Error> {
+        let mut tx = run.pool().begin().await.map_err(Error::undone)?;
+        let session_id = opened.session.id;
+        let shown = compact_session::apply(&mut tx, &*services.clock, session_id).await;
+        let Shown::Applied(compaction) = shown.map_err(Error::undone)? else {
+            return tx.rollback().await.map_err(Error::undone);
+        };
+        tx.commit().await.map_err(Error::undone)?;
+        opened.session.generation = compaction.generation;
+        opened.session.checkpoint = None;
+        let mut conn = run.pool().acquire().await.map_err(Error::undone)?;
+        let OpenTurn { session, words, team, calibration, .. } = &*opened;
+        let given = Additions { calibration, words, team };
+        let outlook = outlook::look(&mut conn, services, assignment, session, &given).await?;
+        opened.budget = outlook.budget;
+        self.first = outlook.assembled.into();
+        Ok(())
+    }
+}
+
+/// What stays of a turn that its provider has made all calls of, and that was stopped.
+pub fn fit_stopped(opened: &OpenTurn, mut said: Vec<messages::New>) -> Vec<messages::New> {
+    let entries: Vec<Entry> = said.iter().map(|new| measure::coming(new, 0)).collect();
+    let has_calls = |new: &messages::New| !new.message.tool_calls.is_empty();
+    let last_round_at = said.iter().rposition(has_calls).unwrap_or(0);
+    match Window::n_shortened_of_stopped(opened, (&entries, last_round_at)) {
+        Some(n_shortened) => shorten(&mut said, n_shortened),
+        None => said.clear(),
+    }
+    said
+}
+
+pub fn shorten(said: &mut [messages::New], n_shortened: usize) {
+    for new in said.iter_mut().take(n_shortened) {
+        if let Some(message) = shortened(&new.message) {
+            *new = measure::measured(new.id, message);
+        }
+    }
+}
+
+impl Stage {
+    fn n_shortened(self, n_entries: usize, last_round_at: usize) -> usize {
+        match self {
+            Self::Whole => 0,
+            Self::Older | Self::Folded => last_round_at,
+            Self::All => n_entries,
+        }
+    }
+
+    fn next(self) -> Option<Self> {
+        match self {
+            Self::Whole => Some(Self::Older),
+            Self::Older => Some(Self::Folded),
+            Self::Folded => Some(Self::All),
+            Self::All => None,
+        }
+    }
+}
+
+fn seed(opened: &OpenTurn) -> Result<FenceSeed, providers::Error> {
+    let bytes = opened.session.fence_seed.as_slice().try_into();
+    bytes.map(FenceSeed::from_bytes).map_err(|_| {
+        let why = "the fence seed of the session has not 32 bytes";
+        providers::Error::new("transcript.not_read", Class::Fail, why).of(Origin::Host).not_made()
+    })
+}
+
+fn no_room(opened: &OpenTurn, assignment: &Assignment<'_>) -> providers::Error {
+    let why = format!(
+        "what the turn has called and been told does not fit any more: about {} tokens, in a window of {} with {} left for the \
+         answer; ask for less at a time, or give the agent a larger window",
+        opened.estimated_tokens,
+        assignment.route.model_window_tokens,
+        opened.budget.reserve_tokens(),
+    );
+    providers::Error::new(NO_ROOM, Class::Fail, why).not_made()
+}

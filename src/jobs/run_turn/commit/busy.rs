@@ -1,0 +1,91 @@
+//! How long a turn waits whose call was refused.
+
+use crate::{
+    causes::causes,
+    domain::{
+        busy_models::{self, RefusedCall},
+        text,
+    },
+    jobs::{
+        Services, busy,
+        run_turn::{
+            call::report::CallReport,
+            commit::fate::Fate,
+            gate::busy::{too_long, until_end, with_end},
+            load::assignment::Assignment,
+        },
+    },
+    providers::{self, Class, Scope},
+    queue::Run,
+};
+
+/// How long a turn waits whose call was refused, or its failure once it has waited long enough.
+pub async fn back_off(
+    run: &Run,
+    services: &Services,
+    assignment: &Assignment<'_>,
+    called: &CallReport,
+    fate: Fate,
+) -> Fate {
+    let (Fate::PutOff { why, after }, Err(error)) = (&fate, &called.result) else { return fate };
+    let Class::Snooze { scope, .. } = error.class else { return fate };
+    if error.origin.is_our_own() {
+        return fate;
+    }
+    let (config, route, now) = (&services.busy, &assignment.route, services.clock.now());
+    busy::count(&route.provider_name);
+    let since = assignment.busy_since.unwrap_or(now);
+    if config.is_over(since, now) {
+        let (why, interrupted) = (too_long(why, since), error.has_acted);
+        return Fate::Failed { why, interrupted, rejected: false };
+    }
+    let (why, after) = match scope {
+        // The login rests; other logins may go on.
+        Scope::Credential => (why.clone(), *after),
+        Scope::Host => {
+            let call = RefusedCall {
+                provider: &route.provider_name,
+                model: &route.model,
+                called_at: called.called_at,
+                at_least: *after,
+                why: &text::storable(why.clone()),
+            };
+            match busy_models::refused(run.pool(), config, call, now).await {
+                Ok(busy) => (busy.describe(), busy.wait(now)),
+                Err(failed) => {
+                    tracing::warn!(
+                        error = causes(&failed),
+                        "a refusal was not noted for the other turns of the model"
+                    );
+                    (why.clone(), (*after).max(config.first_wait()))
+                }
+            }
+        }
+    };
+    Fate::PutOff { why: with_end(config, &why, since), after: until_end(config, after, since, now) }
+}
+
+/// Whether the fate waits for a provider, so that the wait counts.
+pub fn is_wait(fate: &Fate, error: Option<&providers::Error>) -> bool {
+    let is_busy = error.is_some_and(|error| {
+        matches!(error.class, Class::Snooze { .. }) && !error.origin.is_our_own()
+    });
+    matches!(fate, Fate::PutOff { .. }) && is_busy
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::providers::Origin;
+
+    #[test]
+    fn a_budget_that_is_set_aside_elsewhere_is_no_busy_provider() {
+        let after = Duration::from_secs(5);
+        let fate = Fate::PutOff { why: "it waits".to_owned(), after };
+        let class = Class::Snooze { after, scope: Scope::Host };
+        let error = |origin| providers::Error::new("test", class, "it waits").of(origin);
+        assert!(is_wait(&fate, Some(&error(Origin::Provider))));
+        assert!(!is_wait(&fate, Some(&error(Origin::Budget))));
+        assert!(!is_wait(&Fate::GivenBack, Some(&error(Origin::Provider))));
+    }
+}

@@ -1,0 +1,47 @@
+//! What becomes of a turn, with all that a fate depends on beside its call.
+
+use super::{
+    busy, cancellation, failover,
+    fate::{self, Facts, Fate},
+    turn::Turn,
+};
+use crate::{causes::causes, jobs::run_turn::error::Error, queue::Stop};
+
+/// `can_shrink`: there is something that could be left out where the provider refuses the conversation as too long.
+pub async fn decide(turn: &Turn<'_>, can_shrink: bool) -> Result<Fate, Error> {
+    let Turn { run, services, assignment, called, .. } = turn;
+    let fate = fate::decide(&called.result, facts(turn));
+    let fate = busy::back_off(run, services, assignment, called, fate).await;
+    let fate = match fate {
+        Fate::LeaseLost => return Err(Error::Overtaken),
+        Fate::NoRoom { why } if !can_shrink => {
+            Fate::Failed { why, interrupted: false, rejected: true }
+        }
+        fate => failover::hasten(assignment, fate, &called.result, services.clock.now()),
+    };
+    let fate = cancellation::heed(run.pool(), assignment.task.id, fate).await?;
+    log(turn, &fate);
+    Ok(fate)
+}
+
+fn facts(Turn { run, opened, called, .. }: &Turn<'_>) -> Facts {
+    let session = &opened.session;
+    Facts {
+        stop: run.stop_reason().or(called.is_stopped.then_some(Stop::Cancelled)),
+        is_last_attempt: run.attempt() >= run.max_attempts(),
+        has_history: opened.has_history,
+        rebuilt_in_vain: (session.context_tokens == 0).then_some(session.opened_because),
+    }
+}
+
+fn log(turn: &Turn<'_>, fate: &Fate) {
+    if let Err(error) = &turn.called.result {
+        tracing::info!(
+            job.id = turn.run.job_id(),
+            code = error.code,
+            error = causes(&error),
+            ?fate,
+            "a call gave no answer"
+        );
+    }
+}

@@ -1,0 +1,46 @@
+//! What a turn adds to the transcript when it ends.
+
+use super::{fate::Fate, turn::Turn};
+use crate::{
+    domain::{ids, messages},
+    jobs::{measure::measured, run_turn::notices},
+    providers::Outcome,
+    transcript::Role,
+};
+
+/// What the turn has called and been told, then the answer; or what had arrived of it, where the turn was stopped in the
+/// middle.
+pub fn entries(turn: &Turn<'_>, fate: &Fate) -> Vec<messages::New> {
+    let mut new = turn.called.rounds.said.clone();
+    new.extend(last_words(turn, fate));
+    new
+}
+
+fn last_words(turn: &Turn<'_>, fate: &Fate) -> Vec<messages::New> {
+    let id = ids::at(turn.services.clock.now());
+    match (fate, &turn.called.result) {
+        (Fate::Done, Ok(outcome)) => answer(turn, outcome),
+        (
+            Fate::Cancelled
+            | Fate::GivenBack
+            | Fate::Again { interrupted: true, .. }
+            | Fate::Failed { interrupted: true, .. },
+            _,
+        ) if !turn.called.arrived.trim().is_empty() => {
+            let arrived = turn.called.arrived.clone();
+            let partial = notices::message(id, Role::Assistant, arrived);
+            vec![messages::New { partial: true, ..partial }]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// With all that was said on the way to it, where the provider lets us know.
+fn answer(turn: &Turn<'_>, outcome: &Outcome) -> Vec<messages::New> {
+    let now = turn.services.clock.now();
+    let said = match &outcome.conversation {
+        Some(continued) => continued.messages.as_slice(),
+        None => std::slice::from_ref(&outcome.message),
+    };
+    said.iter().map(|message| measured(ids::at(now), message.clone())).collect()
+}

@@ -1,0 +1,83 @@
+//! A call whose failure, or answer, moves the conversation to the other provider or back.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+
+use crate::{
+    domain::failovers::Change,
+    jobs::run_turn::{
+        commit::fate::Fate,
+        error::Error,
+        gate::failover::write,
+        load::{assignment::Assignment, failover::Failover},
+    },
+    providers::{self, Class, Outcome},
+};
+
+/// What a fate changes about where the conversation is.
+fn change(
+    failover: &Failover,
+    fate: &Fate,
+    result: &Result<Outcome, providers::Error>,
+    now: DateTime<Utc>,
+) -> Option<Change> {
+    match (fate, result) {
+        (Fate::Done, Ok(_)) => Some(failover.rules.answered(failover.standing, failover.side)),
+        (
+            Fate::Again { interrupted: false, rebuild: None, .. }
+            | Fate::PutOff { .. }
+            | Fate::Failed { interrupted: false, .. },
+            Err(error),
+        ) if !error.origin.is_our_own() => {
+            let is_long = match error.class {
+                Class::Retry { .. } => false,
+                Class::Snooze { after, .. } => failover.is_long(after),
+                Class::Rebuild { .. } | Class::Reject | Class::Fail | Class::Cancelled => {
+                    return None;
+                }
+            };
+            Some(failover.rules.failed(failover.standing, failover.side, is_long, now))
+        }
+        _ => None,
+    }
+}
+
+/// A turn whose conversation moves is tried again at once: the other provider need not wait for the one that failed. Nor
+/// does the task end with it, as long as the other one has not been asked.
+pub fn hasten(
+    assignment: &Assignment<'_>,
+    fate: Fate,
+    result: &Result<Outcome, providers::Error>,
+    now: DateTime<Utc>,
+) -> Fate {
+    let Some(failover) = &assignment.failover else { return fate };
+    let moves =
+        change(failover, &fate, result, now).is_some_and(|change| change.moved_to.is_some());
+    let is_first_time = failover.standing.is_none_or(|standing| standing.since.is_none());
+    match fate {
+        Fate::PutOff { why, .. } if moves => Fate::PutOff { why, after: Duration::ZERO },
+        Fate::Again { why, rebuild, interrupted, .. } if moves => {
+            Fate::Again { why, after: Some(Duration::ZERO), rebuild, interrupted }
+        }
+        Fate::Failed { why, .. } if moves && is_first_time => {
+            Fate::PutOff { why, after: Duration::ZERO }
+        }
+        fate => fate,
+    }
+}
+
+/// Within the turn's last transaction.
+pub async fn note(
+    conn: &mut PgConnection,
+    assignment: &Assignment<'_>,
+    fate: &Fate,
+    result: &Result<Outcome, providers::Error>,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    let Some(failover) = &assignment.failover else { return Ok(()) };
+    let Some(change) = change(failover, fate, result, now) else { return Ok(()) };
+    let why = result.as_ref().err().map(ToString::to_string);
+    write(conn, assignment, failover, change, why, now).await
+}

@@ -1,0 +1,266 @@
+//! What becomes of a turn whose call has ended. The rule, and only that; [`super::ending`] writes it.
+
+use std::time::Duration;
+
+use crate::{
+    domain::sessions::Reason,
+    providers::{Class, Error, Outcome, Rebuild},
+    queue::Stop,
+};
+
+/// What is written for a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fate {
+    Done,
+    /// Somebody cancelled the task.
+    Cancelled,
+    /// The process goes down; the next one tries again and burns no attempt for this.
+    GivenBack,
+    /// Tried again as another attempt.
+    Again {
+        why: String,
+        after: Option<Duration>,
+        rebuild: Option<Reason>,
+        /// It was stopped in the middle, or had used tools before it failed; the next call says so.
+        interrupted: bool,
+    },
+    /// Tried again, and no attempt is burned.
+    PutOff {
+        why: String,
+        after: Duration,
+    },
+    /// The task fails.
+    Failed {
+        why: String,
+        interrupted: bool,
+        /// The provider rejects its prompt, which is not sent again.
+        rejected: bool,
+    },
+    /// Does not fit: once the conversation is smaller, the same attempt goes on.
+    NoRoom {
+        why: String,
+    },
+    /// Nothing may be written.
+    LeaseLost,
+}
+
+impl Fate {
+    /// For metrics.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Cancelled => "cancelled",
+            Self::GivenBack => "given_back",
+            Self::Again { .. } => "again",
+            Self::PutOff { .. } => "put_off",
+            Self::Failed { .. } => "failed",
+            Self::NoRoom { .. } => "no_room",
+            Self::LeaseLost => "lease_lost",
+        }
+    }
+}
+
+/// What else the decision depends on.
+#[derive(Debug, Clone, Copy)]
+pub struct Facts {
+    pub stop: Option<Stop>,
+    pub is_last_attempt: bool,
+    /// There is something in front of the prompt that a rebuilt session could leave out.
+    pub has_history: bool,
+    /// The session was rebuilt for this, and nothing has succeeded since.
+    pub rebuilt_in_vain: Option<Reason>,
+}
+
+pub fn decide(result: &Result<Outcome, Error>, facts: Facts) -> Fate {
+    let error = match (result, facts.stop) {
+        (_, Some(Stop::LeaseLost)) => return Fate::LeaseLost,
+        // An answer that is there counts, whoever has asked to stop meanwhile.
+        (Ok(_), _) => return Fate::Done,
+        (Err(_), Some(Stop::Cancelled)) => return Fate::Cancelled,
+        (Err(_), Some(Stop::Drain)) => return Fate::GivenBack,
+        (Err(_), Some(Stop::Deadline)) => {
+            let why = "the turn ran longer than its deadline".to_owned();
+            return again(why, None, None, true, facts);
+        }
+        (Err(error), None) => error,
+    };
+    let (why, has_acted) = (error.to_string(), error.has_acted);
+    match error.class {
+        Class::Retry { after } => again(why, after, None, has_acted, facts),
+        // Nobody told it to stop as far as this run knows.
+        Class::Cancelled => again(why, None, None, true, facts),
+        Class::Snooze { after, .. } => Fate::PutOff { why, after },
+        Class::Rebuild { reason: Rebuild::Overflow | Rebuild::Truncated } => Fate::NoRoom { why },
+        Class::Rebuild { reason: Rebuild::Poisoned } => {
+            let may_help = facts.rebuilt_in_vain != Some(Reason::Poisoned);
+            reject(why, may_help, has_acted, facts)
+        }
+        Class::Reject => {
+            let is_taken_over = matches!(
+                facts.rebuilt_in_vain,
+                Some(Reason::ProviderChanged | Reason::ModelChanged)
+            );
+            reject(why, is_taken_over, has_acted, facts)
+        }
+        Class::Rebuild { reason: Rebuild::Lost } => rebuild(why, Reason::Lost, has_acted, facts),
+        Class::Fail => failed(why, has_acted),
+    }
+}
+
+/// At once: what is wrong is the session, not the moment. Uses up an attempt.
+fn rebuild(why: String, reason: Reason, has_acted: bool, facts: Facts) -> Fate {
+    match facts.has_history && facts.rebuilt_in_vain != Some(reason) {
+        true => again(why, Some(Duration::ZERO), Some(reason), has_acted, facts),
+        false => failed(why, has_acted),
+    }
+}
+
+/// The provider rejects the call, and would reject the same again. It has accepted the history before, so the prompt is to
+/// blame and the task fails; the history stays as it is. Only a history that this provider has never accepted, or names as the
+/// reason, is rebuilt without its calls of tools, once.
+fn reject(why: String, history_may_be_to_blame: bool, interrupted: bool, facts: Facts) -> Fate {
+    let may_help = history_may_be_to_blame && facts.has_history && !facts.is_last_attempt;
+    if may_help {
+        let rebuild = Some(Reason::Poisoned);
+        return Fate::Again { why, after: Some(Duration::ZERO), rebuild, interrupted };
+    }
+    let is_unproven = facts.has_history && facts.rebuilt_in_vain == Some(Reason::Poisoned);
+    let why = if is_unproven { format!("{why}; {WITHOUT_HISTORY}") } else { why };
+    Fate::Failed { why, interrupted, rejected: true }
+}
+
+/// Said where the provider has never accepted the history.
+const WITHOUT_HISTORY: &str = "if it rejects the next task too, the history may be the reason: a task with the session mode `fresh` begins without it";
+
+fn failed(why: String, interrupted: bool) -> Fate {
+    Fate::Failed { why, interrupted, rejected: false }
+}
+
+fn again(
+    why: String,
+    after: Option<Duration>,
+    rebuild: Option<Reason>,
+    interrupted: bool,
+    facts: Facts,
+) -> Fate {
+    match facts.is_last_attempt {
+        true => failed(why, interrupted),
+        false => Fate::Again { why, after, rebuild, interrupted },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        providers::{Durations, Scope, StopReason, Usage},
+        transcript::{Message, Role},
+    };
+
+    const FACTS: Facts =
+        Facts { stop: None, is_last_attempt: false, has_history: true, rebuilt_in_vain: None };
+
+    fn fails_as(class: Class) -> Result<Outcome, Error> {
+        Err(Error::new("test", class, "it failed"))
+    }
+
+    fn answered() -> Result<Outcome, Error> {
+        let message = Message {
+            role: Role::Assistant,
+            text: "Done.".to_owned(),
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+            tool_name: None,
+        };
+        Ok(Outcome {
+            message,
+            thinking: None,
+            stop: StopReason::End,
+            usage: Usage::default(),
+            window_tokens: None,
+            provider_message_id: None,
+            durations: Durations::default(),
+            conversation: None,
+            spent: Vec::new(),
+        })
+    }
+
+    #[test]
+    fn an_answer_counts_whoever_asked_to_stop_but_not_without_the_lease() {
+        for stop in [None, Some(Stop::Cancelled), Some(Stop::Drain), Some(Stop::Deadline)] {
+            assert_eq!(decide(&answered(), Facts { stop, ..FACTS }), Fate::Done, "{stop:?}");
+        }
+        let lost = Facts { stop: Some(Stop::LeaseLost), ..FACTS };
+        assert_eq!(decide(&answered(), lost), Fate::LeaseLost);
+    }
+
+    #[test]
+    fn whoever_stopped_the_call_decides_what_follows() {
+        let stopped =
+            |stop| decide(&fails_as(Class::Cancelled), Facts { stop: Some(stop), ..FACTS });
+        assert_eq!(stopped(Stop::Cancelled), Fate::Cancelled);
+        assert_eq!(stopped(Stop::Drain), Fate::GivenBack);
+        assert_eq!(stopped(Stop::LeaseLost), Fate::LeaseLost);
+        assert!(matches!(stopped(Stop::Deadline), Fate::Again { interrupted: true, .. }));
+    }
+
+    #[test]
+    fn every_class_of_failure_ends_on_the_last_attempt() {
+        let classes = [
+            Class::Retry { after: None },
+            Class::Rebuild { reason: Rebuild::Poisoned },
+            Class::Rebuild { reason: Rebuild::Lost },
+            Class::Reject,
+            Class::Fail,
+            Class::Cancelled,
+        ];
+        for class in classes {
+            let last = decide(&fails_as(class), Facts { is_last_attempt: true, ..FACTS });
+            assert!(matches!(last, Fate::Failed { .. }), "{class:?}: {last:?}");
+        }
+        let after = Duration::from_secs(3);
+        let busy = fails_as(Class::Snooze { after, scope: Scope::Host });
+        let last = decide(&busy, Facts { is_last_attempt: true, ..FACTS });
+        assert_eq!(last, Fate::PutOff { why: "it failed".to_owned(), after });
+    }
+
+    #[test]
+    fn a_rejected_prompt_fails_its_task_at_once_and_keeps_the_history() {
+        let is_rejected = |fate: Fate| matches!(fate, Fate::Failed { rejected: true, .. });
+        let rejected = fails_as(Class::Reject);
+        for rebuilt_in_vain in [None, Some(Reason::New), Some(Reason::PromptChanged)] {
+            assert!(is_rejected(decide(&rejected, Facts { rebuilt_in_vain, ..FACTS })));
+        }
+        // It is not known yet whether this provider takes the history.
+        for reason in [Reason::ProviderChanged, Reason::ModelChanged] {
+            let facts = Facts { rebuilt_in_vain: Some(reason), ..FACTS };
+            let fate = decide(&rejected, facts);
+            assert!(
+                matches!(fate, Fate::Again { rebuild: Some(Reason::Poisoned), .. }),
+                "{fate:?}"
+            );
+            assert!(is_rejected(decide(&rejected, Facts { is_last_attempt: true, ..facts })));
+            assert!(is_rejected(decide(&rejected, Facts { has_history: false, ..facts })));
+        }
+        let facts = Facts { rebuilt_in_vain: Some(Reason::Poisoned), ..FACTS };
+        for class in [Class::Reject, Class::Rebuild { reason: Rebuild::Poisoned }] {
+            let Fate::Failed { why, rejected, .. } = decide(&fails_as(class), facts) else {
+                panic!()
+            };
+            assert!(rejected && why.contains("`fresh`"), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_rebuild_is_tried_only_while_there_is_something_to_leave_out() {
+        let poisoned = fails_as(Class::Rebuild { reason: Rebuild::Poisoned });
+        let Fate::Again { rebuild, after, .. } = decide(&poisoned, FACTS) else { panic!() };
+        assert_eq!((rebuild, after), (Some(Reason::Poisoned), Some(Duration::ZERO)));
+        let bare = Facts { has_history: false, ..FACTS };
+        assert!(matches!(decide(&poisoned, bare), Fate::Failed { .. }));
+        let lost = fails_as(Class::Rebuild { reason: Rebuild::Lost });
+        assert!(matches!(decide(&lost, FACTS), Fate::Again { .. }));
+        let again = Facts { rebuilt_in_vain: Some(Reason::Lost), ..FACTS };
+        assert!(matches!(decide(&lost, again), Fate::Failed { .. }));
+    }
+}

@@ -1,0 +1,67 @@
+//! What the feed says of the end of a turn.
+
+use serde_json::{Value, json};
+
+use super::{fate::Fate, turn::Turn};
+use crate::domain::{feed, text};
+
+pub const INTERRUPTED_BY_DRAIN: &str = "the worker was stopped while the turn ran";
+pub const INTERRUPTED_BY_CANCEL: &str = "the task was cancelled while the turn ran";
+
+pub fn event(turn: &Turn<'_>, fate: &Fate) -> feed::New {
+    let begun = &turn.opened.begun;
+    let n = begun.turn;
+    let because = |why: &str| text::storable(why.to_owned());
+    let (kind, data) = match fate {
+        Fate::Done => (feed::Kind::TurnDone, done_data(turn)),
+        Fate::Cancelled => (
+            feed::Kind::TurnInterrupted,
+            json!({ "turn": n, "because": INTERRUPTED_BY_CANCEL, "again": false }),
+        ),
+        Fate::GivenBack | Fate::LeaseLost => (
+            feed::Kind::TurnInterrupted,
+            json!({ "turn": n, "because": INTERRUPTED_BY_DRAIN, "again": true }),
+        ),
+        Fate::Again { why, interrupted: true, .. } => (
+            feed::Kind::TurnInterrupted,
+            json!({ "turn": n, "because": because(why), "again": true }),
+        ),
+        Fate::Again { why, rebuild, .. } => (
+            feed::Kind::TurnFailed,
+            json!({ "turn": n, "error": because(why), "again": true, "rebuild": rebuild }),
+        ),
+        Fate::NoRoom { why } => {
+            (feed::Kind::TurnFailed, json!({ "turn": n, "error": because(why), "again": true }))
+        }
+        Fate::PutOff { why, after } => (
+            feed::Kind::TurnSnoozed,
+            json!({ "turn": n, "because": because(why), "again_after_secs": after.as_secs_f64() }),
+        ),
+        Fate::Failed { why, rejected, .. } => (
+            feed::Kind::TurnFailed,
+            json!({ "turn": n, "error": because(why), "again": false, "rejected": rejected }),
+        ),
+    };
+    feed::New {
+        campaign_id: Some(begun.campaign_id),
+        task_id: Some(begun.task_id),
+        session_id: Some(begun.session_id),
+        kind,
+        data,
+    }
+}
+
+fn done_data(turn: &Turn<'_>) -> Value {
+    let answered = turn.called.result.as_ref().ok();
+    let (usage, rounds) = (turn.called.usage(), &turn.called.rounds);
+    let continued = answered.and_then(|outcome| outcome.conversation.as_deref());
+    json!({
+        "turn": turn.opened.begun.turn,
+        "input_tokens": usage.prompt(),
+        "output_tokens": usage.output,
+        "calls": continued.is_none().then_some(rounds.calls.len() + 1),
+        "tools": continued.is_none().then_some(rounds.tools.len()),
+        "began": continued.map(|continued| continued.began),
+        "ahead": continued.map(|continued| continued.was_ahead),
+    })
+}

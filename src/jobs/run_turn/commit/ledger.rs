@@ -1,0 +1,118 @@
+//! What a turn writes into the ledger, and the manifests of its calls.
+
+use serde_json::Value;
+
+use crate::{
+    domain::{manifests, usage},
+    jobs::{
+        Services,
+        run_turn::{
+            begin::open_turn::OpenTurn,
+            call::{
+                ledger::{lines, lines_of_rounds},
+                report::CallReport,
+                rounds::record::{Asked, Rounds},
+            },
+            commit::fate::Fate,
+            load::assignment::Assignment,
+        },
+    },
+    providers::{Class, Error, Outcome},
+};
+
+/// How the ledger calls it; `None` for a call that was not made, or not taken. One that was put off in the middle is billed.
+pub fn outcome(fate: &Fate, result: &Result<Outcome, Error>) -> Option<usage::Outcome> {
+    match (fate, result) {
+        (Fate::Done, _) => Some(usage::Outcome::Done),
+        (_, Err(error)) if error.is_unasked => None,
+        (Fate::PutOff { .. }, Err(error)) if error.usage.is_none() => None,
+        (_, Err(error)) if error.class == Class::Cancelled => Some(usage::Outcome::Interrupted),
+        _ => Some(usage::Outcome::Failed),
+    }
+}
+
+/// What goes into the ledger for a turn: each of its calls, in order.
+pub fn all<'a>(
+    services: &'a Services,
+    assignment: &'a Assignment<'_>,
+    opened: &OpenTurn,
+    called: &'a CallReport,
+    fate: &Fate,
+) -> Vec<usage::Call<'a>> {
+    let mut all = lines_of_rounds(assignment, opened, &called.rounds);
+    if let Some(outcome) = outcome(fate, &called.result) {
+        all.extend(lines(services, assignment, opened, called, outcome));
+    }
+    all
+}
+
+pub fn manifest<'a>(
+    opened: &OpenTurn,
+    called: &CallReport,
+    manifest: &'a Value,
+) -> manifests::New<'a> {
+    let counted = match &called.result {
+        Ok(outcome) => outcome.prompt_tokens(),
+        Err(error) => error.usage.as_ref().and_then(|usage| usage.prompt()),
+    };
+    manifests::New {
+        session_id: opened.begun.session_id,
+        turn: opened.begun.turn,
+        call: place(called.rounds.calls.len()),
+        manifest,
+        sha256: *opened.manifest.sha256.as_bytes(),
+        estimated_tokens: i64::try_from(opened.estimated_tokens).unwrap_or(i64::MAX),
+        real_tokens: counted.and_then(|n| i64::try_from(n).ok()),
+    }
+}
+
+/// The manifests of the calls before the last one, with their JSON.
+pub fn manifests_of_rounds(rounds: &Rounds) -> serde_json::Result<Vec<Value>> {
+    rounds.calls.iter().map(|asked| serde_json::to_value(&asked.manifest)).collect()
+}
+
+/// One of them.
+pub fn manifest_of_round<'a>(
+    opened: &OpenTurn,
+    (at, asked): (usize, &Asked),
+    manifest: &'a Value,
+) -> manifests::New<'a> {
+    manifests::New {
+        session_id: opened.begun.session_id,
+        turn: opened.begun.turn,
+        call: place(at),
+        manifest,
+        sha256: *asked.manifest.sha256.as_bytes(),
+        estimated_tokens: i64::try_from(asked.estimated_tokens).unwrap_or(i64::MAX),
+        real_tokens: asked.usage.prompt().and_then(|n| i64::try_from(n).ok()),
+    }
+}
+
+fn place(call: usize) -> i16 {
+    i16::try_from(call).unwrap_or(i16::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::providers::Scope;
+
+    #[test]
+    fn what_was_put_off_is_billed_if_it_was_used() {
+        let after = Duration::from_secs(1);
+        let fate = Fate::PutOff { why: "busy".to_owned(), after };
+        let busy = || Error::new("test", Class::Snooze { after, scope: Scope::Credential }, "busy");
+        assert_eq!(outcome(&fate, &Err(busy())), None);
+        let used = busy().with_usage(Some(Usage { input: Some(9), ..Usage::default() }));
+        assert_eq!(outcome(&fate, &Err(used)), Some(usage::Outcome::Failed));
+    }
+
+    #[test]
+    fn a_call_that_was_not_made_has_no_line() {
+        let why = "no program".to_owned();
+        let fate = Fate::Failed { why, interrupted: false, rejected: false };
+        let failed = || Error::new("test", Class::Fail, "no program");
+        assert_eq!(outcome(&fate, &Err(failed().not_made())), None);
+        assert_eq!(outcome(&fate, &Err(failed())), Some(usage::Outcome::Failed));
+    }
+}

@@ -1,0 +1,65 @@
+//! What operators see of a turn once it has ended: metrics, and a trace.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use metrics::{counter, histogram};
+
+use crate::{
+    domain::usage::Call,
+    jobs::run_turn::{
+        call::report::CallReport,
+        commit::{
+            fate::Fate,
+            ledger,
+            spans::{kinds, spans},
+            turn::Turn,
+        },
+        metrics::{COST, DURATION, FIRST_BYTE, TOKENS, TOOLS, tokens_labels},
+    },
+};
+
+/// Once a turn has ended, whatever came of it.
+pub fn tell(turn: &Turn<'_>, fate: &Fate, began_at: DateTime<Utc>) {
+    let lines = ledger::all(turn.services, turn.assignment, turn.opened, turn.called, fate);
+    measure(turn, fate, &lines);
+    if turn.services.traces.are_wanted() {
+        for span in spans(turn, fate, &lines, began_at) {
+            turn.services.traces.record(span);
+        }
+    }
+}
+
+fn measure(turn: &Turn<'_>, fate: &Fate, lines: &[Call<'_>]) {
+    let (called, provider) = (turn.called, turn.assignment.route.provider_name.clone());
+    let took = duration(called);
+    if !took.is_zero() {
+        let labels = [("provider", provider.clone()), ("outcome", fate.as_str().to_owned())];
+        histogram!(DURATION, &labels).record(took.as_secs_f64());
+    }
+    for used in &called.rounds.tools {
+        // What a model has made up is no label: there is no end of it.
+        let tool = if used.is_offered { used.name.as_str() } else { "unknown" };
+        let labels = [("tool", tool.to_owned()), ("outcome", used.outcome.as_str().to_owned())];
+        histogram!(TOOLS, &labels).record(used.took.as_secs_f64());
+    }
+    let first_byte = called.result.as_ref().ok().and_then(|outcome| outcome.durations.first_byte);
+    if let Some(first_byte) = first_byte {
+        histogram!(FIRST_BYTE, "provider" => provider.clone()).record(first_byte.as_secs_f64());
+    }
+    // By the requested model, not by the provider's names: the requested ones are known before the call.
+    let labels = [("provider", provider), ("model", turn.assignment.route.model.clone())];
+    for line in lines {
+        counter!(COST, &labels).increment(line.cost_micros.unsigned_abs());
+        for (kind, n_tokens) in kinds(line) {
+            counter!(TOKENS, &tokens_labels(&labels, kind)).increment(n_tokens.unsigned_abs());
+        }
+    }
+}
+
+/// All calls of a turn, and what its tools did in between.
+fn duration(called: &CallReport) -> Duration {
+    let calls = called.rounds.calls.iter().map(|asked| asked.took);
+    let tools = called.rounds.tools.iter().map(|used| used.took);
+    calls.chain(tools).sum::<Duration>() + called.took
+}

@@ -1,0 +1,16 @@
+//! Fifth phase: what becomes of the turn, and transaction B, which writes it with the end of the job.
+
+pub mod busy;
+pub mod cancellation;
+pub mod decision;
+pub mod entries;
+pub mod failover;
+pub mod fate;
+pub mod feed_event;
+pub mod ledger;
+pub mod lesson;
+pub mod measure;
+pub mod provider_session;
+pub mod spans;
+pub mod transaction;
+pub mod turn;

@@ -1,0 +1,58 @@
+//! What is stored of the answer of a provider that keeps the conversation itself.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::Value;
+
+use crate::{
+    domain::{logins::Resting, text, transcripts::Added},
+    jobs::run_turn::{begin::open_turn::OpenTurn, error::Error},
+    providers::{self, Began, Class, Continued, Flag, Scope},
+};
+
+/// The files as they are stored.
+pub fn added(continued: &Continued) -> Vec<Added<'_>> {
+    let files = continued.grown.iter().map(|grown| Added {
+        name: &grown.name,
+        from_byte: i64::try_from(grown.from).unwrap_or(i64::MAX),
+        bytes: &grown.bytes,
+        sha256: &grown.sha256,
+    });
+    files.collect()
+}
+
+/// Whether what was stored of the files is no part of them any more.
+pub fn is_rewritten(continued: &Continued) -> bool {
+    matches!(continued.began, Began::New | Began::Rewritten)
+}
+
+pub fn meter(continued: &Continued) -> Result<Value, Error> {
+    serde_json::to_value(&continued.meter).map_err(Error::undone)
+}
+
+/// The login of the call, if it may not be used for a while.
+pub fn rests(
+    opened: &OpenTurn,
+    error: &providers::Error,
+    why: &str,
+    now: DateTime<Utc>,
+) -> Option<Resting> {
+    let Class::Snooze { after, scope: Scope::Credential } = error.class else { return None };
+    let login = opened.bound.as_ref()?.login.clone();
+    let until = now + TimeDelta::from_std(after).unwrap_or(TimeDelta::MAX);
+    Some(Resting { login, until, why: why.to_owned() })
+}
+
+/// How a turn's flags call it.
+pub fn flag(flag: &Flag) -> String {
+    text::storable(match flag {
+        Flag::Compacted => "compacted_by_provider".to_owned(),
+        Flag::ServerMissing(server) => format!("tool_server_missing: {server}"),
+        Flag::ToolMissing(tool) => format!("tool_missing: {tool}"),
+        Flag::Denied(tool) => format!("tool_denied: {tool}"),
+        Flag::NotStored { files, bytes } => {
+            format!("side_files_not_stored: {files} with {bytes} bytes")
+        }
+        Flag::Hung => "did_not_end_by_itself".to_owned(),
+        Flag::CostUnknown => "cost_unknown".to_owned(),
+    })
+}

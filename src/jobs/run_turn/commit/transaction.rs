@@ -1,0 +1,328 @@
+//! Transaction B: everything that a turn leaves behind, and the end of its job, as one commit.
+
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use sqlx::PgConnection;
+use tokio::time::sleep;
+
+use crate::{
+    causes::causes,
+    context::Pressure,
+    domain::{
+        busy_models,
+        compactions::{self, Cause},
+        logins::{self, Resting},
+        manifests,
+        mentions::{self, HandedOn, Spoken},
+        messages,
+        sessions::State,
+        tasks::{self, RunTurn},
+        text,
+        turn_phases::{self, Continued, Done, Ending, Failure, Record},
+    },
+    jobs::run_turn::{
+        commit::{
+            busy, entries, failover,
+            fate::Fate,
+            feed_event::{self, INTERRUPTED_BY_CANCEL, INTERRUPTED_BY_DRAIN},
+            ledger,
+            lesson::{self, Lesson},
+            provider_session,
+            turn::Turn,
+        },
+        crash_points::CrashPoint,
+        error::Error,
+        load::assignment::Assignment,
+    },
+    providers::{Class, Outcome, Rebuild},
+    queue::{End, Job as _, Until},
+};
+
+/// An answer that the database did not take is offered again, because the model has been paid for it. Offering it twice
+/// is safe: what was committed after all has ended the lease. While the database is away this goes on for as long as the
+/// lease does, so that a failover costs no answer; what else is wrong with it will not go away by waiting.
+const N_TRIES: u32 = 3;
+const FIRST_WAIT: Duration = Duration::from_millis(100);
+const MOST_WAIT: Duration = Duration::from_secs(2);
+
+impl Turn<'_> {
+    /// `None`: the turn has ended, and its job goes on in this run.
+    pub async fn end(&self, fate: &Fate) -> Result<Option<End>, Error> {
+        let new = entries::entries(self, fate);
+        let learnt = lesson::learn(self);
+        let (mut n_tries, mut wait) = (1, FIRST_WAIT);
+        loop {
+            match self.try_end(fate, &new, &learnt).await {
+                Err(error) if error.is_worth_another_try(self.run, n_tries < N_TRIES) => {
+                    tracing::warn!(
+                        error = causes(&error),
+                        "the end of a turn was not written; it is tried again"
+                    );
+                    sleep(wait).await;
+                    (n_tries, wait) = (n_tries + 1, (wait * 2).min(MOST_WAIT));
+                }
+                ended => return ended,
+            }
+        }
+    }
+
+    async fn try_end(
+        &self,
+        fate: &Fate,
+        new: &[messages::New],
+        learnt: &Lesson,
+    ) -> Result<Option<End>, Error> {
+        let mut tx = self.run.pool().begin().await.map_err(Error::undone)?;
+        if let Err(error) = self.write(&mut tx, fate, new, learnt).await {
+            tx.rollback().await.map_err(Error::undone)?;
+            return Err(error);
+        }
+        let run = self.run;
+        let ended = match fate {
+            Fate::Done => run.commit(tx).await,
+            Fate::Cancelled => run.commit_cancelled(tx).await,
+            Fate::GivenBack => run.commit_given_back(tx).await,
+            Fate::Again { why, after, .. } => {
+                run.commit_retry(tx, RunTurn::policy().backoff, *after, why).await
+            }
+            Fate::PutOff { why, after } => run.commit_snooze(tx, Until::After(*after), why).await,
+            Fate::Failed { why, .. } => run.commit_failure(tx, why).await,
+            Fate::NoRoom { .. } | Fate::LeaseLost => {
+                tx.commit().await.map_err(Error::undone)?;
+                return Ok(None);
+            }
+        }?;
+        if matches!(fate, Fate::Done) {
+            let route = &self.assignment.route;
+            self.services.calibrations.learn(
+                &route.provider_name,
+                &route.model,
+                learnt.calibration,
+            );
+        }
+        Ok(Some(ended))
+    }
+
+    async fn write(
+        &self,
+        conn: &mut PgConnection,
+        fate: &Fate,
+        new: &[messages::New],
+        learnt: &Lesson,
+    ) -> Result<(), Error> {
+        let now = self.services.clock.now();
+        let lines = ledger::all(self.services, self.assignment, self.opened, self.called, fate);
+        let is_made = ledger::outcome(fate, &self.called.result).is_some();
+        let manifest = serde_json::to_value(&self.opened.manifest).map_err(Error::undone)?;
+        let manifest = ledger::manifest(self.opened, self.called, &manifest);
+        let record = Record {
+            manifest: is_made.then_some(&manifest),
+            events: &[feed_event::event(self, fate)],
+        };
+        if let Some(resting) = self.rests(fate, now) {
+            logins::rest(&mut *conn, &self.assignment.route.provider_name, &resting).await?;
+        }
+        let handed_on = self.hand_on(&mut *conn, fate, now).await?;
+        failover::note(&mut *conn, self.assignment, fate, &self.called.result, now).await?;
+        let ending = Ending { turn: &self.opened.begun, calls: &lines, messages: new, record, now };
+        self.end_turn(&mut *conn, &ending, fate, (learnt, handed_on.as_ref())).await?;
+        self.note_wait(&mut *conn, fate, now).await?;
+        self.record_rounds(&mut *conn, now).await?;
+        self.prepare_ahead(&mut *conn, fate, learnt).await?;
+        self.services.crash_points.pass(CrashPoint::BeforeJobEnd).map_err(Error::undone)
+    }
+
+    /// That the task waits for its provider, or that the provider answers again.
+    async fn note_wait(
+        &self,
+        conn: &mut PgConnection,
+        fate: &Fate,
+        now: DateTime<Utc>,
+    ) -> Result<(), Error> {
+        let (assignment, result) = (self.assignment, &self.called.result);
+        match fate {
+            Fate::PutOff { after, .. } if busy::is_wait(fate, result.as_ref().err()) => {
+                let until = now + TimeDelta::from_std(*after).unwrap_or(TimeDelta::days(1));
+                tasks::wait_for_provider(conn, assignment.task.id, until, now).await?;
+            }
+            Fate::Done => {
+                if let Some(busy) = &assignment.busy {
+                    let (provider, model) = (&busy.provider, &busy.model);
+                    let called_at = self.called.called_at;
+                    busy_models::answered(&mut *conn, provider, model, called_at).await?;
+                }
+                if assignment.busy_since.is_some() {
+                    tasks::no_longer_waits(conn, assignment.task.id).await?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// What the calls before the last one were sent.
+    async fn record_rounds(
+        &self,
+        conn: &mut PgConnection,
+        now: DateTime<Utc>,
+    ) -> Result<(), Error> {
+        let rounds = &self.called.rounds;
+        let all = ledger::manifests_of_rounds(rounds).map_err(Error::undone)?;
+        for (asked, manifest) in rounds.calls.iter().enumerate().zip(&all) {
+            let new = ledger::manifest_of_round(self.opened, asked, manifest);
+            manifests::insert(&mut *conn, &new, now).await.map_err(Error::undone)?;
+        }
+        Ok(())
+    }
+
+    async fn end_turn(
+        &self,
+        conn: &mut PgConnection,
+        ending: &Ending<'_>,
+        fate: &Fate,
+        (learnt, handed_on): (&Lesson, Option<&HandedOn>),
+    ) -> Result<(), Error> {
+        let failed = |error, ends_task| Failure {
+            error,
+            rebuild: None,
+            ends_task,
+            forgotten: false,
+            interrupted: false,
+            rejected: false,
+        };
+        match (fate, &self.called.result) {
+            (Fate::Done, Ok(outcome)) => {
+                self.commit(conn, ending, outcome, (learnt, handed_on)).await?;
+            }
+            (Fate::Cancelled, _) => {
+                turn_phases::cancel(conn, ending, INTERRUPTED_BY_CANCEL).await?
+            }
+            (Fate::GivenBack, _) => {
+                turn_phases::interrupt(conn, ending, INTERRUPTED_BY_DRAIN).await?
+            }
+            (Fate::Again { why, interrupted: true, rebuild: None, .. }, _) => {
+                turn_phases::interrupt(conn, ending, &text::storable(why.clone())).await?;
+            }
+            (Fate::Again { why, rebuild, interrupted, .. }, _) => {
+                let why = text::storable(why.clone());
+                let forgotten = self.is_forgotten();
+                let rebuild = rebuild.filter(|_| !forgotten);
+                let interrupted = *interrupted;
+                let failure = Failure { rebuild, forgotten, interrupted, ..failed(&why, false) };
+                turn_phases::fail(conn, ending, &failure).await?;
+            }
+            (Fate::PutOff { why, .. } | Fate::NoRoom { why }, result) => {
+                let why = text::storable(why.clone());
+                let interrupted = result.as_ref().is_err_and(|error| error.has_acted);
+                let failure = Failure { interrupted, ..failed(&why, false) };
+                turn_phases::fail(conn, ending, &failure).await?;
+            }
+            (Fate::Failed { why, interrupted, rejected }, _) => {
+                let why = text::storable(why.clone());
+                let (forgotten, rejected) = (self.is_forgotten(), *rejected);
+                // What this turn was told of an interruption goes with its prompt.
+                let was_interrupted = self.opened.session.state == State::Interrupted;
+                let interrupted = *interrupted || (rejected && was_interrupted);
+                let failure = Failure { forgotten, interrupted, rejected, ..failed(&why, true) };
+                turn_phases::fail(conn, ending, &failure).await?;
+            }
+            (Fate::LeaseLost, _) | (Fate::Done, Err(_)) => return Err(Error::Overtaken),
+        }
+        Ok(())
+    }
+
+    /// The tasks for whom the answer calls, where its agent may: before anything of the turn's end is locked.
+    async fn hand_on(
+        &self,
+        conn: &mut PgConnection,
+        fate: &Fate,
+        now: DateTime<Utc>,
+    ) -> Result<Option<HandedOn>, Error> {
+        let Assignment { task, agent, catalogue, asked_in, .. } = self.assignment;
+        let (Fate::Done, Ok(outcome), Some(asked_in), true) =
+            (fate, &self.called.result, *asked_in, agent.mentions)
+        else {
+            return Ok(None);
+        };
+        let spoken = Spoken {
+            campaign_id: task.campaign_id,
+            task_id: task.id,
+            asked_in,
+            agent: &task.agent,
+            instance: &task.instance,
+            text: &text::storable(outcome.message.text.clone()),
+        };
+        let config = (&self.services.mentions, &self.services.tasks);
+        mentions::hand_on(conn, catalogue, config, &spoken, now).await.map_err(Error::undone)
+    }
+
+    /// What the provider has lost can be written anew from the messages, once, and under the same name.
+    fn is_forgotten(&self) -> bool {
+        let lost = Class::Rebuild { reason: Rebuild::Lost };
+        let is_lost = self.called.result.as_ref().is_err_and(|error| error.class == lost);
+        is_lost && self.opened.session.head.is_some()
+    }
+
+    /// Has a summary prepared in the background, before the next turn needs it.
+    async fn prepare_ahead(
+        &self,
+        conn: &mut PgConnection,
+        fate: &Fate,
+        learnt: &Lesson,
+    ) -> Result<(), Error> {
+        if *fate != Fate::Done {
+            return Ok(());
+        }
+        let begun = &self.opened.begun;
+        let thresholds = &self.assignment.route.thresholds;
+        let pressure = self.opened.budget.pressure(learnt.context_tokens, thresholds);
+        if pressure >= Pressure::Prepare && !begun.ephemeral {
+            let asked = compactions::request(conn, begun.session_id, Cause::Auto).await;
+            asked.map_err(Error::undone)?;
+        }
+        Ok(())
+    }
+
+    async fn commit(
+        &self,
+        conn: &mut PgConnection,
+        ending: &Ending<'_>,
+        outcome: &Outcome,
+        (learnt, handed_on): (&Lesson, Option<&HandedOn>),
+    ) -> Result<(), Error> {
+        let Assignment { agent, route, .. } = self.assignment;
+        let sessions = &self.services.sessions;
+        let continued = outcome.conversation.as_deref();
+        let meter = continued.map(provider_session::meter).transpose()?;
+        let grown = continued.map(provider_session::added).unwrap_or_default();
+        let kept = continued.zip(meter.as_ref()).map(|(continued, meter)| Continued {
+            head: continued.head,
+            generation: self.opened.session.generation,
+            meter,
+            rewritten: provider_session::is_rewritten(continued),
+            grown: &grown,
+        });
+        let board = self.opened.words.board.as_ref();
+        let entry = board.and_then(|board| board.entry(self.opened.posts_seq));
+        let done = Done {
+            result: &text::storable(outcome.message.text.clone()),
+            context_tokens: i64::try_from(learnt.context_tokens).ok(),
+            kept,
+            board: board.map(|board| board.seen(entry.as_ref())),
+            expires_at: sessions.expires_at(&route.provider_name, agent.ttl_days, ending.now),
+            calibration: learnt.calibration_json.as_ref(),
+            checkpoint: learnt.checkpoint_json.as_ref(),
+            flags: &learnt.flags,
+            handed_on,
+        };
+        Ok(turn_phases::commit(conn, ending, &done).await?)
+    }
+
+    fn rests(&self, fate: &Fate, now: DateTime<Utc>) -> Option<Resting> {
+        let (Fate::PutOff { .. }, Err(error)) = (fate, &self.called.result) else {
+            return None;
+        };
+        provider_session::rests(self.opened, error, &text::storable(error.to_string()), now)
+    }
+}

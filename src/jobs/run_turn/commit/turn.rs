@@ -1,0 +1,20 @@
+//! What the last phase works with.
+
+use crate::{
+    jobs::{
+        Services,
+        run_turn::{
+            begin::open_turn::OpenTurn, call::report::CallReport, load::assignment::Assignment,
+        },
+    },
+    queue::Run,
+};
+
+/// A turn between its call and its end.
+pub struct Turn<'a> {
+    pub run: &'a Run,
+    pub services: &'a Services,
+    pub assignment: &'a Assignment<'a>,
+    pub opened: &'a OpenTurn,
+    pub called: &'a CallReport,
+}

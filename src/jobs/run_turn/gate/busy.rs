@@ -1,0 +1,66 @@
+//! Turns whose provider takes no calls for now. They wait longer and longer, together with all others of the model, and not for
+//! ever.
+//!
+//! A wait uses up no attempt. Its reason says since when, how often, until when and why: `job explain` and `task explain`
+//! print it.
+
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::{
+    domain::busy_models::{self, Config, moment},
+    jobs::{
+        Services,
+        run_turn::{
+            error::{Error, Refused},
+            load::assignment::Assignment,
+        },
+    },
+    queue::Run,
+};
+
+/// Refuses a turn while its model is busy. Once the wait is over, it lets one turn at a time try.
+pub async fn admit(
+    run: &Run,
+    services: &Services,
+    assignment: &Assignment<'_>,
+) -> Result<(), Error> {
+    let Some(busy) = &assignment.busy else { return Ok(()) };
+    let (config, now) = (&services.busy, services.clock.now());
+    if busy_models::try_again(run.pool(), config, &busy.provider, &busy.model, now).await? {
+        return Ok(());
+    }
+    // Another turn tries at this moment.
+    let after = if busy.until > now { busy.wait(now) } else { config.first_wait() };
+    Err(Error::Refused(Refused::busy(busy.describe(), after, busy.refusals)))
+}
+
+pub fn too_long(why: &str, since: DateTime<Utc>) -> String {
+    let since = moment(since);
+    format!(
+        "the task has waited for its provider since {since}, longer than providers.busy_max_secs allows: {why}"
+    )
+}
+
+pub fn with_end(config: &Config, why: &str, since: DateTime<Utc>) -> String {
+    match config.deadline(since) {
+        Some(deadline) => {
+            let (since, deadline) = (moment(since), moment(deadline));
+            format!("{why}; the task waits since {since} and fails at {deadline} if that lasts")
+        }
+        None => why.to_owned(),
+    }
+}
+
+/// Not past the end, at which the task fails.
+pub fn until_end(
+    config: &Config,
+    after: Duration,
+    since: DateTime<Utc>,
+    now: DateTime<Utc>,
+) -> Duration {
+    let left = config.deadline(since).map(|deadline| deadline - now);
+    left.and_then(|left| left.max(TimeDelta::zero()).to_std().ok())
+        .map_or(after, |left| left.min(after))
+}

@@ -1,0 +1,80 @@
+//! Moves a conversation to the agent's other provider, where the first one takes no call for long.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde_json::json;
+use sqlx::PgConnection;
+
+use crate::{
+    domain::{
+        failovers::{self, Change, Side},
+        feed, text,
+    },
+    jobs::{
+        Services,
+        run_turn::{
+            error::{Error, Refused},
+            load::{
+                assignment::Assignment,
+                failover::{Failover, of},
+            },
+        },
+    },
+    queue::Run,
+};
+
+/// A turn that cannot begin, because its provider takes no call for long, or has refused as many in a row as move a
+/// conversation.
+pub async fn take_over(
+    run: &Run,
+    services: &Services,
+    assignment: &Assignment<'_>,
+    refused: Refused,
+) -> Result<Refused, Error> {
+    let (Some(failover), Some(pause), Some(busy)) =
+        (&assignment.failover, refused.again_after, refused.busy)
+    else {
+        return Ok(refused);
+    };
+    let is_long = failover.is_long(pause) || busy.refusals >= failover.rules.after;
+    if failover.side == Side::Fallback || !is_long {
+        return Ok(refused);
+    }
+    let now = services.clock.now();
+    let change = failover.rules.failed(failover.standing, failover.side, true, now);
+    let mut tx = run.pool().begin().await.map_err(Error::undone)?;
+    let why = Some(refused.why.clone());
+    write(&mut tx, assignment, failover, change, why, now).await?;
+    tx.commit().await.map_err(Error::undone)?;
+    // The other provider is not the one that is waited for.
+    Ok(Refused { again_after: Some(Duration::ZERO), busy: None, ..refused })
+}
+
+pub async fn write(
+    conn: &mut PgConnection,
+    assignment: &Assignment<'_>,
+    failover: &Failover,
+    change: Change,
+    why: Option<String>,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    let task = &assignment.task;
+    match change.standing {
+        Some(standing) if Some(standing) != failover.standing => {
+            failovers::put(&mut *conn, of(task), standing, now).await?;
+        }
+        None if failover.standing.is_some() => failovers::forget(&mut *conn, of(task)).await?,
+        _ => {}
+    }
+    if let Some(side) = change.moved_to {
+        let data = json!({
+            "to": side,
+            "from_provider": assignment.route.provider_name,
+            "because": why.map(text::storable),
+            "tried_again_after_secs": (side == Side::Fallback).then(|| failover.rules.rest.num_seconds()),
+        });
+        feed::append(conn, &[task.event(feed::Kind::ConversationMoved, data)], now).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! A task whose agent or flow is paused: it waits for a person, and no worker looks at it again before that.
+//!
+//! The job of a paused agent is held in its place, for all of the agent's conversation waits. A step of a paused flow is put aside,
+//! because the conversation goes on with what is none of the flow's.
+
+use serde_json::json;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::{
+    domain::{
+        Amount, agent_pauses, feed, flows,
+        tasks::{self, Task},
+        text, turns,
+    },
+    jobs::{Services, run_turn::error::Error},
+    queue::{End, Run},
+};
+
+/// `None`: the pause has ended since it was seen, and the turn may begin.
+pub async fn wait(run: &Run, services: &Services, task: &Task) -> Result<Option<End>, Error> {
+    let mut tx = run.pool().begin().await.map_err(Error::undone)?;
+    match write(&mut tx, services, task).await {
+        Ok(Some(words)) => Ok(Some(run.commit_held(tx, &words).await?)),
+        nothing => {
+            tx.rollback().await.map_err(Error::undone)?;
+            nothing.map(|_| None)
+        }
+    }
+}
+
+/// `None`: the flow has gone on since it was seen, and the turn may begin.
+pub async fn wait_for_flow(
+    run: &Run,
+    services: &Services,
+    task: &Task,
+    flow_id: Uuid,
+) -> Result<Option<End>, Error> {
+    let mut tx = run.pool().begin().await.map_err(Error::undone)?;
+    match write_for_flow(&mut tx, services, task, flow_id).await {
+        Ok(Some(words)) => Ok(Some(run.commit_aside(tx, &words).await?)),
+        nothing => {
+            tx.rollback().await.map_err(Error::undone)?;
+            nothing.map(|_| None)
+        }
+    }
+}
+
+/// What the job is put aside for.
+async fn write_for_flow(
+    conn: &mut PgConnection,
+    services: &Services,
+    task: &Task,
+    flow_id: Uuid,
+) -> Result<Option<String>, Error> {
+    if !flows::hold_pause(&mut *conn, flow_id).await? {
+        return Ok(None);
+    }
+    tasks::wait_aside(&mut *conn, task.id).await?;
+    let words = format!("its flow {flow_id} is paused");
+    let because = json!({ "because": words });
+    let event = task.event(feed::Kind::TaskWaiting, because);
+    feed::append(conn, &[event], services.clock.now()).await?;
+    Ok(Some(words))
+}
+
+/// What the job is held for.
+async fn write(
+    conn: &mut PgConnection,
+    services: &Services,
+    task: &Task,
+) -> Result<Option<String>, Error> {
+    let now = services.clock.now();
+    let held = agent_pauses::hold(&mut *conn, task.campaign_id, &task.agent).await?;
+    let Some(pause) = held else { return Ok(None) };
+    // What a lost worker's turn had set aside is given back now: nobody knows when the next turn begins.
+    if turns::interrupt_lost(&mut *conn, task.without_turn(), now).await? {
+        tasks::end(&mut *conn, task.id, tasks::End::Queued, Amount::ZERO, now).await?;
+    }
+    let words = pause.words();
+    let because = json!({ "because": text::storable(words.clone()) });
+    feed::append(conn, &[task.event(feed::Kind::TaskWaiting, because)], now).await?;
+    Ok(Some(words))
+}

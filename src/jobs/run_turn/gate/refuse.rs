@@ -1,0 +1,174 @@
+//! A task whose turn does not begin: put off, failed with the reason, or cancelled before.
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use serde_json::json;
+use sqlx::PgConnection;
+
+use crate::{
+    domain::{
+        Amount, feed,
+        tasks::{self, Task},
+        text, turns,
+    },
+    jobs::{
+        Services,
+        run_turn::{
+            error::{Error, Refused},
+            gate::busy,
+        },
+    },
+    queue::{End, Run, Until},
+};
+
+/// What is written for a task whose turn does not begin.
+enum Written {
+    PutOff { after: Duration, why: String },
+    Failed { why: String },
+}
+
+const MOST_PAUSE: Duration = Duration::from_secs(60);
+const CANCELLED: &str = "the task was cancelled before its turn could begin";
+const CANCELLED_BETWEEN: &str = "the task was cancelled before another of its turns could begin";
+
+pub async fn refuse(
+    run: &Run,
+    services: &Services,
+    task: &Task,
+    refused: &Refused,
+) -> Result<End, Error> {
+    let mut tx = run.pool().begin().await.map_err(Error::undone)?;
+    let written = match refused.again_after {
+        Some(after) => put_off(&mut tx, services, task, refused, after).await,
+        None => {
+            let why = refused.why.clone();
+            fail(&mut tx, services, task, refused).await.map(|()| Written::Failed { why })
+        }
+    };
+    match written {
+        Ok(Written::PutOff { after, why }) => {
+            Ok(run.commit_snooze(tx, Until::After(after), &why).await?)
+        }
+        Ok(Written::Failed { why }) => Ok(run.commit_failure(tx, &why).await?),
+        Err(error) => {
+            tx.rollback().await.map_err(Error::undone)?;
+            Err(error)
+        }
+    }
+}
+
+/// Ends a task with its job, because nobody else would before the sweep finds it.
+pub async fn cancelled(run: &Run, services: &Services, task: &Task) -> Result<End, Error> {
+    let mut tx = run.pool().begin().await.map_err(Error::undone)?;
+    if let Err(error) = cancel(&mut tx, services, task).await {
+        tx.rollback().await.map_err(Error::undone)?;
+        return Err(error);
+    }
+    Ok(run.commit_cancelled(tx).await?)
+}
+
+async fn cancel(conn: &mut PgConnection, services: &Services, task: &Task) -> Result<(), Error> {
+    let now = services.clock.now();
+    // As it is now: this run may have begun a turn whose end was not written.
+    let task = tasks::get(&mut *conn, task.id).await?;
+    turns::clear_up(&mut *conn, task.without_turn(), now).await?;
+    tasks::end(&mut *conn, task.id, tasks::End::Cancelled, Amount::ZERO, now).await?;
+    let because = if task.turn.is_some() { CANCELLED_BETWEEN } else { CANCELLED };
+    let event = task.event(feed::Kind::TaskCancelled, json!({ "because": because }));
+    Ok(feed::append(conn, &[event], now).await?)
+}
+
+/// What a lost worker's turn had set aside is given back now: the beginning that was refused had given it back too, but
+/// was rolled back. Two tasks that both kept their shares would refuse each other for ever.
+async fn put_off(
+    conn: &mut PgConnection,
+    services: &Services,
+    task: &Task,
+    refused: &Refused,
+    after: Duration,
+) -> Result<Written, Error> {
+    let now = services.clock.now();
+    if turns::interrupt_lost(&mut *conn, task.without_turn(), now).await? {
+        tasks::end(&mut *conn, task.id, tasks::End::Queued, Amount::ZERO, now).await?;
+    }
+    let n_waits = tasks::wait_longer(&mut *conn, task.id).await?;
+    let written = match refused.busy {
+        Some(_) => wait_for_provider(&mut *conn, services, task, refused, after).await?,
+        None => Written::PutOff { after: pause(after, n_waits), why: refused.why.clone() },
+    };
+    if let (Written::PutOff { why, .. }, 1) = (&written, n_waits) {
+        let why = text::storable(why.clone());
+        let event = task.event(feed::Kind::TaskWaiting, json!({ "because": why }));
+        feed::append(conn, &[event], now).await?;
+    }
+    Ok(written)
+}
+
+/// Until the provider may be asked again, and a little longer by chance: the others wait for the same moment. A task that has
+/// waited long enough fails.
+async fn wait_for_provider(
+    conn: &mut PgConnection,
+    services: &Services,
+    task: &Task,
+    refused: &Refused,
+    after: Duration,
+) -> Result<Written, Error> {
+    let (config, now) = (&services.busy, services.clock.now());
+    let after = after.mul_f64(rand::random_range(1.0..1.1));
+    let until = now + TimeDelta::from_std(after).unwrap_or(TimeDelta::days(1));
+    let since = tasks::wait_for_provider(&mut *conn, task.id, until, now).await?;
+    if config.is_over(since, now) {
+        let why = busy::too_long(&refused.why, since);
+        let refused = Refused::for_good(why.clone());
+        fail(conn, services, task, &refused).await?;
+        return Ok(Written::Failed { why });
+    }
+    Ok(Written::PutOff {
+        after: busy::until_end(config, after, since, now),
+        why: busy::with_end(config, &refused.why, since),
+    })
+}
+
+/// Twice as long each time, because nobody knows how long the others run.
+fn pause(first: Duration, n_waits: u32) -> Duration {
+    let doubled = first.saturating_mul(1 << n_waits.saturating_sub(1).min(16));
+    doubled.min(MOST_PAUSE.max(first))
+}
+
+async fn fail(
+    conn: &mut PgConnection,
+    services: &Services,
+    task: &Task,
+    refused: &Refused,
+) -> Result<(), Error> {
+    let now = services.clock.now();
+    let why = text::storable(refused.why.clone());
+    // A worker that was lost in an earlier attempt may have left its turn running.
+    turns::clear_up(&mut *conn, task.without_turn(), now).await?;
+    tasks::end(&mut *conn, task.id, tasks::End::Failed { error: &why }, Amount::ZERO, now).await?;
+    let kind = match refused.budget {
+        true => feed::Kind::BudgetRefused,
+        false => feed::Kind::TaskFailed,
+    };
+    let event = feed::New {
+        campaign_id: Some(task.campaign_id),
+        task_id: Some(task.id),
+        session_id: None,
+        kind,
+        data: json!({ "error": why }),
+    };
+    Ok(feed::append(conn, &[event], now).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_up_to_a_minute_and_are_never_shorter_than_asked_for() {
+        let secs = |first, n_waits| pause(Duration::from_secs(first), n_waits).as_secs();
+        assert_eq!([1, 2, 3, 4, 5, 99].map(|n_waits| secs(5, n_waits)), [5, 10, 20, 40, 60, 60]);
+        assert_eq!([secs(300, 1), secs(300, 2)], [300, 300]);
+    }
+}

@@ -1,0 +1,215 @@
+//! Everything about a task that does not depend on its session: who is asked, with which words, at what price.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use sqlx::PgPool;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::{
+    context::results,
+    domain::{
+        agents::{Agent, Catalogue, Node, Skill},
+        busy_models::BusyModel,
+        campaigns::Campaign,
+        failovers::{Side, Standing},
+        memory,
+        tasks::{self, Predecessor, Task},
+        turn_phases::{self, AboutUser, Beside, Wanted},
+    },
+    jobs::{
+        Services,
+        route::Route,
+        run_turn::{
+            error::{Error, Refused},
+            load::{
+                failover::{self, Failover},
+                tools,
+            },
+        },
+    },
+    transcript::ToolSpec,
+};
+
+pub struct Assignment<'a> {
+    pub task: Task,
+    pub agent: Arc<Agent>,
+    /// As it is throughout this run, whatever becomes of the files meanwhile.
+    pub catalogue: Arc<Catalogue>,
+    /// Of the agent's prompt, and for the lead of the roster too.
+    pub prompt_hash: String,
+    pub skills: Vec<Arc<Skill>>,
+    /// Where in the work the task belongs.
+    pub node: Option<Arc<Node>>,
+    pub campaign: Campaign,
+    /// Whether anything limits what the turn may cost.
+    pub is_limited: bool,
+    pub route: Route<'a>,
+    /// What the model may call in this turn, where it is this service that carries it out.
+    pub tools: Vec<Arc<ToolSpec>>,
+    pub failover: Option<Failover>,
+    /// The model, if calls of it were refused since it last answered.
+    pub busy: Option<BusyModel>,
+    /// Since when the task waits for its provider, if it does.
+    pub busy_since: Option<DateTime<Utc>>,
+    pub traceparent: Option<String>,
+    pub blackboard: Option<Blackboard>,
+    /// What holds for all agents of the campaign, as it was when the task was read.
+    pub edicts: Vec<memory::Standing>,
+    /// What it is told of whom the campaign works for, as it was then.
+    pub facts: Option<AboutUser>,
+    /// What the tasks came to that this one has waited for.
+    pub predecessors: Vec<Predecessor>,
+    /// The id of the entry that tells it.
+    pub results_entry: Uuid,
+    /// The last place of the campaign's board when the task was read; 0 while nobody has posted.
+    pub last_post: i64,
+    /// The post that the task came from.
+    pub asked_in: Option<Uuid>,
+    /// The agent that said it, if an agent did.
+    pub asked_by: Option<String>,
+}
+
+/// What the agent is shown of its campaign's blackboard, as it was when the task was read.
+pub struct Blackboard {
+    pub version: i64,
+    pub json: String,
+}
+
+/// What is stored of it.
+pub struct Read {
+    wanted: Wanted,
+    predecessors: Vec<Predecessor>,
+    standing: Option<Standing>,
+}
+
+/// Of the result of one predecessor: what a long report has.
+pub const PREDECESSOR_MAX_CHARS: usize = 16_000;
+
+impl Assignment<'_> {
+    /// What an attempt of this task stores in front of its call.
+    pub fn own_entries(&self) -> [Uuid; 2] {
+        [self.task.id, self.results_entry]
+    }
+}
+
+impl Read {
+    /// The task, if somebody has asked it to stop.
+    pub fn asked_to_stop(&self) -> Option<&Task> {
+        self.wanted.is_asked_to_stop.then_some(&self.wanted.task)
+    }
+
+    /// The task, if its agent is paused.
+    pub fn paused(&self) -> Option<&Task> {
+        self.wanted.is_paused.then_some(&self.wanted.task)
+    }
+
+    /// The task and its flow, if that is paused and the task has not begun.
+    pub fn paused_flow(&self) -> Option<(&Task, Uuid)> {
+        self.wanted.paused_flow.map(|flow| (&self.wanted.task, flow))
+    }
+}
+
+/// The task of a job, if it still has to be done, and its campaign.
+pub async fn read(pool: &PgPool, services: &Services, job_id: i64) -> Result<Read, Error> {
+    let mut conn = pool.acquire().await.map_err(Error::undone)?;
+    let catalogue = services.library.current();
+    let beside = Beside {
+        readers: &catalogue.blackboard_readers(),
+        edicts_max_bytes: services.memory.edicts_max_bytes,
+        told_facts: &catalogue.told_facts(),
+        facts_max_bytes: services.facts.told_max_bytes,
+        now: services.clock.now(),
+    };
+    let wanted = turn_phases::wanted(&mut *conn, job_id, beside).await?;
+    if wanted.task.ended_at.is_some() {
+        return Err(Error::Ended);
+    }
+    let standing = failover::standing(&mut conn, services, &wanted.task).await?;
+    let predecessors = match wanted.has_waited {
+        true => {
+            let max_chars = i32::try_from(PREDECESSOR_MAX_CHARS).unwrap_or(i32::MAX);
+            tasks::predecessors(&mut *conn, wanted.task.id, max_chars).await?
+        }
+        false => Vec::new(),
+    };
+    Ok(Read { wanted, predecessors, standing })
+}
+
+impl<'a> Assignment<'a> {
+    /// Asks the provider for the model's window where nobody knows it yet.
+    pub async fn of(
+        services: &'a Services,
+        Read { wanted, predecessors, standing }: Read,
+        cancel: &CancellationToken,
+    ) -> Result<Self, (Task, Refused)> {
+        let Wanted {
+            task,
+            campaign,
+            limit,
+            node,
+            blackboard,
+            edicts,
+            facts,
+            traceparent,
+            busy_since,
+            busy_models,
+            last_post,
+            post_id,
+            was_retried,
+            asked_by,
+            ..
+        } = wanted;
+        let failover = Failover::of(&services.agents, standing, services.clock.now());
+        let catalogue = services.library.current();
+        let agent = match catalogue.agent(&task.agent) {
+            Ok(agent) => Arc::clone(agent),
+            Err(error) => return Err((task, error.into())),
+        };
+        let node = match node.as_deref().map(|node| catalogue.node(node)).transpose() {
+            Ok(node) => node.map(Arc::clone),
+            Err(error) => return Err((task, error.into())),
+        };
+        let side = if agent.fallback.is_some() { failover.side } else { Side::First };
+        let route = match Route::of_agent(services, &agent, side, cancel).await {
+            Ok(route) => route,
+            Err(why) => return Err((task, Refused::for_good(why))),
+        };
+        let is_own =
+            |busy: &BusyModel| busy.provider == route.provider_name && busy.model == route.model;
+        let limits = [limit.micros, limit.tokens, task.budget_micros, task.budget_tokens];
+        Ok(Self {
+            failover: agent.fallback.is_some().then_some(failover),
+            busy: busy_models.into_iter().find(is_own),
+            busy_since,
+            skills: catalogue.skills_of(&agent),
+            blackboard: blackboard.and_then(|written| Blackboard::shown_to(&agent, &written)),
+            edicts,
+            facts,
+            prompt_hash: catalogue.prompt_hash(&agent, &task.instance),
+            node,
+            is_limited: limits.iter().any(Option::is_some),
+            results_entry: results::entry_id(task.id, was_retried.then_some(task.job_id)),
+            tools: tools::offered(services, &agent, &task, &route),
+            task,
+            agent,
+            catalogue,
+            campaign,
+            route,
+            traceparent,
+            predecessors,
+            last_post,
+            asked_in: post_id,
+            asked_by,
+        })
+    }
+}
+
+impl Blackboard {
+    fn shown_to(agent: &Agent, written: &turn_phases::Written) -> Option<Self> {
+        let shown = agent.grants.blackboard.readable(&written.document)?;
+        let is_empty = shown.as_object().is_some_and(serde_json::Map::is_empty);
+        (!is_empty).then(|| Self { version: written.version, json: shown.to_string() })
+    }
+}

@@ -1,0 +1,53 @@
+//! Which of an agent's two providers its conversation is with.
+
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use sqlx::PgConnection;
+
+use crate::{
+    domain::{
+        agents,
+        failovers::{self, Of, Rules, Side, Standing},
+        tasks::Task,
+    },
+    jobs::{Services, run_turn::error::Error},
+};
+
+/// Of an agent that has a fallback.
+#[derive(Debug, Clone, Copy)]
+pub struct Failover {
+    pub rules: Rules,
+    pub standing: Option<Standing>,
+    pub side: Side,
+}
+
+impl Failover {
+    pub fn of(config: &agents::Config, standing: Option<Standing>, now: DateTime<Utc>) -> Self {
+        let rest = i64::try_from(config.fallback_secs).ok().and_then(TimeDelta::try_seconds);
+        let rules =
+            Rules { after: config.fallback_after, rest: rest.unwrap_or(TimeDelta::days(365)) };
+        Self { rules, standing, side: rules.side(standing, now) }
+    }
+
+    pub fn is_long(&self, pause: Duration) -> bool {
+        TimeDelta::from_std(pause).is_ok_and(|pause| pause >= self.rules.rest)
+    }
+}
+
+/// What is known of a task's conversation. Asks nothing where its agent has no fallback.
+pub async fn standing(
+    conn: &mut PgConnection,
+    services: &Services,
+    task: &Task,
+) -> Result<Option<Standing>, Error> {
+    let catalogue = services.library.current();
+    match catalogue.agent(&task.agent) {
+        Ok(agent) if agent.fallback.is_some() => Ok(failovers::find(conn, of(task)).await?),
+        _ => Ok(None),
+    }
+}
+
+pub fn of(task: &Task) -> Of<'_> {
+    Of { campaign_id: task.campaign_id, agent: &task.agent, instance: &task.instance }
+}

@@ -1,0 +1,5 @@
+//! First phase: everything about a task that does not depend on its session. No transaction.
+
+pub mod assignment;
+pub mod failover;
+pub mod tools;
