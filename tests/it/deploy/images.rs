@@ -16,6 +16,18 @@ fn the_image_is_built_with_the_version_of_rust_that_is_named() {
     assert!(text("Dockerfile").contains(&format!("ARG RUST_VERSION={version}\n")));
 }
 
+#[test]
+fn the_image_is_built_with_the_profile_of_what_is_shipped() {
+    let manifest = text("Cargo.toml");
+    let (_, dist) = manifest.split_once("\n[profile.dist]\n").unwrap();
+    assert!(dist.split("\n[").next().unwrap().contains("\nlto = \"thin\"\n"), "{dist}");
+    for build in ["Dockerfile", "scripts/image-steps"] {
+        let build = text(build);
+        assert!(build.contains(" --profile dist "), "{build}");
+        assert!(build.contains("target/dist/") && !build.contains("target/release"), "{build}");
+    }
+}
+
 /// Cargo wants every target of the manifest, also those that are not built.
 #[test]
 fn the_context_of_the_build_has_every_target() {
