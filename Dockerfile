@@ -17,7 +17,7 @@ COPY . .
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/build/target \
     SQLX_OFFLINE=true cargo build --profile dist --locked --no-default-features \
-      --bin dalsegno --bin worker-turns --bin worker-upkeep \
+      --package dalsegno --bin dalsegno --bin worker-turns --bin worker-upkeep \
  && mkdir -p /out && cp target/dist/dalsegno target/dist/worker-turns target/dist/worker-upkeep /out/
 
 # The native program of the npm package; it needs no Node to run. npm checks it against the registry's digest.

@@ -3,7 +3,6 @@
 //! `ARCHITECTURE.md` is the map of this tree.
 
 pub mod app;
-pub mod causes;
 pub mod cli;
 pub mod client;
 pub mod clock;
@@ -20,10 +19,10 @@ pub mod providers;
 pub mod queue;
 pub mod scheduler;
 pub mod serve;
-pub mod settings;
-pub mod shutdown;
 pub mod telemetry;
 pub mod tools;
 pub mod traces;
 pub mod transcript;
 pub mod worker;
+
+pub use dalsegno_base::{causes, settings, shutdown};

@@ -7,10 +7,10 @@ mod search;
 
 use std::path::{Path, PathBuf};
 
+use super::SUPPORTED_MAJORS;
 use super::command::Runner;
 use super::home::Home;
 use super::{Config, Error};
-use crate::db::SUPPORTED_MAJORS;
 
 /// A folder with `postgres` and `initdb` that the server's account can run.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,7 +9,7 @@
 
 use std::ffi::OsString;
 
-use crate::settings::Environment;
+use dalsegno_base::settings::Environment;
 
 /// What a server needs to find its own libraries and temporary files.
 const KEPT: [&str; 5] =

@@ -12,7 +12,7 @@ use super::address::Address;
 use super::home::Home;
 use super::process::{self, Signal};
 use super::{Error, poll};
-use crate::causes::causes;
+use dalsegno_base::causes::causes;
 
 pub(super) use launch::{Cluster, Port};
 pub(super) use takeover::{vacate, wait_until_vacant};

@@ -13,11 +13,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::db::embedded::home::Home;
-use crate::db::embedded::occupancy::Vacancy;
-use crate::db::embedded::pidfile::{self, PidFile};
-use crate::db::embedded::process::{self, Signal};
-use crate::db::embedded::{Error, poll};
+use crate::home::Home;
+use crate::occupancy::Vacancy;
+use crate::pidfile::{self, PidFile};
+use crate::process::{self, Signal};
+use crate::{Error, poll};
 
 /// Idle backends notice the death of their postmaster at once; one that is busy does not.
 const ORPHAN_GRACE: Duration = Duration::from_millis(700);
@@ -53,7 +53,7 @@ pub(super) async fn settle(home: &Home, deadline: Instant) -> Result<Found, Erro
 }
 
 /// Asks the server of the home to end, and waits until its last process has left.
-pub(in crate::db::embedded) async fn vacate(home: &Home, deadline: Instant) -> Result<(), Error> {
+pub(crate) async fn vacate(home: &Home, deadline: Instant) -> Result<(), Error> {
     if let Some(record) = living_server(home)? {
         process::send(record.pid, Signal::INT);
     }
@@ -61,10 +61,7 @@ pub(in crate::db::embedded) async fn vacate(home: &Home, deadline: Instant) -> R
 }
 
 /// Waits until the last process of a server has left.
-pub(in crate::db::embedded) async fn wait_until_vacant(
-    home: &Home,
-    deadline: Instant,
-) -> Result<(), Error> {
+pub(crate) async fn wait_until_vacant(home: &Home, deadline: Instant) -> Result<(), Error> {
     let vacant = poll::until(deadline, || Ok(Vacancy::claim(home)?.map(drop)));
     vacant.await?.ok_or_else(|| Error::Occupied {
         folder: home.root().to_path_buf(),

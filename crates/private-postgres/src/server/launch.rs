@@ -10,23 +10,21 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::Server;
 use super::takeover::{self, Found};
-use crate::db::embedded::binaries::Binaries;
-use crate::db::embedded::command::Runner;
-use crate::db::embedded::home::Home;
-use crate::db::embedded::occupancy::Vacancy;
-use crate::db::embedded::pidfile::PidFile;
-use crate::db::embedded::{Error, Purpose, init, log_file, poll, settings};
-use crate::{
-    causes::causes,
-    db::embedded::address::{Address, DATABASE},
-};
+use crate::address::{Address, DATABASE};
+use crate::binaries::Binaries;
+use crate::command::Runner;
+use crate::home::Home;
+use crate::occupancy::Vacancy;
+use crate::pidfile::PidFile;
+use crate::{Error, Purpose, init, log_file, poll, settings};
+use dalsegno_base::causes::causes;
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// A cluster on disk, and how its server is run.
 #[derive(Debug)]
-pub(in crate::db::embedded) struct Cluster {
+pub(crate) struct Cluster {
     pub home: Home,
     pub binaries: Binaries,
     pub runner: Runner,
@@ -189,7 +187,7 @@ impl Cluster {
 
 /// Whether clients already hold on to the address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::db::embedded) enum Port {
+pub(crate) enum Port {
     MayChange,
     Stays,
 }
@@ -210,7 +208,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::db::embedded::{Config, choose_account, home, prepare};
+    use crate::{Config, choose_account, home, prepare};
 
     #[tokio::test]
     async fn another_port_is_taken_when_the_chosen_one_is_lost() {

@@ -59,6 +59,9 @@ pub use self::config::{Config, Listen, Purpose};
 pub use self::error::Error;
 pub use self::lock::{Holder, Owner};
 
+/// The oldest and the newest major version that the tests run against.
+pub const SUPPORTED_MAJORS: std::ops::RangeInclusive<u32> = 14..=18;
+
 /// The private Postgres of this process. End it with [`Embedded::stop`].
 #[must_use = "the server ends when this is dropped"]
 pub struct Embedded {

@@ -3,7 +3,7 @@
 //! A leaf: it knows no section. Each section is a struct beside the component that it configures and checks itself;
 //! `config` assembles them. Loading never stops at the first problem: it collects all of them, each with the origin of the
 //! value and what to write instead. Only this module reads the process environment, in [`Environment::capture`]; the private
-//! Postgres takes the few variables that its programs need from there once more (`db::embedded::ambient`).
+//! Postgres takes the few variables that its programs need from there once more (`crates/private-postgres/src/ambient.rs`).
 
 mod check;
 mod environment;

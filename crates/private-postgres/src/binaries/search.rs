@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::db::embedded::command::Runner;
+use crate::command::Runner;
 
 /// The folders that packagers use. One `*` stands for any text within one step of the path.
 const USUAL: [&str; 12] = [

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use crate::settings::{Checks, empty_as_none};
+use dalsegno_base::settings::{Checks, empty_as_none};
 
 /// Where the private cluster lives and how its server is run.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

@@ -15,7 +15,7 @@ use super::address::Address;
 use super::lock::FolderLock;
 use super::server::{Cluster, Port, Server, wait_until_vacant};
 use super::{Error, log_file};
-use crate::causes::causes;
+use dalsegno_base::causes::causes;
 
 const LOG_CHECK_PAUSE: Duration = Duration::from_secs(30);
 const FIRST_RESTART_PAUSE: Duration = Duration::from_millis(100);
