@@ -4,7 +4,6 @@
 
 pub mod app;
 pub mod cli;
-pub mod client;
 pub mod clock;
 pub mod config;
 pub mod context;

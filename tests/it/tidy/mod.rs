@@ -37,8 +37,8 @@ const EDGES: &[(&str, &[&str])] = &[
             "worker",
         ],
     ),
-    // For other systems: it speaks HTTP and SQL, and runs nothing.
-    ("client", &["domain", "outbound"]),
+    // A crate for other systems, which the service itself does not use.
+    ("client", &[]),
     ("clock", &[]),
     // Section structs live beside their component: `config` only puts them together.
     (

@@ -1,42 +1,15 @@
-//! For other systems in Rust: asks a service over HTTP to have something done, or puts it on the queue in the caller's own
-//! transaction.
-//!
-//! ```no_run
-//! # async fn example(campaign: uuid::Uuid) -> Result<(), dalsegno::client::Error> {
-//! use dalsegno::client::{Client, NewTask};
-//!
-//! let client = Client::new("http://127.0.0.1:7770")?;
-//! let new = NewTask { idempotency_key: Some("order-17"), ..NewTask::of("copywriter", "Write part one.") };
-//! let task = client.add_task(campaign, &new).await?;
-//! println!("{}", client.wait(task.id).await?.result.unwrap_or_default());
-//! # Ok(())
-//! # }
-//! ```
-//!
-//! With a connection to the service's database, [`enqueue`] makes the task a part of the caller's transaction: it exists exactly
-//! if that commits.
-//!
-//! Nothing is tried again here. An error says whether the same call can succeed later; with an idempotency key it is safe to
-//! make it again.
-
-mod events;
-mod sql;
+//! A service over HTTP.
 
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use reqwest::{RequestBuilder, Response, StatusCode, Url};
+use reqwest::{RequestBuilder, Response, StatusCode, Url, redirect};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::json;
 use uuid::Uuid;
 
-pub use self::{
-    events::{Event, Events},
-    sql::{EnqueueError, Enqueued, enqueue},
-};
-pub use crate::domain::{agents::SessionMode as Mode, amount::Limit, tasks::State};
-use crate::{domain::agents::MAIN, outbound};
+use super::{Events, NewTask};
 
 /// A service, as another system sees it. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -46,29 +19,7 @@ pub struct Client {
     key: Option<SecretString>,
 }
 
-/// What is asked.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub struct NewTask<'a> {
-    pub agent: &'a str,
-    /// Which one of several copies of the agent; each has a conversation of its own.
-    pub instance: &'a str,
-    pub prompt: &'a str,
-    /// `None`: as the agent's file says; in SQL, where nobody reads it, [`Mode::Continue`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub session: Option<Mode>,
-    pub budget: Limit,
-    /// The same key and question give the same task, whichever way they come.
-    #[serde(skip)]
-    pub idempotency_key: Option<&'a str>,
-    /// 0 is the most urgent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub priority: Option<i32>,
-    /// Not before this moment.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub run_at: Option<DateTime<Utc>>,
-}
-
-/// What was asked, and what came of it.
+/// A task and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Task {
     pub id: Uuid,
@@ -83,6 +34,17 @@ pub struct Task {
     pub spent_tokens: i64,
     pub created_at: DateTime<Utc>,
     pub ended_at: Option<DateTime<Utc>>,
+}
+
+/// The state of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    Queued,
+    Running,
+    Done,
+    Failed,
+    Cancelled,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -125,22 +87,6 @@ const READ_TIMEOUT: Duration = Duration::from_secs(60);
 /// Of one request; [`Client::wait`] makes as many as it takes.
 const WAIT_SECS: u64 = 25;
 
-impl<'a> NewTask<'a> {
-    /// With everything else left to the service.
-    pub fn of(agent: &'a str, prompt: &'a str) -> Self {
-        Self {
-            agent,
-            instance: MAIN,
-            prompt,
-            session: None,
-            budget: Limit::default(),
-            idempotency_key: None,
-            priority: None,
-            run_at: None,
-        }
-    }
-}
-
 impl Client {
     pub fn new(base_url: &str) -> Result<Self, Error> {
         let address = || Error::Address(base_url.to_owned());
@@ -148,10 +94,7 @@ impl Client {
         if base_url.cannot_be_a_base() || !matches!(base_url.scheme(), "http" | "https") {
             return Err(address());
         }
-        let http = outbound::client(Some(&base_url))
-            .connect_timeout(CONNECT_TIMEOUT)
-            .read_timeout(READ_TIMEOUT);
-        Ok(Self { http: http.build().map_err(Error::SetUp)?, base_url, key: None })
+        Ok(Self { http: connections(&base_url).map_err(Error::SetUp)?, base_url, key: None })
     }
 
     /// The same with an API key.
@@ -228,6 +171,22 @@ impl Client {
         // What is in between may answer in other words.
         let problem: Problem = response.json().await.unwrap_or_default();
         Err(refused(action, status, problem))
+    }
+}
+
+/// No redirect is followed: a key goes to the service that it is for, and nowhere else.
+fn connections(base_url: &Url) -> reqwest::Result<reqwest::Client> {
+    // Fails where the process already has a provider, which is then used.
+    _ = rustls::crypto::ring::default_provider().install_default();
+    let builder = reqwest::Client::builder()
+        .user_agent(concat!("dalsegno/", env!("CARGO_PKG_VERSION")))
+        .redirect(redirect::Policy::none())
+        .connect_timeout(CONNECT_TIMEOUT)
+        .read_timeout(READ_TIMEOUT);
+    match base_url.scheme() {
+        // Otherwise the client looks for the system's certificates, and fails in an image that has none.
+        "http" => builder.tls_certs_only([]).build(),
+        _ => builder.build(),
     }
 }
 

@@ -3,7 +3,7 @@
 use reqwest::Response;
 use serde_json::Value;
 
-use super::Error;
+use super::http::Error;
 
 /// What happened to a task. The last one is `end`, with the task as its data.
 #[derive(Debug, Clone, PartialEq, Eq)]

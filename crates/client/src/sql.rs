@@ -3,8 +3,12 @@
 use sqlx::{PgConnection, postgres::PgDatabaseError};
 use uuid::Uuid;
 
-use super::NewTask;
-use crate::domain::agents::SessionMode as Mode;
+use super::{Mode, NewTask};
+
+/// Not one of sqlx's checked queries: those would ask the caller's database while the caller's program is built.
+const ADD_TASK: &str = "select task_id, created
+   from dalsegno.add_task(campaign_id => $1, agent => $2, prompt => $3, instance => $4, session_mode => $5,
+        budget_micros => $6, budget_tokens => $7, idempotency_key => $8, priority => $9, run_at => $10)";
 
 /// The task that a call made or found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,25 +41,29 @@ pub async fn enqueue(
     campaign_id: Uuid,
     new: &NewTask<'_>,
 ) -> Result<Enqueued, EnqueueError> {
-    let row = sqlx::query!(
-        r#"select task_id as "task_id!", created as "created!"
-             from dalsegno.add_task(campaign_id => $1, agent => $2, prompt => $3, instance => $4, session_mode => $5,
-                  budget_micros => $6, budget_tokens => $7, idempotency_key => $8, priority => $9, run_at => $10)"#,
-        campaign_id,
-        new.agent,
-        new.prompt,
-        new.instance,
-        new.session.unwrap_or_default() as Mode,
-        new.budget.micros,
-        new.budget.tokens,
-        new.idempotency_key,
-        new.priority.unwrap_or(100),
-        new.run_at,
-    )
-    .fetch_one(conn)
-    .await
-    .map_err(refused)?;
-    Ok(Enqueued { task_id: row.task_id, created: row.created })
+    let (task_id, created) = sqlx::query_as(ADD_TASK)
+        .bind(campaign_id)
+        .bind(new.agent)
+        .bind(new.prompt)
+        .bind(new.instance)
+        .bind(session_mode(new.session.unwrap_or_default()))
+        .bind(new.budget.micros)
+        .bind(new.budget.tokens)
+        .bind(new.idempotency_key)
+        .bind(new.priority.unwrap_or(100))
+        .bind(new.run_at)
+        .fetch_one(conn)
+        .await
+        .map_err(refused)?;
+    Ok(Enqueued { task_id, created })
+}
+
+fn session_mode(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Continue => "continue",
+        Mode::Fresh => "fresh",
+        Mode::None => "none",
+    }
 }
 
 fn refused(source: sqlx::Error) -> EnqueueError {
