@@ -15,7 +15,6 @@ pub mod jobs;
 pub mod mcp;
 pub mod outbound;
 pub mod providers;
-pub mod queue;
 pub mod scheduler;
 pub mod serve;
 pub mod telemetry;
@@ -25,3 +24,4 @@ pub mod transcript;
 pub mod worker;
 
 pub use dalsegno_base::{causes, settings, shutdown};
+pub use dalsegno_queue as queue;

@@ -26,7 +26,7 @@ use super::{
     telemetry,
     wakeup::Bells,
 };
-use crate::causes::causes;
+use dalsegno_base::causes::causes;
 
 /// How many jobs or lanes one statement moves.
 const BATCH: i32 = 1_000;
@@ -120,7 +120,7 @@ impl Upkeep {
     async fn promote(&mut self) -> Result<Duration, link::Error> {
         let patience = self.link.patience();
         let conn = self.link.conn().await?;
-        let promoted = sqlx::query_file!("src/queue/sql/promote.sql", BATCH).fetch_one(conn);
+        let promoted = sqlx::query_file!("src/sql/promote.sql", BATCH).fetch_one(conn);
         let promoted = answer(patience, promoted).await;
         let promoted = self.link.settle(promoted)?;
         if promoted.moved > 0 || promoted.promoted > 0 {
@@ -151,7 +151,7 @@ impl Upkeep {
         let lease_secs = self.config.lease().as_secs_f64();
         let conn = self.link.conn().await?;
         let rescued = sqlx::query_file!(
-            "src/queue/sql/rescue.sql",
+            "src/sql/rescue.sql",
             worker_id,
             lease_secs,
             CRASH_BACKOFF_SECS,
@@ -180,13 +180,11 @@ impl Upkeep {
         const ROWS: i32 = 50_000;
         let patience = self.link.patience();
         let conn = self.link.conn().await?;
-        let applied =
-            sqlx::query_file_scalar!("src/queue/sql/cancel_sweep.sql", BATCH).fetch_one(conn);
+        let applied = sqlx::query_file_scalar!("src/sql/cancel_sweep.sql", BATCH).fetch_one(conn);
         let applied = answer(patience, applied).await;
         self.link.settle(applied)?;
         let conn = self.link.conn().await?;
-        let rolled =
-            sqlx::query_file_scalar!("src/queue/sql/counters_roll_up.sql", ROWS).fetch_one(conn);
+        let rolled = sqlx::query_file_scalar!("src/sql/counters_roll_up.sql", ROWS).fetch_one(conn);
         let rolled = answer(patience, rolled).await;
         self.link.settle(rolled)?;
         self.publish().await
@@ -197,8 +195,7 @@ impl Upkeep {
         let patience = self.link.patience();
         let conn = self.link.conn().await?;
         let queues =
-            answer(patience, sqlx::query_file!("src/queue/sql/queue_list.sql").fetch_all(conn))
-                .await;
+            answer(patience, sqlx::query_file!("src/sql/queue_list.sql").fetch_all(conn)).await;
         let queues = self.link.settle(queues)?;
         let named: BTreeSet<String> = queues.iter().map(|queue| queue.queue.clone()).collect();
         self.published.difference(&named).for_each(|queue| telemetry::queue_gone(queue));
@@ -221,8 +218,7 @@ impl Upkeep {
     async fn audit(&mut self, after: i64) -> Result<i64, link::Error> {
         let patience = self.link.patience();
         let conn = self.link.conn().await?;
-        let audited =
-            sqlx::query_file!("src/queue/sql/lane_audit.sql", after, BATCH).fetch_one(conn);
+        let audited = sqlx::query_file!("src/sql/lane_audit.sql", after, BATCH).fetch_one(conn);
         let audited = answer(patience, audited).await;
         let audited = self.link.settle(audited)?;
         if audited.listed > 0 {

@@ -76,7 +76,7 @@ impl Claimer {
         let (floor_priority, floor_at, floor_id) = memory.floor.begin(began);
         let fetched = sqlx::query_file_as!(
             Row,
-            "src/queue/sql/claim.sql",
+            "src/sql/claim.sql",
             i64::from(n_slots),
             &self.queues,
             worker_id,
@@ -113,7 +113,7 @@ impl Claimer {
         let conn = self.link.conn().await?;
         let fetched = sqlx::query_file_as!(
             Row,
-            "src/queue/sql/claim_alone.sql",
+            "src/sql/claim_alone.sql",
             &self.queues,
             worker_id,
             &memory.kinds

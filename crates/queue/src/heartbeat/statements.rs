@@ -6,7 +6,7 @@ use super::{
     super::link::{self, answer},
     Heartbeat,
 };
-use crate::causes::causes;
+use dalsegno_base::causes::causes;
 
 /// What a renewal answered.
 pub(super) struct Renewed {
@@ -24,7 +24,7 @@ impl Heartbeat {
         let conn = self.link.conn().await?;
         let slots = i32::try_from(self.slots.capacity()).unwrap_or(i32::MAX);
         let registered = sqlx::query_file!(
-            "src/queue/sql/worker_register.sql",
+            "src/sql/worker_register.sql",
             worker_id,
             self.config.lease().as_secs_f64(),
             slots,
@@ -48,15 +48,14 @@ impl Heartbeat {
         let patience = self.link.patience();
         let lease_secs = self.config.lease().as_secs_f64();
         let conn = self.link.conn().await?;
-        let renewed = sqlx::query_file!(
-            "src/queue/sql/worker_renew.sql",
-            worker_id,
-            lease_secs,
-            job_ids,
-            leases
-        )
-        .map(|row| Renewed { lost: row.lost, cancelled: row.cancelled, alone_secs: row.alone_secs })
-        .fetch_optional(&mut *conn);
+        let renewed =
+            sqlx::query_file!("src/sql/worker_renew.sql", worker_id, lease_secs, job_ids, leases)
+                .map(|row| Renewed {
+                    lost: row.lost,
+                    cancelled: row.cancelled,
+                    alone_secs: row.alone_secs,
+                })
+                .fetch_optional(&mut *conn);
         let renewed = answer(patience, renewed).await;
         self.link.settle(renewed)
     }
@@ -68,8 +67,8 @@ impl Heartbeat {
         let (job_ids, leases): (Vec<i64>, Vec<i64>) = interrupted.iter().copied().unzip();
         let patience = self.link.patience();
         let conn = self.link.conn().await?;
-        let unmarked = sqlx::query_file!("src/queue/sql/unmark_crashes.sql", &job_ids, &leases)
-            .fetch_all(conn);
+        let unmarked =
+            sqlx::query_file!("src/sql/unmark_crashes.sql", &job_ids, &leases).fetch_all(conn);
         let unmarked = answer(patience, unmarked).await;
         let unmarked = self.link.settle(unmarked)?;
         tracing::info!(n_jobs = unmarked.len(), "took crash marks off interrupted runs");
@@ -81,7 +80,7 @@ impl Heartbeat {
         let conn = self.link.conn().await?;
         let said = answer(
             patience,
-            sqlx::query_file!("src/queue/sql/worker_drain.sql", worker_id).execute(conn),
+            sqlx::query_file!("src/sql/worker_drain.sql", worker_id).execute(conn),
         )
         .await;
         self.link.settle(said).map(drop)
@@ -93,7 +92,7 @@ impl Heartbeat {
             Ok(conn) => {
                 let said = answer(
                     patience,
-                    sqlx::query_file!("src/queue/sql/worker_stop.sql", worker_id).execute(conn),
+                    sqlx::query_file!("src/sql/worker_stop.sql", worker_id).execute(conn),
                 )
                 .await;
                 self.link.settle(said).map(drop)

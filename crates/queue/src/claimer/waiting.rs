@@ -87,8 +87,7 @@ impl Claimer {
         memory.flag_of = None;
         let patience = self.link.patience();
         let conn = self.link.conn().await?;
-        let set =
-            sqlx::query_file!("src/queue/sql/worker_wait.sql", worker_id, waits).execute(conn);
+        let set = sqlx::query_file!("src/sql/worker_wait.sql", worker_id, waits).execute(conn);
         let set = answer(patience, set).await;
         self.link.settle(set)?;
         memory.flag_of = waits.then_some(worker_id);

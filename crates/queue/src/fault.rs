@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn another_sqlx_is_not_pinned_before_its_errors_are_named_here() {
         assert!(
-            include_str!("../../Cargo.lock").contains(NAMED),
+            include_str!("../../../Cargo.lock").contains(NAMED),
             "sqlx was updated: compare its `enum Error` with `fault_of` and with this test, then change NAMED"
         );
     }

@@ -40,7 +40,7 @@ use super::{
     slots::{Claim, Slots},
     wakeup::Bells,
 };
-use crate::causes::causes;
+use dalsegno_base::causes::causes;
 
 /// A job that may only run alone and waited longer than this makes the worker that hears of it idle.
 const ALONE_PATIENCE_SECS: u32 = 10;

@@ -7,7 +7,7 @@ use serde::Deserialize;
 #[cfg(feature = "test-fakes")]
 use super::crash_points::CrashPoint;
 use super::retention::Keep;
-use crate::settings::Checks;
+use dalsegno_base::settings::Checks;
 
 /// How a worker claims, leases and ends. The `[queue]` table of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

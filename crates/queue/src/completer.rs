@@ -28,7 +28,7 @@ use super::{
     telemetry,
     wakeup::Bells,
 };
-use crate::causes::causes;
+use dalsegno_base::causes::causes;
 
 /// Below this size, more commits cost more than a longer wait saves.
 const SMALL_BATCH: usize = 32;

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sqlx::PgExecutor;
 
-use crate::queue::error::Error;
+use crate::error::Error;
 
 /// A lane with its first members.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]

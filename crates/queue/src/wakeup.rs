@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{config::Config, pace, telemetry};
-use crate::causes::causes;
+use dalsegno_base::causes::causes;
 
 /// The channel of the schema: new work and cancellations.
 pub(super) const CHANNEL: &str = "dalsegno";

@@ -44,7 +44,7 @@ use super::{
     telemetry,
     wakeup::Bells,
 };
-use crate::{causes::causes, shutdown::Shutdown};
+use dalsegno_base::{causes::causes, shutdown::Shutdown};
 
 /// How long upkeep and heartbeat may take once the last end is written. Without a farewell the lease runs out.
 const FAREWELL_LIMIT: Duration = Duration::from_secs(1);

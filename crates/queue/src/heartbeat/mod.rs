@@ -37,7 +37,7 @@ use super::{
     telemetry,
     wakeup::Bells,
 };
-use crate::causes::causes;
+use dalsegno_base::causes::causes;
 
 /// Two heartbeats for cancellations are at least so far apart.
 const CANCEL_PAUSE: Duration = Duration::from_millis(20);

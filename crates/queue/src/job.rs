@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::run::Committed;
-use crate::causes::causes;
+use dalsegno_base::causes::causes;
 
 /// The error of whatever a handler called.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

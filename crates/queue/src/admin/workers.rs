@@ -5,7 +5,7 @@ use serde::Serialize;
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
-use crate::queue::error::Error;
+use crate::error::Error;
 
 /// One incarnation of a worker process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]

@@ -77,7 +77,7 @@ impl Claimer {
         let patience = self.link.patience();
         let conn = self.link.conn().await?;
         let given_back = answer(patience, async {
-            let strangers = sqlx::query_file!("src/queue/sql/unknown_runs.sql", worker_id, &known)
+            let strangers = sqlx::query_file!("src/sql/unknown_runs.sql", worker_id, &known)
                 .fetch_all(&mut *conn)
                 .await?;
             if strangers.is_empty() {

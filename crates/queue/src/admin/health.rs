@@ -9,7 +9,7 @@ use sqlx::{
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use crate::queue::error::Error;
+use crate::error::Error;
 
 /// The state of the queue as a whole. Lists name at most five.
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ pub struct Health {
 }
 
 pub async fn health(executor: impl PgExecutor<'_>) -> Result<Health, Error> {
-    sqlx::query_file_as!(Health, "src/queue/sql/queue_health.sql")
+    sqlx::query_file_as!(Health, "src/sql/queue_health.sql")
         .fetch_one(executor)
         .await
         .map_err(Error::of("look at the queue"))

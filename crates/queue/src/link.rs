@@ -6,7 +6,7 @@ use sqlx::{Connection, Executor, PgConnection, postgres::PgConnectOptions};
 use tokio::time::timeout;
 
 use super::fault::{LOST_STATEMENT, is_lost_statement};
-use crate::causes::causes;
+use dalsegno_base::causes::causes;
 
 /// Closing sends a farewell; a connection that does not take it at once is left.
 const CLOSE_PATIENCE: Duration = Duration::from_millis(500);

@@ -102,7 +102,7 @@ pub(super) async fn finish_many(
     job_ids: &[i64],
     leases: &[i64],
 ) -> Result<Vec<(i64, bool)>, sqlx::Error> {
-    sqlx::query_file!("src/queue/sql/end_done.sql", job_ids, leases)
+    sqlx::query_file!("src/sql/end_done.sql", job_ids, leases)
         .map(|row| (row.id, row.lane_owed))
         .fetch_all(executor)
         .await
@@ -123,7 +123,7 @@ pub(super) async fn write(
         Ending::Retry { error, backoff, asked_secs, .. } => {
             let (base, cap) = (backoff.first.as_secs_f64(), backoff.cap.as_secs_f64());
             sqlx::query_file!(
-                "src/queue/sql/end_retry.sql",
+                "src/sql/end_retry.sql",
                 job_id,
                 lease,
                 text(error),
@@ -140,7 +140,7 @@ pub(super) async fn write(
             put_off(conn, run, Until::After(*wait), error).await?
         }
         Ending::Held { reason } => {
-            sqlx::query_file!("src/queue/sql/end_hold.sql", job_id, lease, text(reason))
+            sqlx::query_file!("src/sql/end_hold.sql", job_id, lease, text(reason))
                 .map(|_| false)
                 .fetch_optional(conn)
                 .await?
@@ -152,7 +152,7 @@ pub(super) async fn write(
         }
         Ending::Fail { death, hold_lane, error } => {
             sqlx::query_file!(
-                "src/queue/sql/end_fail.sql",
+                "src/sql/end_fail.sql",
                 job_id,
                 lease,
                 death.as_str(),
@@ -165,7 +165,7 @@ pub(super) async fn write(
         }
         Ending::Cancelled { error } => {
             sqlx::query_file!(
-                "src/queue/sql/end_cancelled.sql",
+                "src/sql/end_cancelled.sql",
                 job_id,
                 lease,
                 error.as_deref().map(text)
@@ -193,7 +193,7 @@ async fn put_off(
         Until::After(wait) => (None, Some(wait.as_secs_f64())),
     };
     let (job_id, lease) = (run.job_id(), run.lease());
-    sqlx::query_file!("src/queue/sql/end_snooze.sql", job_id, lease, at, after_secs, text(reason))
+    sqlx::query_file!("src/sql/end_snooze.sql", job_id, lease, at, after_secs, text(reason))
         .map(|_| false)
         .fetch_optional(executor)
         .await
@@ -214,7 +214,7 @@ pub(super) async fn give_back(
     leases: &[i64],
     reason: &str,
 ) -> Result<Vec<bool>, sqlx::Error> {
-    sqlx::query_file!("src/queue/sql/give_back.sql", job_ids, leases, reason)
+    sqlx::query_file!("src/sql/give_back.sql", job_ids, leases, reason)
         .map(|row| row.in_lane)
         .fetch_all(executor)
         .await
@@ -225,7 +225,7 @@ pub(super) async fn sweep_lanes(
     executor: impl PgExecutor<'_>,
     max_lanes: i32,
 ) -> Result<i32, sqlx::Error> {
-    sqlx::query_file_scalar!("src/queue/sql/lane_sweep.sql", max_lanes).fetch_one(executor).await
+    sqlx::query_file_scalar!("src/sql/lane_sweep.sql", max_lanes).fetch_one(executor).await
 }
 
 /// What of an error is kept: Postgres knows no zero byte, and nobody reads more than a few pages.

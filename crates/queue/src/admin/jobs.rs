@@ -6,7 +6,7 @@ use serde_json::Value;
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use crate::queue::error::Error;
+use crate::error::Error;
 
 /// Which jobs to list. Unset fields match everything.
 #[derive(Debug, Clone, Default)]
@@ -116,7 +116,7 @@ pub async fn gone_jobs(
     executor: impl PgExecutor<'_>,
     job_ids: &[i64],
 ) -> Result<Vec<GoneJob>, Error> {
-    sqlx::query_file_as!(GoneJob, "src/queue/sql/gone_jobs.sql", job_ids)
+    sqlx::query_file_as!(GoneJob, "src/sql/gone_jobs.sql", job_ids)
         .fetch_all(executor)
         .await
         .map_err(Error::of("look for jobs that are over"))
@@ -129,7 +129,7 @@ pub async fn list_jobs(
 ) -> Result<Vec<JobSummary>, Error> {
     sqlx::query_file_as!(
         JobSummary,
-        "src/queue/sql/list_jobs.sql",
+        "src/sql/list_jobs.sql",
         filter.queue,
         filter.kind,
         filter.state,
@@ -144,7 +144,7 @@ pub async fn list_jobs(
 
 /// One job with its payload and its runs.
 pub async fn find_job(conn: &mut PgConnection, job_id: i64) -> Result<JobDetail, Error> {
-    let found = sqlx::query_file!("src/queue/sql/find_job.sql", job_id)
+    let found = sqlx::query_file!("src/sql/find_job.sql", job_id)
         .fetch_optional(&mut *conn)
         .await
         .map_err(Error::of("look up a job"))?;
@@ -223,7 +223,7 @@ pub async fn cancel_jobs(
     job_ids: &[i64],
     reason: &str,
 ) -> Result<Vec<i64>, Error> {
-    let gone = sqlx::query_file!("src/queue/sql/cancel_many.sql", job_ids, reason)
+    let gone = sqlx::query_file!("src/sql/cancel_many.sql", job_ids, reason)
         .fetch_all(&mut *conn)
         .await
         .map_err(Error::of("cancel jobs"))?;

@@ -16,7 +16,7 @@ use super::{
     ends::{self, Death, Ending},
     job::{Backoff, End, JobError, Policy, Until},
 };
-use crate::causes::causes;
+use dalsegno_base::causes::causes;
 
 /// One run of a job: its identity, its fence, and the token that stops it.
 #[derive(Clone)]

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sqlx::PgExecutor;
 
-use crate::queue::error::Error;
+use crate::error::Error;
 
 /// One queue, as `queue ls` shows it.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
@@ -67,7 +67,7 @@ impl PauseScope {
 
 /// Every queue that has jobs, workers or a pause.
 pub async fn list_queues(executor: impl PgExecutor<'_>) -> Result<Vec<QueueView>, Error> {
-    sqlx::query_file_as!(QueueView, "src/queue/sql/queue_list.sql")
+    sqlx::query_file_as!(QueueView, "src/sql/queue_list.sql")
         .fetch_all(executor)
         .await
         .map_err(Error::of("list the queues"))

@@ -72,7 +72,7 @@ pub enum Error {
 
 impl Error {
     /// Sorts an error of a statement by the code that the schema's functions raise.
-    pub(crate) fn of(action: &'static str) -> impl FnOnce(sqlx::Error) -> Self {
+    pub fn of(action: &'static str) -> impl FnOnce(sqlx::Error) -> Self {
         move |source| {
             let refused = source
                 .as_database_error()

@@ -8,7 +8,7 @@ mod reasons;
 use serde::Serialize;
 use sqlx::PgExecutor;
 
-use crate::queue::error::Error;
+use crate::error::Error;
 
 /// The answer to "why?".
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
@@ -38,7 +38,7 @@ pub async fn explain_alone(
 }
 
 async fn facts(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Facts, Error> {
-    sqlx::query_file_as!(Facts, "src/queue/sql/job_explain.sql", job_id)
+    sqlx::query_file_as!(Facts, "src/sql/job_explain.sql", job_id)
         .fetch_one(executor)
         .await
         .map_err(Error::of("explain a job"))
