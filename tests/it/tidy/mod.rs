@@ -4,7 +4,7 @@ mod imports;
 mod source;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
@@ -433,6 +433,24 @@ fn tables_are_named_in_their_own_module_only() {
         }
     }
     assert!(!owner.is_empty(), "no table was found: the test looks for the wrong words");
+}
+
+/// The tables of the queue come first. What comes behind them calls the functions of the queue and reads its views.
+#[test]
+fn only_migrations_of_the_queue_name_its_tables() {
+    let is_queue = |path: &Path| path.display().to_string().contains("_queue_");
+    let (queue, others): (Vec<_>, Vec<_>) =
+        files("migrations", "sql").into_iter().partition(|(path, _)| is_queue(path));
+    let made = queue.iter().flat_map(|(_, text)| text.split(" table dalsegno.").skip(1));
+    let tables: BTreeSet<String> = made.map(word).collect();
+    assert!(tables.contains("jobs") && tables.len() > 8, "{tables:?}");
+    for (path, text) in &others {
+        for after in text.split("dalsegno.").skip(1) {
+            let name = word(after);
+            let is_call = after[name.len()..].starts_with('(');
+            assert!(is_call || !tables.contains(&name), "{} names {name}", path.display());
+        }
+    }
 }
 
 #[test]
