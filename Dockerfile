@@ -16,9 +16,9 @@ COPY . .
 # No Postgres is fetched by these images, so they need no code for it.
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/build/target \
-    SQLX_OFFLINE=true cargo build --release --locked --no-default-features \
-      --bin dalsegno --bin worker-turns --bin worker-upkeep \
- && mkdir -p /out && cp target/release/dalsegno target/release/worker-turns target/release/worker-upkeep /out/
+    SQLX_OFFLINE=true cargo build --profile dist --locked --no-default-features \
+      --package dalsegno --bin dalsegno --bin worker-turns --bin worker-upkeep \
+ && mkdir -p /out && cp target/dist/dalsegno target/dist/worker-turns target/dist/worker-upkeep /out/
 
 # The native program of the npm package; it needs no Node to run. npm checks it against the registry's digest.
 FROM node:24-trixie-slim AS claude

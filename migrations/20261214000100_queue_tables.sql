@@ -412,6 +412,10 @@ create view dalsegno.job_counts as
      group by c.queue, c.kind, s.state;
 comment on view dalsegno.job_counts is 'Jobs per queue, kind and state right now, without touching dalsegno.jobs.';
 
+create view dalsegno.job_states as
+    select j.id, j.state, j.wait_reason, j.run_at from dalsegno.jobs as j;
+comment on view dalsegno.job_states is 'The state of each job that has not ended, for those who keep the ids of their jobs.';
+
 -- For an autoscaler: its role may read this view and nothing else.
 create view dalsegno.queue_load as
     select c.queue,

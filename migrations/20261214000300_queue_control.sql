@@ -303,6 +303,40 @@ comment on function dalsegno.signal(bigint[], timestamptz) is
   'Lets jobs that wait for a signal run, not before the given moment. Skips jobs that are locked by others. Returns the number of jobs '
   'that were signalled.';
 
+create function dalsegno.lock_waiting(job_id bigint) returns text language plpgsql as $body$
+begin
+  perform from dalsegno.jobs as j where j.id = job_id and j.wait_reason = 'signal' for update skip locked;
+  if found then
+    return 'locked';
+  end if;
+  return case when exists (select from dalsegno.jobs as j where j.id = job_id and j.wait_reason = 'signal') then 'busy' else 'over' end;
+end
+$body$;
+comment on function dalsegno.lock_waiting(bigint) is
+  'Locks a job that waits for dalsegno.signal(), before its caller decides what becomes of it: locked; busy where another transaction '
+  'has the lock; over where the job does not wait for a signal.';
+
+create function dalsegno.is_conflicting_key(key text, kind text, lane text, payload jsonb) returns boolean language plpgsql stable as $body$
+begin
+  return exists (select from dalsegno.idempotency_keys as i
+                  where i.key = is_conflicting_key.key
+                    and i.fingerprint <> sha256(convert_to(jsonb_build_array(kind, lane, payload)::text, 'UTF8')));
+end
+$body$;
+comment on function dalsegno.is_conflicting_key(text, text, text, jsonb) is
+  'True if an idempotency key stands for a job of another kind, lane or payload, which dalsegno.enqueue() refuses.';
+
+create function dalsegno.is_job_about(job_id bigint, name text, value text) returns boolean language plpgsql stable
+set search_path = pg_catalog, pg_temp as $body$
+begin
+  return exists (select from dalsegno.jobs as j join dalsegno.job_payloads as p on p.job_id = j.id
+                  where j.id = is_job_about.job_id and value in (j.group_key, p.payload ->> name))
+      or exists (select from dalsegno.dead_jobs as d where d.id = is_job_about.job_id and value in (d.group_key, d.payload ->> name));
+end
+$body$;
+comment on function dalsegno.is_job_about(bigint, text, text) is
+  'True if a job that has not ended, or a dead one, has this value as its group or under this name in its payload.';
+
 create function dalsegno.put_aside(job_ids bigint[]) returns integer language plpgsql as $body$
 #variable_conflict use_column
 declare

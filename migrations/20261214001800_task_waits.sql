@@ -83,6 +83,7 @@ declare
   wait dalsegno.task_waits;
   own record;
   reason text;
+  job_wait text;
 begin
   select * into wait from dalsegno.task_waits as w where w.task_id = waiting and w.over_at is null for update;
   if not found then
@@ -108,13 +109,13 @@ begin
   end if;
   if own.ended_at is null then
     -- Never waits, as dalsegno.signal.
-    perform from dalsegno.jobs as j where j.id = own.job_id and j.wait_reason = 'signal' for update skip locked;
-    if found and reason is not null then
-      perform dalsegno.cancel_waiting_task(waiting, own.job_id, reason, moment);
-    elsif found then
-      perform dalsegno.signal(array[own.job_id], wait.not_before);
-    elsif exists (select from dalsegno.jobs as j where j.id = own.job_id and j.wait_reason = 'signal') then
+    job_wait := dalsegno.lock_waiting(own.job_id);
+    if job_wait = 'busy' then
       return false;
+    elsif job_wait = 'locked' and reason is not null then
+      perform dalsegno.cancel_waiting_task(waiting, own.job_id, reason, moment);
+    elsif job_wait = 'locked' then
+      perform dalsegno.signal(array[own.job_id], wait.not_before);
     end if;
   end if;
   -- Where the job did not wait any more, a person had it run before.

@@ -130,9 +130,7 @@ begin
     end if;
     stored_key := dalsegno.task_key(campaign_id, dalsegno.caller_of(added_by), idempotency_key);
     -- In the words of the caller; dalsegno.enqueue would name the key as it is stored.
-    if exists (select from dalsegno.idempotency_keys as i
-                where i.key = stored_key
-                  and i.fingerprint <> sha256(convert_to(jsonb_build_array(kind, lane, payload)::text, 'UTF8'))) then
+    if dalsegno.is_conflicting_key(stored_key, kind, lane, payload) then
       raise exception using errcode = 'DS409', message = format('idempotency key "%s" already stands for another question', idempotency_key),
         hint = 'Use a new key for a new task; repeat the same call to get the same task.';
     end if;

@@ -58,7 +58,7 @@ create function dalsegno.agent_statuses(of_campaign uuid, at timestamptz)
            count(*) filter (where j.state is distinct from 'running') as waiting,
            max(j.run_at) filter (where j.wait_reason = 'snooze') as until
       from dalsegno.tasks as t
-      left join dalsegno.jobs as j on j.id = t.job_id
+      left join dalsegno.job_states as j on j.id = t.job_id
      where t.campaign_id = of_campaign and t.ended_at is null and j.wait_reason is distinct from 'later'
      group by t.agent, t.instance
   ), talk as (

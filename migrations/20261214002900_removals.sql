@@ -298,10 +298,7 @@ begin
     union all select 'job', n.id::text from numbers as n
                where exists (select from dalsegno.tasks as t where t.job_id = n.id and t.campaign_id = of_campaign)
                   or exists (select from dalsegno.tasks as t where t.first_job_id = n.id and t.campaign_id = of_campaign)
-                  or exists (select from dalsegno.jobs as j join dalsegno.job_payloads as p on p.job_id = j.id
-                              where j.id = n.id and of_campaign::text in (j.group_key, p.payload ->> 'campaign_id'))
-                  or exists (select from dalsegno.dead_jobs as d
-                              where d.id = n.id and of_campaign::text in (d.group_key, d.payload ->> 'campaign_id'))),
+                  or dalsegno.is_job_about(n.id, 'campaign_id', of_campaign::text)),
   gone as (
     delete from dalsegno.audit as a
      where a.subject = any(subjects) and a.data <> '{}'

@@ -3,9 +3,7 @@
 //! `ARCHITECTURE.md` is the map of this tree.
 
 pub mod app;
-pub mod causes;
 pub mod cli;
-pub mod client;
 pub mod clock;
 pub mod config;
 pub mod context;
@@ -17,13 +15,13 @@ pub mod jobs;
 pub mod mcp;
 pub mod outbound;
 pub mod providers;
-pub mod queue;
 pub mod scheduler;
 pub mod serve;
-pub mod settings;
-pub mod shutdown;
 pub mod telemetry;
 pub mod tools;
 pub mod traces;
 pub mod transcript;
 pub mod worker;
+
+pub use dalsegno_base::{causes, settings, shutdown};
+pub use dalsegno_queue as queue;

@@ -4,7 +4,6 @@
 //! itself; closing it stops both in that order.
 
 pub mod constraint;
-pub mod embedded;
 mod migrations;
 mod pooler;
 mod private;
@@ -24,9 +23,12 @@ use sqlx::{
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+pub use dalsegno_private_postgres as embedded;
+
 use self::embedded::{Attached, Embedded};
 pub use self::{
     constraint::user_mistake,
+    embedded::SUPPORTED_MAJORS,
     migrations::{
         MigrationState, Step, await_schema, migrate, migration_state, newest_known, status,
     },
@@ -47,9 +49,6 @@ pub const DIRECT_URL: &str = "database.direct_url";
 
 /// How long a connection may have been idle and is still used without asking.
 const IDLE_UNTESTED: Duration = Duration::from_secs(1);
-
-/// The oldest and the newest major version that the tests run against.
-pub const SUPPORTED_MAJORS: std::ops::RangeInclusive<u32> = 14..=18;
 
 /// How often the clock of the database is measured. Workers and services without any are alike in that.
 const CLOCK_PERIOD: Duration = Duration::from_secs(10);

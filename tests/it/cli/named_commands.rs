@@ -97,6 +97,7 @@ fn refused(command: &str) -> Option<String> {
 #[test]
 fn every_command_that_is_named_somewhere_exists() {
     let mut places = files(&root().join("src"), &["rs", "sql"]);
+    places.extend(files(&root().join("crates"), &["rs", "sql"]));
     places.extend(files(&root().join("docs"), &["md"]));
     places.extend(files(&root().join("deploy"), &["yaml", "json"]));
     places.extend(files(&root().join("config"), &["toml", "md"]));

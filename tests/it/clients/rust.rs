@@ -1,9 +1,7 @@
 //! The client in Rust.
 
-use dalsegno::{
-    client::{Client, EnqueueError, Error, Mode, NewTask, State, enqueue},
-    domain::tasks,
-};
+use dalsegno::domain::{agents::SessionMode, tasks};
+use dalsegno_client::{Client, EnqueueError, Error, Mode, NewTask, State, enqueue};
 use uuid::Uuid;
 
 use super::Outside;
@@ -41,6 +39,31 @@ async fn a_task_is_added_followed_waited_for_and_cancelled_over_http() {
     let later = client.add_task(outside.campaign_id, &later).await.unwrap();
     client.cancel(later.id, "not wanted").await.unwrap();
     assert_eq!(client.wait(later.id).await.unwrap().state, State::Cancelled);
+}
+
+/// The client has types of its own, so that it needs nothing of the service.
+#[test]
+fn the_words_of_the_client_are_those_of_the_service() {
+    let known = |state| match state {
+        tasks::State::Queued => State::Queued,
+        tasks::State::Running => State::Running,
+        tasks::State::Done => State::Done,
+        tasks::State::Failed => State::Failed,
+        tasks::State::Cancelled => State::Cancelled,
+    };
+    for word in ["queued", "running", "done", "failed", "cancelled"] {
+        let service = serde_json::from_value(word.into()).unwrap();
+        assert_eq!(serde_json::from_value::<State>(word.into()).unwrap(), known(service));
+    }
+    let known = |mode| match mode {
+        SessionMode::Continue => Mode::Continue,
+        SessionMode::Fresh => Mode::Fresh,
+        SessionMode::None => Mode::None,
+    };
+    for mode in [Mode::Continue, Mode::Fresh, Mode::None] {
+        let service = serde_json::from_value(serde_json::to_value(mode).unwrap()).unwrap();
+        assert_eq!(mode, known(service));
+    }
 }
 
 #[tokio::test]

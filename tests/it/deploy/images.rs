@@ -11,19 +11,31 @@ fn the_image_has_the_version_of_the_cli_that_is_tested() {
 #[test]
 fn the_image_is_built_with_the_version_of_rust_that_is_named() {
     let manifest = text("Cargo.toml");
-    let line = manifest.lines().find(|line| line.starts_with("rust-version")).unwrap();
+    let line = manifest.lines().find(|line| line.starts_with("rust-version = ")).unwrap();
     let version = line.split('"').nth(1).unwrap();
     assert!(text("Dockerfile").contains(&format!("ARG RUST_VERSION={version}\n")));
 }
 
-/// Cargo wants every target of the manifest, also those that are not built.
 #[test]
-fn the_context_of_the_build_has_every_target() {
+fn the_image_is_built_with_the_profile_of_what_is_shipped() {
+    let manifest = text("Cargo.toml");
+    let (_, dist) = manifest.split_once("\n[profile.dist]\n").unwrap();
+    assert!(dist.split("\n[").next().unwrap().contains("\nlto = \"thin\"\n"), "{dist}");
+    for build in ["Dockerfile", "scripts/image-steps"] {
+        let build = text(build);
+        assert!(build.contains(" --profile dist "), "{build}");
+        assert!(build.contains("target/dist/") && !build.contains("target/release"), "{build}");
+    }
+}
+
+/// Cargo wants every target and every crate of the manifest, also those that are not built.
+#[test]
+fn the_context_of_the_build_has_every_target_and_crate() {
     let ignore = text(".dockerignore");
     let kept: Vec<&str> = ignore.lines().filter_map(|line| line.strip_prefix('!')).collect();
     let manifest = text("Cargo.toml");
-    let paths = manifest.lines().filter_map(|line| line.strip_prefix("path = \""));
-    for path in paths.map(|rest| rest.trim_end_matches('"')) {
+    let paths = manifest.split("path = \"").skip(1).filter_map(|rest| rest.split('"').next());
+    for path in paths.filter(|path| *path != ".") {
         assert!(kept.iter().any(|kept| path.starts_with(kept)), "{path} is left out");
     }
     for kept in kept {

@@ -12,7 +12,8 @@ use crate::{
 
 /// Every name of a metric in the sources.
 fn told() -> BTreeSet<String> {
-    let (mut told, mut folders) = (BTreeSet::new(), vec![root().join("src")]);
+    let mut told = BTreeSet::new();
+    let mut folders = vec![root().join("src"), root().join("crates")];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();

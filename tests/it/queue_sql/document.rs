@@ -36,7 +36,7 @@ async fn every_word_of_the_schema_occurs_in_the_drawing() {
 fn every_statement_that_moves_jobs_occurs_in_the_document() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(root.join("docs/state-machine.md")).unwrap();
-    for entry in std::fs::read_dir(root.join("src/queue/sql")).unwrap() {
+    for entry in std::fs::read_dir(root.join("crates/queue/src/sql")).unwrap() {
         let path = entry.unwrap().path();
         let sql = std::fs::read_to_string(&path).unwrap();
         let moves = ["UPDATE dalsegno.jobs", "DELETE FROM dalsegno.jobs", "dalsegno.promote_due("]

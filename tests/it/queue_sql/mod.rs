@@ -1,6 +1,6 @@
 //! The SQL of the queue, called as any language may call it: what it refuses, what it decides, how it is planned.
 //!
-//! Everything goes through the functions of the schema and through the very files of `src/queue/sql`, on a real
+//! Everything goes through the functions of the schema and through the very files of `crates/queue/src/sql`, on a real
 //! database. No worker runs here; the tests do what workers do, one statement after the other.
 
 mod document;

@@ -5,27 +5,28 @@ use uuid::Uuid;
 
 use crate::app::TestDatabase;
 
-pub const CANCEL_SWEEP: &str = include_str!("../../../src/queue/sql/cancel_sweep.sql");
-pub const CLAIM: &str = include_str!("../../../src/queue/sql/claim.sql");
-pub const CLAIM_ALONE: &str = include_str!("../../../src/queue/sql/claim_alone.sql");
-pub const COUNTERS_ROLL_UP: &str = include_str!("../../../src/queue/sql/counters_roll_up.sql");
-pub const END_CANCELLED: &str = include_str!("../../../src/queue/sql/end_cancelled.sql");
-pub const END_DONE: &str = include_str!("../../../src/queue/sql/end_done.sql");
-pub const END_FAIL: &str = include_str!("../../../src/queue/sql/end_fail.sql");
-pub const END_HOLD: &str = include_str!("../../../src/queue/sql/end_hold.sql");
-pub const END_RETRY: &str = include_str!("../../../src/queue/sql/end_retry.sql");
-pub const END_SNOOZE: &str = include_str!("../../../src/queue/sql/end_snooze.sql");
-pub const GIVE_BACK: &str = include_str!("../../../src/queue/sql/give_back.sql");
-pub const LANE_AUDIT: &str = include_str!("../../../src/queue/sql/lane_audit.sql");
-pub const LANE_SWEEP: &str = include_str!("../../../src/queue/sql/lane_sweep.sql");
-pub const PROMOTE: &str = include_str!("../../../src/queue/sql/promote.sql");
-pub const PURGE_WORKERS: &str = include_str!("../../../src/queue/sql/purge_workers.sql");
-pub const RESCUE: &str = include_str!("../../../src/queue/sql/rescue.sql");
-pub const UNMARK_CRASHES: &str = include_str!("../../../src/queue/sql/unmark_crashes.sql");
-pub const WORKER_DRAIN: &str = include_str!("../../../src/queue/sql/worker_drain.sql");
-pub const WORKER_REGISTER: &str = include_str!("../../../src/queue/sql/worker_register.sql");
-pub const WORKER_RENEW: &str = include_str!("../../../src/queue/sql/worker_renew.sql");
-pub const WORKER_STOP: &str = include_str!("../../../src/queue/sql/worker_stop.sql");
+pub const CANCEL_SWEEP: &str = include_str!("../../../crates/queue/src/sql/cancel_sweep.sql");
+pub const CLAIM: &str = include_str!("../../../crates/queue/src/sql/claim.sql");
+pub const CLAIM_ALONE: &str = include_str!("../../../crates/queue/src/sql/claim_alone.sql");
+pub const COUNTERS_ROLL_UP: &str =
+    include_str!("../../../crates/queue/src/sql/counters_roll_up.sql");
+pub const END_CANCELLED: &str = include_str!("../../../crates/queue/src/sql/end_cancelled.sql");
+pub const END_DONE: &str = include_str!("../../../crates/queue/src/sql/end_done.sql");
+pub const END_FAIL: &str = include_str!("../../../crates/queue/src/sql/end_fail.sql");
+pub const END_HOLD: &str = include_str!("../../../crates/queue/src/sql/end_hold.sql");
+pub const END_RETRY: &str = include_str!("../../../crates/queue/src/sql/end_retry.sql");
+pub const END_SNOOZE: &str = include_str!("../../../crates/queue/src/sql/end_snooze.sql");
+pub const GIVE_BACK: &str = include_str!("../../../crates/queue/src/sql/give_back.sql");
+pub const LANE_AUDIT: &str = include_str!("../../../crates/queue/src/sql/lane_audit.sql");
+pub const LANE_SWEEP: &str = include_str!("../../../crates/queue/src/sql/lane_sweep.sql");
+pub const PROMOTE: &str = include_str!("../../../crates/queue/src/sql/promote.sql");
+pub const PURGE_WORKERS: &str = include_str!("../../../crates/queue/src/sql/purge_workers.sql");
+pub const RESCUE: &str = include_str!("../../../crates/queue/src/sql/rescue.sql");
+pub const UNMARK_CRASHES: &str = include_str!("../../../crates/queue/src/sql/unmark_crashes.sql");
+pub const WORKER_DRAIN: &str = include_str!("../../../crates/queue/src/sql/worker_drain.sql");
+pub const WORKER_REGISTER: &str = include_str!("../../../crates/queue/src/sql/worker_register.sql");
+pub const WORKER_RENEW: &str = include_str!("../../../crates/queue/src/sql/worker_renew.sql");
+pub const WORKER_STOP: &str = include_str!("../../../crates/queue/src/sql/worker_stop.sql");
 
 /// A connection on which statements are planned as on the worker's own.
 pub async fn worker_session(database: &TestDatabase) -> PgConnection {

@@ -10,10 +10,12 @@ use super::source::Source;
 /// Node → the nodes that it needs.
 pub type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// All modules of a crate.
+/// All modules of the service and of its crates. A crate is a module of its name.
 pub struct Modules {
-    /// By path within the crate: `domain::tasks`; the root is the empty text.
+    /// By path: `domain::tasks`, `queue::job` of the crate `dalsegno-queue`; the root is the empty text.
     by_path: BTreeMap<String, (PathBuf, Source)>,
+    /// The roots of crates, the service's among them.
+    roots: BTreeSet<String>,
 }
 
 enum Target {
@@ -26,13 +28,15 @@ enum Target {
 const MAX_REEXPORTS: usize = 12;
 
 impl Modules {
-    /// From the files of `src`, with paths that begin behind it.
+    /// From the files of `src`, with paths that begin behind it, and those of crates, as `queue/lib.rs`.
     pub fn parse<'a>(files: impl IntoIterator<Item = (&'a Path, &'a str)>) -> Self {
-        let modules = files.into_iter().filter(|(path, _)| !path.ends_with("main.rs"));
-        let by_path = modules
+        let files = files.into_iter().filter(|(path, _)| !path.ends_with("main.rs"));
+        let by_path: BTreeMap<_, _> = files
             .map(|(path, text)| (module_path(path), (path.to_owned(), Source::parse(text))))
             .collect();
-        let mut modules = Self { by_path };
+        let roots = by_path.iter().filter(|(_, (file, _))| file.ends_with("lib.rs"));
+        let roots = roots.map(|(module, _)| module.clone()).collect();
+        let mut modules = Self { by_path, roots };
         modules.drop_unlisted();
         modules
     }
@@ -43,7 +47,7 @@ impl Modules {
             .by_path
             .iter()
             .flat_map(|(path, (_, source))| source.children.iter().map(|it| join(path, it)))
-            .chain([String::new()])
+            .chain(self.roots.iter().cloned())
             .collect();
         self.by_path.retain(|path, _| listed.contains(path));
     }
@@ -73,10 +77,16 @@ impl Modules {
         }
         let (first, rest) = path.split_first()?;
         match first.as_str() {
-            "crate" | "dalsegno" => self.follow("", rest, depth),
+            "crate" => self.follow(self.root_of(module), rest, depth),
+            "dalsegno" => self.follow("", rest, depth),
             "self" => self.follow(module, rest, depth),
             "super" => self.resolve_above(module, rest, depth),
             name => {
+                if let Some(root) = name.strip_prefix("dalsegno_")
+                    && self.roots.contains(root)
+                {
+                    return self.follow(root, rest, depth);
+                }
                 let source = &self.by_path.get(module)?.1;
                 let child = join(module, name);
                 if self.by_path.contains_key(&child) {
@@ -93,6 +103,12 @@ impl Modules {
                 }
             }
         }
+    }
+
+    /// The root of the crate that a module is in.
+    fn root_of<'a>(&self, module: &'a str) -> &'a str {
+        let first = module.split("::").next().unwrap_or_default();
+        if self.roots.contains(first) { first } else { "" }
     }
 
     fn resolve_above(&self, module: &str, rest: &[String], depth: usize) -> Option<Target> {
@@ -133,11 +149,12 @@ impl Modules {
     }
 }
 
-/// `domain::tasks` for `domain/tasks/mod.rs`, nothing for `lib.rs`.
+/// `domain::tasks` for `domain/tasks/mod.rs`, `queue` for `queue/lib.rs`, nothing for `lib.rs`.
 fn module_path(file: &Path) -> String {
-    let path = file.with_extension("").display().to_string();
-    let path = path.strip_suffix("/mod").unwrap_or(&path);
-    if path == "lib" { String::new() } else { path.replace('/', "::") }
+    let path = file.with_extension("");
+    let is_folder = path.ends_with("mod") || path.ends_with("lib");
+    let path = if is_folder { path.parent().unwrap_or(&path) } else { &path };
+    path.display().to_string().replace('/', "::")
 }
 
 fn join(module: &str, name: &str) -> String {
@@ -213,6 +230,19 @@ fn a_reexported_name_leads_to_the_file_that_defines_it() {
     ]);
     assert_eq!(graph["b.rs"], BTreeSet::from(["a/inner.rs".to_owned()]));
     assert!(graph["a/mod.rs"].is_empty() && graph["lib.rs"].is_empty());
+}
+
+#[test]
+fn a_crate_is_a_module_of_its_name() {
+    let graph = sample(&[
+        ("lib.rs", "mod a; pub use dalsegno_queue as jobs;"),
+        ("a.rs", "use crate::jobs::Job;"),
+        ("queue/lib.rs", "mod job; mod run; pub use job::Job;"),
+        ("queue/job.rs", "pub struct Job;"),
+        ("queue/run.rs", "fn f(_: crate::Job) {}"),
+    ]);
+    let job = BTreeSet::from(["queue/job.rs".to_owned()]);
+    assert_eq!((&graph["a.rs"], &graph["queue/run.rs"]), (&job, &job));
 }
 
 #[test]

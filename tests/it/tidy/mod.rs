@@ -4,7 +4,7 @@ mod imports;
 mod source;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
@@ -25,6 +25,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "http",
             "jobs",
             "mcp",
+            "private_postgres",
             "providers",
             "queue",
             "serve",
@@ -36,8 +37,8 @@ const EDGES: &[(&str, &[&str])] = &[
             "worker",
         ],
     ),
-    // For other systems: it speaks HTTP and SQL, and runs nothing.
-    ("client", &["domain", "outbound"]),
+    // A crate for other systems, which the service itself does not use.
+    ("client", &[]),
     ("clock", &[]),
     // Section structs live beside their component: `config` only puts them together.
     (
@@ -59,7 +60,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     // Pure: no IO, no clock, no database.
     ("context", &["transcript"]),
-    ("db", &["causes", "clock", "settings"]),
+    ("db", &["causes", "clock", "private_postgres", "settings"]),
     (
         "doctor",
         &[
@@ -68,6 +69,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "config",
             "db",
             "domain",
+            "private_postgres",
             "providers",
             "queue",
             "settings",
@@ -102,8 +104,9 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     ("mcp", &["tools"]),
     ("outbound", &[]),
+    ("private_postgres", &["causes", "settings"]),
     ("providers", &["clock", "outbound", "transcript"]),
-    // The queue knows nothing of the domain: it could be a crate of its own.
+    // The queue knows nothing of the domain: it is a crate of its own.
     ("queue", &["causes", "settings", "shutdown"]),
     ("scheduler", &["causes", "clock", "domain", "jobs", "queue"]),
     (
@@ -225,6 +228,11 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
+/// Files of the service and of its crates.
+fn sources(extension: &str) -> Vec<(PathBuf, String)> {
+    [files("src", extension), files("crates", extension)].concat()
+}
+
 fn files(folder: &str, extension: &str) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     let mut folders = vec![root().join(folder)];
@@ -260,7 +268,7 @@ fn word(text: &str) -> String {
 
 #[test]
 fn files_are_small() {
-    let sizes: Vec<_> = files("src", "rs").iter().map(|(p, t)| (lines(t), p.clone())).collect();
+    let sizes: Vec<_> = sources("rs").iter().map(|(p, t)| (lines(t), p.clone())).collect();
     for (n_lines, path) in &sizes {
         assert!(*n_lines <= MAX_LINES, "{} has {n_lines} lines", path.display());
     }
@@ -278,17 +286,29 @@ fn entry_points_hold_no_logic() {
     assert!(std::fs::read_to_string(root().join("src/main.rs")).unwrap().lines().count() <= 30);
 }
 
-/// Which file of `src` needs which.
+/// Which file of the service and of its crates needs which.
 fn imports() -> Graph {
-    let files: Vec<_> = files("src", "rs")
-        .into_iter()
-        .map(|(path, text)| (path.strip_prefix("src").unwrap().to_owned(), text))
-        .collect();
+    let files: Vec<_> =
+        sources("rs").into_iter().map(|(path, text)| (module_file(&path), text)).collect();
     Modules::parse(files.iter().map(|(path, text)| (path.as_path(), text.as_str()))).files()
 }
 
+/// `queue/job.rs` for `crates/queue/src/job.rs`.
+fn module_file(path: &Path) -> PathBuf {
+    let parts: Vec<&str> = path.iter().map(|part| part.to_str().unwrap()).collect();
+    match parts.as_slice() {
+        ["src", rest @ ..] => rest.iter().collect(),
+        ["crates", name, "src", rest @ ..] => {
+            Path::new(&name.replace('-', "_")).join(rest.iter().collect::<PathBuf>())
+        }
+        _ => panic!("{} is in no crate", path.display()),
+    }
+}
+
+/// The leaves of `crates/base` count one by one, under the names that they have in the service.
 fn top_level_modules(files: &Graph) -> Graph {
-    grouped(files, |path| Some(first_part(path)).filter(|module| module != "lib"))
+    let module = |path: &str| first_part(path.strip_prefix("base/").unwrap_or(path));
+    grouped(files, |path| Some(module(path)).filter(|module| module != "lib"))
 }
 
 fn nouns(files: &Graph) -> Graph {
@@ -398,15 +418,15 @@ fn no_test_file_is_forgotten() {
     }
 }
 
-/// Only `domain::<noun>`, `queue` and the migrations' own bookkeeping name a table.
+/// Only `domain::<noun>`, the crate of the queue and the migrations' own bookkeeping name a table.
 #[test]
 fn tables_are_named_in_their_own_module_only() {
-    let sql = files("src", "rs").into_iter().chain(files("src", "sql"));
+    let sql = sources("rs").into_iter().chain(sources("sql"));
     let mut owner: BTreeMap<String, PathBuf> = BTreeMap::new();
     for (path, text) in sql {
         // A noun may have a folder of its own.
         let home: PathBuf = match module(&path).as_str() {
-            "queue" => PathBuf::from("src/queue"),
+            _ if path.starts_with("crates") => path.components().take(2).collect(),
             // The phases of a turn write its row.
             "domain" if path.starts_with("src/domain/turn_phases") => "src/domain/turns".into(),
             "domain" => path.components().take(3).collect::<PathBuf>().with_extension(""),
@@ -436,16 +456,36 @@ fn tables_are_named_in_their_own_module_only() {
     assert!(!owner.is_empty(), "no table was found: the test looks for the wrong words");
 }
 
+/// The tables of the queue come first. What comes behind them calls the functions of the queue and reads its views.
+#[test]
+fn only_migrations_of_the_queue_name_its_tables() {
+    let is_queue = |path: &Path| path.display().to_string().contains("_queue_");
+    let (queue, others): (Vec<_>, Vec<_>) =
+        files("migrations", "sql").into_iter().partition(|(path, _)| is_queue(path));
+    let made = queue.iter().flat_map(|(_, text)| text.split(" table dalsegno.").skip(1));
+    let tables: BTreeSet<String> = made.map(word).collect();
+    assert!(tables.contains("jobs") && tables.len() > 8, "{tables:?}");
+    for (path, text) in &others {
+        for after in text.split("dalsegno.").skip(1) {
+            let name = word(after);
+            let is_call = after[name.len()..].starts_with('(');
+            assert!(is_call || !tables.contains(&name), "{} names {name}", path.display());
+        }
+    }
+}
+
 #[test]
 fn every_dependency_has_its_reason() {
     let reasons = std::fs::read_to_string(root().join("docs/DEPENDENCIES.md")).unwrap();
-    let manifest = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let manifests = files("crates", "toml").into_iter().map(|(_, text)| text);
+    let service = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let manifests: Vec<String> = manifests.chain([service]).collect();
     let mut in_dependencies = false;
-    for line in manifest.lines() {
+    for line in manifests.iter().flat_map(|text| text.lines()) {
         if line.starts_with('[') {
             in_dependencies = line.ends_with("dependencies]");
         } else if in_dependencies && let Some((name, _)) = line.split_once(" = ") {
-            let named = name == "dalsegno" || reasons.contains(&format!("| {name} |"));
+            let named = name.starts_with("dalsegno") || reasons.contains(&format!("| {name} |"));
             assert!(named, "{name} has no line in docs/DEPENDENCIES.md");
         }
     }

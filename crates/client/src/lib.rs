@@ -1,0 +1,100 @@
+//! For other systems in Rust: asks a service over HTTP to have something done, or puts it on the queue in the caller's own
+//! transaction.
+//!
+//! ```no_run
+//! # #[cfg(feature = "http")]
+//! # async fn example(campaign: uuid::Uuid) -> Result<(), dalsegno_client::Error> {
+//! use dalsegno_client::{Client, NewTask};
+//!
+//! let client = Client::new("http://127.0.0.1:7770")?;
+//! let new = NewTask { idempotency_key: Some("order-17"), ..NewTask::of("copywriter", "Write part one.") };
+//! let task = client.add_task(campaign, &new).await?;
+//! println!("{}", client.wait(task.id).await?.result.unwrap_or_default());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! With the feature `sql` and a connection to the service's database, `enqueue` makes the task a part of the caller's
+//! transaction: it exists exactly if that commits.
+//!
+//! The crate does not retry. An error says whether the same call can succeed later; with an idempotency key it is safe to
+//! repeat the call.
+
+#[cfg(feature = "http")]
+mod events;
+#[cfg(feature = "http")]
+mod http;
+#[cfg(feature = "sql")]
+mod sql;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+#[cfg(feature = "sql")]
+pub use self::sql::{EnqueueError, Enqueued, enqueue};
+#[cfg(feature = "http")]
+pub use self::{
+    events::{Event, Events},
+    http::{Client, Error, State, Task},
+};
+
+/// A request to an agent.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct NewTask<'a> {
+    pub agent: &'a str,
+    /// The copy of the agent, where there are several; each has a conversation of its own.
+    pub instance: &'a str,
+    pub prompt: &'a str,
+    /// `None`: as the agent's file says; in SQL, where the file is not read, [`Mode::Continue`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<Mode>,
+    pub budget: Limit,
+    /// The same key and question give the same task, whichever way they come.
+    #[serde(skip)]
+    pub idempotency_key: Option<&'a str>,
+    /// 0 is the most urgent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<i32>,
+    /// Not before this moment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_at: Option<DateTime<Utc>>,
+}
+
+/// The session that a task asks for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Continues the conversation that the agent has in the campaign.
+    #[default]
+    Continue,
+    /// Begins without a memory; later tasks continue from here.
+    Fresh,
+    /// A session of its own, which no later task continues.
+    None,
+}
+
+/// A budget; `None` is no limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limit {
+    pub micros: Option<i64>,
+    pub tokens: Option<i64>,
+}
+
+/// The instance of an agent of which there is one.
+const MAIN: &str = "main";
+
+impl<'a> NewTask<'a> {
+    /// With everything else left to the service.
+    pub fn of(agent: &'a str, prompt: &'a str) -> Self {
+        Self {
+            agent,
+            instance: MAIN,
+            prompt,
+            session: None,
+            budget: Limit::default(),
+            idempotency_key: None,
+            priority: None,
+            run_at: None,
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! A task in the caller's own transaction.
+
+use sqlx::{PgConnection, postgres::PgDatabaseError};
+use uuid::Uuid;
+
+use super::{Mode, NewTask};
+
+/// Not one of sqlx's checked queries: those would ask the caller's database while the caller's program is built.
+const ADD_TASK: &str = "select task_id, created
+   from dalsegno.add_task(campaign_id => $1, agent => $2, prompt => $3, instance => $4, session_mode => $5,
+        budget_micros => $6, budget_tokens => $7, idempotency_key => $8, priority => $9, run_at => $10)";
+
+/// The task that a call made or found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Enqueued {
+    pub task_id: Uuid,
+    /// False: an earlier call with this idempotency key made it.
+    pub created: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum EnqueueError {
+    /// The transaction has failed with it, as with every error of Postgres.
+    #[error("{message}. {hint}")]
+    Refused {
+        /// DS400, DS404, DS409 or DS413, as the function's own comment says.
+        code: String,
+        message: String,
+        hint: String,
+    },
+    #[error("adding a task")]
+    Database(#[source] sqlx::Error),
+}
+
+/// Writes a task and its job: both exist exactly if the caller's transaction commits.
+///
+/// This is the SQL function `dalsegno.add_task`, whose comment in the database is its contract. It knows nothing of agents'
+/// files: a task for an agent that does not exist is taken, and fails with words.
+pub async fn enqueue(
+    conn: &mut PgConnection,
+    campaign_id: Uuid,
+    new: &NewTask<'_>,
+) -> Result<Enqueued, EnqueueError> {
+    let (task_id, created) = sqlx::query_as(ADD_TASK)
+        .bind(campaign_id)
+        .bind(new.agent)
+        .bind(new.prompt)
+        .bind(new.instance)
+        .bind(session_mode(new.session.unwrap_or_default()))
+        .bind(new.budget.micros)
+        .bind(new.budget.tokens)
+        .bind(new.idempotency_key)
+        .bind(new.priority.unwrap_or(100))
+        .bind(new.run_at)
+        .fetch_one(conn)
+        .await
+        .map_err(refused)?;
+    Ok(Enqueued { task_id, created })
+}
+
+fn session_mode(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Continue => "continue",
+        Mode::Fresh => "fresh",
+        Mode::None => "none",
+    }
+}
+
+fn refused(source: sqlx::Error) -> EnqueueError {
+    let error = source.as_database_error();
+    let error = error.and_then(|error| error.try_downcast_ref::<PgDatabaseError>());
+    match error.filter(|error| error.code().starts_with("DS4")) {
+        Some(error) => EnqueueError::Refused {
+            code: error.code().to_owned(),
+            message: error.message().to_owned(),
+            hint: error.hint().unwrap_or_default().to_owned(),
+        },
+        None => EnqueueError::Database(source),
+    }
+}

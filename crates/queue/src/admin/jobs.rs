@@ -1,0 +1,299 @@
+//! Jobs, live and dead, and their runs.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::Value;
+use sqlx::{PgConnection, PgExecutor};
+use uuid::Uuid;
+
+use crate::error::Error;
+
+/// Which jobs to list. Unset fields match everything.
+#[derive(Debug, Clone, Default)]
+pub struct JobFilter {
+    /// Only this queue.
+    pub queue: Option<String>,
+    /// Only this kind.
+    pub kind: Option<String>,
+    /// Only this state; `dead` lists dead letters.
+    pub state: Option<String>,
+    /// Only this lane.
+    pub lane: Option<String>,
+    /// Only ids after this one: the last id of the page before.
+    pub after_id: Option<i64>,
+    /// At most so many; 50 if not given.
+    pub limit: Option<i64>,
+}
+
+/// One line of `job ls`.
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+pub struct JobSummary {
+    /// The id.
+    pub id: i64,
+    /// The queue.
+    pub queue: String,
+    /// The kind.
+    pub kind: String,
+    /// The state; `dead` for a dead letter.
+    pub state: String,
+    /// The lane.
+    pub lane: Option<String>,
+    /// The group.
+    pub group_key: Option<String>,
+    /// 0 is the most urgent.
+    pub priority: i16,
+    /// Attempts so far, with the one that runs.
+    pub attempt: i16,
+    /// After how many failures it is dead.
+    pub max_attempts: i16,
+    /// When it is due, or since when it is ready.
+    pub run_at: DateTime<Utc>,
+    /// When it was put on the queue.
+    pub enqueued_at: DateTime<Utc>,
+}
+
+/// A job that is over.
+#[derive(Debug, Clone)]
+pub struct GoneJob {
+    /// The id.
+    pub id: i64,
+    /// Nobody failed: it was cancelled.
+    pub cancelled: bool,
+    /// Why, as far as anybody wrote it down.
+    pub error: Option<String>,
+}
+
+/// A job with everything known about it.
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+pub struct JobDetail {
+    /// The line of the list.
+    #[serde(flatten)]
+    pub summary: JobSummary,
+    /// What it was given.
+    pub payload: Value,
+    /// Names and values beside the payload.
+    pub headers: Option<Value>,
+    /// Its ended attempts, latest first.
+    pub runs: Vec<RunRecord>,
+}
+
+/// One ended attempt.
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+pub struct RunRecord {
+    /// The lease it held.
+    pub lease: i64,
+    /// Its number.
+    pub attempt: i16,
+    /// How it ended.
+    pub outcome: String,
+    /// Who ran it.
+    pub worker_id: Option<Uuid>,
+    /// When it was claimed.
+    pub started_at: Option<DateTime<Utc>>,
+    /// When it ended.
+    pub ended_at: DateTime<Utc>,
+    /// What went wrong.
+    pub error: Option<String>,
+}
+
+/// What a cancellation found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = JobCancelled)]
+pub enum Cancelled {
+    /// It was not running and is gone.
+    AtOnce,
+    /// It runs; its worker was told.
+    Requested,
+    /// It was already a dead letter.
+    AlreadyDead,
+    /// It had already ended.
+    AlreadyEnded,
+}
+
+/// Those of these jobs that are over: neither waiting, held nor running.
+pub async fn gone_jobs(
+    executor: impl PgExecutor<'_>,
+    job_ids: &[i64],
+) -> Result<Vec<GoneJob>, Error> {
+    sqlx::query_file_as!(GoneJob, "src/sql/gone_jobs.sql", job_ids)
+        .fetch_all(executor)
+        .await
+        .map_err(Error::of("look for jobs that are over"))
+}
+
+/// Lists jobs by id.
+pub async fn list_jobs(
+    executor: impl PgExecutor<'_>,
+    filter: &JobFilter,
+) -> Result<Vec<JobSummary>, Error> {
+    sqlx::query_file_as!(
+        JobSummary,
+        "src/sql/list_jobs.sql",
+        filter.queue,
+        filter.kind,
+        filter.state,
+        filter.lane,
+        filter.after_id.unwrap_or(0),
+        filter.limit.unwrap_or(50),
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Error::of("list jobs"))
+}
+
+/// One job with its payload and its runs.
+pub async fn find_job(conn: &mut PgConnection, job_id: i64) -> Result<JobDetail, Error> {
+    let found = sqlx::query_file!("src/sql/find_job.sql", job_id)
+        .fetch_optional(&mut *conn)
+        .await
+        .map_err(Error::of("look up a job"))?;
+    let runs = runs_of(&mut *conn, job_id).await?;
+    let Some(row) = found else {
+        return Err(Error::NotFound {
+            message: format!("job {job_id} is neither on the queue nor a dead letter"),
+            hint: match runs.first() {
+                Some(last) => format!(
+                    "It ended as {}; `dalsegno job explain {job_id}` says more",
+                    last.outcome
+                ),
+                None => "It ended longer ago than runs are kept, or never was".to_owned(),
+            },
+        });
+    };
+    Ok(JobDetail {
+        summary: JobSummary {
+            id: job_id,
+            queue: row.queue,
+            kind: row.kind,
+            state: row.state,
+            lane: row.lane,
+            group_key: row.group_key,
+            priority: row.priority,
+            attempt: row.attempt,
+            max_attempts: row.max_attempts,
+            run_at: row.run_at,
+            enqueued_at: row.enqueued_at,
+        },
+        payload: row.payload,
+        headers: row.headers,
+        runs,
+    })
+}
+
+/// The ended attempts of a job, latest first.
+pub async fn runs_of(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Vec<RunRecord>, Error> {
+    sqlx::query_as!(
+        RunRecord,
+        "SELECT lease, attempt, outcome, worker_id, started_at, ended_at, error FROM dalsegno.runs
+          WHERE job_id = $1 ORDER BY ended_at DESC LIMIT 100",
+        job_id
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Error::of("read the runs of a job"))
+}
+
+/// Cancels a job: at once if it does not run, through its worker if it does.
+pub async fn cancel_job(
+    executor: impl PgExecutor<'_>,
+    job_id: i64,
+    reason: &str,
+) -> Result<Cancelled, Error> {
+    let found =
+        sqlx::query_scalar!(r#"SELECT dalsegno.cancel($1, $2) AS "found!""#, job_id, reason)
+            .fetch_one(executor)
+            .await
+            .map_err(Error::of("cancel a job"))?;
+    match found.as_str() {
+        "cancelled" => Ok(Cancelled::AtOnce),
+        "requested" => Ok(Cancelled::Requested),
+        "dead" => Ok(Cancelled::AlreadyDead),
+        "ended" => Ok(Cancelled::AlreadyEnded),
+        _ => Err(Error::NotFound {
+            message: format!("there is no job {job_id}"),
+            hint: "Look for it with `job ls`".to_owned(),
+        }),
+    }
+}
+
+/// Cancels those of these jobs that do not run and that are not locked, in two statements however many they are; gives their ids.
+pub async fn cancel_jobs(
+    conn: &mut PgConnection,
+    job_ids: &[i64],
+    reason: &str,
+) -> Result<Vec<i64>, Error> {
+    let gone = sqlx::query_file!("src/sql/cancel_many.sql", job_ids, reason)
+        .fetch_all(&mut *conn)
+        .await
+        .map_err(Error::of("cancel jobs"))?;
+    let mut lanes: Vec<i64> = gone.iter().filter_map(|row| row.lane_id).collect();
+    lanes.sort_unstable();
+    lanes.dedup();
+    if !lanes.is_empty() {
+        sqlx::query!("SELECT dalsegno.promote_lanes($1)", &lanes)
+            .fetch_one(conn)
+            .await
+            .map_err(Error::of("let lanes go on behind cancelled jobs"))?;
+    }
+    Ok(gone.into_iter().map(|row| row.id).collect())
+}
+
+/// Runs a dead, held or waiting job again. Returns its new state.
+pub async fn retry_job(executor: impl PgExecutor<'_>, job_id: i64) -> Result<String, Error> {
+    sqlx::query_scalar!(r#"SELECT dalsegno.retry($1) AS "state!""#, job_id)
+        .fetch_one(executor)
+        .await
+        .map_err(Error::of("retry a job"))
+}
+
+/// Runs jobs of a kind at once that were put off, as many as may reasonably wait. Gives how many.
+pub async fn wake_snoozed(executor: impl PgExecutor<'_>, kind: &str) -> Result<i64, Error> {
+    sqlx::query_scalar!(
+        r#"SELECT count(dalsegno.retry(j.id)) AS "n!"
+             FROM (SELECT id FROM dalsegno.jobs WHERE kind = $1 AND state = 'scheduled' AND wait_reason = 'snooze'
+                    ORDER BY id LIMIT 10000) AS j"#,
+        kind,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Error::of("wake jobs that were put off"))
+}
+
+/// Keeps a job from running until [`release_job`]. Returns the state it is in now.
+pub async fn hold_job(
+    executor: impl PgExecutor<'_>,
+    job_id: i64,
+    reason: &str,
+) -> Result<String, Error> {
+    sqlx::query_scalar!(r#"SELECT dalsegno.hold_job($1, $2) AS "state!""#, job_id, reason)
+        .fetch_one(executor)
+        .await
+        .map_err(Error::of("hold a job"))
+}
+
+/// Lets a held job go on. Returns its new state.
+pub async fn release_job(executor: impl PgExecutor<'_>, job_id: i64) -> Result<String, Error> {
+    sqlx::query_scalar!(r#"SELECT dalsegno.release_job($1) AS "state!""#, job_id)
+        .fetch_one(executor)
+        .await
+        .map_err(Error::of("release a job"))
+}
+
+/// Lets those of these jobs go on that are held for exactly this reason, and says how many.
+pub async fn release_held(
+    executor: impl PgExecutor<'_>,
+    job_ids: &[i64],
+    reason: &str,
+) -> Result<i64, Error> {
+    sqlx::query_scalar!(
+        r#"SELECT count(dalsegno.release_job(j.id)) AS "n!"
+             FROM (SELECT id FROM dalsegno.jobs
+                    WHERE id = ANY ($1) AND state = 'held' AND hold_by = 'person' AND hold_reason = $2 ORDER BY id) AS j"#,
+        job_ids,
+        reason,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Error::of("release jobs"))
+}

@@ -1,0 +1,117 @@
+//! Lanes and their members.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sqlx::PgExecutor;
+
+use crate::error::Error;
+
+/// A lane with its first members.
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[schema(as = Lane)]
+pub struct LaneView {
+    /// The name.
+    pub lane: String,
+    /// Why it is held, if it is.
+    pub held: Option<String>,
+    /// Since when it is held.
+    pub held_at: Option<DateTime<Utc>>,
+    /// What a dead head does to it: `continue` or `hold`.
+    pub on_failure: String,
+    /// Its members in order, at most a hundred.
+    pub members: Vec<LaneMember>,
+}
+
+/// A job in a lane.
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+pub struct LaneMember {
+    /// The job.
+    pub id: i64,
+    /// Its kind.
+    pub kind: String,
+    /// Its state.
+    pub state: String,
+    /// Its place; none while it is scheduled for later.
+    pub lane_seq: Option<i64>,
+    /// When it is due, or since when it is ready.
+    pub run_at: DateTime<Utc>,
+}
+
+/// The names of lanes that are held, or all lanes with jobs, after `after` in alphabetical order.
+pub async fn list_lanes(
+    executor: impl PgExecutor<'_>,
+    only_held: bool,
+    after: &str,
+    limit: i64,
+) -> Result<Vec<String>, Error> {
+    sqlx::query_scalar!(
+        "SELECT l.key FROM dalsegno.lanes AS l
+          WHERE l.key > $2 AND (l.hold_reason IS NOT NULL
+                OR (NOT $1 AND EXISTS (SELECT FROM dalsegno.jobs AS j WHERE j.lane_id = l.id AND j.lane_seq IS NOT NULL)))
+          ORDER BY l.key LIMIT $3",
+        only_held,
+        after,
+        limit
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Error::of("list lanes"))
+}
+
+/// A lane with its first members.
+pub async fn find_lane(conn: &mut sqlx::PgConnection, lane: &str) -> Result<LaneView, Error> {
+    let row = sqlx::query!(
+        "SELECT id, hold_reason, held_at, on_failure FROM dalsegno.lanes WHERE key = $1",
+        lane
+    )
+    .fetch_optional(&mut *conn)
+    .await
+    .map_err(Error::of("look up a lane"))?
+    .ok_or_else(|| unknown(lane))?;
+    let members = sqlx::query_as!(
+        LaneMember,
+        "SELECT id, kind, state, lane_seq, run_at FROM dalsegno.jobs WHERE lane_id = $1
+          ORDER BY lane_seq NULLS LAST, id LIMIT 100",
+        row.id
+    )
+    .fetch_all(conn)
+    .await
+    .map_err(Error::of("list the members of a lane"))?;
+    Ok(LaneView {
+        lane: lane.to_owned(),
+        held: row.hold_reason,
+        held_at: row.held_at,
+        on_failure: row.on_failure,
+        members,
+    })
+}
+
+/// Stops a lane after its running job.
+pub async fn hold_lane(
+    executor: impl PgExecutor<'_>,
+    lane: &str,
+    reason: &str,
+) -> Result<(), Error> {
+    let known =
+        sqlx::query_scalar!(r#"SELECT dalsegno.hold_lane($1, $2) AS "known!""#, lane, reason)
+            .fetch_one(executor)
+            .await
+            .map_err(Error::of("hold a lane"))?;
+    if known { Ok(()) } else { Err(unknown(lane)) }
+}
+
+/// Lets a held lane go on. A failed head that held it becomes a dead letter.
+pub async fn release_lane(executor: impl PgExecutor<'_>, lane: &str) -> Result<(), Error> {
+    let known = sqlx::query_scalar!(r#"SELECT dalsegno.release_lane($1) AS "known!""#, lane)
+        .fetch_one(executor)
+        .await
+        .map_err(Error::of("release a lane"))?;
+    if known { Ok(()) } else { Err(unknown(lane)) }
+}
+
+fn unknown(lane: &str) -> Error {
+    Error::UnknownLane {
+        message: format!("there is no lane `{lane}`"),
+        hint: "A lane exists from its first job on; look with `lane ls`".to_owned(),
+    }
+}

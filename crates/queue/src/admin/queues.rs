@@ -1,0 +1,131 @@
+//! Queues, their counters and their pauses.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sqlx::PgExecutor;
+
+use crate::error::Error;
+
+/// One queue, as `queue ls` shows it.
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[schema(as = Queue)]
+pub struct QueueView {
+    /// The name.
+    pub queue: String,
+    /// Since when nothing is claimed from it, if it is paused.
+    pub paused_at: Option<DateTime<Utc>>,
+    /// Why it is paused.
+    pub pause_reason: Option<String>,
+    /// Jobs that a free slot would take now.
+    pub ready: i64,
+    /// Jobs in a worker.
+    pub running: i64,
+    /// Jobs behind the head of their lane.
+    pub blocked: i64,
+    /// Jobs that wait for a time.
+    pub scheduled: i64,
+    /// Jobs that wait for a person.
+    pub held: i64,
+    /// Dead letters.
+    pub dead: i64,
+    /// How long the longest waiting ready job has waited.
+    pub oldest_ready_secs: Option<f64>,
+    /// Live workers that serve it.
+    pub workers: i64,
+}
+
+/// How many jobs of a kind are in a state.
+#[derive(Debug, Clone, Serialize)]
+pub struct Count {
+    /// The queue.
+    pub queue: String,
+    /// The kind.
+    pub kind: String,
+    /// The state; `dead` for dead letters.
+    pub state: String,
+    /// How many.
+    pub jobs: i64,
+}
+
+/// What a pause covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PauseScope {
+    /// A queue.
+    Queue,
+    /// A group, for instance a campaign.
+    Group,
+}
+
+impl PauseScope {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Queue => "queue",
+            Self::Group => "group",
+        }
+    }
+}
+
+/// Every queue that has jobs, workers or a pause.
+pub async fn list_queues(executor: impl PgExecutor<'_>) -> Result<Vec<QueueView>, Error> {
+    sqlx::query_file_as!(QueueView, "src/sql/queue_list.sql")
+        .fetch_all(executor)
+        .await
+        .map_err(Error::of("list the queues"))
+}
+
+/// One of them.
+pub async fn find_queue(executor: impl PgExecutor<'_>, name: &str) -> Result<QueueView, Error> {
+    let queues = list_queues(executor).await?;
+    let found = queues.into_iter().find(|queue| queue.queue == name);
+    found.ok_or_else(|| Error::UnknownQueue(name.to_owned()))
+}
+
+/// How many jobs there are by queue, kind and state.
+pub async fn counts(executor: impl PgExecutor<'_>) -> Result<Vec<Count>, Error> {
+    sqlx::query_as!(
+        Count,
+        r#"SELECT queue AS "queue!", kind AS "kind!", state AS "state!", jobs AS "jobs!"
+             FROM dalsegno.job_counts WHERE jobs <> 0 ORDER BY 1, 2, 3"#
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Error::of("read the counters"))
+}
+
+/// How many jobs of a queue are to run now or later.
+pub async fn waiting(executor: impl PgExecutor<'_>, queue: &str) -> Result<i64, Error> {
+    sqlx::query_scalar!(
+        r#"SELECT coalesce(sum(jobs), 0)::bigint AS "waiting!" FROM dalsegno.job_counts
+            WHERE queue = $1 AND state IN ('ready', 'blocked', 'scheduled', 'held')"#,
+        queue
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(Error::of("count what waits"))
+}
+
+/// Claims nothing more from a queue or group until [`resume`]. What runs goes on.
+pub async fn pause(
+    executor: impl PgExecutor<'_>,
+    scope: PauseScope,
+    name: &str,
+    reason: &str,
+) -> Result<(), Error> {
+    sqlx::query!("SELECT dalsegno.pause($1, $2, $3)", scope.as_str(), name, reason)
+        .execute(executor)
+        .await
+        .map(drop)
+        .map_err(Error::of("pause"))
+}
+
+/// Ends a pause. False: it was not paused.
+pub async fn resume(
+    executor: impl PgExecutor<'_>,
+    scope: PauseScope,
+    name: &str,
+) -> Result<bool, Error> {
+    sqlx::query_scalar!(r#"SELECT dalsegno.resume($1, $2) AS "was_paused!""#, scope.as_str(), name)
+        .fetch_one(executor)
+        .await
+        .map_err(Error::of("resume"))
+}

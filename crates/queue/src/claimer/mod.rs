@@ -1,0 +1,204 @@
+//! Claiming jobs for free slots.
+//!
+//! The claimer takes slots first and claims at most that many jobs, so nothing is ever claimed that cannot run at once.
+//! Three rhythms alternate.
+//! - *Busy*: a claim that found something is followed by the next one at once. While there is more than fits, it waits
+//!   a few milliseconds for several slots to become free, because a claim of many jobs costs little more than one.
+//! - *Pausing*: after a claim that found nothing come four short naps with a look after each.
+//! - *Waiting*: the worker says in its row that it waits, looks twice more, and sleeps until a bell rings or the poll is
+//!   due; see [`waiting`].
+//!
+//! A claim on its way is not cut short: its jobs would be running in the database and nowhere else. When the answer
+//! is lost all the same, [`recount`] finds them. Only a worker that stops gives up on an answer that does not come.
+
+mod floor;
+mod memory;
+mod recount;
+mod statements;
+mod waiting;
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use tokio::{
+    sync::{mpsc, watch},
+    time::sleep,
+};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use self::memory::{Found, Memory};
+use super::{
+    config::Config,
+    crash_points::CrashPoint,
+    link::{self, Link},
+    pace,
+    registry::Handlers,
+    run::{Run, Shared},
+    slots::{Claim, Slots},
+    wakeup::Bells,
+};
+use dalsegno_base::causes::causes;
+
+/// A job that may only run alone and waited longer than this makes the worker that hears of it idle.
+const ALONE_PATIENCE_SECS: u32 = 10;
+
+/// How long a stopping worker waits for the answer to its last claim. Jobs of one that is given up come back with the lease.
+const LAST_CLAIM_PATIENCE: Duration = Duration::from_secs(1);
+
+/// What the claimer needs.
+pub(super) struct Claimer {
+    pub(super) link: Link,
+    pub(super) slots: Arc<Slots>,
+    pub(super) bells: Arc<Bells>,
+    pub(super) config: Arc<Config>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) handlers: Arc<Handlers>,
+    pub(super) queues: Vec<String>,
+    /// Under which id the process is registered; none while it may not claim.
+    pub(super) identity: watch::Receiver<Option<Uuid>>,
+    pub(super) claims: mpsc::UnboundedSender<Claim>,
+}
+
+impl Claimer {
+    /// Claims until `stop`.
+    pub(super) async fn run(mut self, stop: CancellationToken) {
+        let mut memory = Memory::new(&self.handlers);
+        // While the process registers: the first job would wait for it otherwise. An error comes back in the first claim.
+        if let Some(Err(error)) = stop.run_until_cancelled(self.link.conn()).await {
+            tracing::debug!(error = causes(&error), "the first claim has to connect");
+        }
+        loop {
+            let ready = stop.run_until_cancelled(self.ready(&mut memory)).await;
+            let Some((worker_id, n_slots)) = ready else { break };
+            let claim = self.claim(worker_id, n_slots, &mut memory);
+            let Some(claimed) = answer_in_time(&stop, claim).await else {
+                tracing::warn!("the last claim was not answered; leaving it to its lease");
+                self.link.abandon();
+                break;
+            };
+            let turn = match claimed {
+                Ok(Found::Nothing) => {
+                    stop.run_until_cancelled(self.rest(worker_id, &mut memory)).await
+                }
+                Ok(Found::Something | Found::Unsure) => Some(Ok(())),
+                Err(error) => Some(Err(error)),
+            };
+            let carry_on = match turn {
+                Some(Ok(())) => Some(()),
+                Some(Err(error)) => stop.run_until_cancelled(back_off(&error, &mut memory)).await,
+                None => None,
+            };
+            if carry_on.is_none() {
+                break;
+            }
+        }
+        self.link.close().await;
+    }
+
+    /// Waits until the process is registered and has free slots.
+    async fn ready(&mut self, memory: &mut Memory) -> (Uuid, u32) {
+        loop {
+            let worker_id = self.registered().await;
+            if std::mem::take(&mut memory.runs_alone)
+                || self.bells.alone_secs.load(Ordering::Relaxed) > ALONE_PATIENCE_SECS
+            {
+                self.slots.all_free().await;
+            }
+            self.lower_flag_if_full(worker_id, memory).await;
+            let wanted =
+                if memory.backlog { self.slots.capacity().div_ceil(4).min(128) } else { 1 };
+            let linger = Duration::from_millis(self.config.end_linger_ms);
+            let n_slots = self.slots.take_free(wanted, linger).await;
+            // Waiting for slots can take minutes, and the registration may have been lost meanwhile.
+            if *self.identity.borrow() == Some(worker_id) {
+                return (worker_id, n_slots);
+            }
+            self.slots.give_back(n_slots);
+        }
+    }
+
+    async fn registered(&mut self) -> Uuid {
+        loop {
+            let id = *self.identity.borrow_and_update();
+            if let Some(id) = id {
+                return id;
+            }
+            // The sender lives as long as the worker; if it is gone, there is nothing left to claim for.
+            if self.identity.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// One claim. The slots that it does not fill are given back.
+    async fn claim(
+        &mut self,
+        worker_id: Uuid,
+        n_slots: u32,
+        memory: &mut Memory,
+    ) -> Result<Found, link::Error> {
+        let taken = self.slots.taken(n_slots);
+        let rows = self.try_claim(worker_id, n_slots, memory).await?;
+        let n_claimed = u32::try_from(rows.len()).unwrap_or(n_slots).min(n_slots);
+        self.shared.crash_points.pass(CrashPoint::AfterClaim);
+        let runs = rows.into_iter().map(|row| {
+            let hold_lane =
+                self.handlers.get(row.kind.as_str()).is_some_and(|handler| handler.holds_lane());
+            let (facts, payload) = row.into_facts();
+            (Run::new(facts, hold_lane, Arc::clone(&self.shared)), payload)
+        });
+        let claims = self.slots.occupy(runs);
+        taken.filled(n_claimed);
+        for claim in claims {
+            // The receiver outlives the claimer. Without it, dropping the claim frees the slot and a recount finds the job.
+            let _ = self.claims.send(claim);
+        }
+        Ok(memory.after_claim(n_claimed, n_slots))
+    }
+
+    async fn try_claim(
+        &mut self,
+        worker_id: Uuid,
+        n_slots: u32,
+        memory: &mut Memory,
+    ) -> Result<Vec<statements::Row>, link::Error> {
+        self.recount_if_due(worker_id, memory).await?;
+        self.lower_flag_if_busy(worker_id, memory).await?;
+        let nothing_runs = n_slots == self.slots.capacity();
+        if nothing_runs && self.bells.alone_secs.swap(0, Ordering::Relaxed) > 0 {
+            let rows = self.claim_alone(worker_id, memory).await?;
+            if !rows.is_empty() {
+                memory.runs_alone = true;
+                return Ok(rows);
+            }
+        }
+        self.claim_some(worker_id, n_slots, memory).await
+    }
+}
+
+/// `None`: the worker stops, and there was no answer in time.
+async fn answer_in_time<T>(stop: &CancellationToken, claim: impl Future<Output = T>) -> Option<T> {
+    let late = async {
+        stop.cancelled().await;
+        sleep(LAST_CLAIM_PATIENCE).await;
+    };
+    tokio::select! {
+        biased;
+        claimed = claim => Some(claimed),
+        () = late => None,
+    }
+}
+
+async fn back_off(error: &link::Error, memory: &mut Memory) {
+    memory.after_failure();
+    let wait = pace::after_failure(memory.n_failures);
+    tracing::warn!(
+        error = causes(error),
+        wait_ms = wait.as_millis(),
+        "could not claim, trying again"
+    );
+    sleep(wait).await;
+}

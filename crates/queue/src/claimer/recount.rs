@@ -1,0 +1,99 @@
+//! Finding jobs that are running in the database and nowhere else.
+//!
+//! They come from claims whose answer was lost, and from runs that were stopped because the lease seemed to be over and
+//! was not. The heartbeat would keep them alive for ever. Only the claimer can count, because it alone knows that no
+//! claim of its own is on its way; a statement whose connection broke can still commit as long as the server lets it
+//! run, so it counts several times after each failure.
+
+use std::{sync::atomic::Ordering, time::Duration};
+
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::{
+    super::{
+        ends,
+        link::{self, answer},
+    },
+    Claimer,
+    memory::Memory,
+};
+
+/// After a failed claim: as often, and as far apart, that the last count is after the statement's limit on the server.
+const COUNTS_AFTER_FAILURE: u32 = 4;
+const COUNT_AGAIN_AFTER: Duration = Duration::from_secs(5);
+/// Otherwise, as a net.
+const COUNT_EVERY: Duration = Duration::from_secs(60);
+
+/// When to count next.
+pub(super) struct Recount {
+    n_left: u32,
+    at: Instant,
+}
+
+impl Recount {
+    pub(super) fn new(now: Instant) -> Self {
+        Self { n_left: 0, at: now + COUNT_EVERY }
+    }
+
+    pub(super) fn due_at(&self) -> Instant {
+        self.at
+    }
+
+    pub(super) fn after_failure(&mut self) {
+        self.n_left = COUNTS_AFTER_FAILURE;
+        self.at = Instant::now();
+    }
+
+    fn counted(&mut self) {
+        self.n_left = self.n_left.saturating_sub(1);
+        self.at = Instant::now() + if self.n_left > 0 { COUNT_AGAIN_AFTER } else { COUNT_EVERY };
+    }
+}
+
+impl Claimer {
+    pub(super) async fn recount_if_due(
+        &mut self,
+        worker_id: Uuid,
+        memory: &mut Memory,
+    ) -> Result<(), link::Error> {
+        if self.bells.recount.swap(false, Ordering::Relaxed) {
+            memory.recount.after_failure();
+        }
+        if Instant::now() < memory.recount.at {
+            return Ok(());
+        }
+        let n_found = self.recount(worker_id).await?;
+        memory.recount.counted();
+        if n_found > 0 {
+            tracing::warn!(n_jobs = n_found, "gave back jobs that were claimed and never arrived");
+        }
+        Ok(())
+    }
+
+    async fn recount(&mut self, worker_id: Uuid) -> Result<usize, link::Error> {
+        // A run leaves this list only when its end is acknowledged, so what is missing in it is truly unknown here.
+        let known: Vec<i64> = self.slots.running().iter().map(|run| run.lease()).collect();
+        let patience = self.link.patience();
+        let conn = self.link.conn().await?;
+        let given_back = answer(patience, async {
+            let strangers = sqlx::query_file!("src/sql/unknown_runs.sql", worker_id, &known)
+                .fetch_all(&mut *conn)
+                .await?;
+            if strangers.is_empty() {
+                return Ok(0);
+            }
+            let (job_ids, leases): (Vec<i64>, Vec<i64>) =
+                strangers.into_iter().map(|row| (row.id, row.lease)).unzip();
+            let back =
+                ends::give_back(&mut *conn, &job_ids, &leases, "the answer to its claim was lost")
+                    .await?;
+            if back.contains(&true) {
+                ends::sweep_lanes(&mut *conn, 1_000).await?;
+            }
+            Ok(back.len())
+        })
+        .await;
+        self.link.settle(given_back)
+    }
+}

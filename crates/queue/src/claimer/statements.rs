@@ -1,0 +1,125 @@
+//! The two statements that claim.
+
+use chrono::{DateTime, Utc};
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::{
+    super::{
+        link::{self, answer},
+        run::Facts,
+        telemetry,
+    },
+    Claimer,
+    floor::Place,
+    memory::Memory,
+};
+
+/// A claimed job.
+pub(super) struct Row {
+    id: i64,
+    lease: i64,
+    queue: String,
+    pub(super) kind: String,
+    lane: Option<String>,
+    group_key: Option<String>,
+    priority: i16,
+    attempt: i16,
+    max_attempts: i16,
+    run_at: DateTime<Utc>,
+    claimed_at: DateTime<Utc>,
+    payload: String,
+    headers: Option<String>,
+    timeout_secs: Option<i32>,
+}
+
+impl Row {
+    pub(super) fn into_facts(self) -> (Facts, String) {
+        let facts = Facts {
+            job_id: self.id,
+            lease: self.lease,
+            kind: self.kind,
+            queue: self.queue,
+            lane: self.lane,
+            attempt: self.attempt,
+            max_attempts: self.max_attempts,
+            timeout_secs: self.timeout_secs,
+            headers: self.headers,
+        };
+        (facts, self.payload)
+    }
+
+    fn place(&self) -> Place {
+        (self.priority, self.run_at, self.id)
+    }
+
+    fn waited_secs(&self) -> f64 {
+        (self.claimed_at - self.run_at)
+            .num_microseconds()
+            .map_or(0.0, |micros| micros.max(0) as f64 / 1e6)
+    }
+}
+
+impl Claimer {
+    /// Claims up to `n_slots` jobs.
+    pub(super) async fn claim_some(
+        &mut self,
+        worker_id: Uuid,
+        n_slots: u32,
+        memory: &mut Memory,
+    ) -> Result<Vec<Row>, link::Error> {
+        // Claims try the queues in the order given, so each has to be the first in its turn.
+        self.queues.rotate_left(1);
+        let patience = self.link.patience();
+        let conn = self.link.conn().await?;
+        let began = Instant::now();
+        let (floor_priority, floor_at, floor_id) = memory.floor.begin(began);
+        let fetched = sqlx::query_file_as!(
+            Row,
+            "src/sql/claim.sql",
+            i64::from(n_slots),
+            &self.queues,
+            worker_id,
+            floor_priority,
+            floor_at,
+            floor_id,
+            memory.after_group,
+            &memory.kinds,
+        )
+        .fetch_all(conn);
+        let fetched = answer(patience, fetched).await;
+        let rows = self.link.settle(fetched)?;
+        let now = Instant::now();
+        let full = rows.len() >= n_slots as usize;
+        // Places of several queues have no order between them.
+        let single = self.queues.len() == 1;
+        let last =
+            rows.iter().filter(|row| single && row.group_key.is_none()).map(Row::place).max();
+        memory.floor.end(now, now - began, full, last);
+        if let Some(group) = rows.iter().rev().find_map(|row| row.group_key.as_ref()) {
+            memory.after_group.clone_from(group);
+        }
+        telemetry::claimed(now - began, rows.iter().map(Row::waited_secs));
+        Ok(rows)
+    }
+
+    /// Claims a job that has taken two workers down. Only when nothing else runs here.
+    pub(super) async fn claim_alone(
+        &mut self,
+        worker_id: Uuid,
+        memory: &Memory,
+    ) -> Result<Vec<Row>, link::Error> {
+        let patience = self.link.patience();
+        let conn = self.link.conn().await?;
+        let fetched = sqlx::query_file_as!(
+            Row,
+            "src/sql/claim_alone.sql",
+            &self.queues,
+            worker_id,
+            &memory.kinds
+        )
+        .fetch_all(conn);
+        let fetched = answer(patience, fetched).await;
+        self.link.settle(fetched)
+    }
+}

@@ -1,0 +1,218 @@
+//! Faults of the database, told apart from errors of a single statement.
+//!
+//! The one place that reads sqlx's error type, so that the API, the CLI and the queue agree on which errors pass by themselves.
+
+use std::error::Error;
+
+use sqlx::error::DatabaseError;
+
+/// A condition of the database under which the same statement can succeed later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// No connection, one that broke, or a server that starts or stops.
+    Away,
+    /// Another transaction won: a deadlock, or a serialization failure.
+    Conflict,
+    /// The server has no disk space, memory or connections left.
+    Full,
+    /// A standby that has not taken over yet, or a server that is told to take no writes.
+    ReadOnly,
+    /// A statement took too long, or a person cancelled it.
+    Busy,
+    /// Another transaction holds what this one waited for.
+    Locked,
+}
+
+/// Finds the fault behind an error of sqlx. `None` for an error that the statement, its data or the program causes.
+///
+/// Names every variant of the sqlx in `Cargo.lock`. The enum is `non_exhaustive`: a variant that a later version adds is logged
+/// and counts as a lost connection, because a needless retry costs less than a request that is refused for good.
+pub fn fault_of(error: &sqlx::Error) -> Option<Fault> {
+    use sqlx::Error as E;
+    match error {
+        // A balancer without a server behind it accepts and closes: `Protocol` in the start-up, `Tls` in the handshake.
+        E::Io(_)
+        | E::Tls(_)
+        | E::Protocol(_)
+        | E::PoolTimedOut
+        | E::PoolClosed
+        | E::WorkerCrashed
+        | E::BeginFailed => Some(Fault::Away),
+        E::Database(error) => fault_of_answer(&error.code().unwrap_or_default(), error.message()),
+        E::Configuration(_)
+        | E::InvalidArgument(_)
+        | E::RowNotFound
+        | E::TypeNotFound { .. }
+        | E::ColumnIndexOutOfBounds { .. }
+        | E::ColumnNotFound(_)
+        | E::ColumnDecode { .. }
+        | E::Encode(_)
+        | E::Decode(_)
+        | E::AnyDriverError(_)
+        | E::Migrate(_)
+        | E::InvalidSavePointStatement
+        | E::ConfigFile(_) => None,
+        unknown => {
+            tracing::error!(
+                error = %unknown,
+                "sqlx returned an error that this version of Dalsegno does not know; it is retried like a lost connection"
+            );
+            Some(Fault::Away)
+        }
+    }
+}
+
+/// Advice for the user where [`is_lost_statement`].
+pub const LOST_STATEMENT: &str = "a transaction pooler lets another client use the same connection of the database server: for PgBouncer 1.21 or newer with max_prepared_statements above 0 set database.pooler = \"transaction\", and lead database.url past any other; docs/POOLERS.md has an example";
+
+/// Tells if a prepared statement is gone, or another client has prepared one under its name: two clients share a connection.
+pub fn is_lost_statement(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(DatabaseError::code);
+    code.is_some_and(|code| matches!(code.as_ref(), "26000" | "42P05"))
+}
+
+/// True if the database could not take part: no connection, none that may write, or no space. Any next statement would fail as
+/// well, so the run that met this uses up no attempt.
+pub fn is_unavailable(error: &(dyn Error + 'static)) -> bool {
+    let Some(error) = sqlx_error(error) else { return false };
+    match fault_of(error) {
+        Some(Fault::Away | Fault::ReadOnly) => true,
+        Some(Fault::Full) => !has_code(error, &OWN_SIZE),
+        Some(Fault::Conflict | Fault::Busy | Fault::Locked) | None => false,
+    }
+}
+
+/// True if the connection broke, could not be had, or the server has no room for it: at a start, waiting may mend it. A server that
+/// takes no writes is not meant, because a schema that has to be written is refused there.
+pub fn is_outage<E: Error + 'static>(error: &E) -> bool {
+    matches!(sqlx_error(error).and_then(fault_of), Some(Fault::Away | Fault::Full))
+}
+
+/// The error of sqlx in a chain of causes.
+pub fn sqlx_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a sqlx::Error> {
+    match error.downcast_ref() {
+        Some(found) => Some(found),
+        None => sqlx_error(error.source()?),
+    }
+}
+
+/// Memory, and limits such as `temp_file_limit`: the statement itself may be too large for them, and would be each time.
+const OWN_SIZE: [&str; 2] = ["53200", "53400"];
+
+fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
+    let code = error.as_database_error().and_then(DatabaseError::code);
+    code.is_some_and(|code| codes.contains(&code.as_ref()))
+}
+
+fn fault_of_answer(code: &str, message: &str) -> Option<Fault> {
+    match code {
+        // No answer of Postgres is without a code: something on the way has made this one up, or cut it short.
+        "" => Some(Fault::Away),
+        "25006" => Some(Fault::ReadOnly),
+        "55P03" => Some(Fault::Locked),
+        "57014" | "25P03" | "25P04" => Some(Fault::Busy),
+        // A volume that is gone or broken.
+        "58000" | "58030" => Some(Fault::Away),
+        code if code.starts_with("08") || code.starts_with("57P") => Some(Fault::Away),
+        code if code.starts_with("40") => Some(Fault::Conflict),
+        code if code.starts_with("53") => Some(Fault::Full),
+        // Postgres has a code for a full volume (ENOSPC) and none for a used-up quota (EDQUOT), whose words are those of the C library.
+        "XX000" if message.ends_with("Disk quota exceeded") => Some(Fault::Full),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use sqlx::Error as E;
+
+    use super::*;
+
+    /// [`fault_of`] and the list below name the variants of this version.
+    const NAMED: &str = "name = \"sqlx-core\"\nversion = \"0.9.0\"\n";
+
+    #[test]
+    fn another_sqlx_is_not_pinned_before_its_errors_are_named_here() {
+        assert!(
+            include_str!("../../../Cargo.lock").contains(NAMED),
+            "sqlx was updated: compare its `enum Error` with `fault_of` and with this test, then change NAMED"
+        );
+    }
+
+    #[test]
+    fn every_variant_of_sqlx_is_a_fault_of_the_database_or_an_error_of_ours() {
+        let boxed = || -> Box<dyn Error + Send + Sync> { "no".into() };
+        let text = || "no".to_owned();
+        let faults = [
+            E::Io(io::ErrorKind::ConnectionReset.into()),
+            E::Tls(boxed()),
+            E::Protocol("expected to read 5 bytes, got 0 bytes at EOF".to_owned()),
+            E::PoolTimedOut,
+            E::PoolClosed,
+            E::WorkerCrashed,
+            E::BeginFailed,
+        ];
+        for error in faults {
+            assert_eq!(fault_of(&error), Some(Fault::Away), "{error:?}");
+        }
+        let errors = [
+            E::Configuration(boxed()),
+            E::InvalidArgument(text()),
+            E::RowNotFound,
+            E::TypeNotFound { type_name: text() },
+            E::ColumnIndexOutOfBounds { index: 1, len: 1 },
+            E::ColumnNotFound(text()),
+            E::ColumnDecode { index: text(), source: boxed() },
+            E::Encode(boxed()),
+            E::Decode(boxed()),
+            E::AnyDriverError(boxed()),
+            E::Migrate(Box::new(sqlx::migrate::MigrateError::VersionMissing(1))),
+            E::InvalidSavePointStatement,
+        ];
+        for error in errors {
+            assert_eq!(fault_of(&error), None, "{error:?}");
+        }
+    }
+
+    #[test]
+    fn codes_of_the_server_are_sorted_by_their_class() {
+        let faults = [
+            "", "08P01", "57P01", "58030", "40P01", "53100", "25006", "57014", "55P03", "23505",
+            "42P05",
+        ];
+        let expected = [
+            Some(Fault::Away),
+            Some(Fault::Away),
+            Some(Fault::Away),
+            Some(Fault::Away),
+            Some(Fault::Conflict),
+            Some(Fault::Full),
+            Some(Fault::ReadOnly),
+            Some(Fault::Busy),
+            Some(Fault::Locked),
+            None,
+            None,
+        ];
+        assert_eq!(faults.map(|code| fault_of_answer(code, "")), expected);
+    }
+
+    #[test]
+    fn a_quota_that_is_used_up_is_a_full_volume() {
+        let of = |message| fault_of_answer("XX000", message);
+        let words = "could not extend file \"base/5/16384\": Disk quota exceeded";
+        assert_eq!(of(words), Some(Fault::Full));
+        assert_eq!(of("cache lookup failed for relation 16384"), None);
+    }
+
+    #[test]
+    fn the_database_is_found_behind_other_errors() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("adding a task")]
+        struct Wrapped(#[source] E);
+        assert!(is_unavailable(&Wrapped(E::Protocol("closed".to_owned()))));
+        assert!(!is_unavailable(&Wrapped(E::RowNotFound)));
+        assert!(!is_unavailable(&io::Error::other("no answer of a provider")));
+    }
+}

@@ -1,0 +1,285 @@
+//! Keeping the lease, and hearing what the database thinks of the runs.
+//!
+//! The heartbeat has a connection of its own and is the last thing to stop: a drain of many minutes renews to its end.
+//! It is also how a worker learns that a lease is lost or a job is cancelled, should the notification not arrive.
+//!
+//! **The fence.** A worker that cannot renew must not go on, because somebody else will start the same jobs when the
+//! lease is over. It counts from the moment *before* the last successful renewal was sent, on its own monotonic clock,
+//! so the database's idea of the end is never earlier than ours. With `lease_margin_secs` to go it stops all runs and
+//! claims no more. What they would write is refused by the database anyway; the margin is for effects elsewhere.
+//!
+//! **Coming back.** If the row is still ours, the same id goes on, and the claimer's recount gives back what was
+//! stopped. If we were declared lost, the process registers under a new id, and takes the crash marks off the runs that
+//! it had stopped in time: they did not crash.
+
+mod statements;
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep, sleep_until, timeout_at},
+};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use self::statements::Renewed;
+use super::{
+    config::Config,
+    crash_points::{CrashPoint, CrashPoints},
+    link::{self, Link},
+    pace,
+    run::{Run, Stop},
+    slots::Slots,
+    telemetry,
+    wakeup::Bells,
+};
+use dalsegno_base::causes::causes;
+
+/// Two heartbeats for cancellations are at least so far apart.
+const CANCEL_PAUSE: Duration = Duration::from_millis(20);
+
+/// How often to ask for cancellations while notifications do not arrive.
+const CANCEL_POLL: Duration = Duration::from_millis(500);
+
+/// What the process says of itself.
+#[derive(Debug, Clone)]
+pub(super) struct Registration {
+    pub(super) queues: Vec<String>,
+    pub(super) kinds: Vec<String>,
+    pub(super) host: String,
+    pub(super) pid: i32,
+    pub(super) version: String,
+}
+
+/// What the heartbeat needs.
+pub(super) struct Heartbeat {
+    pub(super) link: Link,
+    pub(super) slots: Arc<Slots>,
+    pub(super) bells: Arc<Bells>,
+    pub(super) config: Arc<Config>,
+    pub(super) crash_points: CrashPoints,
+    pub(super) registration: Registration,
+    pub(super) identity: watch::Sender<Option<Uuid>>,
+}
+
+/// The state between two heartbeats.
+struct Lease {
+    worker_id: Uuid,
+    /// When the runs have to stop unless the lease is renewed before.
+    fence_at: Instant,
+    fenced: bool,
+    /// Runs that were stopped at the fence, as (job, lease).
+    interrupted: Vec<(i64, i64)>,
+    n_failures: u32,
+}
+
+impl Heartbeat {
+    /// Registers and renews until `stop`, which comes after all runs have ended; then says good-bye.
+    pub(super) async fn run(mut self, stop: CancellationToken, draining: CancellationToken) {
+        let Some(mut lease) = stop.run_until_cancelled(self.register_at_last()).await else {
+            return;
+        };
+        // Which incarnation has said so: one that registers during the drain says it again.
+        let mut draining_as = None;
+        let mut saw_drain = false;
+        loop {
+            if draining.is_cancelled() {
+                saw_drain = true;
+                if draining_as != Some(lease.worker_id)
+                    && self.say_draining(lease.worker_id).await.is_ok()
+                {
+                    draining_as = Some(lease.worker_id);
+                }
+            }
+            let beat = async {
+                let pause = if lease.n_failures > 0 {
+                    pace::after_failure(lease.n_failures).min(self.config.heartbeat())
+                } else {
+                    self.config.heartbeat()
+                };
+                tokio::select! {
+                    () = sleep(pause) => {}
+                    () = self.bells.cancel.notified() => sleep(CANCEL_PAUSE).await,
+                    () = self.cancel_poll() => {}
+                    () = sleep_until(lease.fence_at), if !lease.fenced => {}
+                    // Wakes once. If the database was away then, the next beat says it.
+                    () = draining.cancelled(), if !saw_drain => {}
+                }
+            };
+            if stop.run_until_cancelled(beat).await.is_none() {
+                break;
+            }
+            self.fence_if_due(&mut lease);
+            self.beat(&mut lease).await;
+        }
+        self.say_goodbye(lease.worker_id).await;
+        self.link.close().await;
+    }
+
+    /// Without notifications a cancellation is only found by asking, and it has to arrive within a second. Whether there
+    /// is anything to ask about is looked at each time, because runs start while this waits.
+    async fn cancel_poll(&self) {
+        loop {
+            sleep(CANCEL_POLL).await;
+            if !self.bells.hearing.load(Ordering::Relaxed) && self.slots.n_taken() > 0 {
+                return;
+            }
+        }
+    }
+
+    async fn register_at_last(&mut self) -> Lease {
+        let mut n_failures = 0;
+        loop {
+            match self.register().await {
+                Ok(lease) => return lease,
+                Err(error) => {
+                    n_failures += 1;
+                    let wait = pace::after_failure(n_failures);
+                    tracing::warn!(
+                        error = causes(&error),
+                        wait_ms = wait.as_millis(),
+                        "could not register this worker, trying again"
+                    );
+                    sleep(wait).await;
+                }
+            }
+        }
+    }
+
+    async fn register(&mut self) -> Result<Lease, link::Error> {
+        // A new id each time: an id that was declared lost stays lost.
+        let worker_id = Uuid::new_v4();
+        let sent = Instant::now();
+        self.sign_on(worker_id).await?;
+        tracing::info!(%worker_id, slots = self.slots.capacity(), "worker registered");
+        self.identity.send_replace(Some(worker_id));
+        Ok(Lease {
+            worker_id,
+            fence_at: self.fence_after(sent),
+            fenced: false,
+            interrupted: Vec::new(),
+            n_failures: 0,
+        })
+    }
+
+    fn fence_after(&self, sent: Instant) -> Instant {
+        sent + self.config.lease().saturating_sub(self.config.lease_margin())
+    }
+
+    /// Stops all runs if the lease could not be renewed in time.
+    fn fence_if_due(&self, lease: &mut Lease) {
+        if lease.fenced || Instant::now() < lease.fence_at {
+            return;
+        }
+        lease.fenced = true;
+        self.identity.send_replace(None);
+        let running = self.slots.running();
+        tracing::error!(
+            n_runs = running.len(),
+            "the lease could not be renewed: stopping all runs before it ends"
+        );
+        for run in running {
+            lease.interrupted.push((run.job_id(), run.lease()));
+            run.stop(Stop::LeaseLost);
+        }
+    }
+
+    async fn beat(&mut self, lease: &mut Lease) {
+        let running = self.slots.running();
+        let sent = Instant::now();
+        let renewal = async {
+            let (job_ids, leases): (Vec<i64>, Vec<i64>) =
+                running.iter().map(|run| (run.job_id(), run.lease())).unzip();
+            self.renew(lease.worker_id, &job_ids, &leases).await
+        };
+        // Before the fence, waiting for an answer must not make us miss it.
+        let answered = if lease.fenced {
+            renewal.await
+        } else {
+            match timeout_at(lease.fence_at, renewal).await {
+                Ok(answered) => answered,
+                Err(_) => {
+                    self.link.abandon();
+                    Err(link::Error::NoAnswer(sent.elapsed()))
+                }
+            }
+        };
+        match answered {
+            Ok(Some(renewed)) => self.renewed(lease, sent, &renewed, &running),
+            Ok(None) => self.declared_lost(lease).await,
+            Err(error) => {
+                lease.n_failures += 1;
+                tracing::warn!(
+                    error = causes(&error),
+                    fence_in_ms =
+                        lease.fence_at.saturating_duration_since(Instant::now()).as_millis(),
+                    "could not renew the lease, trying again"
+                );
+                self.fence_if_due(lease);
+            }
+        }
+    }
+
+    fn renewed(&self, lease: &mut Lease, sent: Instant, renewed: &Renewed, running: &[Run]) {
+        if !running.is_empty() {
+            self.crash_points.pass(CrashPoint::AfterRenew);
+        }
+        telemetry::renewed(
+            (lease.fence_at + self.config.lease_margin()).saturating_duration_since(sent),
+        );
+        lease.n_failures = 0;
+        lease.fence_at = self.fence_after(sent);
+        if std::mem::take(&mut lease.fenced) {
+            tracing::info!("the lease is renewed, claiming again");
+            lease.interrupted.clear();
+            self.bells.recount.store(true, Ordering::Relaxed);
+            // The claimer may be asleep until its next poll.
+            self.bells.work.notify_one();
+            self.identity.send_replace(Some(lease.worker_id));
+        }
+        let alone_secs = renewed.alone_secs.map_or(0.0, |secs| secs.clamp(1.0, 1e6));
+        self.bells.alone_secs.store(alone_secs as u32, Ordering::Relaxed);
+        if alone_secs > 0.0 {
+            self.bells.work.notify_one();
+        }
+        for run in running {
+            if renewed.lost.contains(&run.lease()) {
+                self.stop_if_still_running(run, Stop::LeaseLost);
+            } else if renewed.cancelled.contains(&run.lease()) {
+                self.stop_if_still_running(run, Stop::Cancelled);
+            }
+        }
+    }
+
+    /// A run whose end was written while the renewal was on its way is reported as lost, and is not. Its slot may be taken a moment
+    /// longer than that.
+    fn stop_if_still_running(&self, run: &Run, why: Stop) {
+        let is_there =
+            self.slots.find(run.job_id()).is_some_and(|current| current.lease() == run.lease());
+        if is_there && !run.is_ending() {
+            tracing::info!(job_id = run.job_id(), ?why, "stopping a run");
+            run.stop(why);
+        }
+    }
+
+    async fn declared_lost(&mut self, lease: &mut Lease) {
+        // Runs that go on until now were not stopped in time: their marks stay.
+        self.identity.send_replace(None);
+        for run in self.slots.running() {
+            run.stop(Stop::LeaseLost);
+        }
+        tracing::error!(worker_id = %lease.worker_id, "this worker was declared lost, registering anew");
+        let interrupted = std::mem::take(&mut lease.interrupted);
+        *lease = self.register_at_last().await;
+        if let Err(error) = self.unmark(&interrupted).await {
+            tracing::warn!(
+                error = causes(&error),
+                "could not take crash marks off interrupted runs"
+            );
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What the heartbeat says to the database.
+
+use uuid::Uuid;
+
+use super::{
+    super::link::{self, answer},
+    Heartbeat,
+};
+use dalsegno_base::causes::causes;
+
+/// What a renewal answered.
+pub(super) struct Renewed {
+    /// Leases that are no longer ours.
+    pub(super) lost: Vec<i64>,
+    /// Leases that somebody wants stopped.
+    pub(super) cancelled: Vec<i64>,
+    /// How long a job that may only run alone has waited.
+    pub(super) alone_secs: Option<f64>,
+}
+
+impl Heartbeat {
+    pub(super) async fn sign_on(&mut self, worker_id: Uuid) -> Result<(), link::Error> {
+        let patience = self.link.patience();
+        let conn = self.link.conn().await?;
+        let slots = i32::try_from(self.slots.capacity()).unwrap_or(i32::MAX);
+        let registered = sqlx::query_file!(
+            "src/sql/worker_register.sql",
+            worker_id,
+            self.config.lease().as_secs_f64(),
+            slots,
+            &self.registration.queues,
+            self.registration.host,
+            self.registration.pid,
+            self.registration.version,
+            &self.registration.kinds,
+        )
+        .fetch_one(conn);
+        let registered = answer(patience, registered).await;
+        self.link.settle(registered).map(drop)
+    }
+
+    pub(super) async fn renew(
+        &mut self,
+        worker_id: Uuid,
+        job_ids: &[i64],
+        leases: &[i64],
+    ) -> Result<Option<Renewed>, link::Error> {
+        let patience = self.link.patience();
+        let lease_secs = self.config.lease().as_secs_f64();
+        let conn = self.link.conn().await?;
+        let renewed =
+            sqlx::query_file!("src/sql/worker_renew.sql", worker_id, lease_secs, job_ids, leases)
+                .map(|row| Renewed {
+                    lost: row.lost,
+                    cancelled: row.cancelled,
+                    alone_secs: row.alone_secs,
+                })
+                .fetch_optional(&mut *conn);
+        let renewed = answer(patience, renewed).await;
+        self.link.settle(renewed)
+    }
+
+    pub(super) async fn unmark(&mut self, interrupted: &[(i64, i64)]) -> Result<(), link::Error> {
+        if interrupted.is_empty() {
+            return Ok(());
+        }
+        let (job_ids, leases): (Vec<i64>, Vec<i64>) = interrupted.iter().copied().unzip();
+        let patience = self.link.patience();
+        let conn = self.link.conn().await?;
+        let unmarked =
+            sqlx::query_file!("src/sql/unmark_crashes.sql", &job_ids, &leases).fetch_all(conn);
+        let unmarked = answer(patience, unmarked).await;
+        let unmarked = self.link.settle(unmarked)?;
+        tracing::info!(n_jobs = unmarked.len(), "took crash marks off interrupted runs");
+        Ok(())
+    }
+
+    pub(super) async fn say_draining(&mut self, worker_id: Uuid) -> Result<(), link::Error> {
+        let patience = self.link.patience();
+        let conn = self.link.conn().await?;
+        let said = answer(
+            patience,
+            sqlx::query_file!("src/sql/worker_drain.sql", worker_id).execute(conn),
+        )
+        .await;
+        self.link.settle(said).map(drop)
+    }
+
+    pub(super) async fn say_goodbye(&mut self, worker_id: Uuid) {
+        let patience = self.link.patience();
+        let said = match self.link.conn().await {
+            Ok(conn) => {
+                let said = answer(
+                    patience,
+                    sqlx::query_file!("src/sql/worker_stop.sql", worker_id).execute(conn),
+                )
+                .await;
+                self.link.settle(said).map(drop)
+            }
+            Err(error) => Err(error),
+        };
+        // Without the good-bye others find out when the lease is over; nothing is running that they would have to take.
+        if let Err(error) = said {
+            tracing::warn!(error = causes(&error), "could not sign this worker off");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! A connection of one's own that comes back.
+
+use std::{future::Future, time::Duration};
+
+use sqlx::{Connection, Executor, PgConnection, postgres::PgConnectOptions};
+use tokio::time::timeout;
+
+use super::fault::{LOST_STATEMENT, is_lost_statement};
+use dalsegno_base::causes::causes;
+
+/// Closing sends a farewell; a connection that does not take it at once is left.
+const CLOSE_PATIENCE: Duration = Duration::from_millis(500);
+
+/// One connection that is thrown away at the first error and made anew at the next use.
+///
+/// The parts of a worker that must not wait for each other, or for the handlers that have emptied the pool, have one
+/// each. Every statement has a limit on both sides: here, because a half-open connection never answers; and on the
+/// server, so that a statement nobody waits for any more cannot commit much later.
+pub(super) struct Link {
+    options: PgConnectOptions,
+    conn: Option<PgConnection>,
+    patience: Duration,
+    own_session: bool,
+}
+
+/// Why a statement has no result.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    #[error("connecting to the database")]
+    Connect(#[source] sqlx::Error),
+    #[error("the database refused or the connection broke")]
+    Statement(#[source] sqlx::Error),
+    #[error("{}", LOST_STATEMENT)]
+    LostStatement(#[source] sqlx::Error),
+    #[error("no answer within {0:?}")]
+    NoAnswer(Duration),
+}
+
+impl Link {
+    /// `own_session`: settings may be made for the session. Behind a transaction pooler they would stick to a
+    /// connection that others use as well, and have to be made for the role or in the pooler instead.
+    pub(super) fn new(options: PgConnectOptions, patience: Duration, own_session: bool) -> Self {
+        Self { options, conn: None, patience, own_session }
+    }
+
+    /// The connection, made now if there is none.
+    pub(super) async fn conn(&mut self) -> Result<&mut PgConnection, Error> {
+        if self.conn.is_none() {
+            let made =
+                timeout(self.patience, connect(&self.options, self.patience, self.own_session))
+                    .await;
+            self.conn =
+                Some(made.map_err(|_| Error::NoAnswer(self.patience))?.map_err(Error::Connect)?);
+        }
+        // The line above filled it; an endless loop would be the only other way to say so without a panic.
+        self.conn.as_mut().ok_or(Error::NoAnswer(self.patience))
+    }
+
+    pub(super) fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    /// Throws the connection away if the statement on it failed or did not answer.
+    pub(super) fn settle<T>(
+        &mut self,
+        answer: Result<Result<T, sqlx::Error>, tokio::time::error::Elapsed>,
+    ) -> Result<T, Error> {
+        let result = match answer {
+            Ok(Ok(value)) => return Ok(value),
+            Ok(Err(error)) if is_lost_statement(&error) => Error::LostStatement(error),
+            Ok(Err(error)) => Error::Statement(error),
+            Err(_) => Error::NoAnswer(self.patience),
+        };
+        self.conn = None;
+        Err(result)
+    }
+
+    /// Throws the connection away, because a statement on it was given up half way.
+    pub(super) fn abandon(&mut self) {
+        self.conn = None;
+    }
+
+    /// Ends the connection in good order.
+    pub(super) async fn close(mut self) {
+        if let Some(conn) = self.conn.take()
+            && let Ok(Err(error)) = timeout(CLOSE_PATIENCE, conn.close()).await
+        {
+            tracing::debug!(error = causes(&error), "closing a connection");
+        }
+    }
+}
+
+/// Waits for a statement as long as its link is patient.
+pub(super) async fn answer<T>(
+    patience: Duration,
+    statement: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<Result<T, sqlx::Error>, tokio::time::error::Elapsed> {
+    timeout(patience, statement).await
+}
+
+async fn connect(
+    options: &PgConnectOptions,
+    patience: Duration,
+    own_session: bool,
+) -> Result<PgConnection, sqlx::Error> {
+    let mut conn = PgConnection::connect_with(options).await?;
+    if own_session {
+        // The statements are written for their generic plans; planning them anew, or compiling them, costs many times
+        // what running them does.
+        let settings = format!(
+            "SET statement_timeout = {}; SET plan_cache_mode = force_generic_plan; SET jit = off",
+            patience.as_millis()
+        );
+        conn.execute(sqlx::AssertSqlSafe(settings)).await?;
+    }
+    Ok(conn)
+}

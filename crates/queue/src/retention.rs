@@ -1,0 +1,144 @@
+//! Deleting what is older than its retention, in small batches with a pause for everybody else between them.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use tokio::time::Instant;
+
+use super::{
+    link::{self, Link, answer},
+    pace, telemetry,
+};
+
+const EVERY: Duration = Duration::from_secs(3_600);
+/// Between two batches while there is more.
+const PAUSE: Duration = Duration::from_millis(200);
+const BATCH: i32 = 2_000;
+const DAY_SECS: f64 = 86_400.0;
+
+/// How long things are kept after their end.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Keep {
+    /// The record of each attempt.
+    pub runs_days: u32,
+    /// Dead letters, which can be retried until then.
+    pub dead_jobs_days: u32,
+    /// Idempotency keys of jobs that have ended.
+    pub idempotency_keys_days: u32,
+    /// Lanes that are empty.
+    pub empty_lanes_days: u32,
+    /// Workers that are gone.
+    pub workers_days: u32,
+}
+
+impl Default for Keep {
+    fn default() -> Self {
+        Self {
+            runs_days: 14,
+            dead_jobs_days: 90,
+            idempotency_keys_days: 30,
+            empty_lanes_days: 30,
+            workers_days: 7,
+        }
+    }
+}
+
+/// The hourly round, one batch at a time.
+pub(super) struct Retention {
+    keep: Keep,
+    due_at: Instant,
+    /// The table whose turn it is.
+    table: usize,
+}
+
+pub(super) const TABLES: [&str; 5] = ["runs", "dead_jobs", "idempotency_keys", "lanes", "workers"];
+
+impl Retention {
+    pub(super) fn new(keep: Keep, now: Instant) -> Self {
+        // Not at once: a fleet that was restarted has better things to do.
+        Self { keep, due_at: now + pace::jittered(EVERY / 20), table: 0 }
+    }
+
+    pub(super) fn due_at(&self) -> Instant {
+        self.due_at
+    }
+
+    /// Deletes one batch if it is time.
+    pub(super) async fn delete_if_due(&mut self, link: &mut Link) -> Result<(), link::Error> {
+        if Instant::now() < self.due_at {
+            return Ok(());
+        }
+        // Put off first, so that a failure does not come back at once.
+        self.due_at = Instant::now() + PAUSE;
+        let n_deleted = self.delete_batch(link).await?;
+        telemetry::cleaned(TABLES[self.table], n_deleted.unsigned_abs());
+        if n_deleted < i64::from(BATCH) {
+            self.table += 1;
+        }
+        if self.table == TABLES.len() {
+            self.table = 0;
+            self.due_at = Instant::now() + pace::jittered(EVERY);
+            telemetry::cleanup_succeeded();
+        }
+        Ok(())
+    }
+
+    fn age_secs(&self) -> f64 {
+        let keep = &self.keep;
+        let days = match self.table {
+            0 => keep.runs_days,
+            1 => keep.dead_jobs_days,
+            2 => keep.idempotency_keys_days,
+            3 => keep.empty_lanes_days,
+            _ => keep.workers_days,
+        };
+        f64::from(days) * DAY_SECS
+    }
+
+    async fn delete_batch(&self, link: &mut Link) -> Result<i64, link::Error> {
+        let patience = link.patience();
+        let conn = link.conn().await?;
+        let age_secs = self.age_secs();
+        let deleted = match self.table {
+            0 => {
+                answer(
+                    patience,
+                    sqlx::query_file_scalar!("src/sql/purge_runs.sql", age_secs, BATCH)
+                        .fetch_one(conn),
+                )
+                .await
+            }
+            1 => {
+                answer(
+                    patience,
+                    sqlx::query_file_scalar!("src/sql/purge_dead.sql", age_secs, BATCH)
+                        .fetch_one(conn),
+                )
+                .await
+            }
+            2 => {
+                answer(
+                    patience,
+                    sqlx::query_file_scalar!("src/sql/purge_keys.sql", age_secs, BATCH)
+                        .fetch_one(conn),
+                )
+                .await
+            }
+            3 => {
+                answer(
+                    patience,
+                    sqlx::query_file_scalar!("src/sql/purge_lanes.sql", age_secs, BATCH)
+                        .fetch_one(conn),
+                )
+                .await
+            }
+            _ => {
+                let purged =
+                    sqlx::query_file_scalar!("src/sql/purge_workers.sql", age_secs).fetch_one(conn);
+                answer(patience, purged).await
+            }
+        };
+        link.settle(deleted)
+    }
+}

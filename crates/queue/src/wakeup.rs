@@ -1,0 +1,184 @@
+//! Hearing of new work before the next poll.
+//!
+//! One connection per process listens. It is a hint and no more: everything works without it, only later, because
+//! the claimer polls anyhow. Three things would make a listener silently deaf, and each has an answer here.
+//! - Some errors end the connection without being recognised as a lost connection (a terminated backend, a reset).
+//!   *Every* error therefore means a new connection, for ever.
+//! - A half-open connection never fails, it only never speaks. So a listener that heard nothing for a while sends
+//!   itself a notification, and connects anew when it does not come back.
+//! - What was sent between two connections is lost. So each new connection wakes everybody once.
+
+use std::{
+    sync::atomic::{AtomicBool, AtomicU32, Ordering},
+    time::Duration,
+};
+
+use sqlx::{
+    PgPool,
+    postgres::{PgConnectOptions, PgListener, PgNotification, PgPoolOptions},
+};
+use tokio::{
+    sync::Notify,
+    time::{sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::{config::Config, pace, telemetry};
+use dalsegno_base::causes::causes;
+
+/// The channel of the schema: new work and cancellations.
+pub(super) const CHANNEL: &str = "dalsegno";
+
+/// The bells that the parts of a worker ring for each other.
+#[derive(Default)]
+pub(super) struct Bells {
+    /// There may be something to claim.
+    pub(super) work: Notify,
+    /// Somebody cancelled something that may run here.
+    pub(super) cancel: Notify,
+    /// Whether notifications arrive. While they do not, polling is all there is.
+    pub(super) hearing: AtomicBool,
+    /// For how long a job that may only run in an idle worker has waited; 0 if there is none.
+    pub(super) alone_secs: AtomicU32,
+    /// There may be jobs in the database that are running here and are not.
+    pub(super) recount: AtomicBool,
+}
+
+/// Why a listening connection was given up.
+#[derive(Debug, thiserror::Error)]
+enum Deaf {
+    #[error("connecting")]
+    Connect(#[source] sqlx::Error),
+    #[error("listening")]
+    Listen(#[source] sqlx::Error),
+    #[error("the connection ended")]
+    Ended,
+    #[error("sending the probe")]
+    SendProbe(#[source] sqlx::Error),
+    #[error(
+        "nothing came back for {0:?}; the connection is half open or notifications do not pass"
+    )]
+    NoEcho(Duration),
+}
+
+/// Listens until `stop`.
+pub(super) async fn listen(
+    options: PgConnectOptions,
+    config: &Config,
+    bells: &Bells,
+    stop: CancellationToken,
+) {
+    let own_channel = format!("dalsegno_probe_{}", Uuid::new_v4().simple());
+    let mut n_failures = 0;
+    loop {
+        let Some(deaf) = stop
+            .run_until_cancelled(hear(&options, &own_channel, config, bells, &mut n_failures))
+            .await
+        else {
+            return;
+        };
+        bells.hearing.store(false, Ordering::Relaxed);
+        // The claimer may sleep on the long interval that only a hearing worker can afford.
+        bells.work.notify_one();
+        n_failures += 1;
+        let wait = pace::after_failure(n_failures);
+        tracing::warn!(
+            error = causes(&deaf),
+            wait_ms = wait.as_millis() as u64,
+            "not hearing notifications, polling only"
+        );
+        if stop.run_until_cancelled(sleep(wait)).await.is_none() {
+            return;
+        }
+    }
+}
+
+/// Listens on one connection until it fails.
+async fn hear(
+    options: &PgConnectOptions,
+    own_channel: &str,
+    config: &Config,
+    bells: &Bells,
+    n_failures: &mut u32,
+) -> Deaf {
+    match connect(options, own_channel, config.listen_ping()).await {
+        Ok((pool, mut listener)) => {
+            *n_failures = 0;
+            bells.hearing.store(true, Ordering::Relaxed);
+            ring_all(bells);
+            let deaf = attend(&mut listener, own_channel, config.listen_ping(), bells).await;
+            drop(listener);
+            // Not awaited: a half-open connection would take as long to close as it did to fail.
+            tokio::spawn(async move { timeout(Duration::from_secs(5), pool.close()).await });
+            deaf
+        }
+        Err(deaf) => deaf,
+    }
+}
+
+async fn connect(
+    options: &PgConnectOptions,
+    own_channel: &str,
+    patience: Duration,
+) -> Result<(PgPool, PgListener), Deaf> {
+    // A pool of its own, because the listener keeps its connection for good and could not get one from a busy pool.
+    let pool = PgPoolOptions::new()
+        .max_connections(1)
+        .max_lifetime(None)
+        .idle_timeout(None)
+        .acquire_timeout(patience)
+        .connect_lazy_with(options.clone());
+    let mut listener = PgListener::connect_with(&pool).await.map_err(Deaf::Connect)?;
+    listener.eager_reconnect(false);
+    listener.ignore_pool_close_event(true);
+    listener.listen_all([CHANNEL, own_channel]).await.map_err(Deaf::Listen)?;
+    Ok((pool, listener))
+}
+
+/// Rings the bells for what comes in. Silence for one interval sends a probe; silence for another is deafness.
+async fn attend(
+    listener: &mut PgListener,
+    own_channel: &str,
+    interval: Duration,
+    bells: &Bells,
+) -> Deaf {
+    let mut probe_sent = false;
+    loop {
+        match timeout(interval, listener.try_recv()).await {
+            Ok(Ok(Some(notification))) => {
+                probe_sent = false;
+                telemetry::listener_heard();
+                ring(&notification, bells);
+            }
+            Ok(Ok(None)) => return Deaf::Ended,
+            Ok(Err(error)) => return Deaf::Listen(error),
+            Err(_) if probe_sent => return Deaf::NoEcho(interval),
+            Err(_) => {
+                let probe =
+                    sqlx::query!("SELECT pg_notify($1, '')", own_channel).execute(&mut *listener);
+                match timeout(interval, probe).await {
+                    Ok(Ok(_)) => probe_sent = true,
+                    Ok(Err(error)) => return Deaf::SendProbe(error),
+                    Err(_) => return Deaf::NoEcho(interval),
+                }
+            }
+        }
+    }
+}
+
+fn ring(notification: &PgNotification, bells: &Bells) {
+    if notification.channel() != CHANNEL {
+        return;
+    }
+    if notification.payload().starts_with("cancel") {
+        bells.cancel.notify_one();
+    } else {
+        bells.work.notify_one();
+    }
+}
+
+fn ring_all(bells: &Bells) {
+    bells.work.notify_one();
+    bells.cancel.notify_one();
+}
