@@ -15,10 +15,11 @@ pub const PYTHON: Need =
 pub const NODE: Need = Need { package: "Node", command: "apt-get install nodejs npm" };
 
 impl Need {
-    /// What is missing, what gets it, and the last line of what was tried.
+    /// What is missing, what gets it, and the first line that says why.
     pub fn line(&self, error: &str) -> String {
         let Self { package, command } = self;
-        let reason = error.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("");
+        let says_why = |line: &&str| line.to_lowercase().contains("error");
+        let reason = error.lines().find(says_why).or(error.lines().next()).unwrap_or("").trim();
         format!("{package} is missing; run: {command} ({reason})")
     }
 
@@ -32,6 +33,10 @@ impl Need {
     }
 
     /// The line, past libtest, which hides what a test prints that passes. A failure in CI.
+    #[expect(
+        clippy::explicit_write,
+        reason = "libtest hides what `eprintln!` writes in a test that passes"
+    )]
     pub fn skip<T>(&self, error: &str) -> Option<T> {
         let line = self.line(error);
         let is_ci = std::env::var("CI").is_ok_and(|ci| ci == "true");
