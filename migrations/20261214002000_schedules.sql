@@ -50,3 +50,16 @@ comment on column dalsegno.schedule_slots.schedule is 'The schedule.';
 comment on column dalsegno.schedule_slots.slot is 'The moment that the timetable names.';
 comment on column dalsegno.schedule_slots.fired_at is 'When it fired, by the clock of that process.';
 comment on column dalsegno.schedule_slots.job_id is 'The job; it may have ended and be gone. NULL only within the transaction.';
+
+-- A change of a schedule is rare, so that each one may notify: it moves the next moment, for which the schedulers wait.
+create function dalsegno.announce_schedule_change() returns trigger language plpgsql as $body$
+begin
+    perform pg_notify('dalsegno', 'schedules');
+    return null;
+end
+$body$;
+comment on function dalsegno.announce_schedule_change() is 'NOTIFY for the schedulers of all processes: they compute the next moments anew.';
+
+create trigger schedules_announce after insert or update or delete on dalsegno.schedules
+  for each row execute function dalsegno.announce_schedule_change();
+comment on trigger schedules_announce on dalsegno.schedules is 'Several rows of one transaction give one notification.';

@@ -16,7 +16,7 @@ use crate::{
     db::{self, Database, Use},
     http::{self, Front},
     jobs::{self, Pool, Services},
-    queue::{self, Identity},
+    queue::{self, Identity, Notices},
     scheduler,
     shutdown::Shutdown,
     telemetry::Telemetry,
@@ -121,7 +121,11 @@ async fn join(
 
 /// The connections of a worker on an open database.
 pub fn connections(database: &Database) -> Connections {
-    Connections { pool: database.pool.clone(), session: database.session_options.clone() }
+    Connections {
+        pool: database.pool.clone(),
+        session: database.session_options.clone(),
+        notices: Arc::default(),
+    }
 }
 
 /// One pool on an open database, until the shutdown and the last end.
@@ -146,7 +150,10 @@ pub async fn work(
     let (registry, stop) = (jobs::registry(services.clone()), CancellationToken::new());
     // What is due while a worker drains is for others, or for later.
     let soft = shutdown.soft.clone();
-    let worked = queue::run_worker(settings, identity(), registry, connections.clone(), shutdown);
+    // Pools of one process share their connections, and each has a listener of its own.
+    let notices = Arc::new(Notices::default());
+    let connections = Connections { notices: notices.clone(), ..connections.clone() };
+    let worked = queue::run_worker(settings, identity(), registry, connections, shutdown);
     let worked = Box::pin(worked);
     let tidied = async {
         // One pool of a process is enough.
@@ -165,7 +172,8 @@ pub async fn work(
             }
             Pool::Upkeep => {
                 jobs::request_embeddings(&services, database).await;
-                scheduler::run(&config.scheduler, database, &*services.clock, &soft).await;
+                scheduler::run(&config.scheduler, database, &*services.clock, &notices, &soft)
+                    .await;
             }
         }
     };

@@ -34,6 +34,7 @@ mod joins;
 mod memory;
 mod mentions;
 mod migrations;
+mod needs;
 mod poolers;
 mod process;
 mod providers;

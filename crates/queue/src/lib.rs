@@ -88,4 +88,5 @@ pub use job::{
 pub use registry::Registry;
 pub use retention::Keep;
 pub use run::{CommitError, Committed, Run, Stop};
+pub use wakeup::Notices;
 pub use worker::{Connections, Error as WorkerError, Identity, run as run_worker};

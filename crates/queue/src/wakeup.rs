@@ -9,7 +9,10 @@
 //! - What was sent between two connections is lost. So each new connection wakes everybody once.
 
 use std::{
-    sync::atomic::{AtomicBool, AtomicU32, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
     time::Duration,
 };
 
@@ -27,7 +30,7 @@ use uuid::Uuid;
 use super::{config::Config, pace, telemetry};
 use dalsegno_base::causes::causes;
 
-/// The channel of the schema: new work and cancellations.
+/// The channel of the schema: new work, cancellations, and notices for other parts of the process.
 pub(super) const CHANNEL: &str = "dalsegno";
 
 /// The bells that the parts of a worker ring for each other.
@@ -37,12 +40,43 @@ pub(super) struct Bells {
     pub(super) work: Notify,
     /// Somebody cancelled something that may run here.
     pub(super) cancel: Notify,
-    /// Whether notifications arrive. While they do not, polling is all there is.
-    pub(super) hearing: AtomicBool,
     /// For how long a job that may only run in an idle worker has waited; 0 if there is none.
     pub(super) alone_secs: AtomicU32,
     /// There may be jobs in the database that are running here and are not.
     pub(super) recount: AtomicBool,
+    /// For parts of the process beside the queue.
+    pub(super) notices: Arc<Notices>,
+}
+
+/// Notifications on the channel that are not about jobs, for another part of the process. A hint, as all notifications are.
+#[derive(Debug, Default)]
+pub struct Notices {
+    /// Whether notifications arrive. While they do not, polling is all there is.
+    hearing: AtomicBool,
+    bell: Notify,
+}
+
+impl Notices {
+    /// Returns once there may be something new: a notice, or the beginning or end of a time without notifications.
+    pub async fn heard(&self) {
+        self.bell.notified().await;
+    }
+
+    /// True while notifications arrive.
+    pub fn is_hearing(&self) -> bool {
+        self.hearing.load(Ordering::Relaxed)
+    }
+
+    /// Tells whether notifications arrive from now on, and wakes the other part.
+    pub fn set_hearing(&self, hearing: bool) {
+        self.hearing.store(hearing, Ordering::Relaxed);
+        self.ring();
+    }
+
+    /// Wakes the other part.
+    pub fn ring(&self) {
+        self.bell.notify_one();
+    }
 }
 
 /// Why a listening connection was given up.
@@ -78,7 +112,7 @@ pub(super) async fn listen(
         else {
             return;
         };
-        bells.hearing.store(false, Ordering::Relaxed);
+        bells.notices.set_hearing(false);
         // The claimer may sleep on the long interval that only a hearing worker can afford.
         bells.work.notify_one();
         n_failures += 1;
@@ -105,7 +139,7 @@ async fn hear(
     match connect(options, own_channel, config.listen_ping()).await {
         Ok((pool, mut listener)) => {
             *n_failures = 0;
-            bells.hearing.store(true, Ordering::Relaxed);
+            bells.notices.set_hearing(true);
             ring_all(bells);
             let deaf = attend(&mut listener, own_channel, config.listen_ping(), bells).await;
             drop(listener);
@@ -171,10 +205,10 @@ fn ring(notification: &PgNotification, bells: &Bells) {
     if notification.channel() != CHANNEL {
         return;
     }
-    if notification.payload().starts_with("cancel") {
-        bells.cancel.notify_one();
-    } else {
-        bells.work.notify_one();
+    match notification.payload() {
+        payload if payload.starts_with("ready") => bells.work.notify_one(),
+        payload if payload.starts_with("cancel") => bells.cancel.notify_one(),
+        _ => bells.notices.ring(),
     }
 }
 

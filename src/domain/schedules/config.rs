@@ -1,5 +1,7 @@
 //! The section `[scheduler]`.
 
+use std::time::Duration;
+
 use serde::Deserialize;
 
 use super::{Invalid, Timetable};
@@ -16,14 +18,18 @@ pub struct Config {
     pub time_zone: String,
     /// Of the built-in schedules.
     pub catch_up_secs: u32,
-    /// Time between two looks.
+    /// The longest time between two looks: the process looks at each moment of a schedule and after each change of one.
     pub look_secs: u32,
 }
 
-/// More than this, and a look every minute would be missed.
-const MAX_LOOK_SECS: u32 = 30;
+/// The alert of a scheduler that does not look waits for five minutes.
+const MAX_LOOK_SECS: u32 = 240;
 
 impl Config {
+    pub fn look(&self) -> Duration {
+        Duration::from_secs(self.look_secs.into())
+    }
+
     pub fn check(&self, checks: &mut Checks<'_>) {
         match Timetable::parse(&self.purge, &self.time_zone) {
             Ok(_) => {}
@@ -37,7 +43,7 @@ impl Config {
         checks.secs("scheduler.catch_up_secs", self.catch_up_secs.into(), 60);
         if !(1..=MAX_LOOK_SECS).contains(&self.look_secs) {
             let message = format!("is {}, but has to be from 1 to {MAX_LOOK_SECS}", self.look_secs);
-            checks.fail("scheduler.look_secs", message, "5");
+            checks.fail("scheduler.look_secs", message, "180");
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Taking care of what is due.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 use sqlx::{PgConnection, PgExecutor, PgPool};
@@ -58,6 +60,20 @@ pub async fn fire_due(pool: &PgPool, now: DateTime<Utc>) -> Result<Vec<Fired>, E
     failed.map_or(Ok(all), Err)
 }
 
+/// The next moment of each schedule that is not paused, by name: the first one that has not fired. It may have passed already.
+pub async fn next_moments(
+    executor: impl PgExecutor<'_>,
+    now: DateTime<Utc>,
+) -> Result<BTreeMap<String, DateTime<Utc>>, Failed> {
+    let mut moments = BTreeMap::new();
+    for schedule in awake(executor).await? {
+        if let Some(moment) = schedule.next(now) {
+            moments.insert(schedule.name, moment);
+        }
+    }
+    Ok(moments)
+}
+
 /// The job of a schedule.
 pub(super) async fn job(
     executor: impl PgExecutor<'_>,
@@ -102,10 +118,19 @@ impl Awake {
     fn due(&self, now: DateTime<Utc>) -> Result<Vec<DateTime<Utc>>, Error> {
         let invalid = |source| Error::Invalid { name: self.name.clone(), source };
         let timetable = Timetable::parse(&self.cron, &self.time_zone).map_err(invalid)?;
+        Ok(timetable.between(self.after(now), now, MAX_SLOTS))
+    }
+
+    /// A schedule that was written with SQL may have no timetable; it has no next moment either.
+    fn next(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let timetable = Timetable::parse(&self.cron, &self.time_zone).ok()?;
+        timetable.next_after(self.after(now))
+    }
+
+    fn after(&self, now: DateTime<Utc>) -> DateTime<Utc> {
         let window = now - self.catch_up();
         let after = window.max(self.active_since);
-        let after = self.last_slot.map_or(after, |last| after.max(last));
-        Ok(timetable.between(after, now, MAX_SLOTS))
+        self.last_slot.map_or(after, |last| after.max(last))
     }
 
     fn catch_up(&self) -> TimeDelta {

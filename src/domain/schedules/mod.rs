@@ -24,7 +24,7 @@ use sqlx::{PgConnection, PgExecutor};
 pub use self::{
     config::Config,
     error::Error,
-    fire::{Fired, fire_due},
+    fire::{Fired, fire_due, next_moments},
     list::{Schedule, get, list},
     recurring::{When, names_of_campaign, put_task, remove, remove_of_campaign},
     timetable::{Invalid, Timetable},

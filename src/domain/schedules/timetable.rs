@@ -101,7 +101,10 @@ impl Timetable {
     fn wall_clocks(&self, begin: NaiveDateTime) -> impl Iterator<Item = NaiveDateTime> {
         // croner hands fractions of a second on, and a moment has none: two that look would find two moments for one.
         let begin = begin.with_nanosecond(0).unwrap_or(begin);
-        self.cron.iter_from(begin.and_utc(), croner::Direction::Forward).map(|at| at.naive_utc())
+        // croner's iterator leaves out the second after each one that it has named.
+        let first = self.cron.find_next_occurrence(&begin.and_utc(), true).ok();
+        let next = |at: &DateTime<Utc>| self.cron.find_next_occurrence(at, false).ok();
+        std::iter::successors(first, next).map(|at| at.naive_utc())
     }
 
     /// When the wall clock shows this: once, twice, or never.
@@ -201,6 +204,17 @@ mod tests {
                 assert_eq!(nexts, whole, "{cron} one by one from {from}");
                 assert!(!whole.is_empty());
             }
+        }
+    }
+
+    #[test]
+    fn seconds_that_follow_each_other_are_all_named() {
+        for cron in ["* * * * * *", "0-59 * * * * *"] {
+            let timetable = Timetable::parse(cron, "UTC").unwrap();
+            let (from, to) = (at("2026-11-20T12:00:00Z"), at("2026-11-20T12:00:10Z"));
+            let seconds: Vec<_> = (1..=10).map(|secs| from + TimeDelta::seconds(secs)).collect();
+            assert_eq!(timetable.between(from, to, 100), seconds, "{cron}");
+            assert_eq!(timetable.next_after(from), Some(seconds[0]), "{cron}");
         }
     }
 

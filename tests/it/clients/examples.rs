@@ -18,6 +18,7 @@ use super::{
 };
 use crate::{
     app::{SOON, eventually, get},
+    needs::{NODE, PSQL, PYTHON},
     service::command,
 };
 
@@ -107,6 +108,7 @@ async fn ended(mut command: Command) -> Output {
 
 #[tokio::test]
 async fn psql_adds_a_task_with_its_own_row() {
+    let Some(()) = PSQL.program("psql") else { return };
     let outside = Outside::new().await;
     let task = outside.done(outside.psql(outside.campaign_id)).await;
     assert_eq!(outside.ordered().await, [Some(task)]);
@@ -182,6 +184,10 @@ impl Told {
 
 #[tokio::test]
 async fn the_receivers_are_told_and_verify_the_signature() {
+    let programs = [(PSQL, "psql"), (PYTHON, "python3"), (NODE, "node")];
+    if programs.iter().any(|(need, program)| need.program(program).is_none()) {
+        return;
+    }
     let outside = Outside::new().await;
     let receivers = [("python3", "python/receiver.py"), ("node", "node/receiver.mjs")];
     for (interpreter, example) in receivers {

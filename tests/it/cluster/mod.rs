@@ -36,10 +36,15 @@ pub fn url(database: &str) -> String {
 /// A folder for a test that starts servers of its own. Whatever becomes of the test, the keeper ends
 /// what still runs in there and removes it.
 pub fn scratch_folder() -> tempfile::TempDir {
-    join();
-    let scratch = of_this_build().data_dir.join("scratch");
+    let scratch = shared_folder().join("scratch");
     std::fs::create_dir_all(&scratch).expect("a place for scratch folders");
     tempfile::Builder::new().prefix("").tempdir_in(scratch).expect("a scratch folder")
+}
+
+/// The folder of this build that the server's account may enter. The keeper removes it after the last test.
+pub fn shared_folder() -> PathBuf {
+    join();
+    of_this_build().data_dir
 }
 
 fn join() -> &'static Joined {

@@ -9,7 +9,7 @@ use std::{
 use sqlx::{ConnectOptions as _, postgres::PgConnectOptions};
 use tokio::process::{Child, Command};
 
-use crate::{app::eventually, cluster::scratch_folder};
+use crate::{app::eventually, cluster::scratch_folder, needs::Need};
 
 /// Keeps prepared statements: 1.21 or newer.
 pub const NEW: &str = "new";
@@ -21,6 +21,9 @@ pub const DOCUMENTED: &str = "pool_mode = transaction
 max_prepared_statements = 200
 max_client_conn = 1000
 default_pool_size = 4";
+
+const NEED: Need =
+    Need { package: "PgBouncer (built from Debian's sources)", command: "scripts/pgbouncer" };
 
 /// A running PgBouncer. Killed when dropped.
 pub struct Bouncer {
@@ -113,8 +116,5 @@ fn program(version: &str) -> Option<PathBuf> {
     if program.exists() {
         return Some(program);
     }
-    let is_ci = std::env::var("CI").is_ok_and(|ci| ci == "true");
-    assert!(!is_ci, "there is no {}: run scripts/pgbouncer", program.display());
-    println!("SKIPPED: there is no {}: run scripts/pgbouncer", program.display());
-    None
+    NEED.skip(&format!("there is no {}", program.display()))
 }

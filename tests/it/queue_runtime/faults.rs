@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use dalsegno::queue::{
-    Backoff, Config, CrashPoint, End, Fault, HandlerResult, Job, JobError, Policy, Registry, Run,
-    WorkerError, fault_of, is_unavailable,
+    Backoff, Config, Connections, CrashPoint, End, Fault, HandlerResult, Job, JobError, Policy,
+    Registry, Run, WorkerError, fault_of, is_unavailable, run_worker,
 };
 use serde::{Deserialize, Serialize};
 use sqlx::{error::DatabaseError, postgres::PgPoolOptions};
@@ -33,6 +33,32 @@ async fn a_terminated_listener_comes_back() {
         let job = ground.put(&Do::Nothing).await;
         ground.until_state(job.job_id, "gone").await;
     }
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_notification_that_is_not_about_jobs_reaches_the_other_parts_of_the_process() {
+    let (ground, diary) = (Ground::new().await, Diary::default());
+    let connections = Connections::from(ground.pool.clone());
+    let (notices, shutdown) = (connections.notices.clone(), dalsegno::shutdown::Shutdown::new());
+    let registry = Registry::new(diary).with(act);
+    let identity = dalsegno::queue::Identity::default();
+    let run = run_worker(Ground::config(), identity, registry, connections, shutdown.clone());
+    let worker = Worker { shutdown, running: tokio::spawn(run) };
+    until("notifications arrive", async || notices.is_hearing()).await;
+    for payload in ["schedules", "anything else"] {
+        // What rang so far: the listener has come.
+        let _ = tokio::time::timeout(Duration::ZERO, notices.heard()).await;
+        sqlx::query("SELECT pg_notify('dalsegno', $1)")
+            .bind(payload)
+            .execute(&ground.pool)
+            .await
+            .expect("notifies");
+        tokio::time::timeout(PATIENCE, notices.heard()).await.expect("rings");
+    }
+    ground.terminate("listener").await;
+    tokio::time::timeout(PATIENCE, notices.heard()).await.expect("rings when it is lost");
+    until("notifications arrive again", async || notices.is_hearing()).await;
     worker.stop().await;
 }
 
@@ -151,7 +177,7 @@ async fn a_worker_starts_before_its_database_and_stops_without_it() {
         .connect_lazy("postgres://nobody@127.0.0.1:9/none")
         .expect("is a URL");
     let shutdown = dalsegno::shutdown::Shutdown::new();
-    let running = tokio::spawn(dalsegno::queue::run_worker(
+    let running = tokio::spawn(run_worker(
         Ground::config(),
         dalsegno::queue::Identity::default(),
         Registry::new(diary).with(act),
@@ -251,7 +277,7 @@ async fn a_balancer_that_accepts_and_closes_uses_up_no_attempt() {
         .expect("is a URL");
     let (diary, go_on) = (Diary::default(), Arc::new(Notify::new()));
     let shutdown = dalsegno::shutdown::Shutdown::new();
-    let running = tokio::spawn(dalsegno::queue::run_worker(
+    let running = tokio::spawn(run_worker(
         Ground::config(),
         dalsegno::queue::Identity::default(),
         Registry::new((diary.clone(), go_on.clone())).with(ask_twice),

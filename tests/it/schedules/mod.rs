@@ -1,6 +1,7 @@
 //! Schedules: each moment once, whoever looks, whoever dies, whatever the clocks do.
 
 mod fire;
+mod moments;
 mod recurring;
 mod service;
 

@@ -4,8 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use chrono::TimeDelta;
 use dalsegno::{
-    clock::ManualClock,
+    clock::{Clock, ManualClock},
     config::Config,
+    queue::Notices,
     scheduler,
     settings::{Environment, Flags},
 };
@@ -16,11 +17,24 @@ use tokio_util::sync::CancellationToken;
 use super::{n_jobs, put, slots};
 use crate::app::{SOON, TestDatabase, eventually, noon};
 
+/// Looks every second; no notification reaches it.
 fn start(pool: &PgPool, clock: &ManualClock, stop: &CancellationToken) -> JoinHandle<()> {
-    let set = vec![("scheduler.look_secs".to_owned(), "1".to_owned())];
+    start_with(pool, Arc::new(clock.clone()), 1, Arc::default(), stop)
+}
+
+pub fn start_with(
+    pool: &PgPool,
+    clock: Arc<dyn Clock>,
+    look_secs: u32,
+    notices: Arc<Notices>,
+    stop: &CancellationToken,
+) -> JoinHandle<()> {
+    let set = vec![("scheduler.look_secs".to_owned(), look_secs.to_string())];
     let config = Config::load(&Environment::default(), &Flags { file: None, set }).unwrap();
-    let (pool, clock, stop) = (pool.clone(), Arc::new(clock.clone()), stop.clone());
-    tokio::spawn(async move { scheduler::run(&config.scheduler, &pool, &*clock, &stop).await })
+    let (pool, stop) = (pool.clone(), stop.clone());
+    tokio::spawn(async move {
+        scheduler::run(&config.scheduler, &pool, &*clock, &notices, &stop).await;
+    })
 }
 
 #[tokio::test]

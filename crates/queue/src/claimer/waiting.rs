@@ -6,7 +6,7 @@
 //! before, one for the commit that was under way and did not see the flag. What slips through even so is found by
 //! the poll.
 
-use std::{sync::atomic::Ordering, time::Duration};
+use std::time::Duration;
 
 use tokio::time::{sleep, sleep_until, timeout};
 use uuid::Uuid;
@@ -34,7 +34,7 @@ impl Claimer {
         worker_id: Uuid,
         memory: &mut Memory,
     ) -> Result<(), link::Error> {
-        let hearing = self.bells.hearing.load(Ordering::Relaxed);
+        let hearing = self.bells.notices.is_hearing();
         let flag_is_up = memory.flag_of == Some(worker_id);
         let pause = match NAPS_MS.get(memory.n_empty.saturating_sub(1)) {
             Some(millis) if !flag_is_up => Duration::from_millis(*millis),

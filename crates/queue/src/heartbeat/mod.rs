@@ -125,7 +125,7 @@ impl Heartbeat {
     async fn cancel_poll(&self) {
         loop {
             sleep(CANCEL_POLL).await;
-            if !self.bells.hearing.load(Ordering::Relaxed) && self.slots.n_taken() > 0 {
+            if !self.bells.notices.is_hearing() && self.slots.n_taken() > 0 {
                 return;
             }
         }

@@ -42,7 +42,7 @@ use super::{
     runner::{CallHandler, EndEveryRun},
     slots::Slots,
     telemetry,
-    wakeup::Bells,
+    wakeup::{Bells, Notices},
 };
 use dalsegno_base::{causes::causes, shutdown::Shutdown};
 
@@ -98,13 +98,15 @@ pub struct Connections {
     /// For connections that keep their session on the server, so that settings and LISTEN work. `None` behind a transaction
     /// pooler: the worker then polls.
     pub session: Option<PgConnectOptions>,
+    /// Rung for notifications that are not about jobs, by the worker that listens.
+    pub notices: Arc<Notices>,
 }
 
 impl From<PgPool> for Connections {
     /// Without a pooler.
     fn from(pool: PgPool) -> Self {
         let session = Some((*pool.connect_options()).clone());
-        Self { pool, session }
+        Self { pool, session, notices: Arc::default() }
     }
 }
 
@@ -157,14 +159,14 @@ impl Parts {
         let crash_points = CrashPoints::armed(config.crash_at, config.panic_at);
         #[cfg(not(feature = "test-fakes"))]
         let crash_points = CrashPoints::default();
-        let Connections { pool, session } = connections;
+        let Connections { pool, session, notices } = connections;
         Self {
             registration: registration(&config, identity, &handlers),
             slots: Arc::new(Slots::new(config.slots)),
             config: Arc::new(config),
             handlers: Arc::new(handlers),
             shared: Arc::new(Shared { pool, crash_points }),
-            bells: Arc::default(),
+            bells: Arc::new(Bells { notices, ..Bells::default() }),
             session,
             shutdown,
             panicked: Arc::default(),

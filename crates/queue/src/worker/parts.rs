@@ -1,10 +1,6 @@
 //! The parts of a worker, each with what it needs.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use tokio::{
     sync::{mpsc, watch},
@@ -109,7 +105,7 @@ impl Parts {
                     let options = options.application_name("dalsegno listener");
                     wakeup::listen(options, &config, &bells, ended).await;
                 }
-                None => bells.hearing.store(false, Ordering::Relaxed),
+                None => bells.notices.set_hearing(false),
             }
         }
     }

@@ -1,0 +1,232 @@
+//! The scheduler: looks what is due, at each moment of a schedule.
+//!
+//! An alarm per schedule wakes it at the schedule's next moment. Notifications wake it when a schedule has changed, so that it sets the
+//! alarms anew. What is due, and which process fires it, is decided by [`schedules::fire_due`] from rows and from our clock.
+//!
+//! It also looks without having been woken, every `scheduler.look_secs`: a notification or an alarm may be lost. It looks more often
+//! where notifications do not arrive, where there are no alarms, and after an error of the database.
+
+mod alarms;
+
+use std::{sync::Arc, time::Duration};
+
+use metrics::{Unit, counter, describe_counter, describe_gauge, gauge};
+use serde_json::json;
+use sqlx::PgPool;
+use tokio::{sync::Notify, time::sleep};
+use tokio_util::sync::CancellationToken;
+
+use self::alarms::Alarms;
+use crate::{
+    causes::causes,
+    clock::Clock,
+    domain::{
+        cleanups::{self, Purge},
+        installation,
+        schedules::{self, Config, Error, New, Source},
+    },
+    jobs::{busy, purge},
+    queue::{self, Notices},
+};
+
+/// The next look after one that failed.
+const RETRY_AFTER: Duration = Duration::from_secs(5);
+/// The longest time between two looks where nothing tells that a schedule has changed. docs/POOLERS.md has it, too.
+const POLL_EVERY: Duration = Duration::from_secs(15);
+
+/// Looks until `stop`, unless it is switched off. `notices` are rung when a schedule changes.
+pub async fn run(
+    config: &Config,
+    pool: &PgPool,
+    clock: &dyn Clock,
+    notices: &Notices,
+    stop: &CancellationToken,
+) {
+    if !config.enabled {
+        return;
+    }
+    describe();
+    purge::describe();
+    let wake = Arc::default();
+    let mut scheduler = Scheduler { config, pool, clock, notices, wake, alarms: None };
+    let _: Option<()> = stop.run_until_cancelled(scheduler.watch()).await;
+    scheduler.drop_alarms().await;
+}
+
+struct Scheduler<'a> {
+    config: &'a Config,
+    pool: &'a PgPool,
+    clock: &'a dyn Clock,
+    notices: &'a Notices,
+    wake: Arc<Notify>,
+    /// None where the library has failed, until the next look.
+    alarms: Option<Alarms>,
+}
+
+impl Scheduler<'_> {
+    async fn watch(&mut self) {
+        let (mut is_installed, mut is_dated) = (false, false);
+        loop {
+            is_installed = is_installed || install(self.config, self.pool, self.clock).await;
+            is_dated = is_dated || publish_age(self.pool).await;
+            let has_looked = look(self.pool, self.clock).await;
+            let is_set = self.set_alarms().await;
+            publish(self.pool).await;
+            busy::publish(self.pool, self.clock).await;
+            let is_well = is_installed && is_dated && has_looked;
+            let is_woken = is_set && self.notices.is_hearing();
+            tokio::select! {
+                () = self.wake.notified() => {}
+                () = self.notices.heard() => {}
+                () = sleep(longest_wait(self.config.look(), is_well, is_woken)) => {}
+            }
+        }
+    }
+
+    /// False: nothing wakes the scheduler at the next moments.
+    async fn set_alarms(&mut self) -> bool {
+        let moments = match schedules::next_moments(self.pool, self.clock.now()).await {
+            Ok(moments) => moments,
+            Err(error) => {
+                let error = causes(&error);
+                tracing::warn!(error, "the next moments of the schedules could not be read");
+                return false;
+            }
+        };
+        let set = async {
+            let mut alarms = match self.alarms.take() {
+                Some(alarms) => alarms,
+                None => Alarms::start(Arc::clone(&self.wake)).await?,
+            };
+            let set = alarms.set(&moments, self.clock).await;
+            self.alarms = Some(alarms);
+            set
+        };
+        let set: Result<(), alarms::Error> = set.await;
+        if let Err(error) = &set {
+            tracing::error!(
+                error = causes(error),
+                "the alarms of the schedules could not be set; the scheduler looks often instead, and sets them anew"
+            );
+            self.drop_alarms().await;
+        }
+        set.is_ok()
+    }
+
+    async fn drop_alarms(&mut self) {
+        if let Some(alarms) = self.alarms.take()
+            && let Err(error) = alarms.end().await
+        {
+            tracing::debug!(error = causes(&error), "stopping the alarms of the schedules");
+        }
+    }
+}
+
+/// How long the scheduler sleeps unless something wakes it.
+fn longest_wait(look: Duration, is_well: bool, is_woken: bool) -> Duration {
+    match (is_well, is_woken) {
+        (true, true) => look,
+        (true, false) => look.min(POLL_EVERY),
+        (false, _) => look.min(RETRY_AFTER),
+    }
+}
+
+/// Writes the built-in schedules down as the configuration has them. False: to be tried again.
+async fn install(config: &Config, pool: &PgPool, clock: &dyn Clock) -> bool {
+    let policy = <Purge as queue::Job>::policy();
+    let nightly = New {
+        name: schedules::NIGHTLY_CLEANUP,
+        source: Source::BuiltIn,
+        cron: &config.purge,
+        time_zone: &config.time_zone,
+        catch_up_secs: config.catch_up_secs,
+        kind: <Purge as queue::Job>::KIND,
+        queue: policy.queue,
+        lane: Some(cleanups::LANE),
+        payload: &json!({}),
+    };
+    match schedules::put(pool, &nightly, clock.now()).await {
+        Ok(()) => true,
+        Err(error) => {
+            tracing::warn!(
+                error = causes(&error),
+                "the built-in schedules could not be written down"
+            );
+            false
+        }
+    }
+}
+
+/// Fires what is due. False: to be tried again soon.
+async fn look(pool: &PgPool, clock: &dyn Clock) -> bool {
+    match schedules::fire_due(pool, clock.now()).await {
+        Ok(fired) => {
+            counter!("dalsegno_schedule_slots_total").increment(fired.len() as u64);
+            gauge!("dalsegno_scheduler_last_look_timestamp_seconds")
+                .set(clock.now().timestamp() as f64);
+            true
+        }
+        Err(error) => {
+            tracing::warn!(
+                error = causes(&error),
+                "the scheduler could not look what is due; it tries again"
+            );
+            // A timetable that cannot be read stays so until somebody changes it.
+            matches!(error, Error::Invalid { .. })
+        }
+    }
+}
+
+/// Whichever process it was: a graph of one that was started since has to show it, too.
+async fn publish(pool: &PgPool) {
+    match cleanups::last_success(pool).await {
+        Ok(at) => at.into_iter().for_each(purge::succeeded_at),
+        Err(error) => tracing::debug!(error = causes(&error), "the last cleanup could not be read"),
+    }
+}
+
+/// Publishes when the database was made: no restart changes it. False: to be tried again.
+async fn publish_age(pool: &PgPool) -> bool {
+    match installation::get(pool).await {
+        Ok(installation) => {
+            purge::installed_at(installation.created_at);
+            true
+        }
+        Err(error) => {
+            tracing::debug!(
+                error = causes(&error),
+                "the age of the installation could not be read"
+            );
+            false
+        }
+    }
+}
+
+fn describe() {
+    describe_counter!(
+        "dalsegno_schedule_slots_total",
+        "Moments of schedules that this process took care of."
+    );
+    describe_gauge!(
+        "dalsegno_scheduler_last_look_timestamp_seconds",
+        Unit::Seconds,
+        "When this process last looked what is due, and could."
+    );
+    counter!("dalsegno_schedule_slots_total").increment(0);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_looks_more_often_where_nothing_wakes_it_and_after_an_error() {
+        let long = Duration::from_secs(180);
+        assert_eq!(longest_wait(long, true, true), long);
+        assert_eq!(longest_wait(long, true, false), POLL_EVERY);
+        assert_eq!(longest_wait(long, false, true), RETRY_AFTER);
+        let short = Duration::from_secs(1);
+        assert_eq!(longest_wait(short, true, false), short);
+        assert_eq!(longest_wait(short, false, false), short);
+    }
+}

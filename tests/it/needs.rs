@@ -1,0 +1,56 @@
+//! What tests need from package registries. A test that lacks a package says so in one line, with the command that gets it.
+
+use std::io::Write as _;
+
+/// A package, and the command that gets it.
+#[derive(Debug, Clone, Copy)]
+pub struct Need {
+    pub package: &'static str,
+    pub command: &'static str,
+}
+
+pub const PSQL: Need = Need { package: "psql", command: "apt-get install postgresql-client" };
+pub const PYTHON: Need =
+    Need { package: "Python", command: "apt-get install python3 python3-venv" };
+pub const NODE: Need = Need { package: "Node", command: "apt-get install nodejs npm" };
+
+impl Need {
+    /// What is missing, what gets it, and the first line that says why.
+    pub fn line(&self, error: &str) -> String {
+        let Self { package, command } = self;
+        let says_why = |line: &&str| line.to_lowercase().contains("error");
+        let reason = error.lines().find(says_why).or(error.lines().next()).unwrap_or("").trim();
+        format!("{package} is missing; run: {command} ({reason})")
+    }
+
+    /// The program, where a folder of `PATH` has it; else the test is skipped.
+    pub fn program(&self, name: &str) -> Option<()> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        if std::env::split_paths(&path).any(|folder| folder.join(name).is_file()) {
+            return Some(());
+        }
+        self.skip(&format!("no folder of PATH has {name}"))
+    }
+
+    /// The line, past libtest, which hides what a test prints that passes. A failure in CI.
+    #[expect(
+        clippy::explicit_write,
+        reason = "libtest hides what `eprintln!` writes in a test that passes"
+    )]
+    pub fn skip<T>(&self, error: &str) -> Option<T> {
+        let line = self.line(error);
+        let is_ci = std::env::var("CI").is_ok_and(|ci| ci == "true");
+        assert!(!is_ci, "{line}");
+        writeln!(std::io::stderr(), "SKIPPED: {line}").unwrap();
+        None
+    }
+}
+
+#[test]
+fn a_missing_package_is_one_line_with_the_command_that_gets_it() {
+    let pip = "\"pip\": WARNING: Retrying after connection broken\nERROR: No matching distribution found for psycopg\n";
+    let need = Need { package: "psycopg (PyPI)", command: "cargo test --test it packages" };
+    let expected = "psycopg (PyPI) is missing; run: cargo test --test it packages (ERROR: No matching distribution found for psycopg)";
+    assert_eq!(need.line(pip), expected);
+    assert!(!need.line("").contains('\n'));
+}
