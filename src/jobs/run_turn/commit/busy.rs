@@ -75,6 +75,8 @@ pub fn is_wait(fate: &Fate, error: Option<&providers::Error>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::providers::Origin;
 

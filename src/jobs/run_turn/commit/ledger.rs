@@ -94,8 +94,10 @@ fn place(call: usize) -> i16 {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
-    use crate::providers::Scope;
+    use crate::providers::{Scope, Usage};
 
     #[test]
     fn what_was_put_off_is_billed_if_it_was_used() {
