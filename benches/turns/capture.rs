@@ -30,7 +30,7 @@ pub fn statements_of_a_turn(
     let statements = Statements::default();
     let interest = Targets::new()
         .with_target("sqlx::query", Level::DEBUG)
-        .with_target("dalsegno::queue", Level::INFO);
+        .with_target("dalsegno_queue", Level::INFO);
     let subscriber = tracing_subscriber::registry().with(statements.clone().with_filter(interest));
     // A thread and a runtime of their own: listening is per thread, and everything of the turn has to happen on this one.
     std::thread::scope(|scope| {

@@ -50,7 +50,9 @@ impl Database {
                 Some(Err(error)) if is_away(&error) => error,
                 Some(done) => return done,
             };
-            if began.elapsed() >= limit {
+            // A step that only waited for a connection has not waited for something else.
+            let longest = limit + Duration::from_secs(config.acquire_timeout_secs);
+            if began.elapsed() >= longest {
                 deadline = None;
             }
             let deadline = *deadline.get_or_insert_with(|| Instant::now() + limit);

@@ -70,7 +70,7 @@ impl Scheduler<'_> {
             is_installed = is_installed || install(self.config, self.pool, self.clock).await;
             is_dated = is_dated || publish_age(self.pool).await;
             let has_looked = look(self.pool, self.clock).await;
-            let is_set = self.set_alarms().await;
+            let is_set = self.set_alarms(has_looked).await;
             publish(self.pool).await;
             busy::publish(self.pool, self.clock).await;
             let is_well = is_installed && is_dated && has_looked;
@@ -84,9 +84,14 @@ impl Scheduler<'_> {
     }
 
     /// False: nothing wakes the scheduler at the next moments.
-    async fn set_alarms(&mut self) -> bool {
-        let moments = match schedules::next_moments(self.pool, self.clock.now()).await {
-            Ok(moments) => moments,
+    async fn set_alarms(&mut self, has_looked: bool) -> bool {
+        let now = self.clock.now();
+        let moments = match schedules::next_moments(self.pool, now).await {
+            // A moment that has passed and could not be fired would ring at once, again and again: the next look takes it.
+            Ok(mut moments) => {
+                moments.retain(|_, moment| has_looked || *moment > now);
+                moments
+            }
             Err(error) => {
                 let error = causes(&error);
                 tracing::warn!(error, "the next moments of the schedules could not be read");
@@ -94,13 +99,12 @@ impl Scheduler<'_> {
             }
         };
         let set = async {
-            let mut alarms = match self.alarms.take() {
+            // They stay where `drop_alarms` finds them, whenever this is given up.
+            let alarms = match &mut self.alarms {
                 Some(alarms) => alarms,
-                None => Alarms::start(Arc::clone(&self.wake)).await?,
+                none => none.insert(Alarms::start(Arc::clone(&self.wake)).await?),
             };
-            let set = alarms.set(&moments, self.clock).await;
-            self.alarms = Some(alarms);
-            set
+            alarms.set(&moments, self.clock).await
         };
         let set: Result<(), alarms::Error> = set.await;
         if let Err(error) = &set {

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// It takes half a minute on a quiet machine, most of it spent by the simulation.
-const PLAYS: Duration = Duration::from_secs(150);
+const PLAYS: Duration = SOON;
 
 /// Its folder is made in `folder`; a database that the user has is named and must not be asked.
 fn demo(folder: &Path, arguments: &[&str]) -> Command {

@@ -67,10 +67,12 @@ impl Notices {
         self.hearing.load(Ordering::Relaxed)
     }
 
-    /// Tells whether notifications arrive from now on, and wakes the other part.
+    /// Says that notifications arrive from now on, or do not, and wakes the other part: something may have been missed before. Not where
+    /// they did not arrive before either.
     pub fn set_hearing(&self, hearing: bool) {
-        self.hearing.store(hearing, Ordering::Relaxed);
-        self.ring();
+        if self.hearing.swap(hearing, Ordering::Relaxed) || hearing {
+            self.ring();
+        }
     }
 
     /// Wakes the other part.

@@ -45,13 +45,17 @@ struct Awake {
 }
 
 /// Enqueues the jobs of all moments up to `now` that nobody has taken care of yet. Each schedule is one transaction; one
-/// that fails does not keep the others from theirs, and the first error is told at the end.
+/// that fails does not keep the others from theirs. One error is told at the end: of a timetable that cannot be read only if there is no
+/// other.
 pub async fn fire_due(pool: &PgPool, now: DateTime<Utc>) -> Result<Vec<Fired>, Error> {
     let (mut all, mut failed) = (Vec::new(), None);
     for schedule in awake(pool).await? {
         match schedule.fire(pool, now).await {
             Ok(fired) => all.extend(fired),
-            Err(error) => failed = failed.or(Some(error)),
+            Err(error) if matches!(failed, None | Some(Error::Invalid { .. })) => {
+                failed = Some(error)
+            }
+            Err(_) => {}
         }
     }
     for Fired { schedule, slot, job_id } in &all {

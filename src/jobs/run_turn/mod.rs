@@ -18,7 +18,7 @@
 //! - B and the end of the job are one commit. The prompt has the id of its task, so no attempt writes it twice.
 //! - Every way out leaves the task ended, or queued with its job coming again.
 //! - What cannot help is not tried for ever: each failure that comes back uses up an attempt of the job, or is bounded
-//!   by a rule of its own ([`settle`]).
+//!   by a rule of its own ([`commit::fate`]).
 //!
 //! Races: a cancellation, a drain or a lost lease stop the call through the run's token. What the call had given by
 //! then counts; a run that has lost its lease writes nothing, because begin and end both name it.
@@ -38,8 +38,8 @@ use std::sync::Arc;
 
 use self::{
     begin::{
+        make_space::{self, SpaceRequest},
         open_turn::{Beginning, NoRoom},
-        room::{self, Needed},
         transaction::begin,
         window::Before,
     },
@@ -120,7 +120,7 @@ async fn take_turn(run: &Run, services: &Services) -> Result<End, Error> {
 }
 
 /// Begins, calls and commits. Begins again once for room that the estimate asks for, and calls again with less each time the
-/// provider refuses the conversation as too long ([`room::keep_after`]).
+/// provider refuses the conversation as too long ([`make_space::keep_after`]).
 async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> Result<End, Error> {
     let mut before = Before::default();
     loop {
@@ -133,9 +133,9 @@ async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> 
             Beginning::Opened(opened, request) => (opened, request),
             Beginning::NoRoom(NoRoom { session, around, pressure }) => {
                 before.n_rooms += 1;
-                let keep = room::keep_after(before.n_rooms).unwrap_or_default();
-                let needed = Needed { around, pressure, refused_tokens: None, keep };
-                room::make(run, services, assignment, session.id, needed).await?;
+                let keep = make_space::keep_after(before.n_rooms).unwrap_or_default();
+                let needed = SpaceRequest { around, pressure, refused_tokens: None, keep };
+                make_space::make(run, services, assignment, session.id, needed).await?;
                 continue;
             }
         };
@@ -144,7 +144,7 @@ async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> 
         let called = witness::judge(assignment.route.provider, &opened, called);
         services.crash_points.pass(CrashPoint::AfterCall).map_err(Error::undone)?;
         let n_refused = before.n_refused + 1;
-        let keep = room::keep_after(n_refused).filter(|_| opened.has_history);
+        let keep = make_space::keep_after(n_refused).filter(|_| opened.has_history);
         let turn = Turn { run, services, assignment, opened: &opened, called: &called };
         let fate = decision::decide(&turn, keep.is_some()).await?;
         let ended = turn.end(&fate).await?;
@@ -153,13 +153,13 @@ async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> 
             return Ok(end);
         }
         let session_id = opened.begun.session_id;
-        let needed = Needed {
+        let needed = SpaceRequest {
             around: opened.around,
             pressure: Pressure::Overflow,
             refused_tokens: Some(opened.estimated_tokens),
             keep: keep.unwrap_or_default(),
         };
-        room::make(run, services, assignment, session_id, needed).await?;
+        make_space::make(run, services, assignment, session_id, needed).await?;
         before = Before { n_rooms: before.n_rooms.max(1), n_refused };
     }
 }

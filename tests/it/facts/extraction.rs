@@ -22,9 +22,9 @@ use super::{
     texts,
 };
 use crate::{
-    app::{eventually, eventually_within, noon},
+    app::{eventually, noon},
     erasure::{PLANTED, found},
-    turns::ground::{Ground, RESCUED, WRITER},
+    turns::ground::{Ground, WRITER},
 };
 
 const CALLS: &str = "select count(*) from dalsegno.usage where purpose = 'facts'";
@@ -441,7 +441,7 @@ async fn a_worker_that_is_killed_while_a_model_reads_has_written_nothing_and_the
     assert!(all(&ground.pool, ANN, true).await.is_empty());
     let worker = ground.work().await;
     // The lease of the killed one has to end first.
-    eventually_within(RESCUED, "another worker reads it", async || {
+    eventually("another worker reads it", async || {
         let sql = "select count(*) from dalsegno.fact_extractions";
         (ground.count(sql).await > 0).then_some(())
     })

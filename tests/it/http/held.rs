@@ -10,7 +10,7 @@ use super::{Ground, client::send};
 use crate::conversations::world::Now;
 
 /// More than a request waits for a lock and for its place, less than a request may take.
-const SOME_SECONDS: Duration = Duration::from_secs(15);
+const SOME_SECONDS: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn every_request_that_writes_gives_up_what_another_transaction_holds() {

@@ -128,7 +128,7 @@ async fn requests_that_wait_for_another_transaction_leave_connections_for_others
     }
 }
 
-const SOME_SECONDS: Duration = Duration::from_secs(5);
+const SOME_SECONDS: Duration = Duration::from_secs(20);
 
 async fn hold_a_conversation(ground: &Ground) -> Transaction<'static, Postgres> {
     let mut open = ground.world.pool.begin().await.unwrap();

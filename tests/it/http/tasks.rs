@@ -1,7 +1,5 @@
 //! `/v1/tasks`, but for its stream.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -122,7 +120,7 @@ async fn waiting_ends_with_the_task_or_with_the_time() {
         let (_, begun) = ground.world.begin(&task, ground.world.lease(), now).await;
         ground.world.commit(&begun, "The harbour at dawn.", now).await.unwrap();
     };
-    let waited = async { tokio::time::timeout(Duration::from_secs(20), ground.get(&long)).await };
+    let waited = async { tokio::time::timeout(crate::app::SOON, ground.get(&long)).await };
     let (waited, ()) = tokio::join!(waited, answered);
     assert_eq!(waited.unwrap().expect(200)["result"], "The harbour at dawn.");
 }

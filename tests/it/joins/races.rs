@@ -1,7 +1,5 @@
 //! Ends, additions and cancellations at the same moment: no signal is lost, and none is given twice.
 
-use std::time::Duration;
-
 use dalsegno::domain::{
     Amount,
     tasks::{self, End, Task},
@@ -85,7 +83,7 @@ async fn a_signal_that_met_a_locked_job_is_given_by_the_sweep() {
     sqlx::query(lock).bind(waiting.job_id).execute(&mut *person).await.unwrap();
     let mut ending = ground.pool.begin().await.unwrap();
     end(&mut ending, &one).await;
-    tokio::time::timeout(Duration::from_secs(20), ending.commit()).await.unwrap().unwrap();
+    tokio::time::timeout(crate::app::SOON, ending.commit()).await.unwrap().unwrap();
     person.rollback().await.unwrap();
     assert!(waits(&ground, &waiting).await);
     let worker = ground.work().await;

@@ -8,7 +8,7 @@ use dalsegno::domain::{
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::app::{SOON, eventually_within};
+use crate::app::eventually;
 
 #[derive(Clone, Copy)]
 enum Way {
@@ -107,10 +107,7 @@ async fn turns_of_an_agent_are_stopped_beside_one_that_ends_and_none_waits_in_a_
     victim.ended().await;
     let rescuer = ground.process(&[]);
     let back = "select count(*) from dalsegno.jobs where wait_reason = 'crash'";
-    eventually_within(SOON * 4, "both are taken back", async || {
-        (ground.count(back).await == 2).then_some(())
-    })
-    .await;
+    eventually("both are taken back", async || (ground.count(back).await == 2).then_some(())).await;
     drop(rescuer);
     let last: Uuid = sqlx::query_scalar("select task_id from dalsegno.turns where state = 'running' order by session_id desc limit 1")
         .fetch_one(&ground.pool)

@@ -1,9 +1,6 @@
 //! Twenty agents who call each other, while workers die at random.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    time::Duration,
-};
+use std::collections::{BTreeMap, HashMap};
 
 use dalsegno::domain::{
     Page,
@@ -15,7 +12,7 @@ use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use rustix::process::Signal;
 
 use super::*;
-use crate::{app::eventually_within, turns::ground::Process};
+use crate::{app::eventually, turns::ground::Process};
 
 const N_AGENTS: usize = 20;
 /// Of those, the first ones may call others.
@@ -25,8 +22,6 @@ const MAX_DEPTH: usize = 3;
 const N_POSTS: i64 = 2_000;
 const N_POSTERS: usize = 4;
 const N_KILLS: usize = 3;
-const PATIENCE: Duration = Duration::from_secs(180);
-
 fn name(n: usize) -> String {
     format!("a{n:02}")
 }
@@ -73,7 +68,7 @@ async fn kill_at_random(ground: &Ground, random: &mut StdRng) -> Vec<Process> {
     let mut workers = vec![ground.process(&[]), ground.process(&[])];
     for kill in 1..=N_KILLS {
         let share = i64::try_from(kill).unwrap() * N_POSTS / i64::try_from(N_KILLS + 1).unwrap();
-        eventually_within(PATIENCE, "so many have been posted", async || {
+        eventually("so many have been posted", async || {
             (ground.count("select count(*) from dalsegno.posts").await >= share).then_some(())
         })
         .await;
@@ -109,10 +104,7 @@ async fn twenty_agents_and_two_thousand_posts_whoever_is_killed() {
         join_all((0..N_POSTERS).map(|poster| speak(&ground, poster + 1, seed)))
     );
     let open = "select count(*) from dalsegno.tasks where ended_at is null";
-    eventually_within(PATIENCE, "no task is left", async || {
-        (ground.count(open).await == 0).then_some(())
-    })
-    .await;
+    eventually("no task is left", async || (ground.count(open).await == 0).then_some(())).await;
     ground.settled().await;
     drop(workers);
 

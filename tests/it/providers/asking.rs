@@ -16,7 +16,7 @@ pub const OVERFLOW: Class = Class::Rebuild { reason: Rebuild::Overflow };
 pub const TRUNCATED: Class = Class::Rebuild { reason: Rebuild::Truncated };
 
 /// No call of a test takes longer than this, whatever the other side does.
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = crate::app::SOON;
 
 pub fn message(role: Role, text: &str) -> Message {
     Message {

@@ -1,6 +1,6 @@
 //! The job: its record, its end, and what comes in between.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use chrono::TimeDelta;
 use dalsegno::{
@@ -125,7 +125,7 @@ async fn a_run_that_is_cancelled_stops_between_two_batches() {
     begun(&world.pool).await;
     let cancel = "select dalsegno.cancel($1, 'not now')";
     sqlx::query(cancel).bind(job.job_id).execute(&world.pool).await.unwrap();
-    let runs = tokio::time::timeout(Duration::from_secs(30), ended(&world.pool, 1)).await.unwrap();
+    let runs = tokio::time::timeout(SOON, ended(&world.pool, 1)).await.unwrap();
     worker.stop().await;
     assert_eq!((runs[0].sessions, runs[0].outcome.as_deref()), (5, Some("cancelled")));
     assert_eq!(rows(&world.pool).await["sessions"], 55);

@@ -14,7 +14,7 @@ use tokio::{task::JoinHandle, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 /// How long after the end of a lease, or after the moment that it became due, something may wait to be moved.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = crate::app::SOON;
 const PAUSE: Duration = Duration::from_millis(250);
 
 const STUCK: &str = "

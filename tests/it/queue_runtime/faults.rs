@@ -187,7 +187,7 @@ async fn a_worker_starts_before_its_database_and_stops_without_it() {
     tokio::task::yield_now().await;
     assert!(!running.is_finished());
     shutdown.soft.cancel();
-    let stopped = tokio::time::timeout(Duration::from_secs(10), running).await;
+    let stopped = tokio::time::timeout(PATIENCE, running).await;
     stopped.expect("stops in time").expect("does not panic").expect("stops in order");
 }
 

@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use crate::app::TestDatabase;
 
 /// How long a test waits for something that has to happen.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = crate::app::SOON;
 
 pub struct Ground {
     pub pool: PgPool,

@@ -191,7 +191,7 @@ async fn a_look_without_a_reason_finds_what_no_notification_told() {
     put(&pool, "second", "0 0 12 * * *", "UTC", noon() - TimeDelta::seconds(1)).await;
     fired(&pool, "second", 1).await;
     stop.cancel();
-    tokio::time::timeout(Duration::from_secs(10), running).await.unwrap().unwrap();
+    tokio::time::timeout(Duration::from_secs(60), running).await.unwrap().unwrap();
 }
 
 #[tokio::test]
@@ -209,4 +209,37 @@ async fn the_next_moment_is_the_first_that_has_not_fired() {
     schedules::fire_due(&pool, later).await.unwrap();
     let next = next_moments(&pool, later).await.unwrap();
     assert_eq!(next, [("hourly".to_owned(), noon() + TimeDelta::hours(3))].into());
+}
+
+/// The tries are counted by a sequence, which no rollback sets back.
+#[tokio::test]
+async fn a_schedule_that_cannot_fire_is_tried_again_with_pauses_and_holds_up_no_other() {
+    let database = TestDatabase::migrated().await;
+    let (pool, stop) = (database.pool().await, CancellationToken::new());
+    for statement in [
+        "create sequence public.tries",
+        "create function public.refuse() returns trigger language plpgsql as $$
+           begin
+             if new.schedule = 'broken' then
+               perform nextval('public.tries');
+               raise exception 'refused';
+             end if;
+             return new;
+           end $$",
+        "create trigger refuse before insert on dalsegno.schedule_slots
+           for each row execute function public.refuse()",
+    ] {
+        sqlx::query(statement).execute(&pool).await.unwrap();
+    }
+    let clock = Shifted::at("2026-12-31T23:59:58Z");
+    put(&pool, "broken", YEARLY, "UTC", clock.at).await;
+    put(&pool, "often", EACH_SECOND, "UTC", clock.at).await;
+    let running = start_with(&pool, clock.clone(), RARELY, hearing(), &stop);
+    let slots = fired(&pool, "often", 6).await;
+    let last = "select last_value from public.tries";
+    let n_tries: i64 = sqlx::query_scalar(last).fetch_one(&pool).await.unwrap();
+    stop.cancel();
+    running.await.unwrap();
+    // At each moment of the other one, and at the pauses.
+    assert!((1..=3 * slots.len() as i64).contains(&n_tries), "{n_tries} tries");
 }

@@ -61,9 +61,6 @@ const SETTINGS: [(&str, &str); 17] = [
     ("log.format", "json"),
 ];
 
-/// Two leases, the wait after a crash, and a busy machine.
-pub const RESCUED: Duration = Duration::from_secs(90);
-
 pub const WRITER: &str = "---\nname: writer\ndescription: Writes\n---\nYou write.\n";
 
 pub struct Ground {
@@ -529,7 +526,7 @@ impl Ground {
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         };
-        tokio::time::timeout(RESCUED, ended).await.expect("the task ends after a rescue")
+        tokio::time::timeout(SOON, ended).await.expect("the task ends after a rescue")
     }
 
     /// Waits until the task has ended well.
@@ -636,7 +633,7 @@ impl Process {
 
     /// As [`ended`](Self::ended), where many start at once.
     pub async fn patiently_ended(&mut self) -> std::process::ExitStatus {
-        let ended = tokio::time::timeout(RESCUED, self.child.wait()).await;
+        let ended = tokio::time::timeout(SOON, self.child.wait()).await;
         ended.unwrap_or_else(|_| panic!("does not end:\n{}", self.log())).unwrap()
     }
 

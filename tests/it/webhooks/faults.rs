@@ -205,7 +205,7 @@ async fn a_worker_that_dies_after_sending_is_followed_by_one_that_sends_the_same
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(90), delivered).await.unwrap();
+    tokio::time::timeout(crate::app::SOON, delivered).await.unwrap();
     let second = post.receiver.received().remove(1);
     for one in [&first, &second] {
         assert_eq!(one.header("webhook-id"), delivery.id.to_string());

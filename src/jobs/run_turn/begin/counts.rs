@@ -1,4 +1,4 @@
-//! Which counts of a provider say something about the next call.
+//! The counts of a provider that say something about the next call.
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};

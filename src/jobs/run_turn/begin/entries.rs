@@ -1,4 +1,4 @@
-//! What a turn adds to the transcript before its call.
+//! The entries that a turn adds to the transcript before its call.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;

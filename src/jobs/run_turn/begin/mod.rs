@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! session ─▶ draft (entries ─▶ outlook) ─┬─▶ request
-//!                                        └─▶ room     older messages are folded, and the phase begins again
+//!                                        └─▶ make_space   older messages are folded, and the phase begins again
 //! ```
 
 pub mod arrival;
@@ -10,12 +10,12 @@ pub mod board;
 pub mod counts;
 pub mod draft;
 pub mod entries;
+pub mod make_space;
 pub mod open_turn;
 pub mod outlook;
 pub mod provider_session;
 pub mod request;
 pub mod results;
-pub mod room;
 pub mod session;
 pub mod team;
 pub mod trace;

@@ -25,7 +25,7 @@ use crate::{
 const MOST_BYTES: usize = 128_000;
 
 /// The entry, and whether the transcript has it already.
-pub struct Joined {
+pub struct PredecessorResults {
     pub entry: messages::New,
     pub is_stored: bool,
 }
@@ -35,7 +35,7 @@ pub async fn read(
     conn: &mut PgConnection,
     assignment: &Assignment<'_>,
     session_id: Uuid,
-) -> Result<Option<Joined>, Error> {
+) -> Result<Option<PredecessorResults>, Error> {
     let Assignment { task, predecessors, route, results_entry: id, .. } = assignment;
     if predecessors.is_empty() {
         return Ok(None);
@@ -47,10 +47,13 @@ pub async fn read(
         None => None,
     };
     Ok(Some(match stored {
-        Some(message) => Joined { entry: measured(id, message), is_stored: true },
+        Some(message) => PredecessorResults { entry: measured(id, message), is_stored: true },
         None => {
             let window = usize::try_from(route.window_tokens).unwrap_or(usize::MAX);
-            Joined { entry: measured(id, told(predecessors, window).message()), is_stored: false }
+            PredecessorResults {
+                entry: measured(id, told(predecessors, window).message()),
+                is_stored: false,
+            }
         }
     }))
 }

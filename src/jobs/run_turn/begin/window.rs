@@ -1,11 +1,11 @@
-//! Whether what would be sent fits into the model's window, and what was tried before.
+//! The fit of a call into the model's window, and the attempts to make it fit.
 
 use crate::{
     context::{Calibration, Pressure},
     jobs::{
         route::Route,
         run_turn::{
-            begin::{outlook::Outlook, room::keep_after},
+            begin::{make_space::keep_after, outlook::Outlook},
             error::{Error, Refused},
             load::assignment::Assignment,
         },

@@ -1,4 +1,4 @@
-//! What the agent's file grants to the program of a provider, for one turn.
+//! Everything that the agent's file grants to the program of a provider, for one turn.
 
 use std::{io, path::PathBuf};
 

@@ -12,7 +12,7 @@ use crate::{
             begin::open_turn::OpenTurn,
             call::{
                 report::CallReport,
-                rounds::record::{Asked, Rounds},
+                rounds::record::{ModelCall, Rounds},
             },
             load::assignment::Assignment,
         },
@@ -26,7 +26,7 @@ pub fn lines_of_rounds<'a>(
     opened: &OpenTurn,
     rounds: &'a Rounds,
 ) -> Vec<usage::Call<'a>> {
-    let line = |asked: &'a Asked| {
+    let line = |asked: &'a ModelCall| {
         let tokens = tokens(asked.usage);
         usage::Call {
             provider_message_id: asked.provider_message_id.as_deref(),

@@ -1,4 +1,4 @@
-//! What came of the calls of a turn.
+//! The result of the calls of a turn.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How long a turn waits whose call was refused.
+//! The wait of a turn whose call was refused.
 
 use crate::{
     causes::causes,

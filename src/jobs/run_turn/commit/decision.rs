@@ -1,4 +1,4 @@
-//! What becomes of a turn, with all that a fate depends on beside its call.
+//! The fate of a turn, with all that it depends on beside its call.
 
 use super::{
     busy, cancellation, failover,

@@ -1,4 +1,4 @@
-//! What a turn adds to the transcript when it ends.
+//! The entries that a turn adds to the transcript when it ends.
 
 use super::{fate::Fate, turn::Turn};
 use crate::{

@@ -1,4 +1,4 @@
-//! What the feed says of the end of a turn.
+//! The event of the feed for the end of a turn.
 
 use serde_json::{Value, json};
 

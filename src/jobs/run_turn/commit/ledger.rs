@@ -1,4 +1,4 @@
-//! What a turn writes into the ledger, and the manifests of its calls.
+//! The lines of a turn in the ledger, and the manifests of its calls.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use crate::{
             call::{
                 ledger::{lines, lines_of_rounds},
                 report::CallReport,
-                rounds::record::{Asked, Rounds},
+                rounds::record::{ModelCall, Rounds},
             },
             commit::fate::Fate,
             load::assignment::Assignment,
@@ -74,7 +74,7 @@ pub fn manifests_of_rounds(rounds: &Rounds) -> serde_json::Result<Vec<Value>> {
 /// One of them.
 pub fn manifest_of_round<'a>(
     opened: &OpenTurn,
-    (at, asked): (usize, &Asked),
+    (at, asked): (usize, &ModelCall),
     manifest: &'a Value,
 ) -> manifests::New<'a> {
     manifests::New {

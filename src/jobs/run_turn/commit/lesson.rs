@@ -1,4 +1,4 @@
-//! What the counts of a call teach.
+//! Lessons from the counts of a call.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! What operators see of a turn once it has ended: metrics, and a trace.
+//! Metrics and trace of a turn that has ended.
 
 use std::time::Duration;
 

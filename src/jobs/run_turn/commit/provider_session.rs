@@ -1,4 +1,4 @@
-//! What is stored of the answer of a provider that keeps the conversation itself.
+//! The rows for the answer of a provider that keeps the conversation itself.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;

@@ -10,7 +10,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use crate::{
     domain::usage::Call,
     jobs::run_turn::{
-        call::rounds::record::Used,
+        call::rounds::record::ToolUse,
         commit::{fate::Fate, turn::Turn},
     },
     providers::Outcome,
@@ -107,7 +107,7 @@ fn after(from: DateTime<Utc>, took: Duration) -> DateTime<Utc> {
     from + TimeDelta::from_std(took).unwrap_or_else(|_| TimeDelta::zero())
 }
 
-fn tool(turn: &Turn<'_>, used: &Used) -> Attributes {
+fn tool(turn: &Turn<'_>, used: &ToolUse) -> Attributes {
     vec![
         ("gen_ai.operation.name", "execute_tool".into()),
         ("gen_ai.tool.name", used.name.as_str().into()),

@@ -1,4 +1,4 @@
-//! What the last phase works with.
+//! The values that the last phase works with.
 
 use crate::{
     jobs::{

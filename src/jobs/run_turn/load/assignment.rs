@@ -78,7 +78,7 @@ pub struct Blackboard {
 }
 
 /// What is stored of it.
-pub struct Read {
+pub struct TaskRecord {
     wanted: Wanted,
     predecessors: Vec<Predecessor>,
     standing: Option<Standing>,
@@ -94,7 +94,7 @@ impl Assignment<'_> {
     }
 }
 
-impl Read {
+impl TaskRecord {
     /// The task, if somebody has asked it to stop.
     pub fn asked_to_stop(&self) -> Option<&Task> {
         self.wanted.is_asked_to_stop.then_some(&self.wanted.task)
@@ -112,7 +112,7 @@ impl Read {
 }
 
 /// The task of a job, if it still has to be done, and its campaign.
-pub async fn read(pool: &PgPool, services: &Services, job_id: i64) -> Result<Read, Error> {
+pub async fn read(pool: &PgPool, services: &Services, job_id: i64) -> Result<TaskRecord, Error> {
     let mut conn = pool.acquire().await.map_err(Error::undone)?;
     let catalogue = services.library.current();
     let beside = Beside {
@@ -134,14 +134,14 @@ pub async fn read(pool: &PgPool, services: &Services, job_id: i64) -> Result<Rea
         }
         false => Vec::new(),
     };
-    Ok(Read { wanted, predecessors, standing })
+    Ok(TaskRecord { wanted, predecessors, standing })
 }
 
 impl<'a> Assignment<'a> {
     /// Asks the provider for the model's window where nobody knows it yet.
     pub async fn of(
         services: &'a Services,
-        Read { wanted, predecessors, standing }: Read,
+        TaskRecord { wanted, predecessors, standing }: TaskRecord,
         cancel: &CancellationToken,
     ) -> Result<Self, (Task, Refused)> {
         let Wanted {

@@ -1,4 +1,4 @@
-//! Which of an agent's two providers its conversation is with.
+//! The provider, of an agent's two, that its conversation is with.
 
 use std::time::Duration;
 

@@ -31,7 +31,7 @@ pub use self::model::{count_prompt, line};
 use super::summaries;
 
 /// What a test waits for takes no longer than this.
-const DEADLINE: Duration = Duration::from_secs(10);
+const DEADLINE: Duration = crate::app::SOON;
 
 #[must_use]
 pub struct FakeOllama {

@@ -1,4 +1,4 @@
-//! Who calls the tools of a turn.
+//! The caller of the tools of a turn.
 
 use std::sync::Arc;
 

@@ -8,20 +8,20 @@ use crate::{jobs::run_turn::call::rounds::record::Outcome, tools::Answer, transc
 
 /// How often each call was made in this turn.
 #[derive(Default)]
-pub struct Made(Vec<(String, Value, u32)>);
+pub struct CallCounts(Vec<(String, Value, u32)>);
 
 /// What the model is told of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct ToolReply {
     pub text: String,
     pub outcome: Outcome,
 }
 
 /// Whether a call may be made.
 #[derive(Debug, PartialEq)]
-pub enum Judged {
+pub enum Verdict {
     Make(Value),
-    Refuse(Told),
+    Refuse(ToolReply),
 }
 
 /// Of one answer: what it calls beyond that is refused.
@@ -45,8 +45,8 @@ pub fn arguments(call: &ToolCall) -> Option<Value> {
 }
 
 /// `at` is the place of the call in its answer.
-pub fn judge(call: &ToolCall, at: usize, made: &mut Made, most_same: u32) -> Judged {
-    let refuse = |outcome, text: String| Judged::Refuse(Told { text, outcome });
+pub fn judge(call: &ToolCall, at: usize, made: &mut CallCounts, most_same: u32) -> Verdict {
+    let refuse = |outcome, text: String| Verdict::Refuse(ToolReply { text, outcome });
     if at >= MOST_AT_ONCE {
         let text = format!(
             "Not called: of one answer no more than {MOST_AT_ONCE} calls are made. Look at their results first, then call again."
@@ -62,7 +62,7 @@ pub fn judge(call: &ToolCall, at: usize, made: &mut Made, most_same: u32) -> Jud
         return refuse(Outcome::Repeated, text);
     }
     match arguments(call) {
-        Some(arguments) => Judged::Make(arguments),
+        Some(arguments) => Verdict::Make(arguments),
         None => {
             let text = "The arguments are no JSON object. Write them as one, by the schema of the tool, and call again.";
             refuse(Outcome::Unreadable, text.to_owned())
@@ -71,18 +71,18 @@ pub fn judge(call: &ToolCall, at: usize, made: &mut Made, most_same: u32) -> Jud
 }
 
 /// `max_chars` is what the tool was given; what it says about the rest of a longer answer comes on top.
-pub fn told(answer: Option<Answer>, limit: Duration, max_chars: usize) -> Told {
+pub fn told(answer: Option<Answer>, limit: Duration, max_chars: usize) -> ToolReply {
     let Some(Answer { text, is_error }) = answer else {
         let text = format!(
             "Error: the tool did not answer within {} s and was given up. It may or may not have taken effect: look before you call \
              it again.",
             limit.as_secs()
         );
-        return Told { text, outcome: Outcome::TimedOut };
+        return ToolReply { text, outcome: Outcome::TimedOut };
     };
     let outcome = if is_error { Outcome::Failed } else { Outcome::Done };
     let text = if is_error { format!("Error: {text}") } else { text };
-    Told { text: cut(text, max_chars.saturating_add(ABOUT_THE_REST_CHARS)), outcome }
+    ToolReply { text: cut(text, max_chars.saturating_add(ABOUT_THE_REST_CHARS)), outcome }
 }
 
 /// A model that is told nothing takes it for a call that was lost.
@@ -99,7 +99,7 @@ fn cut(text: String, max_chars: usize) -> String {
     )
 }
 
-impl Made {
+impl CallCounts {
     /// How often it has been asked for now.
     fn count(&mut self, call: &ToolCall) -> u32 {
         let is_same = |(name, arguments, _): &&mut (String, Value, u32)| {
@@ -128,16 +128,16 @@ mod tests {
         ToolCall { id: "1".to_owned(), name: name.to_owned(), arguments }
     }
 
-    fn outcome(call: &ToolCall, made: &mut Made) -> Option<Outcome> {
+    fn outcome(call: &ToolCall, made: &mut CallCounts) -> Option<Outcome> {
         match judge(call, 0, made, 2) {
-            Judged::Make(_) => None,
-            Judged::Refuse(told) => Some(told.outcome),
+            Verdict::Make(_) => None,
+            Verdict::Refuse(told) => Some(told.outcome),
         }
     }
 
     #[test]
     fn the_same_call_is_made_only_so_often_whatever_comes_in_between() {
-        let mut made = Made::default();
+        let mut made = CallCounts::default();
         let same = call("post", json!({ "a": 1, "b": 2 }));
         let turned = call("post", json!({ "b": 2, "a": 1 }));
         let other = call("post", json!({ "a": 2 }));
@@ -149,21 +149,21 @@ mod tests {
 
     #[test]
     fn one_answer_makes_no_more_than_so_many_calls() {
-        let mut made = Made::default();
+        let mut made = CallCounts::default();
         let calls = (0..20).map(|n| judge(&call("post", json!({ "n": n })), n, &mut made, 2));
-        let n_made = calls.filter(|judged| matches!(judged, Judged::Make(_))).count();
+        let n_made = calls.filter(|judged| matches!(judged, Verdict::Make(_))).count();
         assert_eq!(n_made, MOST_AT_ONCE);
     }
 
     #[test]
     fn arguments_that_cannot_be_read_are_refused_and_a_text_is_read() {
-        let mut made = Made::default();
+        let mut made = CallCounts::default();
         for odd in [json!([1]), json!("{"), json!("[]"), json!(7)] {
             assert_eq!(outcome(&call("post", odd), &mut made), Some(Outcome::Unreadable));
         }
         let as_text = judge(&call("post", json!("{\"a\":1}")), 0, &mut made, 2);
-        assert_eq!(as_text, Judged::Make(json!({ "a": 1 })));
-        assert_eq!(judge(&call("post", Value::Null), 0, &mut made, 2), Judged::Make(json!({})));
+        assert_eq!(as_text, Verdict::Make(json!({ "a": 1 })));
+        assert_eq!(judge(&call("post", Value::Null), 0, &mut made, 2), Verdict::Make(json!({})));
     }
 
     #[test]
@@ -174,7 +174,7 @@ mod tests {
         assert!(short.starts_with("ää\n[cut here: 2 of 4 characters"), "{short}");
         let limit = Duration::from_secs(9);
         let failed = told(Some(Answer { text: "no".to_owned(), is_error: true }), limit, 99);
-        assert_eq!(failed, Told { text: "Error: no".to_owned(), outcome: Outcome::Failed });
+        assert_eq!(failed, ToolReply { text: "Error: no".to_owned(), outcome: Outcome::Failed });
         assert!(told(None, limit, 99).text.contains("within 9 s"));
     }
 }

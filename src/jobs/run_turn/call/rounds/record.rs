@@ -11,14 +11,14 @@ pub struct Rounds {
     /// The model's messages and the results of its calls, as they will be stored.
     pub said: Vec<messages::New>,
     /// The calls of the model that asked for tools.
-    pub calls: Vec<Asked>,
-    pub tools: Vec<Used>,
+    pub calls: Vec<ModelCall>,
+    pub tools: Vec<ToolUse>,
     /// What a person should know.
     pub flags: Vec<String>,
 }
 
 /// A call of the model whose answer were calls of tools.
-pub struct Asked {
+pub struct ModelCall {
     /// Of what it was sent.
     pub manifest: Manifest,
     pub estimated_tokens: u64,
@@ -30,7 +30,7 @@ pub struct Asked {
 }
 
 /// A call of a tool.
-pub struct Used {
+pub struct ToolUse {
     /// As the model has written it, or the beginning of that.
     pub name: String,
     /// Else the model has made it up.

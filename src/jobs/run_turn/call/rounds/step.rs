@@ -18,8 +18,8 @@ use crate::{
                 report::CallReport,
                 rounds::{
                     caller,
-                    limits::{self, Judged, LAST_CALL, Made, Told},
-                    record::{Asked, Outcome, Rounds, Used},
+                    limits::{self, CallCounts, LAST_CALL, ToolReply, Verdict},
+                    record::{ModelCall, Outcome, Rounds, ToolUse},
                     window::{self, Window},
                 },
             },
@@ -53,7 +53,7 @@ pub struct Steps<'a> {
     entries: Vec<Entry>,
     /// Where the last round begins in it.
     last_round_at: usize,
-    made: Made,
+    made: CallCounts,
     ids: HashSet<String>,
     /// The model goes round in circles.
     is_stuck: bool,
@@ -86,7 +86,7 @@ impl<'a> Steps<'a> {
             rounds: Rounds::default(),
             entries: Vec::new(),
             last_round_at: 0,
-            made: Made::default(),
+            made: CallCounts::default(),
             ids: HashSet::new(),
             is_stuck: false,
         }
@@ -104,7 +104,7 @@ impl<'a> Steps<'a> {
             Err(_) => return Next::End(Box::new(called)),
         };
         self.learn(outcome.usage);
-        self.rounds.calls.push(Asked {
+        self.rounds.calls.push(ModelCall {
             manifest: self.opened.manifest.clone(),
             estimated_tokens: self.opened.estimated_tokens,
             usage: outcome.usage,
@@ -226,15 +226,15 @@ impl<'a> Steps<'a> {
         call: &ToolCall,
         at: usize,
         progress: &mut Progress<'_>,
-    ) -> Option<Told> {
+    ) -> Option<ToolReply> {
         let config = &self.services.agents;
         let (called_at, began) = (self.services.clock.now(), Instant::now());
         // What a model has made up may be of any length.
         let name: String = call.name.chars().take(SHOWN_NAME_CHARS).collect();
         progress.tool_begins(&name);
         let told = match limits::judge(call, at, &mut self.made, config.max_same_calls) {
-            Judged::Refuse(told) => told,
-            Judged::Make(arguments) => {
+            Verdict::Refuse(told) => told,
+            Verdict::Make(arguments) => {
                 let limit = Duration::from_secs(config.tool_timeout_secs);
                 let page_chars = self.result_max_chars();
                 let calling =
@@ -249,10 +249,10 @@ impl<'a> Steps<'a> {
         };
         let took = began.elapsed();
         progress.tool_ended(&name, took, told.outcome.is_error());
-        // Told once that it was made too often, it makes it again.
-        let repeats = |used: &Used| used.outcome == Outcome::Repeated;
+        // ToolReply once that it was made too often, it makes it again.
+        let repeats = |used: &ToolUse| used.outcome == Outcome::Repeated;
         self.is_stuck |= told.outcome == Outcome::Repeated && self.rounds.tools.iter().any(repeats);
-        self.rounds.tools.push(Used {
+        self.rounds.tools.push(ToolUse {
             name,
             is_offered: self.assignment.tools.iter().any(|tool| tool.name == call.name),
             call_id: call.id.clone(),
@@ -314,7 +314,7 @@ impl<'a> Steps<'a> {
     }
 }
 
-fn result(call: &ToolCall, told: Told) -> Message {
+fn result(call: &ToolCall, told: ToolReply) -> Message {
     Message {
         role: Role::Tool,
         text: told.text,

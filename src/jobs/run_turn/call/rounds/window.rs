@@ -27,10 +27,10 @@ use crate::{
         route::Route,
         run_turn::{
             begin::{
+                make_space::{self, SpaceRequest},
                 open_turn::OpenTurn,
                 outlook::{self, Additions},
                 request,
-                room::{self, Needed},
             },
             error::Error,
             load::assignment::Assignment,
@@ -203,10 +203,10 @@ impl Window {
         let estimated =
             opened.budget.pressure(opened.estimated_tokens, &assignment.route.thresholds);
         let pressure = if refused_tokens.is_some() { Pressure::Overflow } else { estimated };
-        let needed = Needed { around, pressure, refused_tokens, keep: Keep::Turns };
+        let needed = SpaceRequest { around, pressure, refused_tokens, keep: Keep::Turns };
         let session_id = opened.session.id;
         let folded = async {
-            room::make(run, services, assignment, session_id, needed).await?;
+            make_space::make(run, services, assignment, session_id, needed).await?;
             self.show(run, services, assignment, opened).await
         };
         if let Err(error) = folded.await {

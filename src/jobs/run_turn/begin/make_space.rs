@@ -24,7 +24,7 @@ use crate::{
 
 /// How much is in the way.
 #[derive(Debug, Clone, Copy)]
-pub struct Needed {
+pub struct SpaceRequest {
     pub around: Around,
     pub pressure: Pressure,
     /// What a provider has refused as too long: its window is really smaller than that.
@@ -55,7 +55,7 @@ pub async fn make(
     services: &Services,
     assignment: &Assignment<'_>,
     session_id: Uuid,
-    needed: Needed,
+    needed: SpaceRequest,
 ) -> Result<(), Error> {
     let Assignment { task, agent, node, route, .. } = assignment;
     let window = setup::summariser_window(agent, route, run.cancel()).await;
