@@ -46,7 +46,7 @@ pub struct TranscriptFile {
     pub n_bytes: u64,
     pub sha256: [u8; 32],
     /// Only needed where the provider has lost it: see
-    /// [`Claude::lacks_transcript`](super::claude::Claude::lacks_transcript).
+    /// [`Provider::lacks_transcript`](super::Provider::lacks_transcript).
     pub bytes: Option<Vec<u8>>,
 }
 

@@ -167,7 +167,8 @@ async fn a_task_that_has_waited_for_a_day_fails_and_waits_as_long_when_it_is_tri
     let task = ground.add("Write. [[sim: error 429]]").await;
     let mut elapsed = TimeDelta::zero();
     while ground.wait_out(&mut elapsed).await {
-        assert!(elapsed <= TimeDelta::hours(31), "it waits for ever");
+        let (of_task, _) = ground.explained(&task).await;
+        assert!(elapsed <= TimeDelta::hours(31), "it waits for ever: {elapsed}, {of_task}");
     }
     let failed = ground.task(&task).await;
     assert_eq!(failed.state, State::Failed);

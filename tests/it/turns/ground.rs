@@ -499,7 +499,9 @@ impl Ground {
     /// Lets time go on to the end of the wait for a busy provider, and gives how long that was.
     pub async fn end_waits(&self) -> TimeDelta {
         // By the clock of the test the wait of the model, by that of the database the first wait of a job.
-        let left = "select coalesce((select max(until) - $1 from dalsegno.busy_models where until > $1),
+        // A task whose time is over is not let wait for as long as the model.
+        let left = "select coalesce((select least(max(b.until), (select min(t.until) from dalsegno.busy_tasks as t where t.until > $1)) - $1
+                                       from dalsegno.busy_models as b where b.until > $1 having count(*) > 0),
                                     (select min(run_at) - now() from dalsegno.jobs where wait_reason = 'snooze' and run_at > now()),
                                     interval '0')";
         let left = format!("select (extract(epoch from ({left})) * 1000000)::bigint");
