@@ -29,7 +29,7 @@ pub struct Price {
     pub cache_creation: Option<i64>,
 }
 
-/// What a call costs, and the price list that says so. Without one it costs nothing.
+/// The cost of a call, and the price list that says so. Without a list it costs nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cost {
     pub micros: i64,

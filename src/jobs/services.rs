@@ -176,7 +176,7 @@ impl Services {
         self.with_model(fallback.provider, fallback.model.clone())
     }
 
-    /// What agents' files name, each with its provider.
+    /// The models that agents' files name, each with its provider.
     fn models(&self) -> Vec<(&'static str, String)> {
         let catalogue = self.library.current();
         let routes = catalogue.agents().flat_map(|agent| {

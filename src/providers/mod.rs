@@ -101,7 +101,7 @@ pub trait Provider: std::fmt::Debug + Send + Sync {
         false
     }
 
-    /// Whether the name that was asked for and the one in the answer are of one model.
+    /// True if the name that was asked for and the one in the answer are of one model.
     fn is_same_model(&self, asked: &str, told: &str) -> bool {
         asked == told
     }
@@ -119,7 +119,7 @@ pub trait Provider: std::fmt::Debug + Send + Sync {
     /// Puts a cost where the provider has not said one, as far as earlier calls have told what the model costs.
     fn estimate_costs(&self, _spent: &mut [Spent], _so_far: &Meter) {}
 
-    /// Whether the transcript's bytes have to be in the request, because what this host has is not enough. To be asked before they
+    /// True if the transcript's bytes have to be in the request, because the files of this host are not enough. To be asked before they
     /// are fetched; without them the call would end with the session lost.
     fn lacks_transcript<'a>(&'a self, _held: &'a Conversation) -> Pending<'a, Result<bool, Error>> {
         Box::pin(std::future::ready(Ok(false)))

@@ -1,4 +1,4 @@
-//! What tests need from package registries. A test that lacks a package says so in one line, with the command that gets it.
+//! Packages from registries that tests need. A test that lacks a package says so in one line, with the command that gets it.
 
 use std::io::Write as _;
 
@@ -15,7 +15,7 @@ pub const PYTHON: Need =
 pub const NODE: Need = Need { package: "Node", command: "apt-get install nodejs npm" };
 
 impl Need {
-    /// What is missing, what gets it, and the first line that says why.
+    /// The missing package, the command that gets it, and the first line that says why.
     pub fn line(&self, error: &str) -> String {
         let Self { package, command } = self;
         let says_why = |line: &&str| line.to_lowercase().contains("error");

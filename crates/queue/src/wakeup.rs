@@ -51,7 +51,7 @@ pub(super) struct Bells {
 /// Notifications on the channel that are not about jobs, for another part of the process. A hint, as all notifications are.
 #[derive(Debug, Default)]
 pub struct Notices {
-    /// Whether notifications arrive. While they do not, polling is all there is.
+    /// Notifications arrive. While they do not, polling is all there is.
     hearing: AtomicBool,
     bell: Notify,
 }

@@ -19,7 +19,7 @@ use crate::{
     queue::{End, HandlerResult, JobError, Run},
 };
 
-/// What a coming turn may weigh when nobody knows it yet: this part of the room.
+/// The weight of a coming turn that is not known yet: this part of the room.
 const UPCOMING_DIVISOR: u64 = 10;
 
 /// The handler of the job: no turn waits for it.

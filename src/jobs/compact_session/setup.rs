@@ -1,4 +1,4 @@
-//! What a compaction needs, put together for a turn that waits for it and for the job that prepares one ahead.
+//! The setting of a compaction, for a turn that waits for it and for the job that prepares one ahead.
 
 use tokio_util::sync::CancellationToken;
 
@@ -15,7 +15,7 @@ use crate::{
     queue::Run,
 };
 
-/// What the words around a conversation weigh: the system part, and what the coming turn adds.
+/// The weight of the words around a conversation: the system part, and the additions of the coming turn.
 #[derive(Debug, Clone, Copy)]
 pub struct Around {
     pub system: Weight,

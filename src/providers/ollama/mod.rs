@@ -205,7 +205,7 @@ impl Provider for Ollama {
         cancel: &'a CancellationToken,
     ) -> Pending<'a, u32> {
         Box::pin(async move {
-            // A server that is away says so again when it is called, in words that somebody will read.
+            // A server that is away says so again when it is called, and then the task shows its words.
             match timeout(WINDOW_TIMEOUT, self.ask_window_tokens(model, cancel)).await {
                 Ok(Ok(window_tokens)) => window_tokens,
                 _ => self.config.num_ctx_of(model),

@@ -183,7 +183,7 @@ impl Case {
         query.fetch_one(&self.table.ground.pool).await.unwrap()
     }
 
-    /// Whether a post was a request that failed. A turn beside it has not shown it, because it was a request, and a successor does not
+    /// True if a post was a request that failed. A turn beside it has not shown it, because it was a request, and a successor does not
     /// take over what the provider has rejected.
     async fn has_failed(&self, post: &Post, task: &Task) -> bool {
         let sql = "select exists (select from dalsegno.tasks

@@ -10,7 +10,7 @@ use crate::{
     tools,
 };
 
-/// What the model is offered is in every count, and nobody here knows its size. Counts of calls that were offered something
+/// The tools that the model is offered are in every count, with a size that is not known here. Counts of calls that were offered something
 /// else say nothing about this one: the provider would seem to have lost as much as was taken away.
 pub fn forget_other_counts(session: &mut Live, assignment: &Assignment<'_>) {
     let counted = session.checkpoint.as_ref().map(|counted| counted[OFFERED].as_str());

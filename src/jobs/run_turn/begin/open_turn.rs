@@ -35,7 +35,7 @@ pub struct OpenTurn {
     pub before: Option<Context>,
 }
 
-/// What came of the wish to begin.
+/// The result of a begin.
 pub enum Beginning {
     Opened(Box<OpenTurn>, Request),
     /// The conversation has to be made smaller first. Its session is committed, and nothing else.

@@ -24,14 +24,14 @@ use crate::{
     },
 };
 
-/// What is sent beside the conversation as it is stored.
+/// The parts of a call beside the stored conversation.
 pub struct Additions<'a> {
     pub calibration: &'a Calibration,
     pub words: &'a Words,
     pub team: &'a [team::Presence],
 }
 
-/// What would be sent now. The session's row is as it was before the turn.
+/// The call as it would be sent now. The session's row is as it was before the turn.
 pub async fn look(
     conn: &mut PgConnection,
     services: &Services,
@@ -45,7 +45,7 @@ pub async fn look(
         None => Loaded::folded(&mut *conn, session).await.map_err(Error::undone)?,
     };
     loaded.catch_up(conn, session.last_seq).await.map_err(Error::undone)?;
-    // The prompt is sent as the task, whatever the transcript holds of it; notices are sent from there.
+    // The prompt is sent as the task, and not from the transcript; notices are sent from there.
     for (notice, seq) in given.words.notices().iter().zip(session.last_seq + 1..) {
         loaded.add(measure::coming(notice, seq));
     }

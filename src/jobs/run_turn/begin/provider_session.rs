@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// What such a provider calls the conversation, and the login that it runs on.
+/// The provider's own name of a conversation, and the login that it runs on.
 pub struct Binding {
     pub external_id: Uuid,
     pub login: String,
@@ -32,7 +32,7 @@ pub fn heard_to_seq(session: &Live) -> Option<i64> {
     session.head_seq.filter(|_| session.head_generation == Some(session.generation))
 }
 
-/// What the conversation is called, and its login: the one that it began on while that is configured, else the first that
+/// The name of the conversation, and its login: the one that it began on while that is configured, else the first that
 /// does not rest. `None`: the provider keeps nothing.
 pub async fn bind(
     conn: &mut PgConnection,

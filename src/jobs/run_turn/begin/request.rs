@@ -28,7 +28,7 @@ pub fn reserve(assignment: &Assignment<'_>, estimated_tokens: u64) -> Amount {
     Amount { micros: told.map_or(0, tokens), ..ceiling }
 }
 
-/// What the count of an honest server is compared with. A cold estimate is high on purpose, and so is one that would not fit:
+/// The tokens that an honest server counts. A cold estimate is high on purpose, and so is one that would not fit:
 /// an honest count would look like that of a cut prompt.
 pub fn expected_tokens(opened: &OpenTurn) -> u64 {
     let bare_tokens = opened.weight.millitokens() / 1000;

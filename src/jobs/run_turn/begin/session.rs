@@ -124,7 +124,7 @@ pub fn session_events(resolved: &Resolved, assignment: &Assignment<'_>) -> Vec<f
     }]
 }
 
-/// What the session has learnt, else what this process has learnt about the model.
+/// The session's own calibration, else the one of this process for the model.
 pub fn calibration(services: &Services, session: &Live) -> Calibration {
     let own = session.calibration.clone().and_then(|value| serde_json::from_value(value).ok());
     own.unwrap_or_else(|| services.calibrations.of(&session.provider, &session.model))

@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// What happened before in this run.
+/// Earlier attempts of this run to begin.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Before {
     /// How often room was made, or could not be made.
@@ -40,7 +40,7 @@ impl Before {
     }
 }
 
-/// Whether the call may fit. A cold estimate is too high, and a learnt factor may come from quite another text: where the bare
+/// True if the call may fit. A cold estimate is too high, and a learnt factor may come from quite another text: where the bare
 /// weight fits, the provider has the word.
 fn fits(route: &Route<'_>, outlook: &Outlook, calibration: &Calibration) -> bool {
     let within =

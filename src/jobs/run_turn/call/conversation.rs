@@ -1,8 +1,5 @@
-//! Conversations that their provider keeps itself: the login they run on, what the provider is told before a call, and
-//! what of its answer is stored.
-//!
-//! What the provider holds is a cache of what is stored here. Where its head is of another view than the one that is
-//! shown now, or its transcript is gone, it writes a new one from the messages that every call carries.
+//! The conversation of a provider that keeps it itself: the request is given what the provider has to know, and the call is made within
+//! the budget.
 
 use uuid::Uuid;
 
@@ -23,7 +20,7 @@ use crate::{
     queue::Run,
 };
 
-/// What the provider has to know of the conversation. No transaction is open: its files are looked at.
+/// The conversation as the provider has to be told of it. No transaction is open: its files are looked at.
 pub async fn conversation(
     run: &Run,
     services: &Services,
@@ -145,7 +142,7 @@ fn not_read(error: crate::domain::Failed) -> providers::Error {
         .of(Origin::Host)
 }
 
-/// What is left in money, of the task's budget or of the campaign's, whichever is less. What other turns have set aside is
+/// The money that is left of the task's budget or of the campaign's, the lesser of both. The money that other turns have set aside is
 /// theirs.
 async fn left_micros(
     run: &Run,

@@ -19,7 +19,7 @@ use crate::{
     tools,
 };
 
-/// What the agent's file grants now, and what a turn may cost.
+/// The grants of the agent's file as it is now, and the limit of the turn's cost.
 pub async fn grants(
     run: &Run,
     services: &Services,

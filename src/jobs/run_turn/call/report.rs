@@ -9,18 +9,18 @@ use crate::{
     providers::{self, Outcome, Usage},
 };
 
-/// What came of a call.
+/// The result of a call.
 pub struct CallReport {
     pub result: Result<Outcome, providers::Error>,
-    /// What had arrived of the answer.
+    /// The part of the answer that had arrived.
     pub arrived: String,
     pub called_at: DateTime<Utc>,
     pub took: Duration,
     /// The model did not see its history, as far as its counts show.
     pub is_doubted: bool,
-    /// Stopped between two rounds, because somebody had asked for that.
+    /// Stopped between two rounds: the task was asked to stop.
     pub is_stopped: bool,
-    /// What came before it in the turn.
+    /// The rounds before it in the turn.
     pub rounds: Rounds,
 }
 
@@ -38,7 +38,7 @@ impl CallReport {
         }
     }
 
-    /// What the answer has cost with all that came before it, where the provider has counted.
+    /// The tokens of the answer and of all that came before it, where the provider has counted.
     pub fn usage(&self) -> Usage {
         let last = self.result.as_ref().map(|outcome| outcome.usage).unwrap_or_default();
         let before = self.rounds.calls.iter().map(|call| call.usage);

@@ -65,7 +65,7 @@ pub async fn back_off(
     Fate::PutOff { why: with_end(config, &why, since), after: until_end(config, after, since, now) }
 }
 
-/// Whether the fate waits for a provider, so that the wait counts.
+/// True if the fate waits for a provider, so that the wait counts.
 pub fn is_wait(fate: &Fate, error: Option<&providers::Error>) -> bool {
     let is_busy = error.is_some_and(|error| {
         matches!(error.class, Class::Snooze { .. }) && !error.origin.is_our_own()

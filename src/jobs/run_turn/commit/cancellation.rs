@@ -8,7 +8,7 @@ use crate::{
     jobs::run_turn::{commit::fate::Fate, error::Error},
 };
 
-/// What would begin anything anew ends the task instead. An answer that is there, and a failure for good, stay what they are.
+/// A fate that would begin anything anew ends the task instead. An answer that is there, and a failure for good, stay as they are.
 pub async fn heed(pool: &PgPool, task_id: Uuid, fate: Fate) -> Result<Fate, Error> {
     let begins_anew = matches!(
         fate,

@@ -16,7 +16,7 @@ use crate::{
     providers::{self, Class, Outcome},
 };
 
-/// What a fate changes about where the conversation is.
+/// The change that a fate makes to the provider of the conversation.
 fn change(
     failover: &Failover,
     fate: &Fate,

@@ -1,4 +1,4 @@
-//! What becomes of a turn whose call has ended. The rule, and only that; [`super::transaction`] writes it.
+//! The fate of a turn whose call has ended. The rule, and only that; [`super::transaction`] writes it.
 
 use std::time::Duration;
 

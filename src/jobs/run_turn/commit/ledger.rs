@@ -31,7 +31,7 @@ pub fn outcome(fate: &Fate, result: &Result<Outcome, Error>) -> Option<usage::Ou
     }
 }
 
-/// What goes into the ledger for a turn: each of its calls, in order.
+/// The lines of a turn: each of its calls, in order.
 pub fn all<'a>(
     services: &'a Services,
     assignment: &'a Assignment<'_>,

@@ -9,18 +9,18 @@ use crate::{
     providers::StopReason,
 };
 
-/// What the answer teaches about the model's tokeniser.
+/// The lesson of an answer about the model's tokeniser.
 pub struct Lesson {
     pub calibration: Calibration,
     pub calibration_json: Option<Value>,
     pub checkpoint_json: Option<Value>,
-    /// What the call occupied of its window: counted, else estimated. Never 0 after an answer, because 0 says that
+    /// The tokens that the call occupied of its window: counted, else estimated. Never 0 after an answer, because 0 says that
     /// nothing has been answered yet, and would keep a session from being rotated and compacted for ever.
     pub context_tokens: u64,
     pub flags: Vec<String>,
 }
 
-/// What a call teaches, if it was answered.
+/// The lesson of a call, if it was answered.
 pub fn learn(turn: &Turn<'_>) -> Lesson {
     let mut learnt = Lesson {
         calibration: turn.opened.calibration,

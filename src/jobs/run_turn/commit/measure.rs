@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// Once a turn has ended, whatever came of it.
+/// Once a turn has ended, well or not.
 pub fn tell(turn: &Turn<'_>, fate: &Fate, began_at: DateTime<Utc>) {
     let lines = ledger::all(turn.services, turn.assignment, turn.opened, turn.called, fate);
     measure(turn, fate, &lines);

@@ -20,7 +20,7 @@ pub fn added(continued: &Continued) -> Vec<Added<'_>> {
     files.collect()
 }
 
-/// Whether what was stored of the files is no part of them any more.
+/// True if the stored bytes are no part of the files any more.
 pub fn is_rewritten(continued: &Continued) -> bool {
     matches!(continued.began, Began::New | Began::Rewritten)
 }

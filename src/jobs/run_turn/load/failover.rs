@@ -35,7 +35,7 @@ impl Failover {
     }
 }
 
-/// What is known of a task's conversation. Asks nothing where its agent has no fallback.
+/// The standing of a task's conversation. Asks nothing where its agent has no fallback.
 pub async fn standing(
     conn: &mut PgConnection,
     services: &Services,

@@ -11,7 +11,7 @@ use crate::{
     tools::{Caller, Tools, Turn},
 };
 
-/// What the tools of this turn work with, and who they are called by.
+/// The tools of this turn, and their caller.
 pub fn to_turn(
     run: &Run,
     services: &Services,
