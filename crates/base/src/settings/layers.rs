@@ -119,7 +119,7 @@ impl Layers {
     ) -> Option<T> {
         loop {
             // Through JSON, because serde_json's errors name the choices and the type that is wanted.
-            let value: serde_json::Value = self.build()?.get(name).ok()?;
+            let value: serde_json::Value = self.build(name)?.get(name).ok()?;
             let error = match serde_path_to_error::deserialize::<_, T>(value) {
                 Ok(section) => return Some(section),
                 Err(error) => error,
@@ -224,9 +224,13 @@ impl Layers {
             .then(|| stem.to_owned())
     }
 
-    fn build(&self) -> Option<config::Config> {
+    /// Of one section alone: each key is parsed as a path, and all of them for each section cost more than the rest of a start.
+    fn build(&self, section: &str) -> Option<config::Config> {
+        let is_in = |key: &str| {
+            key.strip_prefix(section).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
         let mut builder = config::Config::builder();
-        for (key, (value, _)) in &self.values {
+        for (key, (value, _)) in self.values.iter().filter(|(key, _)| is_in(key)) {
             builder = builder.set_override(key, value.clone()).ok()?;
         }
         builder.build().ok()
