@@ -16,7 +16,8 @@ with turn as (
            last_seq = s.last_seq + turn.n_places, used_at = turn.now,
            external_session_id = coalesce(turn.external_session_id, s.external_session_id), login = coalesce(turn.login, s.login)
       from turn
-     where s.id = turn.session_id and s.turn_count = turn.number - 1 and s.closed_at is null and s.running_turn is null
+     -- Not `closed_at is null`: with it, Postgres reads all of the index of the open sessions while the table has no statistics.
+     where s.id = turn.session_id and s.turn_count = turn.number - 1 and s.state <> 'closed' and s.running_turn is null
        and (s.lease is null or s.lease <= turn.lease)
     returning s.last_seq - turn.n_places + 1 as first_seq
 ), new_messages as (
