@@ -6,15 +6,17 @@ use serde_json::Value;
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
-use super::Failed;
+use super::{Failed, json_rows};
 
-#[derive(Debug, Clone, Copy)]
+/// As JSON it is what a statement reads.
+#[derive(Debug, Clone, Copy, Serialize)]
 pub struct New<'a> {
     pub session_id: Uuid,
     pub turn: i32,
     /// Counts the calls of the turn from 0.
     pub call: i16,
     pub manifest: &'a Value,
+    #[serde(serialize_with = "json_rows::bytea")]
     pub sha256: [u8; 32],
     pub estimated_tokens: i64,
     /// The provider's own count of the prompt.
@@ -29,6 +31,21 @@ pub struct Manifest {
     pub estimated_tokens: i64,
     pub real_tokens: Option<i64>,
     pub manifest: Value,
+}
+
+#[cfg(test)]
+impl New<'static> {
+    pub(super) fn example() -> Self {
+        Self {
+            session_id: Uuid::nil(),
+            turn: 1,
+            call: 0,
+            manifest: &Value::Null,
+            sha256: [0; 32],
+            estimated_tokens: 0,
+            real_tokens: None,
+        }
+    }
 }
 
 pub async fn insert(

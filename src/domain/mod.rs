@@ -31,6 +31,7 @@ pub mod feed;
 pub mod flows;
 pub mod ids;
 pub mod installation;
+mod json_rows;
 pub mod keys;
 pub mod logins;
 pub mod manifests;

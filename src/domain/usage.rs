@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::Value;
-use sqlx::PgExecutor;
+use sqlx::{PgExecutor, types::Json};
 use uuid::Uuid;
 
-use super::{Amount, Failed};
+use super::{Amount, Failed, json_rows};
 
-/// A call that was made, whatever came of it. As JSON it is a line of the ledger.
+/// A call that was made, whatever came of it. As JSON it is what statements read.
 #[derive(Debug, Clone, Serialize)]
 pub struct Call<'a> {
     pub campaign_id: Uuid,
@@ -31,6 +31,7 @@ pub struct Call<'a> {
     pub price: Option<Cow<'a, Value>>,
     pub first_byte_ms: Option<i32>,
     pub total_ms: Option<i32>,
+    #[serde(serialize_with = "json_rows::timestamptz")]
     pub called_at: DateTime<Utc>,
 }
 
@@ -95,36 +96,11 @@ impl Call<'_> {
 
 /// Writes a call into the ledger. False if this answer is already in it: then it must not be charged again.
 pub async fn record(executor: impl PgExecutor<'_>, call: &Call<'_>) -> Result<bool, Failed> {
-    sqlx::query!(
-        "insert into dalsegno.usage
-                (called_at, campaign_id, task_id, session_id, turn, cost_micros, input_tokens, output_tokens, cache_read_tokens,
-                 cache_creation_tokens, first_byte_ms, total_ms, purpose, outcome, agent, provider, model, provider_message_id, price)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
-         on conflict (provider, provider_message_id) where provider_message_id is not null do nothing",
-        call.called_at,
-        call.campaign_id,
-        call.task_id,
-        call.session_id,
-        call.turn,
-        call.cost_micros,
-        call.tokens.input,
-        call.tokens.output,
-        call.tokens.cache_read,
-        call.tokens.cache_creation,
-        call.first_byte_ms,
-        call.total_ms,
-        call.purpose as Purpose,
-        call.outcome as Outcome,
-        call.agent,
-        call.provider,
-        call.model,
-        call.provider_message_id,
-        call.price.as_deref(),
-    )
-    .execute(executor)
-    .await
-    .map(|done| done.rows_affected() == 1)
-    .map_err(Failed::to("write a call into the ledger"))
+    sqlx::query_file!("src/domain/usage/record.sql", Json(call) as _)
+        .execute(executor)
+        .await
+        .map(|done| done.rows_affected() == 1)
+        .map_err(Failed::to("write a call into the ledger"))
 }
 
 /// What a campaign has cost, by agent, model and purpose.
@@ -147,4 +123,40 @@ pub async fn totals(
     .fetch_all(executor)
     .await
     .map_err(Failed::to("add up the ledger of a campaign"))
+}
+
+#[cfg(test)]
+impl Call<'static> {
+    pub(super) fn example() -> Self {
+        Self {
+            campaign_id: Uuid::nil(),
+            task_id: None,
+            session_id: None,
+            turn: None,
+            agent: "",
+            provider: "",
+            model: "",
+            purpose: Purpose::Turn,
+            outcome: Outcome::Done,
+            provider_message_id: None,
+            tokens: Tokens::default(),
+            cost_micros: 0,
+            price: None,
+            first_byte_ms: None,
+            total_ms: None,
+            called_at: DateTime::UNIX_EPOCH,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::json_rows::columns;
+
+    #[test]
+    fn the_statement_has_the_columns_of_a_call() {
+        let (call, sql) = (Call::example(), include_str!("usage/record.sql"));
+        columns::assert_are_fields_of(&call, sql, "jsonb_to_record($1)");
+    }
 }

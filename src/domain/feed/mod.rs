@@ -10,7 +10,7 @@ mod watch;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::Value;
-use sqlx::PgExecutor;
+use sqlx::{PgExecutor, types::Json};
 use uuid::Uuid;
 
 pub use self::watch::{Told, Watch, Watched};
@@ -130,24 +130,33 @@ pub struct Sight {
     mark: Option<i64>,
 }
 
-/// Events as a statement takes them.
-pub(super) struct Columns<'a> {
-    pub(super) campaigns: Vec<Option<Uuid>>,
-    pub(super) tasks: Vec<Option<Uuid>>,
-    pub(super) sessions: Vec<Option<Uuid>>,
-    pub(super) kinds: Vec<&'static str>,
-    pub(super) data: Vec<&'a Value>,
+/// An event as the statements that add events read it from JSON.
+#[derive(Debug, Serialize)]
+pub(super) struct InsertRow<'a> {
+    place: usize,
+    campaign_id: Option<Uuid>,
+    task_id: Option<Uuid>,
+    session_id: Option<Uuid>,
+    kind: &'static str,
+    data: &'a Value,
 }
 
-impl<'a> Columns<'a> {
-    pub(super) fn of(events: &'a [New]) -> Self {
-        Self {
-            campaigns: events.iter().map(|event| event.campaign_id).collect(),
-            tasks: events.iter().map(|event| event.task_id).collect(),
-            sessions: events.iter().map(|event| event.session_id).collect(),
-            kinds: events.iter().map(|event| event.kind.as_str()).collect(),
-            data: events.iter().map(|event| &event.data).collect(),
-        }
+impl<'a> InsertRow<'a> {
+    pub(super) fn all(events: &'a [New]) -> Vec<Self> {
+        events.iter().enumerate().map(|(place, event)| Self::of(event, place)).collect()
+    }
+
+    fn of(event: &'a New, place: usize) -> Self {
+        let New { campaign_id, task_id, session_id, kind, ref data } = *event;
+        Self { place, campaign_id, task_id, session_id, kind: kind.as_str(), data }
+    }
+}
+
+#[cfg(test)]
+impl InsertRow<'static> {
+    pub(super) fn example() -> Self {
+        let (place, kind, data) = (0, "task.queued", &Value::Null);
+        Self { place, campaign_id: None, task_id: None, session_id: None, kind, data }
     }
 }
 
@@ -231,24 +240,12 @@ pub async fn append(
     if events.is_empty() {
         return Ok(());
     }
-    let columns = Columns::of(events);
-    sqlx::query!(
-        "insert into dalsegno.feed (created_at, campaign_id, task_id, session_id, kind, data)
-         select $1, e.campaign, e.task, e.session, e.kind, e.data
-           from unnest($2::uuid[], $3::uuid[], $4::uuid[], $5::text[], $6::jsonb[])
-                with ordinality as e (campaign, task, session, kind, data, ord)
-          order by e.ord",
-        now,
-        &columns.campaigns as _,
-        &columns.tasks as _,
-        &columns.sessions as _,
-        &columns.kinds as _,
-        &columns.data as _,
-    )
-    .execute(executor)
-    .await
-    .map(|_| ())
-    .map_err(Failed::to("add to the feed"))
+    let rows = Json(InsertRow::all(events));
+    sqlx::query_file!("src/domain/feed/append.sql", now, rows as _)
+        .execute(executor)
+        .await
+        .map(|_| ())
+        .map_err(Failed::to("add to the feed"))
 }
 
 /// Events in order.
@@ -391,6 +388,13 @@ pub async fn remove_before(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::json_rows::columns;
+
+    #[test]
+    fn the_statement_has_the_columns_of_its_rows() {
+        let (row, sql) = (InsertRow::example(), include_str!("append.sql"));
+        columns::assert_are_fields_of(&row, sql, "jsonb_to_recordset($2)");
+    }
 
     fn sight(ids: &[i64], oldest_open: i64, mark: Option<i64>) -> Sight {
         let newest = ids.last().copied().unwrap_or(0);

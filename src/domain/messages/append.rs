@@ -1,13 +1,14 @@
 //! Adding to a transcript.
 
 use chrono::{DateTime, Utc};
-use sqlx::PgExecutor;
+use serde::Serialize;
+use sqlx::{PgExecutor, types::Json};
 use uuid::Uuid;
 
 use super::word;
 use crate::{
-    domain::{Failed, text},
-    transcript::Message,
+    domain::{Failed, json_rows, text},
+    transcript::{Message, Role, ToolCall},
 };
 
 /// A message to be written.
@@ -22,31 +23,46 @@ pub struct New {
     pub partial: bool,
 }
 
-/// Messages as a statement takes them.
-pub(in crate::domain) struct Columns<'a> {
-    pub(in crate::domain) ids: Vec<Uuid>,
-    pub(in crate::domain) roles: Vec<&'static str>,
-    pub(in crate::domain) texts: Vec<&'a str>,
-    pub(in crate::domain) weights: Vec<i64>,
-    pub(in crate::domain) digests: Vec<&'a [u8]>,
-    pub(in crate::domain) partials: Vec<bool>,
-    pub(in crate::domain) calls: Vec<Option<serde_json::Value>>,
-    pub(in crate::domain) call_ids: Vec<Option<&'a str>>,
-    pub(in crate::domain) tools: Vec<Option<&'a str>>,
+/// A message as the statements that add messages read it from JSON.
+#[derive(Debug, Serialize)]
+pub(in crate::domain) struct InsertRow<'a> {
+    /// Counts from the first place that the statement fills.
+    pub(in crate::domain) place: i64,
+    id: Uuid,
+    role: &'static str,
+    text: &'a str,
+    weight: i64,
+    #[serde(serialize_with = "json_rows::bytea")]
+    digest: &'a [u8; 32],
+    partial: bool,
+    tool_calls: Option<&'a [ToolCall]>,
+    tool_call_id: Option<&'a str>,
+    tool_name: Option<&'a str>,
 }
 
-impl<'a> Columns<'a> {
-    pub(in crate::domain) fn of(new: &'a [New]) -> Self {
+impl<'a> InsertRow<'a> {
+    /// One behind the other.
+    pub(in crate::domain) fn all(new: &'a [New]) -> Vec<Self> {
+        new.iter().zip(0..).map(|(new, place)| Self::of(new, place)).collect()
+    }
+
+    pub(in crate::domain) fn is_prompt(&self) -> bool {
+        self.role == word(Role::User)
+    }
+
+    fn of(new: &'a New, place: i64) -> Self {
+        let New { id, message, weight, digest, partial } = new;
         Self {
-            ids: new.iter().map(|new| new.id).collect(),
-            roles: new.iter().map(|new| word(new.message.role)).collect(),
-            texts: new.iter().map(|new| new.message.text.as_str()).collect(),
-            weights: new.iter().map(|new| new.weight).collect(),
-            digests: new.iter().map(|new| new.digest.as_slice()).collect(),
-            partials: new.iter().map(|new| new.partial).collect(),
-            calls: new.iter().map(calls).collect(),
-            call_ids: new.iter().map(|new| new.message.tool_call_id.as_deref()).collect(),
-            tools: new.iter().map(|new| new.message.tool_name.as_deref()).collect(),
+            place,
+            id: *id,
+            role: word(message.role),
+            text: &message.text,
+            weight: *weight,
+            digest,
+            partial: *partial,
+            tool_calls: (!message.tool_calls.is_empty()).then_some(&message.tool_calls),
+            tool_call_id: message.tool_call_id.as_deref(),
+            tool_name: message.tool_name.as_deref(),
         }
     }
 }
@@ -78,28 +94,13 @@ pub async fn append(
     if new.is_empty() {
         return Ok(());
     }
-    let columns = Columns::of(new);
-    sqlx::query!(
-        r#"insert into dalsegno.messages
-                  (session_id, seq, turn, created_at, id, role, text, weight, digest, partial, tool_calls, tool_call_id, tool_name)
-           select $1, $2 + m.ord - 1, $3, $4, m.id, m.role, m.text, m.weight, m.digest, m.partial, m.tool_calls, m.call_id, m.tool
-             from unnest($5::uuid[], $6::text[], $7::text[], $8::bigint[], $9::bytea[], $10::boolean[],
-                         $11::jsonb[], $12::text[], $13::text[])
-                  with ordinality as m (id, role, text, weight, digest, partial, tool_calls, call_id, tool, ord)
-           on conflict (session_id, id) where role = 'user' do nothing"#,
+    sqlx::query_file!(
+        "src/domain/messages/append.sql",
         session_id,
-        first_seq,
         turn,
+        first_seq,
         now,
-        &columns.ids,
-        &columns.roles as _,
-        &columns.texts as _,
-        &columns.weights,
-        &columns.digests as _,
-        &columns.partials,
-        &columns.calls as _,
-        &columns.call_ids as _,
-        &columns.tools as _,
+        Json(InsertRow::all(new)) as _,
     )
     .execute(executor)
     .await
@@ -128,8 +129,32 @@ pub async fn others_asked_since(
     .map_err(Failed::to("look for a prompt in a transcript"))
 }
 
-fn calls(new: &New) -> Option<serde_json::Value> {
-    let calls = &new.message.tool_calls;
-    let value = |call: &crate::transcript::ToolCall| serde_json::json!({ "id": call.id, "name": call.name, "arguments": call.arguments });
-    (!calls.is_empty()).then(|| calls.iter().map(value).collect())
+#[cfg(test)]
+impl InsertRow<'static> {
+    pub(in crate::domain) fn example() -> Self {
+        Self {
+            place: 0,
+            id: Uuid::nil(),
+            role: "user",
+            text: "",
+            weight: 0,
+            digest: &[0; 32],
+            partial: false,
+            tool_calls: None,
+            tool_call_id: None,
+            tool_name: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::json_rows::columns;
+
+    #[test]
+    fn the_statement_has_the_columns_of_its_rows() {
+        let (row, sql) = (InsertRow::example(), include_str!("append.sql"));
+        columns::assert_are_fields_of(&row, sql, "jsonb_to_recordset($5)");
+    }
 }

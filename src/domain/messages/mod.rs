@@ -15,7 +15,7 @@ use serde::Serialize;
 use sqlx::{PgExecutor, types::Json};
 use uuid::Uuid;
 
-pub(super) use self::append::Columns;
+pub(super) use self::append::InsertRow;
 pub use self::{
     append::{New, append, others_asked_since, storable},
     asked::{Asked, asked_after},

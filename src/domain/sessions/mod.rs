@@ -40,7 +40,7 @@ pub use self::{
     of_campaign::{is_any_running, lock_of_campaign, open_of_agents, running_of_agent},
     open::{Opening, ask_rebuild},
     people::{expire, reset, reset_some},
-    running::{Kept, Left, Minted},
+    running::Minted,
     transcript::transcript,
     ttl::Config,
 };

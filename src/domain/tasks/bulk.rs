@@ -9,8 +9,9 @@ use uuid::Uuid;
 
 use super::{
     Added, After, Config, Error, New, RunJoinedTurn, RunTurn,
-    add::{check, event, job, mode_of, priority_of},
+    add::{check, event, job},
     get,
+    insert::{InsertRow, insert},
     keys::KeySpace,
     node::place,
     store::admit,
@@ -87,7 +88,10 @@ pub async fn add_many(
     if !created.is_empty() {
         // Only what is new: whoever asks again is told of the tasks that are there, whatever became of the campaign.
         admit(&mut *conn, campaign_id).await?;
-        insert(&mut *conn, campaign_id, &created, now).await.map_err(Error::from)?;
+        let rows = created.iter();
+        let rows = rows.map(|(draft, job_id)| InsertRow::of(draft.new, draft.id, *job_id));
+        let rows: Vec<_> = rows.collect();
+        insert(&mut *conn, campaign_id, &rows, now).await.map_err(Error::from)?;
         let added: Vec<_> = created.iter().map(|(draft, _)| (draft.new, draft.id)).collect();
         place(&mut *conn, &added).await.map_err(Error::from)?;
         let events: Vec<feed::New> =
@@ -283,71 +287,6 @@ async fn refuse_taken_keys(conn: &mut PgConnection, drafts: &[Draft<'_>]) -> Res
         })
         .collect();
     if wrong.is_empty() { Ok(()) } else { Err(BulkError::Items(wrong)) }
-}
-
-async fn insert(
-    conn: &mut PgConnection,
-    campaign_id: Uuid,
-    created: &[(&Draft<'_>, i64)],
-    now: DateTime<Utc>,
-) -> Result<(), Failed> {
-    let of = |value: fn(&New<'_>) -> Option<i64>| -> Vec<Option<i64>> {
-        created.iter().map(|(draft, _)| value(draft.new)).collect()
-    };
-    let ids: Vec<Uuid> = created.iter().map(|(draft, _)| draft.id).collect();
-    let job_ids: Vec<i64> = created.iter().map(|(_, job_id)| *job_id).collect();
-    let modes: Vec<&str> = created.iter().map(|(draft, _)| mode_of(draft.new).as_str()).collect();
-    let agents: Vec<&str> =
-        created.iter().map(|(draft, _)| draft.new.agent.name.as_str()).collect();
-    let instances: Vec<&str> = created.iter().map(|(draft, _)| draft.new.instance).collect();
-    let prompts: Vec<&str> = created.iter().map(|(draft, _)| draft.new.prompt).collect();
-    let links = created.iter().map(|(draft, _)| &draft.new.links);
-    let parents: Vec<Option<Uuid>> = links.clone().map(|links| links.parent_id).collect();
-    let continued: Vec<Option<Uuid>> = links.clone().map(|links| links.continues_id).collect();
-    let steps = links.map(|links| links.flow.as_ref());
-    let flows: Vec<Option<Uuid>> = steps.clone().map(|flow| flow.map(|it| it.flow_id)).collect();
-    let places: Vec<Option<i32>> = steps.clone().map(|flow| flow.map(|it| it.place)).collect();
-    let steps: Vec<Option<&str>> = steps.map(|flow| flow.map(|it| it.step)).collect();
-    let added_by: Vec<Option<&str>> = created.iter().map(|(draft, _)| draft.new.added_by).collect();
-    let traceparents: Vec<Option<&str>> =
-        created.iter().map(|(draft, _)| draft.new.traceparent).collect();
-    let priorities: Vec<i32> = created.iter().map(|(draft, _)| priority_of(draft.new)).collect();
-    let moments: Vec<Option<DateTime<Utc>>> =
-        created.iter().map(|(draft, _)| draft.new.run_at).collect();
-    sqlx::query!(
-        "insert into dalsegno.tasks
-                (id, campaign_id, job_id, created_at, budget_micros, budget_tokens, session_mode, agent, instance, prompt,
-                 added_by, parent_id, continues_id, flow_id, step, step_place, traceparent, priority, run_at)
-         select t.id, $1, t.job_id, $2, t.micros, t.tokens, t.mode, t.agent, t.instance, t.prompt,
-                t.added_by, t.parent, t.continues, t.flow, t.step, t.place, t.traceparent, t.priority, t.run_at
-           from unnest($3::uuid[], $4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[],
-                       $12::uuid[], $13::uuid[], $14::uuid[], $15::text[], $16::integer[], $17::text[], $18::integer[], $19::timestamptz[])
-                as t (id, job_id, micros, tokens, mode, agent, instance, prompt, added_by, parent, continues, flow, step, place, traceparent,
-                      priority, run_at)",
-        campaign_id,
-        now,
-        &ids,
-        &job_ids,
-        &of(|new| new.budget.micros.or(new.agent.budget.micros)) as &[Option<i64>],
-        &of(|new| new.budget.tokens.or(new.agent.budget.tokens)) as &[Option<i64>],
-        &modes as &[&str],
-        &agents as &[&str],
-        &instances as &[&str],
-        &prompts as &[&str],
-        &added_by as &[Option<&str>],
-        &parents as &[Option<Uuid>],
-        &continued as &[Option<Uuid>],
-        &flows as &[Option<Uuid>],
-        &steps as &[Option<&str>],
-        &places as &[Option<i32>],
-        &traceparents as &[Option<&str>],
-        &priorities,
-        &moments as &[Option<DateTime<Utc>>],
-    )
-    .execute(conn)
-    .await
-    .map(|_| ())
-    .map_err(Failed::to("store tasks"))
 }
 
 /// The tasks that were added with the jobs that are not new. A retry may have given them other jobs since.

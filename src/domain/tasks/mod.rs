@@ -17,6 +17,7 @@ mod error;
 mod fan_out;
 mod flow;
 mod follow;
+mod insert;
 mod interrupt;
 mod job;
 mod keys;

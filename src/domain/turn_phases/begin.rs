@@ -1,14 +1,15 @@
 //! The transaction before the provider is called.
 
 use chrono::{DateTime, Utc};
-use sqlx::{PgConnection, PgExecutor};
+use serde::Serialize;
+use sqlx::{PgConnection, PgExecutor, types::Json};
 use uuid::Uuid;
 
 use super::Error;
 use crate::domain::{
     Amount, Failed,
     amount::{Limit, Owner},
-    campaigns, feed,
+    campaigns, feed, json_rows,
     messages::{self, New},
     sessions::{self, Live, Minted},
     tasks,
@@ -102,37 +103,11 @@ enum Entered {
 }
 
 async fn enter(conn: &mut PgConnection, begin: &Begin<'_>, turn: i32) -> Result<Entered, Failed> {
-    let said = messages::Columns::of(begin.messages);
-    let told = feed::Columns::of(begin.events);
     let row = sqlx::query_file!(
         "src/domain/turn_phases/begin.sql",
-        begin.session.id,
-        begin.lease,
-        turn,
-        i64::try_from(begin.messages.len()).unwrap_or(i64::MAX),
-        begin.now,
-        begin.task_id,
-        begin.attempt,
-        begin.job_id,
-        begin.reserve.micros,
-        begin.reserve.tokens,
-        &said.ids,
-        &said.roles as _,
-        &said.texts as _,
-        &said.weights,
-        &said.digests as _,
-        &said.partials,
-        &said.calls as _,
-        &said.call_ids as _,
-        &said.tools as _,
-        &told.campaigns as _,
-        &told.tasks as _,
-        &told.sessions as _,
-        &told.kinds as _,
-        &told.data as _,
-        begin.minted.map(|minted| minted.external_session_id),
-        begin.minted.map(|minted| minted.login),
-        i64::from(begin.shows_posts),
+        Json(begin.row(turn)) as _,
+        Json(begin.message_rows()) as _,
+        Json(feed::InsertRow::all(begin.events)) as _,
     )
     .fetch_optional(conn)
     .await
@@ -145,4 +120,88 @@ async fn enter(conn: &mut PgConnection, begin: &Begin<'_>, turn: i32) -> Result<
             spent: Amount { micros: row.spent_micros, tokens: row.spent_tokens },
         },
     })
+}
+
+/// The turn as the statement reads it from JSON.
+#[derive(Debug, Serialize)]
+struct BeginRow<'a> {
+    session_id: Uuid,
+    number: i32,
+    lease: i64,
+    task_id: Uuid,
+    attempt: i16,
+    job_id: i64,
+    #[serde(serialize_with = "json_rows::timestamptz")]
+    now: DateTime<Utc>,
+    reserved_micros: i64,
+    reserved_tokens: i64,
+    /// Places of the transcript: of the messages, and the one that is kept.
+    n_places: i64,
+    external_session_id: Option<&'a str>,
+    login: Option<&'a str>,
+}
+
+impl<'a> Begin<'a> {
+    fn row(&self, number: i32) -> BeginRow<'a> {
+        let Self { session, task_id, attempt, job_id, lease, reserve, minted, now, .. } = *self;
+        let n_messages = i64::try_from(self.messages.len()).unwrap_or(i64::MAX);
+        BeginRow {
+            session_id: session.id,
+            number,
+            lease,
+            task_id,
+            attempt,
+            job_id,
+            now,
+            reserved_micros: reserve.micros,
+            reserved_tokens: reserve.tokens,
+            n_places: n_messages.saturating_add(self.kept_places()),
+            external_session_id: minted.map(|minted| minted.external_session_id),
+            login: minted.map(|minted| minted.login),
+        }
+    }
+
+    fn message_rows(&self) -> Vec<messages::InsertRow<'a>> {
+        let mut rows = messages::InsertRow::all(self.messages);
+        for prompt in rows.iter_mut().filter(|row| row.is_prompt()) {
+            prompt.place += self.kept_places();
+        }
+        rows
+    }
+
+    fn kept_places(&self) -> i64 {
+        i64::from(self.shows_posts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::json_rows::columns;
+
+    #[test]
+    fn the_statement_has_the_columns_of_its_rows() {
+        let row = BeginRow {
+            session_id: Uuid::nil(),
+            number: 1,
+            lease: 1,
+            task_id: Uuid::nil(),
+            attempt: 1,
+            job_id: 1,
+            now: DateTime::UNIX_EPOCH,
+            reserved_micros: 0,
+            reserved_tokens: 0,
+            n_places: 1,
+            external_session_id: None,
+            login: None,
+        };
+        let sql = include_str!("begin.sql");
+        columns::assert_are_fields_of(&row, sql, "jsonb_to_record($1)");
+        columns::assert_are_fields_of(
+            &messages::InsertRow::example(),
+            sql,
+            "jsonb_to_recordset($2)",
+        );
+        columns::assert_are_fields_of(&feed::InsertRow::example(), sql, "jsonb_to_recordset($3)");
+    }
 }

@@ -2,17 +2,20 @@
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
-use sqlx::PgConnection;
+use sqlx::{PgConnection, types::Json};
 use uuid::Uuid;
 
-use super::{Begun, Error};
+use super::{
+    Begun, Error,
+    end_row::{BoardEntryRow, EndRow},
+};
 use crate::domain::turns::State;
 use crate::domain::{
     Amount, Failed, campaigns, facts, feed, manifests,
     mentions::HandedOn,
     messages::{self, New},
     posts::{self, Said},
-    sessions::{self, Kept, Left, Reason},
+    sessions::{self, Reason},
     tasks,
     transcripts::{self, Added},
     usage,
@@ -117,23 +120,23 @@ pub async fn commit(
     ending: &Ending<'_>,
     done: &Done<'_>,
 ) -> Result<(), Error> {
-    let left = Left {
+    let task = tasks::End::Done { result: done.result };
+    let row = EndRow {
+        flags: done.flags,
         context_tokens: done.context_tokens,
-        kept: done.kept.map_or(Kept::AsBefore, |kept| Kept::Head {
-            head: kept.head,
-            generation: kept.generation,
-            meter: kept.meter,
-        }),
         board_cursor: done.board.map(|board| board.cursor),
         expires_at: Some(done.expires_at),
         calibration: done.calibration,
         checkpoint: done.checkpoint,
-        ..left(sessions::State::Idle, ending)
+        moves_head: done.kept.is_some(),
+        head: done.kept.map(|kept| kept.head),
+        generation: done.kept.map(|kept| kept.generation),
+        meter: done.kept.map(|kept| kept.meter),
+        ..EndRow::of(ending, State::Done, sessions::State::Idle, task)
     };
     let shown = done.board.and_then(|board| board.shown);
-    let (flags, handed_on) = (done.flags, done.handed_on);
-    let turn = Outcome { flags, handed_on, shown, ..Outcome::of(State::Done) };
-    write(&mut *conn, ending, &left, turn, tasks::End::Done { result: done.result }).await?;
+    let outcome = Outcome { row, task, shown, handed_on: done.handed_on };
+    write(&mut *conn, ending, outcome).await?;
     match &done.kept {
         Some(kept) => Ok(keep(conn, ending.turn.session_id, kept).await?),
         None => Ok(()),
@@ -146,16 +149,12 @@ pub async fn interrupt(
     ending: &Ending<'_>,
     why: &str,
 ) -> Result<(), Error> {
-    let left = left(sessions::State::Interrupted, ending);
-    let turn = Outcome { error: Some(why), ..Outcome::of(State::Interrupted) };
-    write(conn, ending, &left, turn, tasks::End::Queued).await
+    stop(conn, ending, why, tasks::End::Queued).await
 }
 
 /// Ends a turn that was stopped because somebody cancelled its task: what had arrived stays.
 pub async fn cancel(conn: &mut PgConnection, ending: &Ending<'_>, why: &str) -> Result<(), Error> {
-    let left = left(sessions::State::Interrupted, ending);
-    let turn = Outcome { error: Some(why), ..Outcome::of(State::Interrupted) };
-    write(conn, ending, &left, turn, tasks::End::Cancelled).await
+    stop(conn, ending, why, tasks::End::Cancelled).await
 }
 
 /// Ends a turn that failed.
@@ -164,33 +163,41 @@ pub async fn fail(
     ending: &Ending<'_>,
     failure: &Failure<'_>,
 ) -> Result<(), Error> {
-    let kept = if failure.forgotten { Kept::Lost } else { Kept::AsBefore };
-    let state = match failure.interrupted {
+    let session = match failure.interrupted {
         true => sessions::State::Interrupted,
         false => sessions::State::Error,
-    };
-    let left = Left { rebuild_because: failure.rebuild, kept, ..left(state, ending) };
-    let flags = failure.rejected.then(|| REJECTED.to_owned());
-    let turn = Outcome {
-        error: Some(failure.error),
-        flags: flags.as_slice(),
-        rejected: failure.rejected,
-        ..Outcome::of(State::Failed)
     };
     let task = match failure.ends_task {
         true => tasks::End::Failed { error: failure.error },
         false => tasks::End::Queued,
     };
-    write(conn, ending, &left, turn, task).await
+    let flags = failure.rejected.then(|| REJECTED.to_owned());
+    let row = EndRow {
+        error: Some(failure.error),
+        flags: flags.as_slice(),
+        is_prompt_rejected: failure.rejected,
+        rebuild_because: failure.rebuild,
+        moves_head: failure.forgotten,
+        ..EndRow::of(ending, State::Failed, session, task)
+    };
+    write(conn, ending, Outcome { row, task, shown: None, handed_on: None }).await
 }
 
-/// What the turn itself becomes.
-#[derive(Debug, Clone, Copy)]
+async fn stop(
+    conn: &mut PgConnection,
+    ending: &Ending<'_>,
+    why: &str,
+    task: tasks::End<'_>,
+) -> Result<(), Error> {
+    let row = EndRow::of(ending, State::Interrupted, sessions::State::Interrupted, task);
+    let row = EndRow { error: Some(why), ..row };
+    write(conn, ending, Outcome { row, task, shown: None, handed_on: None }).await
+}
+
+/// What becomes of the turn, its session and its task.
 struct Outcome<'a> {
-    state: State,
-    error: Option<&'a str>,
-    flags: &'a [String],
-    rejected: bool,
+    row: EndRow<'a>,
+    task: tasks::End<'a>,
     shown: Option<Shown<'a>>,
     handed_on: Option<&'a HandedOn>,
 }
@@ -202,40 +209,16 @@ struct Hit {
     asked_in: Option<(Uuid, String, String)>,
 }
 
-impl Outcome<'_> {
-    fn of(state: State) -> Self {
-        Self { state, error: None, flags: &[], rejected: false, shown: None, handed_on: None }
-    }
-}
-
-fn left<'a>(state: sessions::State, ending: &Ending<'_>) -> Left<'a> {
-    let used: Amount = ending.calls.iter().map(usage::Call::amount).sum();
-    Left {
-        state,
-        n_messages: i64::try_from(ending.messages.len()).unwrap_or(i64::MAX),
-        tokens_used: used.tokens,
-        context_tokens: None,
-        kept: Kept::AsBefore,
-        board_cursor: None,
-        expires_at: None,
-        calibration: None,
-        checkpoint: None,
-        rebuild_because: None,
-        now: ending.now,
-    }
-}
-
 /// Everything at once; then what few turns need: the end of a session that was the task's own, the budget's row where a part of
 /// it was set aside, and the post that answers another one.
 async fn write(
     conn: &mut PgConnection,
     ending: &Ending<'_>,
-    left: &Left<'_>,
     outcome: Outcome<'_>,
-    task: tasks::End<'_>,
 ) -> Result<(), Error> {
     let Ending { turn, now, .. } = *ending;
-    let Hit { spent, asked_in } = leave(&mut *conn, ending, left, outcome, task).await?;
+    let Hit { spent, asked_in } = leave(&mut *conn, ending, &outcome).await?;
+    let Outcome { task, handed_on, .. } = outcome;
     if turn.ephemeral && !matches!(task, tasks::End::Queued) {
         sessions::close(&mut *conn, turn.session_id, Reason::Ended, None, now).await?;
         facts::request(&mut *conn, turn.campaign_id, turn.session_id).await?;
@@ -255,7 +238,7 @@ async fn write(
         outcome: task,
         said: said(ending),
     };
-    let answered = match outcome.handed_on {
+    let answered = match handed_on {
         None => posts::answer(conn, &ended, now).await.map(drop),
         Some(handed_on) => hand_on(conn, &ended, handed_on, now).await,
     };
@@ -307,82 +290,22 @@ async fn keep(
 async fn leave(
     conn: &mut PgConnection,
     ending: &Ending<'_>,
-    left: &Left<'_>,
-    outcome: Outcome<'_>,
-    task: tasks::End<'_>,
+    outcome: &Outcome<'_>,
 ) -> Result<Hit, Error> {
-    let Ending { turn, record, now, .. } = *ending;
-    let action = "end a turn";
-    let calls = serde_json::to_value(ending.calls)
-        .map_err(|error| Failed { action, source: sqlx::Error::Encode(error.into()) })?;
-    let said = messages::Columns::of(ending.messages);
-    let told = feed::Columns::of(record.events);
-    let (task_state, result, error) = task.columns();
-    let (manifest, shown) = (record.manifest, outcome.shown);
-    let (moves, head, generation, meter) = match left.kept {
-        Kept::AsBefore => (false, None, None, None),
-        Kept::Head { head, generation, meter } => (true, Some(head), Some(generation), Some(meter)),
-        Kept::Lost => (true, None, None, None),
-    };
+    let Ending { turn, record, .. } = *ending;
+    let board_entry = outcome.shown.map(BoardEntryRow::of);
     let row = sqlx::query_file!(
         "src/domain/turn_phases/end.sql",
-        turn.session_id,
-        turn.turn,
-        turn.lease,
-        now,
-        left.state as sessions::State,
-        left.n_messages,
-        left.tokens_used,
-        left.context_tokens,
-        moves,
-        left.board_cursor,
-        left.calibration,
-        left.checkpoint,
-        left.expires_at,
-        left.rebuild_because as Option<Reason>,
-        &said.ids,
-        &said.roles as _,
-        &said.texts as _,
-        &said.weights,
-        &said.digests as _,
-        &said.partials,
-        &said.calls as _,
-        &said.call_ids as _,
-        &said.tools as _,
-        calls,
-        outcome.state as State,
-        outcome.error,
-        outcome.flags,
-        turn.task_id,
-        task_state as tasks::State,
-        result,
-        error,
-        turn.campaign_id,
-        turn.reserved.is_zero(),
-        manifest.map(|new| new.manifest),
-        manifest.map(|new| new.call),
-        manifest.map(|new| new.sha256.as_slice()),
-        manifest.map(|new| new.estimated_tokens),
-        manifest.and_then(|new| new.real_tokens),
-        &told.campaigns as _,
-        &told.tasks as _,
-        &told.sessions as _,
-        &told.kinds as _,
-        &told.data as _,
-        head,
-        meter,
-        generation,
-        shown.map(|shown| shown.posts),
-        shown.map(|shown| shown.seq),
-        shown.map(|shown| shown.entry.id),
-        shown.map(|shown| shown.entry.message.text.as_str()),
-        shown.map(|shown| shown.entry.weight),
-        shown.map(|shown| shown.entry.digest.as_slice()),
-        outcome.rejected,
+        Json(&outcome.row) as _,
+        Json(messages::InsertRow::all(ending.messages)) as _,
+        Json(board_entry.as_slice()) as _,
+        Json(ending.calls) as _,
+        Json(record.manifest.as_slice()) as _,
+        Json(feed::InsertRow::all(record.events)) as _,
     )
     .fetch_one(&mut *conn)
     .await
-    .map_err(Failed::to(action))?;
+    .map_err(Failed::to("end a turn"))?;
     match row {
         row if row.task_ended => Ok(Hit {
             spent: Amount { micros: row.micros, tokens: row.tokens },

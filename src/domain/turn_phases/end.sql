@@ -1,118 +1,133 @@
 -- Ends a turn: session, transcript, ledger, turn, task, what the campaign has spent, manifest and feed. One statement, because
 -- each costs a round trip, and nothing of it is of use without the rest.
--- $1 uuid session · $2 integer the turn · $3 bigint lease · $4 timestamptz now
--- $5 text the session's state · $6 bigint how many messages · $7 bigint tokens used · $8 bigint context tokens
--- $9 boolean whether the provider's own place moves · $10 bigint board cursor · $11 jsonb calibration · $12 jsonb checkpoint · $13 timestamptz expiry
--- $14 text why to rebuild
--- $15 to $23 messages · $24 jsonb calls · $25 text the turn's state · $26 text its error · $27 text[] its flags
--- $28 uuid task · $29 text its state · $30 text its result · $31 text its error
--- $32 uuid campaign · $33 boolean whether it is charged here, and not in the budget's own row
--- $34 jsonb manifest, NULL for none · $35 smallint its call · $36 bytea its digest · $37, $38 bigint tokens: estimated, real
--- $39 to $43 events · $44 uuid that place, NULL if it is lost · $45 jsonb meter · $46 integer the view that the place is of
--- $47 bigint[] the posts that were shown, NULL for none · $48 bigint the place that was kept for them · $49 uuid, $50 text, $51 bigint,
--- $52 bytea their entry: id, text, weight, digest · $53 boolean whether the provider has rejected the prompt
+-- $1 the turn (`EndRow`) · lists: $2 messages · $3 the entry of the shown posts · $4 calls · $5 the manifest · $6 events
 -- Result: whether the session, the turn and the task were this lease's to end, what has to be charged, and the post that the task
 -- came from.
 --
 -- Each part takes rows from the one before, so that locks come in the order of `domain`. What may be charged twice is
 -- what the ledger took.
-with left_it as (
-    update dalsegno.sessions
-       set state = $5, running_turn = null, last_seq = last_seq + $6, token_count = token_count + $7,
-           context_tokens = coalesce($8, context_tokens), board_cursor = greatest(board_cursor, $10), calibration = coalesce($11, calibration),
+with turn as (
+    select * from jsonb_to_record($1) as t (
+        session_id uuid, number integer, lease bigint, task_id uuid, campaign_id uuid, now timestamptz,
+        state text, error text, flags text[], is_prompt_rejected boolean,
+        -- The session. NULL leaves a column as it is.
+        session_state text, n_messages bigint, tokens_used bigint, context_tokens bigint, board_cursor bigint, expires_at timestamptz,
+        calibration jsonb, checkpoint jsonb, rebuild_because text,
+        -- Where a provider that keeps the conversation goes on: only if that has changed. No head: it has lost it.
+        moves_head boolean, head uuid, generation integer, meter jsonb,
+        task_state text, task_result text, task_error text,
+        -- Nothing was set aside: charged here, and not in the budget's own row.
+        is_unreserved boolean)
+), session as (
+    update dalsegno.sessions as s
+       set state = turn.session_state, running_turn = null, last_seq = s.last_seq + turn.n_messages, used_at = turn.now,
+           token_count = s.token_count + turn.tokens_used, context_tokens = coalesce(turn.context_tokens, s.context_tokens),
+           board_cursor = greatest(s.board_cursor, turn.board_cursor), calibration = coalesce(turn.calibration, s.calibration),
            -- The count of another view than the one that is shown now would anchor estimates at the wrong place.
-           checkpoint = case when $46::integer <> generation then null else coalesce($12, checkpoint) end, used_at = $4, rebuild_because = coalesce(rebuild_because, $14),
+           checkpoint = case when turn.generation <> s.generation then null else coalesce(turn.checkpoint, s.checkpoint) end,
            -- In steps of an hour: each move costs an entry in every index of the table.
-           expires_at = case when $13 > expires_at + interval '1 hour' then $13 else expires_at end,
-           meter = coalesce($45, meter), head = case when $9 then $44 else head end,
-           head_seq = case when $9 then case when $44::uuid is not null then last_seq + $6 end else head_seq end,
-           head_generation = case when $9 then $46 else head_generation end,
+           expires_at = case when turn.expires_at > s.expires_at + interval '1 hour' then turn.expires_at else s.expires_at end,
+           rebuild_because = coalesce(s.rebuild_because, turn.rebuild_because), meter = coalesce(turn.meter, s.meter),
+           head = case when turn.moves_head then turn.head else s.head end,
+           head_seq = case when not turn.moves_head then s.head_seq when turn.head is not null then s.last_seq + turn.n_messages end,
+           head_generation = case when turn.moves_head then turn.generation else s.head_generation end,
            -- All attempts of the task in this session, the one in which its prompt came over from another, and what has failed since the
            -- last answer: the provider may never have accepted that. An answer takes the task's own back.
+           -- Not in CTEs: if the row has changed meanwhile, Postgres evaluates this again, and a CTE read here would yield its rows twice.
            rejected_turns = case
-             when $53 then array(select unnest(rejected_turns)
-                           union select t.number from dalsegno.turns as t where t.session_id = $1 and t.task_id = $28
-                           union select m.turn from dalsegno.messages as m where m.session_id = $1 and m.id = $28 and m.role = 'user'
-                           union select t.number from dalsegno.turns as t
-                                  where t.session_id = $1 and t.state = 'failed'
-                                    and t.number > coalesce((select max(d.number) from dalsegno.turns as d
-                                                              where d.session_id = $1 and d.state = 'done'), 0))
-             when $25 = 'done' and rejected_turns <> '{}'
-             then array(select unnest(rejected_turns)
-                        except select t.number from dalsegno.turns as t where t.session_id = $1 and t.task_id = $28
-                        except select m.turn from dalsegno.messages as m where m.session_id = $1 and m.id = $28 and m.role = 'user')
-             else rejected_turns end
-     where id = $1 and running_turn = $2 and lease = $3
-    returning last_seq - $6 + 1 as first_seq, rejected_turns
-), said as (
+             when turn.is_prompt_rejected
+             then array(select unnest(s.rejected_turns)
+                        union select t.number from dalsegno.turns as t where t.session_id = s.id and t.task_id = turn.task_id
+                        union select m.turn from dalsegno.messages as m where m.session_id = s.id and m.id = turn.task_id and m.role = 'user'
+                        union select t.number from dalsegno.turns as t
+                               where t.session_id = s.id and t.state = 'failed'
+                                 and t.number > coalesce((select max(d.number) from dalsegno.turns as d
+                                                           where d.session_id = s.id and d.state = 'done'), 0))
+             when turn.state = 'done' and s.rejected_turns <> '{}'
+             then array(select unnest(s.rejected_turns)
+                        except select t.number from dalsegno.turns as t where t.session_id = s.id and t.task_id = turn.task_id
+                        except select m.turn from dalsegno.messages as m where m.session_id = s.id and m.id = turn.task_id and m.role = 'user')
+             else s.rejected_turns end
+      from turn
+     where s.id = turn.session_id and s.running_turn = turn.number and s.lease = turn.lease
+    returning s.last_seq - turn.n_messages + 1 as first_seq, s.rejected_turns
+), new_messages as (
     insert into dalsegno.messages
            (session_id, seq, turn, created_at, id, role, text, weight, digest, partial, tool_calls, tool_call_id, tool_name)
-    select $1, l.first_seq + m.ord - 1, $2, $4, m.id, m.role, m.text, m.weight, m.digest, m.partial, m.tool_calls, m.call_id, m.tool
-      from left_it as l,
-           unnest($15::uuid[], $16::text[], $17::text[], $18::bigint[], $19::bytea[], $20::boolean[], $21::jsonb[], $22::text[],
-                  $23::text[]) with ordinality as m (id, role, text, weight, digest, partial, tool_calls, call_id, tool, ord)
-    on conflict (session_id, id) where role = 'user' do nothing
-), posted as (
+    select turn.session_id, session.first_seq + m.place, turn.number, turn.now, m.id, m.role, m.text, m.weight, m.digest, m.partial,
+           m.tool_calls, m.tool_call_id, m.tool_name
+      from turn, session, jsonb_to_recordset($2) as m (
+             place bigint, id uuid, role text, text text, weight bigint, digest bytea, partial boolean, tool_calls jsonb,
+             tool_call_id text, tool_name text)
+        on conflict (session_id, id) where role = 'user' do nothing
+), board_entry as (
+    -- In the place that the begin of the turn has kept for it.
     insert into dalsegno.messages (session_id, seq, turn, created_at, id, role, text, weight, digest, posts)
-    select $1, $48, $2, $4, $49, 'notice', $50, $51, $52, $47 from left_it where $47::bigint[] is not null
-), unsaid as (
+    select turn.session_id, b.seq, turn.number, turn.now, b.id, 'notice', b.text, b.weight, b.digest, b.posts
+      from turn, session, jsonb_to_recordset($3) as b (seq bigint, id uuid, text text, weight bigint, digest bytea, posts bigint[])
+), node_entry as (
     -- What a node asks for is said again if that went with the prompt.
     update dalsegno.session_nodes as n set entry_id = null
-      from left_it as l
-     where $53 and n.session_id = $1 and n.left_at is null
+      from turn, session
+     where turn.is_prompt_rejected and n.session_id = turn.session_id and n.left_at is null
        and exists (select from dalsegno.messages as m
-                    where m.session_id = $1 and m.seq >= n.first_seq and m.id = n.entry_id and m.turn = any(l.rejected_turns))
-), recorded as (
+                    where m.session_id = n.session_id and m.seq >= n.first_seq and m.id = n.entry_id
+                      and m.turn = any(session.rejected_turns))
+), ledger as (
     insert into dalsegno.usage
            (called_at, campaign_id, task_id, session_id, turn, cost_micros, input_tokens, output_tokens, cache_read_tokens,
             cache_creation_tokens, first_byte_ms, total_ms, purpose, outcome, agent, provider, model, provider_message_id, price)
     select c.called_at, c.campaign_id, c.task_id, c.session_id, c.turn, c.cost_micros, c.input, c.output, c.cache_read,
            c.cache_creation, c.first_byte_ms, c.total_ms, c.purpose, c.outcome, c.agent, c.provider, c.model, c.provider_message_id,
-           nullif(c.price, 'null')
-      from left_it,
-           jsonb_to_recordset($24::jsonb) as c (
+           c.price
+      from session, jsonb_to_recordset($4) as c (
              called_at timestamptz, campaign_id uuid, task_id uuid, session_id uuid, turn integer, cost_micros bigint, input bigint,
              output bigint, cache_read bigint, cache_creation bigint, first_byte_ms integer, total_ms integer, purpose text,
              outcome text, agent text, provider text, model text, provider_message_id text, price jsonb)
-    on conflict (provider, provider_message_id) where provider_message_id is not null do nothing
+        on conflict (provider, provider_message_id) where provider_message_id is not null do nothing
     returning cost_micros, input_tokens, output_tokens, cache_read_tokens, cache_creation_tokens
 ), spent as (
     select count(*)::integer as calls, coalesce(sum(cost_micros), 0)::bigint as micros,
            coalesce(sum(input_tokens), 0)::bigint as input, coalesce(sum(output_tokens), 0)::bigint as output,
            coalesce(sum(cache_read_tokens), 0)::bigint as cache_read, coalesce(sum(cache_creation_tokens), 0)::bigint as cache_creation
-      from recorded
-), ended as (
-    update dalsegno.turns
-       set state = $25, ended_at = $4, error = $26, flags = $27, reserved_micros = 0, reserved_tokens = 0, input_tokens = s.input,
-           output_tokens = s.output, cache_read_tokens = s.cache_read, cache_creation_tokens = s.cache_creation,
-           cost_micros = s.micros, calls = s.calls
-      from left_it, spent as s
-     where session_id = $1 and number = $2 and lease = $3 and state = 'running'
-    returning s.micros, s.input + s.output + s.cache_read + s.cache_creation as tokens
-), forgotten as (
-    delete from dalsegno.partial_outputs using ended where session_id = $1 and turn = $2
-), closed as (
+      from ledger
+), ended_turn as (
+    update dalsegno.turns as t
+       set state = turn.state, ended_at = turn.now, error = turn.error, flags = turn.flags, reserved_micros = 0, reserved_tokens = 0,
+           input_tokens = spent.input, output_tokens = spent.output, cache_read_tokens = spent.cache_read,
+           cache_creation_tokens = spent.cache_creation, cost_micros = spent.micros, calls = spent.calls
+      from turn, session, spent
+     where t.session_id = turn.session_id and t.number = turn.number and t.lease = turn.lease and t.state = 'running'
+    returning spent.micros, spent.input + spent.output + spent.cache_read + spent.cache_creation as tokens
+), partial_output as (
+    delete from dalsegno.partial_outputs as o using turn, ended_turn where o.session_id = turn.session_id and o.turn = turn.number
+), task as (
     update dalsegno.tasks as t
-       set state = $29, result = $30, error = $31, ended_at = case when $29 <> 'queued' then $4 end,
-           spent_micros = t.spent_micros + e.micros, spent_tokens = t.spent_tokens + e.tokens
-      from ended as e
-     where t.id = $28 and t.state in ('queued', 'running')
-    returning e.micros, e.tokens, t.post_id, t.agent, t.instance
-), shown as (
+       set state = turn.task_state, result = turn.task_result, error = turn.task_error,
+           ended_at = case when turn.task_state <> 'queued' then turn.now end,
+           spent_micros = t.spent_micros + ended_turn.micros, spent_tokens = t.spent_tokens + ended_turn.tokens
+      from turn, ended_turn
+     where t.id = turn.task_id and t.state in ('queued', 'running')
+    returning ended_turn.micros, ended_turn.tokens, t.post_id, t.agent, t.instance
+), manifest as (
     insert into dalsegno.manifests (session_id, turn, call, created_at, estimated_tokens, real_tokens, sha256, manifest)
-    select $1, $2, $35, $4, $37, $38, $36, $34 from closed where $34::jsonb is not null
-), told as (
+    select m.session_id, m.turn, m.call, turn.now, m.estimated_tokens, m.real_tokens, m.sha256, m.manifest
+      from turn, task, jsonb_to_recordset($5) as m (
+             session_id uuid, turn integer, call smallint, estimated_tokens bigint, real_tokens bigint, sha256 bytea, manifest jsonb)
+), events as (
     insert into dalsegno.feed (created_at, campaign_id, task_id, session_id, kind, data)
-    select $4, f.campaign, f.task, f.session, f.kind, f.data
-      from closed, unnest($39::uuid[], $40::uuid[], $41::uuid[], $42::text[], $43::jsonb[])
-           with ordinality as f (campaign, task, session, kind, data, ord)
-     order by f.ord
-), charged as (
+    select turn.now, e.campaign_id, e.task_id, e.session_id, e.kind, e.data
+      from turn, task, jsonb_to_recordset($6) as e (
+             place integer, campaign_id uuid, task_id uuid, session_id uuid, kind text, data jsonb)
+     order by e.place
+), spending as (
     insert into dalsegno.campaign_spending as s (campaign_id, shard, spent_micros, spent_tokens)
-    select $32, (pg_backend_pid() & 63)::smallint, c.micros, c.tokens from closed as c where $33 and (c.micros <> 0 or c.tokens <> 0)
-    on conflict (campaign_id, shard) do update
+    select turn.campaign_id, (pg_backend_pid() & 63)::smallint, task.micros, task.tokens
+      from turn, task
+     where turn.is_unreserved and (task.micros <> 0 or task.tokens <> 0)
+        on conflict (campaign_id, shard) do update
        set spent_micros = s.spent_micros + excluded.spent_micros, spent_tokens = s.spent_tokens + excluded.spent_tokens
 )
-select exists (select from ended) as "held!", exists (select from closed) as "task_ended!",
-       coalesce((select micros from closed), 0) as "micros!", coalesce((select tokens from closed), 0) as "tokens!",
-       (select post_id from closed) as "post_id?", (select agent from closed) as "agent?", (select instance from closed) as "instance?"
+select exists (select from ended_turn) as "held!", exists (select from task) as "task_ended!",
+       coalesce((select micros from task), 0) as "micros!", coalesce((select tokens from task), 0) as "tokens!",
+       (select post_id from task) as "post_id?", (select agent from task) as "agent?", (select instance from task) as "instance?"

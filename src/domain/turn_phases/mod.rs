@@ -9,6 +9,7 @@
 
 mod begin;
 mod end;
+mod end_row;
 mod error;
 mod reserve;
 mod unseen;

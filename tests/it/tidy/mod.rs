@@ -164,6 +164,7 @@ const DOMAIN_LAYERS: &[(&str, &[&str])] = &[
             "failed",
             "ids",
             "installation",
+            "json_rows",
             "mod",
             "objects",
             "text",

@@ -21,6 +21,7 @@ mod rejected;
 mod roles;
 mod rotation;
 mod rounds;
+mod rows;
 mod stretches;
 
 use self::ground::Ground;
