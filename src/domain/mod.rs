@@ -42,6 +42,7 @@ pub mod objects;
 pub mod posts;
 pub mod prices;
 pub mod schedules;
+pub mod search;
 pub mod session_summaries;
 pub mod sessions;
 pub mod statuses;

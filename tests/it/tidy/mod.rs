@@ -178,7 +178,7 @@ const DOMAIN_LAYERS: &[(&str, &[&str])] = &[
     ("access", &["keys"]),
     ("board", &["blackboard", "posts"]),
     ("delivery", &["webhooks"]),
-    ("memory", &["embeddings", "memory", "tool_calls"]),
+    ("memory", &["embeddings", "memory", "search", "tool_calls"]),
     (
         "conversation",
         &[
