@@ -5,7 +5,7 @@ use std::time::Instant;
 use chrono::{DateTime, Utc};
 use dalsegno::{
     clock::{Clock as _, SystemClock},
-    domain::facts,
+    domain::{facts, search::Question},
 };
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use serde_json::{Value, json};
@@ -73,7 +73,7 @@ async fn ask(
     now: DateTime<Utc>,
 ) -> anyhow::Result<(f64, bool)> {
     let began = Instant::now();
-    let question = facts::Question { words, limit: FOUND, meaning: None };
+    let question = Question { words, limit: FOUND, meaning: None };
     let hits = facts::search(conn, user, question, "english", now).await?;
     Ok((began.elapsed().as_secs_f64() * 1e3, !hits.is_empty()))
 }

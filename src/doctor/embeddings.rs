@@ -7,7 +7,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::Finding;
-use crate::{causes::causes, config::Config, domain::embeddings, providers::ollama::Embedder};
+use crate::{causes::causes, config::Config, domain::search, providers::ollama::Embedder};
 
 const CHECK: &str = "embeddings";
 const WHY: &str = "memory.embeddings_model is set, and without pgvector and the model memories are searched by words alone";
@@ -18,7 +18,7 @@ const LOAD_LIMIT: Duration = Duration::from_secs(60);
 /// Nothing where it is off.
 pub(super) async fn examine(config: &Config, pool: &PgPool) -> Option<Finding> {
     let model = config.memory.embeddings_model()?;
-    Some(match embeddings::is_comparable(pool).await {
+    Some(match search::is_comparable(pool).await {
         Ok(true) => ask(config, model).await,
         Ok(false) => {
             let what = "the type vector is not on the search path of the database";

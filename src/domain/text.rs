@@ -5,9 +5,6 @@ use super::class::{Class, Classify, Kind};
 /// Stands where a text was.
 pub const ERASED: &str = "(erased)";
 
-/// The longest question to a search.
-pub const QUESTION_MAX_BYTES: usize = 1000;
-
 /// Why a text is not taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -22,6 +19,8 @@ pub enum Error {
         "the {what} has a NUL character at byte {at}, which the database cannot store: remove it"
     )]
     Nul { what: &'static str, at: usize },
+    #[error("there is no word to look for: write one at least")]
+    NoWords,
 }
 
 impl Classify for Error {
@@ -30,6 +29,7 @@ impl Classify for Error {
             Self::Empty { .. } => Class::of(Kind::Invalid, "empty_text"),
             Self::TooLong { .. } => Class::of(Kind::TooLarge, "text_too_long"),
             Self::Nul { .. } => Class::of(Kind::Invalid, "nul_in_text"),
+            Self::NoWords => Class::of(Kind::Invalid, "no_words"),
         }
     }
 }
@@ -51,32 +51,6 @@ pub fn check_optional(what: &'static str, text: &str, limit_bytes: usize) -> Res
         Some(at) => Err(Error::Nul { what, at }),
         None => Ok(()),
     }
-}
-
-/// Whether a question to a search says what is to be found, in each of its alternatives, and not only what is not: of that there may be
-/// any amount, and all of it would be ranked.
-pub fn asks_for_a_word(question: &str) -> bool {
-    let parts = question.split('"').enumerate();
-    let unquoted: String =
-        parts.map(|(at, part)| if at % 2 == 1 { "quoted" } else { part }).collect();
-    let words: Vec<&str> = unquoted.split_whitespace().collect();
-    let alternatives = words.split(|word| word.eq_ignore_ascii_case("or"));
-    let is_wanted = |word: &&str| !word.starts_with('-') && word.contains(char::is_alphanumeric);
-    let mut said = alternatives.filter(|words| !words.is_empty()).peekable();
-    said.peek().is_some() && said.all(|words| words.iter().any(is_wanted))
-}
-
-/// Whether a question to a search says of a word that it must not be there. To look for some of its words would find that, too.
-pub fn forbids_a_word(question: &str) -> bool {
-    question.split_whitespace().any(|word| word.starts_with('-'))
-}
-
-/// Whether a question to a search is nothing but words: an index may look for some of them first, and what has others of the same meaning
-/// is no wrong answer.
-pub fn is_plain(question: &str) -> bool {
-    let is_operator =
-        |word: &str| word.starts_with('-') || word.contains('"') || word.eq_ignore_ascii_case("or");
-    !question.split_whitespace().any(is_operator)
 }
 
 /// A text of a model as Postgres can hold it: nobody is there whom one could ask to remove a NUL.
@@ -101,21 +75,5 @@ pub fn storable_json(value: &mut serde_json::Value) {
             }));
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_question_that_only_says_what_is_not_wanted_asks_for_nothing() {
-        for question in ["bergen", "bergen -rain", "bergen or porto", "\"a or -b\"", "or bergen"] {
-            assert!(asks_for_a_word(question), "{question}");
-        }
-        for question in ["-bergen", "-bergen -rain", "bergen or -porto", "-\"a b\"", "…", "or", ""]
-        {
-            assert!(!asks_for_a_word(question), "{question}");
-        }
     }
 }

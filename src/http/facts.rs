@@ -22,7 +22,9 @@ use crate::{
         audit::{self, Action, Actor},
         campaigns,
         facts::{self, CampaignUser, Extraction, Fact, Filter, Forgotten, Hit},
-        memory, timestamp,
+        memory,
+        search::Question,
+        timestamp,
         transaction::connection,
     },
 };
@@ -245,7 +247,7 @@ async fn search(
     let limit = limit(asked.limit)?;
     let (language, now) = (&app.config.memory.language, app.clock.now());
     let meaning = app.tools.meanings.of_question(&asked.q).await;
-    let question = facts::Question { words: &asked.q, limit, meaning: meaning.as_ref() };
+    let question = Question { words: &asked.q, limit, meaning: meaning.as_ref() };
     let mut conn = connection(&app.pool).await?;
     let hits = facts::search(&mut conn, &user, question, language, now).await?;
     Ok(Json(Listing::of(hits, i64::MAX, |hit| hit.fact.id)))

@@ -23,7 +23,9 @@ use crate::{
         memory::{
             self, Document, Entry, Filter, Hit, Imported, Item, Kind, New, Version, Who, Written,
         },
-        posts, timestamp,
+        posts,
+        search::Question,
+        timestamp,
     },
 };
 
@@ -240,10 +242,10 @@ async fn search(
     let meaning = app.tools.meanings.of_question(&asked.q).await;
     let mut tx = begin_read(&app).await?;
     campaigns::get(&mut *tx, campaign_id).await?;
-    let (kind, meaning) = (asked.kind, meaning.as_ref());
-    let question = memory::Asked { words: &asked.q, kind, limit, meaning };
+    let question = Question { words: &asked.q, limit, meaning: meaning.as_ref() };
     let (by, now) = (Who::Operator { label: &who.label() }, app.clock.now());
-    let hits = memory::search(&mut tx, campaign_id, question, &by, &app.config.memory, now).await?;
+    let (place, config) = ((campaign_id, asked.kind), &app.config.memory);
+    let hits = memory::search(&mut tx, place, question, &by, config, now).await?;
     // Ranks are no place to go on from: whoever wants more asks for more, or for something else.
     Ok(Json(Listing::of(hits, limit, |hit| hit.item.id)))
 }

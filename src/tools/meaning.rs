@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::{
     causes::causes,
     domain::{
-        embeddings::{self, Answered, Meaning},
-        memory, text,
+        memory,
+        search::{self, Answered, Meaning},
     },
     providers::ollama::{self, Embedder},
 };
@@ -40,10 +40,7 @@ impl Meanings {
     pub async fn of_question(&self, words: &str) -> Option<Meaning> {
         let embedder = self.embedder.as_ref()?;
         // What the search refuses or takes word for word needs no vector.
-        if !text::asks_for_a_word(words)
-            || !text::is_plain(words)
-            || words.len() > text::QUESTION_MAX_BYTES
-        {
+        if !search::needs_meaning(words) {
             return None;
         }
         match embedder.of_question(words).await {
@@ -53,7 +50,7 @@ impl Meanings {
                 least_similarity: self.least_similarity,
             }),
             Err(error) => {
-                embeddings::count(Answered::NoModel);
+                search::count(Answered::NoModel);
                 tracing::warn!(
                     error = causes(&error),
                     "nobody says what a question means: its words alone are looked for"

@@ -3,7 +3,7 @@
 use metrics::{Unit, counter, describe_counter};
 
 use super::{Refusal, catalogue};
-use crate::domain::embeddings;
+use crate::domain::search;
 
 const CALLS: &str = "dalsegno_tool_calls_total";
 /// For names that a model makes up: they must not make series.
@@ -18,7 +18,7 @@ pub fn describe() {
             counter!(CALLS, "tool" => tool, "result" => result).increment(0);
         }
     }
-    embeddings::describe();
+    search::describe();
 }
 
 pub(super) fn count(name: &str, answered: &Result<String, Refusal>) {

@@ -16,8 +16,7 @@ use super::{
 };
 use crate::domain::{
     facts::{self, Fact, Hit},
-    memory::{self, Asked},
-    transaction,
+    memory, search, transaction,
 };
 
 pub(super) const TOOLS: &[Tool] = &[Tool {
@@ -50,10 +49,11 @@ async fn recall(call: Call<'_>) -> Result<Said, Refusal> {
     let (label, campaign_id) = (call.caller.label(), call.caller.campaign_id());
     let limit = limit.unwrap_or(USUAL).clamp(1, MOST);
     let meaning = call.tools.settings.meanings.of_question(&words).await;
-    let asked = Asked { words: &words, kind: None, limit, meaning: meaning.as_ref() };
+    let question = search::Question { words: &words, limit, meaning: meaning.as_ref() };
     let (by, config) = (who(call.caller, &label), &call.tools.settings.memory);
     let mut tx = call.begin().await?;
-    let hits = memory::search(&mut tx, campaign_id, asked, &by, config, call.now()).await?;
+    let place = (campaign_id, None);
+    let hits = memory::search(&mut tx, place, question, &by, config, call.now()).await?;
     let found: Vec<Value> = hits
         .iter()
         .map(|hit| {
@@ -63,7 +63,6 @@ async fn recall(call: Call<'_>) -> Result<Said, Refusal> {
             line
         })
         .collect();
-    let question = facts::Question { words: &words, limit, meaning: meaning.as_ref() };
     let facts = facts_about_user(&call, &mut tx, question).await?;
     transaction::commit(tx).await?;
     let mut said = json!({ "found": found });
@@ -81,7 +80,7 @@ async fn recall(call: Call<'_>) -> Result<Said, Refusal> {
 async fn facts_about_user(
     call: &Call<'_>,
     conn: &mut PgConnection,
-    question: facts::Question<'_>,
+    question: search::Question<'_>,
 ) -> Result<Vec<Value>, Refusal> {
     if call.caller.is_bound() {
         return Ok(Vec::new());

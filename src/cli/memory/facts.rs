@@ -19,9 +19,10 @@ use crate::{
     domain::{
         Page,
         audit::{self, Action},
-        facts::{self, CampaignUser, Ended, Extraction, Fact, Filter, Hit, Question, Source},
+        facts::{self, CampaignUser, Ended, Extraction, Fact, Filter, Hit, Source},
         ids::{Given, GivenCampaign, short},
         memory,
+        search::Question,
         transaction::{begin, commit},
     },
     tools::Meanings,

@@ -29,8 +29,9 @@ use crate::{
         audit::{self, Action},
         campaigns,
         ids::GivenCampaign,
-        memory::{self, Asked, Filter, Hit, Imported, Item, Kind, New, Version, Who, Written},
+        memory::{self, Filter, Hit, Imported, Item, Kind, New, Version, Who, Written},
         posts,
+        search::Question,
         transaction::{begin, commit},
     },
     tools::Meanings,
@@ -241,9 +242,9 @@ async fn look_for(search: &Search, context: &Context, pool: &PgPool) -> Result<E
     let id = campaign(&mut tx, &search.campaign).await?;
     let kind = search.kind.map(KindName::kind);
     let Search { words, limit, .. } = search;
-    let asked = Asked { words, kind, limit: *limit, meaning: meaning.as_ref() };
+    let question = Question { words, limit: *limit, meaning: meaning.as_ref() };
     let (by, now) = (Who::Operator { label: &label }, SystemClock.now());
-    let hits = memory::search(&mut tx, id, asked, &by, &config.memory, now).await?;
+    let hits = memory::search(&mut tx, (id, kind), question, &by, &config.memory, now).await?;
     context.output.data(&hits, || hits.iter().map(hit_words).collect());
     Ok(Exit::Ok)
 }

@@ -3,9 +3,13 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::{Grants, MAIN, Problem, fields::Fields, front_matter, grants, servers::Surroundings};
-use super::{SessionMode as Mode, reserved::RESERVED_NAMES};
-use crate::domain::{amount::Limit, text};
+use super::{
+    Grants, MAIN, SessionMode as Mode, grants, reserved::RESERVED_NAMES, servers::Surroundings,
+};
+use crate::domain::{
+    amount::Limit,
+    files::{Fields, File, Problem},
+};
 
 /// The longest system prompt, in bytes.
 const PROMPT_MAX_BYTES: usize = 256 * 1024;
@@ -134,29 +138,24 @@ impl Provider {
     }
 }
 
-/// Reads an agent. `stem` is the name of its file without `.md`.
-pub(super) fn parse(
-    file: &str,
-    stem: &str,
-    content: &str,
-    around: &Surroundings<'_>,
-) -> Result<Parsed, Vec<Problem>> {
-    let document = front_matter::parse(file, content).map_err(|problem| vec![problem])?;
-    let mut fields = Fields::new(file, document.values);
-    let agent = read(&mut fields, stem, document.text, around);
+/// Reads an agent.
+pub(super) fn parse(file: &File, around: &Surroundings<'_>) -> Result<Parsed, Vec<Problem>> {
+    let (mut fields, document) = file.open()?;
+    let agent = read(&mut fields, &file.name, document.text(), around);
     check(&mut fields, &agent);
-    fields.reject_unknown();
-    if !fields.problems.is_empty() {
-        return Err(fields.problems);
-    }
     let (skills_line, lead_line) = (fields.line("skills"), fields.line("lead"));
-    Ok(Parsed { agent, skills_line, lead_line })
+    fields.finish(Parsed { agent, skills_line, lead_line })
 }
 
-fn read(fields: &mut Fields<'_>, stem: &str, prompt: String, around: &Surroundings<'_>) -> Agent {
+fn read(
+    fields: &mut Fields<'_>,
+    file_name: &str,
+    prompt: String,
+    around: &Surroundings<'_>,
+) -> Agent {
     let lead = fields.flag("lead");
     Agent {
-        name: fields.name(stem),
+        name: fields.name(file_name),
         description: fields.required("description", "what the agent is for, in a line"),
         provider: fields.one_of("provider", &PROVIDERS),
         model: fields.text("model"),
@@ -240,11 +239,9 @@ fn check(fields: &mut Fields<'_>, agent: &Agent) {
         let message = format!("leaves nothing of a window of {window}");
         fields.fail("reserve_tokens", message, format!("reserve_tokens: {}", window / 4));
     }
-    if let Err(error) =
-        text::check("system prompt after the front matter", &agent.prompt, PROMPT_MAX_BYTES)
-    {
-        fields.whole(error.to_string(), "who the agent is and how it works, in plain words");
-    }
+    let fix = "who the agent is and how it works, in plain words";
+    let what = "system prompt after the front matter";
+    fields.check_text(what, &agent.prompt, PROMPT_MAX_BYTES, fix);
 }
 
 /// SHA-256 in hex.

@@ -1,23 +1,22 @@
 //! All agents, skills and nodes together.
 
-use crate::domain::{
-    class::{Class, Classify, Kind},
-    text_file,
-};
 use std::{
     cell::RefCell,
     collections::BTreeMap,
-    io,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use super::{
-    Agent, Config, Node, Problem, Problems, Skill,
+    Agent, Config, Node, Problems, Skill,
     agent::{self, Parsed},
-    nearest, node,
+    node,
     servers::Surroundings,
     shipped, skill,
+};
+use crate::domain::{
+    class::{Class, Classify, Kind},
+    files::{self, File, Problem, nearest},
 };
 
 /// The files of an installation: those without problems, and why the others are refused.
@@ -76,13 +75,6 @@ pub enum Noun {
     Node,
 }
 
-/// A file that was found: its path for people, the name that its place gives it, its content.
-pub(super) struct File {
-    pub path: String,
-    pub name: String,
-    pub content: Result<String, String>,
-}
-
 impl Noun {
     pub fn as_str(self) -> &'static str {
         match self {
@@ -115,13 +107,15 @@ impl Catalogue {
         config: &Config,
         named: &RefCell<Vec<PathBuf>>,
     ) -> Result<Self, Problems> {
-        let stem = |path: &Path| {
-            (path.extension()? == "md").then(|| path.file_stem()?.to_str().map(str::to_owned))?
+        let in_folder = |folder: &Path, place: fn(&Path) -> Option<(String, PathBuf)>| {
+            files::in_folder(folder, place).map_err(|problem| Problems(vec![problem]))
         };
-        let folder_name = |path: &Path| path.file_name()?.to_str().map(str::to_owned);
-        let nodes = files(&config.nodes_folder, stem)?.unwrap_or_else(shipped::nodes);
-        let skills = files(&config.skills_folder, folder_name)?.unwrap_or_else(shipped::skills);
-        let agents = files(&config.folder, stem)?.unwrap_or_else(shipped::agents);
+        let nodes = in_folder(&config.nodes_folder, files::markdown)?;
+        let nodes = nodes.unwrap_or_else(shipped::nodes);
+        let skills = in_folder(&config.skills_folder, skill_file)?;
+        let skills = skills.unwrap_or_else(shipped::skills);
+        let agents = in_folder(&config.folder, files::markdown)?;
+        let agents = agents.unwrap_or_else(shipped::agents);
         if agents.is_empty() {
             let fix = "a file <name>.md per agent; without the folder, the agents that come with Dalsegno are used";
             let folder = config.folder.display().to_string();
@@ -272,10 +266,7 @@ impl Catalogue {
 
     fn add_nodes(&mut self, folder: &Path, around: &Surroundings<'_>, nodes: &[File]) {
         for file in nodes {
-            let parsed = file
-                .read()
-                .and_then(|content| node::parse(&file.path, &file.name, content, folder, around));
-            match parsed {
+            match node::parse(file, folder, around) {
                 Ok(node) => _ = self.nodes.insert(node.name.clone(), Arc::new(node)),
                 Err(found) => {
                     let problem = self.add_problems(found);
@@ -289,7 +280,7 @@ impl Catalogue {
     fn add_skills(&mut self, skills: &[File]) -> Vec<String> {
         let mut broken = Vec::new();
         for file in skills {
-            match file.read().and_then(|content| skill::parse(&file.path, &file.name, content)) {
+            match skill::parse(file) {
                 Ok(skill) => _ = self.skills.insert(skill.name.clone(), Arc::new(skill)),
                 Err(found) => {
                     self.add_problems(found);
@@ -303,10 +294,7 @@ impl Catalogue {
     fn add_agents(&mut self, around: &Surroundings<'_>, agents: &[File], skills: &SkillNames<'_>) {
         let mut lead: Option<String> = None;
         for file in agents {
-            let parsed = file
-                .read()
-                .and_then(|content| agent::parse(&file.path, &file.name, content, around));
-            let fitting = parsed.and_then(|parsed| {
+            let fitting = agent::parse(file, around).and_then(|parsed| {
                 let mut found = unfit_skills(file, &parsed, skills);
                 found.extend(second_lead(file, &parsed, &mut lead));
                 if found.is_empty() { Ok(parsed.agent) } else { Err(found) }
@@ -327,14 +315,6 @@ impl Catalogue {
         let first = found.first().map(Problem::in_one_line).unwrap_or_default();
         self.problems.extend(found);
         first
-    }
-}
-
-impl File {
-    fn read(&self) -> Result<&str, Vec<Problem>> {
-        self.content
-            .as_deref()
-            .map_err(|error| vec![Problem::whole(&self.path, error, text_file::FIX)])
     }
 }
 
@@ -384,41 +364,11 @@ fn second_lead(file: &File, parsed: &Parsed, lead: &mut Option<String>) -> Optio
     })
 }
 
-/// The files of a folder by name. `None`: there is no such folder.
-fn files(
-    folder: &Path,
-    name: impl Fn(&Path) -> Option<String>,
-) -> Result<Option<Vec<File>>, Problems> {
-    let Some(paths) = paths(folder).map_err(|error| {
-        let (folder, message) = (folder.display().to_string(), format!("cannot be read: {error}"));
-        Problems(vec![Problem::whole(&folder, message, "a folder that can be read")])
-    })?
-    else {
-        return Ok(None);
-    };
-    let file = |path: &PathBuf| {
-        let name = name(path)?;
-        // A skill is a folder.
-        let path = if path.is_dir() { path.join("SKILL.md") } else { path.clone() };
-        let is_skill_or_agent = path.file_name()? == "SKILL.md" || path.extension()? == "md";
-        is_skill_or_agent.then(|| File {
-            content: text_file::read(&path, text_file::MAX_BYTES)
-                .map_err(|error| error.to_string()),
-            path: path.display().to_string(),
-            name,
-        })
-    };
-    Ok(Some(paths.iter().filter_map(file).collect()))
-}
-
-/// What a folder holds, sorted. `None`: there is no such folder.
-fn paths(folder: &Path) -> io::Result<Option<Vec<PathBuf>>> {
-    let entries = match std::fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        entries => entries?,
-    };
-    let paths: io::Result<Vec<_>> = entries.map(|entry| Ok(entry?.path())).collect();
-    let mut paths = paths?;
-    paths.sort();
-    Ok(Some(paths))
+/// The name of the folder `<name>`, and its file. Another file there is a mistake, which its name tells.
+fn skill_file(path: &Path) -> Option<(String, PathBuf)> {
+    let name = path.file_name()?.to_string_lossy().into_owned();
+    match path.is_dir() {
+        true => Some((name, path.join("SKILL.md"))),
+        false => (path.extension()? == "md").then(|| (name, path.to_owned())),
+    }
 }

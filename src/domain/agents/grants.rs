@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use super::{
     BlackboardGrants, BlackboardPath,
-    fields::Fields,
     servers::{self, Servers, Surroundings},
 };
+use crate::domain::files::Fields;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = AgentGrants)]
@@ -99,7 +99,8 @@ pub(super) fn read(fields: &mut Fields<'_>, around: &Surroundings<'_>) -> Grants
 fn read_blackboard(fields: &mut Fields<'_>) -> BlackboardGrants {
     const KEY: &str = "blackboard";
     const EXAMPLE: &str = "{ read: [/], write: [/plan] }";
-    let Some(Value::Object(granted)) = fields.value(KEY, EXAMPLE, Value::is_object) else {
+    let found = fields.value(KEY, EXAMPLE, Value::is_object).map(|found| found.value);
+    let Some(Value::Object(granted)) = found else {
         return BlackboardGrants::default();
     };
     let mut grants = BlackboardGrants::default();

@@ -1,21 +1,18 @@
 //! Agents, skills and nodes: files that people write, checked like the configuration.
 //!
-//! An agent and a node are each `<folder>/<name>.md`, a skill is `<folder>/<name>/SKILL.md`: YAML front matter, then text. A file is taken as
-//! a whole or not at all, and every problem of every file is reported at once, with file and line. An agent whose file has
-//! problems is refused alone: it gets no new tasks, and those that it has wait. While the service runs, changed files are
-//! read again.
+//! An agent and a node are each `<folder>/<name>.md`, a skill is `<folder>/<name>/SKILL.md` ([`super::files`] reads them). An agent whose
+//! file has problems is refused alone: it gets no new tasks, and those that it has wait. While the service runs, changed files are read
+//! again.
 
 mod addressed;
 mod agent;
 mod blackboard_grants;
 mod blackboard_path;
 mod catalogue;
-pub(super) mod fields;
-pub(super) mod front_matter;
 mod grants;
 mod library;
 mod node;
-mod problem;
+mod problems;
 mod reserved;
 mod servers;
 mod session_mode;
@@ -33,16 +30,14 @@ pub use self::{
     grants::{Grants, PermissionMode},
     library::Library,
     node::Node,
-    problem::{Problem, Problems},
+    problems::Problems,
     reserved::{ALL, OPERATOR, SYSTEM},
     servers::{Error as ServersError, OWN_SERVER, Servers},
     session_mode::SessionMode,
     skill::Skill,
 };
+pub use super::files::{Problem, is_name};
 use crate::settings::Checks;
-
-/// The longest name. Names are part of lanes, paths and addresses.
-const NAME_MAX_BYTES: usize = 64;
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -108,21 +103,4 @@ impl Config {
             checks.fail("agents.model", "is empty", "a model that agents.provider has");
         }
     }
-}
-
-/// Whether a text can name an agent, an instance, a skill or a node.
-pub fn is_name(text: &str) -> bool {
-    let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    text.len() <= NAME_MAX_BYTES
-        && text.starts_with(fine)
-        && text.chars().all(|c| fine(c) || c == '-' || c == '_')
-}
-
-/// What somebody probably meant.
-pub(super) fn nearest<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    known
-        .map(|name| (strsim::jaro_winkler(text, name), name))
-        .filter(|(score, _)| *score > 0.8)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, name)| name)
 }

@@ -6,8 +6,11 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{Problem, fields::Fields, front_matter, servers::Surroundings};
-use crate::domain::{text, text_file};
+use super::servers::Surroundings;
+use crate::domain::{
+    files::{self, Fields, File, Problem},
+    text,
+};
 
 /// What a node asks for and what has to be read there, together, in bytes: all of it is said in the conversation at each entry.
 const ENTRY_MAX_BYTES: usize = 256 * 1024;
@@ -23,22 +26,17 @@ pub struct Node {
     pub entry: String,
 }
 
-/// Reads a node. `stem` is the name of its file without `.md`; readings are found from `folder`.
+/// Reads a node. Readings are found from `folder`.
 pub(super) fn parse(
-    file: &str,
-    stem: &str,
-    content: &str,
+    file: &File,
     folder: &Path,
     around: &Surroundings<'_>,
 ) -> Result<Node, Vec<Problem>> {
-    let document = front_matter::parse(file, content).map_err(|problem| vec![problem])?;
-    let mut fields = Fields::new(file, document.values);
-    let name = fields.name(stem);
+    let (mut fields, document) = file.open()?;
+    let name = fields.name(&file.name);
     let description = fields.required("description", "what is done there, in a line");
-    let contract = document.text;
-    if let Err(error) = text::check("text after the front matter", &contract, ENTRY_MAX_BYTES) {
-        fields.whole(error.to_string(), "what the node asks of the role that comes to it");
-    }
+    let (contract, fix) = (document.text(), "what the node asks of the role that comes to it");
+    fields.check_text("text after the front matter", &contract, ENTRY_MAX_BYTES, fix);
     let readings = fields.names("readings");
     let texts = read_all(&mut fields, &readings, folder, around);
     let entry = entry(&name, &contract, &texts);
@@ -49,11 +47,7 @@ pub(super) fn parse(
         );
         fields.fail("readings", message, "fewer or shorter files");
     }
-    fields.reject_unknown();
-    match fields.problems.is_empty() {
-        true => Ok(Node { name, description, readings, entry }),
-        false => Err(fields.problems),
-    }
+    fields.finish(Node { name, description, readings, entry })
 }
 
 /// A reading with its name.
@@ -98,7 +92,7 @@ fn unreadable(error: &std::io::Error) -> String {
 }
 
 fn read(path: &Path) -> Result<String, String> {
-    let text = text_file::read(path, ENTRY_MAX_BYTES as u64).map_err(|error| error.to_string())?;
+    let text = files::read(path, ENTRY_MAX_BYTES as u64).map_err(|error| error.to_string())?;
     text::check("file", &text, ENTRY_MAX_BYTES).map_err(|error| format!("is not fit: {error}"))?;
     Ok(text)
 }

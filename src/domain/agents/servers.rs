@@ -13,8 +13,7 @@ use std::{
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use super::fields::Fields;
-use crate::domain::text_file;
+use crate::domain::files::{self, Fields};
 
 /// By name. Printed without what they hold: it may be a secret.
 #[derive(Clone, Default, PartialEq)]
@@ -91,7 +90,7 @@ pub(super) fn read(fields: &mut Fields<'_>, around: &Surroundings<'_>) -> Server
     }) else {
         return Servers::default();
     };
-    let found = match value {
+    let found = match value.value {
         Value::Object(servers) => Ok(servers.into_iter().collect()),
         Value::Array(items) => of_list(items),
         Value::String(path) => {
@@ -146,8 +145,7 @@ fn of_list(items: Vec<Value>) -> Result<BTreeMap<String, Value>, (String, String
 fn of_file(path: &Path) -> Result<BTreeMap<String, Value>, (String, String)> {
     const FIX: &str = "a path, from the agent's folder on, to a file such as {\"mcpServers\": {…}}";
     let fail = |what: String| (format!("{} {what}", path.display()), FIX.to_owned());
-    let text =
-        text_file::read(path, text_file::MAX_BYTES).map_err(|error| fail(error.to_string()))?;
+    let text = files::read(path, files::MAX_BYTES).map_err(|error| fail(error.to_string()))?;
     // The error of the parser quotes no value.
     let mut content: Value = serde_json::from_str(&text)
         .map_err(|error| fail(format!("is no JSON in line {}", error.line())))?;

@@ -31,8 +31,6 @@ pub enum Error {
     Full { user: String, limit: i64 },
     #[error("it expires at {0}, which is over already: name a time to come")]
     Expired(DateTime<Utc>),
-    #[error("there is no word to look for: write one at least")]
-    NoWords,
     #[error(transparent)]
     Text(#[from] text::Error),
     #[error(transparent)]
@@ -52,7 +50,6 @@ impl Classify for Error {
             Self::Known(_) => Class::of(Kind::Conflict, "fact_known"),
             Self::Full { .. } => Class::of(Kind::Conflict, "facts_full"),
             Self::Expired(_) => Class::of(Kind::Invalid, "expired"),
-            Self::NoWords => Class::of(Kind::Invalid, "no_words"),
             Self::Text(error) => error.class(),
             Self::Campaign(error) => error.class(),
             Self::Database(error) => error.class(),

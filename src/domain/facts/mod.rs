@@ -24,7 +24,6 @@ mod config;
 mod error;
 mod extractions;
 mod key;
-mod meaning;
 mod read;
 mod record;
 mod remove;
@@ -32,6 +31,7 @@ mod request;
 mod search;
 mod shown;
 mod users;
+mod vectors;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -44,14 +44,14 @@ pub use self::{
     error::Error,
     extractions::{Extraction, Outcome, extraction_ended, extractions, read_up_to, unread},
     key::{ATTRIBUTE_MAX_CHARS, TEXT_MAX_CHARS, key},
-    meaning::{keep_vectors, unmade},
     read::{Filter, Held, Told, find, get, held, list, told},
     record::{Found, Recorded, Stated, record},
     remove::{count_ended, remove_ended, remove_some, remove_some_records},
     request::{ExtractFacts, again, request, request_of_ended},
-    search::{Hit, Question, search},
+    search::{Hit, search},
     shown::{inherit_showings, show},
     users::{CampaignUser, check_name, hold_user_of, set_user, unset_user, user_of},
+    vectors::{keep_vectors, unmade},
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type, utoipa::ToSchema)]

@@ -9,9 +9,10 @@ use uuid::Uuid;
 
 use super::{Error, Flow, control, get, is_paused, start::refused};
 use crate::domain::{
-    agents::{Catalogue, nearest},
+    agents::Catalogue,
     amount::Limit,
     feed,
+    files::nearest,
     tasks::{self, After, FlowStep, FlowTask, Links},
 };
 

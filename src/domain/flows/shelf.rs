@@ -1,13 +1,13 @@
 //! The templates of an installation.
 
-use std::{collections::BTreeMap, fmt, fs, io, path::Path, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use serde::Serialize;
 
 use super::{Config, Error, Template, template};
 use crate::domain::{
-    agents::{Catalogue, Problem, nearest},
-    text_file,
+    agents::Catalogue,
+    files::{self, File, Problem, list_problems, nearest},
 };
 
 /// By name: the templates that can be started, and the others.
@@ -43,14 +43,14 @@ impl Templates {
     ///
     /// The folder cannot be read.
     pub fn load(config: &Config, agents: &Catalogue) -> Result<Self, Problems> {
-        let files = files(&config.folder).map_err(|error| {
-            let (file, fix) = (config.folder.display().to_string(), "a folder that can be read");
-            Problems(vec![Problem::whole(&file, format!("cannot be read: {error}"), fix)])
-        })?;
+        let files = files::in_folder(&config.folder, files::markdown);
+        let files = files.map_err(|problem| Problems(vec![problem]))?;
         let built_in = files.is_none();
         let mut templates = Self::default();
-        for file in files.unwrap_or_else(shipped) {
-            match file.parse(agents) {
+        for file in files
+            .unwrap_or_else(|| SHIPPED.map(|(name, content)| File::built_in(name, content)).into())
+        {
+            match template::parse(&file, agents) {
                 Ok(template) => _ = templates.usable.insert(template.name.clone(), template),
                 Err(problems) => {
                     let broken = BrokenTemplate { name: file.name.clone(), built_in, problems };
@@ -63,12 +63,9 @@ impl Templates {
 
     /// As [`Self::load`], on a thread of its own: a folder that hangs delays this caller alone, and not the end of the process.
     pub async fn load_aside(config: &Config, agents: Arc<Catalogue>) -> Result<Self, Problems> {
-        let (config, folder) = (config.clone(), config.folder.display().to_string());
+        let (config, folder) = (config.clone(), config.folder.clone());
         let loaded = tokio::task::spawn_blocking(move || Self::load(&config, &agents)).await;
-        loaded.unwrap_or_else(|error| {
-            let message = format!("cannot be read: {error}");
-            Err(Problems(vec![Problem::whole(&folder, message, "a folder that can be read")]))
-        })
+        loaded.unwrap_or_else(|error| Err(Problems(vec![files::unreadable_folder(&folder, error)])))
     }
 
     /// Those that can be started.
@@ -112,51 +109,6 @@ impl Problems {
 
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let n_problems = self.0.len();
-        let s = if n_problems == 1 { "" } else { "s" };
-        write!(f, "the templates of flows have {n_problems} problem{s}")?;
-        self.0.iter().try_for_each(|problem| write!(f, "\n\n{problem}"))
+        list_problems(f, "the templates of flows", &self.0)
     }
-}
-
-struct File {
-    path: String,
-    name: String,
-    content: Result<String, String>,
-}
-
-impl File {
-    fn parse(&self, agents: &Catalogue) -> Result<Template, Vec<Problem>> {
-        match &self.content {
-            Ok(content) => template::parse(&self.path, &self.name, content, agents),
-            Err(error) => Err(vec![Problem::whole(&self.path, error, text_file::FIX)]),
-        }
-    }
-}
-
-fn shipped() -> Vec<File> {
-    let file = |(name, content): (&str, &str)| File {
-        path: format!("{name} (built in)"),
-        name: name.to_owned(),
-        content: Ok(content.to_owned()),
-    };
-    SHIPPED.map(file).into()
-}
-
-/// `None`: there is no such folder.
-fn files(folder: &Path) -> io::Result<Option<Vec<File>>> {
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        entries => entries?,
-    };
-    let paths: io::Result<Vec<_>> = entries.map(|entry| Ok(entry?.path())).collect();
-    let mut paths = paths?;
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
-    paths.sort();
-    let file = |path: &std::path::PathBuf| File {
-        path: path.display().to_string(),
-        name: path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
-        content: text_file::read(path, text_file::MAX_BYTES).map_err(|error| error.to_string()),
-    };
-    Ok(Some(paths.iter().map(file).collect()))
 }

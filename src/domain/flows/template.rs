@@ -7,12 +7,8 @@ use serde_json::Value;
 
 use crate::domain::{
     agents::SessionMode as Mode,
-    agents::{
-        Catalogue, LookupError, Problem,
-        fields::Fields,
-        front_matter::{self, Found},
-        is_name, nearest,
-    },
+    agents::{Catalogue, LookupError},
+    files::{Document, Fields, File, Found, Problem, is_name, nearest},
     objects::plain,
     tasks::OnFailure,
 };
@@ -91,44 +87,35 @@ impl Template {
 const OF_ITEM: [&str; 2] = ["item", "number"];
 
 /// Everything that is wrong with it, or the template.
-pub(super) fn parse(
-    file: &str,
-    expected_name: &str,
-    content: &str,
-    agents: &Catalogue,
-) -> Result<Template, Vec<Problem>> {
-    let document = front_matter::parse(file, content).map_err(|problem| vec![problem])?;
-    let steps_found = document.values.get("steps").cloned();
-    let mut fields = Fields::new(file, document.values);
-    let name = fields.name(expected_name);
+pub(super) fn parse(file: &File, agents: &Catalogue) -> Result<Template, Vec<Problem>> {
+    let (mut fields, document) = file.open()?;
+    let name = fields.name(&file.name);
     let description = fields.required("description", "What it is good for");
     let inputs =
         fields.value("inputs", "names with what they are: `topic: What it is about`", |value| {
             value.as_object().is_some_and(|inputs| inputs.values().all(Value::is_string))
         });
-    _ = fields.value("steps", "a list: `- step: plan`, then `agent: planner`", Value::is_array);
+    let items = "a list: `- step: plan`, then `agent: planner`";
+    let items = fields.value("steps", items, Value::is_array);
     fields.reject_unknown();
-    let mut reader = Reader { file, agents, problems: std::mem::take(&mut fields.problems) };
+    let mut reader = Reader { fields, agents };
     let mut inputs = inputs_of(inputs);
-    let sections = sections(content);
+    let sections = sections(&document);
     let mut steps: Vec<Step> = Vec::new();
-    for (line, item) in items(steps_found.as_ref()) {
+    for (line, item) in with_lines(items.as_ref()) {
         if let Some(step) = reader.step(line, item, &steps, &inputs, &sections) {
             steps.push(step);
         }
     }
     reader.unused(&sections, &steps);
-    if steps.is_empty() && reader.problems.is_empty() {
-        reader.fail(1, "steps", "has none".to_owned(), "steps: and a list below it".to_owned());
+    let mut fields = reader.fields;
+    if steps.is_empty() && fields.problems.is_empty() {
+        fields.fail_at(1, "steps", "has none", "steps: and a list below it");
     }
     for input in &mut inputs {
         input.is_list = steps.iter().any(|step| step.each.as_ref() == Some(&input.name));
     }
-    reader.problems.sort_by_key(|problem| problem.line);
-    match reader.problems.is_empty() {
-        true => Ok(Template { name, description, inputs, steps }),
-        false => Err(reader.problems),
-    }
+    fields.finish(Template { name, description, inputs, steps })
 }
 
 /// The names between `{{` and `}}`, each with its place in the text.
@@ -143,9 +130,8 @@ pub(super) fn placeholders(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 struct Reader<'a> {
-    file: &'a str,
+    fields: Fields<'a>,
     agents: &'a Catalogue,
-    problems: Vec<Problem>,
 }
 
 impl Reader<'_> {
@@ -162,7 +148,7 @@ impl Reader<'_> {
             Err(error) => {
                 let fix =
                     "step, agent, and where needed instance, after, on_failure, session, each";
-                self.fail(
+                self.fields.fail_at(
                     line,
                     "steps",
                     format!("has a step that cannot be read: {}", plain(&error.to_string())),
@@ -175,40 +161,55 @@ impl Reader<'_> {
         let name = written.step;
         if !is_name(&name) || names().any(|known| known == name) {
             let fix = "a name of its own: lower-case letters, digits, - and _, at most 64";
-            self.fail(line, "step", format!("`{name}` cannot be its name"), fix.to_owned());
+            self.fields.fail_at(
+                line,
+                "step",
+                format!("`{name}` cannot be its name"),
+                fix.to_owned(),
+            );
         }
         match self.agents.agent(&written.agent) {
             Ok(_) => {}
             Err(LookupError::Unknown { name, advice, .. }) => {
-                self.fail(line, "agent", format!("there is no agent `{name}`"), advice);
+                self.fields.fail_at(line, "agent", format!("there is no agent `{name}`"), advice);
             }
             Err(LookupError::Broken { name, problem, .. }) => {
                 let message = format!("the file of the agent `{name}` has problems");
-                self.fail(line, "agent", message, format!("another agent, or repair {problem}"));
+                self.fields.fail_at(
+                    line,
+                    "agent",
+                    message,
+                    format!("another agent, or repair {problem}"),
+                );
             }
         }
         let instance = written.instance.unwrap_or_else(|| "main".to_owned());
         if !is_name(&instance) || instance.len() > 56 {
             let fix = "lower-case letters, digits, - and _, at most 56";
-            self.fail(line, "instance", format!("`{instance}` is no name"), fix.to_owned());
+            self.fields.fail_at(
+                line,
+                "instance",
+                format!("`{instance}` is no name"),
+                fix.to_owned(),
+            );
         }
         for other in written.after.iter().filter(|other| !names().any(|known| known == *other)) {
             let fix = match nearest(other, names()) {
                 Some(near) => format!("{near} (did you mean that one?)"),
                 None => "steps that come before it in the list".to_owned(),
             };
-            self.fail(line, "after", format!("`{other}` is no step before it"), fix);
+            self.fields.fail_at(line, "after", format!("`{other}` is no step before it"), fix);
         }
         if let Some(each) =
             written.each.as_ref().filter(|each| !inputs.iter().any(|it| it.name == **each))
         {
             let fix = "the name of an input, which is then a list".to_owned();
-            self.fail(line, "each", format!("`{each}` is no input"), fix);
+            self.fields.fail_at(line, "each", format!("`{each}` is no input"), fix);
         }
         let section = sections.iter().find(|section| section.name == name);
         let Some(section) = section.filter(|section| !section.text.is_empty()) else {
             let fix = format!("below the front matter: `## {name}`, and what is asked below that");
-            self.fail(line, "step", format!("`{name}` has no prompt"), fix);
+            self.fields.fail_at(line, "step", format!("`{name}` has no prompt"), fix);
             return None;
         };
         self.check_prompt(section, inputs, written.each.is_some());
@@ -237,7 +238,7 @@ impl Reader<'_> {
                 None => "an input by its name; in a step with `each` also {{item}} and {{number}}"
                     .to_owned(),
             };
-            self.fail(line, &section.name, format!("`{{{{{name}}}}}` is no input"), fix);
+            self.fields.fail_at(line, &section.name, format!("`{{{{{name}}}}}` is no input"), fix);
         }
     }
 
@@ -247,20 +248,20 @@ impl Reader<'_> {
                 let fix = "a step of this name in the front matter, or another kind of heading"
                     .to_owned();
                 let message = "is a prompt without a step".to_owned();
-                self.fail(section.heading_line, &format!("## {}", section.name), message, fix);
+                self.fields.fail_at(
+                    section.heading_line,
+                    &format!("## {}", section.name),
+                    message,
+                    fix,
+                );
             }
         }
     }
-
-    fn fail(&mut self, line: usize, key: &str, message: String, fix: String) {
-        let problem = Problem::whole(self.file, message, fix);
-        self.problems.push(Problem { line: Some(line), key: Some(key.to_owned()), ..problem });
-    }
 }
 
-fn inputs_of(value: Option<Value>) -> Vec<Input> {
+fn inputs_of(found: Option<Found>) -> Vec<Input> {
     let inputs: BTreeMap<String, Value> =
-        value.and_then(|value| serde_json::from_value(value).ok()).unwrap_or_default();
+        found.and_then(|found| serde_json::from_value(found.value).ok()).unwrap_or_default();
     let input = |(name, about): (String, Value)| {
         let about = about.as_str().unwrap_or_default().to_owned();
         Input { name, about, is_list: false }
@@ -268,7 +269,7 @@ fn inputs_of(value: Option<Value>) -> Vec<Input> {
     inputs.into_iter().map(input).collect()
 }
 
-fn items(steps: Option<&Found>) -> impl Iterator<Item = (usize, &Value)> {
+fn with_lines(steps: Option<&Found>) -> impl Iterator<Item = (usize, &Value)> {
     steps.into_iter().flat_map(|found| {
         let values = found.value.as_array().map(Vec::as_slice).unwrap_or_default();
         let lines = found.item_lines.iter().copied().chain(std::iter::repeat(found.line));
@@ -276,14 +277,11 @@ fn items(steps: Option<&Found>) -> impl Iterator<Item = (usize, &Value)> {
     })
 }
 
-/// The headings of the second level below the front matter, with what stands below them.
-fn sections(content: &str) -> Vec<Section> {
+/// The headings of the second level below the front matter, with the texts below them.
+fn sections(document: &Document<'_>) -> Vec<Section> {
     let mut sections: Vec<Section> = Vec::new();
-    let mut n_fences = 0;
-    for (line, text) in (1..).zip(content.lines()) {
-        if n_fences < 2 {
-            n_fences += usize::from(text.trim_end() == "---");
-        } else if let Some(name) = text.strip_prefix("## ") {
+    for (line, text) in (document.rest_line..).zip(document.rest.lines()) {
+        if let Some(name) = text.strip_prefix("## ") {
             let name = name.trim().to_owned();
             sections.push(Section {
                 heading_line: line,
@@ -317,9 +315,9 @@ mod tests {
 
     #[test]
     fn headings_of_the_second_level_begin_prompts() {
-        let found = sections(
-            "---\nname: x\n---\nFor people.\n\n## plan\n\nOne.\n\n### Part\n\n## draft\nTwo.\n",
-        );
+        let content =
+            "---\nname: x\n---\nFor people.\n\n## plan\n\nOne.\n\n### Part\n\n## draft\nTwo.\n";
+        let found = sections(&Document::parse("x.md", content).unwrap());
         let found: Vec<_> =
             found.iter().map(|s| (s.line, s.name.as_str(), s.text.as_str())).collect();
         assert_eq!(found, [(8, "plan", "One.\n\n### Part"), (13, "draft", "Two.")]);

@@ -60,8 +60,6 @@ pub enum Error {
     NoOwner,
     #[error("{0} belong to the whole campaign, and not to an agent")]
     Owner(&'static str),
-    #[error("there is no word to look for: write one at least")]
-    NoWords,
     #[error("{} of the items cannot be taken in, and so none was{}", .0.len(), lines(.0))]
     Import(Vec<Mistake>),
     #[error(transparent)]
@@ -89,7 +87,6 @@ impl Classify for Error {
             Self::TooManyEdicts { .. } => Class::of(Kind::Conflict, "too_many_edicts"),
             Self::Expired(_) => Class::of(Kind::Invalid, "expired"),
             Self::NoOwner | Self::Owner(_) => Class::of(Kind::Invalid, "bad_owner"),
-            Self::NoWords => Class::of(Kind::Invalid, "no_words"),
             Self::Import(_) => Class::of(Kind::Invalid, "bad_items"),
             Self::Text(error) => error.class(),
             Self::Campaign(error) => error.class(),

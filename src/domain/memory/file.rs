@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{Item, Kind};
 use crate::domain::{
-    agents::front_matter::{self, Found},
+    files::{Document as File, Found},
     timestamp,
 };
 
@@ -67,7 +67,7 @@ pub fn write(item: &Item) -> String {
 
 /// `file` is how it is called in what is said about it.
 pub fn read(file: &str, content: &str) -> Result<Document, NoDocument> {
-    let parsed = front_matter::parse(file, content)
+    let parsed = File::parse(file, content)
         .map_err(|problem| NoDocument(vec![problem.to_string().replace('\n', ";")]))?;
     let mut problems = Vec::new();
     let known = ["kind", "owner", "name", "title", "expires_at"];
@@ -110,25 +110,15 @@ pub fn read(file: &str, content: &str) -> Result<Document, NoDocument> {
             name,
             title,
             expires_at: expires_at.and_then(Result::ok),
-            body: body(content).to_owned(),
+            body: body(parsed.rest).to_owned(),
         }),
         _ => Err(NoDocument(problems)),
     }
 }
 
-/// What follows the front matter, without the empty line in front of it and the end of its last line: blanks of a text are its own.
-fn body(content: &str) -> &str {
-    let mut ends = content.match_indices('\n').map(|(at, _)| at + 1);
-    let mut start = 0;
-    let mut n_marks = 0;
-    while n_marks < 2 {
-        let Some(end) = ends.next() else { return "" };
-        n_marks +=
-            usize::from(content[start..end].trim_start_matches('\u{feff}').trim_end() == "---");
-        start = end;
-    }
-    let text = &content[start..];
-    let text = text.strip_prefix("\r\n").or(text.strip_prefix('\n')).unwrap_or(text);
+/// The rest of a file without the empty line at its beginning and the end of its last line: blanks of a text are its own.
+fn body(rest: &str) -> &str {
+    let text = rest.strip_prefix("\r\n").or(rest.strip_prefix('\n')).unwrap_or(rest);
     text.strip_suffix("\r\n").or(text.strip_suffix('\n')).unwrap_or(text)
 }
 

@@ -9,8 +9,8 @@ use uuid::Uuid;
 
 use super::{
     Config, Document, Error, Kind, New, Who,
-    meaning::request_embeddings,
     publish::{Outcome, hold, look, write},
+    vectors::request_embeddings,
 };
 
 /// One transaction has to be over soon.

@@ -16,7 +16,6 @@ mod edicts;
 mod error;
 mod file;
 mod import;
-mod meaning;
 mod name;
 mod publish;
 mod read;
@@ -24,6 +23,7 @@ mod remove;
 mod revoke;
 mod room;
 mod search;
+mod vectors;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -37,12 +37,12 @@ pub use self::{
     error::Error,
     file::{Document, NoDocument, read as read_document, write as write_document},
     import::{Entry, Imported, Mistake, import},
-    meaning::{keep_vectors, request_embeddings, unmade},
     publish::{New, Written, publish},
     read::{Filter, Version, at_version, by_name, find_id, get, list, page_of_whole, versions},
     remove::{count_ended, remove_ended, remove_some},
     revoke::revoke,
-    search::{Asked, Hit, search},
+    search::{Hit, search},
+    vectors::{keep_vectors, request_embeddings, unmade},
 };
 
 /// The longest body that is stored, whatever the configuration says.

@@ -7,11 +7,10 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{
-    Config, Error, Item, Kind, Trust, Who,
-    meaning::request_embeddings,
-    name,
+    Config, Error, Item, Kind, Trust, Who, name,
     read::find,
     room::{self, Wish},
+    vectors::request_embeddings,
 };
 use crate::domain::{
     Failed, campaigns,

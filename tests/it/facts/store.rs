@@ -3,7 +3,9 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use dalsegno::domain::{
     campaign_control,
-    facts::{self, Ended, Error, Fact, Forgotten, Question, Recorded, Source, Trust},
+    facts::{self, Ended, Error, Fact, Forgotten, Recorded, Source, Trust},
+    search::Question,
+    text,
 };
 use uuid::Uuid;
 
@@ -234,9 +236,9 @@ async fn a_search_finds_what_holds_of_this_user_the_best_first() {
         facts::search(&mut conn, ANN, asked(odd), "english", noon()).await.ok();
     }
     let nothing = facts::search(&mut conn, ANN, asked("…"), "english", noon()).await;
-    assert!(matches!(nothing, Err(Error::NoWords)), "{nothing:?}");
+    assert!(matches!(nothing, Err(Error::Text(text::Error::NoWords))), "{nothing:?}");
     let all_else = facts::search(&mut conn, ANN, asked("-submarine"), "english", noon()).await;
-    assert!(matches!(all_else, Err(Error::NoWords)), "{all_else:?}");
+    assert!(matches!(all_else, Err(Error::Text(text::Error::NoWords))), "{all_else:?}");
 }
 
 #[tokio::test]

@@ -47,6 +47,14 @@ fn a_template_says_its_inputs_and_steps() {
     assert!(missing.contains("did you mean `series`?"), "{missing}");
 }
 
+/// Editors on Windows write one in front of UTF-8.
+#[test]
+fn the_prompts_of_a_file_with_a_byte_order_mark_are_found() {
+    let marked = format!("\u{feff}{SERIES}");
+    let templates = load(&[("series.md", &marked)]).unwrap_or_else(|said| panic!("{said}"));
+    assert_eq!(templates.get("series").unwrap().steps.len(), 4);
+}
+
 #[test]
 fn the_templates_that_come_with_the_service_are_without_problems() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/workflows");

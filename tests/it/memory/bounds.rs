@@ -2,7 +2,8 @@
 
 use dalsegno::domain::{
     Page, facts,
-    memory::{self, Asked, Filter, Kind},
+    memory::{self, Filter, Kind},
+    search::Question,
 };
 use sqlx::{Connection as _, PgConnection};
 
@@ -68,14 +69,13 @@ async fn a_search_ranks_some_where_very_many_have_the_words() {
         let mut tx = conn.begin().await.unwrap();
         // What was read a moment ago may still be counted.
         let before = (n_read(&mut tx, "memory_items").await, n_read(&mut tx, "facts").await);
-        let asked = Asked { words, kind: None, limit: 10, meaning: None };
-        let found =
-            memory::search(&mut tx, world.campaign.id, asked, &OPERATOR, &config(), noon()).await;
+        let question = Question { words, limit: 10, meaning: None };
+        let place = (world.campaign.id, None);
+        let found = memory::search(&mut tx, place, question, &OPERATOR, &config(), noon()).await;
         assert_eq!(found.unwrap().len(), 10, "{words}");
         let n_items = n_read(&mut tx, "memory_items").await - before.0;
         assert!((10..=MOST_ROWS).contains(&n_items), "{words}: {n_items} items were read");
-        let asked = facts::Question { words, limit: 10, meaning: None };
-        let found = facts::search(&mut tx, "ann", asked, "english", noon()).await;
+        let found = facts::search(&mut tx, "ann", question, "english", noon()).await;
         assert_eq!(found.unwrap().len(), 10, "{words}");
         let n_facts = n_read(&mut tx, "facts").await - before.1;
         assert!((10..=MOST_ROWS).contains(&n_facts), "{words}: {n_facts} facts were read");

@@ -12,7 +12,8 @@ use dalsegno::{
         amount::Limit,
         audit::Actor,
         erasures, facts,
-        memory::{self, Asked, Kind, New, Who},
+        memory::{self, Kind, New, Who},
+        search::Question,
     },
     jobs::{Pool, Services},
     settings::{Environment, Flags},
@@ -137,10 +138,11 @@ impl Ground {
     async fn names(&self, world: &World, words: &str, who: &Who<'_>) -> Vec<String> {
         let meaning = self.tools.settings.meanings.of_question(words).await;
         assert!(meaning.is_some(), "the model says what it means");
-        let asked = Asked { words, kind: None, limit: 10, meaning: meaning.as_ref() };
+        let question = Question { words, limit: 10, meaning: meaning.as_ref() };
         let mut conn = self.pool().acquire().await.unwrap();
         let (id, config) = (world.campaign.id, &self.config.memory);
-        let hits = memory::search(&mut conn, id, asked, who, config, noon()).await.unwrap();
+        let hits =
+            memory::search(&mut conn, (id, None), question, who, config, noon()).await.unwrap();
         hits.into_iter().map(|hit| hit.item.name).collect()
     }
 

@@ -5,9 +5,8 @@
 use std::time::Instant;
 
 use dalsegno::domain::{
-    embeddings::Meaning,
-    facts::{self, Question},
-    memory::{self, Asked},
+    facts, memory,
+    search::{Meaning, Question},
 };
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use sqlx::{PgConnection, PgPool};
@@ -53,11 +52,11 @@ async fn figures_of_recall() {
             1 => format!("what does the user prefer about {}?", words.join(" and ")),
             _ => format!("the user {}", words[0]),
         };
-        let asked = Asked { words: &question, kind: None, limit: 10, meaning: None };
+        let question = Question { words: &question, limit: 10, meaning: None };
+        let place = (world.campaign.id, None);
         let (who, began) = (agent("writer"), Instant::now());
-        let found = memory::search(&mut conn, world.campaign.id, asked, &who, &config(), noon())
-            .await
-            .unwrap();
+        let found =
+            memory::search(&mut conn, place, question, &who, &config(), noon()).await.unwrap();
         took.push(began.elapsed().as_secs_f64() * 1e3);
         n_found += usize::from(!found.is_empty());
     }

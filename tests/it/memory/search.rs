@@ -1,14 +1,18 @@
 //! Finding items by their words.
 
-use dalsegno::domain::memory::{self, Asked, Config, Error, Hit, Kind, New, Who};
+use dalsegno::domain::{
+    memory::{self, Config, Error, Hit, Kind, New, Who},
+    search::Question,
+    text,
+};
 
 use super::{OPERATOR, agent, config, new, publish, publish_with, revoke};
 use crate::{app::noon, conversations::world::World};
 
 async fn search(world: &World, words: &str, who: &Who<'_>) -> Result<Vec<Hit>, Error> {
     let mut conn = world.pool.acquire().await.unwrap();
-    let asked = Asked { words, kind: None, limit: 10, meaning: None };
-    memory::search(&mut conn, world.campaign.id, asked, who, &config(), noon()).await
+    let question = Question { words, limit: 10, meaning: None };
+    memory::search(&mut conn, (world.campaign.id, None), question, who, &config(), noon()).await
 }
 
 async fn names(world: &World, words: &str, who: &Who<'_>) -> Vec<String> {
@@ -78,11 +82,12 @@ async fn odd_questions_are_answered_or_refused_and_never_an_error_of_the_databas
         ["a & b | !", "'", "it's", "\\", "((((", "a:*", "<->", "-", "\"", "üñï 💥 x", "\u{202e}x"]
     {
         match search(&world, odd, &OPERATOR).await {
-            Ok(_) | Err(Error::NoWords) => {}
+            Ok(_) | Err(Error::Text(text::Error::NoWords)) => {}
             Err(error) => panic!("{odd:?}: {error:?}"),
         }
     }
-    assert!(matches!(search(&world, "!!! ---", &OPERATOR).await, Err(Error::NoWords)));
+    let nothing = search(&world, "!!! ---", &OPERATOR).await;
+    assert!(matches!(nothing, Err(Error::Text(text::Error::NoWords))), "{nothing:?}");
     assert!(matches!(search(&world, " ", &OPERATOR).await, Err(Error::Text(_))));
     assert!(matches!(search(&world, "a\0b", &OPERATOR).await, Err(Error::Text(_))));
     assert!(matches!(search(&world, &"word ".repeat(1000), &OPERATOR).await, Err(Error::Text(_))));
@@ -97,9 +102,9 @@ async fn a_change_of_the_language_loses_no_words() {
         .unwrap();
     assert_eq!(names(&world, "Häfen", &OPERATOR).await, ["boote"]);
     let mut conn = world.pool.acquire().await.unwrap();
-    let asked = Asked { words: "Hafen offene", kind: None, limit: 10, meaning: None };
-    let found =
-        memory::search(&mut conn, world.campaign.id, asked, &OPERATOR, &german, noon()).await;
+    let question = Question { words: "Hafen offene", limit: 10, meaning: None };
+    let place = (world.campaign.id, None);
+    let found = memory::search(&mut conn, place, question, &OPERATOR, &german, noon()).await;
     assert_eq!(found.unwrap().len(), 1, "by its stem");
 }
 

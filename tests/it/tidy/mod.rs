@@ -162,13 +162,13 @@ const DOMAIN_LAYERS: &[(&str, &[&str])] = &[
             "amount",
             "class",
             "failed",
+            "files",
             "ids",
             "installation",
             "json_rows",
             "mod",
             "objects",
             "text",
-            "text_file",
             "timestamp",
             "transaction",
         ],
@@ -179,7 +179,7 @@ const DOMAIN_LAYERS: &[(&str, &[&str])] = &[
     ("access", &["keys"]),
     ("board", &["blackboard", "posts"]),
     ("delivery", &["webhooks"]),
-    ("memory", &["embeddings", "memory", "tool_calls"]),
+    ("memory", &["embeddings", "memory", "search", "tool_calls"]),
     (
         "conversation",
         &[

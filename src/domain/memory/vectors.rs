@@ -1,43 +1,14 @@
-//! Finding items by what they mean, and the vectors that it takes.
+//! The vectors of items.
 
 use chrono::{DateTime, Utc};
-use sqlx::{AssertSqlSafe, PgConnection, PgExecutor};
+use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use super::{Asked, Config, Kind, Who};
+use super::Config;
 use crate::domain::{
     Failed,
-    embeddings::{self, Answered, Made, Meaning, TEXT_MAX_CHARS, Unmade},
+    embeddings::{self, Made, TEXT_MAX_CHARS, Unmade},
 };
-
-/// The nearest first. Nothing where nothing can be compared.
-pub(super) async fn nearest(
-    conn: &mut PgConnection,
-    campaign_id: Uuid,
-    asked: Asked<'_>,
-    meaning: &Meaning,
-    who: &Who<'_>,
-    now: DateTime<Utc>,
-) -> Result<Vec<Uuid>, Failed> {
-    let template = include_str!("by_meaning.sql");
-    let Some(statement) = meaning.statement(&mut *conn, template).await? else {
-        return Ok(Vec::new());
-    };
-    let near: Vec<Uuid> = sqlx::query_scalar(AssertSqlSafe(statement))
-        .bind(campaign_id)
-        .bind(asked.kind.map(Kind::as_str))
-        .bind(who.journals().column())
-        .bind(now)
-        .bind(asked.limit)
-        .bind(&meaning.model)
-        .bind(&meaning.vector)
-        .bind(1.0 - meaning.least_similarity)
-        .fetch_all(conn)
-        .await
-        .map_err(Failed::to("search a memory by meaning"))?;
-    embeddings::count(if near.is_empty() { Answered::Nothing } else { Answered::Found });
-    Ok(near)
-}
 
 /// Has vectors made of what the caller has written, if a model makes any.
 pub async fn request_embeddings(conn: &mut PgConnection, config: &Config) -> Result<(), Failed> {

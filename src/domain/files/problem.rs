@@ -1,6 +1,5 @@
 //! What is wrong with a file, in words for the person who wrote it.
 
-use crate::domain::class::{Class, Classify, Kind};
 use std::fmt;
 
 use serde::Serialize;
@@ -19,10 +18,6 @@ pub struct Problem {
     pub fix: String,
 }
 
-/// Everything that is wrong, in the order of files and lines.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, thiserror::Error)]
-pub struct Problems(pub Vec<Problem>);
-
 impl Problem {
     pub(in crate::domain) fn whole(
         file: &str,
@@ -37,15 +32,7 @@ impl Problem {
             fix: fix.into(),
         }
     }
-}
 
-impl Classify for Problems {
-    fn class(&self) -> Class {
-        Class::of(Kind::Invalid, "bad_agent_files")
-    }
-}
-
-impl Problem {
     /// Without what to write instead.
     pub fn in_one_line(&self) -> String {
         let line = self.line.map(|line| format!(":{line}")).unwrap_or_default();
@@ -60,17 +47,13 @@ impl fmt::Display for Problem {
     }
 }
 
-impl Problems {
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-}
-
-impl fmt::Display for Problems {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let n_problems = self.0.len();
-        let s = if n_problems == 1 { "" } else { "s" };
-        write!(f, "the files of agents, skills and nodes have {n_problems} problem{s}")?;
-        self.0.iter().try_for_each(|problem| write!(f, "\n\n{problem}"))
-    }
+/// Writes how many problems files have, and each of them.
+pub(in crate::domain) fn list_problems(
+    f: &mut fmt::Formatter<'_>,
+    files: &str,
+    problems: &[Problem],
+) -> fmt::Result {
+    let s = if problems.len() == 1 { "" } else { "s" };
+    write!(f, "{files} have {} problem{s}", problems.len())?;
+    problems.iter().try_for_each(|problem| write!(f, "\n\n{problem}"))
 }

@@ -2,25 +2,31 @@
 
 use uuid::Uuid;
 
+use super::Ranked;
+
 /// How fast a place further down counts less. What both lists have counts more than the first of one, as long as it is among the first
 /// sixty of both.
 const SMOOTHING: f64 = 60.0;
 
 /// Puts together what was found by words and what was found by meaning, by the places that each has in both (reciprocal rank fusion):
 /// their own measures have nothing to do with each other. The best first; of two that are as good, the one found by its words.
-pub fn fuse(by_words: &[Uuid], by_meaning: &[Uuid], limit: usize) -> Vec<(Uuid, f64)> {
-    let mut fused: Vec<(Uuid, f64)> = Vec::with_capacity(by_words.len() + by_meaning.len());
-    for list in [by_words, by_meaning] {
-        for (place, id) in list.iter().enumerate() {
-            let rank = 1.0 / (SMOOTHING + 1.0 + place as f64);
-            match fused.iter_mut().find(|(known, _)| known == id) {
-                Some((_, sum)) => *sum += rank,
-                None => fused.push((*id, rank)),
-            }
+pub(super) fn fuse(mut fused: Vec<Ranked>, by_meaning: &[Uuid], limit: usize) -> Vec<Ranked> {
+    if by_meaning.is_empty() {
+        return fused;
+    }
+    let rank_at = |place: usize| 1.0 / (SMOOTHING + 1.0 + place as f64);
+    for (place, found) in fused.iter_mut().enumerate() {
+        found.rank = rank_at(place);
+    }
+    for (place, id) in by_meaning.iter().enumerate() {
+        let rank = rank_at(place);
+        match fused.iter_mut().find(|known| known.id == *id) {
+            Some(known) => known.rank += rank,
+            None => fused.push(Ranked { id: *id, rank, excerpt: None }),
         }
     }
     // Stable: those of words stand first.
-    fused.sort_by(|a, b| b.1.total_cmp(&a.1));
+    fused.sort_by(|a, b| b.rank.total_cmp(&a.rank));
     fused.truncate(limit);
     fused
 }
@@ -34,8 +40,10 @@ mod tests {
     }
 
     fn order(by_words: &[u128], by_meaning: &[u128], limit: usize) -> Vec<u128> {
-        let fused = fuse(&ids(by_words), &ids(by_meaning), limit);
-        fused.iter().map(|(id, _)| id.as_u128()).collect()
+        let found = |id| Ranked { id, rank: 1.0, excerpt: None };
+        let by_words = ids(by_words).into_iter().map(found).collect();
+        let fused = fuse(by_words, &ids(by_meaning), limit);
+        fused.iter().map(|found| found.id.as_u128()).collect()
     }
 
     #[test]

@@ -5,8 +5,9 @@ use std::{collections::BTreeMap, ops::RangeInclusive};
 use serde_json::Value;
 
 use super::{Problem, front_matter::Found, is_name, nearest};
+use crate::domain::text;
 
-/// The keys of a file. Each is asked for once; [`Fields::reject_unknown`] finds those that nobody asked for.
+/// The keys of a file. Each is asked for once; [`Fields::finish`] reports the others.
 pub(in crate::domain) struct Fields<'a> {
     file: &'a str,
     values: BTreeMap<String, Found>,
@@ -32,12 +33,7 @@ impl<'a> Fields<'a> {
         let is_there = self.values.contains_key(key);
         let text = self.text(key);
         if !is_there {
-            let fix = format!("{key}: {example}");
-            self.problems.push(Problem {
-                line: Some(1),
-                key: Some(key.to_owned()),
-                ..Problem::whole(self.file, "is missing", fix)
-            });
+            self.fail_at(1, key, "is missing", format!("{key}: {example}"));
         }
         text.unwrap_or_default()
     }
@@ -124,14 +120,15 @@ impl<'a> Fields<'a> {
         rules.map(|rule| rule.trim().to_owned()).filter(|rule| !rule.is_empty()).collect()
     }
 
-    /// Whatever is written there, if it is of a kind that fits.
+    /// Any value of a kind that fits, with its lines.
     pub fn value(
         &mut self,
         key: &'static str,
         wanted: &str,
         fits: impl FnOnce(&Value) -> bool,
-    ) -> Option<Value> {
-        self.read(key, wanted, |value| fits(value).then(|| value.clone()))
+    ) -> Option<Found> {
+        let found = self.values.get(key).cloned();
+        self.read(key, wanted, |value| fits(value).then_some(())).and(found)
     }
 
     /// A key of this file is wrong for a reason beyond its type.
@@ -141,9 +138,29 @@ impl<'a> Fields<'a> {
         self.problems.push(Problem { line, key: Some(key.to_owned()), ..problem });
     }
 
+    /// A line of this file is wrong.
+    pub fn fail_at(
+        &mut self,
+        line: usize,
+        key: &str,
+        message: impl Into<String>,
+        fix: impl Into<String>,
+    ) {
+        let problem = Problem::whole(self.file, message, fix);
+        let (line, key) = (Some(line), Some(key.to_owned()));
+        self.problems.push(Problem { line, key, ..problem });
+    }
+
     /// The file is wrong beyond its keys.
     pub fn whole(&mut self, message: impl Into<String>, fix: impl Into<String>) {
         self.problems.push(Problem::whole(self.file, message, fix));
+    }
+
+    /// The text behind the front matter has to say something, and not too much.
+    pub fn check_text(&mut self, what: &'static str, text: &str, max_bytes: usize, fix: &str) {
+        if let Err(error) = text::check(what, text, max_bytes) {
+            self.whole(error.to_string(), fix);
+        }
     }
 
     /// The name has to be the one that the file system says.
@@ -166,21 +183,23 @@ impl<'a> Fields<'a> {
         self.lines.get(key).copied()
     }
 
-    /// To be called when all keys have been read.
+    /// Reports the keys that nobody has asked for: to be called when all have been read.
     pub fn reject_unknown(&mut self) {
-        for (key, found) in &self.values {
-            let near = nearest(key, self.known.iter().copied());
+        for (key, found) in std::mem::take(&mut self.values) {
+            let near = nearest(&key, self.known.iter().copied());
             let fix = match near {
                 Some(near) => format!("{near} (did you mean that one?)"),
                 None => format!("nothing, or one of: {}", self.known.join(", ")),
             };
-            self.problems.push(Problem {
-                line: Some(found.line),
-                key: Some(key.clone()),
-                ..Problem::whole(self.file, "there is no such key", fix)
-            });
+            self.fail_at(found.line, &key, "there is no such key", fix);
         }
+    }
+
+    /// The value that was read, or every problem of the file, its unknown keys included.
+    pub fn finish<T>(mut self, read: T) -> Result<T, Vec<Problem>> {
+        self.reject_unknown();
         self.problems.sort_by_key(|problem| problem.line);
+        if self.problems.is_empty() { Ok(read) } else { Err(self.problems) }
     }
 
     fn read<T>(

@@ -1,39 +1,13 @@
-//! Finding facts by what they mean, and the vectors that it takes.
+//! The vectors of facts.
 
 use chrono::{DateTime, Utc};
-use sqlx::{AssertSqlSafe, PgConnection, PgExecutor};
+use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use crate::domain::{
     Failed,
-    embeddings::{self, Answered, Made, Meaning, Unmade},
+    embeddings::{Made, Unmade},
 };
-
-/// The nearest first. Nothing where nothing can be compared.
-pub(super) async fn nearest(
-    conn: &mut PgConnection,
-    user: &str,
-    limit: i64,
-    meaning: &Meaning,
-    now: DateTime<Utc>,
-) -> Result<Vec<Uuid>, Failed> {
-    let template = include_str!("by_meaning.sql");
-    let Some(statement) = meaning.statement(&mut *conn, template).await? else {
-        return Ok(Vec::new());
-    };
-    let near: Vec<Uuid> = sqlx::query_scalar(AssertSqlSafe(statement))
-        .bind(user)
-        .bind(now)
-        .bind(limit)
-        .bind(&meaning.model)
-        .bind(&meaning.vector)
-        .bind(1.0 - meaning.least_similarity)
-        .fetch_all(conn)
-        .await
-        .map_err(Failed::to("search facts by meaning"))?;
-    embeddings::count(if near.is_empty() { Answered::Nothing } else { Answered::Found });
-    Ok(near)
-}
 
 /// What holds behind this id and has no vector of the model, in the order of ids.
 pub async fn unmade(

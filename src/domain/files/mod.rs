@@ -1,0 +1,53 @@
+//! Files that people write for an installation: agents, skills, nodes and templates of flows, each YAML front matter and then text.
+//!
+//! A file is taken as a whole or not at all. Every problem of every file is reported at once, with file, line and what to write instead.
+
+mod fields;
+mod folder;
+mod front_matter;
+mod name;
+mod problem;
+mod reader;
+
+pub(super) use self::{
+    fields::Fields,
+    folder::{in_folder, markdown, unreadable_folder},
+    front_matter::{Document, Found},
+    name::nearest,
+    problem::list_problems,
+};
+pub use self::{
+    name::is_name,
+    problem::Problem,
+    reader::{Error, FIX, MAX_BYTES, read},
+};
+
+/// A file that was found.
+pub(super) struct File {
+    /// For people.
+    pub path: String,
+    /// The name that its place gives it.
+    pub name: String,
+    /// Or why it cannot be read.
+    pub content: Result<String, String>,
+}
+
+impl File {
+    /// One that comes with Dalsegno.
+    pub fn built_in(name: &str, content: &str) -> Self {
+        Self {
+            path: format!("{name} (built in)"),
+            name: name.to_owned(),
+            content: Ok(content.to_owned()),
+        }
+    }
+
+    /// Takes it apart: the keys of its front matter, and the rest.
+    pub fn open(&self) -> Result<(Fields<'_>, Document<'_>), Vec<Problem>> {
+        let content = self.content.as_deref();
+        let content = content.map_err(|error| vec![Problem::whole(&self.path, error, FIX)])?;
+        let mut document = Document::parse(&self.path, content).map_err(|problem| vec![problem])?;
+        let values = std::mem::take(&mut document.values);
+        Ok((Fields::new(&self.path, values), document))
+    }
+}

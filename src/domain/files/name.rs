@@ -1,0 +1,24 @@
+//! Names of what files describe.
+
+/// The longest name. Names are part of lanes, paths and addresses.
+const MAX_BYTES: usize = 64;
+
+/// Whether a text can name an agent, an instance, a skill, a node or a template.
+pub fn is_name(text: &str) -> bool {
+    let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    text.len() <= MAX_BYTES
+        && text.starts_with(fine)
+        && text.chars().all(|c| fine(c) || c == '-' || c == '_')
+}
+
+/// The closest of the known names, if one is close.
+pub(in crate::domain) fn nearest<'a>(
+    text: &str,
+    known: impl Iterator<Item = &'a str>,
+) -> Option<&'a str> {
+    known
+        .map(|name| (strsim::jaro_winkler(text, name), name))
+        .filter(|(score, _)| *score > 0.8)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name)
+}

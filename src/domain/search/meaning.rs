@@ -1,0 +1,60 @@
+//! Search by meaning.
+
+use sqlx::{
+    AssertSqlSafe, PgConnection, PgExecutor, Postgres, postgres::PgArguments, query::QueryScalar,
+};
+use uuid::Uuid;
+
+use super::{
+    Searchable,
+    metrics::{Answered, count},
+};
+use crate::domain::Failed;
+
+/// The meaning of a question, as a vector.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Meaning {
+    /// Only vectors of the same model are compared with it.
+    pub model: String,
+    pub vector: Vec<f32>,
+    /// Rows that are less near are not found: 1 is the same direction, 0 has nothing in common.
+    pub least_similarity: f64,
+}
+
+pub(in crate::domain) type NearQuery<'q> = QueryScalar<'q, Postgres, Uuid, PgArguments>;
+
+/// Whether the extension that compares vectors can be used in this database.
+pub async fn is_comparable(executor: impl PgExecutor<'_>) -> Result<bool, Failed> {
+    sqlx::query_scalar!(r#"select to_regtype('vector') is not null as "is_there!""#)
+        .fetch_one(executor)
+        .await
+        .map_err(Failed::to("see whether vectors can be compared"))
+}
+
+impl Meaning {
+    /// Lists the nearest rows, the nearest first. Nothing where nothing can be compared.
+    pub(super) async fn nearest<R: Searchable>(
+        &self,
+        conn: &mut PgConnection,
+        rows: &R,
+        limit: i64,
+    ) -> Result<Vec<Uuid>, Failed> {
+        if !is_comparable(&mut *conn).await? {
+            count(Answered::NoExtension);
+            return Ok(Vec::new());
+        }
+        // With the length of this vector: an index of the extension is of one length.
+        let n = self.vector.len().to_string();
+        let statement =
+            include_str!("by_meaning.sql").replace("{near}", R::NEAR).replace("{n}", &n);
+        let query = sqlx::query_scalar(AssertSqlSafe(statement))
+            .bind(&self.model)
+            .bind(&self.vector)
+            .bind(1.0 - self.least_similarity)
+            .bind(limit);
+        let near = rows.bind(query).fetch_all(conn).await;
+        let near = near.map_err(Failed::to("search by meaning"))?;
+        count(if near.is_empty() { Answered::Nothing } else { Answered::Found });
+        Ok(near)
+    }
+}
