@@ -4,7 +4,11 @@
 //! evidence of what was really done: `trial.starts` has a row per run, whatever became of it; `trial.effects` has a row
 //! per effect; `trial.refusals` has one per commit that the fence refused.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use serde::{Deserialize, Serialize};
 use sqlx::{PgPool, Postgres, Transaction};
@@ -23,6 +27,9 @@ pub struct Note {
     pub lane_no: i64,
     /// How long it works.
     pub millis: u64,
+    /// Works on until this file exists.
+    #[serde(default)]
+    pub gate: Option<PathBuf>,
     /// How many attempts fail before one does not.
     #[serde(default)]
     pub failures: i16,
@@ -100,7 +107,7 @@ pub(super) fn register(registry: Registry<Arc<Services>>) -> Registry<Arc<Servic
 
 async fn take_note(note: Note, run: Run) -> HandlerResult {
     write_start(&run, note.lane_no).await.map_err(JobError::retry)?;
-    let work = sleep(Duration::from_millis(note.millis));
+    let work = work(note.millis, note.gate.as_deref());
     if note.deaf {
         work.await;
         // As a task of its own it also goes on when the worker gives the handler up.
@@ -111,6 +118,13 @@ async fn take_note(note: Note, run: Run) -> HandlerResult {
         return Err(JobError::retry("told to stop"));
     }
     end_note(note, run).await
+}
+
+async fn work(millis: u64, gate: Option<&Path>) {
+    sleep(Duration::from_millis(millis)).await;
+    while gate.is_some_and(|gate| !gate.exists()) {
+        sleep(Duration::from_millis(10)).await;
+    }
 }
 
 async fn end_note(note: Note, run: Run) -> HandlerResult {

@@ -1,6 +1,6 @@
 //! Tools that go wrong, for tests.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use futures_util::{FutureExt as _, future::pending};
 use serde_json::json;
@@ -13,30 +13,53 @@ use super::{
     tool::{Call, Tool, Who},
 };
 
+/// Long enough for a test to see that the call runs.
+const SEEN_FROM_OUTSIDE: Duration = Duration::from_secs(3);
+
 pub(super) const TOOLS: &[Tool] = &[
     trial("trial_hang", |_| async { Ok(pending().await) }.boxed()),
-    trial("trial_slow_look", |call| {
-        async move {
-            sleep(&mut *call.begin().await?).await?;
-            Ok(Said::default())
-        }
-        .boxed()
-    }),
-    trial("trial_slow_change", |call| {
-        async move {
-            if let Begun::Now(mut change) = Change::begin(&call).await? {
-                sleep(change.conn()).await?;
+    Tool {
+        timeout: Duration::from_secs(3600),
+        schema: |_| json!({ "type": "object", "properties": { "file": { "type": "string" } } }),
+        ..trial("trial_wait", |call| wait(call).boxed())
+    },
+    Tool {
+        timeout: SEEN_FROM_OUTSIDE,
+        ..trial("trial_slow_look", |call| {
+            async move {
+                sleep(&mut *call.begin().await?).await?;
+                Ok(Said::default())
             }
-            Ok(Said::default())
-        }
-        .boxed()
-    }),
+            .boxed()
+        })
+    },
+    Tool {
+        timeout: SEEN_FROM_OUTSIDE,
+        ..trial("trial_slow_change", |call| {
+            async move {
+                if let Begun::Now(mut change) = Change::begin(&call).await? {
+                    sleep(change.conn()).await?;
+                }
+                Ok(Said::default())
+            }
+            .boxed()
+        })
+    },
     trial("trial_fail", |_| async { Err(Refusal::Failed("a secret of the log".into())) }.boxed()),
     trial("trial_panic", |_| async { panic!("a tool that panics") }.boxed()),
     trial("trial_long", |_| {
         async { Ok(Said { text: "0123456789".repeat(1_000_000), ..Said::default() }) }.boxed()
     }),
 ];
+
+/// Waits until the file exists that the call names.
+async fn wait(call: Call<'_>) -> Result<Said, Refusal> {
+    let file = Path::new(call.arguments["file"].as_str().unwrap_or_default());
+    while !file.exists() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    Ok(Said { text: "The file is there.".to_owned(), ..Said::default() })
+}
 
 /// Far longer than anybody waits.
 async fn sleep(conn: &mut PgConnection) -> Result<(), Refusal> {

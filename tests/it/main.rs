@@ -31,6 +31,7 @@ mod forged_receipts;
 mod health;
 mod http;
 mod joins;
+mod leases;
 mod memory;
 mod mentions;
 mod migrations;

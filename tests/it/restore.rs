@@ -12,6 +12,7 @@ use crate::{
     app::{SOON, TestDatabase, eventually, execute},
     cluster::scratch_folder,
     http::client::{Reply, Stream, send},
+    leases,
     service::{Service, ServiceRole, command, dalsegno},
     webhooks::receiver::{Received, Receiver},
 };
@@ -64,16 +65,12 @@ async fn run(program: &str, options: &PgConnectOptions, arguments: &[&str]) {
     assert!(output.status.success() && words.is_empty(), "{}: {words}", program.display());
 }
 
-/// A service with short leases, as the role of the documentation.
+/// A service as the role of the documentation.
 async fn serve(folder: &Path, role: &PgConnectOptions, settings: &[(&str, &str)]) -> Service {
     let url = role.to_url_lossy().to_string();
     let usual = [
         ("DATABASE_URL", url.as_str()),
         ("DALSEGNO_DATABASE__MIGRATE_ON_START", "false"),
-        ("DALSEGNO_QUEUE__LEASE_SECS", "3"),
-        ("DALSEGNO_QUEUE__HEARTBEAT_SECS", "1"),
-        ("DALSEGNO_QUEUE__LEASE_MARGIN_SECS", "1"),
-        ("DALSEGNO_QUEUE__CANCEL_GRACE_SECS", "1"),
         ("DALSEGNO_SHUTDOWN__DRAIN_TIMEOUT_SECS", "1"),
         ("DALSEGNO_WEBHOOKS__ALLOW_PRIVATE", "true"),
     ];
@@ -145,6 +142,7 @@ async fn a_service_on_a_restored_dump_goes_on_from_the_dump() {
     })
     .await;
     let dumped = dump(&source.options).await;
+    let dumped_pid = service.pid();
     stop(service).await;
 
     // What is not in the dump.
@@ -165,6 +163,10 @@ async fn a_service_on_a_restored_dump_goes_on_from_the_dump() {
     stop(service).await;
 
     restore(&target.options, &dumped).await;
+    // A test does not wait for the leases of the dump either.
+    let pool = target.pool().await;
+    leases::end(&pool, dumped_pid).await.unwrap();
+    pool.close().await;
     let role = role.database(&target.name);
     let service = serve(folder.path(), &role, &[]).await;
     let mut feed = Stream::open(service.address, "/v1/feed", Some(&newest.id)).await.ok().unwrap();

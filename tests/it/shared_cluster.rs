@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::app::SOON;
 use crate::cluster::{self, protocol::SharedCluster, short_folder};
 use crate::embedded::support::{Random, postmasters, wait_for};
 
@@ -48,7 +49,7 @@ impl Arena {
     }
 
     fn assert_nothing_left(&self) {
-        let gone = wait_for(Duration::from_secs(20), || {
+        let gone = wait_for(SOON, || {
             (!self.data_dir.exists() && postmasters(&self.cluster()).is_empty()).then_some(())
         });
         assert!(
@@ -150,7 +151,7 @@ fn the_next_run_takes_over_from_a_killed_keeper() {
     let keepers = arena.keepers();
     assert_eq!(keepers.len(), 1, "{}", arena.log());
     kill(keepers[0]);
-    let gone = wait_for(Duration::from_secs(20), || arena.keepers().is_empty().then_some(()));
+    let gone = wait_for(SOON, || arena.keepers().is_empty().then_some(()));
     assert!(gone.is_some(), "{:?}", arena.keepers());
     drop(joined);
     let server = postmasters(&arena.cluster());

@@ -112,10 +112,6 @@ impl Stage {
             ("DALSEGNO_SIM__LATENCY_MS", "0"),
             ("DALSEGNO_SIM__CHUNK_DELAY_MS", "0"),
             ("DALSEGNO_SIM__DIRECTIVES", "true"),
-            ("DALSEGNO_QUEUE__HEARTBEAT_SECS", "1"),
-            ("DALSEGNO_QUEUE__LEASE_SECS", "5"),
-            ("DALSEGNO_QUEUE__LEASE_MARGIN_SECS", "1"),
-            ("DALSEGNO_QUEUE__CANCEL_GRACE_SECS", "1"),
             ("DALSEGNO_WORKER__TURNS_SLOTS", "2"),
         ]
         .map(|(name, value)| (name.to_owned(), value.to_owned()))

@@ -30,7 +30,7 @@ use sqlx::postgres::PgConnectOptions;
 
 pub type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-const START_LIMIT: Duration = Duration::from_secs(60);
+const START_LIMIT: Duration = Duration::from_secs(180);
 const PAUSE: Duration = Duration::from_millis(10);
 
 #[derive(Debug, Clone)]

@@ -12,7 +12,7 @@ use dalsegno::{
     transcript::Role,
 };
 
-use super::support::{entries, message, parts, seed};
+use super::support::{entries, entry, message, parts, seed};
 use crate::turns::heavy::{SCRIPTS, text, weigh};
 
 const SMALL: &str = "Now write one line.";
@@ -141,7 +141,7 @@ fn names_outlive_the_prompts_they_stood_in_however_heavy_the_last_turns_are() {
     let name = |turn: usize| format!("“Pier {turn} & Sons”");
     let mut n_compactions = 0;
     for heavy in (30..75).step_by(5) {
-        let mut said = Vec::new();
+        let mut entries = Vec::new();
         let mut made: Vec<Compaction> = Vec::new();
         for turn in 0..120 {
             let filler = text(SCRIPTS[0].1, if turn % 4 < 2 { 60 } else { heavy * 20 }, weigh);
@@ -149,9 +149,10 @@ fn names_outlive_the_prompts_they_stood_in_however_heavy_the_last_turns_are() {
                 0 => [filler.as_str(), "Done."],
                 _ => ["Go on.", filler.as_str()],
             };
-            said.push(message(Role::User, &format!("{prompt} It is for {}.", name(turn))));
-            said.push(message(Role::Assistant, answer));
-            let entries = entries(said.clone());
+            let prompt = format!("{prompt} It is for {}.", name(turn));
+            for said in [message(Role::User, &prompt), message(Role::Assistant, answer)] {
+                entries.push(entry(entries.len() as i64 + 1, said));
+            }
             let generation = made.last().map_or(0, |made| made.generation);
             let view = View::of(&entries, &made, generation).unwrap();
             let scene = Scene { view, ..scene(&entries, budget, &calibration) };

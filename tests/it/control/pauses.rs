@@ -13,8 +13,10 @@ use dalsegno::{
 use futures_util::future::join_all;
 use uuid::Uuid;
 
+use super::interrupts::{SLOW, slow_answers};
 use crate::{
     app::{eventually, noon},
+    providers::fake_ollama::Play,
     turns::ground::Ground,
 };
 
@@ -150,9 +152,10 @@ async fn tasks_of_a_paused_agent_wait_whatever_way_they_came_while_others_run() 
 
 #[tokio::test]
 async fn a_turn_that_runs_ends_and_the_next_one_does_not_begin() {
-    let ground = ground(&[]).await;
+    let (fake, ground) = slow_answers([Play::gated("An answer", " in two parts.")]).await;
+    ground.write_agent("writer", &SLOW.replace("name: slow", "name: writer"));
     let worker = ground.work().await;
-    let running = ground.add("Write slowly. [[sim: slow 1500]]").await;
+    let running = ground.add("Write slowly.").await;
     let next = ground.add("Write part two.").await;
     eventually("it runs", async || {
         (ground.task(&running).await.state == State::Running).then_some(())
@@ -161,6 +164,7 @@ async fn a_turn_that_runs_ends_and_the_next_one_does_not_begin() {
     pause(&ground, here(&ground)).await;
     let told = explain(&ground, &running).await;
     assert!(told.next.ends_with("this turn ends, and no other begins."), "{told:?}");
+    fake.open();
     ground.done(&running).await;
     assert_eq!(is_held(&ground, &next).await, 1);
     // A cancelled one ends while it waits, and leaves its place.

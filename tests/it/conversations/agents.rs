@@ -414,7 +414,7 @@ fn only_regular_files_up_to_a_megabyte_are_read() {
         let templates = flows::Templates::load(&flows, &catalogue).unwrap();
         tell.send((catalogue.problems().0, templates.problems().0, catalogue)).unwrap();
     });
-    let read = hear.recv_timeout(std::time::Duration::from_secs(30));
+    let read = hear.recv_timeout(crate::app::SOON);
     let (mut problems, of_templates, catalogue) = read.expect("a file holds up its reader");
     problems.extend(of_templates);
     let message = |file: &str| {

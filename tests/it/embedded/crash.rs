@@ -12,6 +12,7 @@ use dalsegno::db::embedded;
 use rustix::process::Signal;
 
 use super::support::{Place, Random, count, postmasters, send, servers, wait_for};
+use crate::app::SOON;
 
 /// Looks all the time whether two servers work on one folder.
 struct Sentry {
@@ -166,7 +167,7 @@ async fn backends_that_outlive_service_and_server_are_waited_for_or_ended() {
         "SELECT count(*) FROM generate_series(1, 10000000000)",
     ));
     let watcher = attached.connect_options();
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + SOON;
     while count(
         watcher.clone(),
         "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%10000000000%' AND pid <> pg_backend_pid()",
@@ -180,8 +181,7 @@ async fn backends_that_outlive_service_and_server_are_waited_for_or_ended() {
     service.kill();
     busy.abort();
     let cluster = place.cluster();
-    let orphaned =
-        wait_for(Duration::from_secs(5), || postmasters(&cluster).is_empty().then_some(()));
+    let orphaned = wait_for(SOON, || postmasters(&cluster).is_empty().then_some(()));
     assert!(orphaned.is_some());
     assert!(!servers(&cluster).is_empty(), "the busy backend should have outlived its server");
     let begun = Instant::now();

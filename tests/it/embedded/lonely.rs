@@ -1,13 +1,16 @@
 //! A server without a service: its service was killed, and nothing restarts it.
 
-use std::{path::Path, process::Command, time::Duration};
+use std::{path::Path, process::Command};
 
 use dalsegno::db::embedded::{self, Embedded};
 use rustix::process::Signal;
 use sqlx::{ConnectOptions as _, postgres::PgConnectOptions};
 
 use super::support::{Place, Service, send, servers, wait_for};
-use crate::volume::{self, Volume};
+use crate::{
+    app::SOON,
+    volume::{self, Volume},
+};
 
 pub struct LonelyServer {
     pub options: PgConnectOptions,
@@ -48,7 +51,7 @@ impl LonelyServer {
     pub fn kill(&self) {
         send(self.pid, Signal::KILL);
         let cluster = self.place.cluster();
-        let gone = wait_for(Duration::from_secs(10), || servers(&cluster).is_empty().then_some(()));
+        let gone = wait_for(SOON, || servers(&cluster).is_empty().then_some(()));
         gone.expect("backends outlive the postmaster");
     }
 

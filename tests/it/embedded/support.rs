@@ -12,6 +12,8 @@ use dalsegno::db::embedded::Config;
 use rustix::process::{Pid, Signal, kill_process};
 use sqlx::{Connection, PgConnection};
 
+use crate::app::SOON;
+
 /// A machine's corner for one test, open to the server's account.
 pub struct Place {
     pub folder: tempfile::TempDir,
@@ -56,7 +58,7 @@ impl Drop for Place {
         for pid in postmasters(&self.cluster()) {
             send(pid, Signal::QUIT);
         }
-        wait_for(Duration::from_secs(10), || servers(&self.cluster()).is_empty().then_some(()));
+        wait_for(SOON, || servers(&self.cluster()).is_empty().then_some(()));
     }
 }
 
@@ -79,7 +81,7 @@ impl Service {
 
     /// The first line that begins so; earlier ones are dropped.
     pub fn expect(&self, beginning: &str) -> String {
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + SOON;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let line = self

@@ -10,12 +10,12 @@ use super::{
     stage::{all_read, ask_alone, ground, readings},
 };
 
-const SESSIONS: usize = 200;
+const SESSIONS: usize = if cfg!(feature = "chaos") { 200 } else { 60 };
 
 /// Agents are told the facts with each task, look them up, and say them again; people repeat them too, in several spellings; and the
 /// model that reads adds one of its own each time.
 #[tokio::test]
-async fn two_hundred_sessions_that_repeat_what_they_recall_yield_no_new_fact() {
+async fn sessions_that_repeat_what_they_recall_yield_no_new_fact() {
     let ground = ground(&[("sim.facts", "invents")]).await;
     let worker = ground.work().await;
     ask_alone(&ground, "My diet is vegan. My city is Bergen. Write.").await;
@@ -45,7 +45,7 @@ async fn two_hundred_sessions_that_repeat_what_they_recall_yield_no_new_fact() {
         began.elapsed().as_secs_f64()
     );
     // It was not for want of reading.
-    assert!(found >= 100, "{found}");
+    assert!(found >= SESSIONS as i32 / 2, "{found}");
     assert_eq!(all(&ground.pool, ANN, true).await, first);
     let shown = "select count(*) from dalsegno.fact_showings";
     assert!(ground.count(shown).await >= SESSIONS as i64);
@@ -53,7 +53,7 @@ async fn two_hundred_sessions_that_repeat_what_they_recall_yield_no_new_fact() {
 
 /// A model that finds other words and other names each time can tell only by what it is shown of what holds.
 #[tokio::test]
-async fn two_hundred_sessions_whose_model_rephrases_what_they_repeat_yield_no_new_fact() {
+async fn sessions_whose_model_rephrases_what_they_repeat_yield_no_new_fact() {
     let ground = ground(&[("sim.facts", "rephrases")]).await;
     let worker = ground.work().await;
     ask_alone(&ground, "My diet is vegan. My city is Bergen. Write.").await;

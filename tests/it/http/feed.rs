@@ -1,7 +1,5 @@
 //! `/v1/feed`: everything, in order, without a gap, without a repetition; for readers that come back, and for slow ones.
 
-use std::time::{Duration, Instant};
-
 use dalsegno::domain::feed::{self, Kind, Told, Watch, Watched};
 use serde_json::{Value, json};
 use sqlx::PgExecutor;
@@ -107,10 +105,10 @@ async fn a_place_that_is_none_is_a_problem() {
     refused("?kind=turn.done", None).await.problem(400, "bad_query");
 }
 
-/// A thousand readers in a row, each of which goes on where the one before broke off, beside writers that commit out of order.
+/// Many readers in a row, each of which goes on where the one before broke off, beside writers that commit out of order.
 #[tokio::test]
-async fn whoever_comes_back_a_thousand_times_misses_nothing_and_gets_nothing_twice() {
-    const ROUNDS: usize = 1_000;
+async fn whoever_comes_back_often_misses_nothing_and_gets_nothing_twice() {
+    const ROUNDS: usize = if cfg!(feature = "chaos") { 1_000 } else { 200 };
     let ground = Ground::new().await;
     let pool = ground.world.pool.clone();
     let writer = tokio::spawn(async move {
@@ -177,7 +175,13 @@ async fn fifty_open_streams_do_not_hold_up_the_end_of_a_service() {
     let world = World::new().await;
     let folder = tempfile::tempdir().unwrap();
     let url = world.url();
-    let mut service = Service::start(folder.path(), &[("DATABASE_URL", &url)]).await;
+    // A service that waited for the readers would not end in this test.
+    let settings = [
+        ("DATABASE_URL", url.as_str()),
+        ("DALSEGNO_SHUTDOWN__DRAIN_TIMEOUT_SECS", "3600"),
+        ("DALSEGNO_SHUTDOWN__STOP_TIMEOUT_SECS", "7200"),
+    ];
+    let mut service = Service::start(folder.path(), &settings).await;
     let task = world.add_later("Part one.").await;
     let mut streams = Vec::new();
     for n_stream in 0..50 {
@@ -189,11 +193,8 @@ async fn fifty_open_streams_do_not_hold_up_the_end_of_a_service() {
         stream.next().await.unwrap();
         streams.push(stream);
     }
-    let asked = Instant::now();
     service.signal("TERM");
     assert!(service.ended().await.success());
-    let took = asked.elapsed();
-    assert!(took <= Duration::from_secs(2), "{took:?}");
     for mut stream in streams {
         while stream.next().await.is_some() {}
     }

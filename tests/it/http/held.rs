@@ -1,16 +1,11 @@
 //! Requests that write, while another system's transaction holds what they need.
 
-use std::time::Duration;
-
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::{Ground, client::send};
-use crate::conversations::world::Now;
-
-/// More than a request waits for a lock and for its place, less than a request may take.
-const SOME_SECONDS: Duration = Duration::from_secs(20);
+use crate::{app::SOON, conversations::world::Now};
 
 #[tokio::test]
 async fn every_request_that_writes_gives_up_what_another_transaction_holds() {
@@ -56,7 +51,7 @@ async fn every_request_that_writes_gives_up_what_another_transaction_holds() {
     for few in requests.chunks(3) {
         let asked = few.iter().map(async |(method, path, body)| {
             let body = if body.is_null() { String::new() } else { body.to_string() };
-            let refused = timeout(SOME_SECONDS, send(address, method, path, &[], &body)).await;
+            let refused = timeout(SOON, send(address, method, path, &[], &body)).await;
             let refused = refused.unwrap_or_else(|_| panic!("{path} waits for the transaction"));
             assert_eq!(refused.status, 503, "{path}: {refused:?}");
             let detail = refused.problem(503, "database_busy");
@@ -70,16 +65,13 @@ async fn every_request_that_writes_gives_up_what_another_transaction_holds() {
         .map(|(method, path, body)| {
             let body = if body.is_null() { String::new() } else { body.to_string() };
             tokio::spawn(async move {
-                (
-                    path.clone(),
-                    timeout(SOME_SECONDS, send(address, method, &path, &[], &body)).await,
-                )
+                (path.clone(), timeout(SOON, send(address, method, &path, &[], &body)).await)
             })
         })
         .collect();
     for _ in 0..5 {
-        timeout(SOME_SECONDS, ground.get("/v1/tasks")).await.unwrap().expect(200);
-        timeout(SOME_SECONDS, ground.get("/readyz")).await.unwrap().expect(200);
+        timeout(SOON, ground.get("/v1/tasks")).await.unwrap().expect(200);
+        timeout(SOON, ground.get("/readyz")).await.unwrap().expect(200);
     }
     for held in held {
         let (path, refused) = held.await.unwrap();

@@ -6,7 +6,6 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
 };
 
 use chrono::{DateTime, Utc};
@@ -22,7 +21,7 @@ use uuid::Uuid;
 
 use super::{Ground, client::send, lossy};
 use crate::{
-    app::{TestApp, TestDatabase, eventually, noon},
+    app::{SOON, TestApp, TestDatabase, eventually, noon},
     conversations::world::World,
 };
 
@@ -82,7 +81,7 @@ async fn a_conversation_that_another_transaction_holds_holds_up_nobody_else() {
     let held: Vec<_> = (0..30).map(|_| tokio::spawn(post("held".to_owned()))).collect();
     n_waiting(&ground, 1).await;
     let others = join_all((0..20).map(|n| post(format!("copy_{n}"))));
-    let others = timeout(SOME_SECONDS, others).await.unwrap();
+    let others = timeout(SOON, others).await.unwrap();
     assert!(others.iter().all(|reply| reply.status == 201), "{others:?}");
     for held in held {
         let refused = held.await.unwrap();
@@ -115,9 +114,9 @@ async fn requests_that_wait_for_another_transaction_leave_connections_for_others
     let other = campaigns::create(&mut conn, &new, noon()).await.unwrap().id;
     let path = format!("/v1/campaigns/{other}/tasks");
     let ask = json!({ "agent": "copywriter", "prompt": "x" });
-    timeout(SOME_SECONDS, ground.post(&path, &ask)).await.unwrap().expect(201);
-    timeout(SOME_SECONDS, ground.get("/readyz")).await.unwrap().expect(200);
-    timeout(SOME_SECONDS, ground.get("/v1/tasks")).await.unwrap().expect(200);
+    timeout(SOON, ground.post(&path, &ask)).await.unwrap().expect(201);
+    timeout(SOON, ground.get("/readyz")).await.unwrap().expect(200);
+    timeout(SOON, ground.get("/v1/tasks")).await.unwrap().expect(200);
     for held in held {
         held.await.unwrap().problem(503, "database_busy");
     }
@@ -127,8 +126,6 @@ async fn requests_that_wait_for_another_transaction_leave_connections_for_others
         ground.post(path, ask).await.expect(201);
     }
 }
-
-const SOME_SECONDS: Duration = Duration::from_secs(20);
 
 async fn hold_a_conversation(ground: &Ground) -> Transaction<'static, Postgres> {
     let mut open = ground.world.pool.begin().await.unwrap();

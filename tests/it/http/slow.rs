@@ -42,8 +42,8 @@ async fn whoever_sends_a_request_byte_by_byte_is_hung_up_on() {
 /// The time is for the headers: what comes behind them has its own.
 #[tokio::test]
 async fn an_answer_may_take_longer_than_the_headers() {
-    let ground = Ground::with(&[("http.header_timeout_secs", "1")]).await;
+    let ground = Ground::with(&[("http.header_timeout_secs", "2")]).await;
     let task = ground.world.add("Part one.").await;
-    let shown = ground.get(&format!("/v1/tasks/{}?wait=1500ms", task.id)).await.expect(200);
+    let shown = ground.get(&format!("/v1/tasks/{}?wait=2500ms", task.id)).await.expect(200);
     assert_eq!(shown["state"], "queued");
 }

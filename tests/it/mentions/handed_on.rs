@@ -3,6 +3,10 @@
 use dalsegno::domain::posts::Origin;
 
 use super::*;
+use crate::providers::fake_ollama::{FakeOllama, Play};
+
+/// A lead whose server answers when the test wants it.
+const ON_OLLAMA: &str = "lead: true\nprovider: ollama\nmodel: qwen3:8b\n";
 
 #[tokio::test]
 async fn the_lead_hands_on_and_the_answers_come_back_to_it() {
@@ -61,7 +65,10 @@ async fn an_answer_to_a_task_that_nobody_posted_is_no_post() {
 
 #[tokio::test]
 async fn tasks_that_are_refused_are_told_to_whoever_called_and_its_answer_stands() {
-    let ground = ground(&["ann"], &[("tasks.max_prompt_bytes", "100")]).await;
+    let fake = FakeOllama::playing([Play::gated("@ann", " go.")]).await;
+    let url = format!("http://{}", fake.addr);
+    let settings = [("tasks.max_prompt_bytes", "100"), ("ollama.base_url", url.as_str())];
+    let ground = ground(&["ann"], &settings).await;
     let worker = ground.work().await;
     let long = "a".repeat(60);
     let posted = post(&ground, &format!("@planner `[[sim: say @ann {long}]]`")).await;
@@ -71,7 +78,8 @@ async fn tasks_that_are_refused_are_told_to_whoever_called_and_its_answer_stands
         .execute(&ground.pool)
         .await
         .unwrap();
-    let posted_too = post(&ground, "@planner `[[sim: slow 300]] [[sim: say @ann go.]]`").await;
+    ground.write_agent("planner", &agent("planner", ON_OLLAMA));
+    let posted_too = post(&ground, "@planner Go.").await;
     eventually("the turn has begun", async || {
         let running = "select count(*) from dalsegno.turns where state = 'running'";
         (ground.count(running).await == 1).then_some(())
@@ -81,6 +89,7 @@ async fn tasks_that_are_refused_are_told_to_whoever_called_and_its_answer_stands
         .execute(&ground.pool)
         .await
         .unwrap();
+    fake.open();
     all_ended(&ground).await;
     worker.stop().await;
     let board = board(&ground).await;
@@ -99,10 +108,12 @@ async fn tasks_that_are_refused_are_told_to_whoever_called_and_its_answer_stands
 /// The answer counts, and nothing begins behind it.
 #[tokio::test]
 async fn an_answer_of_a_task_that_was_asked_to_stop_calls_nobody() {
-    let ground = ground(&["ann"], &[]).await;
+    let fake = FakeOllama::playing([Play::gated("First", " @ann.")]).await;
+    let url = format!("http://{}", fake.addr);
+    let ground = ground(&["ann"], &[("ollama.base_url", url.as_str())]).await;
+    ground.write_agent("planner", &agent("planner", ON_OLLAMA));
     let worker = ground.work().await;
-    let asked = "Plan it. [[sim: slow 3000]] `[[sim: say First @ann.]]`";
-    let posted = post(&ground, asked).await;
+    let posted = post(&ground, "Plan it.").await;
     let plan = task(&ground, &posted, 0).await;
     let session_id = eventually("it runs", async || {
         let plan = ground.task(&plan).await;
@@ -113,6 +124,7 @@ async fn an_answer_of_a_task_that_was_asked_to_stop_calls_nobody() {
     let now = ground.clock.now();
     tasks::interrupt(&mut tx, session_id, tasks::How::Soft, "not wanted", now).await.unwrap();
     tx.commit().await.unwrap();
+    fake.open();
     let plan = ground.done(&plan).await;
     all_ended(&ground).await;
     worker.stop().await;

@@ -1,6 +1,6 @@
 //! Requests as the tests make them, and a deadline for everything.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use dalsegno::{
     providers::{
@@ -9,6 +9,7 @@ use dalsegno::{
     },
     transcript::{Message, Role},
 };
+use tokio::sync::mpsc::Receiver;
 use tokio_util::sync::CancellationToken;
 
 pub const RETRY: Class = Class::Retry { after: None };
@@ -51,13 +52,13 @@ pub fn request(prompt: &str) -> Request {
     }
 }
 
-/// A request with the given patience in milliseconds.
+/// A request with the given patience in seconds.
 pub fn impatient(first_byte: u64, idle: u64, total: u64) -> Request {
     let mut request = request("Write.");
     request.timeouts = Timeouts {
-        first_byte: Some(Duration::from_millis(first_byte)),
-        idle: Some(Duration::from_millis(idle)),
-        total: Some(Duration::from_millis(total)),
+        first_byte: Some(Duration::from_secs(first_byte)),
+        idle: Some(Duration::from_secs(idle)),
+        total: Some(Duration::from_secs(total)),
     };
     request
 }
@@ -67,12 +68,35 @@ pub async fn ask(provider: &dyn Provider, request: Request) -> Result<Outcome, E
     tokio::time::timeout(DEADLINE, call).await.expect("the call ends by itself")
 }
 
-/// The error of a call, checked to say something, and how long the call took.
-pub async fn fail(provider: &dyn Provider, request: Request) -> (Error, Duration) {
-    let began = Instant::now();
-    let error = ask(provider, request).await.expect_err("the call fails");
+/// The error of a call, checked to say something.
+pub async fn fail(provider: &dyn Provider, request: Request) -> Error {
+    checked(ask(provider, request).await)
+}
+
+/// The error of a call that runs into a timeout, on a clock that stands still until `begun` and then goes to the next timeout at once.
+/// Only for tests on one thread.
+pub async fn time_out(
+    provider: &dyn Provider,
+    request: Request,
+    begun: impl AsyncFnOnce(&mut Receiver<Event>),
+) -> Error {
+    let (sink, mut events) = EventSink::channel(1024);
+    let call = provider.run(request, sink, CancellationToken::new());
+    let clock = async {
+        begun(&mut events).await;
+        tokio::time::pause();
+        // Whatever it still says is heard.
+        while events.recv().await.is_some() {}
+    };
+    let (result, ()) = tokio::join!(call, clock);
+    tokio::time::resume();
+    checked(result)
+}
+
+fn checked(result: Result<Outcome, Error>) -> Error {
+    let error = result.expect_err("the call fails");
     assert!(error.to_string().len() > 10, "{error:?}");
-    (error, began.elapsed())
+    error
 }
 
 pub async fn watch(

@@ -128,7 +128,7 @@ async fn the_window_is_never_larger_than_the_model_was_trained_for() {
     // What is estimated not to fit is not even sent.
     let mut large = request("Write.");
     large.estimated_prompt_tokens = Some(2048);
-    let (error, _) = fail(&client, large).await;
+    let error = fail(&client, large).await;
     assert_eq!((error.code, error.class), ("ollama.overflow", OVERFLOW));
     assert_eq!(fake.chats().len(), 1);
 }
@@ -286,7 +286,7 @@ async fn counts_that_cannot_be_right_are_unknown_and_cost_no_answer() {
 async fn a_server_behind_a_path_is_reached() {
     let fake = FakeOllama::start().await;
     let client = Ollama::new(config(&format!("http://{}/ollama", fake.addr))).unwrap();
-    let (error, _) = fail(&client, request("Write.")).await;
+    let error = fail(&client, request("Write.")).await;
     assert_eq!(error.code, "ollama.not_ollama");
     assert_eq!(fake.n_requests("POST /ollama/api/show"), 1);
 }

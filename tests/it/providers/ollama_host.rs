@@ -1,9 +1,9 @@
 //! A host that is out of reach, comes back, or sends its callers away; and callers that give up.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use dalsegno::providers::{Class, EventSink, Provider, Scope, ollama::Ollama};
-use tokio::net::TcpListener;
+use tokio::net::TcpSocket;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -12,28 +12,31 @@ use super::{
     ollama_answers::says,
 };
 
+/// `breaker_open_secs` of the tests' configuration.
+const OPEN_FOR: Duration = Duration::from_secs(600);
+
 #[tokio::test]
 async fn a_dead_host_is_left_alone_until_one_call_finds_it_alive() {
-    // Bound once, so that nothing else listens there.
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let addr = listener.local_addr().unwrap();
-    drop(listener);
-    let client = Ollama::new(config(&format!("http://{addr}"))).unwrap();
+    // Bound and not listening: connections are refused, and nobody else gets the port.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let client = Ollama::new(config(&format!("http://{}", socket.local_addr().unwrap()))).unwrap();
     for _ in 0..5 {
-        let (error, _) = fail(&client, request("Write.")).await;
+        let error = fail(&client, request("Write.")).await;
         assert_eq!((error.code, error.class), ("ollama.connect", RETRY), "{error}");
     }
-    let (error, took) = fail(&client, request("Write.")).await;
+    let error = fail(&client, request("Write.")).await;
     assert_eq!(error.code, "ollama.breaker_open");
     let Class::Snooze { after, scope: Scope::Host } = error.class else { panic!("{error:?}") };
-    assert!(after <= Duration::from_secs(1) && took < Duration::from_millis(500));
+    assert!(after <= OPEN_FOR, "{after:?}");
 
-    let fake = FakeOllama::start_at(addr).await;
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while ask(&client, request("Write.")).await.is_err() {
-        assert!(Instant::now() < deadline, "the breaker never let a probe through");
-        tokio::task::yield_now().await;
-    }
+    let fake = FakeOllama::start_on(socket.listen(16).unwrap());
+    let error = fail(&client, request("Write.")).await;
+    assert_eq!(error.code, "ollama.breaker_open", "it is not asked before its time");
+    tokio::time::pause();
+    tokio::time::advance(OPEN_FOR).await;
+    tokio::time::resume();
+    ask(&client, request("Write.")).await.unwrap();
     ask(&client, request("Write.")).await.unwrap();
     assert_eq!(fake.chats().len(), 2);
 }
@@ -44,7 +47,7 @@ async fn a_host_that_answers_is_not_left_alone_however_badly_it_answers() {
     let fake = FakeOllama::playing(plays).await;
     let client = fake.client();
     for _ in 0..8 {
-        assert_eq!(fail(&client, request("Write.")).await.0.code, "ollama.failed");
+        assert_eq!(fail(&client, request("Write.")).await.code, "ollama.failed");
     }
     ask(&client, request("Write.")).await.unwrap();
 }
@@ -54,9 +57,9 @@ async fn connections_that_break_open_the_breaker_too() {
     let fake = FakeOllama::playing((0..5).map(|_| Play::HangsUp)).await;
     let client = fake.client();
     for _ in 0..5 {
-        assert_eq!(fail(&client, request("Write.")).await.0.code, "ollama.broken");
+        assert_eq!(fail(&client, request("Write.")).await.code, "ollama.broken");
     }
-    assert_eq!(fail(&client, request("Write.")).await.0.code, "ollama.breaker_open");
+    assert_eq!(fail(&client, request("Write.")).await.code, "ollama.breaker_open");
 }
 
 #[tokio::test]
@@ -64,7 +67,7 @@ async fn a_conversation_is_not_sent_where_a_redirect_points() {
     let elsewhere = FakeOllama::start().await;
     let location = format!("location: http://{}/api/chat\r\n", elsewhere.addr).leak();
     let fake = FakeOllama::playing([Play::Status(307, location, "")]).await;
-    let (error, _) = fail(&fake.client(), request("Write.")).await;
+    let error = fail(&fake.client(), request("Write.")).await;
     assert_eq!((error.code, error.class), ("ollama.redirected", Class::Fail));
     assert_eq!(elsewhere.chats().len(), 0);
 }
@@ -80,10 +83,8 @@ async fn a_cancelled_call_ends_at_once_and_the_server_learns_of_it() {
         let canceller = async {
             fake.asked(1).await;
             cancel.cancel();
-            Instant::now()
         };
-        let (result, cancelled_at) = tokio::join!(call, canceller);
-        assert!(cancelled_at.elapsed() < Duration::from_millis(500));
+        let (result, ()) = tokio::join!(call, canceller);
         assert_eq!(result.unwrap_err().class, Class::Cancelled);
         fake.gone(1).await;
     }

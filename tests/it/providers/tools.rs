@@ -56,7 +56,7 @@ async fn a_model_of_ollama_without_tools_is_refused_in_words() {
     let fake = FakeOllama::start().await;
     fake.state.shown.lock().unwrap()["capabilities"] = json!(["completion"]);
     let client = fake.client();
-    let (error, _) = fail(&client, asking("Write.")).await;
+    let error = fail(&client, asking("Write.")).await;
     assert_eq!((error.code, error.class), ("ollama.no_tools", Class::Fail));
     assert!(error.to_string().contains("name a model that can"), "{error}");
     assert!(fake.chats().is_empty());
@@ -66,7 +66,7 @@ async fn a_model_of_ollama_without_tools_is_refused_in_words() {
     let refusal = r#"{"error":"registry.ollama.ai/library/qwen3 does not support tools"}"#;
     let fake = FakeOllama::playing([Play::Status(400, "", refusal)]).await;
     fake.state.shown.lock().unwrap().as_object_mut().unwrap().remove("capabilities");
-    let (error, _) = fail(&fake.client(), asking("Write.")).await;
+    let error = fail(&fake.client(), asking("Write.")).await;
     assert_eq!((error.code, error.class), ("ollama.no_tools", Class::Fail));
 }
 

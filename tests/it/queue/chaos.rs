@@ -11,7 +11,7 @@ use super::{
     connections,
     crew::Worker,
     kills, outage, partition, stall,
-    trial::{SETTLED, Trial},
+    trial::{LEASE, SHORT_LEASES, Trial},
 };
 use crate::embedded::support::send;
 
@@ -42,8 +42,10 @@ async fn a_crash_is_made_good_within_40_seconds() {
     let starts = async || trial.count("SELECT count(*) FROM trial.starts").await >= 2;
     trial.until_within(Duration::from_secs(40), "the job runs again", starts).await;
     println!("crash to re-run with a lease of 30 s: {:?}", killed.elapsed());
-    let ended = async || trial.count("SELECT count(*) FROM dalsegno.jobs").await == 0;
-    trial.until_within(SETTLED, "the job has ended", ended).await;
+    crate::app::eventually("the job has ended", async || {
+        (trial.count("SELECT count(*) FROM dalsegno.jobs").await == 0).then_some(())
+    })
+    .await;
     trial.check(&Expected { lost_runs: 1, ..Expected::default() }).await;
     trial.end().await;
 }
@@ -59,17 +61,24 @@ async fn postgres_is_away_for_45_seconds() {
 
 #[tokio::test]
 async fn postgres_is_away_for_many_short_leases() {
-    outage::kill_postgres(Duration::from_secs(30), &[], 0).await;
+    outage::kill_postgres(Duration::from_secs(30), &SHORT_LEASES, 0).await;
+}
+
+#[tokio::test]
+async fn an_idle_service_whose_database_is_gone_ends_within_five_seconds() {
+    let (silent, gone) =
+        tokio::join!(outage::stop_without_a_database(true), outage::stop_without_a_database(false));
+    assert!(silent.max(gone) < Duration::from_secs(5), "{silent:?}, {gone:?}");
 }
 
 #[tokio::test]
 async fn a_worker_sleeps_for_ten_leases() {
-    stall::stop_and_continue(10).await;
+    stall::stop_and_continue(Some(10 * LEASE)).await;
 }
 
 #[tokio::test]
 async fn a_worker_is_cut_off_for_ten_leases() {
-    partition::cut_off(10).await;
+    partition::cut_off(10 * LEASE).await;
 }
 
 #[tokio::test]

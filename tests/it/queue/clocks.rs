@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use super::{
     checker::Expected,
     crew::{Crew, Worker},
-    trial::{SETTLED, Trial},
+    trial::{Trial, open},
 };
 use crate::service::command;
 
@@ -46,15 +46,15 @@ async fn clocks_an_hour_apart_take_no_lease_and_keep_no_job_waiting() {
     assert!((ahead(&fast, now) - Duration::hours(1)).abs() < Duration::minutes(2), "not skewed");
     assert!((ahead(&slow, now) + Duration::hours(1)).abs() < Duration::minutes(2), "not skewed");
 
-    // Longer than a lease, so that a clock which is believed costs the run; and waits that are due by the database.
+    // Through some heartbeats, so that a clock which is believed costs the run; and waits that are due by the database.
     for lane in 0..8 {
         let lane = format!("lane {lane}");
-        trial.note(Some(&lane), Note { millis: 5_500, ..Note::default() }).await;
+        trial.note(Some(&lane), Note { millis: 2_500, ..Note::default() }).await;
         let note = Note { millis: 10, failures: 1, snoozes: 1, ..Note::default() };
         trial.note(Some(&lane), note).await;
     }
     let mut crew = Crew::start(&trial, 0, &[]);
-    trial.settle(&mut crew, 0, SETTLED).await;
+    trial.settle(&mut crew, 0).await;
     let journal = trial.check(&Expected::default()).await;
     let at_work = |worker: &Worker| {
         journal.effects.iter().any(|effect| effect.worker == i64::from(worker.pid()))
@@ -62,14 +62,17 @@ async fn clocks_an_hour_apart_take_no_lease_and_keep_no_job_waiting() {
     assert!(at_work(&fast) || at_work(&slow));
 
     // A dead worker is still noticed.
-    trial.note(None, Note { millis: 1_000, ..Note::default() }).await;
+    let gate = trial.gate("the victim is dead");
+    trial.note(None, Note { gate: Some(gate.clone()), ..Note::default() }).await;
     trial.until("it runs", 17, "SELECT count(DISTINCT job_id) FROM trial.starts").await;
     let by_fast =
         trial.count("SELECT worker FROM trial.starts ORDER BY started_at DESC LIMIT 1").await
             == i64::from(fast.pid());
     let victim = if by_fast { &mut fast } else { &mut slow };
     victim.signal(Signal::KILL);
-    trial.settle(&mut crew, 0, SETTLED).await;
+    victim.ended().await;
+    open(&gate);
+    trial.settle(&mut crew, 0).await;
     trial.check(&Expected { lost_runs: 1, ..Expected::default() }).await;
     trial.end().await;
 }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::{
     checker::Expected,
     crew::{Crew, SLOTS, Worker},
-    trial::{SETTLED, Trial},
+    trial::{Trial, open},
 };
 
 const POINTS: [&str; 7] = [
@@ -38,17 +38,13 @@ async fn die_at(point: &str, end: NoteEnd) -> Trial {
     let mut expected = Expected { lost_runs: SLOTS, ..Expected::default() };
     if point == "after_rescue" {
         // There has to be somebody to rescue.
-        let note = Note { millis: 60_000, end, ..Note::default() };
-        trial.note(None, note).await;
-        let victim = Worker::start(&trial, &[]);
+        let gate = trial.gate("the victim is dead");
+        trial.note(None, Note { gate: Some(gate.clone()), end, ..Note::default() }).await;
+        let mut victim = Worker::start(&trial, &[]);
         trial.until("the victim works", 1, "SELECT count(*) FROM trial.starts").await;
         victim.signal(Signal::KILL);
-        sqlx::query(
-            "UPDATE dalsegno.job_payloads SET payload = jsonb_set(payload, '{millis}', '1')",
-        )
-        .execute(&trial.pool)
-        .await
-        .unwrap();
+        victim.ended().await;
+        open(&gate);
         expected.lost_runs += 1;
     }
     if point != "after_rescue" {
@@ -56,11 +52,11 @@ async fn die_at(point: &str, end: NoteEnd) -> Trial {
     }
     let began = Instant::now();
     let mut armed = Worker::start(&trial, &[("DALSEGNO_QUEUE__CRASH_AT", point)]);
-    let died = armed.ended(SETTLED).await;
+    let died = armed.ended().await;
     assert_eq!(died.signal(), Some(Signal::ABORT.as_raw()), "at {point}:\n{}", armed.log());
     let died_after = began.elapsed();
     let mut crew = Crew::start(&trial, 1, &[]);
-    trial.settle(&mut crew, 0, SETTLED).await;
+    trial.settle(&mut crew, 0).await;
     assert_eq!(crew.n_replaced, 0, "{}", crew.logs());
     let n_lost = trial.check(&expected).await.n_runs("lost");
     let settled_after = began.elapsed();

@@ -3,29 +3,29 @@
 use std::{
     path::{Path, PathBuf},
     process::ExitStatus,
-    time::Duration,
 };
 
 use rustix::process::Signal;
 use tokio::process::Child;
 
 use super::trial::Trial;
-use crate::{app::eventually, embedded::support::send, service::command};
+use crate::{
+    app::{SOON, eventually},
+    embedded::support::send,
+    leases::LONG_VARIABLES,
+    service::command,
+};
 
 /// How many jobs each worker of a trial runs at once.
 pub const SLOTS: usize = 8;
 
-/// Short leases, quick polls, few connections.
-const SETTINGS: [(&str, &str); 12] = [
-    ("DALSEGNO_QUEUE__LEASE_SECS", "5"),
-    ("DALSEGNO_QUEUE__HEARTBEAT_SECS", "1"),
-    ("DALSEGNO_QUEUE__LEASE_MARGIN_SECS", "1"),
-    ("DALSEGNO_QUEUE__CANCEL_GRACE_SECS", "1"),
+/// Quick polls, few connections.
+const SETTINGS: [(&str, &str); 8] = [
     ("DALSEGNO_QUEUE__POLL_BUSY_MS", "200"),
     ("DALSEGNO_QUEUE__POLL_IDLE_MS", "1000"),
     ("DALSEGNO_QUEUE__LISTEN_PING_SECS", "2"),
     ("DALSEGNO_DATABASE__MAX_CONNECTIONS", "5"),
-    ("DALSEGNO_DATABASE__ACQUIRE_TIMEOUT_SECS", "3"),
+    ("DALSEGNO_DATABASE__ACQUIRE_TIMEOUT_SECS", "30"),
     ("DALSEGNO_WORKER__TURNS_SLOTS", "8"),
     ("DALSEGNO_LOG__FORMAT", "json"),
     ("TOKIO_WORKER_THREADS", "2"),
@@ -51,9 +51,12 @@ impl Worker {
     pub fn start(trial: &Trial, settings: &[(&str, &str)]) -> Self {
         let log = trial.folder().join(format!("worker-{}", uuid::Uuid::new_v4()));
         let mut command = command(env!("CARGO_BIN_EXE_worker-turns"), trial.folder());
-        command.env("DATABASE_URL", trial.url()).envs(SETTINGS).envs(settings.iter().copied());
+        command.env("DATABASE_URL", trial.url()).envs(LONG_VARIABLES).envs(SETTINGS);
+        command.envs(settings.iter().copied());
         command.stdout(std::process::Stdio::null()).stderr(std::fs::File::create(&log).unwrap());
-        Self { child: command.kill_on_drop(true).spawn().unwrap(), log }
+        let child = command.kill_on_drop(true).spawn().unwrap();
+        trial.workers.watch(&trial.pool, child.id().unwrap());
+        Self { child, log }
     }
 
     pub fn pid(&self) -> u32 {
@@ -68,10 +71,10 @@ impl Worker {
         self.child.try_wait().unwrap().is_some()
     }
 
-    /// How it ended. Fails if it does not within `limit`.
-    pub async fn ended(&mut self, limit: Duration) -> ExitStatus {
-        let ended = tokio::time::timeout(limit, self.child.wait()).await;
-        ended.unwrap_or_else(|_| panic!("does not end within {limit:?}:\n{}", self.log())).unwrap()
+    /// Waits until it has ended.
+    pub async fn ended(&mut self) -> ExitStatus {
+        let ended = tokio::time::timeout(SOON, self.child.wait()).await;
+        ended.unwrap_or_else(|_| panic!("does not end:\n{}", self.log())).unwrap()
     }
 
     /// Waits until it is registered and may claim.

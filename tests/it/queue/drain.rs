@@ -1,24 +1,25 @@
 //! SIGTERM with short jobs, with long ones, and twice.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dalsegno::jobs::trial::{Note, NoteEnd, Sleep};
 use rustix::process::Signal;
-use tokio::time::Instant;
 
 use super::{
     checker::Expected,
     crew::{Crew, SLOTS, Worker},
     proxy::Proxy,
-    trial::{SETTLED, Trial},
+    trial::{SHORT_LEASES, Trial},
 };
 
 const STARTS: &str = "SELECT count(*) FROM trial.starts";
+/// Longer than a test waits for anything.
+const DRAIN_FOR_LONG: (&str, &str) = ("DALSEGNO_SHUTDOWN__DRAIN_TIMEOUT_SECS", "3600");
 
 #[tokio::test]
 async fn short_jobs_end_in_a_drain_and_none_runs_again() {
     let trial = Trial::new().await;
-    let mut worker = Worker::start(&trial, &[]);
+    let mut worker = Worker::start(&trial, &[DRAIN_FOR_LONG]);
     let n_jobs = 3 * SLOTS;
     for at in 0..n_jobs {
         let end = if at % 2 == 0 { NoteEnd::Own } else { NoteEnd::Batched };
@@ -26,7 +27,7 @@ async fn short_jobs_end_in_a_drain_and_none_runs_again() {
     }
     trial.until("all slots are taken", SLOTS as i64, STARTS).await;
     worker.signal(Signal::TERM);
-    let status = worker.ended(Duration::from_secs(5)).await;
+    let status = worker.ended().await;
     assert_eq!(status.code(), Some(0), "{}", worker.log());
     let n_done = trial.count("SELECT count(*) FROM dalsegno.runs WHERE outcome = 'done'").await;
     assert_eq!(
@@ -36,17 +37,16 @@ async fn short_jobs_end_in_a_drain_and_none_runs_again() {
         worker.log()
     );
     let mut crew = Crew::start(&trial, 1, &[]);
-    trial.settle(&mut crew, 0, SETTLED).await;
+    trial.settle(&mut crew, 0).await;
     let journal = trial.check(&Expected::default()).await;
     assert_eq!(journal.starts.len(), n_jobs, "a job ran again");
     trial.end().await;
 }
 
-/// Ends a worker with two long jobs by as many signals, and returns how long it took.
-async fn end_with_long_jobs(n_signals: usize, drain_secs: &str) -> Duration {
+/// Ends a worker with two jobs that never end by as many signals, and returns how long it took.
+async fn end_with_long_jobs(n_signals: usize, drain: (&str, &str)) -> Duration {
     let trial = Trial::new().await;
-    let settings = [("DALSEGNO_SHUTDOWN__DRAIN_TIMEOUT_SECS", drain_secs)];
-    let mut worker = Worker::start(&trial, &settings);
+    let mut worker = Worker::start(&trial, &[drain]);
     let jobs = [trial.job(Some("a"), &Sleep {}).await, trial.job(None, &Sleep {}).await];
     trial.until("both run", 2, STARTS).await;
     let signalled = Instant::now();
@@ -58,7 +58,7 @@ async fn end_with_long_jobs(n_signals: usize, drain_secs: &str) -> Duration {
         })
         .await;
     }
-    let status = worker.ended(Duration::from_secs(15)).await;
+    let status = worker.ended().await;
     let took = signalled.elapsed();
     assert_eq!(status.code(), Some(0), "{}", worker.log());
     let expected = Expected { live: jobs.into(), ..Expected::default() };
@@ -74,15 +74,14 @@ async fn end_with_long_jobs(n_signals: usize, drain_secs: &str) -> Duration {
 
 #[tokio::test]
 async fn long_jobs_are_given_back_unburned_when_the_drain_is_over() {
-    let took = end_with_long_jobs(1, "1").await;
+    let drain = ("DALSEGNO_SHUTDOWN__DRAIN_TIMEOUT_SECS", "1");
+    let took = end_with_long_jobs(1, drain).await;
     assert!(took >= Duration::from_secs(1), "the drain time was not given: {took:?}");
-    assert!(took < Duration::from_secs(5), "{took:?}");
 }
 
 #[tokio::test]
 async fn a_second_signal_gives_long_jobs_back_at_once() {
-    let took = end_with_long_jobs(2, "600").await;
-    assert!(took < Duration::from_secs(4), "{took:?}");
+    end_with_long_jobs(2, DRAIN_FOR_LONG).await;
 }
 
 #[tokio::test]
@@ -91,8 +90,7 @@ async fn a_drain_that_meets_a_lost_database_asks_for_it_now_and_then() {
     let options = trial.pool.connect_options();
     let proxy = Proxy::start(&options).await;
     let url = proxy.url(&options);
-    let settings =
-        [("DATABASE_URL", url.as_str()), ("DALSEGNO_SHUTDOWN__DRAIN_TIMEOUT_SECS", "600")];
+    let settings = [&SHORT_LEASES[..], &[("DATABASE_URL", url.as_str()), DRAIN_FOR_LONG]].concat();
     let worker = Worker::start(&trial, &settings);
     trial.job(None, &Sleep {}).await;
     trial.until("it runs", 1, STARTS).await;

@@ -12,7 +12,7 @@ use super::{
     checker::Expected,
     crew::{Crew, SLOTS},
     proxy::Proxy,
-    trial::{SETTLED, Trial},
+    trial::{Trial, open},
 };
 use crate::{
     app::{eventually, execute},
@@ -21,16 +21,6 @@ use crate::{
         support::{Place, count},
     },
 };
-
-/// A lease that outlasts the failover, as the default of 30 s does.
-const SETTINGS: [(&str, &str); 1] = [("DALSEGNO_QUEUE__LEASE_SECS", "30")];
-
-/// The same, and a run that is told to stop may go on for long.
-const LONG_GRACE: [(&str, &str); 3] = [
-    ("DALSEGNO_QUEUE__LEASE_SECS", "30"),
-    ("DALSEGNO_QUEUE__LEASE_MARGIN_SECS", "20"),
-    ("DALSEGNO_QUEUE__CANCEL_GRACE_SECS", "20"),
-];
 
 /// A primary, its standby, and the one address that leads to whichever takes writes.
 struct Pair {
@@ -136,7 +126,7 @@ async fn a_synchronous_standby_that_takes_over_costs_no_job_and_no_run() {
     let pair = Pair::start().await;
     pair.make_synchronous().await;
     let trial = Trial::on_own_server(pair.url()).await;
-    let mut crew = Crew::start(&trial, 2, &SETTINGS);
+    let mut crew = Crew::start(&trial, 2, &[]);
     crew.ready().await;
     for at in 0..6 * SLOTS {
         let lane = (at % 3 > 0).then(|| format!("lane {}", at % 7));
@@ -146,7 +136,7 @@ async fn a_synchronous_standby_that_takes_over_costs_no_job_and_no_run() {
     }
     trial.until("work is under way", SLOTS as i64, "SELECT count(*) FROM trial.starts").await;
     pair.fail_over().await;
-    trial.settle(&mut crew, 0, SETTLED).await;
+    trial.settle(&mut crew, 0).await;
     assert_eq!(crew.n_replaced, 0, "a worker ended:\n{}", crew.logs());
     trial.check(&Expected::default()).await;
     drop(crew);
@@ -160,12 +150,12 @@ async fn a_synchronous_standby_that_takes_over_costs_no_job_and_no_run() {
 async fn an_asynchronous_standby_that_takes_over_loses_its_tail_and_nothing_else() {
     let pair = Pair::start().await;
     let trial = Trial::on_own_server(pair.url()).await;
-    let mut crew = Crew::start(&trial, 1, &LONG_GRACE);
+    let mut crew = Crew::start(&trial, 1, &[]);
     crew.ready().await;
     for at in 0..2 * SLOTS {
         trial.note((at % 2 > 0).then_some("lane 1"), Note::default()).await;
     }
-    trial.settle(&mut crew, 0, SETTLED).await;
+    trial.settle(&mut crew, 0).await;
     let waits = Note { millis: 1_500, ..Note::default() };
     for _ in 0..SLOTS - 1 {
         trial.note(None, waits.clone()).await;
@@ -175,7 +165,8 @@ async fn an_asynchronous_standby_that_takes_over_loses_its_tail_and_nothing_else
     pair.cut_off().await;
     let n_kept = trial.n_acknowledged();
     // It goes on when it is told to stop, and commits when the other job has its number.
-    let deaf = Note { millis: 6_000, deaf: true, ..Note::default() };
+    let gate = trial.gate("the number is given out again");
+    let deaf = Note { gate: Some(gate.clone()), deaf: true, ..Note::default() };
     let running = trial.note(None, deaf).await;
     trial.until("it runs", begun + 1, "SELECT count(*) FROM trial.starts").await;
     let lease = "SELECT max(lease) FROM trial.starts";
@@ -194,8 +185,9 @@ async fn an_asynchronous_standby_that_takes_over_loses_its_tail_and_nothing_else
     })
     .await;
     assert_eq!(again, running, "the number is given out again");
+    open(&gate);
     trial.until("the run of the tail is refused", 1, "SELECT count(*) FROM trial.refusals").await;
-    trial.settle(&mut crew, 0, SETTLED).await;
+    trial.settle(&mut crew, 0).await;
     assert_eq!(crew.n_replaced, 0, "a worker ended:\n{}", crew.logs());
     let journal = trial.check(&Expected::default()).await;
     assert_eq!(journal.refusals, [(running, lease)]);

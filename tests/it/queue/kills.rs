@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::{
     checker::Expected,
     crew::{Crew, SLOTS},
-    trial::{SETTLED, Trial},
+    trial::Trial,
 };
 use crate::embedded::support::Random;
 
@@ -48,7 +48,7 @@ pub async fn kill_at_random(faults: Duration) {
         tokio::time::sleep(Duration::from_millis(random.below(25))).await;
     }
     let quiet = Instant::now();
-    trial.settle(&mut crew, 0, SETTLED).await;
+    trial.settle(&mut crew, 0).await;
     // Killed at this rate, a few jobs may lose three workers in a row without being to blame.
     let unlucky = n_kills / 10;
     let expected = Expected { lost_runs: n_kills * SLOTS, unlucky, ..Expected::default() };

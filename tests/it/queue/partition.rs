@@ -11,9 +11,12 @@ use super::{
     checker::Expected,
     crew::{Crew, Worker},
     proxy::Proxy,
-    trial::{LEASE, SETTLED, Trial},
+    trial::{Trial, open},
 };
-use crate::app::eventually;
+use crate::{
+    app::{SOON, eventually},
+    leases,
+};
 
 /// When the handler of a job heard that it has to stop, by the log of its worker.
 async fn told_to_stop(worker: &Worker) -> DateTime<Utc> {
@@ -27,22 +30,30 @@ async fn told_to_stop(worker: &Worker) -> DateTime<Utc> {
     .await
 }
 
-/// A worker is cut off for longer than its lease, in the middle of the head of a lane.
-pub async fn cut_off(leases: u32) {
+/// Stops its runs 6 s after the last renewal that was answered, and has a minute for that.
+const FENCED: [(&str, &str); 3] = [
+    ("DALSEGNO_QUEUE__LEASE_SECS", "66"),
+    ("DALSEGNO_QUEUE__LEASE_MARGIN_SECS", "60"),
+    ("DALSEGNO_QUEUE__CANCEL_GRACE_SECS", "60"),
+];
+
+/// A worker is cut off in the middle of the head of a lane, until another has done its work and for so long.
+pub async fn cut_off(silent: Duration) {
     let trial = Trial::new().await;
     let options = trial.pool.connect_options();
     let proxy = Proxy::start(&options).await;
-    let mut cut = Worker::start(&trial, &[("DATABASE_URL", &proxy.url(&options))]);
-    // It still works when the fence comes, four seconds after the last renewal.
-    trial.note(Some("a"), Note { millis: 7_000, ..Note::default() }).await;
+    let url = proxy.url(&options);
+    let mut cut = Worker::start(&trial, &[&FENCED[..], &[("DATABASE_URL", url.as_str())]].concat());
+    // It still works when the fence comes.
+    let gate = trial.gate("the first worker was told to stop");
+    trial.note(Some("a"), Note { gate: Some(gate.clone()), ..Note::default() }).await;
     for _ in 0..5 {
         trial.note(Some("a"), Note { millis: 20, ..Note::default() }).await;
     }
     // The database knows of the run a moment before its handler knows that it does.
     eventually("the head runs", async || cut.log().contains("began to work").then_some(())).await;
     proxy.stall();
-    let silent = tokio::time::sleep(LEASE * leases);
-    let mut crew = Crew::start(&trial, 1, &[]);
+    let silent = tokio::time::sleep(silent);
 
     let stopped_at = told_to_stop(&cut).await;
     let lease_until: DateTime<Utc> =
@@ -52,7 +63,10 @@ pub async fn cut_off(leases: u32) {
             .unwrap();
     assert!(stopped_at < lease_until, "stopped at {stopped_at}, its lease ended at {lease_until}");
 
-    trial.settle(&mut crew, 0, SETTLED).await;
+    open(&gate);
+    leases::end(&trial.pool, cut.pid()).await.unwrap();
+    let mut crew = Crew::start(&trial, 1, &[]);
+    trial.settle(&mut crew, 0).await;
     silent.await;
     assert!(!cut.is_dead(), "{}", cut.log());
     proxy.heal();
@@ -64,7 +78,7 @@ pub async fn cut_off(leases: u32) {
     let interrupted = "SELECT count(*) FROM dalsegno.runs WHERE outcome = 'interrupted'";
     trial.until("its run did not crash, and it says so", 1, interrupted).await;
     crew.workers[0].signal(Signal::TERM);
-    crew.workers[0].ended(Duration::from_secs(10)).await;
+    crew.workers[0].ended().await;
     trial.note(Some("a"), Note::default()).await;
     eventually("the worker works again", async || {
         (trial.count("SELECT count(*) FROM dalsegno.jobs").await == 0).then_some(())
@@ -79,41 +93,56 @@ pub async fn cut_off(leases: u32) {
 
 #[tokio::test]
 async fn a_worker_that_is_cut_off_stops_before_its_lease_ends_and_comes_back() {
-    cut_off(2).await;
+    cut_off(Duration::ZERO).await;
 }
 
-/// Only the listening connection is half open: polling goes on, and the listener finds out.
-async fn freeze_listener() -> Trial {
-    let trial = Trial::new().await;
+/// The listening connection of a worker with these settings is half open from now on.
+async fn freeze_listener<'a>(trial: &'a Trial, settings: &[(&str, &str)]) -> (Proxy, Crew<'a>) {
     let options = trial.pool.connect_options();
     let proxy = Proxy::start(&options).await;
     let url = proxy.url(&options);
-    let mut crew = Crew::start(&trial, 1, &[("DATABASE_URL", &url)]);
+    let crew = Crew::start(trial, 1, &[&[("DATABASE_URL", url.as_str())], settings].concat());
     let waiting = "SELECT count(*) FROM dalsegno.workers WHERE waiting";
     trial.until("the worker waits", 1, waiting).await;
-    eventually("the worker listens", async || {
-        (proxy.n_made("dalsegno listener") == 1).then_some(())
-    })
-    .await;
+    assert_eq!(proxy.n_made("dalsegno listener"), 1);
     assert_eq!(proxy.freeze("dalsegno listener"), 1);
-    let frozen = Instant::now();
-    let mut slowest = Duration::ZERO;
-    while proxy.n_made("dalsegno listener") < 2 {
-        let enqueued = Instant::now();
-        trial.note(None, Note::default()).await;
-        trial.settle(&mut crew, 0, Duration::from_secs(5)).await;
-        slowest = slowest.max(enqueued.elapsed());
-        assert!(frozen.elapsed() < Duration::from_secs(15), "not found out:\n{}", crew.logs());
-    }
-    println!("found out after {:?}, slowest pick-up {slowest:?}", frozen.elapsed());
-    // The idle poll of a trial, and what a busy machine adds.
-    assert!(slowest < Duration::from_secs(3), "{slowest:?}");
+    (proxy, crew)
+}
+
+/// Polling goes on beside a listener that finds nothing out in the time of a test.
+async fn poll_beside_a_frozen_listener() {
+    let trial = Trial::new().await;
+    let settings = [("DALSEGNO_QUEUE__LISTEN_PING_SECS", "3600")];
+    let (proxy, mut crew) = freeze_listener(&trial, &settings).await;
+    let picked_up = async {
+        // A claimer that does not poll looks once a minute.
+        for _ in 0..4 {
+            trial.note(None, Note::default()).await;
+            trial.settle(&mut crew, 0).await;
+        }
+    };
+    tokio::time::timeout(SOON, picked_up).await.expect("it polls");
+    assert_eq!(proxy.n_made("dalsegno listener"), 1);
+    end(&trial, crew, proxy).await;
+}
+
+/// The listener of a worker that polls too rarely for a test finds out.
+async fn find_out_a_frozen_listener() {
+    let trial = Trial::new().await;
+    let settings = [("DALSEGNO_QUEUE__POLL_IDLE_MS", "3600000")];
+    let (proxy, mut crew) = freeze_listener(&trial, &settings).await;
+    trial.note(None, Note::default()).await;
+    trial.settle(&mut crew, 0).await;
+    eventually("it listens again", async || (proxy.n_made("dalsegno listener") > 1).then_some(()))
+        .await;
+    end(&trial, crew, proxy).await;
+}
+
+async fn end(trial: &Trial, crew: Crew<'_>, proxy: Proxy) {
     trial.check(&Expected::default()).await;
     drop(crew);
     proxy.end().await;
     trial.end().await;
-    // Dropped by the caller when all are ready: its drop blocks.
-    trial
 }
 
 /// A connection of one part never answers again, while others do.
@@ -122,9 +151,7 @@ async fn freeze_heartbeat_and_claimer() -> Trial {
     let options = trial.pool.connect_options();
     let proxy = Proxy::start(&options).await;
     let url = proxy.url(&options);
-    // The heartbeat gives up on an answer after four seconds, so the lease is longer than that.
-    let settings = [("DATABASE_URL", url.as_str()), ("DALSEGNO_QUEUE__LEASE_SECS", "12")];
-    let mut crew = Crew::start(&trial, 1, &settings);
+    let mut crew = Crew::start(&trial, 1, &[("DATABASE_URL", url.as_str())]);
     let sleeper = trial.job(None, &Sleep {}).await;
     trial.until("the sleeper runs", 1, "SELECT count(*) FROM trial.starts").await;
     for part in ["dalsegno heartbeat", "dalsegno claimer"] {
@@ -132,9 +159,12 @@ async fn freeze_heartbeat_and_claimer() -> Trial {
     }
     let frozen = Instant::now();
     trial.note(Some("a"), Note::default()).await;
-    trial.settle(&mut crew, 1, Duration::from_secs(20)).await;
+    trial.settle(&mut crew, 1).await;
     println!("picked up {:?} after the claimer went silent", frozen.elapsed());
-    assert!(proxy.n_made("dalsegno heartbeat") > 1);
+    eventually("the heartbeat has found out, too", async || {
+        (proxy.n_made("dalsegno heartbeat") > 1).then_some(())
+    })
+    .await;
     let expected = Expected { live: [sleeper].into(), ..Expected::default() };
     let journal = trial.check(&expected).await;
     assert_eq!(journal.starts.len(), 2, "the sleeper was disturbed");
@@ -147,5 +177,9 @@ async fn freeze_heartbeat_and_claimer() -> Trial {
 
 #[tokio::test]
 async fn half_open_connections_are_found_out_and_meanwhile_work_is_picked_up() {
-    tokio::join!(freeze_listener(), freeze_heartbeat_and_claimer());
+    tokio::join!(
+        poll_beside_a_frozen_listener(),
+        find_out_a_frozen_listener(),
+        freeze_heartbeat_and_claimer()
+    );
 }

@@ -7,8 +7,9 @@ use dalsegno::jobs::trial::{Abort, Note};
 use super::{
     checker::Expected,
     crew::{Crew, SLOTS},
-    trial::{SETTLED, Trial},
+    trial::Trial,
 };
+use crate::app::SOON;
 
 /// The waits after a crash grow to ten seconds; here they are over as soon as they begin.
 async fn skip_crash_backoff(trial: &Trial) {
@@ -20,7 +21,7 @@ async fn skip_crash_backoff(trial: &Trial) {
 
 /// Waits for the `n`th worker to die of the job, and starts another.
 async fn wait_for_death(trial: &Trial, crew: &mut Crew<'_>, n: usize) {
-    let deadline = tokio::time::Instant::now() + SETTLED;
+    let deadline = tokio::time::Instant::now() + SOON;
     while crew.n_replaced < n {
         assert!(tokio::time::Instant::now() < deadline, "no death {n}:\n{}", crew.logs());
         skip_crash_backoff(trial).await;
@@ -43,7 +44,7 @@ async fn a_job_that_kills_its_worker_is_dead_after_three_and_its_neighbours_fini
         }
         wait_for_death(&trial, &mut crew, n).await;
     }
-    trial.settle(&mut crew, 0, SETTLED).await;
+    trial.settle(&mut crew, 0).await;
     assert_eq!(crew.n_replaced, 3, "workers that died");
     let dead = [(poison, "worker_lost")].into();
     let expected = Expected { dead, lost_runs: 2 * SLOTS + 1, ..Expected::default() };
@@ -72,7 +73,7 @@ async fn a_payload_that_nobody_can_read_is_one_dead_job() {
     .unwrap();
     trial.record(unreadable, "trial.note").await;
     trial.note(Some("a"), Note::default()).await;
-    trial.settle(&mut crew, 0, SETTLED).await;
+    trial.settle(&mut crew, 0).await;
     assert_eq!(crew.n_replaced, 0, "the worker lives");
     let dead = [(unreadable, "bad_payload")].into();
     let journal = trial.check(&Expected { dead, ..Expected::default() }).await;

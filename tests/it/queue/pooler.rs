@@ -1,13 +1,11 @@
 //! The queue behind PgBouncer in transaction mode.
 
-use std::time::Duration;
-
 use dalsegno::jobs::trial::{Note, NoteEnd};
 
 use super::{
     checker::Expected,
     crew::{Crew, SLOTS},
-    trial::{SETTLED, Trial},
+    trial::Trial,
 };
 use crate::poolers::bouncer::{Bouncer, DOCUMENTED, NEW};
 
@@ -35,7 +33,7 @@ async fn workers_that_share_connections_lose_and_double_nothing() {
         crew.kill(round % 2).await;
         crew.workers[round % 2].ready().await;
     }
-    trial.settle(&mut crew, 0, SETTLED + Duration::from_secs(30)).await;
+    trial.settle(&mut crew, 0).await;
     let expected = Expected { lost_runs: 3 * SLOTS, ..Expected::default() };
     trial.check(&expected).await;
     let logs = crew.logs();

@@ -8,26 +8,33 @@ use rustix::process::Signal;
 use super::{
     checker::Expected,
     crew::{Crew, Worker},
-    trial::{LEASE, SETTLED, Trial},
+    trial::{SHORT_LEASES, Trial, open},
 };
-use crate::app::eventually;
+use crate::{app::eventually, leases};
 
-/// Stops a worker that holds the head of a lane, for two leases and until another has done its work.
-pub async fn stop_and_continue(leases: u32) {
+/// Stops a worker that holds the head of a lane until another has done its work. Its lease ends by itself while it is `asleep`, or else
+/// by the test: then it wakes up before it can notice.
+pub async fn stop_and_continue(asleep: Option<Duration>) {
     let trial = Trial::new().await;
-    let mut zombie = Worker::start(&trial, &[]);
+    let settings = if asleep.is_some() { &SHORT_LEASES[..] } else { &[] };
+    let mut zombie = Worker::start(&trial, settings);
     // Deaf to being told to stop: only the fence can keep it from committing.
-    let note = Note { millis: 1_000, deaf: true, ..Note::default() };
+    let gate = trial.gate("another has done the work");
+    let note = Note { gate: Some(gate.clone()), deaf: true, ..Note::default() };
     let held = trial.note(Some("a"), note).await;
     for _ in 0..5 {
         trial.note(Some("a"), Note { millis: 20, ..Note::default() }).await;
     }
     trial.until("the head runs", 1, "SELECT count(*) FROM trial.starts").await;
     zombie.signal(Signal::STOP);
-    let asleep = tokio::time::sleep(LEASE * leases);
-    let mut crew = Crew::start(&trial, 1, &[]);
-    trial.settle(&mut crew, 0, SETTLED).await;
-    asleep.await;
+    open(&gate);
+    let sleep = tokio::time::sleep(asleep.unwrap_or_default());
+    if asleep.is_none() {
+        leases::end(&trial.pool, zombie.pid()).await.unwrap();
+    }
+    let mut crew = Crew::start(&trial, 1, settings);
+    trial.settle(&mut crew, 0).await;
+    sleep.await;
     zombie.signal(Signal::CONT);
     trial.until("its commit is refused", 1, "SELECT count(*) FROM trial.refusals").await;
     assert!(!zombie.is_dead(), "{}", zombie.log());
@@ -37,7 +44,7 @@ pub async fn stop_and_continue(leases: u32) {
 
     // The zombie is a worker again.
     crew.workers[0].signal(Signal::TERM);
-    crew.workers[0].ended(Duration::from_secs(10)).await;
+    crew.workers[0].ended().await;
     trial.note(Some("a"), Note::default()).await;
     eventually("the woken worker works", async || {
         (trial.count("SELECT count(*) FROM dalsegno.jobs").await == 0).then_some(())
@@ -49,5 +56,5 @@ pub async fn stop_and_continue(leases: u32) {
 
 #[tokio::test]
 async fn a_stopped_worker_cannot_commit_when_it_wakes_up() {
-    stop_and_continue(2).await;
+    stop_and_continue(None).await;
 }

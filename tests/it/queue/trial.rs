@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
     time::Duration,
 };
@@ -20,14 +20,22 @@ use super::{
     journal::Journal,
     watch::Watch,
 };
-use crate::{app::TestDatabase, cluster::scratch_folder};
+use crate::{
+    app::{SOON, TestDatabase},
+    cluster::scratch_folder,
+    leases::Mortal,
+};
 
-/// The lease of the workers of a trial, so short that its end can be waited for.
+/// The lease of [`SHORT_LEASES`].
+#[cfg(feature = "chaos")]
 pub const LEASE: Duration = Duration::from_secs(5);
 
-/// How long a trial may take to come to rest, on a machine with much else to do. Whether anything is stuck meanwhile is for
-/// the [watch](super::watch) to see.
-pub const SETTLED: Duration = Duration::from_secs(60);
+/// Of workers whose leases end while the test waits. All others have long ones.
+pub const SHORT_LEASES: [(&str, &str); 3] = [
+    ("DALSEGNO_QUEUE__LEASE_SECS", "5"),
+    ("DALSEGNO_QUEUE__LEASE_MARGIN_SECS", "1"),
+    ("DALSEGNO_QUEUE__CANCEL_GRACE_SECS", "1"),
+];
 
 const TABLES: &str = "
     CREATE SCHEMA trial;
@@ -42,6 +50,7 @@ const TABLES: &str = "
 /// A database with the tables of the trial, and what the test knows to be committed in it.
 pub struct Trial {
     pub pool: PgPool,
+    pub workers: Mortal,
     url: String,
     watch: Watch,
     acknowledged: Mutex<Vec<i64>>,
@@ -72,6 +81,11 @@ impl Trial {
 
     pub fn folder(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// A gate for notes, closed until the test [opens](open) it.
+    pub fn gate(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
     }
 
     /// Puts a note on the queue, as the next of its lane if it has one.
@@ -131,6 +145,7 @@ impl Trial {
     }
 
     /// Waits until `holds`, and fails after `limit`.
+    #[cfg(feature = "chaos")]
     pub async fn until_within(
         &self,
         limit: Duration,
@@ -144,9 +159,10 @@ impl Trial {
         }
     }
 
-    /// Waits until no more than `n_left` jobs are left, replacing workers that died. Fails with their states after `limit`.
-    pub async fn settle(&self, crew: &mut Crew<'_>, n_left: i64, limit: Duration) {
-        let deadline = Instant::now() + limit;
+    /// Waits until no more than `n_left` jobs are left, replacing workers that died. Fails with their states if some stay. Whether
+    /// anything is stuck meanwhile is for the [watch](super::watch) to see.
+    pub async fn settle(&self, crew: &mut Crew<'_>, n_left: i64) {
+        let deadline = Instant::now() + SOON;
         loop {
             crew.replace_dead();
             let n_live = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM dalsegno.jobs");
@@ -156,7 +172,7 @@ impl Trial {
             }
             if Instant::now() >= deadline {
                 let journal = Journal::read(&self.pool).await;
-                panic!("still there after {limit:?}: {:#?}\n{}", journal.live, crew.logs());
+                panic!("still there after {SOON:?}: {:#?}\n{}", journal.live, crew.logs());
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -190,6 +206,7 @@ impl Trial {
         sqlx::raw_sql(TABLES).execute(&pool).await.unwrap();
         Self {
             watch: Watch::begin(pool.clone()),
+            workers: Mortal::default(),
             pool,
             url,
             acknowledged: Mutex::default(),
@@ -217,4 +234,9 @@ impl Trial {
     fn acknowledge(&self, job_id: i64) {
         self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner).push(job_id);
     }
+}
+
+/// Lets the notes go on that wait at this gate.
+pub fn open(gate: &Path) {
+    std::fs::write(gate, "").unwrap();
 }

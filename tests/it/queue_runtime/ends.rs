@@ -8,7 +8,10 @@ use dalsegno::queue::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::ground::{Diary, Ground, until};
+use super::{
+    faults::until_listening,
+    ground::{Diary, Ground},
+};
 
 /// A job that ends as it says.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -189,23 +192,21 @@ async fn a_panic_is_a_failed_attempt() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cancellation_reaches_the_handler_within_a_second() {
+async fn a_cancellation_reaches_the_handler_before_the_next_heartbeat() {
     for listen in [true, false] {
         let (ground, diary) = (Ground::new().await, Diary::default());
-        let config = dalsegno::queue::Config { listen, ..Ground::config() };
+        let config = dalsegno::queue::Config { listen, ..Ground::deaf_to_time() };
         let worker = ground.start(config, registry(&diary));
+        // A job can be claimed before the listener listens.
+        if listen {
+            until_listening(&ground, None).await;
+        }
         let job = ground.put(&Do::WaitForCancel).await;
         diary.until(1).await;
-        // A job can be claimed before the listener listens; the promise is about a worker that is up.
-        until("the listener", async || !listen || ground.n_connections("listener").await == 1)
-            .await;
-        let asked = Instant::now();
         let found =
             admin::cancel_job(&ground.pool, job.job_id, "changed my mind").await.expect("cancels");
         assert_eq!(found, admin::Cancelled::Requested);
         diary.until(2).await;
-        let took = asked.elapsed();
-        assert!(took <= Duration::from_secs(1), "took {took:?} with listen = {listen}");
         ground.until_state(job.job_id, "gone").await;
         assert_eq!(diary.lines()[1], format!("stopped {:?}", Some(Stop::Cancelled)));
         assert_eq!(ground.outcomes(job.job_id).await, ["cancelled"]);

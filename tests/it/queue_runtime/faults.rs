@@ -14,25 +14,28 @@ use super::{
     ends::{Do, act},
     ground::{Diary, Ground, PATIENCE, Worker, until},
 };
-use crate::queue::proxy::Proxy;
+use crate::{leases, queue::proxy::Proxy};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_terminated_listener_comes_back() {
     let (ground, diary) = (Ground::new().await, Diary::default());
-    // Polls that are too rare to find anything within the patience of a test.
-    let config = Config { poll_busy_ms: 60_000, poll_idle_ms: 60_000, ..Ground::config() };
+    // Without a call it looks once a minute.
+    let config = Config { poll_busy_ms: 3_600_000, ..Ground::deaf_to_time() };
     let worker = ground.start(config, Registry::new(diary.clone()).with(act));
     let mut listening = until_listening(&ground, None).await;
-    for _ in 0..3 {
-        sqlx::query("SELECT pg_terminate_backend($1)")
-            .bind(listening)
-            .execute(&ground.pool)
-            .await
-            .expect("terminates");
-        listening = until_listening(&ground, Some(listening)).await;
-        let job = ground.put(&Do::Nothing).await;
-        ground.until_state(job.job_id, "gone").await;
-    }
+    let called = async {
+        for _ in 0..5 {
+            sqlx::query("SELECT pg_terminate_backend($1)")
+                .bind(listening)
+                .execute(&ground.pool)
+                .await
+                .expect("terminates");
+            listening = until_listening(&ground, Some(listening)).await;
+            let job = ground.put(&Do::Nothing).await;
+            ground.until_state(job.job_id, "gone").await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, called).await.expect("it is called");
     worker.stop().await;
 }
 
@@ -153,7 +156,7 @@ async fn a_job_of_a_lost_worker_is_taken_back_by_another() {
     // A worker that was killed: registered, with a claim, and silent since.
     sqlx::query(
         "WITH dead AS (INSERT INTO dalsegno.workers (id, lease_until, slots, queues)
-                       VALUES (gen_random_uuid(), now() + interval '1 second', 1, '{default}') RETURNING id)
+                       VALUES (gen_random_uuid(), now() + interval '1 hour', 1, '{default}') RETURNING id)
          UPDATE dalsegno.jobs SET state = 'running', lease = nextval('dalsegno.leases'), attempt = 1, claimed_at = now(),
                 worker_id = (SELECT id FROM dead) WHERE id = $1",
     )
@@ -161,8 +164,8 @@ async fn a_job_of_a_lost_worker_is_taken_back_by_another() {
     .execute(&ground.pool)
     .await
     .expect("claims");
-    let config = Config { lease_secs: 4, lease_margin_secs: 2, ..Ground::config() };
-    let worker = ground.start(config, Registry::new(diary.clone()).with(act));
+    leases::end(&ground.pool, 0).await.expect("ends its lease");
+    let worker = ground.start(Ground::config(), Registry::new(diary.clone()).with(act));
     ground.until_state(job.job_id, "gone").await;
     assert_eq!(ground.outcomes(job.job_id).await, ["lost", "done"]);
     assert_eq!(diary.lines(), ["Nothing 1"], "a crash burns no attempt");
@@ -217,6 +220,7 @@ async fn a_part_of_the_worker_that_panics_ends_the_worker_with_an_error() {
             matches!(&ended, Err(WorkerError::Panicked { part: which }) if *which == part);
         assert!(panicked, "{part}: {ended:?}");
         // The next one takes over what is left.
+        ground.end_leases().await;
         go_on.notify_one();
         let next = ground.start(Ground::config(), Registry::new(go_on).with(wait_for_it));
         ground.until_state(job.job_id, "gone").await;
@@ -272,7 +276,7 @@ async fn a_balancer_that_accepts_and_closes_uses_up_no_attempt() {
     let ground = Ground::new().await;
     let proxy = Proxy::start(&ground.pool.connect_options()).await;
     let pool = PgPoolOptions::new()
-        .acquire_timeout(Duration::from_secs(2))
+        .acquire_timeout(Duration::from_secs(20))
         .connect_lazy(&proxy.url_with_tls_preferred(&ground.pool.connect_options()))
         .expect("is a URL");
     let (diary, go_on) = (Diary::default(), Arc::new(Notify::new()));
@@ -302,7 +306,7 @@ async fn a_balancer_that_accepts_and_closes_uses_up_no_attempt() {
 
 /// The server's process of the listening connection, once there is another than `not`: one that was terminated shows for
 /// a moment longer.
-async fn until_listening(ground: &Ground, not: Option<i32>) -> i32 {
+pub async fn until_listening(ground: &Ground, not: Option<i32>) -> i32 {
     let find = async || {
         sqlx::query_scalar::<_, i32>(
             "SELECT pid FROM pg_stat_activity WHERE datname = current_database()

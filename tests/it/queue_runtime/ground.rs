@@ -13,7 +13,7 @@ use dalsegno::shutdown::Shutdown;
 use sqlx::{PgPool, postgres::PgPoolOptions};
 use tokio::task::JoinHandle;
 
-use crate::app::TestDatabase;
+use crate::{app::TestDatabase, leases};
 
 /// How long a test waits for something that has to happen.
 pub const PATIENCE: Duration = crate::app::SOON;
@@ -40,16 +40,32 @@ impl Ground {
         Self { pool: pool.await.unwrap(), _database: database }
     }
 
-    /// A configuration in which everything that takes seconds in earnest takes little.
+    /// Frequent heartbeats, and leases that no slow machine loses.
     pub fn config() -> Config {
         Config {
             slots: 8,
             heartbeat_secs: 1,
-            lease_secs: 6,
-            lease_margin_secs: 2,
-            cancel_grace_secs: 2,
+            lease_secs: 600,
+            lease_margin_secs: 120,
+            cancel_grace_secs: 120,
             ..Config::default()
         }
+    }
+
+    /// A worker that finds nothing out in the time of a test unless it is called.
+    pub fn deaf_to_time() -> Config {
+        Config {
+            heartbeat_secs: 3_600,
+            lease_secs: 10_000,
+            poll_idle_ms: 3_600_000,
+            listen_ping_secs: 3_600,
+            ..Self::config()
+        }
+    }
+
+    /// Ends the leases of all workers, as if they had been dead for long.
+    pub async fn end_leases(&self) {
+        leases::end(&self.pool, std::process::id()).await.expect("ends leases");
     }
 
     pub fn start<S: Clone + Send + Sync + 'static>(

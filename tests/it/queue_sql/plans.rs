@@ -1,11 +1,11 @@
 //! The plans of the statements, as a worker's prepared statements have them, beside a million of blocked and a million of
 //! ready jobs; in the normal run, a tenth of each.
 //!
-//! A plan that is right on a small table and wrong on a large one is the usual way in which a queue dies. Three things
-//! are asserted of each statement: its plan reads no large table as a whole and joins none by hash or merge; running it
-//! touches few rows, also in the functions it calls, which no EXPLAIN shows; and running it again is quick.
+//! A plan that is right on a small table and wrong on a large one is the usual way in which a queue dies. Two things are
+//! asserted of each statement: its plan reads no large table as a whole and joins none by hash or merge; and running it
+//! touches few rows, also in the functions it calls, which no EXPLAIN shows.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::Value;
 use sqlx::{PgConnection, Row as _};
@@ -20,8 +20,6 @@ use super::{
 use crate::app::TestDatabase;
 
 const LARGE: [&str; 4] = ["jobs", "job_payloads", "lanes", "runs"];
-/// Generous: the slowest takes some ten milliseconds. What grows with the queue is found by the rows it reads.
-const QUICK: Duration = Duration::from_secs(2);
 
 struct Look {
     name: &'static str,
@@ -111,9 +109,6 @@ impl Look {
         let after = rows_read(conn).await;
         run(conn, "ROLLBACK").await;
         run(conn, "DEALLOCATE looked_at").await;
-        if took > QUICK {
-            findings.push(format!("took {took:?}"));
-        }
         let n_rows = after.0 - before.0;
         if n_rows > self.max_rows {
             findings.push(format!("read {n_rows} rows"));

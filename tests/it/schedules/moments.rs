@@ -1,10 +1,7 @@
 //! Moments fire when they come: a process waits for them, and hears of changes. Its looks without a reason are too rare here for a
 //! test to see one.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Instant};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use dalsegno::{
@@ -191,7 +188,7 @@ async fn a_look_without_a_reason_finds_what_no_notification_told() {
     put(&pool, "second", "0 0 12 * * *", "UTC", noon() - TimeDelta::seconds(1)).await;
     fired(&pool, "second", 1).await;
     stop.cancel();
-    tokio::time::timeout(Duration::from_secs(60), running).await.unwrap().unwrap();
+    tokio::time::timeout(SOON, running).await.unwrap().unwrap();
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! The scheduler of a running process.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use chrono::TimeDelta;
 use dalsegno::{
@@ -53,7 +53,7 @@ async fn the_scheduler_wakes_up_again_and_again_and_stops_when_told() {
     }
     stop.cancel();
     for running in running {
-        tokio::time::timeout(Duration::from_secs(60), running).await.unwrap().unwrap();
+        tokio::time::timeout(SOON, running).await.unwrap().unwrap();
     }
     assert_eq!(n_jobs(&pool, "ping").await, 3);
 }

@@ -1,6 +1,6 @@
 //! The real Claude CLI calls the tools over its worker's endpoint.
 
-use std::{collections::BTreeSet, time::Instant};
+use std::collections::BTreeSet;
 
 use dalsegno::{
     domain::{
@@ -181,9 +181,10 @@ async fn a_tool_that_goes_wrong_is_told_and_the_turn_goes_on() {
     worker.stop().await;
 }
 
-/// What the tools add to the first turn of a conversation.
+/// What the tools add to the first turn of a conversation, on a machine that has nothing else to do.
+#[cfg(feature = "chaos")]
 #[tokio::test]
-async fn a_cold_turn_is_hardly_slower_with_tools() {
+async fn chaos_a_cold_turn_is_hardly_slower_with_tools() {
     let Some(stage) = Stage::new(&[]).await else { return };
     let ground = &stage.ground;
     let without = LEAD.replace("tools: mcp__dalsegno\n", "").replace("lead: true\n", "");
@@ -194,7 +195,7 @@ async fn a_cold_turn_is_hardly_slower_with_tools() {
     for number in 0..7 {
         for (place, agent) in ["bare", "writer"].into_iter().enumerate() {
             let task = ground.add_for(agent, &format!("n{number}"), "Hello.").await;
-            let started = Instant::now();
+            let started = std::time::Instant::now();
             ground.done(&task).await;
             took_ms[place].push(started.elapsed().as_millis());
         }
@@ -202,8 +203,7 @@ async fn a_cold_turn_is_hardly_slower_with_tools() {
     took_ms.iter_mut().for_each(|all| all.sort_unstable());
     let [bare, with] = took_ms.map(|all| all[all.len() / 2]);
     println!("a cold turn: {bare} ms without tools, {with} ms with them (medians of 7)");
-    // The bar is 150 ms on a quiet machine.
-    assert!(with < bare + 2_000, "{bare} {with}");
+    assert!(with < bare + 150, "{bare} {with}");
     ground.settled().await;
     worker.stop().await;
 }

@@ -1,6 +1,6 @@
 //! The tools over HTTP: `/mcp` of a worker for its turns, `/mcp/{id}` of the service for operators.
 
-use std::{net::SocketAddr, time::Instant};
+use std::net::SocketAddr;
 
 use dalsegno::{
     domain::turn_tokens::{self, Bearer},
@@ -297,47 +297,4 @@ async fn another_version_and_what_is_no_message_are_refused_without_harm() {
     }
     let evil = [("Authorization", bearer.as_str()), ("Host", "evil.example")];
     assert_eq!(send(at.0, "POST", "/mcp", &evil, "{}").await.status, 403);
-}
-
-/// How long a call takes on one connection, as the CLI makes them.
-#[tokio::test]
-async fn a_call_over_loopback_takes_milliseconds() {
-    let stage = Stage::new().await;
-    let (endpoint, turn) = (stage.endpoint().await, stage.turn("helper", "main").await);
-    let (url, token) = (format!("http://{}/mcp", endpoint.address), stage.token(&turn).await);
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
-    let ask = async |body: &Value| {
-        let sent = client
-            .post(&url)
-            .bearer_auth(&token)
-            .header("Accept", "application/json, text/event-stream")
-            .header("MCP-Protocol-Version", BEFORE)
-            .json(body)
-            .send()
-            .await
-            .unwrap();
-        let answer: Value = sent.json().await.unwrap();
-        assert_eq!(answer["result"]["isError"], false, "{answer}");
-    };
-    for (name, arguments) in [
-        ("board_post", json!({ "text": "Ahoy." })),
-        ("board_history", json!({ "limit": 5 })),
-        ("status", json!({})),
-    ] {
-        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call(name, &arguments) });
-        let mut took_ms = Vec::new();
-        for number in 0..220 {
-            let started = Instant::now();
-            ask(&body).await;
-            // The first open connections and plan statements.
-            if number >= 20 {
-                took_ms.push(started.elapsed().as_secs_f64() * 1e3);
-            }
-        }
-        took_ms.sort_by(f64::total_cmp);
-        let (p50, p99) = (took_ms[took_ms.len() / 2], took_ms[took_ms.len() * 99 / 100]);
-        println!("{name}: p50 {p50:.2} ms, p99 {p99:.2} ms");
-        // The bar is 4 ms and 15 ms on a quiet machine; a debug build beside other tests is not one.
-        assert!(p50 < 60.0, "{name}: {p50}");
-    }
 }

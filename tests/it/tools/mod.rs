@@ -33,7 +33,7 @@ use crate::{
 const BOSS: &str = "---\nname: boss\ndescription: Leads\nlead: true\ntools: mcp__dalsegno\nblackboard: { read: [/], write: [/plan] }\n---\nYou lead.\n";
 const HELPER: &str =
     "---\nname: helper\ndescription: Helps\ntools: mcp__dalsegno__*\n---\nYou help.\n";
-const CLERK: &str = "---\nname: clerk\ndescription: Hands out\ntools: mcp__dalsegno__dispatch, mcp__dalsegno__wait_for_results, mcp__dalsegno__board_post, mcp__dalsegno__trial_hang, mcp__dalsegno__trial_fail, mcp__dalsegno__trial_panic, mcp__dalsegno__trial_long, mcp__dalsegno__trial_slow_look, mcp__dalsegno__trial_slow_change\ndisallowedTools: mcp__dalsegno__board_post\n---\nYou hand out.\n";
+const CLERK: &str = "---\nname: clerk\ndescription: Hands out\ntools: mcp__dalsegno__dispatch, mcp__dalsegno__wait_for_results, mcp__dalsegno__board_post, mcp__dalsegno__trial_hang, mcp__dalsegno__trial_wait, mcp__dalsegno__trial_fail, mcp__dalsegno__trial_panic, mcp__dalsegno__trial_long, mcp__dalsegno__trial_slow_look, mcp__dalsegno__trial_slow_change\ndisallowedTools: mcp__dalsegno__board_post\n---\nYou hand out.\n";
 /// No lead, and hands out all the same.
 const FOREMAN: &str = "---\nname: foreman\ndescription: Hands out\ntools: mcp__dalsegno__dispatch, mcp__dalsegno__workflows_start\n---\nYou hand out.\n";
 const PAIR: &str = "---\nname: pair\ndescription: Two parts, one after the other\ninputs:\n  topic: What it is about\nsteps:\n  - step: draft\n    agent: helper\n  - step: polish\n    agent: helper\n    after: [draft]\n---\n## draft\nWrite about {{topic}}.\n\n## polish\nPolish it.\n";

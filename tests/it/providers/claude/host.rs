@@ -42,6 +42,9 @@ impl Host {
             program: cli.program(),
             base_url: api.url(),
             max_retries: 0,
+            // However slow the machine is.
+            first_line_timeout_secs: 600,
+            mcp_timeout_secs: 150,
             ..Config::default()
         };
         Self {

@@ -60,6 +60,7 @@ pub struct State {
     pub n_bytes_sent: AtomicUsize,
     pub n_trickled: watch::Sender<usize>,
     loaded: Mutex<Option<(Value, Value)>>,
+    is_open: watch::Sender<bool>,
     /// Calls whose client went away before the end.
     n_gone: watch::Sender<usize>,
 }
@@ -82,6 +83,20 @@ pub enum Play {
     Stream(Vec<Step>),
 }
 
+impl Play {
+    /// An answer that begins, and ends when the test opens the gate.
+    pub fn gated(begins: &str, ends: &str) -> Self {
+        let piece = |text: &str| {
+            let message = json!({ "role": "assistant", "content": text });
+            Step::Bytes(line(&json!({ "model": "qwen3:8b", "message": message, "done": false })))
+        };
+        let last = json!({ "model": "qwen3:8b", "message": { "role": "assistant", "content": "" }, "done": true,
+                           "done_reason": "stop" });
+        let last = Step::Bytes(line(&last));
+        Self::Stream(vec![piece(begins), Step::Gate, piece(ends), last, Step::End])
+    }
+}
+
 pub enum Step {
     Bytes(Vec<u8>),
     /// Each byte in a packet of its own.
@@ -96,6 +111,8 @@ pub enum Step {
         pieces: Vec<Vec<u8>>,
         every: Duration,
     },
+    /// Nothing more until the test [opens](FakeOllama::open) the gate.
+    Gate,
     /// Nothing more until the client goes away.
     Stall,
     /// Ends the stream as it should be ended.
@@ -106,7 +123,7 @@ pub enum Step {
 
 impl FakeOllama {
     pub async fn start() -> Self {
-        Self::start_at("127.0.0.1:0".parse().unwrap()).await
+        Self::start_on(TcpListener::bind("127.0.0.1:0").await.unwrap())
     }
 
     /// Answers questions for summaries as they want it.
@@ -114,8 +131,7 @@ impl FakeOllama {
         self.state.summarises.store(true, Ordering::Relaxed);
     }
 
-    pub async fn start_at(addr: SocketAddr) -> Self {
-        let listener = TcpListener::bind(addr).await.unwrap();
+    pub fn start_on(listener: TcpListener) -> Self {
         let addr = listener.local_addr().unwrap();
         let state = Arc::new(State::default());
         let server = tokio::spawn(serve(listener, Arc::clone(&state)));
@@ -126,6 +142,11 @@ impl FakeOllama {
         let fake = Self::start().await;
         fake.state.plays.lock().unwrap().extend(plays);
         fake
+    }
+
+    /// Lets all answers go on that wait at a gate.
+    pub fn open(&self) {
+        self.state.is_open.send_replace(true);
     }
 
     pub fn client(&self) -> Ollama {
@@ -184,6 +205,7 @@ impl Default for State {
             n_bytes_sent: AtomicUsize::default(),
             n_trickled: watch::Sender::new(0),
             loaded: Mutex::default(),
+            is_open: watch::Sender::new(false),
             n_gone: watch::Sender::new(0),
             summarises: AtomicBool::default(),
         }
@@ -195,12 +217,12 @@ pub fn config(base_url: &str) -> Config {
         "base_url": base_url,
         "num_ctx": 4096,
         "keep_alive_secs": 300,
-        "connect_timeout_secs": 5,
-        "first_byte_timeout_secs": 10,
-        "idle_timeout_secs": 5,
-        "total_timeout_secs": 15,
+        "connect_timeout_secs": 60,
+        "first_byte_timeout_secs": 600,
+        "idle_timeout_secs": 600,
+        "total_timeout_secs": 900,
         "breaker_failures": 5,
-        "breaker_open_secs": 1,
+        "breaker_open_secs": 600,
         "models": [],
     }))
     .unwrap()
@@ -343,6 +365,7 @@ async fn stream(socket: &mut TcpStream, state: &State, steps: Vec<Step>) -> std:
                     state.n_trickled.send_modify(|n| *n += 1);
                 }
             }
+            Step::Gate => drop(state.is_open.subscribe().wait_for(|is_open| *is_open).await),
             Step::Stall => return stall(socket, state).await,
             Step::End => http::send_end(socket).await?,
             Step::HangUp => return Ok(()),

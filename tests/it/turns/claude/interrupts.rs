@@ -25,10 +25,10 @@ async fn softly_a_tool_that_runs_ends_and_the_model_is_not_asked_for_more() {
     let worker = ground.work().await;
     stage.says("One.").await;
     let n_before = stage.api.requests().len();
-    stage.api.plays([Play::Calls(
-        "Bash",
-        json!({ "command": "touch begun && sleep 2 && touch whole" }),
-    )]);
+    let gate = ground.folder().join("gate");
+    let wait = format!("while [ ! -e '{}' ]; do sleep 0.1; done", gate.display());
+    let command = json!({ "command": format!("touch begun && {wait} && touch whole") });
+    stage.api.plays([Play::Calls("Bash", command)]);
     let task = ground.add("Two.").await;
     eventually("the tool runs", async || is_below(ground.folder(), "begun").then_some(())).await;
     let session_id = ground.task(&task).await.session_id.unwrap();
@@ -37,6 +37,7 @@ async fn softly_a_tool_that_runs_ends_and_the_model_is_not_asked_for_more() {
         tasks::interrupt(&mut tx, session_id, How::Soft, "not wanted", noon()).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(interrupted.cancel, Cancelled::AtSafePoint);
+    std::fs::write(&gate, "").unwrap();
     let task = ground.ended(&task).await;
     assert_eq!(task.state, State::Cancelled, "{task:?}");
     assert!(is_below(ground.folder(), "whole"), "the tool was cut off");
