@@ -25,9 +25,12 @@ use crate::{
     conversations::world::World,
 };
 
+/// For its place behind others a request waits for a share of its time, which a slow machine needs.
+const PATIENCE: (&str, &str) = ("http.request_timeout_secs", "600");
+
 #[tokio::test]
 async fn many_at_once_get_a_task_each_and_what_is_refused_spoils_nothing() {
-    let ground = Ground::new().await;
+    let ground = Ground::with(&[PATIENCE]).await;
     let mut conn = ground.world.pool.acquire().await.unwrap();
     let new =
         campaigns::New { name: "over", brief: "", client_context: None, limit: Limit::default() };
@@ -150,7 +153,7 @@ async fn n_waiting(ground: &Ground, at_least: i64) {
 /// A key that was used for a job which is no task's: whoever asks under it is told so, when the others are written already.
 #[tokio::test]
 async fn what_goes_wrong_behind_the_commit_is_one_answer_and_adds_nothing_twice() {
-    let ground = Ground::new().await;
+    let ground = Ground::with(&[PATIENCE]).await;
     let taken = "select count(*) from generate_series(1, 40) as n, lateral dalsegno.enqueue(kind => 'run_turn', queue => 'turns',
                         lane => $1 || '/copywriter/main', group_key => $1, max_attempts => 5, idempotency_key => dalsegno.task_key($1::uuid, '', 'taken-' || n),
                         payload => jsonb_build_object('asked', dalsegno.fingerprint_of_task($1, 'copywriter', 'main', 'x',
@@ -181,7 +184,7 @@ async fn tasks_whose_answer_was_lost_are_not_added_again() {
     let direct = database.pool().await;
     let lossy = lossy::start(&database.options, "Part 11 of many").await;
     database.options = lossy.parse().unwrap();
-    let app = TestApp::start_on(database).await;
+    let app = TestApp::start_with(database, &[PATIENCE]).await;
     let campaign = World::over(direct.clone(), Limit::default()).await.campaign.id;
     let (address, path) = (app.address, &format!("/v1/campaigns/{campaign}/tasks"));
     let posts = (0..80).map(|n| async move {
@@ -217,7 +220,7 @@ impl Clock for BreakingClock {
 #[tokio::test]
 async fn a_panic_while_tasks_are_written_costs_no_writer() {
     let clock = Arc::new(BreakingClock::default());
-    let app = TestApp::start_at(TestDatabase::migrated().await, &[], clock.clone()).await;
+    let app = TestApp::start_at(TestDatabase::migrated().await, &[PATIENCE], clock.clone()).await;
     let campaign = World::over(app.pool.clone(), Limit::default()).await.campaign.id;
     let path = format!("/v1/campaigns/{campaign}/tasks");
     let post = async |key: String| {

@@ -151,9 +151,12 @@ async fn what_a_failed_turn_left_is_cut_off(cli: Cli) {
     let request = stored.request("Cut off.", false);
     let path = host.find(".jsonl").remove(0);
     let n_before = fs::metadata(&path).unwrap().len();
+    let n_asked = api.requests().len();
     let written = async {
-        eventually("the turn is in the file", async || {
-            (fs::metadata(&path).unwrap().len() > n_before).then_some(())
+        // What it has not asked yet would be played to the next one.
+        eventually("the turn is in the file, and the model is asked", async || {
+            let is_asked = cli == Cli::Fake || api.requests().len() > n_asked;
+            (is_asked && fs::metadata(&path).unwrap().len() > n_before).then_some(())
         })
         .await;
         trigger.cancel();
@@ -274,13 +277,15 @@ async fn a_call_that_takes_a_session_over_ends_the_one_before_and_is_not_disturb
     let n_before = fs::metadata(&path).unwrap().len();
     api.plays([Play::Hangs]);
     host.passed.push(("FAKE_CLAUDE".into(), "hangs in the turn".into()));
+    let n_asked = api.requests().len();
     // Another worker of this host, which does not know yet that its lease is gone.
     let (before, request) = (host.claude(), stored.request("Two.", false));
     let (sink, _events) = EventSink::channel(1);
     let call =
         tokio::spawn(async move { before.run(request, sink, CancellationToken::new()).await });
-    eventually("the turn is in the file", async || {
-        (fs::metadata(&path).unwrap().len() > n_before).then_some(())
+    eventually("the turn is in the file, and the model is asked", async || {
+        let is_asked = cli == Cli::Fake || api.requests().len() > n_asked;
+        (is_asked && fs::metadata(&path).unwrap().len() > n_before).then_some(())
     })
     .await;
     host.passed.clear();
