@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// How long a request waits for what another transaction holds, and before that for its place among those that wait.
+/// How long a request waits for what another transaction holds.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A transaction that may write, and its place. Nothing of it exists unless [`commit`] succeeds.
@@ -50,8 +50,9 @@ pub(super) async fn begin_several(app: &App) -> Result<RequestTransactions, Prob
     Ok(RequestTransactions { pool: app.pool.clone(), longest: longest(app), _place: place })
 }
 
+/// Waits for a place during half of the request's time: a burst of requests is no fault, and what it needs is done in the other half.
 async fn enter(app: &App) -> Result<OwnedSemaphorePermit, Problem> {
-    let place = timeout(PATIENCE, Arc::clone(&app.places).acquire_owned()).await;
+    let place = timeout(longest(app) / 2, Arc::clone(&app.places).acquire_owned()).await;
     if let Ok(Ok(place)) = place {
         return Ok(place);
     }
