@@ -1,7 +1,7 @@
 //! Rows as JSON, for statements that open a parameter with `jsonb_to_record` or `jsonb_to_recordset`.
 //!
 //! A field has the name of its column in the statement. Postgres ignores unknown names and reads missing ones as NULL, so that
-//! the tests of each statement compare the two lists ([`columns::assert_are_fields_of`]).
+//! the tests of each statement compare the two lists (`columns::assert_are_fields_of`).
 
 use chrono::{DateTime, Utc};
 use serde::Serializer;

@@ -23,9 +23,36 @@ update dalsegno.jobs as j
                 where h.lane_id = (select b.lane_id from bench_lanes as b where b.n = :n) and h.state = 'ready')
 returning j.id, j.lease \\gset job_";
 
-const DIGEST: &str = r"'\x0101010101010101010101010101010101010101010101010101010101010101'::bytea";
-const DIGESTS: &str =
-    r"array['\x0101010101010101010101010101010101010101010101010101010101010101']";
+const BEGUN: &str = "jsonb_build_object('session_id', :session_id::uuid, 'number', :session_turn_count + 1, 'lease', :job_lease::bigint, \
+     'task_id', :task_id::uuid, 'attempt', 1, 'job_id', :job_id::bigint, 'now', now(), 'reserved_micros', 0, 'reserved_tokens', 0, \
+     'n_places', 1)";
+
+const PROMPT: &str = r"jsonb_build_array(jsonb_build_object('place', 0, 'id', :task_id::uuid, 'role', 'user', 'text', :task_prompt::text,
+     'weight', 700000, 'digest', '\x0101010101010101010101010101010101010101010101010101010101010101', 'partial', false))";
+
+const STARTED: &str = r#"jsonb_build_array(jsonb_build_object('place', 0, 'campaign_id', :task_campaign_id::uuid, 'task_id', :task_id::uuid,
+     'session_id', :session_id::uuid, 'kind', 'turn.started', 'data', '{"turn": 1, "provider": "sim", "model": "sim-1"}'::jsonb))"#;
+
+const ENDED: &str = r#"jsonb_build_object('session_id', :session_id::uuid, 'number', :session_turn_count + 1, 'lease', :job_lease::bigint,
+     'task_id', :task_id::uuid, 'campaign_id', :task_campaign_id::uuid, 'now', now(), 'state', 'done', 'flags', '[]'::jsonb,
+     'is_prompt_rejected', false, 'session_state', 'idle', 'n_messages', 1, 'tokens_used', 1500, 'context_tokens', 1500,
+     'expires_at', now(), 'calibration', '{"factor": 1.25, "observations": 20, "deviation": 0.01}'::jsonb,
+     'checkpoint', '{"weight": 700000, "real_tokens": 1000}'::jsonb, 'moves_head', false, 'generation', :session_generation::integer,
+     'task_state', 'done', 'task_result', :answer::text, 'is_unreserved', true)"#;
+
+const ANSWER: &str = r"jsonb_build_array(jsonb_build_object('place', 0, 'id', gen_random_uuid(), 'role', 'assistant', 'text', :answer::text,
+     'weight', 700000, 'digest', '\x0101010101010101010101010101010101010101010101010101010101010101', 'partial', false))";
+
+const CALL: &str = "jsonb_build_array(jsonb_build_object('called_at', now(), 'campaign_id', :task_campaign_id::uuid, 'task_id', :task_id::uuid, \
+     'session_id', :session_id::uuid, 'turn', 1, 'cost_micros', 0, 'input', 1000, 'output', 500, 'total_ms', 1, \
+     'purpose', 'turn', 'outcome', 'done', 'agent', 'writer', 'provider', 'sim', 'model', 'sim-1'))";
+
+const MANIFEST: &str = r"jsonb_build_array(jsonb_build_object('session_id', :session_id::uuid, 'turn', :session_turn_count + 1, 'call', 0,
+     'estimated_tokens', 1000, 'real_tokens', 1000, 'sha256', '\x0101010101010101010101010101010101010101010101010101010101010101',
+     'manifest', :manifest::jsonb))";
+
+const DONE: &str = r#"jsonb_build_array(jsonb_build_object('place', 0, 'campaign_id', :task_campaign_id::uuid, 'task_id', :task_id::uuid,
+     'session_id', :session_id::uuid, 'kind', 'turn.done', 'data', '{"turn": 1, "input_tokens": 1000, "output_tokens": 500}'::jsonb))"#;
 
 pub const STEPS: &[Step] = &[
     Step::Own("\\set k :k + 1"),
@@ -48,99 +75,15 @@ pub const STEPS: &[Step] = &[
         keep: None,
     },
     Step::Of {
-        words: "with entered as",
-        parameters: &[
-            ":session_id",
-            ":job_lease",
-            ":session_turn_count + 1",
-            "1",
-            "now()",
-            ":task_id",
-            "1",
-            ":job_id",
-            "0",
-            "0",
-            "array[:task_id]",
-            "array['user']",
-            "array[:task_prompt]",
-            "array[700000]",
-            DIGESTS,
-            "array[false]",
-            "array[null]",
-            "array[null]",
-            "array[null]",
-            "array[:task_campaign_id]",
-            "array[:task_id]",
-            "array[:session_id]",
-            "array['turn.started']",
-            r#"array['{"turn": 1, "provider": "sim", "model": "sim-1"}']"#,
-            "null",
-            "null",
-            "0",
-        ],
+        words: "n_places bigint",
+        parameters: &[BEGUN, PROMPT, STARTED],
         keep: Some("begun_"),
     },
     Step::Own("commit;"),
     Step::Own("begin;"),
     Step::Of {
-        words: "with left_it as",
-        parameters: &[
-            ":session_id",
-            ":session_turn_count + 1",
-            ":job_lease",
-            "now()",
-            "'idle'",
-            "1",
-            "1500",
-            "1500::bigint",
-            "false",
-            "null::bigint",
-            r#"'{"factor": 1.25, "observations": 20, "deviation": 0.01}'::jsonb"#,
-            r#"'{"weight": 700000, "real_tokens": 1000}'::jsonb"#,
-            "now()",
-            "null",
-            "array[gen_random_uuid()]",
-            "array['assistant']",
-            "array[:answer]",
-            "array[700000]",
-            DIGESTS,
-            "array[false]",
-            "array[null]",
-            "array[null]",
-            "array[null]",
-            "jsonb_build_array(jsonb_build_object('called_at', now(), 'campaign_id', :task_campaign_id::uuid, 'task_id', :task_id::uuid, \
-             'session_id', :session_id::uuid, 'turn', 1, 'cost_micros', 0, 'input', 1000, 'output', 500, 'total_ms', 1, \
-             'purpose', 'turn', 'outcome', 'done', 'agent', 'writer', 'provider', 'sim', 'model', 'sim-1'))",
-            "'done'",
-            "null",
-            "'{}'",
-            ":task_id",
-            "'done'",
-            ":answer",
-            "null",
-            ":task_campaign_id",
-            "true",
-            ":manifest",
-            "0",
-            DIGEST,
-            "1000",
-            "1000",
-            "array[:task_campaign_id]",
-            "array[:task_id]",
-            "array[:session_id]",
-            "array['turn.done']",
-            r#"array['{"turn": 1, "input_tokens": 1000, "output_tokens": 500}']"#,
-            "null",
-            "null",
-            ":session_generation",
-            "null::bigint[]",
-            "null::bigint",
-            "null::uuid",
-            "null",
-            "null::bigint",
-            "null::bytea",
-            "false",
-        ],
+        words: "is_prompt_rejected boolean",
+        parameters: &[ENDED, ANSWER, "'[]'", CALL, MANIFEST, DONE],
         keep: None,
     },
     Step::Of {

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The rows belong to a noun ([`super::memory`], [`super::facts`]), which names its table and the condition under which a row may be found
-//! ([`Searchable`]). It reads the rows of the list itself.
+//! (`Searchable`). It reads the rows of the list itself.
 //!
 //! Invariants:
 //! - Words alone are enough. Without a vector of the question, or of any row, the full-text search answers.
