@@ -26,8 +26,10 @@ mod memory;
 mod migrate;
 mod output;
 mod queue;
+mod remote;
 mod schedule;
 mod serve;
+mod server;
 mod session;
 mod signals;
 mod task;
@@ -41,7 +43,7 @@ use anyhow::anyhow;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 pub use self::exit::{Exit, Failure};
-use self::{context::Context, output::Output};
+use self::{context::Context, output::Output, remote::RemoteFlags};
 use crate::{
     jobs::Pool,
     providers::claude::guard,
@@ -60,6 +62,8 @@ const DROP_LIMIT: Duration = Duration::from_secs(1);
 pub struct Cli {
     #[command(flatten)]
     global: Global,
+    #[command(flatten)]
+    remote: RemoteFlags,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -166,6 +170,14 @@ enum Command {
     Man(manual::Man),
 }
 
+/// Where a command can run.
+enum Place {
+    /// Its operations run on the database, or on the server of `--url`.
+    AnyServer,
+    Database,
+    Host,
+}
+
 /// `dalsegno`: parse, run, turn the end into an exit code.
 pub fn main() -> ExitCode {
     if let Some(code) = guard::intercept(std::env::args_os()) {
@@ -174,7 +186,11 @@ pub fn main() -> ExitCode {
     match parse::<Cli>() {
         Ok(cli) => {
             let command = cli.command.unwrap_or(Command::Serve);
-            finish(cli.global, |context| run(command, context))
+            let remote = cli.remote;
+            finish(cli.global, |context| {
+                context.target = command.target(&remote, &context.environment)?;
+                run(command, context)
+            })
         }
         Err(exit) => exit,
     }
@@ -194,6 +210,49 @@ pub fn worker_main(pool: Pool) -> ExitCode {
 /// The clap tree, for completions, man pages and tests.
 pub fn command() -> clap::Command {
     Cli::command()
+}
+
+impl Command {
+    /// The server that the command is for; `None` for the database and for commands about this host.
+    fn target(
+        &self,
+        remote: &RemoteFlags,
+        environment: &Environment,
+    ) -> Result<Option<remote::Target>, Failure> {
+        let place = self.place();
+        // The variables are there for other commands.
+        if matches!(place, Place::Host) && !remote.is_given() {
+            return Ok(None);
+        }
+        let Some(target) = remote.target(environment)? else { return Ok(None) };
+        let words = match place {
+            Place::AnyServer => return Ok(Some(target)),
+            Place::Host => "this command is about this host: leave out --url",
+            Place::Database => {
+                "this command works on the database only: run it where the database can be reached, without --url and DALSEGNO_URL"
+            }
+        };
+        Err(Failure::new(Exit::Usage, anyhow!(words)))
+    }
+
+    fn place(&self) -> Place {
+        match self {
+            Self::Schedule(_) => Place::AnyServer,
+            Self::Campaign(command) if command.is_remote() => Place::AnyServer,
+            Self::Serve
+            | Self::Demo
+            | Self::Worker(_)
+            | Self::Migrate(_)
+            | Self::Config(_)
+            | Self::Erasure(_)
+            | Self::Doctor(_)
+            | Self::Health(_)
+            | Self::Openapi
+            | Self::Completions(_)
+            | Self::Man(_) => Place::Host,
+            _ => Place::Database,
+        }
+    }
 }
 
 fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
@@ -245,13 +304,14 @@ fn parse<P: Parser>() -> Result<P, ExitCode> {
     })
 }
 
-fn finish(global: Global, run: impl FnOnce(&Context) -> Result<Exit, Failure>) -> ExitCode {
-    let context = Context {
+fn finish(global: Global, run: impl FnOnce(&mut Context) -> Result<Exit, Failure>) -> ExitCode {
+    let mut context = Context {
         environment: Environment::capture(),
         flags: Flags { file: global.config, set: global.set },
         output: Output::new(global.json),
+        target: None,
     };
-    match run(&context) {
+    match run(&mut context) {
         Ok(exit) => exit.into(),
         Err(failure) => {
             context.output.failure(&failure);
