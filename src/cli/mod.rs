@@ -25,6 +25,7 @@ mod mcp;
 mod memory;
 mod migrate;
 mod output;
+mod place;
 mod queue;
 mod remote;
 mod schedule;
@@ -170,14 +171,6 @@ enum Command {
     Man(manual::Man),
 }
 
-/// Where a command can run.
-enum Place {
-    /// Its operations run on the database, or on the server of `--url`.
-    AnyServer,
-    Database,
-    Host,
-}
-
 /// `dalsegno`: parse, run, turn the end into an exit code.
 pub fn main() -> ExitCode {
     if let Some(code) = guard::intercept(std::env::args_os()) {
@@ -210,49 +203,6 @@ pub fn worker_main(pool: Pool) -> ExitCode {
 /// The clap tree, for completions, man pages and tests.
 pub fn command() -> clap::Command {
     Cli::command()
-}
-
-impl Command {
-    /// The server that the command is for; `None` for the database and for commands about this host.
-    fn target(
-        &self,
-        remote: &RemoteFlags,
-        environment: &Environment,
-    ) -> Result<Option<remote::Target>, Failure> {
-        let place = self.place();
-        // The variables are there for other commands.
-        if matches!(place, Place::Host) && !remote.is_given() {
-            return Ok(None);
-        }
-        let Some(target) = remote.target(environment)? else { return Ok(None) };
-        let words = match place {
-            Place::AnyServer => return Ok(Some(target)),
-            Place::Host => "this command is about this host: leave out --url",
-            Place::Database => {
-                "this command works on the database only: run it where the database can be reached, without --url and DALSEGNO_URL"
-            }
-        };
-        Err(Failure::new(Exit::Usage, anyhow!(words)))
-    }
-
-    fn place(&self) -> Place {
-        match self {
-            Self::Schedule(_) => Place::AnyServer,
-            Self::Campaign(command) if command.is_remote() => Place::AnyServer,
-            Self::Serve
-            | Self::Demo
-            | Self::Worker(_)
-            | Self::Migrate(_)
-            | Self::Config(_)
-            | Self::Erasure(_)
-            | Self::Doctor(_)
-            | Self::Health(_)
-            | Self::Openapi
-            | Self::Completions(_)
-            | Self::Man(_) => Place::Host,
-            _ => Place::Database,
-        }
-    }
 }
 
 fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
