@@ -13,6 +13,7 @@ pub mod domain;
 pub mod http;
 pub mod jobs;
 pub mod mcp;
+pub mod operations;
 pub mod outbound;
 pub mod providers;
 pub mod scheduler;

@@ -1,6 +1,6 @@
 //! The surroundings of a command: environment, flags, output.
 
-use super::{exit::Failure, output::Output};
+use super::{exit::Failure, output::Output, remote::Target};
 use crate::{
     config::Config,
     domain::{
@@ -15,6 +15,8 @@ pub(super) struct Context {
     pub(super) environment: Environment,
     pub(super) flags: Flags,
     pub(super) output: Output,
+    /// The server of `--url`. `None`: commands open the database.
+    pub(super) target: Option<Target>,
 }
 
 impl Context {
@@ -25,6 +27,12 @@ impl Context {
     /// The agents that can be used, with a warning that names the others.
     pub(super) fn agents(&self, config: &agents::Config) -> Result<Catalogue, Failure> {
         let catalogue = Catalogue::load(config)?;
+        Self::warn_of(&catalogue, self.output);
+        Ok(catalogue)
+    }
+
+    /// Says which agents are refused, and why.
+    pub(super) fn warn_of(catalogue: &Catalogue, output: Output) {
         let problems = catalogue.problems();
         if let Some(first) = problems.0.first() {
             let broken: Vec<&str> = catalogue.broken_agents().collect();
@@ -33,12 +41,11 @@ impl Context {
                 false => format!("; refused until they are repaired: {}", broken.join(", ")),
             };
             let (first, n_problems) = (first.in_one_line(), problems.0.len());
-            self.output.note(&format!(
+            output.note(&format!(
                 "warning: the files of agents, skills and nodes have problems ({n_problems}), the first is {first}{refused}; \
                  `dalsegno agent check` lists them"
             ));
         }
-        Ok(catalogue)
     }
 
     /// For names, without a warning.

@@ -31,7 +31,7 @@ pub(super) struct Verify {
     file: PathBuf,
     /// Public key that has to have signed it, as `dalsegno doctor` shows it. Without it: the one of `erasures.key_file`.
     #[arg(long, value_name = "KEY")]
-    key: Option<String>,
+    public_key: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -53,7 +53,7 @@ pub(super) async fn run(command: &ErasureCommand, context: &Context) -> Result<E
     }
 }
 
-fn verify(Verify { file, key }: &Verify, context: &Context) -> Result<Exit, Failure> {
+fn verify(Verify { file, public_key: key }: &Verify, context: &Context) -> Result<Exit, Failure> {
     let text = match file.as_os_str() == "-" {
         true => io::read_to_string(io::stdin()),
         false => std::fs::read_to_string(file),

@@ -7,7 +7,9 @@ use anyhow::anyhow;
 use crate::{
     db,
     domain::class::{Classify, Kind},
-    http, jobs, serve,
+    http, jobs,
+    operations::Refusal,
+    serve,
     settings::Problems,
     telemetry, worker,
 };
@@ -61,7 +63,8 @@ impl Exit {
 
     pub(super) fn of(kind: Kind) -> Self {
         match kind {
-            Kind::Invalid | Kind::TooLarge => Self::Usage,
+            Kind::Malformed | Kind::Invalid | Kind::TooLarge => Self::Usage,
+            Kind::Forbidden => Self::Auth,
             Kind::NotFound => Self::NotFound,
             Kind::Conflict => Self::Conflict,
             Kind::Unavailable => Self::Unavailable,
@@ -120,16 +123,17 @@ impl From<serve::Error> for Failure {
     }
 }
 
-/// The one place where an error of the domain or the queue gets its exit code.
 impl<E: Classify> From<E> for Failure {
     fn from(error: E) -> Self {
-        let class = error.class();
-        let exit = Exit::of(class.kind);
-        let failure = match class.words {
-            Some(words) => Self::new(exit, anyhow!(words)),
-            None => Self::new(exit, error.into()),
-        };
-        Self { advice: class.advice, ..failure }
+        Refusal::from(error).into()
+    }
+}
+
+/// The one place where a refusal gets its exit code.
+impl From<Refusal> for Failure {
+    fn from(Refusal { kind, detail, advice, source, .. }: Refusal) -> Self {
+        let error = source.map_or_else(|| anyhow!(detail), anyhow::Error::from_boxed);
+        Self { advice, ..Self::new(Exit::of(kind), error) }
     }
 }
 

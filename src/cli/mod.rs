@@ -25,9 +25,12 @@ mod mcp;
 mod memory;
 mod migrate;
 mod output;
+mod place;
 mod queue;
+mod remote;
 mod schedule;
 mod serve;
+mod server;
 mod session;
 mod signals;
 mod task;
@@ -41,7 +44,7 @@ use anyhow::anyhow;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 pub use self::exit::{Exit, Failure};
-use self::{context::Context, output::Output};
+use self::{context::Context, output::Output, remote::RemoteFlags};
 use crate::{
     jobs::Pool,
     providers::claude::guard,
@@ -60,6 +63,8 @@ const DROP_LIMIT: Duration = Duration::from_secs(1);
 pub struct Cli {
     #[command(flatten)]
     global: Global,
+    #[command(flatten)]
+    remote: RemoteFlags,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -174,7 +179,11 @@ pub fn main() -> ExitCode {
     match parse::<Cli>() {
         Ok(cli) => {
             let command = cli.command.unwrap_or(Command::Serve);
-            finish(cli.global, |context| run(command, context))
+            let remote = cli.remote;
+            finish(cli.global, |context| {
+                context.target = command.target(&remote, &context.environment)?;
+                run(command, context)
+            })
         }
         Err(exit) => exit,
     }
@@ -245,13 +254,14 @@ fn parse<P: Parser>() -> Result<P, ExitCode> {
     })
 }
 
-fn finish(global: Global, run: impl FnOnce(&Context) -> Result<Exit, Failure>) -> ExitCode {
-    let context = Context {
+fn finish(global: Global, run: impl FnOnce(&mut Context) -> Result<Exit, Failure>) -> ExitCode {
+    let mut context = Context {
         environment: Environment::capture(),
         flags: Flags { file: global.config, set: global.set },
         output: Output::new(global.json),
+        target: None,
     };
-    match run(&context) {
+    match run(&mut context) {
         Ok(exit) => exit.into(),
         Err(failure) => {
             context.output.failure(&failure);

@@ -2,25 +2,19 @@
 
 use clap::{Args, Subcommand};
 use serde_json::json;
-use sqlx::PgConnection;
 
 use super::{
     Context, Exit, Failure,
     args::Question,
-    database::with_database,
-    output::table,
+    output::{fields, table},
+    server::{Server, with_server},
     words::{time, time_or_dash},
 };
 use crate::{
-    clock::{Clock as _, SystemClock},
-    db::{Database, Use},
-    domain::{
-        agents::Addressed,
-        audit::{self, Action},
-        campaigns,
-        schedules::{self, Schedule, When},
-        tasks::AddTask,
-        transaction::{begin, commit},
+    domain::{schedules::Schedule, tasks::AddTask},
+    operations::{
+        ListSchedules, PauseSchedule, PutSchedule, RemoveSchedule, ResumeSchedule, RunSchedule,
+        ShowSchedule,
     },
 };
 
@@ -28,6 +22,8 @@ use crate::{
 pub(super) enum ScheduleCommand {
     /// Lists the schedules with their last and next moments.
     Ls,
+    /// Shows one schedule.
+    Show(Name),
     /// Has a task asked for again and again, or changes that. A worker adds it at each moment.
     Add(Box<Add>),
     /// Forgets a schedule. Tasks that it has added stay.
@@ -70,58 +66,47 @@ pub(super) struct Pause {
 }
 
 pub(super) async fn run(command: &ScheduleCommand, context: &Context) -> Result<Exit, Failure> {
-    with_database(context, Use::Look, async |database| on(command, context, database).await).await
+    with_server(context, async |server| on(command, context, server).await).await
 }
 
 async fn on(
     command: &ScheduleCommand,
     context: &Context,
-    database: &Database,
+    server: &Server,
 ) -> Result<Exit, Failure> {
-    let (output, who, now) = (context.output, context.who(), SystemClock.now());
-    let mut tx = begin(&database.pool).await?;
+    let output = context.output;
     match command {
         ScheduleCommand::Ls => {
-            let schedules = schedules::list(&mut *tx, now).await?;
+            let schedules = server.call(ListSchedules {}).await?.items;
             output.data(&schedules, || lines(&schedules));
         }
+        ScheduleCommand::Show(Name { name }) => {
+            let schedule = server.call(ShowSchedule { name: name.clone() }).await?;
+            output.data(&schedule, || words(&schedule));
+        }
         ScheduleCommand::Add(add) => {
-            let schedule = put(add, context, &mut tx).await?;
-            let data = json!({ "cron": add.cron, "time_zone": add.time_zone, "agent": add.question.agent(),
-                               "campaign_id": schedule.payload["campaign_id"] });
-            audit::write(&mut *tx, &who, Action::SchedulePut, &add.name, data, now).await?;
-            commit(tx).await?;
+            let schedule = server.call(new(add, server).await?).await?;
             output.data(&schedule, || {
                 let next = time_or_dash(schedule.next_slot);
                 format!("`{}` is written down, next at {next} UTC", schedule.name)
             });
         }
         ScheduleCommand::Rm(Name { name }) => {
-            schedules::remove(&mut tx, name, now).await?;
-            audit::write(&mut *tx, &who, Action::ScheduleRemove, name, json!({}), now).await?;
-            commit(tx).await?;
+            server.call(RemoveSchedule { name: name.clone() }).await?;
             output.data(&json!({ "removed": name }), || format!("`{name}` is forgotten"));
         }
         ScheduleCommand::Run(Name { name }) => {
-            let job = schedules::run(&mut tx, name).await?;
-            let data = json!({ "job_id": job.job_id });
-            audit::write(&mut *tx, &who, Action::ScheduleRun, name, data, now).await?;
-            commit(tx).await?;
-            let (job_id, state) = (job.job_id, job.state);
-            let done = json!({ "schedule": name, "job_id": job_id, "state": state });
-            output.data(&done, || format!("job {job_id} of `{name}` is {state}; `dalsegno job explain {job_id}` says how it stands"));
+            let run = server.call(RunSchedule { name: name.clone() }).await?;
+            let (job_id, state) = (run.job_id, &run.state);
+            output.data(&run, || format!("job {job_id} of `{name}` is {state}; `dalsegno job explain {job_id}` says how it stands"));
         }
         ScheduleCommand::Pause(Pause { name, reason }) => {
-            let schedule = schedules::pause(&mut tx, name, reason, now).await?;
-            let data = json!({ "reason": reason });
-            audit::write(&mut *tx, &who, Action::SchedulePause, name, data, now).await?;
-            commit(tx).await?;
+            let pause = PauseSchedule { name: name.clone(), reason: reason.clone() };
+            let schedule = server.call(pause).await?;
             output.data(&schedule, || format!("`{name}` is paused"));
         }
         ScheduleCommand::Resume(Name { name }) => {
-            let schedule = schedules::resume(&mut tx, name, now).await?;
-            audit::write(&mut *tx, &who, Action::ScheduleResume, name, json!({}), now).await?;
-            commit(tx).await?;
+            let schedule = server.call(ResumeSchedule { name: name.clone() }).await?;
             output.data(&schedule, || {
                 format!("`{name}` goes on, next at {} UTC", time_or_dash(schedule.next_slot))
             });
@@ -130,41 +115,58 @@ async fn on(
     Ok(Exit::Ok)
 }
 
-async fn put(add: &Add, context: &Context, conn: &mut PgConnection) -> Result<Schedule, Failure> {
-    let config = context.load()?;
-    let catalogue = context.agents(&config.agents)?;
+async fn new(add: &Add, server: &Server) -> Result<PutSchedule, Failure> {
     let question = &add.question;
-    let Addressed { agent, instance } =
-        catalogue.addressed(question.agent(), &question.instance)?;
-    let task = AddTask {
-        campaign_id: campaigns::find(&mut *conn, &question.campaign).await?,
-        agent: agent.name.clone(),
-        instance: instance.to_owned(),
-        prompt: question.prompt()?,
-        session: question.session_mode(),
-    };
-    let when =
-        When { cron: &add.cron, time_zone: &add.time_zone, catch_up_secs: add.catch_up_secs };
-    let now = SystemClock.now();
-    Ok(schedules::put_task(conn, &config.tasks, &add.name, when, (&task, agent), now).await?)
+    Ok(PutSchedule {
+        name: add.name.clone(),
+        cron: add.cron.clone(),
+        time_zone: add.time_zone.clone(),
+        catch_up_secs: add.catch_up_secs,
+        task: AddTask {
+            campaign_id: server.campaign(&question.campaign).await?,
+            agent: question.agent().to_owned(),
+            instance: question.instance.clone(),
+            prompt: question.prompt()?,
+            session: question.session_mode(),
+        },
+    })
+}
+
+fn next_words(schedule: &Schedule) -> String {
+    match &schedule.pause_reason {
+        Some(reason) => format!("paused: {reason}"),
+        None => schedule.next_slot.map_or_else(|| "never".to_owned(), time),
+    }
+}
+
+fn job_words(schedule: &Schedule) -> String {
+    schedule.last_job_id.map_or_else(|| "-".to_owned(), |id| id.to_string())
 }
 
 fn lines(schedules: &[Schedule]) -> String {
     let row = |schedule: &Schedule| {
-        let next = match &schedule.pause_reason {
-            Some(reason) => format!("paused: {reason}"),
-            None => schedule.next_slot.map_or_else(|| "never".to_owned(), time),
-        };
         [
             schedule.name.clone(),
             schedule.cron.clone(),
             schedule.time_zone.clone(),
             schedule.kind.clone(),
             time_or_dash(schedule.last_slot),
-            schedule.last_job_id.map_or_else(|| "-".to_owned(), |id| id.to_string()),
-            next,
+            job_words(schedule),
+            next_words(schedule),
         ]
     };
     let head = ["NAME", "WHEN", "ZONE", "JOB", "LAST (UTC)", "ITS JOB", "NEXT (UTC)"];
     table(&head, schedules.iter().map(row))
+}
+
+fn words(schedule: &Schedule) -> String {
+    fields(&[
+        ("schedule", schedule.name.clone()),
+        ("when", format!("{} {}", schedule.cron, schedule.time_zone)),
+        ("job", schedule.kind.clone()),
+        ("payload", schedule.payload.to_string()),
+        ("last (UTC)", time_or_dash(schedule.last_slot)),
+        ("its job", job_words(schedule)),
+        ("next (UTC)", next_words(schedule)),
+    ])
 }

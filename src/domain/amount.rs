@@ -9,7 +9,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 /// Money is in micro-units: 1,000,000 are one unit of the configured currency.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Amount {
     pub micros: i64,
     pub tokens: i64,
@@ -53,10 +53,13 @@ pub struct Refusal {
     pub needed: i64,
 }
 
+impl Refusal {
+    pub const CLASS: Class = Class::of(Kind::Conflict, "budget_exceeded");
+}
+
 impl Classify for Refusal {
     fn class(&self) -> Class {
-        let retryable = self.may_pass_later();
-        Class { retryable, ..Class::of(Kind::Conflict, "budget_exceeded") }
+        Class { retryable: self.may_pass_later(), ..Self::CLASS }
     }
 }
 

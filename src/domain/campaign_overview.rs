@@ -1,6 +1,6 @@
 //! A campaign with what belongs to it.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -11,7 +11,7 @@ use super::{
     usage::{self, Total},
 };
 
-#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = CampaignOverview)]
 pub struct Overview {
     #[serde(flatten)]

@@ -8,9 +8,13 @@ use crate::queue::{self, Fault};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
+    /// The question cannot be read.
+    Malformed,
     /// Something in the question is wrong.
     Invalid,
     TooLarge,
+    /// The caller is not allowed to do this.
+    Forbidden,
     NotFound,
     /// The question is fine, but not in the state that things are in.
     Conflict,
@@ -45,6 +49,12 @@ const NO_TEXT: &str =
     "a text in the question holds the character U+0000, which the database cannot store: remove it";
 const INTERNAL: &str = "`dalsegno doctor` and the log of the service say more";
 
+/// A value that a constraint of the database refuses.
+pub const BAD_VALUE: Class = Class::of(Kind::Invalid, "bad_value");
+/// An argument that the queue refuses.
+pub const BAD_ARGUMENT: Class = Class::of(Kind::Invalid, "bad_argument");
+pub const NUL_IN_TEXT: Class = Class::of(Kind::Invalid, "nul_in_text");
+
 /// An error that may end a command or a request.
 pub trait Classify: std::error::Error + Send + Sync + 'static {
     fn class(&self) -> Class;
@@ -64,7 +74,7 @@ impl Class {
 impl Classify for queue::Error {
     fn class(&self) -> Class {
         match self {
-            Self::BadArgument { .. } => Class::of(Kind::Invalid, "bad_argument"),
+            Self::BadArgument { .. } => BAD_ARGUMENT,
             Self::TooLarge { .. } => Class::of(Kind::TooLarge, "payload_too_large"),
             Self::NotFound { .. } => Class::of(Kind::NotFound, "unknown_job"),
             Self::UnknownLane { .. } => Class::of(Kind::NotFound, "unknown_lane"),
@@ -89,10 +99,10 @@ pub fn is_database_away(error: &(dyn std::error::Error + 'static)) -> bool {
 
 fn of_database(error: &sqlx::Error) -> Class {
     if let Some(mistake) = crate::db::user_mistake(error) {
-        return Class { words: Some(mistake.message), ..Class::of(Kind::Invalid, "bad_value") };
+        return Class { words: Some(mistake.message), ..BAD_VALUE };
     }
     if is_no_text(error) {
-        return Class { words: Some(NO_TEXT), ..Class::of(Kind::Invalid, "nul_in_text") };
+        return Class { words: Some(NO_TEXT), ..NUL_IN_TEXT };
     }
     let unavailable =
         |code, advice| Class { advice: Some(advice), ..Class::of(Kind::Unavailable, code) };

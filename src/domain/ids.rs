@@ -107,7 +107,7 @@ macro_rules! find_id {
 pub(super) use find_id;
 
 /// The only one of those that were found.
-pub(super) fn one(
+pub fn one(
     (what, list): (&'static str, &'static str),
     given: &str,
     found: Vec<Match>,

@@ -4,9 +4,12 @@ use std::{fmt, fmt::Write as _, marker::PhantomData};
 
 use serde::{
     Deserialize, Deserializer,
-    de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor, value::MapAccessDeserializer},
+    de::{
+        DeserializeOwned, DeserializeSeed, IgnoredAny, MapAccess, Visitor,
+        value::MapAccessDeserializer,
+    },
 };
-use serde_path_to_error::{Path, Segment};
+use serde_path_to_error::{Path, Segment, Track};
 
 /// For `#[serde(deserialize_with = "objects::object")]`.
 pub fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
@@ -32,10 +35,20 @@ pub struct Misfit {
 
 /// Reads an object of JSON, and nothing behind it.
 pub fn read<T: DeserializeOwned>(text: &[u8]) -> Result<T, Misfit> {
+    read_with(text, PhantomData::<Whole<T>>).map(|Whole(value)| value)
+}
+
+/// The same by a seed, which has to ask for a map.
+pub fn read_with<S: for<'de> DeserializeSeed<'de, Value = T>, T>(
+    text: &[u8],
+    seed: S,
+) -> Result<T, Misfit> {
     let mut deserializer = serde_json::Deserializer::from_slice(text);
-    let read = serde_path_to_error::deserialize(&mut deserializer)
-        .map_err(|error| (pointer(error.path()), error.into_inner()));
-    let read = read.and_then(|Whole(value)| match deserializer.end() {
+    let mut track = Track::new();
+    let read =
+        seed.deserialize(serde_path_to_error::Deserializer::new(&mut deserializer, &mut track));
+    let read = read.map_err(|error| (pointer(&track.path()), error));
+    let read = read.and_then(|value| match deserializer.end() {
         Ok(()) => Ok(value),
         Err(error) => Err((String::new(), error)),
     });

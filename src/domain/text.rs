@@ -1,6 +1,6 @@
 //! What texts from outside have to be before they are stored.
 
-use super::class::{Class, Classify, Kind};
+use super::class::{Class, Classify, Kind, NUL_IN_TEXT};
 
 /// Stands where a text was.
 pub const ERASED: &str = "(erased)";
@@ -23,12 +23,17 @@ pub enum Error {
     NoWords,
 }
 
+impl Error {
+    pub const EMPTY: Class = Class::of(Kind::Invalid, "empty_text");
+    pub const TOO_LONG: Class = Class::of(Kind::TooLarge, "text_too_long");
+}
+
 impl Classify for Error {
     fn class(&self) -> Class {
         match self {
-            Self::Empty { .. } => Class::of(Kind::Invalid, "empty_text"),
-            Self::TooLong { .. } => Class::of(Kind::TooLarge, "text_too_long"),
-            Self::Nul { .. } => Class::of(Kind::Invalid, "nul_in_text"),
+            Self::Empty { .. } => Self::EMPTY,
+            Self::TooLong { .. } => Self::TOO_LONG,
+            Self::Nul { .. } => NUL_IN_TEXT,
             Self::NoWords => Class::of(Kind::Invalid, "no_words"),
         }
     }

@@ -19,11 +19,10 @@ use serde::{
 use serde_json::value::RawValue;
 
 use super::{
-    Config, Front, Problem,
+    Config, Front, Problem, Wrong,
     admission::Admission,
     input::{Id, bytes, media_type},
     limits::BodyLimit,
-    problem::Wrong,
     reach::Reach,
     tasks::REPLAYED,
     transaction::{begin, commit},

@@ -4,17 +4,14 @@ use axum::{
     Json, Router,
     http::{StatusCode, header::LOCATION},
     response::IntoResponse,
-    routing::get,
+    routing::{get, patch, post},
 };
 use serde::{Deserialize, Deserializer};
 use serde_json::json;
-use uuid::Uuid;
 
 use super::{
     Front, Problem,
-    input::{Asked, Body, Id},
-    page::{Listing, limit, page},
-    reach::Reach,
+    input::{Body, Id},
     tasks::Reasoned,
     transaction::{begin, begin_read, commit},
 };
@@ -25,7 +22,7 @@ use crate::{
         audit::{self, Action, Actor},
         campaign_control,
         campaign_overview::{self, Overview},
-        campaigns::{self, Campaign, LimitChange, Status},
+        campaigns::{self, LimitChange, Status},
         erasures::{self, Erasure},
         objects,
     },
@@ -33,13 +30,13 @@ use crate::{
 
 pub(super) fn routes() -> Router<Front> {
     Router::new()
-        .route("/v1/campaigns", get(list).post(create))
-        .route("/v1/campaigns/{id}", get(show).patch(change))
+        .route("/v1/campaigns", post(create))
+        .route("/v1/campaigns/{id}", patch(change))
         .route("/v1/campaigns/{id}/erasure", get(erasure).post(erase))
 }
 
 #[derive(utoipa::OpenApi)]
-#[openapi(paths(list, create, show, change, erase, erasure))]
+#[openapi(paths(create, change, erase, erasure))]
 pub(super) struct Described;
 
 #[derive(Deserialize, utoipa::ToSchema)]
@@ -53,15 +50,6 @@ struct New {
     client_context: Option<String>,
     #[serde(default, deserialize_with = "objects::object")]
     budget: Limit,
-}
-
-#[derive(Deserialize, utoipa::IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct Listed {
-    cursor: Option<Uuid>,
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<i64>,
 }
 
 #[derive(Deserialize, utoipa::ToSchema)]
@@ -117,45 +105,6 @@ async fn create(app: App, who: Actor, Body(new): Body<New>) -> Result<impl IntoR
     commit(tx).await?;
     let location = format!("/v1/campaigns/{}", campaign.id);
     Ok((StatusCode::CREATED, [(LOCATION, location)], Json(overview)))
-}
-
-/// Lists campaigns, the newest first.
-#[utoipa::path(
-    get,
-    path = "/v1/campaigns",
-    operation_id = "list_campaigns",
-    tag = "campaigns",
-    params(Listed),
-    responses(
-        (status = 200, body = Listing<Campaign>),
-    ),
-)]
-async fn list(
-    app: App,
-    reach: Reach,
-    Asked(asked): Asked<Listed>,
-) -> Result<Json<Listing<Campaign>>, Problem> {
-    let limit = limit(asked.limit)?;
-    let page = page(asked.cursor, limit);
-    let campaigns = campaigns::list(&app.pool, reach.campaigns(), page).await?;
-    Ok(Json(Listing::of(campaigns, limit, |campaign| campaign.id)))
-}
-
-/// Shows a campaign with its budget, its open sessions and what it has cost.
-#[utoipa::path(
-    get,
-    path = "/v1/campaigns/{id}",
-    operation_id = "show_campaign",
-    tag = "campaigns",
-    params(("id" = Uuid, Path)),
-    responses(
-        (status = 200, body = Overview),
-        (status = 404, description = "`unknown_campaign`"),
-    ),
-)]
-async fn show(app: App, Id(id): Id) -> Result<Json<Overview>, Problem> {
-    let mut tx = begin_read(&app).await?;
-    Ok(Json(campaign_overview::overview(&mut tx, id).await?))
 }
 
 /// Pauses, resumes or closes a campaign, and changes what it may cost.

@@ -9,10 +9,9 @@ use axum::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Front, Problem,
+    Front, Problem, Wrong,
     admission::Admission,
     input::{Body, Id},
-    problem::Wrong,
     reach::Reach,
     tasks::{REPLAYED, key},
     transaction::{begin, commit},

@@ -13,9 +13,8 @@ use uuid::Uuid;
 use super::{
     Front, Problem,
     limits::{check_declared_length, too_long},
-    problem::Wrong,
 };
-use crate::domain::objects::{self, Misfit, plain};
+use crate::{domain::objects::plain, operations};
 
 /// No queue, group or lane has a longer one.
 const NAME_MAX_CHARS: usize = 200;
@@ -56,18 +55,22 @@ impl<T: DeserializeOwned> FromRequest<Front> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, front: &Front) -> Result<Self, Problem> {
-        let is_json = media_type(&request).eq_ignore_ascii_case("application/json");
-        let bytes = bytes(request, front, "http.max_body_bytes").await?;
-        match bytes.is_empty() {
-            true => read(b"{}"),
-            // A web page can send a foreign service anything but this type without asking it first.
-            false if !is_json => {
-                let detail = "send the body as JSON, with `Content-Type: application/json`";
-                Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", detail))
-            }
-            false => read(&bytes),
+        Ok(Self(operations::read_json(&json(request, front).await?)?))
+    }
+}
+
+/// The text of a JSON body. An empty body is an object without fields.
+pub(super) async fn json(request: Request, front: &Front) -> Result<Bytes, Problem> {
+    let is_json = media_type(&request).eq_ignore_ascii_case("application/json");
+    let bytes = bytes(request, front, "http.max_body_bytes").await?;
+    match bytes.is_empty() {
+        true => Ok(Bytes::from_static(b"{}")),
+        // A web page can send a foreign service anything but this type without asking it first.
+        false if !is_json => {
+            let detail = "send the body as JSON, with `Content-Type: application/json`";
+            Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", detail))
         }
-        .map(Self)
+        false => Ok(bytes),
     }
 }
 
@@ -222,23 +225,6 @@ pub(super) async fn bytes(request: Request, front: &Front, limit: &str) -> Resul
 pub(super) fn media_type(request: &Request) -> &str {
     let media_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     media_type.and_then(|value| value.split(';').next()).unwrap_or_default().trim()
-}
-
-fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
-    objects::read(body).map_err(|Misfit { pointer, detail, is_json }| match is_json {
-        true => {
-            let problem = Problem::new(
-                StatusCode::UNPROCESSABLE_ENTITY,
-                "bad_field",
-                format!("the body does not fit: {detail}"),
-            );
-            Problem { errors: vec![Wrong { code: None, pointer, detail }], ..problem }
-        }
-        false => {
-            let detail = format!("the body is no JSON: {detail}");
-            Problem::new(StatusCode::BAD_REQUEST, "bad_json", detail)
-        }
-    })
 }
 
 /// Which parameter does not fit, and why.

@@ -31,13 +31,13 @@ mod logins;
 mod mcp;
 mod memory;
 mod openapi;
+mod operations;
 mod page;
 mod parameters;
 mod posts;
 mod problem;
 mod queues;
 pub mod reach;
-mod schedules;
 pub mod scopes;
 mod serve;
 mod sessions;
@@ -63,9 +63,10 @@ pub use self::{
     front::Front,
     mcp::{bind_turns, run_turns},
     openapi::document,
-    problem::{Problem, Wrong},
+    problem::Problem,
 };
 use crate::domain::{self, Failed};
+pub use crate::operations::Wrong;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -123,6 +124,7 @@ pub fn router(config: &Config, front: Front) -> Router {
     let waiters = Waiters::new(config);
     let admission = Admission::default();
     probes()
+        .merge(operations::routes())
         .merge(campaigns::routes())
         .merge(blackboard::routes())
         .merge(posts::routes())
@@ -135,7 +137,6 @@ pub fn router(config: &Config, front: Front) -> Router {
         .merge(bulk::routes(config, admission))
         .merge(sessions::routes())
         .merge(agents::routes())
-        .merge(schedules::routes())
         .merge(logins::routes())
         .merge(cleanups::routes())
         .merge(bulk_actions::routes())

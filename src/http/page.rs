@@ -1,15 +1,11 @@
 //! Lists in pages. A page says where the next one begins; whoever reads on from there misses nothing that was there when
 //! the reading began.
 
-use axum::http::StatusCode;
 use serde::Serialize;
 use uuid::Uuid;
 
 use super::Problem;
-use crate::domain::Page;
-
-const DEFAULT_LIMIT: i64 = 50;
-const MAX_LIMIT: i64 = 200;
+use crate::{domain::Page, operations};
 
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct Listing<T> {
@@ -20,12 +16,7 @@ pub(super) struct Listing<T> {
 
 /// How many items a page has.
 pub(super) fn limit(asked: Option<i64>) -> Result<i64, Problem> {
-    let limit = asked.unwrap_or(DEFAULT_LIMIT);
-    if (1..=MAX_LIMIT).contains(&limit) {
-        return Ok(limit);
-    }
-    let detail = format!("limit is {limit}, but has to be from 1 to {MAX_LIMIT}");
-    Err(Problem::new(StatusCode::BAD_REQUEST, "bad_query", detail))
+    Ok(operations::page_limit(asked)?)
 }
 
 /// One more than the page has: whether there is another page is seen by that.

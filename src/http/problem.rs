@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::{
     causes::causes,
     domain::class::{Classify, Kind},
+    operations::{self, Refusal, Wrong},
 };
 
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
@@ -37,17 +38,6 @@ pub struct Problem {
     pub errors: Vec<Wrong>,
 }
 
-/// One part of a request that is wrong.
-#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
-pub struct Wrong {
-    /// Of one among many, as that of a problem.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub code: Option<&'static str>,
-    /// A JSON Pointer into the body.
-    pub pointer: String,
-    pub detail: String,
-}
-
 impl Problem {
     pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
         Self {
@@ -67,27 +57,27 @@ impl Problem {
     }
 }
 
-/// The one place where an error of the domain gets its status.
 impl<E: Classify> From<E> for Problem {
     fn from(error: E) -> Self {
-        let class = error.class();
-        let status = match class.kind {
-            Kind::Invalid => StatusCode::UNPROCESSABLE_ENTITY,
-            Kind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Kind::NotFound => StatusCode::NOT_FOUND,
-            Kind::Conflict => StatusCode::CONFLICT,
-            Kind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-            Kind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
-        };
-        let detail = match class.kind {
-            // What a database says can hold parts of statements; it belongs into the log.
-            Kind::Unavailable | Kind::Internal => {
-                tracing::error!(error = causes(&error), "a request failed");
-                format!("{error}; {}", class.advice.unwrap_or_default())
+        Refusal::from(error).into()
+    }
+}
+
+/// The one place where a refusal gets its status.
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        let Refusal { kind, code, detail, retryable, advice, wrong, source } = refusal;
+        let status = StatusCode::from_u16(operations::status(kind));
+        let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let detail = match (kind, source) {
+            // A database's own words can hold parts of statements; they belong into the log.
+            (Kind::Unavailable | Kind::Internal, Some(source)) => {
+                tracing::error!(error = causes(&*source), "a request failed");
+                format!("{detail}; {}", advice.unwrap_or_default())
             }
-            _ => class.words.map_or_else(|| error.to_string(), str::to_owned),
+            _ => detail,
         };
-        Self { retryable: class.retryable, ..Self::new(status, class.code, detail) }
+        Self { retryable, errors: wrong, ..Self::new(status, code, detail) }
     }
 }
 

@@ -6,8 +6,6 @@
 //! The id in the path is checked here, before the handler sees the request. Ids in bodies, and lists, are the handlers' part: they take
 //! `Reach` as an argument. A route that is neither about one campaign, task, session or flow nor in `FOR_BOUND_KEYS` refuses bound keys.
 
-use std::sync::Arc;
-
 use axum::{
     extract::{FromRequestParts, RawPathParams, Request},
     http::{Method, StatusCode, request::Parts},
@@ -15,19 +13,16 @@ use axum::{
 use uuid::Uuid;
 
 use super::{Front, Problem, input};
+pub(super) use crate::operations::Reach;
 use crate::{
     app::App,
-    domain::{
-        campaigns, flows,
-        keys::{Key, Scope},
-        sessions, tasks,
-    },
+    domain::{campaigns, flows, sessions, tasks},
+    operations,
 };
 
-/// Routes about no single campaign, task, session or flow that bound keys may use: what they answer is filtered by the handler, or
-/// is the same for everybody.
+/// Routes about no single campaign, task, session or flow that bound keys may use, besides operations: their handlers filter the answer, or
+/// it is the same for everybody.
 pub const FOR_BOUND_KEYS: &[(&str, &str)] = &[
-    ("GET", "/v1/campaigns"),
     ("GET", "/v1/feed"),
     ("GET", "/v1/flows"),
     ("GET", "/v1/openapi.json"),
@@ -46,15 +41,6 @@ const SUBJECTS: &[(&str, Subject)] = &[
     ("/v1/tasks/{id}", Subject::Task),
 ];
 
-/// What a request may name. The default reaches everything.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Reach {
-    /// `None`: all campaigns.
-    campaigns: Option<Arc<[Uuid]>>,
-    /// The name of the key, if it sees its own tasks only.
-    own: Option<Arc<str>>,
-}
-
 #[derive(Debug, Clone, Copy)]
 enum Subject {
     Campaign,
@@ -64,27 +50,6 @@ enum Subject {
 }
 
 impl Reach {
-    pub(super) fn of(key: &Key) -> Self {
-        Self {
-            campaigns: key.campaigns.as_deref().map(Arc::from),
-            own: (!key.allows(Scope::Read)).then(|| Arc::from(key.name.as_str())),
-        }
-    }
-
-    /// The campaigns that it is bound to, if any.
-    pub(super) fn campaigns(&self) -> Option<&[Uuid]> {
-        self.campaigns.as_deref()
-    }
-
-    pub(super) fn into_campaigns(self) -> Option<Arc<[Uuid]>> {
-        self.campaigns
-    }
-
-    /// The name of the caller whose tasks alone may be named, if so.
-    pub(super) fn only_of(&self) -> Option<&str> {
-        self.own.as_deref()
-    }
-
     /// Refuses a request to `route` whose path names something out of reach. Gives the request back with the reach in it.
     pub(super) async fn check(
         self,
@@ -93,7 +58,7 @@ impl Reach {
         request: Request,
     ) -> Result<Request, Problem> {
         let (mut parts, body) = request.into_parts();
-        let is_limited = self.campaigns.is_some() || self.own.is_some();
+        let is_limited = self.campaigns().is_some() || self.only_of().is_some();
         if let Some(route) = route.filter(|_| is_limited) {
             self.check_path(front, route, &mut parts).await?;
         }
@@ -108,7 +73,7 @@ impl Reach {
         parts: &mut Parts,
     ) -> Result<(), Problem> {
         let subject = subject(route);
-        if self.campaigns.is_some() && !is_for_bound_keys(&parts.method, route, subject) {
+        if self.campaigns().is_some() && !is_for_bound_keys(&parts.method, route, subject) {
             return Err(bound());
         }
         let Some(subject) = subject else { return Ok(()) };
@@ -134,7 +99,7 @@ impl Reach {
                 owner.campaign_id
             }
             // Nothing says whose they are.
-            Subject::Session | Subject::Flow if self.own.is_some() => return Ok(false),
+            Subject::Session | Subject::Flow if self.only_of().is_some() => return Ok(false),
             Subject::Session => sessions::get(&app.pool, id).await?.campaign_id,
             Subject::Flow => flows::get(&app.pool, id).await?.campaign_id,
         };
@@ -174,7 +139,10 @@ fn is_for_bound_keys(method: &Method, route: &str, subject: Option<Subject>) -> 
     let is_in = |list: &[(&str, &str)]| list.contains(&(method, route));
     match subject {
         Some(_) => !is_in(NOT_FOR_BOUND_KEYS),
-        None => is_in(FOR_BOUND_KEYS),
+        None => match operations::find(method, route) {
+            Some(entry) => entry.spec.for_bound_keys,
+            None => is_in(FOR_BOUND_KEYS),
+        },
     }
 }
 

@@ -1,11 +1,11 @@
-//! Which scope each route needs: one line per method and path, and no route without one.
+//! Which scope each route needs: one line per method and path, and no route without one. Operations say it themselves.
 //!
 //! A route that has no line here needs `admin`, so a forgotten line shuts somebody out and lets nobody in. A test walks the
 //! routes of the router and finds it.
 
 use axum::http::Method;
 
-use crate::domain::keys::Scope;
+use crate::{domain::keys::Scope, operations};
 
 /// Who may use a route: whoever has one of these scopes, or one that implies it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,8 @@ const MCP: Need = Need::Any(&[Scope::Mcp]);
 /// Where operators speak the Model Context Protocol.
 const OF_OPERATORS: &str = "/mcp/{id}";
 
-pub const NEEDS: &[(&str, &str, Need)] = &[
+/// Of the routes that are no operations.
+const NEEDS: &[(&str, &str, Need)] = &[
     ("GET", "/livez", NOTHING),
     ("GET", "/readyz", NOTHING),
     ("GET", "/metrics", READ),
@@ -38,9 +39,7 @@ pub const NEEDS: &[(&str, &str, Need)] = &[
     ("GET", "/v1/audit", ADMIN),
     ("POST", "/v1/bulk-actions", OPERATE),
     ("GET", "/v1/bulk-actions/{id}", READ),
-    ("GET", "/v1/campaigns", READ),
     ("POST", "/v1/campaigns", OPERATE),
-    ("GET", "/v1/campaigns/{id}", READ),
     ("PATCH", "/v1/campaigns/{id}", OPERATE),
     ("GET", "/v1/campaigns/{id}/agents", READ),
     ("POST", "/v1/campaigns/{id}/agents/reset", OPERATE),
@@ -110,13 +109,6 @@ pub const NEEDS: &[(&str, &str, Need)] = &[
     ("GET", "/v1/queues/{name}", READ),
     ("POST", "/v1/queues/{name}/pause", OPERATE),
     ("POST", "/v1/queues/{name}/resume", OPERATE),
-    ("GET", "/v1/schedules", READ),
-    ("GET", "/v1/schedules/{name}", READ),
-    ("PUT", "/v1/schedules/{name}", OPERATE),
-    ("DELETE", "/v1/schedules/{name}", OPERATE),
-    ("POST", "/v1/schedules/{name}/pause", OPERATE),
-    ("POST", "/v1/schedules/{name}/resume", OPERATE),
-    ("POST", "/v1/schedules/{name}/run", OPERATE),
     ("GET", "/v1/sessions", READ),
     ("GET", "/v1/sessions/{id}", READ),
     ("GET", "/v1/sessions/{id}/archives", READ),
@@ -150,12 +142,19 @@ pub const NEEDS: &[(&str, &str, Need)] = &[
     ("POST", "/v1/webhooks/{id}/test", OPERATE),
 ];
 
+/// Method, path and need of each route.
+pub fn needs() -> impl Iterator<Item = (&'static str, &'static str, Need)> {
+    let operations = operations::ALL.iter().map(|entry| &entry.spec);
+    let operations =
+        operations.map(|spec| (spec.method.as_str(), spec.path, Need::Any(spec.scopes)));
+    NEEDS.iter().copied().chain(operations)
+}
+
 /// What a route needs; `None` for one that has no line.
 pub fn need(method: &str, path: &str) -> Option<Need> {
     // An answer to HEAD is that to GET without its body.
     let method = if method == Method::HEAD.as_str() { Method::GET.as_str() } else { method };
-    let line = NEEDS.iter().find(|(m, p, _)| *m == method && *p == path);
-    line.map(|(_, _, need)| *need)
+    needs().find(|(m, p, _)| *m == method && *p == path).map(|(_, _, need)| need)
 }
 
 /// What a request needs. `path` is that of the route; a request that leads to none only needs somebody who may ask at all.

@@ -152,8 +152,8 @@ async fn erased_words_leave_the_data_files_and_the_receipt_can_be_checked_withou
     let finding = findings.as_array().unwrap().iter().find(|one| one["check"] == "erasure_key");
     let key = receipt["signed"]["public_key"].as_str().unwrap();
     assert!(finding.unwrap()["what"].as_str().unwrap().contains(key), "{finding:?}");
-    assert_eq!(stage.verify(&receipt, &["--key", key]).await.0, 0);
-    let other = stage.verify(&receipt, &["--key", "AAAA"]).await;
+    assert_eq!(stage.verify(&receipt, &["--public-key", key]).await.0, 0);
+    let other = stage.verify(&receipt, &["--public-key", "AAAA"]).await;
     assert!(other.0 == 1 && other.2.contains("not by AAAA"), "{other:?}");
     let nowhere = ["--set", "erasures.key_file=none.pem"];
     let (code, said, _) = stage.verify(&receipt, &nowhere).await;

@@ -14,13 +14,14 @@ use super::{
     args::{CampaignId, Paging},
     database::with_database,
     output::Output,
+    server::{Server, with_server},
     words::{BudgetFlags, given},
 };
 use crate::{
     clock::{Clock as _, SystemClock},
     db::{Database, Use},
     domain::{
-        Page, amount,
+        amount,
         audit::{self, Action},
         campaign_control,
         campaign_overview::{self, Overview},
@@ -29,6 +30,7 @@ use crate::{
         ids::GivenCampaign,
         transaction::{begin, commit},
     },
+    operations::{ListCampaigns, ShowCampaign},
 };
 
 #[derive(Debug, Subcommand)]
@@ -114,7 +116,46 @@ pub(super) struct SetBudget {
     no_tokens: bool,
 }
 
+impl CampaignCommand {
+    /// Whether all of it is operations.
+    pub(super) fn is_remote(&self) -> bool {
+        matches!(self, Self::Ls(_) | Self::Show(_))
+    }
+}
+
 pub(super) async fn run(command: &CampaignCommand, context: &Context) -> Result<Exit, Failure> {
+    match command {
+        CampaignCommand::Ls(list) => {
+            with_server(context, async |server| self::list(list, context, server).await).await
+        }
+        CampaignCommand::Show(CampaignId { id }) => {
+            with_server(context, async |server| show(id, context, server).await).await
+        }
+        command => on_database(command, context).await,
+    }
+}
+
+async fn list(list: &List, context: &Context, server: &Server) -> Result<Exit, Failure> {
+    let after = match &list.paging.after {
+        Some(given) => Some(server.campaign(&given.clone().into()).await?),
+        None => None,
+    };
+    let page = |cursor: Option<String>, limit| {
+        let cursor = cursor.map_or(after, |cursor| cursor.parse().ok());
+        ListCampaigns { cursor, limit: Some(limit), ..ListCampaigns::default() }
+    };
+    let campaigns = server.items(list.paging.limit, page).await?;
+    context.output.data(&campaigns, || show::lines(&campaigns));
+    Ok(Exit::Ok)
+}
+
+async fn show(given: &GivenCampaign, context: &Context, server: &Server) -> Result<Exit, Failure> {
+    let overview = server.call(ShowCampaign { id: server.campaign(given).await? }).await?;
+    context.output.data(&overview, || show::words(&overview, &context.catalogue()));
+    Ok(Exit::Ok)
+}
+
+async fn on_database(command: &CampaignCommand, context: &Context) -> Result<Exit, Failure> {
     with_database(context, Use::Look, async |database| on(command, context, database).await).await
 }
 
@@ -129,21 +170,7 @@ async fn on(
             let overview = self::create(create, context, pool).await?;
             output.data(&overview, || format!("campaign {} is created", overview.campaign.id));
         }
-        CampaignCommand::Ls(List { paging }) => {
-            let after = match &paging.after {
-                Some(given) => Some(campaigns::find(pool, &given.clone().into()).await?),
-                None => None,
-            };
-            let campaigns =
-                campaigns::list(pool, None, Page { after, limit: paging.limit }).await?;
-            output.data(&campaigns, || show::lines(&campaigns));
-        }
-        CampaignCommand::Show(CampaignId { id }) => {
-            let mut tx = begin(pool).await?;
-            let id = campaigns::find(&mut *tx, id).await?;
-            let overview = campaign_overview::overview(&mut tx, id).await?;
-            output.data(&overview, || show::words(&overview, &context.catalogue()));
-        }
+        CampaignCommand::Ls(_) | CampaignCommand::Show(_) => {}
         CampaignCommand::Budget(budget) => {
             let budget = change_limit(budget, context, pool).await?;
             output.data(&budget, || show::budget_words(&budget));

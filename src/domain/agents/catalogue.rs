@@ -57,13 +57,18 @@ pub enum LookupError {
     Broken { noun: Noun, name: String, problem: String },
 }
 
+impl LookupError {
+    pub const UNKNOWN_AGENT: Class = Class::of(Kind::NotFound, "unknown_agent");
+    pub const BROKEN_AGENT: Class = Class::of(Kind::Conflict, "broken_agent");
+}
+
 impl Classify for LookupError {
     fn class(&self) -> Class {
         use Noun::{Agent, Node};
         match self {
-            Self::Unknown { noun: Agent, .. } => Class::of(Kind::NotFound, "unknown_agent"),
+            Self::Unknown { noun: Agent, .. } => Self::UNKNOWN_AGENT,
             Self::Unknown { noun: Node, .. } => Class::of(Kind::NotFound, "unknown_node"),
-            Self::Broken { noun: Agent, .. } => Class::of(Kind::Conflict, "broken_agent"),
+            Self::Broken { noun: Agent, .. } => Self::BROKEN_AGENT,
             Self::Broken { noun: Node, .. } => Class::of(Kind::Conflict, "broken_node"),
         }
     }

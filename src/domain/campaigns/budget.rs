@@ -8,7 +8,7 @@
 //! a campaign without a limit would end one after the other. It counts in every sum. A limit that is set while such a turn
 //! runs meets what it has spent as soon as it ends.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
@@ -18,7 +18,7 @@ use crate::domain::{
     amount::{Limit, Owner, Refusal},
 };
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Budget {
     pub limit: Limit,
     pub spent: Amount,

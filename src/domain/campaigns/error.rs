@@ -25,11 +25,16 @@ pub enum Error {
     Database(#[from] Failed),
 }
 
+impl Error {
+    pub const UNKNOWN: Class = Class::of(Kind::NotFound, "unknown_campaign");
+    pub const CLOSED: Class = Class::of(Kind::Conflict, "campaign_closed");
+}
+
 impl Classify for Error {
     fn class(&self) -> Class {
         match self {
-            Self::Unknown(_) => Class::of(Kind::NotFound, "unknown_campaign"),
-            Self::Closed(_) => Class::of(Kind::Conflict, "campaign_closed"),
+            Self::Unknown(_) => Self::UNKNOWN,
+            Self::Closed(_) => Self::CLOSED,
             Self::Text(error) => error.class(),
             Self::Queue(error) => error.class(),
             Self::Database(error) => error.class(),

@@ -24,7 +24,7 @@ use super::{
 /// The longest brief or client context, in bytes. Both go into every call.
 pub const TEXT_MAX_BYTES: usize = 256 * 1024;
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Campaign {
     pub id: Uuid,
     pub name: String,
@@ -110,18 +110,35 @@ pub async fn find(
     executor: impl PgExecutor<'_>,
     given: &GivenCampaign,
 ) -> Result<Uuid, ids::NotFound> {
-    if let Some(id) = given.whole() {
-        return Ok(id);
+    match given.whole() {
+        Some(id) => Ok(id),
+        None => ids::one(
+            ("campaign", "campaign ls"),
+            &given.name,
+            matches(executor, given, None).await?,
+        ),
     }
+}
+
+/// The campaigns that a person may mean, with a label to tell them apart: those of the name, or else those whose id begins so, or
+/// else those whose id ends so. `within`: only these.
+pub async fn matches(
+    executor: impl PgExecutor<'_>,
+    given: &GivenCampaign,
+    within: Option<&[Uuid]>,
+) -> Result<Vec<ids::Match>, Failed> {
     let id = given.id.as_ref();
-    let found = sqlx::query_as!(
+    sqlx::query_as!(
         ids::Match,
-        r#"with named as (select id from dalsegno.campaigns where name = $1 order by id limit $5),
+        r#"with named as (select id from dalsegno.campaigns
+                            where name = $1 and ($6::uuid[] is null or id = any($6)) order by id limit $5),
                 begins as (select id from dalsegno.campaigns
-                            where not exists (select from named) and id between $2 and $3 order by id limit $5),
+                            where not exists (select from named) and id between $2 and $3
+                              and ($6::uuid[] is null or id = any($6)) order by id limit $5),
                 ends as (select id from dalsegno.campaigns
                           where $4::text is not null and not exists (select from named) and not exists (select from begins)
-                            and right(replace(id::text, '-', ''), length($4)) = $4 limit $5),
+                            and right(replace(id::text, '-', ''), length($4)) = $4
+                            and ($6::uuid[] is null or id = any($6)) limit $5),
                 all_of as (select id from named union all select id from begins union all select id from ends)
            select c.id as "id!", c.status || ': ' || c.name as "label!"
              from all_of join dalsegno.campaigns as c on c.id = all_of.id order by c.id"#,
@@ -130,11 +147,11 @@ pub async fn find(
         id.map(|id| id.most),
         id.and_then(|id| id.end.as_deref()),
         ids::MATCHES,
+        within,
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look up an id"))?;
-    ids::one(("campaign", "campaign ls"), &given.name, found)
+    .map_err(Failed::to("look up an id"))
 }
 
 /// The newest first.

@@ -42,12 +42,18 @@ pub enum Error {
     Database(#[from] Failed),
 }
 
+impl Error {
+    pub const UNKNOWN: Class = Class::of(Kind::NotFound, "unknown_schedule");
+    pub const INVALID: Class = Class::of(Kind::Invalid, "bad_timetable");
+    pub const BUILT_IN: Class = Class::of(Kind::Conflict, "built_in_schedule");
+}
+
 impl Classify for Error {
     fn class(&self) -> Class {
         match self {
-            Self::Unknown(_) => Class::of(Kind::NotFound, "unknown_schedule"),
-            Self::Invalid { .. } => Class::of(Kind::Invalid, "bad_timetable"),
-            Self::BuiltIn(_) => Class::of(Kind::Conflict, "built_in_schedule"),
+            Self::Unknown(_) => Self::UNKNOWN,
+            Self::Invalid { .. } => Self::INVALID,
+            Self::BuiltIn(_) => Self::BUILT_IN,
             Self::Encode { .. } => Class::of(Kind::Internal, "internal"),
             Self::Task(error) => error.class(),
             Self::Enqueue { source, .. } => source.class(),

@@ -1,14 +1,14 @@
 //! Schedules as people and programs see them.
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::PgExecutor;
 
 use super::{Error, Source, Timetable};
 use crate::domain::Failed;
 
-#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Schedule {
     pub name: String,
     pub source: Source,

@@ -17,7 +17,7 @@ mod recurring;
 mod timetable;
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::{PgConnection, PgExecutor};
 
@@ -39,7 +39,9 @@ const MAX_ATTEMPTS: i16 = 5;
 pub const NIGHTLY_CLEANUP: &str = "purge";
 
 /// Who says when it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type, utoipa::ToSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
 #[schema(as = ScheduleSource)]

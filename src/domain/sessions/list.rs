@@ -1,7 +1,7 @@
 //! Sessions as people and programs see them.
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
@@ -12,7 +12,7 @@ use crate::domain::{
     ids::{self, Given},
 };
 
-#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Session {
     pub id: Uuid,
     pub campaign_id: Uuid,

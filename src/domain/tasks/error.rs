@@ -110,6 +110,10 @@ impl Error {
     }
 }
 
+impl Error {
+    pub const BAD_INSTANCE: Class = Class::of(Kind::Invalid, "bad_instance");
+}
+
 impl Classify for Error {
     fn class(&self) -> Class {
         match self {
@@ -129,7 +133,7 @@ impl Classify for Error {
             }
             Self::NothingRuns(_) => Class::of(Kind::Conflict, "nothing_runs"),
             Self::KeyTaken(_) => Class::of(Kind::Conflict, "idempotency_conflict"),
-            Self::Instance(_) => Class::of(Kind::Invalid, "bad_instance"),
+            Self::Instance(_) => Self::BAD_INSTANCE,
             Self::Key { .. } => Class::of(Kind::Invalid, "bad_idempotency_key"),
             Self::Priority(_) => Class::of(Kind::Invalid, "bad_argument"),
             Self::EmptyBudget(_) => Class::of(Kind::Invalid, "empty_budget"),

@@ -3,6 +3,7 @@
 //! Each handler says what is its own: parameters, bodies, answers, and for a refusal its codes in the description. What is
 //! the same for all of them is added here, so that no handler can forget it.
 
+mod operations;
 mod refusals;
 
 use std::{collections::HashSet, sync::LazyLock};
@@ -18,8 +19,8 @@ use utoipa::OpenApi;
 
 use super::{
     Front, Problem, agents, audit, blackboard, bulk, bulk_actions, campaigns, children, cleanups,
-    facts, feed, flows, health, jobs, keys, lanes, logins, mcp, memory, posts, queues, schedules,
-    sessions, tasks, webhooks, workers,
+    facts, feed, flows, health, jobs, keys, lanes, logins, mcp, memory, posts, queues, sessions,
+    tasks, webhooks, workers,
 };
 use crate::domain::feed::Event as FeedEvent;
 
@@ -90,7 +91,6 @@ fn generate() -> String {
         bulk_actions::Described::openapi(),
         sessions::Described::openapi(),
         agents::Described::openapi(),
-        schedules::Described::openapi(),
         cleanups::Described::openapi(),
         feed::Described::openapi(),
         queues::Described::openapi(),
@@ -112,7 +112,8 @@ fn generate() -> String {
         "key": { "type": "http", "scheme": "bearer", "description": "An API key" },
     });
     document["security"] = json!([{ "key": [] }, {}]);
-    for operation in operations(&mut document) {
+    operations::add(&mut document);
+    for operation in each_operation(&mut document) {
         refusals::complete(operation);
         name_answers(operation);
         say_absent_and_not_null(operation);
@@ -122,7 +123,7 @@ fn generate() -> String {
     format!("{document:#}\n")
 }
 
-fn operations(document: &mut Value) -> impl Iterator<Item = &mut Value> {
+fn each_operation(document: &mut Value) -> impl Iterator<Item = &mut Value> {
     let paths = document["paths"].as_object_mut().into_iter().flatten();
     paths.filter_map(|(_, path)| path.as_object_mut()).flatten().map(|(_, operation)| operation)
 }
@@ -165,7 +166,7 @@ fn refer_to_items(document: &mut Value) {
 /// An empty body is an object without fields, so one that needs no field may be left out.
 fn leave_out_empty_bodies(document: &mut Value) {
     let schemas = document["components"]["schemas"].clone();
-    for operation in operations(document) {
+    for operation in each_operation(document) {
         let Some(body) = operation.get_mut("requestBody") else { continue };
         let schema = &body["content"]["application/json"]["schema"]["$ref"];
         let name = schema.as_str().and_then(|reference| reference.rsplit('/').next());

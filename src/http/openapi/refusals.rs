@@ -86,7 +86,7 @@ fn of_parameters(operation: &Value) -> impl Iterator<Item = &'static str> + use<
     codes.into_iter()
 }
 
-fn add(answers: &mut Map<String, Value>, status: u16, code: &str) {
+pub(super) fn add(answers: &mut Map<String, Value>, status: u16, code: &str) {
     let answer = answers.entry(status.to_string()).or_insert_with(|| json!({ "description": "" }));
     let mut words = answer["description"].as_str().unwrap_or_default().to_owned();
     if !words.is_empty() {

@@ -25,6 +25,7 @@ mod logins;
 mod lossy;
 mod memory;
 mod openapi;
+mod operations;
 mod posts;
 mod queue;
 mod reach;

@@ -1,0 +1,60 @@
+//! Where each command runs: on any server, on the database, or on this host.
+
+use anyhow::anyhow;
+
+use super::{
+    Command, Exit, Failure,
+    remote::{RemoteFlags, Target},
+};
+use crate::settings::Environment;
+
+/// Where a command can run.
+enum Place {
+    /// Its operations run on the database, or on the server of `--url`.
+    AnyServer,
+    Database,
+    Host,
+}
+
+impl Command {
+    /// The server that the command is for; `None` for the database and for commands about this host.
+    pub(super) fn target(
+        &self,
+        remote: &RemoteFlags,
+        environment: &Environment,
+    ) -> Result<Option<Target>, Failure> {
+        let place = self.place();
+        // The variables are there for other commands.
+        if matches!(place, Place::Host) && !remote.is_given() {
+            return Ok(None);
+        }
+        let Some(target) = remote.target(environment)? else { return Ok(None) };
+        let words = match place {
+            Place::AnyServer => return Ok(Some(target)),
+            Place::Host => "this command is about this host: leave out --url",
+            Place::Database => {
+                "this command works on the database only: run it where the database can be reached, without --url and DALSEGNO_URL"
+            }
+        };
+        Err(Failure::new(Exit::Usage, anyhow!(words)))
+    }
+
+    fn place(&self) -> Place {
+        match self {
+            Self::Schedule(_) => Place::AnyServer,
+            Self::Campaign(command) if command.is_remote() => Place::AnyServer,
+            Self::Serve
+            | Self::Demo
+            | Self::Worker(_)
+            | Self::Migrate(_)
+            | Self::Config(_)
+            | Self::Erasure(_)
+            | Self::Doctor(_)
+            | Self::Health(_)
+            | Self::Openapi
+            | Self::Completions(_)
+            | Self::Man(_) => Place::Host,
+            _ => Place::Database,
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Calls of operations on a Dalsegno server, over HTTP.
+
+use std::{path::PathBuf, time::Duration};
+
+use anyhow::anyhow;
+use clap::Args;
+use reqwest::{Client, Method, RequestBuilder, StatusCode, Url};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::{Exit, Failure};
+use crate::{
+    operations::{Operation, Spec, Success, kind_of_status},
+    outbound,
+    settings::Environment,
+};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longer than a server lets a request take.
+const TIMEOUT: Duration = Duration::from_secs(300);
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+#[derive(Debug, Args)]
+pub(super) struct RemoteFlags {
+    /// Server to send the command to, for example https://dalsegno.example.com, instead of the database; DALSEGNO_URL sets it too.
+    #[arg(id = "server_url", long = "url", global = true, value_name = "URL")]
+    url: Option<String>,
+    /// API key for the server; DALSEGNO_KEY sets it too, and keeps it out of the list of processes.
+    #[arg(id = "server_key", long = "key", global = true, value_name = "KEY")]
+    key: Option<String>,
+    /// File with the API key for the server.
+    #[arg(
+        id = "server_key_file",
+        long = "key-file",
+        global = true,
+        value_name = "FILE",
+        conflicts_with = "server_key"
+    )]
+    key_file: Option<PathBuf>,
+}
+
+/// The server that a command is for.
+#[derive(Debug)]
+pub(super) struct Target {
+    url: Url,
+    key: Option<SecretString>,
+}
+
+pub(super) struct Remote {
+    url: Url,
+    key: Option<SecretString>,
+    client: Client,
+}
+
+/// What a server says of a refusal.
+#[derive(Deserialize)]
+struct ProblemDocument {
+    code: String,
+    detail: String,
+}
+
+impl RemoteFlags {
+    pub(super) fn is_given(&self) -> bool {
+        self.url.is_some() || self.key.is_some() || self.key_file.is_some()
+    }
+
+    /// `None`: the command works on the database.
+    pub(super) fn target(&self, environment: &Environment) -> Result<Option<Target>, Failure> {
+        let text = match self.url.as_deref().or_else(|| environment.get("DALSEGNO_URL")) {
+            Some(text) => text,
+            None if self.is_given() => {
+                return Err(usage(
+                    "a key needs a server: name it with --url or DALSEGNO_URL".to_owned(),
+                ));
+            }
+            None => return Ok(None),
+        };
+        let url = Url::parse(text).ok().filter(|url| ["http", "https"].contains(&url.scheme()));
+        let url = url.ok_or_else(|| {
+            usage(format!("invalid URL `{text}`: use for example https://dalsegno.example.com"))
+        })?;
+        let key =
+            match (&self.key, &self.key_file) {
+                (Some(key), _) => Some(key.clone()),
+                (None, Some(path)) => Some(std::fs::read_to_string(path).map_err(|error| {
+                    usage(format!("{} cannot be read: {error}", path.display()))
+                })?),
+                (None, None) => environment.get("DALSEGNO_KEY").map(str::to_owned),
+            };
+        let key = key.map(|key| SecretString::from(key.trim()));
+        Ok(Some(Target { url, key }))
+    }
+}
+
+impl Remote {
+    pub(super) fn new(target: &Target) -> Result<Self, Failure> {
+        let client = outbound::client(Some(&target.url));
+        let client = client.connect_timeout(CONNECT_TIMEOUT).timeout(TIMEOUT).build();
+        let client = client.map_err(|error| Failure::failed(error.into()))?;
+        Ok(Self { url: target.url.clone(), key: target.key.clone(), client })
+    }
+
+    pub(super) async fn call<O: Operation>(&self, operation: &O) -> Result<O::Output, Failure> {
+        let fields =
+            serde_json::to_value(operation).map_err(|error| Failure::failed(error.into()))?;
+        let response = self.request(&O::SPEC, fields)?.send().await;
+        let response = response.map_err(|error| self.unreachable(error))?;
+        let status = response.status();
+        let body = response.bytes().await.map_err(|error| self.unreachable(error))?;
+        if !status.is_success() {
+            return Err(self.refusal(&O::SPEC, status, &body));
+        }
+        let body = if O::SPEC.success == Success::NoContent { b"null" } else { &*body };
+        serde_json::from_slice(body).map_err(|error| {
+            let words = format!(
+                "the answer of {} to `{}` is not that of Dalsegno {VERSION}, which this command is: {error}",
+                self.url,
+                O::SPEC.id
+            );
+            Failure::failed(anyhow!(words))
+        })
+    }
+
+    /// Fields of the path go into the path; others into the body, or into the query where there is none.
+    fn request(&self, spec: &Spec, fields: Value) -> Result<RequestBuilder, Failure> {
+        let Value::Object(mut fields) = fields else { return Err(not_a_base(&self.url)) };
+        let mut url = self.url.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty();
+            for part in spec.path.split('/').skip(1) {
+                let name = part.strip_prefix('{').and_then(|part| part.strip_suffix('}'));
+                let value = name.map(|name| text(&fields.remove(name).unwrap_or_default()));
+                if let Some(value) = value.as_deref().filter(|it| ["", ".", ".."].contains(it)) {
+                    return Err(usage(format!("`{value}` cannot be a part of a URL")));
+                }
+                segments.push(value.as_deref().unwrap_or(part));
+            }
+        }
+        let method = Method::from_bytes(spec.method.as_str().as_bytes());
+        let method = method.map_err(|error| Failure::failed(error.into()))?;
+        let request = match spec.method.has_body() {
+            true => self.client.request(method, url).json(&fields),
+            false => self.client.request(method, with_query(url, &fields)),
+        };
+        Ok(match &self.key {
+            Some(key) => request.bearer_auth(key.expose_secret()),
+            None => request,
+        })
+    }
+
+    fn unreachable(&self, error: reqwest::Error) -> Failure {
+        let words = match error.is_timeout() {
+            true => format!("the server at {} did not answer in time", self.url),
+            false => {
+                format!("no server can be reached at {}: start it, or correct --url", self.url)
+            }
+        };
+        Failure::new(Exit::Unavailable, anyhow!(error.without_url()).context(words))
+    }
+
+    fn refusal(&self, spec: &Spec, status: StatusCode, body: &[u8]) -> Failure {
+        let url = &self.url;
+        let exit = Exit::of(kind_of_status(status.as_u16()));
+        let Ok(problem) = serde_json::from_slice::<ProblemDocument>(body) else {
+            let words = format!(
+                "{url} answered {status}, and not as a Dalsegno server does: correct --url"
+            );
+            // Something in front of a server that is away answers like this.
+            let exit = if exit == Exit::Unavailable { exit } else { Exit::Failed };
+            return Failure::new(exit, anyhow!(words));
+        };
+        let failure = match problem.code.as_str() {
+            "not_found" | "method_not_allowed" => {
+                let words = format!(
+                    "the server at {url} has no operation `{}`: it is another version than this command, {VERSION}",
+                    spec.id
+                );
+                return Failure::failed(anyhow!(words));
+            }
+            _ => Failure::new(exit, anyhow!(problem.detail)),
+        };
+        let advice = (status == StatusCode::UNAUTHORIZED)
+            .then_some("give a key with --key, --key-file or DALSEGNO_KEY");
+        Failure { advice, ..failure }
+    }
+}
+
+fn with_query(mut url: Url, fields: &Map<String, Value>) -> Url {
+    let set: Vec<_> = fields.iter().filter(|(_, value)| !value.is_null()).collect();
+    if !set.is_empty() {
+        let mut query = url.query_pairs_mut();
+        for (name, value) in set {
+            query.append_pair(name, &text(value));
+        }
+    }
+    url
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn usage(words: String) -> Failure {
+    Failure::new(Exit::Usage, anyhow!(words))
+}
+
+fn not_a_base(url: &Url) -> Failure {
+    usage(format!("invalid URL `{url}`: use for example https://dalsegno.example.com"))
+}

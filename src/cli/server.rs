@@ -1,0 +1,109 @@
+//! The server of a command: the database that it opens itself, or a Dalsegno server that it calls.
+
+use std::sync::Arc;
+
+use super::{Context, Exit, Failure, database::with_database, remote::Remote};
+use crate::{
+    clock::{Clock as _, SystemClock},
+    db::{Database, Use},
+    domain::{
+        agents::{Catalogue, Problems},
+        campaigns::Campaign,
+        class::Kind,
+        ids::{self, GivenCampaign},
+    },
+    operations::{Call, ListCampaigns, Listing, MAX_LIMIT, Operation, Reach, Refusal},
+};
+use uuid::Uuid;
+
+pub(super) enum Server {
+    /// On the database, in the name of the person at this host.
+    Local(Call),
+    Remote(Remote),
+}
+
+/// Runs a command on the server of `--url`, or else on the database.
+pub(super) async fn with_server(
+    context: &Context,
+    work: impl AsyncFnOnce(&Server) -> Result<Exit, Failure>,
+) -> Result<Exit, Failure> {
+    match &context.target {
+        Some(target) => work(&Server::Remote(Remote::new(target)?)).await,
+        None => {
+            with_database(context, Use::Look, async |database| {
+                work(&Server::Local(call(context, database)?)).await
+            })
+            .await
+        }
+    }
+}
+
+fn call(context: &Context, database: &Database) -> Result<Call, Failure> {
+    let config = context.load()?;
+    let (files, output) = (config.agents.clone(), context.output);
+    let agents = move || {
+        let catalogue = Catalogue::load(&files)?;
+        Context::warn_of(&catalogue, output);
+        Ok::<_, Problems>(Arc::new(catalogue))
+    };
+    Ok(Call {
+        pool: database.pool.clone(),
+        config: Arc::new((&config).into()),
+        agents: Arc::new(agents),
+        now: SystemClock.now(),
+        actor: context.who(),
+        reach: Reach::default(),
+        limits: None,
+    })
+}
+
+/// A server tells the causes of its own faults only to its log; here a person reads them. Those of a wrong input are in its words.
+fn without_causes(refusal: Refusal) -> Refusal {
+    match refusal.kind {
+        Kind::Internal | Kind::Unavailable => refusal,
+        _ => Refusal { source: None, ..refusal },
+    }
+}
+
+impl Server {
+    pub(super) async fn call<O: Operation>(&self, operation: O) -> Result<O::Output, Failure> {
+        match self {
+            Self::Local(call) => Ok(operation.run(call).await.map_err(without_causes)?),
+            Self::Remote(remote) => remote.call(&operation).await,
+        }
+    }
+
+    /// The first `n` items of a list, from as many pages as that takes. `page` makes the operation of a cursor and a limit.
+    pub(super) async fn items<O: Operation<Output = Listing<T>>, T>(
+        &self,
+        n: i64,
+        page: impl Fn(Option<String>, i64) -> O,
+    ) -> Result<Vec<T>, Failure> {
+        let (mut items, mut cursor) = (Vec::new(), None);
+        loop {
+            let left = n - i64::try_from(items.len()).unwrap_or(n);
+            let listing = self.call(page(cursor, left.min(MAX_LIMIT))).await?;
+            items.extend(listing.items);
+            cursor = listing.next;
+            if cursor.is_none() || i64::try_from(items.len()).is_ok_and(|so_far| so_far >= n) {
+                return Ok(items);
+            }
+        }
+    }
+
+    /// The campaign that a person means.
+    pub(super) async fn campaign(&self, given: &GivenCampaign) -> Result<Uuid, Failure> {
+        if let Some(id) = given.whole() {
+            return Ok(id);
+        }
+        let named = ListCampaigns { named: Some(given.name.clone()), ..ListCampaigns::default() };
+        let mut found = self.call(named).await?.items;
+        // Older first, as in all such questions.
+        found.reverse();
+        let label =
+            |campaign: &Campaign| format!("{}: {}", campaign.status.as_str(), campaign.name);
+        let matches =
+            found.iter().map(|campaign| ids::Match { id: campaign.id, label: label(campaign) });
+        Ok(ids::one(("campaign", "campaign ls"), &given.name, matches.collect())?)
+    }
+}

@@ -1,0 +1,126 @@
+//! The operations in the document: parameters, bodies and answers from their types, refusals from the classes of their errors.
+
+use serde_json::{Map, Value, json};
+
+use crate::operations::{self, Described, Entry, Spec, Success, status};
+
+/// The body of an operation that takes nothing but its path.
+const NOTHING: &str = "Nothing";
+
+/// Adds each operation, and the schemas that it needs.
+pub(super) fn add(document: &mut Value) {
+    for entry in operations::ALL {
+        let (input, output) = ((entry.input)(), (entry.output)());
+        let (fields, body) = split(&entry.spec, &input);
+        let method = entry.spec.method.as_str().to_ascii_lowercase();
+        let about = operation(entry, &fields, &body, &input, &output);
+        document["paths"][entry.spec.path][method] = about;
+        let schemas = &mut document["components"]["schemas"];
+        add_others(schemas, input.others);
+        if let Some(body) = body {
+            let name = body_name(&input.name, &body);
+            schemas[name] = body;
+        }
+        if entry.spec.success != Success::NoContent {
+            schemas[&output.name] = serde_json::to_value(output.schema).unwrap_or_default();
+            add_others(schemas, output.others);
+        }
+    }
+}
+
+fn operation(
+    entry: &Entry,
+    parameters: &[Value],
+    body: &Option<Value>,
+    input: &Described,
+    output: &Described,
+) -> Value {
+    let spec = &entry.spec;
+    let words = serde_json::to_value(&input.schema).unwrap_or_default()["description"].take();
+    let (summary, description) = match words.as_str().unwrap_or_default().split_once("\n\n") {
+        Some((summary, description)) => (summary.to_owned(), Some(description.to_owned())),
+        None => (words.as_str().unwrap_or_default().to_owned(), None),
+    };
+    let mut about = json!({ "operationId": spec.id, "tags": [spec.tag], "summary": summary });
+    if let Some(description) = description {
+        about["description"] = description.into();
+    }
+    if !parameters.is_empty() {
+        about["parameters"] = parameters.into();
+    }
+    if let Some(body) = body {
+        let schema = reference(&body_name(&input.name, body));
+        about["requestBody"] = json!({ "content": { "application/json": { "schema": schema } } });
+    }
+    about["responses"] = responses(spec, &output.name);
+    about
+}
+
+fn responses(spec: &Spec, output: &str) -> Value {
+    let mut answers = Map::new();
+    let mut answer = json!({ "description": "" });
+    if spec.success != Success::NoContent {
+        answer["content"] = json!({ "application/json": { "schema": reference(output) } });
+    }
+    answers.insert((spec.success as u16).to_string(), answer);
+    for class in spec.refusals {
+        super::refusals::add(&mut answers, status(class.kind), class.code);
+    }
+    Value::Object(answers)
+}
+
+/// The parameters of an operation, and the schema of its body, if it takes one.
+fn split(spec: &Spec, input: &Described) -> (Vec<Value>, Option<Value>) {
+    let mut schema = serde_json::to_value(&input.schema).unwrap_or_default();
+    let mut fields = schema["properties"].take().as_object().cloned().unwrap_or_default();
+    let is_required =
+        |name: &Value| schema["required"].as_array().is_some_and(|it| it.contains(name));
+    let mut parameters: Vec<Value> = spec
+        .path_fields()
+        .map(|name| parameter("path", name, fields.remove(name).unwrap_or_default(), true))
+        .collect();
+    if !spec.method.has_body() {
+        let query = fields.into_iter().map(|(name, field)| {
+            let required = is_required(&json!(name));
+            parameter("query", &name, field, required)
+        });
+        parameters.extend(query);
+        return (parameters, None);
+    }
+    let required: Vec<&String> = fields.keys().filter(|name| is_required(&json!(name))).collect();
+    let mut body = json!({ "type": "object", "additionalProperties": false });
+    if !required.is_empty() {
+        body["required"] = json!(required);
+    }
+    if let Some(example) = schema.get("example") {
+        body["example"] = example.clone();
+    }
+    match fields.is_empty() {
+        true => body["description"] = "Takes no fields.".into(),
+        false => body["properties"] = Value::Object(fields),
+    }
+    (parameters, Some(body))
+}
+
+fn parameter(place: &str, name: &str, mut field: Value, required: bool) -> Value {
+    let words = field.as_object_mut().and_then(|field| field.remove("description"));
+    let mut parameter = json!({ "in": place, "name": name, "required": required, "schema": field });
+    if let Some(words) = words {
+        parameter["description"] = words;
+    }
+    parameter
+}
+
+fn body_name(input: &str, body: &Value) -> String {
+    if body.get("properties").is_some() { input.to_owned() } else { NOTHING.to_owned() }
+}
+
+fn reference(name: &str) -> Value {
+    json!({ "$ref": format!("#/components/schemas/{name}") })
+}
+
+fn add_others(schemas: &mut Value, others: Vec<(String, impl serde::Serialize)>) {
+    for (name, schema) in others {
+        schemas[name] = serde_json::to_value(schema).unwrap_or_default();
+    }
+}

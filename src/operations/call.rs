@@ -1,0 +1,49 @@
+//! The surroundings of one call of an operation.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use sqlx::{PgPool, Postgres, Transaction};
+
+use super::{Limits, OpenTransaction, Reach, Refusal, begin, begin_read};
+use crate::{
+    app::Sections,
+    domain::{
+        Failed,
+        agents::{Catalogue, Problems},
+        audit::Actor,
+    },
+};
+
+/// Loads the agents when an operation asks for them: most do not.
+pub type Agents = dyn Fn() -> Result<Arc<Catalogue>, Problems> + Send + Sync;
+
+/// Everything that an operation needs beside its input.
+pub struct Call {
+    pub pool: PgPool,
+    pub config: Arc<Sections>,
+    pub agents: Arc<Agents>,
+    /// The one moment of the call.
+    pub now: DateTime<Utc>,
+    /// The caller, as the audit log names it.
+    pub actor: Actor,
+    /// The campaigns and tasks that the caller may name. Ids in paths are checked by the adapter; lists are filtered by the operation.
+    pub reach: Reach,
+    /// `None`: the caller is a command, which may wait as long as a person likes.
+    pub limits: Option<Limits>,
+}
+
+impl Call {
+    pub async fn begin(&self) -> Result<OpenTransaction, Refusal> {
+        begin(&self.pool, self.limits.as_ref()).await
+    }
+
+    /// For a read that takes no locks.
+    pub async fn begin_read(&self) -> Result<Transaction<'static, Postgres>, Failed> {
+        begin_read(&self.pool, self.limits.as_ref()).await
+    }
+
+    pub fn catalogue(&self) -> Result<Arc<Catalogue>, Problems> {
+        (self.agents)()
+    }
+}

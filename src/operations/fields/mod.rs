@@ -1,0 +1,172 @@
+//! Reads the input of an operation: fields of the path and the query, which are text, and fields of a JSON body.
+
+mod text;
+
+use serde::de::{
+    DeserializeOwned, DeserializeSeed, Deserializer, MapAccess, Visitor,
+    value::{MapAccessDeserializer, MapDeserializer},
+};
+use std::{fmt, marker::PhantomData};
+
+use self::text::Text;
+use super::{Described, Refusal, Wrong};
+use crate::domain::{
+    class::Kind,
+    objects::{self, Misfit, plain},
+};
+
+/// No name has more characters.
+const NAME_MAX_CHARS: usize = 200;
+
+/// The fields of an input as a caller sends them.
+#[derive(Debug, Default)]
+pub struct Fields {
+    pub path: Vec<(&'static str, String)>,
+    pub query: Vec<(String, String)>,
+    /// An object. Without one, all fields are text.
+    pub json: Option<Vec<u8>>,
+}
+
+impl Fields {
+    pub(super) fn read<T: DeserializeOwned>(
+        &self,
+        described: &dyn Fn() -> Described,
+    ) -> Result<T, Refusal> {
+        for (name, text) in &self.path {
+            check_name(text).map_err(|detail| path_refusal(name, detail, described))?;
+        }
+        match &self.json {
+            Some(json) => self.read_json(json),
+            None => self.read_text(described),
+        }
+    }
+
+    fn read_json<T: DeserializeOwned>(&self, json: &[u8]) -> Result<T, Refusal> {
+        let with_path = WithPath { path: &self.path, made: PhantomData };
+        objects::read_with(json, with_path).map_err(misfit)
+    }
+
+    fn read_text<T: DeserializeOwned>(
+        &self,
+        described: &dyn Fn() -> Described,
+    ) -> Result<T, Refusal> {
+        if self.query.iter().any(|(name, text)| name.contains('\0') || text.contains('\0')) {
+            return Err(Refusal::new(Kind::Malformed, "bad_query", NUL));
+        }
+        let path = self.path.iter().map(|(name, text)| (*name, Text::new(text)));
+        let query = self.query.iter().map(|(name, text)| (name.as_str(), Text::new(text)));
+        let fields = MapDeserializer::<_, serde::de::value::Error>::new(path.chain(query));
+        serde_path_to_error::deserialize(fields).map_err(|error| {
+            let (field, why) = (error.path().to_string(), plain(&error.inner().to_string()));
+            match self.path.iter().find(|(name, _)| *name == field) {
+                Some((name, text)) => {
+                    let detail = format!("`{text}` is no id: write it as the lists show it");
+                    path_refusal(name, detail, described)
+                }
+                None => Refusal::new(Kind::Malformed, "bad_query", query_words(&field, &why)),
+            }
+        })
+    }
+}
+
+/// Reads an object of JSON.
+pub fn read_json<T: DeserializeOwned>(json: &[u8]) -> Result<T, Refusal> {
+    objects::read(json).map_err(misfit)
+}
+
+const NUL: &str = "the address holds the character U+0000, which nothing here is called: remove it";
+
+/// The database stores U+0000 in no text.
+fn check_name(text: &str) -> Result<(), String> {
+    if text.contains('\0') {
+        return Err(NUL.to_owned());
+    }
+    match text.chars().count() {
+        0..=NAME_MAX_CHARS => Ok(()),
+        n_chars => Err(format!("the name has {n_chars} characters, {NAME_MAX_CHARS} are allowed")),
+    }
+}
+
+/// A field of the path is a name unless its type is an id or a number.
+fn path_refusal(name: &str, detail: String, described: &dyn Fn() -> Described) -> Refusal {
+    let schema = serde_json::to_value(described().schema).unwrap_or_default();
+    let field = &schema["properties"][name];
+    let is_id = name == "id" || field["format"] == "uuid" || field["type"] == "integer";
+    Refusal::new(Kind::Malformed, if is_id { "bad_id" } else { "bad_name" }, detail)
+}
+
+fn query_words(field: &str, why: &str) -> String {
+    match field {
+        "" | "." => why.to_owned(),
+        field => format!("the query parameter `{field}` does not fit: {why}"),
+    }
+}
+
+fn misfit(Misfit { pointer, detail, is_json }: Misfit) -> Refusal {
+    match is_json {
+        true => {
+            let words = format!("the body does not fit: {detail}");
+            let wrong = vec![Wrong { code: None, pointer, detail }];
+            Refusal { wrong, ..Refusal::new(Kind::Invalid, "bad_field", words) }
+        }
+        false => {
+            let detail = format!("the body is no JSON: {detail}");
+            Refusal::new(Kind::Malformed, "bad_json", detail)
+        }
+    }
+}
+
+/// Reads an object whose first fields are those of the path.
+struct WithPath<'a, T> {
+    path: &'a [(&'static str, String)],
+    made: PhantomData<T>,
+}
+
+impl<'de, T: DeserializeOwned> DeserializeSeed<'de> for WithPath<'_, T> {
+    type Value = T;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de, T: DeserializeOwned> Visitor<'de> for WithPath<'_, T> {
+    type Value = T;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, body: A) -> Result<T, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(Chained { path: self.path, value: None, body }))
+    }
+}
+
+struct Chained<'a, A> {
+    path: &'a [(&'static str, String)],
+    /// That of the name that was given last.
+    value: Option<&'a str>,
+    body: A,
+}
+
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for Chained<'_, A> {
+    type Error = A::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, A::Error> {
+        let Some(((name, text), rest)) = self.path.split_first() else {
+            return self.body.next_key_seed(seed);
+        };
+        (self.path, self.value) = (rest, Some(text.as_str()));
+        seed.deserialize(Text::new(name)).map(Some)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
+        match self.value.take() {
+            Some(text) => seed.deserialize(Text::new(text)),
+            None => self.body.next_value_seed(seed),
+        }
+    }
+}

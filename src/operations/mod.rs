@@ -1,0 +1,58 @@
+//! Operations: one definition of each thing that a person or a program can do, whichever way it comes in.
+//!
+//! ```text
+//! HTTP route ──┐ reads the input                 ┌─▶ Operation::run ─▶ output, or a refusal
+//! CLI command ─┤ (path, query, body, flags) ─────┤
+//! OpenAPI ─────┘ from SPEC and the input's type  └─▶ Change: begin ─▶ change ─▶ audit line ─▶ commit
+//! ```
+//!
+//! An operation is a struct with its input as fields, a [`Spec`] and a function. [`ALL`] is the list of them. The routes, their scopes,
+//! the document of the API and its query parameters come from that list; `cli` calls the same structs on a database or over HTTP.
+//!
+//! Operations know no transport: statuses, headers and exit codes are made of [`Spec`] and [`Refusal`] by the adapters.
+
+mod call;
+mod campaigns;
+mod fields;
+mod listing;
+mod operation;
+mod reach;
+mod refusal;
+mod schedules;
+mod transaction;
+
+pub use self::{
+    call::Call,
+    campaigns::{ListCampaigns, ShowCampaign},
+    fields::{Fields, read_json},
+    listing::{Listing, MAX_LIMIT, page_limit},
+    operation::{
+        Answer, Change, ChangeResult, Changed, Command, Described, Entry, Method, Operation, Spec,
+        Success, entry,
+    },
+    reach::Reach,
+    refusal::{Refusal, Wrong, kind_of_status, status},
+    schedules::{
+        ListSchedules, PauseSchedule, PutSchedule, RemoveSchedule, ResumeSchedule, RunSchedule,
+        ShowSchedule,
+    },
+    transaction::{Limits, OpenTransaction, PATIENCE, begin, begin_read},
+};
+
+/// Every operation, once.
+pub const ALL: &[Entry] = &[
+    entry::<ListCampaigns>(),
+    entry::<ShowCampaign>(),
+    entry::<ListSchedules>(),
+    entry::<ShowSchedule>(),
+    entry::<PutSchedule>(),
+    entry::<RemoveSchedule>(),
+    entry::<RunSchedule>(),
+    entry::<PauseSchedule>(),
+    entry::<ResumeSchedule>(),
+];
+
+/// The operation behind a route.
+pub fn find(method: &str, path: &str) -> Option<&'static Entry> {
+    ALL.iter().find(|entry| entry.spec.method.as_str() == method && entry.spec.path == path)
+}

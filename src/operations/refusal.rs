@@ -1,0 +1,94 @@
+//! Refusals: why an operation did not do what it was asked to do. Adapters make problem documents and exit codes of them.
+
+use std::error::Error;
+
+use serde::Serialize;
+
+use crate::domain::class::{Class, Classify, Kind};
+
+#[derive(Debug)]
+pub struct Refusal {
+    pub kind: Kind,
+    /// Stable: programs decide by it.
+    pub code: &'static str,
+    /// For people: what happened, and what to do next.
+    pub detail: String,
+    /// Whether the same call can succeed later.
+    pub retryable: bool,
+    /// What to do next, where `detail` does not say it.
+    pub advice: Option<&'static str>,
+    /// The parts of the input that are wrong, where that can be said.
+    pub wrong: Vec<Wrong>,
+    /// The error behind it. Its causes are for the log, and for a person at the host.
+    pub source: Option<Box<dyn Error + Send + Sync>>,
+}
+
+/// One part of a request that is wrong.
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+pub struct Wrong {
+    /// Of one among many, as that of a problem.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<&'static str>,
+    /// A JSON Pointer into the body.
+    pub pointer: String,
+    pub detail: String,
+}
+
+impl Refusal {
+    pub fn new(kind: Kind, code: &'static str, detail: impl Into<String>) -> Self {
+        Self {
+            kind,
+            code,
+            detail: detail.into(),
+            retryable: kind == Kind::Unavailable,
+            advice: None,
+            wrong: Vec::new(),
+            source: None,
+        }
+    }
+
+    pub(super) fn fault(operation: &str, error: &serde_json::Error) -> Self {
+        let detail = format!("the output of `{operation}` cannot be written as JSON: {error}");
+        Self::new(Kind::Internal, "internal", detail)
+    }
+}
+
+impl<E: Classify> From<E> for Refusal {
+    fn from(error: E) -> Self {
+        let Class { kind, code, retryable, words, advice } = error.class();
+        let (detail, source): (_, Option<Box<dyn Error + Send + Sync>>) = match words {
+            Some(words) => (words.to_owned(), None),
+            None => (error.to_string(), Some(Box::new(error))),
+        };
+        Self { retryable, advice, source, ..Self::new(kind, code, detail) }
+    }
+}
+
+/// The HTTP status of a kind.
+pub const fn status(kind: Kind) -> u16 {
+    match kind {
+        Kind::Malformed => 400,
+        Kind::Forbidden => 403,
+        Kind::NotFound => 404,
+        Kind::Conflict => 409,
+        Kind::TooLarge => 413,
+        Kind::Invalid => 422,
+        Kind::Internal => 500,
+        Kind::Unavailable => 503,
+    }
+}
+
+/// The kind that a client takes a status for.
+pub const fn kind_of_status(status: u16) -> Kind {
+    match status {
+        401 | 403 => Kind::Forbidden,
+        404 => Kind::NotFound,
+        409 => Kind::Conflict,
+        413 => Kind::TooLarge,
+        422 => Kind::Invalid,
+        // Too many requests; something in front of the server; a timeout.
+        429 | 502 | 503 | 504 => Kind::Unavailable,
+        400..500 => Kind::Malformed,
+        _ => Kind::Internal,
+    }
+}

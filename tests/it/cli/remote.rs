@@ -1,0 +1,220 @@
+//! Commands with `--url`: the same output as on the database, and clear words where there is no such server.
+
+use std::{collections::BTreeSet, net::SocketAddr, process::Stdio};
+
+use dalsegno::{
+    domain::{amount::Limit, ids::short},
+    operations::{ALL, Command},
+};
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpListener,
+};
+
+use super::{Ground, Said, ended, text};
+use crate::{
+    app::{TestApp, TestDatabase, noon},
+    cluster::scratch_folder,
+    conversations::world::World,
+    http::client::send,
+    schedules::put_nightly,
+    service::dalsegno,
+};
+
+const ADMIN_KEY: &str = "0123456789-the-key-of-the-configuration";
+
+/// A service, and a folder for commands that are sent to it and have no database.
+struct Served {
+    app: TestApp,
+    folder: TempDir,
+}
+
+impl Served {
+    async fn with(set: &[(&str, &str)]) -> Self {
+        let app = TestApp::start_with(TestDatabase::migrated().await, set).await;
+        Self { app, folder: scratch_folder() }
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}", self.app.address)
+    }
+
+    async fn run(&self, arguments: &[&str]) -> Said {
+        run(&self.folder, &[arguments, &["--url", &self.url()]].concat(), &[]).await
+    }
+}
+
+async fn run(folder: &TempDir, arguments: &[&str], environment: &[(&str, &str)]) -> Said {
+    let mut command = dalsegno(folder.path());
+    command.args(arguments).envs(environment.iter().copied());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    ended(command.kill_on_drop(true).spawn().unwrap()).await
+}
+
+/// Without what differs between two campaigns and two moments.
+fn masked(text: &str, world: &World) -> String {
+    let id = world.campaign.id;
+    let text = text.replace(&id.to_string(), "CAMPAIGN").replace(&short(id), "CAMPAIGN");
+    let mut masked = String::new();
+    for c in text.chars() {
+        let c = if c.is_ascii_digit() { '0' } else { c };
+        if !(matches!(c, '0' | ' ') && masked.ends_with(c)) {
+            masked.push(c);
+        }
+    }
+    // A moment of the test's clock has no fraction of a second.
+    masked.replace(".0Z", "Z")
+}
+
+/// The operation that each command is about, and the command; in an order in which each has something to do.
+fn commands() -> Vec<(&'static str, Vec<&'static str>)> {
+    let add = |name, cron, agent| {
+        let add = ["schedule", "add", name, "--campaign", "Harbour", "--agent", agent];
+        [&add[..], &["--cron", cron, "What is new?"]].concat()
+    };
+    vec![
+        ("list_campaigns", vec!["campaign", "ls"]),
+        ("list_campaigns", vec!["campaign", "ls", "--limit", "1"]),
+        ("list_campaigns", vec!["campaign", "ls", "--after", "Nowhere"]),
+        ("show_campaign", vec!["campaign", "show", "Harbour"]),
+        ("show_campaign", vec!["campaign", "show", "Nowhere"]),
+        ("show_campaign", vec!["campaign", "show", "019aa2f4-0000-7000-8000-00000000dead"]),
+        ("put_schedule", add("news", "0 0 8 * * *", "copywriter")),
+        ("put_schedule", add("news", "0 0 9 * * *", "copywriter")),
+        ("put_schedule", add("news", "0 0 8", "copywriter")),
+        ("put_schedule", add("news", "0 0 8 * * *", "copywritter")),
+        ("put_schedule", add("purge", "0 0 8 * * *", "copywriter")),
+        ("list_schedules", vec!["schedule", "ls"]),
+        ("show_schedule", vec!["schedule", "show", "news"]),
+        ("show_schedule", vec!["schedule", "show", "a/b c"]),
+        ("run_schedule", vec!["schedule", "run", "purge"]),
+        ("pause_schedule", vec!["schedule", "pause", "news", "--reason", "moving"]),
+        ("pause_schedule", vec!["schedule", "pause", "news"]),
+        ("list_schedules", vec!["schedule", "ls"]),
+        ("resume_schedule", vec!["schedule", "resume", "news"]),
+        ("remove_schedule", vec!["schedule", "rm", "news"]),
+        ("remove_schedule", vec!["schedule", "rm", "purge"]),
+    ]
+}
+
+#[tokio::test]
+async fn every_operation_says_the_same_on_the_database_and_on_a_server() {
+    let local = Ground::new().await;
+    let served = Served::with(&[]).await;
+    let there = World::over(served.app.pool.clone(), Limit::default()).await;
+    put_nightly(&local.world.pool, noon()).await;
+    put_nightly(&served.app.pool, noon()).await;
+    let mut walked = BTreeSet::new();
+    for (operation, command) in commands() {
+        walked.insert(operation);
+        for form in [&[][..], &["--json"]] {
+            let command = [&command[..], form].concat();
+            let (here, remote) = (local.run(&command).await, served.run(&command).await);
+            let words = |said: &Said, world| {
+                (said.code, masked(&said.stdout, world), masked(&said.stderr, world))
+            };
+            let (here, remote) = (words(&here, &local.world), words(&remote, &there));
+            assert_eq!(here, remote, "{command:?}");
+        }
+    }
+    let with_command =
+        |entry: &&dalsegno::operations::Entry| matches!(entry.spec.command, Command::Named(_));
+    let all: BTreeSet<_> = ALL.iter().filter(with_command).map(|entry| entry.spec.id).collect();
+    assert_eq!(walked, all, "each operation with a command has one here");
+}
+
+#[tokio::test]
+async fn a_list_of_several_pages_is_one_list() {
+    let served = Served::with(&[]).await;
+    for _ in 0..205 {
+        World::over(served.app.pool.clone(), Limit::default()).await;
+    }
+    let listed = served.run(&["campaign", "ls", "--limit", "203", "--json"]).await.json();
+    let ids: BTreeSet<&str> =
+        listed.as_array().unwrap().iter().map(|campaign| text(&campaign["id"])).collect();
+    assert_eq!(ids.len(), 203);
+    let several = served.run(&["campaign", "show", "Harbour"]).await;
+    assert!(several.code == 2 && several.has("more than one campaign matches"), "{several:?}");
+}
+
+#[tokio::test]
+async fn a_key_is_asked_for_and_its_scopes_count() {
+    let served = Served::with(&[("http.require_key", "true"), ("http.admin_key", ADMIN_KEY)]).await;
+    put_nightly(&served.app.pool, noon()).await;
+    let said = served.run(&["schedule", "ls"]).await;
+    assert!(said.code == 4 && said.has("--key-file"), "{said:?}");
+    let said = served.run(&["schedule", "ls", "--key", "dals_wrong"]).await;
+    assert!(said.code == 4 && said.has("not accepted"), "{said:?}");
+    let admin = format!("Bearer {ADMIN_KEY}");
+    let new = json!({ "name": "reader", "scopes": ["read"] }).to_string();
+    let headers = [("Authorization", admin.as_str())];
+    let made = send(served.app.address, "POST", "/v1/keys", &headers, &new).await.expect(201);
+    let (key, url) = (text(&made["secret"]), served.url());
+    let file = served.folder.path().join("key");
+    std::fs::write(&file, format!("{key}\n")).unwrap();
+    let by_file = ["schedule", "ls", "--key-file", file.to_str().unwrap()];
+    assert_eq!(served.run(&by_file).await.code, 0);
+    let environment = [("DALSEGNO_URL", url.as_str()), ("DALSEGNO_KEY", key)];
+    let said = run(&served.folder, &["schedule", "ls"], &environment).await;
+    assert!(said.code == 0 && said.has("purge"), "{said:?}");
+    let said = run(&served.folder, &["schedule", "pause", "purge"], &environment).await;
+    assert!(said.code == 4 && said.has("`operate`"), "{said:?}");
+    let said = served.run(&["schedule", "pause", "purge", "--key", ADMIN_KEY]).await;
+    assert_eq!(said.code, 0, "{said:?}");
+}
+
+/// A server that answers everything like this.
+async fn server(answer: &'static str) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = stream.read(&mut [0; 4096]).await;
+            let _ = stream.write_all(answer.as_bytes()).await;
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn a_server_that_is_none_or_another_version_is_told_in_words() {
+    let folder = scratch_folder();
+    let page = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
+    let gone = "HTTP/1.1 404 Not Found\r\nContent-Length: 36\r\nConnection: close\r\n\r\n\
+                {\"code\":\"not_found\",\"detail\":\"none\"}";
+    let proxy = "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno";
+    let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    for (address, code, words) in [
+        (nobody, 7, "no server can be reached at"),
+        (server(page).await, 1, "is not that of Dalsegno"),
+        (server(gone).await, 1, "has no operation `list_schedules`"),
+        (server(proxy).await, 7, "answered 502"),
+    ] {
+        let url = format!("http://{address}/");
+        let said = run(&folder, &["schedule", "ls", "--url", &url], &[]).await;
+        assert!(said.code == code && said.has(words) && said.has(&url), "{said:?}");
+    }
+    let said = run(&folder, &["schedule", "ls", "--url", "localhost:7770"], &[]).await;
+    assert!(said.code == 2 && said.has("invalid URL"), "{said:?}");
+}
+
+#[tokio::test]
+async fn a_command_that_no_server_takes_refuses_a_url() {
+    let folder = scratch_folder();
+    let there = [("DALSEGNO_URL", "http://127.0.0.1:7770")];
+    for command in [&["task", "ls"][..], &["campaign", "create", "Spring"]] {
+        let said = run(&folder, command, &there).await;
+        assert!(said.code == 2 && said.has("on the database only"), "{said:?}");
+    }
+    let said = run(&folder, &["openapi", "--url", "http://127.0.0.1:7770"], &[]).await;
+    assert!(said.code == 2 && said.has("about this host"), "{said:?}");
+    let nowhere = [("DALSEGNO_URL", "nowhere")];
+    let said = run(&folder, &["openapi"], &nowhere).await;
+    assert!(said.code == 0 && said.has("Dalsegno"), "{said:?}");
+    let said = run(&folder, &["schedule", "ls", "--key", "dals_x"], &[]).await;
+    assert!(said.code == 2 && said.has("name it with --url"), "{said:?}");
+    let said = run(&folder, &["schedule", "pause", ".."], &there).await;
+    assert!(said.code == 2 && said.has("cannot be a part of a URL"), "{said:?}");
+}

@@ -1,0 +1,144 @@
+//! The list of operations: each has a route, a scope, a part of the document, a line in the audit log if it changes something, and a
+//! command or a reason for none.
+
+use std::collections::BTreeSet;
+
+use dalsegno::{
+    http::scopes::{self, Need},
+    operations::{self, ALL, Command, Entry, Spec},
+};
+use serde_json::{Value, json};
+
+use super::{Ground, client::send, routes::registered};
+
+fn has_command(words: &str) -> bool {
+    let mut command = dalsegno::cli::command();
+    words.split(' ').all(|word| match command.find_subcommand(word).cloned() {
+        Some(found) => {
+            command = found;
+            true
+        }
+        None => false,
+    })
+}
+
+/// What an operation lacks.
+fn missing(spec: &Spec, routes: &BTreeSet<(&'static str, String)>) -> Vec<&'static str> {
+    let document: Value = serde_json::from_str(dalsegno::http::document()).unwrap();
+    let method = spec.method.as_str();
+    let about = &document["paths"][spec.path][method.to_lowercase()];
+    let has = [
+        ("a route", routes.contains(&(method, spec.path.to_owned()))),
+        ("a scope", matches!(scopes::need(method, spec.path), Some(Need::Any([_, ..])))),
+        ("a description", about["operationId"] == *spec.id),
+        ("a sentence", about["summary"].as_str().is_some_and(|words| words.ends_with('.'))),
+        ("an audit action exactly if it changes", (method != "GET") == spec.action.is_some()),
+        (
+            "a command, or a reason for none",
+            match spec.command {
+                Command::Named(words) => has_command(words),
+                Command::Without(reason) => reason.len() > 10,
+            },
+        ),
+    ];
+    has.into_iter().filter(|(_, has)| !has).map(|(what, _)| what).collect()
+}
+
+#[tokio::test]
+async fn each_operation_has_a_route_a_scope_a_description_and_a_command_or_a_reason_for_none() {
+    let ground = Ground::new().await;
+    let routes = registered(&ground.app.router);
+    let mut ids = BTreeSet::new();
+    for Entry { spec, .. } in ALL {
+        assert!(ids.insert(spec.id), "{} is not the only one of its name", spec.id);
+        assert_eq!(missing(spec, &routes), [""; 0], "{} lacks this", spec.id);
+    }
+    assert!(ids.len() >= 9, "{ids:?}");
+    let good = operations::find("POST", "/v1/schedules/{name}/pause").unwrap().spec;
+    for (bad, what) in [
+        (Spec { path: "/v1/schedules/{name}/lose", ..good }, "a route"),
+        (Spec { id: "lose_schedule", ..good }, "a description"),
+        (Spec { action: None, ..good }, "an audit action exactly if it changes"),
+        (
+            Spec { command: Command::Named("schedule lose"), ..good },
+            "a command, or a reason for none",
+        ),
+        (Spec { command: Command::Without(""), ..good }, "a command, or a reason for none"),
+    ] {
+        assert!(missing(&bad, &routes).contains(&what), "the test does not see {what}");
+    }
+}
+
+#[test]
+fn the_names_in_a_path_are_fields_of_the_input() {
+    for entry in ALL {
+        let schema = serde_json::to_value((entry.input)().schema).unwrap();
+        for name in entry.spec.path_fields() {
+            let field = &schema["properties"][name];
+            assert!(field.is_object(), "{} has no field `{name}`", entry.spec.id);
+        }
+        assert_eq!(schema["additionalProperties"], false, "{} takes any field", entry.spec.id);
+    }
+}
+
+#[tokio::test]
+async fn the_part_of_an_input_that_does_not_fit_is_named_wherever_it_stands() {
+    let ground = Ground::new().await;
+    let long = format!("/v1/schedules/{}", "a".repeat(201));
+    for (path, code, words) in [
+        ("/v1/campaigns?limit=x", "bad_query", "the query parameter `limit` does not fit"),
+        ("/v1/campaigns?limit=201", "bad_query", "from 1 to 200"),
+        ("/v1/campaigns?limit=1&limit=2", "bad_query", "duplicate field `limit`"),
+        ("/v1/campaigns?cursor=7", "bad_query", "`cursor`"),
+        ("/v1/campaigns?named=", "bad_query", "`named` is empty"),
+        ("/v1/campaigns?named=a%00", "bad_query", "U+0000"),
+        ("/v1/campaigns/none", "bad_id", "`none` is no id"),
+        ("/v1/campaigns/%00", "bad_id", "U+0000"),
+        ("/v1/schedules/a%00", "bad_name", "U+0000"),
+        (&long, "bad_name", "201 characters"),
+    ] {
+        let detail = ground.get(path).await.problem(400, code);
+        assert!(detail.contains(words), "{path}: {detail}");
+    }
+    let put = async |body: &str| {
+        let headers = [("Content-Type", "application/json")];
+        send(ground.app.address, "PUT", "/v1/schedules/news", &headers, body).await
+    };
+    let task =
+        json!({ "campaign_id": ground.world.campaign.id, "agent": "copywriter", "prompt": "x" });
+    let whole = json!({ "cron": "0 0 8 * * *", "task": task });
+    put(&whole.to_string()).await.expect(200);
+    for (field, value, pointer, words) in [
+        ("cron", json!(7), "/cron", "expected a string"),
+        ("catch_up_secs", json!("7"), "/catch_up_secs", "expected a whole number"),
+        ("task", json!([1]), "/task", "expected an object"),
+        ("crom", json!(7), "/crom", "unknown field `crom`"),
+        // The path has said it already.
+        ("name", json!("other"), "", "duplicate field `name`"),
+    ] {
+        let mut body = whole.clone();
+        body[field] = value;
+        let reply = put(&body.to_string()).await;
+        let detail = reply.problem(422, "bad_field");
+        assert!(detail.contains(words), "{detail}");
+        let found = &reply.json()["errors"][0]["pointer"];
+        assert!(pointer.is_empty() || found == pointer, "{reply:?}");
+    }
+    put("[1]").await.problem(422, "bad_field");
+    put("{").await.problem(400, "bad_json");
+}
+
+#[tokio::test]
+async fn campaigns_are_found_by_name_and_by_both_ends_of_their_ids() {
+    let ground = Ground::new().await;
+    ground.post("/v1/campaigns", &json!({ "name": "Spring" })).await.expect(201);
+    let id = ground.world.campaign.id.to_string();
+    for named in ["Harbour", &id, &id[..30], &id[24..]] {
+        let found = ground.get(&format!("/v1/campaigns?named={named}")).await.expect(200);
+        let ids: Vec<&Value> =
+            found["items"].as_array().unwrap().iter().map(|campaign| &campaign["id"]).collect();
+        assert_eq!(ids, [&json!(id)], "{named}");
+    }
+    let none = ground.get("/v1/campaigns?named=Harb").await.expect(200);
+    assert_eq!(none["items"], json!([]));
+}
