@@ -23,8 +23,14 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 #[derive(Debug, Args)]
 pub(super) struct RemoteFlags {
-    /// Server to send the command to, for example https://dalsegno.example.com, instead of the database; DALSEGNO_URL sets it too.
-    #[arg(id = "server_url", long = "url", global = true, value_name = "URL")]
+    // Not a doc comment, in which rustdoc would make a link of the address.
+    #[arg(
+        id = "server_url",
+        long = "url",
+        global = true,
+        value_name = "URL",
+        help = "Server to send the command to, for example https://dalsegno.example.com, instead of the database; DALSEGNO_URL sets it too"
+    )]
     url: Option<String>,
     /// API key for the server; DALSEGNO_KEY sets it too, and keeps it out of the list of processes.
     #[arg(id = "server_key", long = "key", global = true, value_name = "KEY")]
