@@ -109,14 +109,17 @@ async fn many_that_end_and_are_cancelled_at_once_leave_nothing_waiting() {
             .collect();
         waiting.push(ground.add_after(&format!("w{n}"), "Join.", &half).await);
     }
-    let ends = others.iter().map(async |task| {
+    let end_of = async |task: &Task| {
         let mut tx = ground.pool.begin().await.unwrap();
         end(&mut tx, task).await;
         tx.commit().await.unwrap();
-    });
+    };
+    // All that are cancelled wait for the first: none of them gets its signal before.
+    let (first, others) = others.split_first().unwrap();
     let cancels = waiting.iter().take(4).map(async |task| ground.cancel(task).await);
-    let ends = futures_util::future::join_all(ends);
-    tokio::join!(ends, futures_util::future::join_all(cancels));
+    let others = futures_util::future::join_all(others.iter().map(end_of));
+    tokio::join!(others, futures_util::future::join_all(cancels));
+    end_of(first).await;
     let not_over = "select count(*) from dalsegno.task_waits where over_at is null";
     let mut conn = ground.pool.acquire().await.unwrap();
     eventually("every wait is over", async || {
