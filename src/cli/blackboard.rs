@@ -139,7 +139,7 @@ impl JsonText {
     fn value(&self) -> Result<Value, Failure> {
         let text = given(self.text.as_deref(), self.file.as_ref())?.unwrap_or_default();
         serde_json::from_str(&text).map_err(|error| {
-            Failure::new(Exit::Usage, anyhow!(error).context("what was given is no JSON"))
+            Failure::new(Exit::Usage, anyhow!(error).context("the given text is not valid JSON"))
         })
     }
 }

@@ -230,7 +230,7 @@ impl Start {
             let text = std::fs::read_to_string(file)
                 .with_context(|| format!("{} cannot be read", file.display()));
             let read = serde_json::from_str(&text.map_err(usage)?)
-                .with_context(|| format!("{} is no JSON object of texts", file.display()));
+                .with_context(|| format!("{} is not a JSON object of texts", file.display()));
             return read.map_err(usage);
         }
         let mut inputs = Inputs::new();

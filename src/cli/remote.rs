@@ -59,7 +59,7 @@ pub(super) struct Remote {
     client: Client,
 }
 
-/// What a server says of a refusal.
+/// The problem that a server answers a refused request with.
 #[derive(Deserialize)]
 struct ProblemDocument {
     code: String,

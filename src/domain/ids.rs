@@ -35,7 +35,9 @@ pub struct Match {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no id: write it as the lists show it, whole, its beginning, or its last digits")]
+#[error(
+    "`{0}` is not an id: write it as the lists show it, whole, its beginning, or its last digits"
+)]
 pub struct NoId(String);
 
 /// Why a given id does not lead to one thing.

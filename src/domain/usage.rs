@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::{Amount, Failed, json_rows};
 
-/// A call that was made, whatever came of it. As JSON it is what statements read.
+/// A call of a model, successful or not. Statements read it as JSON.
 #[derive(Debug, Clone, Serialize)]
 pub struct Call<'a> {
     pub campaign_id: Uuid,

@@ -132,7 +132,7 @@ impl FromRequest<Front> for Lines {
             NDJSON => read_all(lines_of(&body)?.into_iter()),
             "application/json" => {
                 let Items(items) = serde_json::from_slice(&body).map_err(|error| {
-                    let detail = format!("the body is no JSON array: {error}");
+                    let detail = format!("the request body is not a valid JSON array: {error}");
                     Problem::new(StatusCode::BAD_REQUEST, "bad_json", detail)
                 })?;
                 read_all(items.into_iter().map(RawValue::get))

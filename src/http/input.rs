@@ -172,7 +172,7 @@ impl FromRequestParts<Front> for Name {
 
 pub(super) fn id(text: &str) -> Result<Uuid, Problem> {
     text.parse().map_err(|_| {
-        let detail = format!("`{text}` is no id: write it as the lists show it");
+        let detail = format!("`{text}` is not an id: write it as the lists show it");
         Problem::new(StatusCode::BAD_REQUEST, "bad_id", detail)
     })
 }

@@ -1,5 +1,4 @@
-//! Lists in pages. A page says where the next one begins; whoever reads on from there misses nothing that was there when
-//! the reading began.
+//! Lists in pages. A page says where the next one begins; a reader that goes on from there misses no row that existed when it began.
 
 use serde::Serialize;
 use uuid::Uuid;

@@ -1,4 +1,4 @@
-//! Which scope each route needs: one line per method and path, and no route without one. Operations say it themselves.
+//! The scope that each route needs: one line per method and path, and no route without one. Operations name theirs themselves.
 //!
 //! A route that has no line here needs `admin`, so a forgotten line shuts somebody out and lets nobody in. A test walks the
 //! routes of the router and finds it.

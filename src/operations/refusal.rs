@@ -13,9 +13,9 @@ pub struct Refusal {
     pub code: &'static str,
     /// For people: what happened, and what to do next.
     pub detail: String,
-    /// Whether the same call can succeed later.
+    /// True if the same call can succeed later.
     pub retryable: bool,
-    /// What to do next, where `detail` does not say it.
+    /// The next step, where `detail` does not name it.
     pub advice: Option<&'static str>,
     /// The parts of the input that are wrong, where that can be said.
     pub wrong: Vec<Wrong>,

@@ -93,3 +93,28 @@ impl DerefMut for OpenTransaction {
         &mut self.transaction
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_waits_for_a_place_during_half_of_its_time() {
+        let limits =
+            Limits { places: Arc::new(Semaphore::new(1)), longest: Duration::from_secs(30) };
+        let first = limits.enter().await.unwrap();
+        let begin = Instant::now();
+        let (second, ()) = tokio::join!(limits.enter(), async move {
+            tokio::time::sleep(Duration::from_secs(10)).await;
+            drop(first);
+        });
+        assert_eq!(begin.elapsed().as_secs(), 10);
+
+        let _second = second.unwrap();
+        let begin = Instant::now();
+        let Err(refusal) = limits.enter().await else { panic!("there was one place") };
+        assert_eq!((refusal.code, begin.elapsed().as_secs()), ("database_busy", 15));
+    }
+}

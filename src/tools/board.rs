@@ -156,7 +156,9 @@ async fn post(call: Call<'_>) -> Result<Said, Refusal> {
 fn post_id(text: &str) -> Result<Uuid, Refusal> {
     text.parse().map_err(|_| {
         let shown = short(text);
-        Refusal::said(format!("`{shown}` is no id of a post: take one that board_history shows"))
+        Refusal::said(format!(
+            "`{shown}` is not the id of a post: take one that board_history shows"
+        ))
     })
 }
 

@@ -3,10 +3,15 @@
 //! The workers of most tests have long leases. When the process of such a worker dies, the test ends its lease in the database, as time
 //! would, and another worker may take its jobs back at once. The tests of the queue show that leases end by themselves.
 
-use std::{sync::Mutex, time::Duration};
+use std::sync::Mutex;
 
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    io::Errno,
+    process::{Pid, PidfdFlags, pidfd_open},
+};
 use sqlx::PgPool;
-use tokio::task::JoinSet;
+use tokio::{sync::oneshot, task::JoinSet};
 use uuid::Uuid;
 
 use crate::queue_sql::statements::{LANE_SWEEP, RESCUE};
@@ -26,8 +31,6 @@ pub const LONG_VARIABLES: [(&str, &str); 4] = [
     ("DALSEGNO_QUEUE__LEASE_MARGIN_SECS", "120"),
     ("DALSEGNO_QUEUE__CANCEL_GRACE_SECS", "120"),
 ];
-
-const PAUSE: Duration = Duration::from_millis(20);
 
 /// Worker processes whose leases end with them, as long as this value exists.
 #[derive(Debug, Default)]
@@ -51,13 +54,26 @@ impl Mortal {
 }
 
 async fn end_with(pool: &PgPool, pid: u32) {
-    while is_alive(pid) {
-        tokio::time::sleep(PAUSE).await;
-    }
-    // The server may be away for a moment.
+    wait_for_death(pid).await;
+    // The server may be away for a moment: a pool waits until it can connect again, and hands broken connections out once.
     while end(pool, pid).await.is_err() {
-        tokio::time::sleep(PAUSE).await;
+        tokio::task::yield_now().await;
     }
+}
+
+/// A pidfd is readable as soon as its process has ended, also before its parent has waited for it.
+async fn wait_for_death(pid: u32) {
+    let pid = Pid::from_raw(pid.try_into().unwrap()).unwrap();
+    let (sender, death) = oneshot::channel();
+    // A thread of its own: a runtime would wait for its blocking tasks when a test has failed.
+    std::thread::spawn(move || {
+        match pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(process) => drop(poll(&mut [PollFd::new(&process, PollFlags::IN)], None).unwrap()),
+            Err(error) => assert_eq!(error, Errno::SRCH, "pidfd_open"),
+        }
+        sender.send(())
+    });
+    death.await.unwrap();
 }
 
 /// Ends the leases of the workers of one process. From then on every worker counts as one that has renewed for a whole lease, and may
@@ -84,11 +100,4 @@ pub async fn rescue(pool: &PgPool) -> sqlx::Result<()> {
     sqlx::query(LANE_SWEEP).bind(1_000_i32).execute(&mut *tx).await?;
     sqlx::query("delete from dalsegno.workers where id = $1").bind(me).execute(&mut *tx).await?;
     tx.commit().await
-}
-
-/// A process that has ended and that nobody has waited for is dead, too.
-fn is_alive(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat.rsplit(')').next().and_then(|rest| rest.trim_start().chars().next());
-    state.is_some_and(|state| !['Z', 'X'].contains(&state))
 }

@@ -117,7 +117,7 @@ pub(super) struct SetBudget {
 }
 
 impl CampaignCommand {
-    /// Whether all of it is operations.
+    /// True for commands that consist of operations alone.
     pub(super) fn is_remote(&self) -> bool {
         matches!(self, Self::Ls(_) | Self::Show(_))
     }

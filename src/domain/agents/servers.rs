@@ -148,7 +148,7 @@ fn of_file(path: &Path) -> Result<BTreeMap<String, Value>, (String, String)> {
     let text = files::read(path, files::MAX_BYTES).map_err(|error| fail(error.to_string()))?;
     // The error of the parser quotes no value.
     let mut content: Value = serde_json::from_str(&text)
-        .map_err(|error| fail(format!("is no JSON in line {}", error.line())))?;
+        .map_err(|error| fail(format!("is not valid JSON in line {}", error.line())))?;
     match content.get_mut(KEY).map(Value::take) {
         Some(Value::Object(servers)) => Ok(servers.into_iter().collect()),
         _ => Err(fail(format!("has no map `{KEY}`"))),

@@ -9,7 +9,7 @@ use crate::domain::{
     embeddings::{Made, Unmade},
 };
 
-/// What holds behind this id and has no vector of the model, in the order of ids.
+/// Current facts behind this id without a vector of the model, in the order of ids.
 pub async fn unmade(
     executor: impl PgExecutor<'_>,
     model: &str,
@@ -34,7 +34,7 @@ pub async fn unmade(
     .map_err(Failed::to("look for facts without a vector"))
 }
 
-/// Keeps vectors of facts that are still there, but for those that somebody has locked: whoever changes one asks again.
+/// Stores vectors of facts that still exist. Skips locked facts: the transaction that changes one requests a vector again.
 pub async fn keep_vectors(
     conn: &mut PgConnection,
     model: &str,

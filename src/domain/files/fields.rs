@@ -183,7 +183,7 @@ impl<'a> Fields<'a> {
         self.lines.get(key).copied()
     }
 
-    /// Reports the keys that nobody has asked for: to be called when all have been read.
+    /// Reports the unknown keys. Call it once every known key has been read.
     pub fn reject_unknown(&mut self) {
         for (key, found) in std::mem::take(&mut self.values) {
             let near = nearest(&key, self.known.iter().copied());

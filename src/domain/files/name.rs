@@ -3,7 +3,7 @@
 /// The longest name. Names are part of lanes, paths and addresses.
 const MAX_BYTES: usize = 64;
 
-/// Whether a text can name an agent, an instance, a skill, a node or a template.
+/// True for a text that can name an agent, an instance, a skill, a node or a template.
 pub fn is_name(text: &str) -> bool {
     let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     text.len() <= MAX_BYTES

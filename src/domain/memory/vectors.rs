@@ -10,7 +10,7 @@ use crate::domain::{
     embeddings::{self, Made, TEXT_MAX_CHARS, Unmade},
 };
 
-/// Has vectors made of what the caller has written, if a model makes any.
+/// Requests vectors of the items that the caller has written, if a model makes any.
 pub async fn request_embeddings(conn: &mut PgConnection, config: &Config) -> Result<(), Failed> {
     match config.embeddings_model() {
         Some(_) => embeddings::request(conn).await,
@@ -18,7 +18,7 @@ pub async fn request_embeddings(conn: &mut PgConnection, config: &Config) -> Res
     }
 }
 
-/// What holds behind this id and has no vector of the model, in the order of ids.
+/// Current items behind this id without a vector of the model, in the order of ids.
 pub async fn unmade(
     executor: impl PgExecutor<'_>,
     model: &str,
@@ -45,7 +45,8 @@ pub async fn unmade(
     .map_err(Failed::to("look for items without a vector"))
 }
 
-/// Keeps vectors of items that are still there and say the same. What is locked is passed over: whoever changes it asks again.
+/// Stores vectors of items that still exist with the same text. Skips locked items: the transaction that changes one requests a vector
+/// again.
 pub async fn keep_vectors(
     conn: &mut PgConnection,
     model: &str,

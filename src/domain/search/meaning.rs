@@ -23,7 +23,7 @@ pub struct Meaning {
 
 pub(in crate::domain) type NearQuery<'q> = QueryScalar<'q, Postgres, Uuid, PgArguments>;
 
-/// Whether the extension that compares vectors can be used in this database.
+/// True if this database has the extension that compares vectors.
 pub async fn is_comparable(executor: impl PgExecutor<'_>) -> Result<bool, Failed> {
     sqlx::query_scalar!(r#"select to_regtype('vector') is not null as "is_there!""#)
         .fetch_one(executor)

@@ -40,13 +40,12 @@ impl<'a> Question<'a> {
     }
 }
 
-/// Whether the meaning of a question is searched, too: it is worth asking a model for it.
+/// True if a question is also searched by meaning, which costs a call of the embedding model.
 pub fn needs_meaning(words: &str) -> bool {
     asks_for_a_word(words) && is_plain(words) && words.len() <= MAX_BYTES
 }
 
-/// Whether a question says what is to be found, in each of its alternatives, and not only what is not: of that there may be any amount,
-/// and all of it would be ranked.
+/// True if each alternative of a question names a word to find. Exclusions alone match most rows, and all of them would be ranked.
 fn asks_for_a_word(question: &str) -> bool {
     let parts = question.split('"').enumerate();
     let unquoted: String =
@@ -58,8 +57,8 @@ fn asks_for_a_word(question: &str) -> bool {
     said.peek().is_some() && said.all(|words| words.iter().any(is_wanted))
 }
 
-/// Whether a question has no operators: an index may look for some of its words first, and rows with other words of the same meaning are
-/// no wrong answer.
+/// True for a question without operators. Its words may be looked for one by one, and rows that say the same in other words count as
+/// hits.
 fn is_plain(question: &str) -> bool {
     let is_operator =
         |word: &str| word.starts_with('-') || word.contains('"') || word.eq_ignore_ascii_case("or");

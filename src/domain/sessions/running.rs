@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::Error;
 use crate::domain::Failed;
 
-/// What a provider that keeps the conversation itself calls it, and the login that it runs on: stored before its first call.
+/// The provider's own id of a conversation that it keeps, and the login that it runs on. Stored before the first call.
 #[derive(Debug, Clone, Copy)]
 pub struct Minted<'a> {
     pub external_session_id: &'a str,

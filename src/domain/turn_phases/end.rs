@@ -194,7 +194,7 @@ async fn stop(
     write(conn, ending, Outcome { row, task, shown: None, handed_on: None }).await
 }
 
-/// What becomes of the turn, its session and its task.
+/// The outcome of the turn for the turn itself, its session and its task.
 struct Outcome<'a> {
     row: EndRow<'a>,
     task: tasks::End<'a>,

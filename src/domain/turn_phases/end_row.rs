@@ -1,4 +1,4 @@
-//! What the end of a turn writes, as its statement reads it from JSON.
+//! The rows that the end of a turn writes, in the JSON that its statement reads.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -30,7 +30,7 @@ pub(super) struct EndRow<'a> {
     pub(super) n_messages: i64,
     /// By all of its calls.
     pub(super) tokens_used: i64,
-    /// What its last call really occupied.
+    /// The tokens of the model's window that the last call occupied.
     pub(super) context_tokens: Option<i64>,
     pub(super) board_cursor: Option<i64>,
     #[serde(serialize_with = "json_rows::optional_timestamptz")]

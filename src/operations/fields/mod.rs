@@ -60,7 +60,7 @@ impl Fields {
             let (field, why) = (error.path().to_string(), plain(&error.inner().to_string()));
             match self.path.iter().find(|(name, _)| *name == field) {
                 Some((name, text)) => {
-                    let detail = format!("`{text}` is no id: write it as the lists show it");
+                    let detail = format!("`{text}` is not an id: write it as the lists show it");
                     path_refusal(name, detail, described)
                 }
                 None => Refusal::new(Kind::Malformed, "bad_query", query_words(&field, &why)),
@@ -110,7 +110,7 @@ fn misfit(Misfit { pointer, detail, is_json }: Misfit) -> Refusal {
             Refusal { wrong, ..Refusal::new(Kind::Invalid, "bad_field", words) }
         }
         false => {
-            let detail = format!("the body is no JSON: {detail}");
+            let detail = format!("the request body is not valid JSON: {detail}");
             Refusal::new(Kind::Malformed, "bad_json", detail)
         }
     }

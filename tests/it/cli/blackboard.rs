@@ -21,7 +21,7 @@ async fn a_blackboard_is_written_read_and_looked_back_through() {
     let patch = run(&["patch", "--file", file.to_str().unwrap()]).await;
     assert!(patch.code == 0 && patch.has("is at version 2"), "{patch:?}");
     let wrong = run(&["patch", "{"]).await;
-    assert!(wrong.code == 2 && wrong.has("is no JSON"), "{wrong:?}");
+    assert!(wrong.code == 2 && wrong.has("is not valid JSON"), "{wrong:?}");
 
     let shown = ground.json(&["blackboard", "show", &campaign]).await;
     assert_eq!(

@@ -185,9 +185,9 @@ async fn a_server_that_is_none_or_another_version_is_told_in_words() {
     let gone = "HTTP/1.1 404 Not Found\r\nContent-Length: 36\r\nConnection: close\r\n\r\n\
                 {\"code\":\"not_found\",\"detail\":\"none\"}";
     let proxy = "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno";
-    let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let closed_port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     for (address, code, words) in [
-        (nobody, 7, "no server can be reached at"),
+        (closed_port, 7, "no server can be reached at"),
         (server(page).await, 1, "is not that of Dalsegno"),
         (server(gone).await, 1, "has no operation `list_schedules`"),
         (server(proxy).await, 7, "answered 502"),

@@ -125,7 +125,7 @@ fn grants_are_read_in_the_shape_of_claude_codes_own_files() {
     assert_eq!(names(&library.current()), ["products"], "a change of what a file names is seen");
     folder.write("servers.json", "{");
     assert!(library.current().agent("curator").is_err());
-    assert!(library.problems().to_string().contains("servers.json is no JSON in line 1"));
+    assert!(library.problems().to_string().contains("servers.json is not valid JSON in line 1"));
     folder.write("servers.json", r#"{"mcpServers":{"sums":{"command":"sums"}}}"#);
     assert_eq!(names(&library.current()), ["sums"], "and so is its mend");
 }

@@ -218,8 +218,8 @@ async fn queries_and_ids_are_read_strictly() {
         ("/v1/tasks?limit=0", "bad_query", "from 1 to 200"),
         ("/v1/tasks?limit=201", "bad_query", "from 1 to 200"),
         ("/v1/tasks?cursor=2", "bad_query", "cursor"),
-        ("/v1/tasks/none", "bad_id", "`none` is no id"),
-        ("/v1/campaigns/1", "bad_id", "`1` is no id"),
+        ("/v1/tasks/none", "bad_id", "`none` is not an id"),
+        ("/v1/campaigns/1", "bad_id", "`1` is not an id"),
     ] {
         let detail = ground.get(path).await.problem(400, code);
         assert!(detail.contains(words), "{path}: {detail}");

@@ -107,7 +107,7 @@ async fn a_place_that_is_none_is_a_problem() {
 
 /// Many readers in a row, each of which goes on where the one before broke off, beside writers that commit out of order.
 #[tokio::test]
-async fn whoever_comes_back_often_misses_nothing_and_gets_nothing_twice() {
+async fn a_reader_that_reconnects_often_misses_nothing_and_gets_nothing_twice() {
     const ROUNDS: usize = if cfg!(feature = "chaos") { 1_000 } else { 200 };
     let ground = Ground::new().await;
     let pool = ground.world.pool.clone();

@@ -22,7 +22,7 @@ fn described() -> Operations {
     operations.collect()
 }
 
-/// What the files of the router say, as `.route("/v1/tasks", get(list).post(add))`, and the list of operations.
+/// The routes in the files of the router, as `.route("/v1/tasks", get(list).post(add))`, and the list of operations.
 fn routed() -> Operations {
     let operations = dalsegno::operations::ALL.iter().map(|entry| &entry.spec);
     let mut found: Operations = operations

@@ -22,7 +22,7 @@ fn has_command(words: &str) -> bool {
     })
 }
 
-/// What an operation lacks.
+/// The faults of an operation's definition.
 fn missing(spec: &Spec, routes: &BTreeSet<(&'static str, String)>) -> Vec<&'static str> {
     let document: Value = serde_json::from_str(dalsegno::http::document()).unwrap();
     let method = spec.method.as_str();
@@ -92,7 +92,7 @@ async fn the_part_of_an_input_that_does_not_fit_is_named_wherever_it_stands() {
         ("/v1/campaigns?cursor=7", "bad_query", "`cursor`"),
         ("/v1/campaigns?named=", "bad_query", "`named` is empty"),
         ("/v1/campaigns?named=a%00", "bad_query", "U+0000"),
-        ("/v1/campaigns/none", "bad_id", "`none` is no id"),
+        ("/v1/campaigns/none", "bad_id", "`none` is not an id"),
         ("/v1/campaigns/%00", "bad_id", "U+0000"),
         ("/v1/schedules/a%00", "bad_name", "U+0000"),
         (&long, "bad_name", "201 characters"),

@@ -85,7 +85,7 @@ pub async fn time_out(
     let clock = async {
         begun(&mut events).await;
         tokio::time::pause();
-        // Whatever it still says is heard.
+        // Later output still counts.
         while events.recv().await.is_some() {}
     };
     let (result, ()) = tokio::join!(call, clock);

@@ -17,7 +17,7 @@ const OPEN_FOR: Duration = Duration::from_secs(600);
 
 #[tokio::test]
 async fn a_dead_host_is_left_alone_until_one_call_finds_it_alive() {
-    // Bound and not listening: connections are refused, and nobody else gets the port.
+    // Bound and not listening: connections are refused, and the port stays taken.
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let client = Ollama::new(config(&format!("http://{}", socket.local_addr().unwrap()))).unwrap();

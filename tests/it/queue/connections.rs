@@ -48,7 +48,7 @@ pub async fn terminate_backends(n_rounds: usize) {
     trial.end().await;
 }
 
-/// Both workers are asleep until somebody calls, or for a minute; each call has to arrive.
+/// Both workers are asleep until a notification comes, or for a minute; each call has to arrive.
 async fn pick_up_by_notification(trial: &Trial, crew: &mut Crew<'_>) {
     let waiting = "SELECT count(*) FROM dalsegno.workers WHERE gone_at IS NULL AND waiting";
     let picked_up = async {

@@ -274,7 +274,7 @@ async fn who_reads_on_does_not_wait_again_and_no_page_is_of_another_answer() {
     };
     let first = page(None, 0).await.text;
     let cursor = first.split("\n\n[").nth(1).unwrap().split('"').nth(3).unwrap();
-    // Nobody works on the task, and each that waited would do so for 20 seconds.
+    // No worker takes the task, and each call that waited would do so for 20 seconds.
     let read_on = async {
         for _ in 0..12 {
             assert!(!page(Some(cursor), 20).await.is_error);

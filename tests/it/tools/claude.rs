@@ -181,7 +181,7 @@ async fn a_tool_that_goes_wrong_is_told_and_the_turn_goes_on() {
     worker.stop().await;
 }
 
-/// What the tools add to the first turn of a conversation, on a machine that has nothing else to do.
+/// The time that the tools add to the first turn of a conversation, on an idle machine.
 #[cfg(feature = "chaos")]
 #[tokio::test]
 async fn chaos_a_cold_turn_is_hardly_slower_with_tools() {

@@ -1,4 +1,4 @@
-//! What the statements of a turn write: the same texts, numbers and moments, once.
+//! The rows that the statements of a turn write: the same texts, numbers and moments, once.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use dalsegno::{
@@ -17,7 +17,7 @@ use crate::{
     providers::fake_ollama::{FakeOllama, Play},
 };
 
-/// What JSON, SQL and shells read as something else.
+/// Characters that JSON, SQL and shells give a meaning.
 const ODD: &str = "\"a\" 'b' \\ \\\\ \\u0000 \\n $1 {\"x\":null} -- /* \t\r\n \u{1} \u{7f} \u{2028} é 港 🚢 𝄞 \u{fffd}";
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! What the real CLI does not do on demand: each fault has its error and leaves no process behind.
+//! Faults that the real CLI does not show on demand: each fault has its error and leaves no process behind.
 
 use std::time::Duration;
 
