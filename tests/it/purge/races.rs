@@ -8,10 +8,11 @@ use dalsegno::domain::{
     sessions, tasks,
 };
 use rand::{RngExt as _, SeedableRng as _};
+use sqlx::PgPool;
 
 use super::{at_later, fill, kept, next_page, preview, purge, rows, walk};
 use crate::{
-    app::noon,
+    app::{eventually, noon},
     conversations::world::{Now, World},
 };
 
@@ -117,24 +118,46 @@ async fn cut_off_half_way_and_repeated_it_ends_the_same() {
     }
     let whole = purge(&worlds[0].pool, walk(), 10).await;
     assert_eq!(whole.sessions, 119);
-    let (mut n_cut_off, mut patience) = (0, 8_u32);
-    loop {
-        let pool = worlds[1].pool.clone();
-        let doomed = tokio::spawn(async move { purge(&pool, walk(), 2).await });
-        // A longer piece of the way each time.
-        for _ in 0..patience {
-            tokio::task::yield_now().await;
-            tokio::time::sleep(std::time::Duration::from_micros(500)).await;
-        }
-        patience += patience / 4;
-        doomed.abort();
-        match doomed.await {
-            Ok(_) => break,
-            Err(_) => n_cut_off += 1,
-        }
+    for nth in [2, 41, 90] {
+        cut_off_at(&worlds[1].pool, nth).await;
     }
-    assert!(n_cut_off >= 3, "it was cut off {n_cut_off} times only");
+    purge(&worlds[1].pool, walk(), 2).await;
     let done = purge(&worlds[1].pool, walk(), 10).await;
     assert_eq!((done.sessions, &done.kept), (0, &whole.kept));
     assert_eq!(rows(&worlds[0].pool).await, rows(&worlds[1].pool).await);
+}
+
+/// Drops a cleanup while it removes the `nth` session, counted over all calls, and waits until the server has rolled it back.
+async fn cut_off_at(pool: &PgPool, nth: u32) {
+    let gate = format!(
+        "create sequence if not exists public.removals;
+         create or replace function public.stop_at_gate() returns trigger language plpgsql as $body$
+         begin
+           if nextval('public.removals') = {nth} then perform pg_advisory_xact_lock_shared(7); end if;
+           return old;
+         end $body$;
+         create or replace trigger gate before delete on dalsegno.sessions for each row execute function public.stop_at_gate()"
+    );
+    sqlx::raw_sql(sqlx::AssertSqlSafe(gate)).execute(pool).await.unwrap();
+    let mut keeper = pool.begin().await.unwrap();
+    sqlx::query("select pg_advisory_xact_lock(7)").execute(&mut *keeper).await.unwrap();
+    let doomed = tokio::spawn({
+        let pool = pool.clone();
+        async move { purge(&pool, walk(), 2).await }
+    });
+    eventually("the cleanup stands at the gate", async || {
+        let sql = "select 1 from pg_locks where locktype = 'advisory' and not granted
+                     and database = (select oid from pg_database where datname = current_database())";
+        sqlx::query(sql).fetch_optional(pool).await.unwrap()
+    })
+    .await;
+    doomed.abort();
+    assert!(doomed.await.unwrap_err().is_cancelled());
+    keeper.commit().await.unwrap();
+    eventually("the cleanup is rolled back", async || {
+        let sql = "select 1 where not exists (select from pg_stat_activity
+                    where datname = current_database() and pid <> pg_backend_pid() and xact_start is not null)";
+        sqlx::query(sql).fetch_optional(pool).await.unwrap()
+    })
+    .await;
 }
