@@ -32,6 +32,7 @@ use sqlx::{
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
+    sync::OnceCell,
     task::JoinHandle,
 };
 use uuid::Uuid;
@@ -224,8 +225,14 @@ async fn try_execute(options: &PgConnectOptions, sql: &str) -> sqlx::Result<()> 
     connection.close().await
 }
 
-/// The migrated template of this state of `migrations/`, made once per cluster whoever comes first.
+/// The migrated template of this state of `migrations/`.
 async fn template() -> String {
+    static NAME: OnceCell<String> = OnceCell::const_new();
+    NAME.get_or_init(make_template).await.clone()
+}
+
+/// Makes the template unless another process has made it in this cluster.
+async fn make_template() -> String {
     let admin = cluster::connect_options().await;
     let name = format!("template_{:016x}", fingerprint());
     let mut lock = PgConnection::connect_with(&admin).await.unwrap();
