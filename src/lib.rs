@@ -6,7 +6,6 @@ pub mod app;
 pub mod cli;
 pub mod clock;
 pub mod config;
-pub mod context;
 pub mod db;
 pub mod doctor;
 pub mod domain;
@@ -21,8 +20,8 @@ pub mod serve;
 pub mod telemetry;
 pub mod tools;
 pub mod traces;
-pub mod transcript;
 pub mod worker;
 
 pub use dalsegno_base::{causes, settings, shutdown};
+pub use dalsegno_context::{self as context, transcript};
 pub use dalsegno_queue as queue;

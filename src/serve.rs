@@ -26,6 +26,8 @@ use crate::{
 pub struct Ready {
     pub version: &'static str,
     pub address: String,
+    /// The configuration file; `None` without one.
+    pub config: Option<String>,
     /// Only of a private Postgres: with a given server nothing is kept on this machine.
     pub data_dir: Option<String>,
     pub database: String,
@@ -169,6 +171,7 @@ fn ready(config: &Config, address: String, database: &Database) -> Ready {
     Ready {
         version: env!("CARGO_PKG_VERSION"),
         address,
+        config: config.file.as_ref().map(|file| file.display().to_string()),
         data_dir: config.database.url.is_none().then(|| shown.display().to_string()),
         database: database.describe(),
     }

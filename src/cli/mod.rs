@@ -38,7 +38,11 @@ mod webhook;
 mod words;
 mod worker;
 
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
 
 use anyhow::anyhow;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
@@ -48,7 +52,7 @@ use self::{context::Context, output::Output, remote::RemoteFlags};
 use crate::{
     jobs::Pool,
     providers::claude::guard,
-    settings::{Environment, Flags},
+    settings::{Environment, FILE_VARIABLE, Flags},
 };
 
 /// How long the rest of a command may take to be dropped: enough to signal a private Postgres, and not enough to
@@ -79,7 +83,7 @@ struct WorkerCli {
 
 #[derive(Debug, Args)]
 struct Global {
-    /// Configuration file (TOML); DALSEGNO_CONFIG names it too.
+    /// Configuration file (TOML); DALSEGNO_CONFIG sets it too. By default dalsegno.toml in the working directory, if it exists.
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Overrides one key, for example --set http.listen=127.0.0.1:8080.
@@ -178,9 +182,14 @@ pub fn main() -> ExitCode {
     }
     match parse::<Cli>() {
         Ok(cli) => {
-            let command = cli.command.unwrap_or(Command::Serve);
-            let remote = cli.remote;
+            let (command, remote) = (cli.command, cli.remote);
             finish(cli.global, |context| {
+                if command.is_none() {
+                    context.output.note(
+                        "no command is given: starting the service, as `dalsegno serve` does",
+                    );
+                }
+                let command = command.unwrap_or(Command::Serve);
                 context.target = command.target(&remote, &context.environment)?;
                 run(command, context)
             })
@@ -200,9 +209,22 @@ pub fn worker_main(pool: Pool) -> ExitCode {
     }
 }
 
-/// The clap tree, for completions, man pages and tests.
+/// The clap tree, for parsing, completions, man pages and tests.
 pub fn command() -> clap::Command {
-    Cli::command()
+    with_conventions(Cli::command())
+}
+
+/// Every `ls` is also called `list`, and options of all commands stand under a heading of their own.
+fn with_conventions(command: clap::Command) -> clap::Command {
+    let command = match command.get_name() {
+        "ls" => command.visible_alias("list"),
+        _ => command,
+    };
+    let under_heading = |argument: clap::Arg| match argument.is_global_set() {
+        true => argument.help_heading("Global options"),
+        false => argument,
+    };
+    command.mut_args(under_heading).mut_subcommands(with_conventions)
 }
 
 fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
@@ -240,7 +262,8 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
 }
 
 fn parse<P: Parser>() -> Result<P, ExitCode> {
-    P::try_parse().map_err(|error| {
+    let matches = with_conventions(P::command()).try_get_matches();
+    matches.and_then(|matches| P::from_arg_matches(&matches)).map_err(|error| {
         // Help and version come this way too, with an exit code of 0.
         if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
             let words = error.render().to_string();
@@ -255,9 +278,11 @@ fn parse<P: Parser>() -> Result<P, ExitCode> {
 }
 
 fn finish(global: Global, run: impl FnOnce(&mut Context) -> Result<Exit, Failure>) -> ExitCode {
+    let environment = Environment::capture();
+    let file = global.config.or_else(|| default_file(&environment));
     let mut context = Context {
-        environment: Environment::capture(),
-        flags: Flags { file: global.config, set: global.set },
+        environment,
+        flags: Flags { file, set: global.set },
         output: Output::new(global.json),
         target: None,
     };
@@ -268,6 +293,12 @@ fn finish(global: Global, run: impl FnOnce(&mut Context) -> Result<Exit, Failure
             failure.exit.into()
         }
     }
+}
+
+/// The configuration file of a command that is given none.
+fn default_file(environment: &Environment) -> Option<PathBuf> {
+    let file = Path::new("dalsegno.toml");
+    (environment.get(FILE_VARIABLE).is_none() && file.is_file()).then(|| file.to_owned())
 }
 
 fn block_on(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {

@@ -44,6 +44,8 @@ pub struct Config {
     pub log: crate::telemetry::Config,
     pub traces: crate::traces::Config,
     pub shutdown: crate::shutdown::Config,
+    /// The file that was read; `None`: defaults, environment and flags alone.
+    pub file: Option<PathBuf>,
     /// Where secrets that the configuration only names are looked up, by whoever needs them.
     pub environment: Environment,
 }
@@ -135,6 +137,7 @@ impl Config {
             log: log?,
             traces: traces?,
             shutdown: shutdown?,
+            file: layers.file.clone(),
             environment: environment.clone(),
         };
         config.check(&mut Checks::new(&layers, problems));

@@ -611,6 +611,30 @@ async fn config_check_prints_three_problems_and_exits_2() {
 }
 
 #[tokio::test]
+async fn a_dalsegno_toml_in_the_working_directory_is_read_unless_another_file_is_given() {
+    let folder = scratch_folder();
+    let write = |name: &str, secs: u32| {
+        let text = format!("[http]\nrequest_timeout_secs = {secs}");
+        std::fs::write(folder.path().join(name), text).unwrap();
+    };
+    write("dalsegno.toml", 17);
+    write("other.toml", 23);
+    let line = async |arguments: &[&str], variables: &[(&str, &str)]| {
+        let arguments = [&["config", "print"], arguments].concat();
+        let output = run(folder.path(), &arguments, variables).await;
+        let said = stdout(&output);
+        let line = said.lines().find(|line| line.contains("http.request_timeout_secs"));
+        line.unwrap_or_else(|| panic!("{said}{}", stderr(&output))).to_owned()
+    };
+    let found = line(&[], &[]).await;
+    assert!(found.contains("17") && found.contains("dalsegno.toml"), "{found}");
+    let found = line(&["--config", "other.toml"], &[]).await;
+    assert!(found.contains("23") && found.contains("other.toml"), "{found}");
+    let found = line(&[], &[("DALSEGNO_CONFIG", "other.toml")]).await;
+    assert!(found.contains("23") && found.contains("other.toml"), "{found}");
+}
+
+#[tokio::test]
 async fn health_follows_the_service() {
     let folder = scratch_folder();
     let mut service = Service::start(folder.path(), &[]).await;

@@ -3,16 +3,14 @@
 use std::sync::Arc;
 
 use crate::{
-    context::{
-        calibration::Calibration,
-        conversation,
-        manifest::{Ledger, Manifest},
-        parts::Parts,
-        system_part,
-        weight::Weight,
-        xml::{FenceSeed, Scope},
-    },
+    calibration::Calibration,
+    conversation,
+    manifest::{Ledger, Manifest},
+    parts::Parts,
+    system_part,
     transcript::Message,
+    weight::Weight,
+    xml::{FenceSeed, Scope},
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::context::weight::Weight;
+use crate::weight::Weight;
 
 /// What an unseen model's factor is taken to be; too high rather than too low, because a context judged too
 /// big is compacted early while one judged too small is rejected or silently cut.

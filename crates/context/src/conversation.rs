@@ -6,20 +6,18 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::{
-    context::{
-        compaction::{
-            generations::{Compaction, View},
-            groups::{self, Placed, Repaired},
-        },
-        entry::Entry,
-        manifest::{Kind, Ledger, Span, Why, id_of},
-        parts::{Board, Parts, Status},
-        posts::Posts,
-        results::Results,
-        weight::Weight,
-        xml::{Element, Fence, FenceSeed, Scope},
+    compaction::{
+        generations::{Compaction, View},
+        groups::{self, Placed, Repaired},
     },
+    entry::Entry,
+    manifest::{Kind, Ledger, Span, Why, id_of},
+    parts::{Board, Parts, Status},
+    posts::Posts,
+    results::Results,
     transcript::{Message, Role},
+    weight::Weight,
+    xml::{Element, Fence, FenceSeed, Scope},
 };
 
 /// Frames the summary, because a model that takes it for a request starts the oldest task again.

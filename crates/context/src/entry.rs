@@ -5,8 +5,10 @@ use std::sync::{Arc, OnceLock};
 use uuid::Uuid;
 
 use crate::{
-    context::{digest::Digest, weight::Weight, xml::FenceSeed},
+    digest::Digest,
     transcript::{Message, Role},
+    weight::Weight,
+    xml::FenceSeed,
 };
 
 /// `weight` and `digest` depend on the message alone: they are stored beside it, so that a turn measures

@@ -7,7 +7,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::context::xml::{Element, Fence};
+use crate::xml::{Element, Fence};
 
 /// What people have asked, in the order in which they have.
 #[derive(Debug, Clone, Copy)]
@@ -234,7 +234,7 @@ fn flat(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::context::xml::{FenceSeed, Scope};
+    use crate::xml::{FenceSeed, Scope};
 
     fn question<'a>(requests: &'a [&'a str]) -> Question<'a> {
         Question {

@@ -43,6 +43,7 @@ pub mod parts;
 pub mod posts;
 pub mod results;
 pub mod rounds;
+pub mod transcript;
 pub mod weight;
 pub mod xml;
 

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::context::{calibration::Calibration, digest::Digest, entry::Entry, weight::Weight};
+use crate::{calibration::Calibration, digest::Digest, entry::Entry, weight::Weight};
 
 /// Raised when rendering changes, because the digests are those of the sources.
 pub const RENDERING: u32 = 2;

@@ -5,11 +5,9 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::{
-    context::{
-        compaction::generations::View,
-        manifest::{Span, Why},
-        posts::Posts,
-    },
+    compaction::generations::View,
+    manifest::{Span, Why},
+    posts::Posts,
     transcript::{Message, ToolSpec},
 };
 

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::{
-    context::xml::Element,
     transcript::{Message, Role},
+    xml::Element,
 };
 
 /// How one of them ended.

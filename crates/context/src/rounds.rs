@@ -9,17 +9,15 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::{
-    context::{
-        assemble::Assembled,
-        calibration::Calibration,
-        conversation::block,
-        digest::Digest,
-        entry::Entry,
-        manifest::{Kind, Ledger, Manifest, Why},
-        weight::Weight,
-        xml::{Element, FenceSeed, Scope},
-    },
+    assemble::Assembled,
+    calibration::Calibration,
+    conversation::block,
+    digest::Digest,
+    entry::Entry,
+    manifest::{Kind, Ledger, Manifest, Why},
     transcript::{Message, Role, ToolSpec},
+    weight::Weight,
+    xml::{Element, FenceSeed, Scope},
 };
 
 /// What the first call of the turn was sent.
@@ -191,7 +189,7 @@ mod tests {
         let task = message(Role::User, "<task>Go on.</task>");
         let weight = Weight::of_message(&task);
         let manifest = Manifest {
-            rendering: crate::context::manifest::RENDERING,
+            rendering: crate::manifest::RENDERING,
             parts: Vec::new(),
             estimated_tokens: 0,
             sha256: Digest::of(""),

@@ -3,14 +3,12 @@
 use std::sync::Arc;
 
 use crate::{
-    context::{
-        digest::Digest,
-        manifest::{Kind, Ledger, Why, id_of},
-        parts::{AboutUser, Colleague, Edict, Parts, Skill},
-        weight::Weight,
-        xml::{Element, Fence},
-    },
+    digest::Digest,
+    manifest::{Kind, Ledger, Why, id_of},
+    parts::{AboutUser, Colleague, Edict, Parts, Skill},
     transcript::ToolSpec,
+    weight::Weight,
+    xml::{Element, Fence},
 };
 
 /// Says once how to read the elements, because the model cannot know what a fence is for.

@@ -319,9 +319,12 @@ fn module_file(path: &Path) -> PathBuf {
     }
 }
 
-/// The leaves of `crates/base` count one by one, under the names that they have in the service.
+/// The leaves of `crates/base` and the messages of `crates/context` count one by one, under the names that they have in the service.
 fn top_level_modules(files: &Graph) -> Graph {
-    let module = |path: &str| first_part(path.strip_prefix("base/").unwrap_or(path));
+    let module = |path: &str| match path {
+        "context/transcript.rs" => "transcript".to_owned(),
+        _ => first_part(path.strip_prefix("base/").unwrap_or(path)),
+    };
     grouped(files, |path| Some(module(path)).filter(|module| module != "lib"))
 }
 

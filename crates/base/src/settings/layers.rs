@@ -1,6 +1,10 @@
 //! The layers, flattened to `dotted.key → value` so that each value keeps its origin.
 
-use std::{collections::BTreeMap, fmt, path::Path};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    path::{Path, PathBuf},
+};
 
 use config::{FileFormat, Map, Source as _, Value, ValueKind};
 use serde::de::DeserializeOwned;
@@ -12,7 +16,7 @@ use super::{
 
 const PREFIX: &str = "DALSEGNO_";
 /// Selects the file layer; not a key of the configuration itself.
-const FILE_VARIABLE: &str = "DALSEGNO_CONFIG";
+pub const FILE_VARIABLE: &str = "DALSEGNO_CONFIG";
 /// libpq's variables that say which server is meant. The others (PGUSER, PGPASSWORD ...) only complete them.
 const PG_SERVER_VARIABLES: [&str; 3] = ["PGHOST", "PGHOSTADDR", "PGDATABASE"];
 
@@ -23,6 +27,8 @@ const SECRET_WORDS: [&str; 7] =
 /// All layers merged, each value with the place it came from.
 #[derive(Debug)]
 pub struct Layers {
+    /// The file that was read, if one was given.
+    pub file: Option<PathBuf>,
     defaults: BTreeMap<String, Value>,
     values: BTreeMap<String, (Value, Origin)>,
 }
@@ -50,7 +56,8 @@ impl Layers {
         problems: &mut Problems,
     ) -> Self {
         let defaults = flatten(parse_defaults(defaults, problems));
-        let mut layers = Self { defaults: defaults.clone(), values: BTreeMap::new() };
+        let file = flags.file.clone().or_else(|| environment.get(FILE_VARIABLE).map(Into::into));
+        let mut layers = Self { file, defaults: defaults.clone(), values: BTreeMap::new() };
         // No value of its own, so it shows in no list of keys unless a test sets it.
         #[cfg(feature = "test-fakes")]
         for key in
@@ -59,8 +66,7 @@ impl Layers {
             layers.defaults.insert(key.to_owned(), string(""));
         }
         layers.add(defaults.into_iter().map(|(k, v)| (k, v, Origin::Default)), problems);
-        let file = flags.file.clone();
-        if let Some(path) = file.or_else(|| environment.get(FILE_VARIABLE).map(Into::into)) {
+        if let Some(path) = layers.file.clone() {
             let origin = Origin::File(path.display().to_string());
             let values = flatten(parse_file(&path, problems));
             layers.add(values.into_iter().map(|(k, v)| (k, v, origin.clone())), problems);

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 pub use self::{
     check::{Checks, empty_as_none, toml},
     environment::Environment,
-    layers::{Layers, Origin, is_secret},
+    layers::{FILE_VARIABLE, Layers, Origin, is_secret},
     problem::{Problem, Problems},
 };
 

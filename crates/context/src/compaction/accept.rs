@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::context::{
+use crate::{
     calibration::Calibration,
     compaction::{
         pins::{Haystack, Pin},
@@ -147,7 +147,7 @@ fn lost_pins(summary: &str, required: &[&Pin]) -> Option<Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::context::compaction::{
+    use crate::compaction::{
         pins::{PinKind, Voice},
         sections::SECTIONS,
     };

@@ -1,6 +1,6 @@
 //! Shortens a long text to its beginning, a reference to the archive, and its end.
 
-use crate::context::weight::Weight;
+use crate::weight::Weight;
 
 /// Of what is left beside the reference, per cent: the beginning says what a text is about.
 const HEAD_PERCENT: u64 = 60;

@@ -1,16 +1,14 @@
 //! Where a compaction may cut: in front of whole turns, never inside a group, never in front of the node.
 
 use crate::{
-    context::{
-        compaction::{
-            groups::Grouping,
-            plan::Scene,
-            policy::{Keep, Policy},
-        },
-        entry::Entry,
-        weight::Weight,
+    compaction::{
+        groups::Grouping,
+        plan::Scene,
+        policy::{Keep, Policy},
     },
+    entry::Entry,
     transcript::Role,
+    weight::Weight,
 };
 
 /// Positions from which on entries stay, in order of preference: those that keep more come first.

@@ -3,7 +3,7 @@
 //! The summary comes first with its headings, its pins and some sentences; what people wrote takes its share of the rest, or
 //! less of it. So neither can make a compaction fail.
 
-use crate::context::compaction::{
+use crate::compaction::{
     generations::Compaction,
     pins::{self, PinKind},
     plan::Scene,

@@ -1,6 +1,6 @@
 //! The summary that the successor of an expired session begins with. No model is asked.
 
-use crate::context::{
+use crate::{
     calibration::Calibration,
     compaction::{
         extract,

@@ -4,16 +4,14 @@
 //! working summariser.
 
 use crate::{
-    context::{
-        calibration::Calibration,
-        compaction::{
-            pins::{Pin, PinKind},
-            sections::{self, DECISIONS, DONE, FACTS, GOAL, OPEN, REQUIREMENTS, SECTIONS},
-        },
-        entry::Entry,
-        weight::Weight,
+    calibration::Calibration,
+    compaction::{
+        pins::{Pin, PinKind},
+        sections::{self, DECISIONS, DONE, FACTS, GOAL, OPEN, REQUIREMENTS, SECTIONS},
     },
+    entry::Entry,
     transcript::Role,
+    weight::Weight,
 };
 
 const SENTENCE_MAX_CHARS: usize = 160;

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::context::{
+use crate::{
     weight::Weight,
     xml::{Element, Fence, FenceSeed, Scope},
 };

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::context::{
+use crate::{
     compaction::{
         accept::{Gates, Refusal},
         division::Division,

@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::context::{
+use crate::{
     compaction::{flow::Flow, pins::Pin, prompts::Prompts},
     entry::Entry,
     weight::Weight,

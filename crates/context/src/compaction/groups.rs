@@ -12,7 +12,8 @@ use std::collections::HashMap;
 use uuid::Uuid;
 
 use crate::{
-    context::{entry::Entry, manifest::Why},
+    entry::Entry,
+    manifest::Why,
     transcript::{Message, Role, ToolCall},
 };
 

@@ -3,7 +3,7 @@
 
 use std::{borrow::Cow, ops::Range};
 
-use crate::context::{
+use crate::{
     budget::Budget,
     calibration::Calibration,
     compaction::{

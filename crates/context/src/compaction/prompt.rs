@@ -3,19 +3,17 @@
 use std::borrow::Cow;
 
 use crate::{
-    context::{
-        compaction::{
-            accept::Refusal,
-            pins::Pin,
-            plan::{Batch, Piece},
-            prompts::QUOTES,
-            sections::SECTIONS,
-        },
-        entry::Entry,
-        weight::Weight,
-        xml::{Element, Fence},
+    compaction::{
+        accept::Refusal,
+        pins::Pin,
+        plan::{Batch, Piece},
+        prompts::QUOTES,
+        sections::SECTIONS,
     },
+    entry::Entry,
     transcript::Role,
+    weight::Weight,
+    xml::{Element, Fence},
 };
 
 /// More of a call's arguments tells a summariser nothing.

@@ -3,7 +3,7 @@
 //! It replaces a summary where the coming task leaves no room for one. Nothing is lost: the pins stay in the compaction's
 //! record, and the next summary reads the messages again.
 
-use crate::context::{compaction::generations::Compaction, weight::Weight};
+use crate::{compaction::generations::Compaction, weight::Weight};
 
 const REFERENCE: &str = "\
 The earlier messages are in this conversation's archive: beside the task below there is no room for them. Do not guess what they \

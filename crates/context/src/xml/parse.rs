@@ -148,7 +148,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::context::xml::{Element, FenceSeed, Scope};
+    use crate::xml::{Element, FenceSeed, Scope};
 
     proptest! {
         #[test]
@@ -165,7 +165,7 @@ mod tests {
 
         #[test]
         fn escaped_text_holds_no_markup(text in "[<>&;#x0-9a-f\"'\\x00-\\x1f|]{0,80}") {
-            let escaped = crate::context::xml::escape_text(&text);
+            let escaped = crate::xml::escape_text(&text);
             prop_assert!(!escaped.contains(['<', '>']));
             prop_assert!(escaped.chars().all(|c| !c.is_control() || c == '\n' || c == '\t'));
             prop_assert_eq!(unescape(&escaped), text.as_str());

@@ -1,7 +1,7 @@
 //! Finds pins in one line of text.
 
 use super::{NAME_MAX_CHARS, PinKind, shapes};
-use crate::context::compaction::requirements::{REQUIREMENT_MAX_CHARS, marked};
+use crate::compaction::requirements::{REQUIREMENT_MAX_CHARS, marked};
 
 /// Opening and closing marks of quoted text and what a quotation is taken for.
 const QUOTES: [(char, char, PinKind); 4] = [

@@ -18,10 +18,7 @@ use std::{cmp::Reverse, collections::HashMap};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    context::{calibration::Calibration, entry::Entry, weight::Weight},
-    transcript::Role,
-};
+use crate::{calibration::Calibration, entry::Entry, transcript::Role, weight::Weight};
 
 pub use survival::Haystack;
 

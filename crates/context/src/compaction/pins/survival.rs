@@ -54,7 +54,7 @@ fn one_blank(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::context::compaction::pins::{PinKind, Voice};
+    use crate::compaction::pins::{PinKind, Voice};
 
     fn holds(text: &str, pin: &str) -> bool {
         Haystack::of(text).holds(&Pin {

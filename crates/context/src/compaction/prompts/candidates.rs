@@ -3,7 +3,7 @@
 use std::{borrow::Cow, cell::OnceCell, collections::HashSet};
 
 use super::{Prompt, Prompts, Selection, Sentence, read_parts, selection::Source, weight_of};
-use crate::context::{
+use crate::{
     compaction::{
         archive_reference::shorten,
         generations::View,
@@ -19,7 +19,7 @@ const ROOM_DIVISOR: u64 = 3;
 /// Of the room, for whole prompts, where not all of them fit.
 const WHOLE_PERCENT: u64 = 67;
 
-pub(in crate::context::compaction) struct Candidates<'a> {
+pub(in crate::compaction) struct Candidates<'a> {
     /// In order.
     prompts: Vec<Candidate<'a>>,
     /// Of prompts that left earlier, without what was taken back.
@@ -45,7 +45,7 @@ struct Candidate<'a> {
 
 impl<'a> Candidates<'a> {
     /// `view.tail[..fold]` is folded. What people said behind it may take back what stands in it.
-    pub(in crate::context::compaction) fn of(view: View<'a>, fold: usize, share: Weight) -> Self {
+    pub(in crate::compaction) fn of(view: View<'a>, fold: usize, share: Weight) -> Self {
         let carried = view.compaction.map(|compaction| &compaction.prompts);
         let (folded, shown) = view.tail.split_at(fold.min(view.tail.len()));
         let folded = folded.iter().filter(|entry| entry.is_by_person());
@@ -78,19 +78,19 @@ impl<'a> Candidates<'a> {
     }
 
     /// Prompts that earlier generations kept. What they hold counts as said by a person.
-    pub(in crate::context::compaction) fn carried(&self) -> impl Iterator<Item = &'a str> {
+    pub(in crate::compaction) fn carried(&self) -> impl Iterator<Item = &'a str> {
         self.prompts.iter().filter(|it| it.is_carried).map(|it| it.text)
     }
 
     /// Whether a requirement of a person was taken back later. One that stands in no prompt any more has outlived all that
     /// earlier generations read.
-    pub(in crate::context::compaction) fn is_taken_back(&self, text: &str) -> bool {
+    pub(in crate::compaction) fn is_taken_back(&self, text: &str) -> bool {
         let said = self.prompts.iter().rev().find(|it| it.text.contains(text));
         self.revocations.take_back(text, said.map_or(self.carried_to_seq, |it| it.seq))
     }
 
     /// What is kept within `room`: all of it if it fits, else the newest prompts and the clearest sentences of the others.
-    pub(in crate::context::compaction) fn select(&self, room: Weight) -> Selection {
+    pub(in crate::compaction) fn select(&self, room: Weight) -> Selection {
         let inner = room.saturating_sub(super::frame());
         let part =
             |weight: Weight, divisor| Weight::from_millitokens(weight.millitokens() / divisor);

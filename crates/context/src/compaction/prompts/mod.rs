@@ -19,7 +19,7 @@ pub(super) use self::{
     candidates::Candidates,
     quotes::{QUOTES, take_quotes},
 };
-use crate::context::{
+use crate::{
     compaction::requirements::Strength,
     weight::Weight,
     xml::{Element, Fence, FenceSeed, Scope, escape_text},

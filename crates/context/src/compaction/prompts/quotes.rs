@@ -1,17 +1,17 @@
 //! Exact quotes in a summariser's answer.
 
-use crate::context::{
+use crate::{
     compaction::{requirements::REQUIREMENT_MAX_CHARS, sections},
     xml,
 };
 
 /// The heading that they stand under. Not one of the sections that a summary must have.
-pub(in crate::context::compaction) const QUOTES: &str = "Quotes";
+pub(in crate::compaction) const QUOTES: &str = "Quotes";
 
 const QUOTE_MIN_CHARS: usize = 8;
 
 /// Takes the quotes out of an answer: what is left is the summary, and each quote is a line.
-pub(in crate::context::compaction) fn take_quotes(answer: &str) -> (String, Vec<String>) {
+pub(in crate::compaction) fn take_quotes(answer: &str) -> (String, Vec<String>) {
     let (mut rest, mut quotes) = (String::with_capacity(answer.len()), Vec::new());
     let mut is_quote = false;
     for line in answer.split_inclusive('\n') {

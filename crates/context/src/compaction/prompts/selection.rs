@@ -3,7 +3,7 @@
 use std::{cmp::Reverse, collections::HashSet};
 
 use super::{Prompts, Sentence, quotes, weight_of};
-use crate::context::{
+use crate::{
     calibration::Calibration,
     compaction::{pins::Haystack, requirements::Strength},
     weight::Weight,
@@ -61,32 +61,32 @@ impl Selection {
     }
 
     /// What is kept whole, for look-ups.
-    pub(in crate::context::compaction) fn haystack(&self) -> Haystack {
+    pub(in crate::compaction) fn haystack(&self) -> Haystack {
         let texts: Vec<_> = self.prompts.kept.iter().map(|it| it.text.as_str()).collect();
         Haystack::of(&texts.join("\n"))
     }
 
     /// With what sentences that are still to be quoted may take.
-    pub(in crate::context::compaction) fn tokens(&self, calibration: &Calibration) -> u64 {
+    pub(in crate::compaction) fn tokens(&self, calibration: &Calibration) -> u64 {
         let spare = self.room_for_sentences.saturating_sub(self.sentences_weight());
         let spare = if self.wants_quotes() { spare } else { Weight::ZERO };
         calibration.tokens(self.prompts.weight() + spare)
     }
 
     /// Whether there is anything that a summariser may quote.
-    pub(in crate::context::compaction) fn wants_quotes(&self) -> bool {
+    pub(in crate::compaction) fn wants_quotes(&self) -> bool {
         !self.sources.is_empty()
     }
 
     /// Of all prompts that leave and that no summariser reads otherwise.
-    pub(in crate::context::compaction) fn leaving_tokens(&self, calibration: &Calibration) -> u64 {
+    pub(in crate::compaction) fn leaving_tokens(&self, calibration: &Calibration) -> u64 {
         let carried = self.sources.iter().filter(|source| source.is_carried);
         // Rounded up once more: `leaving` rounds down.
         calibration.tokens(carried.map(|source| weight_of(&source.text)).sum()) + 1
     }
 
     /// Prompts that leave and that no summariser reads otherwise, the newest first, as many as weigh `max` together.
-    pub(in crate::context::compaction) fn leaving(&self, max: Weight) -> Vec<&str> {
+    pub(in crate::compaction) fn leaving(&self, max: Weight) -> Vec<&str> {
         let mut left = max;
         let carried = self.sources.iter().rev().filter(|source| source.is_carried);
         let fitting = carried.take_while(|source| {
@@ -99,7 +99,7 @@ impl Selection {
     }
 
     /// With what a summariser has quoted: only what stands in a prompt counts.
-    pub(in crate::context::compaction) fn quoted(mut self, lines: &[String]) -> Prompts {
+    pub(in crate::compaction) fn quoted(mut self, lines: &[String]) -> Prompts {
         let sources = || self.sources.iter().rev().map(|source| (source.seq, source.text.as_str()));
         let found = lines.iter().filter_map(|line| {
             let (seq, text) = quotes::verified(line, &sources())?;
