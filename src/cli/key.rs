@@ -127,7 +127,7 @@ async fn create(
     let who = context.who();
     let mut campaigns = Vec::new();
     for given in &create.campaigns {
-        campaigns.push(campaigns::find(&mut *conn, given).await?);
+        campaigns.push(campaigns::find(&mut *conn, given, None).await?);
     }
     let new = New {
         name: &create.name,

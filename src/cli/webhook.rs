@@ -140,7 +140,7 @@ async fn on(
             show_secret(output, &added);
         }
         WebhookCommand::Rotate(Rotate { webhook, overlap_hours }) => {
-            let id = webhooks::find(&mut *tx, &webhook.id).await?;
+            let id = webhooks::find(&mut *tx, &webhook.id, None).await?;
             let overlap = TimeDelta::hours((*overlap_hours).into());
             let rotated = webhooks::rotate(&mut tx, id, overlap, now).await?;
             let data = json!({ "overlap_hours": overlap_hours });
@@ -149,13 +149,13 @@ async fn on(
             show_secret(output, &rotated);
         }
         WebhookCommand::Rm(webhook) => {
-            let id = webhooks::find(&mut *tx, &webhook.id).await?;
+            let id = webhooks::find(&mut *tx, &webhook.id, None).await?;
             drop(tx);
             webhooks::remove(&database.pool, &who, id, now).await?;
             output.data(&json!({ "removed": id }), || format!("webhook {id} is forgotten"));
         }
         WebhookCommand::Test(webhook) => {
-            let id = webhooks::find(&mut *tx, &webhook.id).await?;
+            let id = webhooks::find(&mut *tx, &webhook.id, None).await?;
             let delivery = webhooks::send_test(&mut tx, id, now).await?;
             let data = json!({ "delivery_id": delivery.id });
             audit::write(&mut *tx, &who, Action::WebhookTest, id, data, now).await?;
@@ -166,7 +166,7 @@ async fn on(
             replay(asked, output, &who, (tx, &database.pool), now).await?;
         }
         WebhookCommand::Enable(webhook) => {
-            let id = webhooks::find(&mut *tx, &webhook.id).await?;
+            let id = webhooks::find(&mut *tx, &webhook.id, None).await?;
             let webhook = webhooks::enable(&mut tx, id).await?;
             audit::write(&mut *tx, &who, Action::WebhookEnable, id, json!({}), now).await?;
             commit(tx).await?;
@@ -175,7 +175,7 @@ async fn on(
             });
         }
         WebhookCommand::Disable(Disable { webhook, reason }) => {
-            let id = webhooks::find(&mut *tx, &webhook.id).await?;
+            let id = webhooks::find(&mut *tx, &webhook.id, None).await?;
             let webhook = webhooks::disable(&mut tx, id, reason, now).await?;
             let data = json!({ "reason": reason });
             audit::write(&mut *tx, &who, Action::WebhookDisable, id, data, now).await?;
@@ -195,7 +195,7 @@ async fn add(
     let config = context.load()?;
     let kinds: Vec<Kind> = asked.kind.iter().copied().map(Kind::from).collect();
     let campaign_id = match &asked.campaign {
-        Some(given) => Some(campaigns::find(&mut *conn, given).await?),
+        Some(given) => Some(campaigns::find(&mut *conn, given, None).await?),
         None => None,
     };
     let new = New { url: &asked.url, kinds: &kinds, campaign_id };
@@ -204,13 +204,13 @@ async fn add(
 
 async fn deliveries(asked: &Deliveries, conn: &mut PgConnection) -> Result<Vec<Delivery>, Failure> {
     let webhook_id = match &asked.webhook {
-        Some(given) => Some(webhooks::find(&mut *conn, given).await?),
+        Some(given) => Some(webhooks::find(&mut *conn, given, None).await?),
         None => None,
     };
     let state = asked.failed.then_some(State::Failed);
     let filter = Filter { webhook_id, task_id: None, state };
     let after = match &asked.paging.after {
-        Some(given) => Some(webhooks::find_delivery(&mut *conn, given).await?),
+        Some(given) => Some(webhooks::find_delivery(&mut *conn, given, None).await?),
         None => None,
     };
     let page = Page { after, limit: asked.paging.limit };
@@ -226,7 +226,7 @@ async fn replay(
 ) -> Result<(), Failure> {
     match (&asked.delivery, &asked.webhook, asked.since) {
         (Some(given), _, _) => {
-            let id = webhooks::find_delivery(&mut *tx, given).await?;
+            let id = webhooks::find_delivery(&mut *tx, given, None).await?;
             let delivery = webhooks::replay(&mut tx, id, now).await?;
             let (webhook_id, data) = (delivery.webhook_id, json!({ "delivery_id": id }));
             audit::write(&mut *tx, who, Action::WebhookReplay, webhook_id, data, now).await?;
@@ -234,7 +234,7 @@ async fn replay(
             show_sent(output, &delivery);
         }
         (None, Some(given), Some(since)) => {
-            let id = webhooks::find(&mut *tx, given).await?;
+            let id = webhooks::find(&mut *tx, given, None).await?;
             drop(tx);
             let n_replayed = webhooks::replay_since(pool, who, id, since, now).await?;
             let done = json!({ "webhook_id": id, "replayed": n_replayed });

@@ -14,6 +14,7 @@
 mod call;
 mod campaigns;
 mod fields;
+mod ids;
 mod listing;
 mod operation;
 mod reach;
@@ -25,6 +26,7 @@ pub use self::{
     call::Call,
     campaigns::{ListCampaigns, ShowCampaign},
     fields::{Fields, read_json},
+    ids::{FindId, FoundId, Noun},
     listing::{Listing, MAX_LIMIT, page_limit},
     operation::{
         Answer, Change, ChangeResult, Changed, Command, Described, Entry, Method, Operation, Spec,
@@ -43,6 +45,7 @@ pub use self::{
 pub const ALL: &[Entry] = &[
     entry::<ListCampaigns>(),
     entry::<ShowCampaign>(),
+    entry::<FindId>(),
     entry::<ListSchedules>(),
     entry::<ShowSchedule>(),
     entry::<PutSchedule>(),
