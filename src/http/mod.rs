@@ -36,7 +36,6 @@ mod page;
 mod parameters;
 mod posts;
 mod problem;
-mod queues;
 pub mod reach;
 pub mod scopes;
 mod serve;
@@ -140,7 +139,6 @@ pub fn router(config: &Config, front: Front) -> Router {
         .merge(logins::routes())
         .merge(cleanups::routes())
         .merge(bulk_actions::routes())
-        .merge(queues::routes())
         .merge(jobs::routes())
         .merge(lanes::routes())
         .merge(workers::routes())

@@ -17,6 +17,7 @@ mod fields;
 mod ids;
 mod listing;
 mod operation;
+mod queues;
 mod reach;
 mod refusal;
 mod schedules;
@@ -32,6 +33,7 @@ pub use self::{
         Answer, Change, ChangeResult, Changed, Command, Described, Entry, Method, Operation, Spec,
         Success, entry,
     },
+    queues::{ListQueues, PauseGroup, PauseQueue, ResumeGroup, ResumeQueue, ShowQueue},
     reach::Reach,
     refusal::{Refusal, Wrong, kind_of_status, status},
     schedules::{
@@ -46,6 +48,12 @@ pub const ALL: &[Entry] = &[
     entry::<ListCampaigns>(),
     entry::<ShowCampaign>(),
     entry::<FindId>(),
+    entry::<ListQueues>(),
+    entry::<ShowQueue>(),
+    entry::<PauseQueue>(),
+    entry::<ResumeQueue>(),
+    entry::<PauseGroup>(),
+    entry::<ResumeGroup>(),
     entry::<ListSchedules>(),
     entry::<ShowSchedule>(),
     entry::<PutSchedule>(),
@@ -58,4 +66,9 @@ pub const ALL: &[Entry] = &[
 /// The operation behind a route.
 pub fn find(method: &str, path: &str) -> Option<&'static Entry> {
     ALL.iter().find(|entry| entry.spec.method.as_str() == method && entry.spec.path == path)
+}
+
+/// The reason of a change whose caller gives none.
+fn by_request() -> String {
+    "by a request".to_owned()
 }

@@ -19,8 +19,8 @@ use utoipa::OpenApi;
 
 use super::{
     Front, Problem, agents, audit, blackboard, bulk, bulk_actions, campaigns, children, cleanups,
-    facts, feed, flows, health, jobs, keys, lanes, logins, mcp, memory, posts, queues, sessions,
-    tasks, webhooks, workers,
+    facts, feed, flows, health, jobs, keys, lanes, logins, mcp, memory, posts, sessions, tasks,
+    webhooks, workers,
 };
 use crate::domain::feed::Event as FeedEvent;
 
@@ -93,7 +93,6 @@ fn generate() -> String {
         agents::Described::openapi(),
         cleanups::Described::openapi(),
         feed::Described::openapi(),
-        queues::Described::openapi(),
         jobs::Described::openapi(),
         lanes::Described::openapi(),
         workers::Described::openapi(),

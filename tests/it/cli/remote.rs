@@ -96,6 +96,13 @@ fn commands() -> Vec<(&'static str, Vec<&'static str>)> {
         ("resume_schedule", vec!["schedule", "resume", "news"]),
         ("remove_schedule", vec!["schedule", "rm", "news"]),
         ("remove_schedule", vec!["schedule", "rm", "purge"]),
+        ("pause_queue", vec!["queue", "pause", "turns", "--reason", "moving"]),
+        ("list_queues", vec!["queue", "ls"]),
+        ("show_queue", vec!["queue", "show", "turns"]),
+        ("show_queue", vec!["queue", "show", "none"]),
+        ("resume_queue", vec!["queue", "resume", "turns"]),
+        ("pause_group", vec!["queue", "pause", "spring", "--group"]),
+        ("resume_group", vec!["queue", "resume", "spring", "--group"]),
     ]
 }
 
