@@ -25,7 +25,6 @@ mod input;
 mod intake;
 mod jobs;
 mod keys;
-mod lanes;
 mod limits;
 mod logins;
 mod mcp;
@@ -140,7 +139,6 @@ pub fn router(config: &Config, front: Front) -> Router {
         .merge(cleanups::routes())
         .merge(bulk_actions::routes())
         .merge(jobs::routes())
-        .merge(lanes::routes())
         .merge(workers::routes())
         .merge(mcp::routes(config))
         .merge(openapi::routes())

@@ -15,6 +15,7 @@ mod call;
 mod campaigns;
 mod fields;
 mod ids;
+mod lanes;
 mod listing;
 mod operation;
 mod queues;
@@ -28,6 +29,7 @@ pub use self::{
     campaigns::{ListCampaigns, ShowCampaign},
     fields::{Fields, read_json},
     ids::{FindId, FoundId, Noun},
+    lanes::{HoldLane, LaneName, ListLanes, ReleaseLane, ShowLane},
     listing::{Listing, MAX_LIMIT, page_limit},
     operation::{
         Answer, Change, ChangeResult, Changed, Command, Described, Entry, Method, Operation, Spec,
@@ -61,6 +63,10 @@ pub const ALL: &[Entry] = &[
     entry::<RunSchedule>(),
     entry::<PauseSchedule>(),
     entry::<ResumeSchedule>(),
+    entry::<ListLanes>(),
+    entry::<ShowLane>(),
+    entry::<HoldLane>(),
+    entry::<ReleaseLane>(),
 ];
 
 /// The operation behind a route.

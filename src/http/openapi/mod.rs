@@ -19,8 +19,8 @@ use utoipa::OpenApi;
 
 use super::{
     Front, Problem, agents, audit, blackboard, bulk, bulk_actions, campaigns, children, cleanups,
-    facts, feed, flows, health, jobs, keys, lanes, logins, mcp, memory, posts, sessions, tasks,
-    webhooks, workers,
+    facts, feed, flows, health, jobs, keys, logins, mcp, memory, posts, sessions, tasks, webhooks,
+    workers,
 };
 use crate::domain::feed::Event as FeedEvent;
 
@@ -94,7 +94,6 @@ fn generate() -> String {
         cleanups::Described::openapi(),
         feed::Described::openapi(),
         jobs::Described::openapi(),
-        lanes::Described::openapi(),
         workers::Described::openapi(),
         keys::Described::openapi(),
         logins::Described::openapi(),

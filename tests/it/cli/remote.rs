@@ -103,6 +103,14 @@ fn commands() -> Vec<(&'static str, Vec<&'static str>)> {
         ("resume_queue", vec!["queue", "resume", "turns"]),
         ("pause_group", vec!["queue", "pause", "spring", "--group"]),
         ("resume_group", vec!["queue", "resume", "spring", "--group"]),
+        ("list_lanes", vec!["lane", "ls"]),
+        ("list_lanes", vec!["lane", "ls", "--held", "--after", "a", "--limit", "3"]),
+        ("show_lane", vec!["lane", "show", "a/b c"]),
+        ("show_lane", vec!["lane", "show", "purge"]),
+        ("hold_lane", vec!["lane", "hold", "purge", "--reason", "moving"]),
+        ("hold_lane", vec!["lane", "hold", "purge", "--reason", ""]),
+        ("release_lane", vec!["lane", "release", "purge"]),
+        ("release_lane", vec!["lane", "release", "none"]),
     ]
 }
 
