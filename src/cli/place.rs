@@ -43,6 +43,7 @@ impl Command {
         match self {
             Self::Lane(_) | Self::Queue(_) | Self::Schedule(_) => Place::AnyServer,
             Self::Campaign(command) if command.is_remote() => Place::AnyServer,
+            Self::Worker(command) if command.is_remote() => Place::AnyServer,
             Self::Serve
             | Self::Demo
             | Self::Worker(_)

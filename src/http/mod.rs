@@ -44,7 +44,6 @@ mod trace;
 mod transaction;
 mod waiters;
 mod webhooks;
-mod workers;
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -139,7 +138,6 @@ pub fn router(config: &Config, front: Front) -> Router {
         .merge(cleanups::routes())
         .merge(bulk_actions::routes())
         .merge(jobs::routes())
-        .merge(workers::routes())
         .merge(mcp::routes(config))
         .merge(openapi::routes())
         .merge(keys::routes())

@@ -116,7 +116,6 @@ const NEEDS: &[(&str, &str, Need)] = &[
     ("POST", "/v1/tasks/{id}/cancel", OPERATE),
     ("POST", "/v1/tasks/{id}/children", ENQUEUE),
     ("POST", "/v1/tasks/{id}/retry", OPERATE),
-    ("GET", "/v1/workers", READ),
     ("GET", "/v1/workflows", READ),
     ("GET", "/v1/webhook-deliveries", READ),
     ("GET", "/v1/webhook-deliveries/{id}", READ),

@@ -23,6 +23,7 @@ mod reach;
 mod refusal;
 mod schedules;
 mod transaction;
+mod workers;
 
 pub use self::{
     call::Call,
@@ -43,6 +44,7 @@ pub use self::{
         ShowSchedule,
     },
     transaction::{Limits, OpenTransaction, PATIENCE, begin, begin_read},
+    workers::ListWorkers,
 };
 
 /// Every operation, once.
@@ -67,6 +69,7 @@ pub const ALL: &[Entry] = &[
     entry::<ShowLane>(),
     entry::<HoldLane>(),
     entry::<ReleaseLane>(),
+    entry::<ListWorkers>(),
 ];
 
 /// The operation behind a route.

@@ -20,7 +20,6 @@ use utoipa::OpenApi;
 use super::{
     Front, Problem, agents, audit, blackboard, bulk, bulk_actions, campaigns, children, cleanups,
     facts, feed, flows, health, jobs, keys, logins, mcp, memory, posts, sessions, tasks, webhooks,
-    workers,
 };
 use crate::domain::feed::Event as FeedEvent;
 
@@ -94,7 +93,6 @@ fn generate() -> String {
         cleanups::Described::openapi(),
         feed::Described::openapi(),
         jobs::Described::openapi(),
-        workers::Described::openapi(),
         keys::Described::openapi(),
         logins::Described::openapi(),
         webhooks::Described::openapi(),

@@ -103,6 +103,7 @@ fn commands() -> Vec<(&'static str, Vec<&'static str>)> {
         ("resume_queue", vec!["queue", "resume", "turns"]),
         ("pause_group", vec!["queue", "pause", "spring", "--group"]),
         ("resume_group", vec!["queue", "resume", "spring", "--group"]),
+        ("list_workers", vec!["worker", "ls"]),
         ("list_lanes", vec!["lane", "ls"]),
         ("list_lanes", vec!["lane", "ls", "--held", "--after", "a", "--limit", "3"]),
         ("show_lane", vec!["lane", "show", "a/b c"]),
