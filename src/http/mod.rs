@@ -26,7 +26,6 @@ mod intake;
 mod jobs;
 mod keys;
 mod limits;
-mod logins;
 mod mcp;
 mod memory;
 mod openapi;
@@ -134,7 +133,6 @@ pub fn router(config: &Config, front: Front) -> Router {
         .merge(bulk::routes(config, admission))
         .merge(sessions::routes())
         .merge(agents::routes())
-        .merge(logins::routes())
         .merge(cleanups::routes())
         .merge(bulk_actions::routes())
         .merge(jobs::routes())

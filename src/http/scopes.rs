@@ -96,8 +96,6 @@ const NEEDS: &[(&str, &str, Need)] = &[
     ("POST", "/v1/keys", ADMIN),
     ("POST", "/v1/keys/{id}/revoke", ADMIN),
     ("POST", "/v1/keys/{id}/rotate", ADMIN),
-    ("GET", "/v1/logins", READ),
-    ("POST", "/v1/logins/{name}/resume", OPERATE),
     ("GET", "/v1/openapi.json", READ),
     ("GET", "/v1/sessions", READ),
     ("GET", "/v1/sessions/{id}", READ),

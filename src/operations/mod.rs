@@ -17,6 +17,7 @@ mod fields;
 mod ids;
 mod lanes;
 mod listing;
+mod logins;
 mod operation;
 mod queues;
 mod reach;
@@ -32,6 +33,7 @@ pub use self::{
     ids::{FindId, FoundId, Noun},
     lanes::{HoldLane, LaneName, ListLanes, ReleaseLane, ShowLane},
     listing::{Listing, MAX_LIMIT, page_limit},
+    logins::{ListLogins, ResumeLogin},
     operation::{
         Answer, Change, ChangeResult, Changed, Command, Described, Entry, Method, Operation, Spec,
         Success, entry,
@@ -70,6 +72,8 @@ pub const ALL: &[Entry] = &[
     entry::<HoldLane>(),
     entry::<ReleaseLane>(),
     entry::<ListWorkers>(),
+    entry::<ListLogins>(),
+    entry::<ResumeLogin>(),
 ];
 
 /// The operation behind a route.

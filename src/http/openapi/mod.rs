@@ -19,7 +19,7 @@ use utoipa::OpenApi;
 
 use super::{
     Front, Problem, agents, audit, blackboard, bulk, bulk_actions, campaigns, children, cleanups,
-    facts, feed, flows, health, jobs, keys, logins, mcp, memory, posts, sessions, tasks, webhooks,
+    facts, feed, flows, health, jobs, keys, mcp, memory, posts, sessions, tasks, webhooks,
 };
 use crate::domain::feed::Event as FeedEvent;
 
@@ -94,7 +94,6 @@ fn generate() -> String {
         feed::Described::openapi(),
         jobs::Described::openapi(),
         keys::Described::openapi(),
-        logins::Described::openapi(),
         webhooks::Described::openapi(),
         audit::Described::openapi(),
         mcp::Described::openapi(),

@@ -112,6 +112,8 @@ fn commands() -> Vec<(&'static str, Vec<&'static str>)> {
         ("hold_lane", vec!["lane", "hold", "purge", "--reason", ""]),
         ("release_lane", vec!["lane", "release", "purge"]),
         ("release_lane", vec!["lane", "release", "none"]),
+        ("list_logins", vec!["login", "ls"]),
+        ("resume_login", vec!["login", "resume", "main"]),
     ]
 }
 
