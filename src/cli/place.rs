@@ -41,7 +41,11 @@ impl Command {
 
     fn place(&self) -> Place {
         match self {
-            Self::Lane(_) | Self::Login(_) | Self::Queue(_) | Self::Schedule(_) => Place::AnyServer,
+            Self::Audit(_)
+            | Self::Lane(_)
+            | Self::Login(_)
+            | Self::Queue(_)
+            | Self::Schedule(_) => Place::AnyServer,
             Self::Campaign(command) if command.is_remote() => Place::AnyServer,
             Self::Worker(command) if command.is_remote() => Place::AnyServer,
             Self::Serve

@@ -5,7 +5,6 @@
 
 mod admission;
 mod agents;
-mod audit;
 mod auth;
 mod blackboard;
 mod bulk;
@@ -139,7 +138,6 @@ pub fn router(config: &Config, front: Front) -> Router {
         .merge(mcp::routes(config))
         .merge(openapi::routes())
         .merge(keys::routes())
-        .merge(audit::routes())
         .merge(webhooks::routes())
         .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::method_not_allowed)

@@ -11,6 +11,7 @@
 //!
 //! Operations know no transport: statuses, headers and exit codes are made of [`Spec`] and [`Refusal`] by the adapters.
 
+mod audit;
 mod call;
 mod campaigns;
 mod fields;
@@ -27,6 +28,7 @@ mod transaction;
 mod workers;
 
 pub use self::{
+    audit::ListAudit,
     call::Call,
     campaigns::{ListCampaigns, ShowCampaign},
     fields::{Fields, read_json},
@@ -74,6 +76,7 @@ pub const ALL: &[Entry] = &[
     entry::<ListWorkers>(),
     entry::<ListLogins>(),
     entry::<ResumeLogin>(),
+    entry::<ListAudit>(),
 ];
 
 /// The operation behind a route.

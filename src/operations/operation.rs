@@ -199,6 +199,11 @@ impl Spec {
         Self { for_bound_keys: true, ..self }
     }
 
+    /// One of these scopes, or one that implies it.
+    pub const fn needs(self, scopes: &'static [Scope]) -> Self {
+        Self { scopes, ..self }
+    }
+
     pub const fn by(self, method: Method) -> Self {
         Self { method, ..self }
     }

@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 use utoipa::OpenApi;
 
 use super::{
-    Front, Problem, agents, audit, blackboard, bulk, bulk_actions, campaigns, children, cleanups,
-    facts, feed, flows, health, jobs, keys, mcp, memory, posts, sessions, tasks, webhooks,
+    Front, Problem, agents, blackboard, bulk, bulk_actions, campaigns, children, cleanups, facts,
+    feed, flows, health, jobs, keys, mcp, memory, posts, sessions, tasks, webhooks,
 };
 use crate::domain::feed::Event as FeedEvent;
 
@@ -95,7 +95,6 @@ fn generate() -> String {
         jobs::Described::openapi(),
         keys::Described::openapi(),
         webhooks::Described::openapi(),
-        audit::Described::openapi(),
         mcp::Described::openapi(),
         health::Described::openapi(),
     ] {

@@ -3,7 +3,11 @@
 use std::{collections::BTreeSet, net::SocketAddr, process::Stdio};
 
 use dalsegno::{
-    domain::{amount::Limit, ids::short},
+    domain::{
+        amount::Limit,
+        audit::{self, Action, Actor},
+        ids::short,
+    },
     operations::{ALL, Command},
 };
 use serde_json::json;
@@ -114,6 +118,8 @@ fn commands() -> Vec<(&'static str, Vec<&'static str>)> {
         ("release_lane", vec!["lane", "release", "none"]),
         ("list_logins", vec!["login", "ls"]),
         ("resume_login", vec!["login", "resume", "main"]),
+        ("list_audit", vec!["audit", "ls", "--actor", "ops@host", "--since", "2026-01-01T00:00:00Z"]),
+        ("list_audit", vec!["audit", "ls", "--actor", "nobody", "--subject", "x"]),
     ]
 }
 
@@ -124,6 +130,10 @@ async fn every_operation_says_the_same_on_the_database_and_on_a_server() {
     let there = World::over(served.app.pool.clone(), Limit::default()).await;
     put_nightly(&local.world.pool, noon()).await;
     put_nightly(&served.app.pool, noon()).await;
+    for pool in [&local.world.pool, &served.app.pool] {
+        let (who, data) = (Actor::cli("ops", "host"), json!({ "reason": "moving" }));
+        audit::write(pool, &who, Action::QueuePause, "turns", data, noon()).await.unwrap();
+    }
     let mut walked = BTreeSet::new();
     for (operation, command) in commands() {
         walked.insert(operation);
