@@ -42,6 +42,7 @@ impl Command {
     fn place(&self) -> Place {
         match self {
             Self::Audit(_)
+            | Self::Cleanup(_)
             | Self::Lane(_)
             | Self::Login(_)
             | Self::Queue(_)

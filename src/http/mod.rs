@@ -11,7 +11,6 @@ mod bulk;
 mod bulk_actions;
 mod campaigns;
 mod children;
-mod cleanups;
 mod config;
 mod events;
 mod facts;
@@ -132,7 +131,6 @@ pub fn router(config: &Config, front: Front) -> Router {
         .merge(bulk::routes(config, admission))
         .merge(sessions::routes())
         .merge(agents::routes())
-        .merge(cleanups::routes())
         .merge(bulk_actions::routes())
         .merge(jobs::routes())
         .merge(mcp::routes(config))

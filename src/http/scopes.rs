@@ -74,8 +74,6 @@ const NEEDS: &[(&str, &str, Need)] = &[
     ("POST", "/v1/campaigns/{id}/posts", OPERATE),
     ("POST", "/v1/campaigns/{id}/tasks", ENQUEUE),
     ("POST", "/v1/campaigns/{id}/tasks/bulk", ENQUEUE),
-    ("GET", "/v1/cleanup/preview", READ),
-    ("GET", "/v1/cleanup/runs", READ),
     ("POST", "/v1/campaigns/{id}/flows", ENQUEUE),
     ("GET", "/v1/feed", READ),
     ("GET", "/v1/flows", READ),

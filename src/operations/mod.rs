@@ -14,6 +14,7 @@
 mod audit;
 mod call;
 mod campaigns;
+mod cleanups;
 mod fields;
 mod ids;
 mod lanes;
@@ -31,6 +32,7 @@ pub use self::{
     audit::ListAudit,
     call::Call,
     campaigns::{ListCampaigns, ShowCampaign},
+    cleanups::{ListCleanupRuns, PreviewCleanup, RunCleanup},
     fields::{Fields, read_json},
     ids::{FindId, FoundId, Noun},
     lanes::{HoldLane, LaneName, ListLanes, ReleaseLane, ShowLane},
@@ -77,6 +79,9 @@ pub const ALL: &[Entry] = &[
     entry::<ListLogins>(),
     entry::<ResumeLogin>(),
     entry::<ListAudit>(),
+    entry::<ListCleanupRuns>(),
+    entry::<PreviewCleanup>(),
+    entry::<RunCleanup>(),
 ];
 
 /// The operation behind a route.

@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 use utoipa::OpenApi;
 
 use super::{
-    Front, Problem, agents, blackboard, bulk, bulk_actions, campaigns, children, cleanups, facts,
-    feed, flows, health, jobs, keys, mcp, memory, posts, sessions, tasks, webhooks,
+    Front, Problem, agents, blackboard, bulk, bulk_actions, campaigns, children, facts, feed,
+    flows, health, jobs, keys, mcp, memory, posts, sessions, tasks, webhooks,
 };
 use crate::domain::feed::Event as FeedEvent;
 
@@ -90,7 +90,6 @@ fn generate() -> String {
         bulk_actions::Described::openapi(),
         sessions::Described::openapi(),
         agents::Described::openapi(),
-        cleanups::Described::openapi(),
         feed::Described::openapi(),
         jobs::Described::openapi(),
         keys::Described::openapi(),

@@ -118,8 +118,15 @@ fn commands() -> Vec<(&'static str, Vec<&'static str>)> {
         ("release_lane", vec!["lane", "release", "none"]),
         ("list_logins", vec!["login", "ls"]),
         ("resume_login", vec!["login", "resume", "main"]),
-        ("list_audit", vec!["audit", "ls", "--actor", "ops@host", "--since", "2026-01-01T00:00:00Z"]),
+        (
+            "list_audit",
+            vec!["audit", "ls", "--actor", "ops@host", "--since", "2026-01-01T00:00:00Z"],
+        ),
         ("list_audit", vec!["audit", "ls", "--actor", "nobody", "--subject", "x"]),
+        ("preview_cleanup", vec!["cleanup", "--dry-run"]),
+        ("run_cleanup", vec!["cleanup"]),
+        ("list_cleanup_runs", vec!["cleanup", "runs"]),
+        ("list_cleanup_runs", vec!["cleanup", "runs", "--after", "7", "--limit", "3"]),
     ]
 }
 
