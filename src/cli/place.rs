@@ -43,6 +43,7 @@ impl Command {
         match self {
             Self::Audit(_)
             | Self::Cleanup(_)
+            | Self::Job(_)
             | Self::Lane(_)
             | Self::Login(_)
             | Self::Queue(_)

@@ -21,7 +21,6 @@ mod guard;
 mod health;
 mod input;
 mod intake;
-mod jobs;
 mod keys;
 mod limits;
 mod mcp;
@@ -132,7 +131,6 @@ pub fn router(config: &Config, front: Front) -> Router {
         .merge(sessions::routes())
         .merge(agents::routes())
         .merge(bulk_actions::routes())
-        .merge(jobs::routes())
         .merge(mcp::routes(config))
         .merge(openapi::routes())
         .merge(keys::routes())

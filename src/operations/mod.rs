@@ -17,6 +17,7 @@ mod campaigns;
 mod cleanups;
 mod fields;
 mod ids;
+mod jobs;
 mod lanes;
 mod listing;
 mod logins;
@@ -35,6 +36,7 @@ pub use self::{
     cleanups::{ListCleanupRuns, PreviewCleanup, RunCleanup},
     fields::{Fields, read_json},
     ids::{FindId, FoundId, Noun},
+    jobs::{CancelJob, ExplainJob, HoldJob, JobState, ListJobs, ReleaseJob, RetryJob, ShowJob},
     lanes::{HoldLane, LaneName, ListLanes, ReleaseLane, ShowLane},
     listing::{Listing, MAX_LIMIT, page_limit},
     logins::{ListLogins, ResumeLogin},
@@ -82,6 +84,13 @@ pub const ALL: &[Entry] = &[
     entry::<ListCleanupRuns>(),
     entry::<PreviewCleanup>(),
     entry::<RunCleanup>(),
+    entry::<ListJobs>(),
+    entry::<ShowJob>(),
+    entry::<ExplainJob>(),
+    entry::<RetryJob>(),
+    entry::<CancelJob>(),
+    entry::<HoldJob>(),
+    entry::<ReleaseJob>(),
 ];
 
 /// The operation behind a route.

@@ -19,7 +19,7 @@ use utoipa::OpenApi;
 
 use super::{
     Front, Problem, agents, blackboard, bulk, bulk_actions, campaigns, children, facts, feed,
-    flows, health, jobs, keys, mcp, memory, posts, sessions, tasks, webhooks,
+    flows, health, keys, mcp, memory, posts, sessions, tasks, webhooks,
 };
 use crate::domain::feed::Event as FeedEvent;
 
@@ -91,7 +91,6 @@ fn generate() -> String {
         sessions::Described::openapi(),
         agents::Described::openapi(),
         feed::Described::openapi(),
-        jobs::Described::openapi(),
         keys::Described::openapi(),
         webhooks::Described::openapi(),
         mcp::Described::openapi(),
@@ -135,6 +134,12 @@ fn name_answers(operation: &mut Value) {
 fn say_absent_and_not_null(operation: &mut Value) {
     let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
     for parameter in parameters.into_iter().flatten() {
+        let schema = &mut parameter["schema"];
+        if let Some(some) =
+            schema["oneOf"].as_array().and_then(|of| of.iter().find(|one| one["type"] != "null"))
+        {
+            *schema = some.clone();
+        }
         let kind = parameter.pointer_mut("/schema/type");
         if let Some(kind) = kind
             && let Some(first) = kind.get(0).cloned()

@@ -127,6 +127,19 @@ fn commands() -> Vec<(&'static str, Vec<&'static str>)> {
         ("run_cleanup", vec!["cleanup"]),
         ("list_cleanup_runs", vec!["cleanup", "runs"]),
         ("list_cleanup_runs", vec!["cleanup", "runs", "--after", "7", "--limit", "3"]),
+        ("list_jobs", vec!["job", "ls", "--queue", "upkeep"]),
+        ("list_jobs", vec!["job", "ls", "--state", "ready", "--limit", "1"]),
+        ("list_jobs", vec!["job", "ls", "--after", "7", "--kind", "purge", "--lane", "purge"]),
+        ("show_job", vec!["job", "show", "1"]),
+        ("show_job", vec!["job", "show", "99"]),
+        ("explain_job", vec!["job", "explain", "1"]),
+        ("explain_job", vec!["job", "explain", "99"]),
+        ("hold_job", vec!["job", "hold", "1", "--reason", "moving"]),
+        ("release_job", vec!["job", "release", "1"]),
+        ("retry_job", vec!["job", "retry", "1"]),
+        ("retry_job", vec!["job", "retry", "99"]),
+        ("cancel_job", vec!["job", "cancel", "1"]),
+        ("cancel_job", vec!["job", "cancel", "99"]),
     ]
 }
 
