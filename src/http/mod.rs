@@ -8,7 +8,6 @@ mod agents;
 mod auth;
 mod blackboard;
 mod bulk;
-mod bulk_actions;
 mod campaigns;
 mod children;
 mod config;
@@ -130,7 +129,6 @@ pub fn router(config: &Config, front: Front) -> Router {
         .merge(bulk::routes(config, admission))
         .merge(sessions::routes())
         .merge(agents::routes())
-        .merge(bulk_actions::routes())
         .merge(mcp::routes(config))
         .merge(openapi::routes())
         .merge(keys::routes())

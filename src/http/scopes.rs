@@ -36,8 +36,6 @@ const NEEDS: &[(&str, &str, Need)] = &[
     ("GET", "/v1/agents/pauses", READ),
     ("POST", "/v1/agents/{name}/pause", OPERATE),
     ("POST", "/v1/agents/{name}/resume", OPERATE),
-    ("POST", "/v1/bulk-actions", OPERATE),
-    ("GET", "/v1/bulk-actions/{id}", READ),
     ("POST", "/v1/campaigns", OPERATE),
     ("PATCH", "/v1/campaigns/{id}", OPERATE),
     ("GET", "/v1/campaigns/{id}/agents", READ),

@@ -12,6 +12,7 @@
 //! Operations know no transport: statuses, headers and exit codes are made of [`Spec`] and [`Refusal`] by the adapters.
 
 mod audit;
+mod bulk_actions;
 mod call;
 mod campaigns;
 mod cleanups;
@@ -31,6 +32,7 @@ mod workers;
 
 pub use self::{
     audit::ListAudit,
+    bulk_actions::{CreateBulkAction, ShowBulkAction},
     call::Call,
     campaigns::{ListCampaigns, ShowCampaign},
     cleanups::{ListCleanupRuns, PreviewCleanup, RunCleanup},
@@ -91,6 +93,8 @@ pub const ALL: &[Entry] = &[
     entry::<CancelJob>(),
     entry::<HoldJob>(),
     entry::<ReleaseJob>(),
+    entry::<CreateBulkAction>(),
+    entry::<ShowBulkAction>(),
 ];
 
 /// The operation behind a route.

@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 use utoipa::OpenApi;
 
 use super::{
-    Front, Problem, agents, blackboard, bulk, bulk_actions, campaigns, children, facts, feed,
-    flows, health, keys, mcp, memory, posts, sessions, tasks, webhooks,
+    Front, Problem, agents, blackboard, bulk, campaigns, children, facts, feed, flows, health,
+    keys, mcp, memory, posts, sessions, tasks, webhooks,
 };
 use crate::domain::feed::Event as FeedEvent;
 
@@ -87,7 +87,6 @@ fn generate() -> String {
         bulk::Described::openapi(),
         children::Described::openapi(),
         flows::Described::openapi(),
-        bulk_actions::Described::openapi(),
         sessions::Described::openapi(),
         agents::Described::openapi(),
         feed::Described::openapi(),
