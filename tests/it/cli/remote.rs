@@ -3,11 +3,7 @@
 use std::{collections::BTreeSet, net::SocketAddr, process::Stdio};
 
 use dalsegno::{
-    domain::{
-        amount::Limit,
-        audit::{self, Action, Actor},
-        ids::short,
-    },
+    domain::{amount::Limit, ids::short},
     operations::{ALL, Command},
 };
 use serde_json::json;
@@ -17,7 +13,7 @@ use tokio::{
     net::TcpListener,
 };
 
-use super::{Ground, Said, ended, text};
+use super::{Ground, Said, ended, operators, text};
 use crate::{
     app::{TestApp, TestDatabase, noon},
     cluster::scratch_folder,
@@ -100,47 +96,11 @@ fn commands() -> Vec<(&'static str, Vec<&'static str>)> {
         ("resume_schedule", vec!["schedule", "resume", "news"]),
         ("remove_schedule", vec!["schedule", "rm", "news"]),
         ("remove_schedule", vec!["schedule", "rm", "purge"]),
-        ("pause_queue", vec!["queue", "pause", "turns", "--reason", "moving"]),
-        ("list_queues", vec!["queue", "ls"]),
-        ("show_queue", vec!["queue", "show", "turns"]),
-        ("show_queue", vec!["queue", "show", "none"]),
-        ("resume_queue", vec!["queue", "resume", "turns"]),
-        ("pause_group", vec!["queue", "pause", "spring", "--group"]),
-        ("resume_group", vec!["queue", "resume", "spring", "--group"]),
-        ("list_workers", vec!["worker", "ls"]),
-        ("list_lanes", vec!["lane", "ls"]),
-        ("list_lanes", vec!["lane", "ls", "--held", "--after", "a", "--limit", "3"]),
-        ("show_lane", vec!["lane", "show", "a/b c"]),
-        ("show_lane", vec!["lane", "show", "purge"]),
-        ("hold_lane", vec!["lane", "hold", "purge", "--reason", "moving"]),
-        ("hold_lane", vec!["lane", "hold", "purge", "--reason", ""]),
-        ("release_lane", vec!["lane", "release", "purge"]),
-        ("release_lane", vec!["lane", "release", "none"]),
-        ("list_logins", vec!["login", "ls"]),
-        ("resume_login", vec!["login", "resume", "main"]),
-        (
-            "list_audit",
-            vec!["audit", "ls", "--actor", "ops@host", "--since", "2026-01-01T00:00:00Z"],
-        ),
-        ("list_audit", vec!["audit", "ls", "--actor", "nobody", "--subject", "x"]),
-        ("preview_cleanup", vec!["cleanup", "--dry-run"]),
-        ("run_cleanup", vec!["cleanup"]),
-        ("list_cleanup_runs", vec!["cleanup", "runs"]),
-        ("list_cleanup_runs", vec!["cleanup", "runs", "--after", "7", "--limit", "3"]),
-        ("list_jobs", vec!["job", "ls", "--queue", "upkeep"]),
-        ("list_jobs", vec!["job", "ls", "--state", "ready", "--limit", "1"]),
-        ("list_jobs", vec!["job", "ls", "--after", "7", "--kind", "purge", "--lane", "purge"]),
-        ("show_job", vec!["job", "show", "1"]),
-        ("show_job", vec!["job", "show", "99"]),
-        ("explain_job", vec!["job", "explain", "1"]),
-        ("explain_job", vec!["job", "explain", "99"]),
-        ("hold_job", vec!["job", "hold", "1", "--reason", "moving"]),
-        ("release_job", vec!["job", "release", "1"]),
-        ("retry_job", vec!["job", "retry", "1"]),
-        ("retry_job", vec!["job", "retry", "99"]),
-        ("cancel_job", vec!["job", "cancel", "1"]),
-        ("cancel_job", vec!["job", "cancel", "99"]),
     ]
+}
+
+fn words_of(command: &[String]) -> Vec<&str> {
+    command.iter().map(String::as_str).collect()
 }
 
 #[tokio::test]
@@ -150,16 +110,18 @@ async fn every_operation_says_the_same_on_the_database_and_on_a_server() {
     let there = World::over(served.app.pool.clone(), Limit::default()).await;
     put_nightly(&local.world.pool, noon()).await;
     put_nightly(&served.app.pool, noon()).await;
-    for pool in [&local.world.pool, &served.app.pool] {
-        let (who, data) = (Actor::cli("ops", "host"), json!({ "reason": "moving" }));
-        audit::write(pool, &who, Action::QueuePause, "turns", data, noon()).await.unwrap();
-    }
+    operators::fill(&local.world.pool).await;
+    operators::fill(&served.app.pool).await;
     let mut walked = BTreeSet::new();
-    for (operation, command) in commands() {
+    for (operation, command) in [commands(), operators::commands()].concat() {
         walked.insert(operation);
         for form in [&[][..], &["--json"]] {
             let command = [&command[..], form].concat();
-            let (here, remote) = (local.run(&command).await, served.run(&command).await);
+            let here = operators::named(&command, &local.world.pool).await;
+            let here = local.run(&words_of(&here)).await;
+            let remote = operators::named(&command, &served.app.pool).await;
+            let remote = served.run(&words_of(&remote)).await;
+            let masked = |text: &str, world| masked(&operators::masked(text), world);
             let words = |said: &Said, world| {
                 (said.code, masked(&said.stdout, world), masked(&said.stderr, world))
             };
