@@ -44,6 +44,7 @@ impl Command {
             Self::Audit(_)
             | Self::Cleanup(_)
             | Self::Job(_)
+            | Self::Key(_)
             | Self::Lane(_)
             | Self::Login(_)
             | Self::Queue(_)

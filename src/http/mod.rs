@@ -20,7 +20,6 @@ mod guard;
 mod health;
 mod input;
 mod intake;
-mod keys;
 mod limits;
 mod mcp;
 mod memory;
@@ -131,7 +130,6 @@ pub fn router(config: &Config, front: Front) -> Router {
         .merge(agents::routes())
         .merge(mcp::routes(config))
         .merge(openapi::routes())
-        .merge(keys::routes())
         .merge(webhooks::routes())
         .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::method_not_allowed)

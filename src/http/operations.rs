@@ -4,8 +4,8 @@ use axum::{
     Router,
     extract::{FromRequestParts as _, Query, RawPathParams, Request, State},
     http::{
-        StatusCode, Uri,
-        header::{CONTENT_TYPE, LOCATION},
+        HeaderValue, StatusCode, Uri,
+        header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION},
         request::Parts,
     },
     response::{IntoResponse as _, Response},
@@ -50,13 +50,17 @@ async fn answer(
     };
     let output = (entry.run)(fields, call).await?;
     let status = StatusCode::from_u16(entry.spec.success as u16).unwrap_or_default();
-    Ok(match (entry.spec.success, entry.spec.location) {
+    let mut response = match (entry.spec.success, entry.spec.location) {
         (Success::NoContent, _) => status.into_response(),
         (_, None) => (status, JSON, output).into_response(),
         (_, Some(path)) => {
             (status, JSON, [(LOCATION, filled(path, &output))], output).into_response()
         }
-    })
+    };
+    if entry.spec.has_secret {
+        response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
+    Ok(response)
 }
 
 /// A path with fields of the output in it.

@@ -19,6 +19,7 @@ mod cleanups;
 mod fields;
 mod ids;
 mod jobs;
+mod keys;
 mod lanes;
 mod listing;
 mod logins;
@@ -39,6 +40,7 @@ pub use self::{
     fields::{Fields, read_json},
     ids::{FindId, FoundId, Noun},
     jobs::{CancelJob, ExplainJob, HoldJob, JobState, ListJobs, ReleaseJob, RetryJob, ShowJob},
+    keys::{CreateKey, KeyWithSecret, ListKeys, RevokeKey, RotateKey},
     lanes::{HoldLane, LaneName, ListLanes, ReleaseLane, ShowLane},
     listing::{Listing, MAX_LIMIT, page_limit},
     logins::{ListLogins, ResumeLogin},
@@ -95,6 +97,10 @@ pub const ALL: &[Entry] = &[
     entry::<ReleaseJob>(),
     entry::<CreateBulkAction>(),
     entry::<ShowBulkAction>(),
+    entry::<ListKeys>(),
+    entry::<CreateKey>(),
+    entry::<RotateKey>(),
+    entry::<RevokeKey>(),
 ];
 
 /// The operation behind a route.

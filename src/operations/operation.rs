@@ -66,6 +66,8 @@ pub struct Spec {
     pub success: Success,
     /// The path of the output's thing, for the header `Location`. The names in braces are fields of the output.
     pub location: Option<&'static str>,
+    /// The output has a secret in it: no cache may keep the answer.
+    pub has_secret: bool,
     /// The classes of refusals that this operation adds to those that all have.
     pub refusals: &'static [Class],
     pub command: Command,
@@ -178,6 +180,7 @@ impl Spec {
             tag: "",
             success: Success::Ok,
             location: None,
+            has_secret: false,
             refusals: &[],
             command: Command::Named(command),
             action: None,
@@ -215,6 +218,11 @@ impl Spec {
     /// Says where the output's thing is: `/v1/campaigns/{id}`.
     pub const fn located(self, path: &'static str) -> Self {
         Self { location: Some(path), ..self }
+    }
+
+    /// Says that its output has a secret in it.
+    pub const fn shows_secret(self) -> Self {
+        Self { has_secret: true, ..self }
     }
 
     /// Says that there is no command for it.

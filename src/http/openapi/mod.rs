@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 use utoipa::OpenApi;
 
 use super::{
-    Front, Problem, agents, blackboard, bulk, campaigns, children, facts, feed, flows, health,
-    keys, mcp, memory, posts, sessions, tasks, webhooks,
+    Front, Problem, agents, blackboard, bulk, campaigns, children, facts, feed, flows, health, mcp,
+    memory, posts, sessions, tasks, webhooks,
 };
 use crate::domain::feed::Event as FeedEvent;
 
@@ -90,7 +90,6 @@ fn generate() -> String {
         sessions::Described::openapi(),
         agents::Described::openapi(),
         feed::Described::openapi(),
-        keys::Described::openapi(),
         webhooks::Described::openapi(),
         mcp::Described::openapi(),
         health::Described::openapi(),

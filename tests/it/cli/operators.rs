@@ -52,6 +52,14 @@ pub fn commands() -> Vec<(&'static str, Vec<&'static str>)> {
         ("retry_job", vec!["job", "retry", "99"]),
         ("cancel_job", vec!["job", "cancel", "1"]),
         ("cancel_job", vec!["job", "cancel", "99"]),
+        ("create_key", vec!["key", "create", "ci", "--scope", "read"]),
+        ("create_key", vec!["key", "create", "ci", "--scope", "read", "--campaign", "Nowhere"]),
+        ("rotate_key", vec!["key", "rotate", "ci", "--overlap", "365d"]),
+        ("rotate_key", vec!["key", "rotate", "ci", "--overlap", "0s"]),
+        ("rotate_key", vec!["key", "rotate", "none"]),
+        ("list_keys", vec!["key", "ls"]),
+        ("revoke_key", vec!["key", "revoke", "ci"]),
+        ("revoke_key", vec!["key", "revoke", "none"]),
     ]
 }
 
