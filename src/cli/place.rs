@@ -48,7 +48,8 @@ impl Command {
             | Self::Lane(_)
             | Self::Login(_)
             | Self::Queue(_)
-            | Self::Schedule(_) => Place::AnyServer,
+            | Self::Schedule(_)
+            | Self::Webhook(_) => Place::AnyServer,
             Self::Campaign(command) if command.is_remote() => Place::AnyServer,
             Self::Worker(command) if command.is_remote() => Place::AnyServer,
             Self::Serve

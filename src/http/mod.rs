@@ -37,7 +37,6 @@ mod tasks;
 mod trace;
 mod transaction;
 mod waiters;
-mod webhooks;
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -130,7 +129,6 @@ pub fn router(config: &Config, front: Front) -> Router {
         .merge(agents::routes())
         .merge(mcp::routes(config))
         .merge(openapi::routes())
-        .merge(webhooks::routes())
         .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::method_not_allowed)
         .layer(DefaultBodyLimit::max(config.max_body_bytes))

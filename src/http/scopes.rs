@@ -99,18 +99,6 @@ const NEEDS: &[(&str, &str, Need)] = &[
     ("POST", "/v1/tasks/{id}/children", ENQUEUE),
     ("POST", "/v1/tasks/{id}/retry", OPERATE),
     ("GET", "/v1/workflows", READ),
-    ("GET", "/v1/webhook-deliveries", READ),
-    ("GET", "/v1/webhook-deliveries/{id}", READ),
-    ("POST", "/v1/webhook-deliveries/{id}/replay", OPERATE),
-    ("GET", "/v1/webhooks", OPERATE),
-    ("POST", "/v1/webhooks", OPERATE),
-    ("GET", "/v1/webhooks/{id}", OPERATE),
-    ("DELETE", "/v1/webhooks/{id}", OPERATE),
-    ("POST", "/v1/webhooks/{id}/disable", OPERATE),
-    ("POST", "/v1/webhooks/{id}/enable", OPERATE),
-    ("POST", "/v1/webhooks/{id}/replay", OPERATE),
-    ("POST", "/v1/webhooks/{id}/rotate", OPERATE),
-    ("POST", "/v1/webhooks/{id}/test", OPERATE),
 ];
 
 /// Method, path and need of each route.

@@ -16,6 +16,7 @@ mod bulk_actions;
 mod call;
 mod campaigns;
 mod cleanups;
+mod deliveries;
 mod fields;
 mod ids;
 mod jobs;
@@ -29,6 +30,7 @@ mod reach;
 mod refusal;
 mod schedules;
 mod transaction;
+mod webhooks;
 mod workers;
 
 pub use self::{
@@ -37,6 +39,7 @@ pub use self::{
     call::Call,
     campaigns::{ListCampaigns, ShowCampaign},
     cleanups::{ListCleanupRuns, PreviewCleanup, RunCleanup},
+    deliveries::{ListDeliveries, ReplayDelivery, ShowDelivery, TestWebhook},
     fields::{Fields, read_json},
     ids::{FindId, FoundId, Noun},
     jobs::{CancelJob, ExplainJob, HoldJob, JobState, ListJobs, ReleaseJob, RetryJob, ShowJob},
@@ -55,7 +58,11 @@ pub use self::{
         ListSchedules, PauseSchedule, PutSchedule, RemoveSchedule, ResumeSchedule, RunSchedule,
         ShowSchedule,
     },
-    transaction::{Limits, OpenTransaction, PATIENCE, begin, begin_read},
+    transaction::{Limits, OpenTransaction, SeveralTransactions, begin, begin_read, begin_several},
+    webhooks::{
+        AddWebhook, DisableWebhook, EnableWebhook, ListWebhooks, RemoveWebhook, ReplayWebhook,
+        RotateWebhook, ShowWebhook, WebhookWithSecret,
+    },
     workers::ListWorkers,
 };
 
@@ -101,6 +108,18 @@ pub const ALL: &[Entry] = &[
     entry::<CreateKey>(),
     entry::<RotateKey>(),
     entry::<RevokeKey>(),
+    entry::<ListWebhooks>(),
+    entry::<ShowWebhook>(),
+    entry::<AddWebhook>(),
+    entry::<RemoveWebhook>(),
+    entry::<RotateWebhook>(),
+    entry::<EnableWebhook>(),
+    entry::<DisableWebhook>(),
+    entry::<ReplayWebhook>(),
+    entry::<TestWebhook>(),
+    entry::<ListDeliveries>(),
+    entry::<ShowDelivery>(),
+    entry::<ReplayDelivery>(),
 ];
 
 /// The operation behind a route.

@@ -220,6 +220,11 @@ impl Spec {
         Self { location: Some(path), ..self }
     }
 
+    /// Of an operation that takes several transactions and writes its lines in the audit log itself.
+    pub const fn audits(self, action: Action) -> Self {
+        Self { action: Some(action), ..self }
+    }
+
     /// Says that its output has a secret in it.
     pub const fn shows_secret(self) -> Self {
         Self { has_secret: true, ..self }

@@ -19,7 +19,7 @@ use utoipa::OpenApi;
 
 use super::{
     Front, Problem, agents, blackboard, bulk, campaigns, children, facts, feed, flows, health, mcp,
-    memory, posts, sessions, tasks, webhooks,
+    memory, posts, sessions, tasks,
 };
 use crate::domain::feed::Event as FeedEvent;
 
@@ -90,7 +90,6 @@ fn generate() -> String {
         sessions::Described::openapi(),
         agents::Described::openapi(),
         feed::Described::openapi(),
-        webhooks::Described::openapi(),
         mcp::Described::openapi(),
         health::Described::openapi(),
     ] {

@@ -60,6 +60,24 @@ pub fn commands() -> Vec<(&'static str, Vec<&'static str>)> {
         ("list_keys", vec!["key", "ls"]),
         ("revoke_key", vec!["key", "revoke", "ci"]),
         ("revoke_key", vec!["key", "revoke", "none"]),
+        ("add_webhook", vec!["webhook", "add", "https://example.com/", "--kind", "task.done"]),
+        ("add_webhook", vec!["webhook", "add", "https://127.0.0.1/", "--campaign", "Harbour"]),
+        ("list_webhooks", vec!["webhook", "ls"]),
+        ("show_webhook", vec!["webhook", "show", "HOOK"]),
+        ("show_webhook", vec!["webhook", "show", "019aa2f4-0000-7000-8000-00000000dead"]),
+        ("rotate_webhook", vec!["webhook", "rotate", "HOOK", "--overlap-hours", "0"]),
+        ("test_webhook", vec!["webhook", "test", "HOOK"]),
+        ("list_deliveries", vec!["webhook", "deliveries", "--webhook", "HOOK", "--failed"]),
+        ("list_deliveries", vec!["webhook", "deliveries"]),
+        (
+            "replay_webhook",
+            vec!["webhook", "replay", "--webhook", "HOOK", "--since", "2026-01-01T00:00:00Z"],
+        ),
+        ("replay_delivery", vec!["webhook", "replay", "DELIVERY"]),
+        ("replay_delivery", vec!["webhook", "replay", "019aa2f4-0000-7000-8000-00000000dead"]),
+        ("disable_webhook", vec!["webhook", "disable", "HOOK"]),
+        ("enable_webhook", vec!["webhook", "enable", "HOOK"]),
+        ("remove_webhook", vec!["webhook", "rm", "HOOK"]),
     ]
 }
 
