@@ -5,17 +5,14 @@ use clap::{Args, Subcommand};
 
 use super::{
     Context, Exit, Failure,
-    database::with_database,
     output::table,
+    server::{Server, with_server},
     words::{period, time},
 };
 use crate::{
     clock::{Clock as _, SystemClock},
-    db::{Database, Use},
-    domain::{
-        audit::{self, Entry, Filter},
-        timestamp,
-    },
+    domain::{audit::Entry, timestamp},
+    operations::ListAudit,
 };
 
 #[derive(Debug, Subcommand)]
@@ -46,23 +43,23 @@ pub(super) struct List {
 }
 
 pub(super) async fn run(command: &AuditCommand, context: &Context) -> Result<Exit, Failure> {
-    with_database(context, Use::Look, async |database| on(command, context, database).await).await
+    with_server(context, async |server| on(command, context, server).await).await
 }
 
 async fn on(
     AuditCommand::Ls(list): &AuditCommand,
     context: &Context,
-    database: &Database,
+    server: &Server,
 ) -> Result<Exit, Failure> {
-    let filter = Filter {
-        actor: list.actor.as_deref(),
-        action: list.action.as_deref(),
-        subject: list.subject.as_deref(),
+    let page = |cursor: Option<String>, limit| ListAudit {
+        actor: list.actor.clone(),
+        action: list.action.clone(),
+        subject: list.subject.clone(),
         since: list.since,
-        before: list.after,
-        limit: list.limit,
+        cursor: cursor.map_or(list.after, |cursor| cursor.parse().ok()),
+        limit: Some(limit),
     };
-    let entries = audit::list(&database.pool, filter).await?;
+    let entries = server.items(list.limit, page).await?;
     context.output.data(&entries, || lines(&entries));
     Ok(Exit::Ok)
 }

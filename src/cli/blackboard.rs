@@ -103,7 +103,7 @@ async fn on(
     match command {
         BlackboardCommand::Show(Show { campaign, version }) => {
             let mut tx = begin(pool).await?;
-            let id = campaigns::find(&mut *tx, &campaign.id).await?;
+            let id = campaigns::find(&mut *tx, &campaign.id, None).await?;
             campaigns::get(&mut *tx, id).await?;
             let shown = match version {
                 None => blackboard::get(&mut *tx, id).await?,
@@ -126,7 +126,7 @@ async fn on(
             output.data(&written, || words(&written));
         }
         BlackboardCommand::History(History { campaign, before, limit }) => {
-            let id = campaigns::find(pool, &campaign.id).await?;
+            let id = campaigns::find(pool, &campaign.id, None).await?;
             campaigns::get(pool, id).await?;
             let entries = blackboard::history(pool, id, *before, *limit).await?;
             output.data(&entries, || lines(&entries));
@@ -152,7 +152,7 @@ async fn write(
     pool: &PgPool,
 ) -> Result<Written, Failure> {
     let (mut tx, now, who) = (begin(pool).await?, SystemClock.now(), context.who());
-    let id = campaigns::find(&mut *tx, campaign).await?;
+    let id = campaigns::find(&mut *tx, campaign, None).await?;
     let by = By::Operator { label: &who.label() };
     let written = blackboard::change(&mut tx, id, change, &by, now).await?;
     if written.changed {

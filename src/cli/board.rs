@@ -115,7 +115,7 @@ async fn print(history: &History, context: &Context, pool: &PgPool) -> Result<Ex
     let catalogue = catalogue(context)?;
     let named = history.look.named(&catalogue);
     let viewer = viewer(named.as_deref(), &catalogue)?;
-    let id = campaigns::find(pool, &history.look.campaign).await?;
+    let id = campaigns::find(pool, &history.look.campaign, None).await?;
     let id = campaigns::get(pool, id).await?.id;
     let along = Along::Before(history.before);
     let mut posts = posts::along(pool, id, viewer, along, history.limit).await?;
@@ -128,7 +128,7 @@ async fn follow(tail: &Tail, context: &Context, pool: &PgPool) -> Result<Exit, F
     let catalogue = catalogue(context)?;
     let named = tail.look.named(&catalogue);
     let viewer = viewer(named.as_deref(), &catalogue)?;
-    let id = campaigns::find(pool, &tail.look.campaign).await?;
+    let id = campaigns::find(pool, &tail.look.campaign, None).await?;
     let id = campaigns::get(pool, id).await?.id;
     let end = tail.timeout.map(|secs| Instant::now() + Duration::from_secs(secs));
     // What comes after this place is told below, whoever sees it.
@@ -152,9 +152,9 @@ async fn add(new: &NewPost, context: &Context, pool: &PgPool) -> Result<Exit, Fa
     let catalogue = catalogue(context)?;
     let (config, who) = (context.load()?, context.who());
     let (mut tx, now) = (begin(pool).await?, SystemClock.now());
-    let campaign_id = campaigns::find(&mut *tx, &new.campaign).await?;
+    let campaign_id = campaigns::find(&mut *tx, &new.campaign, None).await?;
     let reply_to = match &new.reply_to {
-        Some(given) => Some(posts::find(&mut *tx, given).await?),
+        Some(given) => Some(posts::find(&mut *tx, given, None).await?),
         None => None,
     };
     let asked = mentions::Asked {

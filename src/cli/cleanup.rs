@@ -1,25 +1,20 @@
 //! `dalsegno cleanup`: conversations whose time is over.
 
 use clap::{Args, Subcommand};
-use serde_json::json;
 
 use super::{
     Context, Exit, Failure,
-    database::with_database,
     output::table,
+    server::{Server, with_server},
     session::name,
     words::{time, time_or_dash},
 };
 use crate::{
-    clock::{Clock as _, SystemClock},
-    config::Config,
-    db::{Database, Use},
     domain::{
-        audit::{self, Action},
-        cleanups::{self, CleanupRun, Preview, Walk},
+        cleanups::{CleanupRun, Preview},
         sessions::Because,
-        transaction::{begin, commit},
     },
+    operations::{ListCleanupRuns, PreviewCleanup, RunCleanup},
 };
 
 /// Without a command: has a worker remove what is due now, as it does each night.
@@ -49,60 +44,52 @@ struct Runs {
 }
 
 pub(super) async fn run(cleanup: &Cleanup, context: &Context) -> Result<Exit, Failure> {
-    let config = context.load()?;
-    with_database(context, Use::Look, async |database| {
-        on(cleanup, &config, context, database).await
-    })
-    .await
+    with_server(context, async |server| on(cleanup, context, server).await).await
 }
 
-async fn on(
-    cleanup: &Cleanup,
-    config: &Config,
-    context: &Context,
-    database: &Database,
-) -> Result<Exit, Failure> {
-    let (pool, output) = (&database.pool, context.output);
+async fn on(cleanup: &Cleanup, context: &Context, server: &Server) -> Result<Exit, Failure> {
+    let output = context.output;
     match &cleanup.command {
         Some(CleanupCommand::Runs(Runs { after, limit })) => {
-            let runs = cleanups::list(pool, *after, *limit).await?;
+            let page = |cursor: Option<String>, limit| ListCleanupRuns {
+                cursor: cursor.map_or(*after, |cursor| cursor.parse().ok()),
+                limit: Some(limit),
+            };
+            let runs = server.items(*limit, page).await?;
             output.data(&runs, || run_lines(&runs));
         }
         None if cleanup.dry_run => {
-            let mut tx = begin(pool).await?;
-            let walk = Walk::new(SystemClock.now(), &config.sessions, &config.memory);
-            let preview = cleanups::preview(&mut tx, walk).await?;
-            output.data(&preview, || preview_words(&preview, config));
+            let preview = server.call(PreviewCleanup {}).await?;
+            output.data(&preview, || preview_words(&preview));
         }
         None => {
-            let (mut tx, who) = (begin(pool).await?, context.who());
-            let job = cleanups::request(&mut *tx).await?;
-            let (job_id, state) = (job.job_id, job.state);
-            let action = Action::CleanupRun;
-            audit::write(&mut *tx, &who, action, job_id, json!({}), SystemClock.now()).await?;
-            commit(tx).await?;
-            output.data(&json!({ "job_id": job_id, "state": state }), || {
-                format!("job {job_id} is {state}; `dalsegno cleanup runs` lists what came of it")
+            let job = server.call(RunCleanup {}).await?;
+            output.data(&job, || {
+                format!(
+                    "job {} is {}; `dalsegno cleanup runs` lists what came of it",
+                    job.job_id, job.state
+                )
             });
         }
     }
     Ok(Exit::Ok)
 }
 
-fn preview_words(preview: &Preview, config: &Config) -> String {
+fn preview_words(preview: &Preview) -> String {
+    let keep_days = preview.keep_days;
     let mut text = match preview.sessions {
         0 => "nothing would go\n".to_owned(),
         n => format!(
             "{n} sessions would go, with {} messages, {} bytes; nothing was removed\n\n{}",
             preview.messages,
             preview.bytes,
-            groups(preview, config.sessions.keep_closed_days)
+            groups(preview)
         ),
     };
     if preview.summaries_kept > 0 {
         text.push_str(&format!(
             "\na summary of {} expired sessions would be kept for the next task, until {} days after the expiry\n",
-            preview.summaries_kept, config.sessions.keep_summary_days
+            preview.summaries_kept, keep_days.summaries
         ));
     }
     if preview.summaries_removed > 0 {
@@ -114,13 +101,13 @@ fn preview_words(preview: &Preview, config: &Config) -> String {
     if preview.events > 0 {
         text.push_str(&format!(
             "\n{} events of the feed would go, older than {} days\n",
-            preview.events, config.sessions.keep_feed_days
+            preview.events, keep_days.events
         ));
     }
     if preview.memory_items > 0 {
         text.push_str(&format!(
             "\n{} items of memories would go, revoked or expired for {} days\n",
-            preview.memory_items, config.memory.keep_days
+            preview.memory_items, keep_days.memory_items
         ));
     }
     if !preview.kept.is_empty() {
@@ -133,11 +120,11 @@ fn preview_words(preview: &Preview, config: &Config) -> String {
     text
 }
 
-fn groups(preview: &Preview, keep_closed_days: u32) -> String {
+fn groups(preview: &Preview) -> String {
     let rows = preview.groups.iter().map(|group| {
         let why = match group.because {
             Because::Expired => "expired".to_owned(),
-            Because::Closed => format!("closed for {keep_closed_days} days"),
+            Because::Closed => format!("closed for {} days", preview.keep_days.closed_sessions),
         };
         let counts = [group.sessions, group.messages, group.bytes].map(|n| n.to_string());
         let [sessions, messages, bytes] = counts;

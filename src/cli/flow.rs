@@ -132,13 +132,13 @@ async fn on(
         FlowCommand::Templates => return Ok(Exit::Ok),
         FlowCommand::Ls(list) => {
             let campaign_id = match &list.campaign {
-                Some(given) => Some(campaigns::find(&mut *tx, given).await?),
+                Some(given) => Some(campaigns::find(&mut *tx, given, None).await?),
                 None => None,
             };
             let state = list.state.map(Into::into);
             let filter = flows::Filter { campaign_id, state, within: None };
             let after = match &list.paging.after {
-                Some(given) => Some(flows::find(&mut *tx, given).await?),
+                Some(given) => Some(flows::find(&mut *tx, given, None).await?),
                 None => None,
             };
             let page = Page { after, limit: list.paging.limit };
@@ -147,7 +147,7 @@ async fn on(
             return Ok(Exit::Ok);
         }
         FlowCommand::Show(Id { id }) => {
-            let id = flows::find(&mut *tx, id).await?;
+            let id = flows::find(&mut *tx, id, None).await?;
             let shown = flows::show(&mut tx, id).await?;
             output.data(&shown, || words(&shown));
             return Ok(Exit::Ok);
@@ -157,7 +157,7 @@ async fn on(
             let (config, added_by) = (context.load()?, who.label());
             let template = templates.get(&start.template)?;
             let new = flows::New {
-                campaign_id: campaigns::find(&mut *tx, &start.campaign).await?,
+                campaign_id: campaigns::find(&mut *tx, &start.campaign, None).await?,
                 template,
                 inputs: &start.inputs(template)?,
                 added_by: Some(&added_by),
@@ -169,26 +169,26 @@ async fn on(
             flow
         }
         FlowCommand::Pause(Id { id }) => {
-            let id = flows::find(&mut *tx, id).await?;
+            let id = flows::find(&mut *tx, id, None).await?;
             audit::write(&mut *tx, &who, Action::FlowPause, id, json!({}), now).await?;
             flows::pause(&mut tx, id, now).await?
         }
         FlowCommand::Resume(Id { id }) => {
-            let id = flows::find(&mut *tx, id).await?;
+            let id = flows::find(&mut *tx, id, None).await?;
             audit::write(&mut *tx, &who, Action::FlowResume, id, json!({}), now).await?;
             flows::resume(&mut tx, id, now).await?
         }
         FlowCommand::Retry(Retry { id: Id { id }, from }) => {
             let (config, added_by) = (context.load()?, who.label());
             let catalogue = context.agents(&config.agents)?;
-            let id = flows::find(&mut *tx, id).await?;
+            let id = flows::find(&mut *tx, id, None).await?;
             let data = json!({ "from": from });
             audit::write(&mut *tx, &who, Action::FlowRetry, id, data, now).await?;
             let by = Some(added_by.as_ref());
             flows::retry(&mut tx, &config.tasks, &catalogue, (id, from), by, now).await?
         }
         FlowCommand::Cancel(Cancel { id: Id { id }, reason }) => {
-            let id = flows::find(&mut *tx, id).await?;
+            let id = flows::find(&mut *tx, id, None).await?;
             let data = json!({ "reason": reason });
             audit::write(&mut *tx, &who, Action::FlowCancel, id, data, now).await?;
             let cancelled = flows::cancel(&mut tx, id, reason, now).await?;

@@ -1,20 +1,19 @@
 //! `dalsegno job`: jobs, live and dead.
 
 use clap::{Args, Subcommand};
-use serde_json::json;
 
 use super::{
-    Context, Exit, Failure, database::with_database, output::table, words::cancellation_words,
+    Context, Exit, Failure,
+    output::table,
+    server::{Server, with_server},
+    words::cancellation_words,
 };
 use crate::{
-    clock::{Clock as _, SystemClock},
-    db::{Database, Use},
-    domain::{
-        audit::{self, Action},
-        tasks::{self, CancelledJob, RetriedJob},
-        transaction::{begin, commit},
+    domain::tasks::{CancelledJob, RetriedJob},
+    operations::{
+        CancelJob, ExplainJob, HoldJob, JobState, ListJobs, ReleaseJob, RetryJob, ShowJob,
     },
-    queue::admin::{self, Cancelled, Explanation, JobDetail, JobFilter, JobSummary},
+    queue::admin::{Cancelled, Explanation, JobDetail, JobSummary},
 };
 
 #[derive(Debug, Subcommand)]
@@ -44,13 +43,13 @@ pub(super) struct Filter {
     kind: Option<String>,
     /// scheduled, ready, blocked, held, running, or dead for dead letters.
     #[arg(long)]
-    state: Option<String>,
+    state: Option<JobState>,
     #[arg(long)]
     lane: Option<String>,
     /// Only ids after this one: the last id of the page before.
     #[arg(long)]
     after: Option<i64>,
-    #[arg(long, default_value_t = 50)]
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
     limit: i64,
 }
 
@@ -62,86 +61,63 @@ pub(super) struct Id {
 #[derive(Debug, Args)]
 pub(super) struct Reasoned {
     id: i64,
-    /// Why, for whoever finds it.
+    /// Shown with the job.
     #[arg(long, default_value = "by an operator")]
     reason: String,
 }
 
 pub(super) async fn run(command: &JobCommand, context: &Context) -> Result<Exit, Failure> {
-    with_database(context, Use::Look, async |database| on(command, context, database).await).await
+    with_server(context, async |server| on(command, context, server).await).await
 }
 
-async fn on(command: &JobCommand, context: &Context, database: &Database) -> Result<Exit, Failure> {
-    let (pool, output) = (&database.pool, context.output);
-    let (who, now) = (context.who(), SystemClock.now());
+async fn on(command: &JobCommand, context: &Context, server: &Server) -> Result<Exit, Failure> {
+    let output = context.output;
     match command {
         JobCommand::Ls(filter) => {
-            let jobs = admin::list_jobs(pool, &filter.into()).await?;
+            let jobs =
+                server.items(filter.limit, |cursor, limit| filter.page(cursor, limit)).await?;
             output.data(&jobs, || lines(&jobs));
         }
         JobCommand::Show(Id { id }) => {
-            let mut connection = pool.acquire().await.map_err(|e| Failure::failed(e.into()))?;
-            let job = admin::find_job(&mut connection, *id).await?;
+            let job = server.call(ShowJob { id: *id }).await?;
             output.data(&job, || detail(&job));
         }
         JobCommand::Explain(Id { id }) => {
-            let explanation = admin::explain(pool, *id).await?;
+            let explanation = server.call(ExplainJob { id: *id }).await?;
             output.data(&explanation, || words(&explanation));
-            if explanation.state == "unknown" {
-                return Ok(Exit::NotFound);
-            }
         }
         JobCommand::Retry(Id { id }) => {
-            let mut tx = begin(pool).await?;
-            let retried = tasks::retry_job(&mut tx, *id, now).await?;
-            let data = json!({ "task_id": retried.task_id });
-            audit::write(&mut *tx, &who, Action::JobRetry, id, data, now).await?;
-            commit(tx).await?;
+            let retried = server.call(RetryJob { id: *id }).await?;
             output.data(&retried, || self::retried(&retried));
         }
         JobCommand::Cancel(Reasoned { id, reason }) => {
-            let mut tx = begin(pool).await?;
-            let found = tasks::cancel_job(&mut tx, *id, reason, now).await?;
-            audit::write(&mut *tx, &who, Action::JobCancel, id, json!({ "reason": reason }), now)
-                .await?;
-            commit(tx).await?;
-            let task = found.task.map(|(task_id, cancellation)| {
-                json!({ "task_id": task_id, "cancel": cancellation.cancel, "below": cancellation.below })
-            });
-            let data = json!({ "id": id, "cancel": found.cancel, "task": task });
-            output.data(&data, || cancelled(*id, &found));
+            let done = server.call(CancelJob { id: *id, reason: reason.clone() }).await?;
+            output.data(&done, || cancelled(&done));
         }
         JobCommand::Hold(Reasoned { id, reason }) => {
-            let mut tx = begin(pool).await?;
-            let state = admin::hold_job(&mut *tx, *id, reason).await?;
-            audit::write(&mut *tx, &who, Action::JobHold, id, json!({ "reason": reason }), now)
-                .await?;
-            commit(tx).await?;
-            output.data(&json!({ "id": id, "state": state }), || match state.as_str() {
+            let job = server.call(HoldJob { id: *id, reason: reason.clone() }).await?;
+            output.data(&job, || match job.state.as_str() {
                 "held" => format!("job {id} is held"),
-                _ => format!("job {id} is {state} and will be held when its turn comes"),
+                state => format!("job {id} is {state} and will be held when its turn comes"),
             });
         }
         JobCommand::Release(Id { id }) => {
-            let mut tx = begin(pool).await?;
-            let state = admin::release_job(&mut *tx, *id).await?;
-            audit::write(&mut *tx, &who, Action::JobRelease, id, json!({}), now).await?;
-            commit(tx).await?;
-            output.data(&json!({ "id": id, "state": state }), || format!("job {id} is {state}"));
+            let job = server.call(ReleaseJob { id: *id }).await?;
+            output.data(&job, || format!("job {id} is {}", job.state));
         }
     }
     Ok(Exit::Ok)
 }
 
-impl From<&Filter> for JobFilter {
-    fn from(filter: &Filter) -> Self {
-        Self {
-            queue: filter.queue.clone(),
-            kind: filter.kind.clone(),
-            state: filter.state.clone(),
-            lane: filter.lane.clone(),
-            after_id: filter.after,
-            limit: Some(filter.limit),
+impl Filter {
+    fn page(&self, cursor: Option<String>, limit: i64) -> ListJobs {
+        ListJobs {
+            queue: self.queue.clone(),
+            kind: self.kind.clone(),
+            state: self.state,
+            lane: self.lane.clone(),
+            cursor: cursor.map_or(self.after, |cursor| cursor.parse().ok()),
+            limit: Some(limit),
         }
     }
 }
@@ -197,11 +173,11 @@ fn retried(retried: &RetriedJob) -> String {
     }
 }
 
-fn cancelled(id: i64, found: &CancelledJob) -> String {
-    if let Some((task, cancellation)) = &found.task {
-        return cancellation_words(*task, cancellation);
+fn cancelled(CancelledJob { id, cancel, task }: &CancelledJob) -> String {
+    if let Some(task) = task {
+        return cancellation_words(task.task_id, &task.cancellation);
     }
-    match found.cancel {
+    match cancel {
         Cancelled::AtOnce => format!("job {id} is cancelled"),
         Cancelled::Requested => format!("job {id} runs; its worker was told to stop it"),
         Cancelled::AlreadyDead => format!("job {id} is a dead letter: there is nothing to cancel"),

@@ -2,29 +2,21 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use clap::{Args, Subcommand};
-use secrecy::ExposeSecret as _;
-use serde::Serialize;
-use serde_json::json;
-use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{
     Context, Exit, Failure,
-    database::with_database,
     output::{Output, table},
+    server::{Server, with_server},
     words::{period, time, time_or_dash},
 };
 use crate::{
     clock::{Clock as _, SystemClock},
-    db::{Database, Use},
     domain::{
-        Page,
-        audit::{self, Action},
-        campaigns,
         ids::{GivenCampaign, short},
-        keys::{self, Key, Made, New, Scope},
-        transaction::{begin, commit},
+        keys::{self, Key, Scope},
     },
+    operations::{CreateKey, KeyWithSecret, ListKeys, RevokeKey, RotateKey},
 };
 
 #[derive(Debug, Subcommand)]
@@ -76,39 +68,29 @@ pub(super) struct Which {
     key: String,
 }
 
-/// A key with its text.
-#[derive(Serialize)]
-struct Shown<'a> {
-    #[serde(flatten)]
-    key: &'a Key,
-    secret: &'a str,
-}
-
 pub(super) async fn run(command: &KeyCommand, context: &Context) -> Result<Exit, Failure> {
-    with_database(context, Use::Look, async |database| on(command, context, database).await).await
+    with_server(context, async |server| on(command, context, server).await).await
 }
 
-async fn on(command: &KeyCommand, context: &Context, database: &Database) -> Result<Exit, Failure> {
-    let (output, now) = (context.output, SystemClock.now());
-    let mut tx = begin(&database.pool).await?;
+async fn on(command: &KeyCommand, context: &Context, server: &Server) -> Result<Exit, Failure> {
+    let output = context.output;
     match command {
-        KeyCommand::Create(create) => {
-            let made = self::create(create, context, &mut tx, now).await?;
-            commit(tx).await?;
-            show(&made, output);
-        }
+        KeyCommand::Create(create) => show(&self::create(create, server).await?, output),
         KeyCommand::Ls(List { limit }) => {
-            let keys = keys::list(&mut *tx, Page { after: None, limit: *limit }).await?;
-            output.data(&keys, || lines(&keys, now));
+            let page = |cursor: Option<String>, limit| ListKeys {
+                named: None,
+                cursor: cursor.and_then(|cursor| cursor.parse().ok()),
+                limit: Some(limit),
+            };
+            let keys = server.items(*limit, page).await?;
+            output.data(&keys, || lines(&keys, SystemClock.now()));
         }
-        KeyCommand::Rotate(rotate) => {
-            let made = self::rotate(rotate, context, &mut tx, now).await?;
-            commit(tx).await?;
-            show(&made, output);
-        }
-        KeyCommand::Revoke(Which { key }) => {
-            let revoked = revoke(key, context, &mut tx, now).await?;
-            commit(tx).await?;
+        KeyCommand::Rotate(rotate) => show(&self::rotate(rotate, server).await?, output),
+        KeyCommand::Revoke(which) => {
+            let mut revoked = Vec::new();
+            for key in which.find(server).await? {
+                revoked.push(server.call(RevokeKey { id: key.id }).await?);
+            }
             output.data(&revoked, || {
                 let words = |key: &Key| format!("key {} (`{}`) is revoked\n", key.id, key.name);
                 revoked.iter().map(words).collect()
@@ -118,70 +100,48 @@ async fn on(command: &KeyCommand, context: &Context, database: &Database) -> Res
     Ok(Exit::Ok)
 }
 
-async fn create(
-    create: &Create,
-    context: &Context,
-    conn: &mut PgConnection,
-    now: DateTime<Utc>,
-) -> Result<Made, Failure> {
-    let who = context.who();
+async fn create(create: &Create, server: &Server) -> Result<KeyWithSecret, Failure> {
     let mut campaigns = Vec::new();
     for given in &create.campaigns {
-        campaigns.push(campaigns::find(&mut *conn, given).await?);
+        campaigns.push(server.campaign(given).await?);
     }
-    let new = New {
-        name: &create.name,
-        scopes: &create.scopes,
-        campaigns: (!campaigns.is_empty()).then_some(&campaigns[..]),
-        created_by: &who.label(),
-        expires_at: create.expires_in.map(|life| now + life),
+    let key = CreateKey {
+        name: create.name.clone(),
+        scopes: create.scopes.clone(),
+        campaigns: (!campaigns.is_empty()).then_some(campaigns),
+        expires_in_secs: create.expires_in.map(secs),
     };
-    let made = keys::create(&mut *conn, &new, now).await?;
-    let Key { name, scopes, campaigns, .. } = &made.key;
-    let data = json!({ "name": name, "scopes": scopes, "campaigns": campaigns });
-    audit::write(conn, &who, Action::KeyCreate, made.key.id, data, now).await?;
-    Ok(made)
+    server.call(key).await
 }
 
 /// Of several keys of one name, the latest is rotated: the others have successors already.
 async fn rotate(
     Rotate { which, overlap }: &Rotate,
-    context: &Context,
-    conn: &mut PgConnection,
-    now: DateTime<Utc>,
-) -> Result<Made, Failure> {
-    let found = keys::find(&mut *conn, &which.key).await?;
+    server: &Server,
+) -> Result<KeyWithSecret, Failure> {
+    let found = which.find(server).await?;
     let latest = found.iter().find(|key| key.replaced_by.is_none()).or(found.first());
-    let old = latest.ok_or_else(|| keys::Error::Unknown(which.key.clone()))?.id;
-    let who = context.who();
-    let made = keys::rotate(&mut *conn, old, *overlap, &who.label(), now).await?;
-    let data = json!({ "name": made.key.name, "successor": made.key.id, "overlap_secs": overlap.num_seconds() });
-    audit::write(conn, &who, Action::KeyRotate, old, data, now).await?;
-    Ok(made)
+    let id = latest.ok_or_else(|| keys::Error::Unknown(which.key.clone()))?.id;
+    server.call(RotateKey { id, overlap_secs: secs(*overlap) }).await
 }
 
-async fn revoke(
-    key: &str,
-    context: &Context,
-    conn: &mut PgConnection,
-    now: DateTime<Utc>,
-) -> Result<Vec<Key>, Failure> {
-    let (who, mut all) = (context.who(), Vec::new());
-    for found in keys::find(&mut *conn, key).await? {
-        let (key, is_news) = keys::revoke(&mut *conn, found.id, now).await?;
-        if is_news {
-            let data = json!({ "name": key.name });
-            audit::write(&mut *conn, &who, Action::KeyRevoke, key.id, data, now).await?;
-        }
-        all.push(key);
+impl Which {
+    async fn find(&self, server: &Server) -> Result<Vec<Key>, Failure> {
+        let named = Some(self.key.clone());
+        let found = server.call(ListKeys { named, cursor: None, limit: None }).await?.items;
+        Ok(keys::meant(&self.key, found)?)
     }
-    Ok(all)
+}
+
+/// A period has at most ten years.
+fn secs(period: TimeDelta) -> u32 {
+    u32::try_from(period.num_seconds()).unwrap_or(u32::MAX)
 }
 
 /// The text alone goes to stdout, so that a script can take it; the rest is for the person beside it.
-fn show(Made { key, text }: &Made, output: Output) {
-    let secret = text.expose_secret();
-    output.data(&Shown { key, secret }, || secret.to_owned());
+fn show(shown: &KeyWithSecret, output: Output) {
+    let KeyWithSecret { key, secret } = shown;
+    output.data(shown, || secret.clone());
     if !output.is_json() {
         let until =
             key.expires_at.map_or_else(String::new, |at| format!(", until {} UTC", time(at)));

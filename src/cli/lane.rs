@@ -1,17 +1,15 @@
 //! `dalsegno lane`: serial lanes and their members.
 
 use clap::{Args, Subcommand};
-use serde_json::json;
 
-use super::{Context, Exit, Failure, database::with_database, output::table};
+use super::{
+    Context, Exit, Failure,
+    output::table,
+    server::{Server, with_server},
+};
 use crate::{
-    clock::{Clock as _, SystemClock},
-    db::{Database, Use},
-    domain::{
-        audit::{self, Action},
-        transaction::{begin, commit},
-    },
-    queue::admin::{self, LaneView},
+    operations::{HoldLane, LaneName, ListLanes, ReleaseLane, ShowLane},
+    queue::admin::LaneView,
 };
 
 #[derive(Debug, Subcommand)]
@@ -32,9 +30,9 @@ pub(super) struct List {
     #[arg(long)]
     held: bool,
     /// Only names after this one: the last name of the page before.
-    #[arg(long, default_value = "")]
-    after: String,
-    #[arg(long, default_value_t = 50)]
+    #[arg(long)]
+    after: Option<String>,
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
     limit: i64,
 }
 
@@ -46,46 +44,38 @@ pub(super) struct Name {
 #[derive(Debug, Args)]
 pub(super) struct Hold {
     lane: String,
-    /// Why, for whoever finds it held.
+    /// Shown with the lane while it is held.
     #[arg(long, default_value = "by an operator")]
     reason: String,
 }
 
 pub(super) async fn run(command: &LaneCommand, context: &Context) -> Result<Exit, Failure> {
-    with_database(context, Use::Look, async |database| on(command, context, database).await).await
+    with_server(context, async |server| on(command, context, server).await).await
 }
 
-async fn on(
-    command: &LaneCommand,
-    context: &Context,
-    database: &Database,
-) -> Result<Exit, Failure> {
-    let (pool, output) = (&database.pool, context.output);
+async fn on(command: &LaneCommand, context: &Context, server: &Server) -> Result<Exit, Failure> {
+    let output = context.output;
     match command {
         LaneCommand::Ls(List { held, after, limit }) => {
-            let lanes = admin::list_lanes(pool, *held, after, *limit).await?;
-            output.data(&lanes, || lanes.join("\n"));
+            let page = |cursor: Option<String>, limit| {
+                let cursor = cursor.or_else(|| after.clone());
+                ListLanes { held: *held, cursor, limit: Some(limit) }
+            };
+            let lanes = server.items(*limit, page).await?;
+            let names = || lanes.iter().map(|LaneName(name)| format!("{name}\n")).collect();
+            output.data(&lanes, names);
         }
         LaneCommand::Show(Name { lane }) => {
-            let mut connection = pool.acquire().await.map_err(|e| Failure::failed(e.into()))?;
-            let lane = admin::find_lane(&mut connection, lane).await?;
+            let lane = server.call(ShowLane { name: lane.clone() }).await?;
             output.data(&lane, || lines(&lane));
         }
         LaneCommand::Hold(Hold { lane, reason }) => {
-            let (mut tx, who) = (begin(pool).await?, context.who());
-            admin::hold_lane(&mut *tx, lane, reason).await?;
-            let (action, data) = (Action::LaneHold, json!({ "reason": reason }));
-            audit::write(&mut *tx, &who, action, lane, data, SystemClock.now()).await?;
-            commit(tx).await?;
-            output.data(&json!({ "held": lane }), || format!("lane `{lane}` is held"));
+            let hold = HoldLane { name: lane.clone(), reason: reason.clone() };
+            output.data(&server.call(hold).await?, || format!("lane `{lane}` is held"));
         }
         LaneCommand::Release(Name { lane }) => {
-            let (mut tx, who) = (begin(pool).await?, context.who());
-            admin::release_lane(&mut *tx, lane).await?;
-            let action = Action::LaneRelease;
-            audit::write(&mut *tx, &who, action, lane, json!({}), SystemClock.now()).await?;
-            commit(tx).await?;
-            output.data(&json!({ "released": lane }), || format!("lane `{lane}` goes on"));
+            let release = ReleaseLane { name: lane.clone() };
+            output.data(&server.call(release).await?, || format!("lane `{lane}` goes on"));
         }
     }
     Ok(Exit::Ok)

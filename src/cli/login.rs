@@ -1,17 +1,16 @@
 //! `dalsegno login`: the logins of Claude, and those that rest.
 
 use clap::Subcommand;
-use serde_json::json;
 
-use super::{Context, Exit, Failure, database::with_database, output::table, words::time};
+use super::{
+    Context, Exit, Failure,
+    output::table,
+    server::{Server, with_server},
+    words::time,
+};
 use crate::{
-    clock::{Clock as _, SystemClock},
-    db::{Database, Use},
-    domain::{
-        audit::{self, Action},
-        logins::{self, Login},
-        transaction::{begin, commit},
-    },
+    domain::logins::Login,
+    operations::{ListLogins, ResumeLogin},
 };
 
 #[derive(Debug, Subcommand)]
@@ -23,29 +22,19 @@ pub(super) enum LoginCommand {
 }
 
 pub(super) async fn run(command: &LoginCommand, context: &Context) -> Result<Exit, Failure> {
-    with_database(context, Use::Look, async |database| on(command, context, database).await).await
+    with_server(context, async |server| on(command, context, server).await).await
 }
 
-async fn on(
-    command: &LoginCommand,
-    context: &Context,
-    database: &Database,
-) -> Result<Exit, Failure> {
-    let (output, now) = (context.output, SystemClock.now());
-    let mut tx = begin(&database.pool).await?;
+async fn on(command: &LoginCommand, context: &Context, server: &Server) -> Result<Exit, Failure> {
+    let output = context.output;
     match command {
         LoginCommand::Ls => {
-            let config = context.load()?;
-            let configured: Vec<_> = config.logins().collect();
-            let logins = logins::list(&mut tx, &configured, now).await?;
+            let logins = server.call(ListLogins {}).await?.items;
             output.data(&logins, || lines(&logins));
         }
         LoginCommand::Resume { name } => {
-            let n_woken = logins::resume(&mut tx, name, now).await?;
-            let (who, data) = (context.who(), json!({ "woken_tasks": n_woken }));
-            audit::write(&mut *tx, &who, Action::LoginResume, name, data, now).await?;
-            commit(tx).await?;
-            let done = json!({ "login": name, "woken_tasks": n_woken });
+            let done = server.call(ResumeLogin { name: name.clone() }).await?;
+            let n_woken = done.woken_tasks;
             output.data(&done, || {
                 format!("`{name}` may be used again; tasks that go on now: {n_woken}")
             });

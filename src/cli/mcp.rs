@@ -51,7 +51,7 @@ async fn serve(
     database: &Database,
 ) -> Result<Exit, Failure> {
     let config = context.load()?;
-    let campaign_id = campaigns::find(&database.pool, campaign).await?;
+    let campaign_id = campaigns::find(&database.pool, campaign, None).await?;
     campaigns::get(&database.pool, campaign_id).await?;
     let library = Library::open(&config.agents)?;
     let settings = Settings::new(&config, Arc::new(SystemClock), Arc::new(library));

@@ -121,8 +121,9 @@ enum Command {
     Agent(agent::AgentCommand),
     /// Plays a campaign on a simulated model: a series in twelve parts, a killed worker, a compaction, an expiry. Needs nothing and leaves nothing.
     Demo,
-    /// Runs one of the two pools of workers in this process, beside a service or on its database.
-    Worker(worker::Worker),
+    /// Runs one of the two pools of workers in this process, beside a service or on its database; lists worker processes.
+    #[command(subcommand)]
+    Worker(worker::WorkerCommand),
     /// Brings the schema up to date, or shows how it stands.
     #[command(subcommand)]
     Migrate(migrate::Migrate),
@@ -242,7 +243,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Blackboard(command) => block_on(blackboard::run(&command, context)),
         Command::Serve => block_on(serve::run(context)),
         Command::Demo => block_on(demo::run(context)),
-        Command::Worker(worker) => block_on(worker::run_named(&worker, context)),
+        Command::Worker(command) => block_on(worker::run_named(&command, context)),
         Command::Migrate(command) => block_on(migrate::run(&command, context)),
         Command::Queue(command) => block_on(queue::run(&command, context)),
         Command::Job(command) => block_on(job::run(&command, context)),

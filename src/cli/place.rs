@@ -41,8 +41,17 @@ impl Command {
 
     fn place(&self) -> Place {
         match self {
-            Self::Schedule(_) => Place::AnyServer,
+            Self::Audit(_)
+            | Self::Cleanup(_)
+            | Self::Job(_)
+            | Self::Key(_)
+            | Self::Lane(_)
+            | Self::Login(_)
+            | Self::Queue(_)
+            | Self::Schedule(_)
+            | Self::Webhook(_) => Place::AnyServer,
             Self::Campaign(command) if command.is_remote() => Place::AnyServer,
+            Self::Worker(command) if command.is_remote() => Place::AnyServer,
             Self::Serve
             | Self::Demo
             | Self::Worker(_)

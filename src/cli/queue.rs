@@ -1,23 +1,26 @@
 //! `dalsegno queue`: queues, their counters and their pauses.
 
 use clap::{Args, Subcommand};
-use serde_json::json;
 
-use super::{Context, Exit, Failure, database::with_database, output::table};
+use super::{
+    Context, Exit, Failure,
+    output::table,
+    server::{Server, with_server},
+};
 use crate::{
-    clock::{Clock as _, SystemClock},
-    db::{Database, Use},
-    domain::{
-        audit::{self, Action},
-        transaction::{begin, commit},
-    },
-    queue::admin::{self, PauseScope, QueueView},
+    operations::{ListQueues, PauseGroup, PauseQueue, ResumeGroup, ResumeQueue, ShowQueue},
+    queue::admin::QueueView,
 };
 
 #[derive(Debug, Subcommand)]
 pub(super) enum QueueCommand {
     /// Lists the queues with their counters.
     Ls,
+    /// Shows one queue.
+    Show {
+        /// Name of the queue.
+        name: String,
+    },
     /// Claims nothing more from a queue until it is resumed. What runs goes on.
     Pause(Pause),
     /// Ends a pause.
@@ -37,57 +40,47 @@ pub(super) struct Target {
 pub(super) struct Pause {
     #[command(flatten)]
     target: Target,
-    /// Why, for whoever finds it paused.
+    /// Shown with the queue while it is paused.
     #[arg(long, default_value = "")]
     reason: String,
 }
 
 pub(super) async fn run(command: &QueueCommand, context: &Context) -> Result<Exit, Failure> {
-    with_database(context, Use::Look, async |database| on(command, context, database).await).await
+    with_server(context, async |server| on(command, context, server).await).await
 }
 
-async fn on(
-    command: &QueueCommand,
-    context: &Context,
-    database: &Database,
-) -> Result<Exit, Failure> {
-    let pool = &database.pool;
+async fn on(command: &QueueCommand, context: &Context, server: &Server) -> Result<Exit, Failure> {
+    let output = context.output;
     match command {
         QueueCommand::Ls => {
-            let queues = admin::list_queues(pool).await?;
-            context.output.data(&queues, || lines(&queues));
+            let queues = server.call(ListQueues {}).await?.items;
+            output.data(&queues, || lines(&queues));
         }
-        QueueCommand::Pause(Pause { target, reason }) => {
-            let (mut tx, who) = (begin(pool).await?, context.who());
-            admin::pause(&mut *tx, target.scope(), &target.name, reason).await?;
-            let action = if target.group { Action::GroupPause } else { Action::QueuePause };
-            let (name, data) = (&target.name, json!({ "reason": reason }));
-            audit::write(&mut *tx, &who, action, name, data, SystemClock.now()).await?;
-            commit(tx).await?;
-            let done = json!({ "paused": target.name });
-            context.output.data(&done, || format!("`{}` is paused", target.name));
+        QueueCommand::Show { name } => {
+            let queue = server.call(ShowQueue { name: name.clone() }).await?;
+            output.data(&queue, || lines(std::slice::from_ref(&queue)));
         }
-        QueueCommand::Resume(target) => {
-            let (mut tx, who) = (begin(pool).await?, context.who());
-            let was_paused = admin::resume(&mut *tx, target.scope(), &target.name).await?;
-            let action = if target.group { Action::GroupResume } else { Action::QueueResume };
-            let (name, data) = (&target.name, json!({ "was_paused": was_paused }));
-            audit::write(&mut *tx, &who, action, name, data, SystemClock.now()).await?;
-            commit(tx).await?;
-            let done = json!({ "resumed": target.name, "was_paused": was_paused });
-            context.output.data(&done, || match was_paused {
-                true => format!("`{}` goes on", target.name),
-                false => format!("`{}` was not paused", target.name),
+        QueueCommand::Pause(Pause { target: Target { name, group }, reason }) => {
+            let (name, reason) = (name.clone(), reason.clone());
+            let done = match group {
+                true => server.call(PauseGroup { name, reason }).await?,
+                false => server.call(PauseQueue { name, reason }).await?,
+            };
+            output.data(&done, || format!("`{}` is paused", done.paused));
+        }
+        QueueCommand::Resume(Target { name, group }) => {
+            let name = name.clone();
+            let done = match group {
+                true => server.call(ResumeGroup { name }).await?,
+                false => server.call(ResumeQueue { name }).await?,
+            };
+            output.data(&done, || match done.was_paused {
+                true => format!("`{}` goes on", done.resumed),
+                false => format!("`{}` was not paused", done.resumed),
             });
         }
     }
     Ok(Exit::Ok)
-}
-
-impl Target {
-    fn scope(&self) -> PauseScope {
-        if self.group { PauseScope::Group } else { PauseScope::Queue }
-    }
 }
 
 fn lines(queues: &[QueueView]) -> String {

@@ -2,17 +2,16 @@
 
 use std::sync::Arc;
 
-use super::{Context, Exit, Failure, database::with_database, remote::Remote};
+use super::{Context, Exit, Failure, args::Paging, database::with_database, remote::Remote};
 use crate::{
     clock::{Clock as _, SystemClock},
     db::{Database, Use},
     domain::{
         agents::{Catalogue, Problems},
-        campaigns::Campaign,
         class::Kind,
-        ids::{self, GivenCampaign},
+        ids::{Given, GivenCampaign},
     },
-    operations::{Call, ListCampaigns, Listing, MAX_LIMIT, Operation, Reach, Refusal},
+    operations::{Call, FindId, Listing, MAX_LIMIT, Noun, Operation, Reach, Refusal},
 };
 use uuid::Uuid;
 
@@ -73,7 +72,24 @@ impl Server {
         }
     }
 
-    /// The first `n` items of a list, from as many pages as that takes. `page` makes the operation of a cursor and a limit.
+    /// The items of a list that a person asks for, from as many pages as that takes. `page` makes the operation of a cursor and a limit.
+    pub(super) async fn list<O: Operation<Output = Listing<T>>, T>(
+        &self,
+        noun: Noun,
+        paging: &Paging,
+        page: impl Fn(Option<Uuid>, Option<i64>) -> O,
+    ) -> Result<Vec<T>, Failure> {
+        let after = match &paging.after {
+            Some(given) => Some(self.id(noun, given).await?),
+            None => None,
+        };
+        let page = |cursor: Option<String>, limit| {
+            page(cursor.map_or(after, |cursor| cursor.parse().ok()), Some(limit))
+        };
+        self.items(paging.limit, page).await
+    }
+
+    /// The first `n` items of a list with another cursor than an id.
     pub(super) async fn items<O: Operation<Output = Listing<T>>, T>(
         &self,
         n: i64,
@@ -91,19 +107,34 @@ impl Server {
         }
     }
 
+    /// The thing that a person means.
+    pub(super) async fn id(&self, noun: Noun, given: &Given) -> Result<Uuid, Failure> {
+        match given.whole() {
+            Some(id) => Ok(id),
+            None => self.find(noun, given.text()).await,
+        }
+    }
+
     /// The campaign that a person means.
     pub(super) async fn campaign(&self, given: &GivenCampaign) -> Result<Uuid, Failure> {
-        if let Some(id) = given.whole() {
-            return Ok(id);
+        match given.whole() {
+            Some(id) => Ok(id),
+            None => self.find(Noun::Campaign, &given.name).await,
         }
-        let named = ListCampaigns { named: Some(given.name.clone()), ..ListCampaigns::default() };
-        let mut found = self.call(named).await?.items;
-        // Older first, as in all such questions.
-        found.reverse();
-        let label =
-            |campaign: &Campaign| format!("{}: {}", campaign.status.as_str(), campaign.name);
-        let matches =
-            found.iter().map(|campaign| ids::Match { id: campaign.id, label: label(campaign) });
-        Ok(ids::one(("campaign", "campaign ls"), &given.name, matches.collect())?)
+    }
+
+    /// The campaign that a person means, if one is given.
+    pub(super) async fn campaign_if_given(
+        &self,
+        given: Option<&GivenCampaign>,
+    ) -> Result<Option<Uuid>, Failure> {
+        Ok(match given {
+            Some(given) => Some(self.campaign(given).await?),
+            None => None,
+        })
+    }
+
+    async fn find(&self, noun: Noun, text: &str) -> Result<Uuid, Failure> {
+        Ok(self.call(FindId { noun, text: text.to_owned() }).await?.id)
     }
 }

@@ -1,28 +1,27 @@
 //! `dalsegno webhook`: who is told when tasks end.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
-use serde_json::{Value, json};
-use sqlx::{PgConnection, PgPool, Postgres, Transaction};
+use serde_json::json;
+use uuid::Uuid;
 
 use super::{
     Context, Exit, Failure,
     args::{Id, Paging},
-    database::with_database,
-    output::{Output, table},
+    output::{Output, fields, table},
+    server::{Server, with_server},
     words::{time, time_or_dash},
 };
 use crate::{
-    clock::{Clock as _, SystemClock},
-    db::{Database, Use},
     domain::{
-        Page,
-        audit::{self, Action, Actor},
-        campaigns,
         ids::{Given, GivenCampaign, short},
         timestamp,
-        transaction::{begin, commit},
-        webhooks::{self, Delivery, Filter, Kind, New, State, Webhook, WithSecret},
+        webhooks::{Delivery, Kind, State, Webhook},
+    },
+    operations::{
+        AddWebhook, DisableWebhook, EnableWebhook, ListDeliveries, ListWebhooks, Noun,
+        RemoveWebhook, ReplayDelivery, ReplayWebhook, RotateWebhook, ShowWebhook, TestWebhook,
+        WebhookWithSecret,
     },
 };
 
@@ -32,6 +31,8 @@ pub(super) enum WebhookCommand {
     Add(Add),
     /// Lists the webhooks.
     Ls,
+    /// Shows a webhook.
+    Show(Id),
     /// Forgets a webhook with all that it was told.
     Rm(Id),
     /// Gives it another secret, and prints it. The one before signs, too, for as long as the overlap.
@@ -106,139 +107,91 @@ pub(super) struct Replay {
 pub(super) struct Disable {
     #[command(flatten)]
     webhook: Id,
-    /// Why, for whoever finds it disabled.
+    /// Shown with the webhook while it is disabled.
     #[arg(long, default_value = "by an operator")]
     reason: String,
 }
 
 pub(super) async fn run(command: &WebhookCommand, context: &Context) -> Result<Exit, Failure> {
-    with_database(context, Use::Look, async |database| on(command, context, database).await).await
+    with_server(context, async |server| on(command, context, server).await).await
 }
 
-async fn on(
-    command: &WebhookCommand,
-    context: &Context,
-    database: &Database,
-) -> Result<Exit, Failure> {
-    let (output, who, now) = (context.output, context.who(), SystemClock.now());
-    let mut tx = begin(&database.pool).await?;
+async fn on(command: &WebhookCommand, context: &Context, server: &Server) -> Result<Exit, Failure> {
+    let output = context.output;
     match command {
         WebhookCommand::Ls => {
-            let webhooks = webhooks::list(&mut *tx).await?;
+            let webhooks = server.call(ListWebhooks {}).await?.items;
             output.data(&webhooks, || lines(&webhooks));
         }
-        WebhookCommand::Deliveries(asked) => {
-            let deliveries = deliveries(asked, &mut tx).await?;
+        WebhookCommand::Show(webhook) => {
+            let webhook = server.call(ShowWebhook { id: id(webhook, server).await? }).await?;
+            output.data(&webhook, || words(&webhook));
+        }
+        WebhookCommand::Deliveries(filter) => {
+            let deliveries = deliveries(filter, server).await?;
             output.data(&deliveries, || delivery_lines(&deliveries));
         }
-        WebhookCommand::Add(asked) => {
-            let added = add(asked, context, &mut tx, now).await?;
-            let (id, campaign_id) = (added.webhook.id, added.webhook.campaign_id);
-            let data = json!({ "url": added.webhook.url, "campaign_id": campaign_id });
-            audit::write(&mut *tx, &who, Action::WebhookAdd, id, data, now).await?;
-            commit(tx).await?;
-            show_secret(output, &added);
+        WebhookCommand::Add(Add { url, kind, campaign }) => {
+            let campaign_id = server.campaign_if_given(campaign.as_ref()).await?;
+            let kinds = kind.iter().copied().map(Kind::from).collect();
+            let add = AddWebhook { url: url.clone(), kinds, campaign_id };
+            show_secret(output, &server.call(add).await?);
         }
         WebhookCommand::Rotate(Rotate { webhook, overlap_hours }) => {
-            let id = webhooks::find(&mut *tx, &webhook.id).await?;
-            let overlap = TimeDelta::hours((*overlap_hours).into());
-            let rotated = webhooks::rotate(&mut tx, id, overlap, now).await?;
-            let data = json!({ "overlap_hours": overlap_hours });
-            audit::write(&mut *tx, &who, Action::WebhookRotate, id, data, now).await?;
-            commit(tx).await?;
-            show_secret(output, &rotated);
+            let id = id(webhook, server).await?;
+            let rotate = RotateWebhook { id, overlap_hours: *overlap_hours };
+            show_secret(output, &server.call(rotate).await?);
         }
         WebhookCommand::Rm(webhook) => {
-            let id = webhooks::find(&mut *tx, &webhook.id).await?;
-            drop(tx);
-            webhooks::remove(&database.pool, &who, id, now).await?;
+            let id = id(webhook, server).await?;
+            server.call(RemoveWebhook { id }).await?;
             output.data(&json!({ "removed": id }), || format!("webhook {id} is forgotten"));
         }
         WebhookCommand::Test(webhook) => {
-            let id = webhooks::find(&mut *tx, &webhook.id).await?;
-            let delivery = webhooks::send_test(&mut tx, id, now).await?;
-            let data = json!({ "delivery_id": delivery.id });
-            audit::write(&mut *tx, &who, Action::WebhookTest, id, data, now).await?;
-            commit(tx).await?;
-            show_sent(output, &delivery);
+            let test = TestWebhook { id: id(webhook, server).await? };
+            show_sent(output, &server.call(test).await?);
         }
-        WebhookCommand::Replay(asked) => {
-            replay(asked, output, &who, (tx, &database.pool), now).await?;
-        }
+        WebhookCommand::Replay(replay) => self::replay(replay, output, server).await?,
         WebhookCommand::Enable(webhook) => {
-            let id = webhooks::find(&mut *tx, &webhook.id).await?;
-            let webhook = webhooks::enable(&mut tx, id).await?;
-            audit::write(&mut *tx, &who, Action::WebhookEnable, id, json!({}), now).await?;
-            commit(tx).await?;
+            let id = id(webhook, server).await?;
+            let webhook = server.call(EnableWebhook { id }).await?;
             output.data(&webhook, || {
                 format!("webhook {id} is told again; `dalsegno webhook replay --webhook {id} --since TIME` sends what was held")
             });
         }
         WebhookCommand::Disable(Disable { webhook, reason }) => {
-            let id = webhooks::find(&mut *tx, &webhook.id).await?;
-            let webhook = webhooks::disable(&mut tx, id, reason, now).await?;
-            let data = json!({ "reason": reason });
-            audit::write(&mut *tx, &who, Action::WebhookDisable, id, data, now).await?;
-            commit(tx).await?;
+            let id = id(webhook, server).await?;
+            let webhook = server.call(DisableWebhook { id, reason: reason.clone() }).await?;
             output.data(&webhook, || format!("webhook {id} is disabled"));
         }
     }
     Ok(Exit::Ok)
 }
 
-async fn add(
-    asked: &Add,
-    context: &Context,
-    conn: &mut PgConnection,
-    now: DateTime<Utc>,
-) -> Result<WithSecret, Failure> {
-    let config = context.load()?;
-    let kinds: Vec<Kind> = asked.kind.iter().copied().map(Kind::from).collect();
-    let campaign_id = match &asked.campaign {
-        Some(given) => Some(campaigns::find(&mut *conn, given).await?),
-        None => None,
-    };
-    let new = New { url: &asked.url, kinds: &kinds, campaign_id };
-    Ok(webhooks::add(conn, &config.webhooks, &new, now).await?)
+async fn id(given: &Id, server: &Server) -> Result<Uuid, Failure> {
+    server.id(Noun::Webhook, &given.id).await
 }
 
-async fn deliveries(asked: &Deliveries, conn: &mut PgConnection) -> Result<Vec<Delivery>, Failure> {
-    let webhook_id = match &asked.webhook {
-        Some(given) => Some(webhooks::find(&mut *conn, given).await?),
+async fn deliveries(filter: &Deliveries, server: &Server) -> Result<Vec<Delivery>, Failure> {
+    let webhook_id = match &filter.webhook {
+        Some(given) => Some(server.id(Noun::Webhook, given).await?),
         None => None,
     };
-    let state = asked.failed.then_some(State::Failed);
-    let filter = Filter { webhook_id, task_id: None, state };
-    let after = match &asked.paging.after {
-        Some(given) => Some(webhooks::find_delivery(&mut *conn, given).await?),
-        None => None,
-    };
-    let page = Page { after, limit: asked.paging.limit };
-    Ok(webhooks::deliveries(conn, filter, page).await?)
+    let state = filter.failed.then_some(State::Failed);
+    let page = |cursor, limit| ListDeliveries { webhook_id, task_id: None, state, cursor, limit };
+    server.list(Noun::WebhookDelivery, &filter.paging, page).await
 }
 
-async fn replay(
-    asked: &Replay,
-    output: Output,
-    who: &Actor,
-    (mut tx, pool): (Transaction<'static, Postgres>, &PgPool),
-    now: DateTime<Utc>,
-) -> Result<(), Failure> {
-    match (&asked.delivery, &asked.webhook, asked.since) {
+async fn replay(replay: &Replay, output: Output, server: &Server) -> Result<(), Failure> {
+    match (&replay.delivery, &replay.webhook, replay.since) {
         (Some(given), _, _) => {
-            let id = webhooks::find_delivery(&mut *tx, given).await?;
-            let delivery = webhooks::replay(&mut tx, id, now).await?;
-            let (webhook_id, data) = (delivery.webhook_id, json!({ "delivery_id": id }));
-            audit::write(&mut *tx, who, Action::WebhookReplay, webhook_id, data, now).await?;
-            commit(tx).await?;
-            show_sent(output, &delivery);
+            let id = server.id(Noun::WebhookDelivery, given).await?;
+            show_sent(output, &server.call(ReplayDelivery { id }).await?);
         }
         (None, Some(given), Some(since)) => {
-            let id = webhooks::find(&mut *tx, given).await?;
-            drop(tx);
-            let n_replayed = webhooks::replay_since(pool, who, id, since, now).await?;
-            let done = json!({ "webhook_id": id, "replayed": n_replayed });
-            output.data(&done, || format!("{n_replayed} deliveries are sent again"));
+            let id = server.id(Noun::Webhook, given).await?;
+            let done = server.call(ReplayWebhook { id, since }).await?;
+            output.data(&done, || format!("{} deliveries are sent again", done.replayed));
         }
         // The arguments themselves exclude it.
         _ => {}
@@ -246,12 +199,11 @@ async fn replay(
     Ok(())
 }
 
-fn show_secret(output: Output, WithSecret { webhook, secret }: &WithSecret) {
-    let mut shown = serde_json::to_value(webhook).unwrap_or(Value::Null);
-    shown["secret"] = secret.expose().into();
-    output.data(&shown, || {
+fn show_secret(output: Output, shown: &WebhookWithSecret) {
+    let WebhookWithSecret { webhook, secret } = shown;
+    output.data(shown, || {
         let kinds = webhook.kinds.join(", ");
-        format!("webhook {} is told of {kinds}\nsecret   {}\n         keep it where the receiver finds it: it is not shown again", webhook.id, secret.expose())
+        format!("webhook {} is told of {kinds}\nsecret   {secret}\n         keep it where the receiver finds it: it is not shown again", webhook.id)
     });
 }
 
@@ -266,22 +218,36 @@ fn show_sent(output: Output, delivery: &Delivery) {
 
 fn lines(webhooks: &[Webhook]) -> String {
     let row = |webhook: &Webhook| {
-        let state = match (&webhook.disabled_because, webhook.failing_since) {
-            (Some(reason), _) => format!("disabled: {reason}"),
-            (None, Some(since)) => format!("failing since {}", time(since)),
-            (None, None) => "enabled".to_owned(),
-        };
         [
             short(webhook.id),
             webhook.url.clone(),
             webhook.kinds.join(","),
             webhook.campaign_id.map_or_else(|| "all".to_owned(), short),
             time_or_dash(webhook.rotates_until),
-            state,
+            state_words(webhook),
         ]
     };
     let head = ["ID", "URL", "KINDS", "CAMPAIGN", "TWO SECRETS UNTIL (UTC)", "STATE"];
     table(&head, webhooks.iter().map(row))
+}
+
+fn words(webhook: &Webhook) -> String {
+    fields(&[
+        ("webhook", webhook.id.to_string()),
+        ("url", webhook.url.clone()),
+        ("kinds", webhook.kinds.join(", ")),
+        ("campaign", webhook.campaign_id.map_or_else(|| "all".to_owned(), |id| id.to_string())),
+        ("two secrets until (UTC)", time_or_dash(webhook.rotates_until)),
+        ("state", state_words(webhook)),
+    ])
+}
+
+fn state_words(webhook: &Webhook) -> String {
+    match (&webhook.disabled_because, webhook.failing_since) {
+        (Some(reason), _) => format!("disabled: {reason}"),
+        (None, Some(since)) => format!("failing since {}", time(since)),
+        (None, None) => "enabled".to_owned(),
+    }
 }
 
 fn delivery_lines(deliveries: &[Delivery]) -> String {

@@ -1,35 +1,57 @@
-//! `dalsegno worker`, `worker-turns` and `worker-upkeep`: signals and telemetry; the work itself is `crate::worker`.
+//! `dalsegno worker`, `worker-turns` and `worker-upkeep`: signals and telemetry; the work itself is `crate::worker`. `worker ls` lists
+//! the processes.
 
 use std::io::Read as _;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand};
 
-use super::{Context, Exit, Failure, signals::under_signals};
-use crate::{jobs::Pool, shutdown::Shutdown, telemetry, worker};
+use super::{
+    Context, Exit, Failure,
+    output::table,
+    server::with_server,
+    signals::under_signals,
+    words::{time, time_or_dash},
+};
+use crate::{
+    jobs::Pool, operations::ListWorkers, queue::admin::WorkerView, shutdown::Shutdown, telemetry,
+    worker,
+};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum WorkerCommand {
+    /// Runs turns, which take minutes; few slots, slow drain.
+    Turns(Flags),
+    /// Runs short jobs.
+    Upkeep(Flags),
+    /// Lists worker processes, the latest first. Those that are gone stay for some days.
+    Ls {
+        #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=200))]
+        limit: i64,
+    },
+}
 
 #[derive(Debug, Args)]
-pub(super) struct Worker {
-    pool: PoolName,
+pub(super) struct Flags {
     /// Stops at once when its standard input ends, so that it does not outlive whoever holds the other end.
     #[arg(long)]
     stop_with_stdin: bool,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum PoolName {
-    /// Runs turns, which take minutes; few slots, slow drain.
-    Turns,
-    /// Runs short jobs.
-    Upkeep,
+impl WorkerCommand {
+    /// True for commands that consist of operations alone.
+    pub(super) fn is_remote(&self) -> bool {
+        matches!(self, Self::Ls { .. })
+    }
 }
 
-pub(super) async fn run_named(worker: &Worker, context: &Context) -> Result<Exit, Failure> {
-    let pool = match worker.pool {
-        PoolName::Turns => Pool::Turns,
-        PoolName::Upkeep => Pool::Upkeep,
+pub(super) async fn run_named(command: &WorkerCommand, context: &Context) -> Result<Exit, Failure> {
+    let (pool, flags) = match command {
+        WorkerCommand::Turns(flags) => (Pool::Turns, flags),
+        WorkerCommand::Upkeep(flags) => (Pool::Upkeep, flags),
+        WorkerCommand::Ls { limit } => return list(*limit, context).await,
     };
     let shutdown = Shutdown::new();
-    if worker.stop_with_stdin {
+    if flags.stop_with_stdin {
         stop_with_stdin(shutdown.clone());
     }
     run_until(pool, context, &shutdown).await
@@ -48,6 +70,30 @@ async fn run_until(pool: Pool, context: &Context, shutdown: &Shutdown) -> Result
         Ok(Exit::Ok)
     };
     under_signals(shutdown, drain_timeout, Box::pin(worked)).await
+}
+
+async fn list(limit: i64, context: &Context) -> Result<Exit, Failure> {
+    with_server(context, async |server| {
+        let workers = server.call(ListWorkers { limit: Some(limit) }).await?.items;
+        context.output.data(&workers, || lines(&workers));
+        Ok(Exit::Ok)
+    })
+    .await
+}
+
+fn lines(workers: &[WorkerView]) -> String {
+    let row = |worker: &WorkerView| {
+        [
+            worker.host.clone(),
+            worker.pid.to_string(),
+            worker.queues.join(","),
+            time(worker.started_at),
+            time_or_dash(worker.gone_at),
+            worker.gone_reason.clone().unwrap_or_else(|| "runs".to_owned()),
+        ]
+    };
+    let head = ["HOST", "PID", "QUEUES", "STARTED (UTC)", "GONE (UTC)", "STATE"];
+    table(&head, workers.iter().map(row))
 }
 
 /// A thread of its own, which the end of the process takes along: a read of a terminal or a pipe cannot be called off.

@@ -53,6 +53,12 @@ const INTERNAL: &str = "`dalsegno doctor` and the log of the service say more";
 pub const BAD_VALUE: Class = Class::of(Kind::Invalid, "bad_value");
 /// An argument that the queue refuses.
 pub const BAD_ARGUMENT: Class = Class::of(Kind::Invalid, "bad_argument");
+/// Of the queue.
+pub const UNKNOWN_JOB: Class = Class::of(Kind::NotFound, "unknown_job");
+pub const UNKNOWN_LANE: Class = Class::of(Kind::NotFound, "unknown_lane");
+pub const UNKNOWN_QUEUE: Class = Class::of(Kind::NotFound, "unknown_queue");
+/// The job is in another state.
+pub const JOB_CONFLICT: Class = Class::of(Kind::Conflict, "conflict");
 pub const NUL_IN_TEXT: Class = Class::of(Kind::Invalid, "nul_in_text");
 
 /// An error that may end a command or a request.
@@ -76,10 +82,10 @@ impl Classify for queue::Error {
         match self {
             Self::BadArgument { .. } => BAD_ARGUMENT,
             Self::TooLarge { .. } => Class::of(Kind::TooLarge, "payload_too_large"),
-            Self::NotFound { .. } => Class::of(Kind::NotFound, "unknown_job"),
-            Self::UnknownLane { .. } => Class::of(Kind::NotFound, "unknown_lane"),
-            Self::UnknownQueue(_) => Class::of(Kind::NotFound, "unknown_queue"),
-            Self::Conflict { .. } => Class::of(Kind::Conflict, "conflict"),
+            Self::NotFound { .. } => UNKNOWN_JOB,
+            Self::UnknownLane { .. } => UNKNOWN_LANE,
+            Self::UnknownQueue(_) => UNKNOWN_QUEUE,
+            Self::Conflict { .. } => JOB_CONFLICT,
             Self::EncodePayload { .. } => Class::of(Kind::Internal, "internal"),
             Self::Database { source, .. } => of_database(source),
         }

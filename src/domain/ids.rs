@@ -51,11 +51,16 @@ pub enum NotFound {
     Database(#[from] super::Failed),
 }
 
+impl NotFound {
+    pub const UNKNOWN: Class = Class::of(Kind::NotFound, "unknown_id");
+    pub const AMBIGUOUS: Class = Class::of(Kind::Invalid, "ambiguous_id");
+}
+
 impl Classify for NotFound {
     fn class(&self) -> Class {
         match self {
-            Self::None { .. } => Class::of(Kind::NotFound, "unknown_id"),
-            Self::Several { .. } => Class::of(Kind::Invalid, "ambiguous_id"),
+            Self::None { .. } => Self::UNKNOWN,
+            Self::Several { .. } => Self::AMBIGUOUS,
             Self::Database(error) => error.class(),
         }
     }
@@ -72,9 +77,10 @@ pub fn short(id: Uuid) -> String {
     id.rsplit('-').next().unwrap_or(&id).to_owned()
 }
 
-/// Looks in a table for what a person gives by its id. `$label` is an expression over its row `t`.
+/// Looks in a table for what a person gives by its id. `$within`: only rows of these campaigns; `$campaign` is the expression for the
+/// campaign of a row, null for rows that belong to none. `$label` is an expression over its row `t`.
 macro_rules! find_id {
-    ($executor:expr, $given:expr, ($what:literal, $list:literal), $table:literal, $label:literal) => {{
+    ($executor:expr, $given:expr, $within:expr, ($what:literal, $list:literal), $table:literal, $campaign:literal, $label:literal) => {{
         let given: &crate::domain::ids::Given = $given;
         if let Some(id) = given.whole() {
             return Ok(id);
@@ -83,12 +89,17 @@ macro_rules! find_id {
             crate::domain::ids::Match,
             "with begins as (select id from "
                 + $table
-                + " where id between $1 and $2 order by id limit $4),
+                + " where id between $1 and $2 and ($5::uuid[] is null or "
+                + $campaign
+                + " = any($5)) order by id limit $4),
                   ends as (select id from "
                 + $table
                 + "
                             where $3::text is not null and not exists (select from begins)
-                              and right(replace(id::text, '-', ''), length($3)) = $3 limit $4),
+                              and right(replace(id::text, '-', ''), length($3)) = $3
+                              and ($5::uuid[] is null or "
+                + $campaign
+                + " = any($5)) limit $4),
                   both_of as (select id from begins union all select id from ends)
              select t.id as \"id!\", "
                 + $label
@@ -99,6 +110,7 @@ macro_rules! find_id {
             given.most,
             given.end,
             crate::domain::ids::MATCHES,
+            $within as Option<&[uuid::Uuid]>,
         )
         .fetch_all($executor)
         .await
@@ -109,7 +121,7 @@ macro_rules! find_id {
 pub(super) use find_id;
 
 /// The only one of those that were found.
-pub fn one(
+pub(super) fn one(
     (what, list): (&'static str, &'static str),
     given: &str,
     found: Vec<Match>,
@@ -141,7 +153,7 @@ impl Given {
         (self.least == self.most).then_some(self.least)
     }
 
-    pub(super) fn text(&self) -> &str {
+    pub fn text(&self) -> &str {
         &self.text
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::domain::class::{Class, Classify, Kind};
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sqlx::{PgConnection, PgExecutor};
 
 use super::{Failed, sessions, tasks::RunTurn};
@@ -16,7 +16,7 @@ pub struct Resting {
 }
 
 /// A login as people see it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Login {
     pub provider: String,
     pub login: String,
@@ -39,10 +39,14 @@ pub enum Error {
     Database(#[from] Failed),
 }
 
+impl Error {
+    pub const NOT_RESTING: Class = Class::of(Kind::NotFound, "login_not_resting");
+}
+
 impl Classify for Error {
     fn class(&self) -> Class {
         match self {
-            Self::NotResting(_) => Class::of(Kind::NotFound, "login_not_resting"),
+            Self::NotResting(_) => Self::NOT_RESTING,
             Self::Wake(error) => error.class(),
             Self::Database(error) => error.class(),
         }

@@ -36,9 +36,6 @@ pub(super) struct Id(pub Uuid);
 /// An id in the path, and a number behind it.
 pub(super) struct Numbered(pub Uuid, pub i32);
 
-/// The one number in the path.
-pub(super) struct Number(pub i64);
-
 /// The one name in the path.
 pub(super) struct Name(pub String);
 
@@ -83,18 +80,6 @@ impl<T: DeserializeOwned> FromRequestParts<Front> for Asked<T> {
             Ok(Query(asked)) => Ok(Self(asked)),
             Err(error) => Err(Problem::new(StatusCode::BAD_REQUEST, "bad_query", of_query(&error))),
         }
-    }
-}
-
-impl FromRequestParts<Front> for Number {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, front: &Front) -> Result<Self, Problem> {
-        let path = Path::<i64>::from_request_parts(parts, front).await;
-        path.map(|Path(id)| Self(id)).map_err(|_| {
-            let detail = "the id in the path is no number: write it as the lists show it";
-            Problem::new(StatusCode::BAD_REQUEST, "bad_id", detail)
-        })
     }
 }
 

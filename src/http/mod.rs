@@ -5,14 +5,11 @@
 
 mod admission;
 mod agents;
-mod audit;
 mod auth;
 mod blackboard;
 mod bulk;
-mod bulk_actions;
 mod campaigns;
 mod children;
-mod cleanups;
 mod config;
 mod events;
 mod facts;
@@ -23,11 +20,7 @@ mod guard;
 mod health;
 mod input;
 mod intake;
-mod jobs;
-mod keys;
-mod lanes;
 mod limits;
-mod logins;
 mod mcp;
 mod memory;
 mod openapi;
@@ -36,7 +29,6 @@ mod page;
 mod parameters;
 mod posts;
 mod problem;
-mod queues;
 pub mod reach;
 pub mod scopes;
 mod serve;
@@ -45,8 +37,6 @@ mod tasks;
 mod trace;
 mod transaction;
 mod waiters;
-mod webhooks;
-mod workers;
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -137,18 +127,8 @@ pub fn router(config: &Config, front: Front) -> Router {
         .merge(bulk::routes(config, admission))
         .merge(sessions::routes())
         .merge(agents::routes())
-        .merge(logins::routes())
-        .merge(cleanups::routes())
-        .merge(bulk_actions::routes())
-        .merge(queues::routes())
-        .merge(jobs::routes())
-        .merge(lanes::routes())
-        .merge(workers::routes())
         .merge(mcp::routes(config))
         .merge(openapi::routes())
-        .merge(keys::routes())
-        .merge(audit::routes())
-        .merge(webhooks::routes())
         .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::method_not_allowed)
         .layer(DefaultBodyLimit::max(config.max_body_bytes))

@@ -3,10 +3,15 @@
 use axum::{
     Router,
     extract::{FromRequestParts as _, Query, RawPathParams, Request, State},
-    http::{StatusCode, Uri, header::CONTENT_TYPE, request::Parts},
+    http::{
+        HeaderValue, StatusCode, Uri,
+        header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION},
+        request::Parts,
+    },
     response::{IntoResponse as _, Response},
     routing::{MethodFilter, on},
 };
+use serde_json::Value;
 
 use super::{Front, Problem, auth::past_the_door, input::json, transaction::limits};
 use crate::operations::{self, Call, Entry, Fields, Method, Success};
@@ -44,11 +49,31 @@ async fn answer(
         false => Fields { path, query: query_fields(&parts.uri)?, json: None },
     };
     let output = (entry.run)(fields, call).await?;
-    Ok(match entry.spec.success {
-        Success::NoContent => StatusCode::NO_CONTENT.into_response(),
-        Success::Accepted => (StatusCode::ACCEPTED, JSON, output).into_response(),
-        Success::Ok => (StatusCode::OK, JSON, output).into_response(),
-    })
+    let status = StatusCode::from_u16(entry.spec.success as u16).unwrap_or_default();
+    let mut response = match (entry.spec.success, entry.spec.location) {
+        (Success::NoContent, _) => status.into_response(),
+        (_, None) => (status, JSON, output).into_response(),
+        (_, Some(path)) => {
+            (status, JSON, [(LOCATION, filled(path, &output))], output).into_response()
+        }
+    };
+    if entry.spec.has_secret {
+        response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
+    Ok(response)
+}
+
+/// A path with fields of the output in it.
+fn filled(path: &str, output: &[u8]) -> String {
+    let output: Value = serde_json::from_slice(output).unwrap_or_default();
+    let part = |part: &str| match part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) {
+        Some(name) => match &output[name] {
+            Value::String(text) => text.clone(),
+            value => value.to_string(),
+        },
+        None => part.to_owned(),
+    };
+    path.split('/').map(part).collect::<Vec<_>>().join("/")
 }
 
 const JSON: [(axum::http::HeaderName, &str); 1] = [(CONTENT_TYPE, "application/json")];
@@ -84,6 +109,7 @@ fn filter(method: Method) -> MethodFilter {
         Method::Get => MethodFilter::GET,
         Method::Post => MethodFilter::POST,
         Method::Put => MethodFilter::PUT,
+        Method::Patch => MethodFilter::PATCH,
         Method::Delete => MethodFilter::DELETE,
     }
 }

@@ -9,7 +9,7 @@ use axum::{
     routing::{get, post},
 };
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
 use uuid::Uuid;
 
@@ -35,7 +35,7 @@ use crate::{
         audit::{self, Action, Actor},
         explanations::{self, Explanation},
         objects,
-        tasks::{self, Added, After, Cancellation, Detail, OnFailure, State, Task},
+        tasks::{self, Added, After, CancelledTask, Detail, OnFailure, State, Task},
         timestamp,
     },
 };
@@ -121,13 +121,6 @@ struct Shown {
 pub(super) struct Reasoned {
     #[serde(default = "by_request")]
     pub reason: String,
-}
-
-#[derive(Serialize, utoipa::ToSchema)]
-pub(super) struct CancelledTask {
-    pub task_id: Uuid,
-    #[serde(flatten)]
-    pub cancellation: Cancellation,
 }
 
 /// Takes no fields.

@@ -8,8 +8,6 @@ use crate::domain::{
     Page,
     campaign_overview::{Overview, overview},
     campaigns::{self, Campaign},
-    class::Kind,
-    ids::GivenCampaign,
 };
 
 const TAG: &str = "campaigns";
@@ -18,8 +16,6 @@ const TAG: &str = "campaigns";
 #[derive(Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListCampaigns {
-    /// Only campaigns of this name, or else those whose id begins or ends so.
-    pub named: Option<String>,
     pub cursor: Option<Uuid>,
     #[schema(minimum = 1, maximum = 200)]
     pub limit: Option<i64>,
@@ -39,13 +35,8 @@ impl Operation for ListCampaigns {
 
     async fn run(self, call: &Call) -> Result<Listing<Campaign>, Refusal> {
         let limit = page_limit(self.limit)?;
-        let reach = call.reach.campaigns();
-        let named = match &self.named {
-            Some(text) => Some(matches(text, reach, call).await?),
-            None => None,
-        };
         let page = Page { after: self.cursor, limit: limit + 1 };
-        let rows = campaigns::list(&call.pool, named.as_deref().or(reach), page).await?;
+        let rows = campaigns::list(&call.pool, call.reach.campaigns(), page).await?;
         Ok(Listing::of(rows, limit, |campaign| campaign.id))
     }
 }
@@ -60,13 +51,4 @@ impl Operation for ShowCampaign {
         let mut transaction = call.begin_read().await?;
         Ok(overview(&mut transaction, self.id).await?)
     }
-}
-
-async fn matches(text: &str, within: Option<&[Uuid]>, call: &Call) -> Result<Vec<Uuid>, Refusal> {
-    let given: GivenCampaign = text.parse().map_err(|_| {
-        let detail = "the query parameter `named` is empty: write a name, an id, or the beginning or end of an id";
-        Refusal::new(Kind::Malformed, "bad_query", detail)
-    })?;
-    let found = campaigns::matches(&call.pool, &given, within).await?;
-    Ok(found.into_iter().map(|found| found.id).collect())
 }

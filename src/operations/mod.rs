@@ -11,38 +11,72 @@
 //!
 //! Operations know no transport: statuses, headers and exit codes are made of [`Spec`] and [`Refusal`] by the adapters.
 
+mod audit;
+mod bulk_actions;
 mod call;
 mod campaigns;
+mod cleanups;
+mod deliveries;
 mod fields;
+mod ids;
+mod jobs;
+mod keys;
+mod lanes;
 mod listing;
+mod logins;
 mod operation;
+mod queues;
 mod reach;
 mod refusal;
 mod schedules;
 mod transaction;
+mod webhooks;
+mod workers;
 
 pub use self::{
+    audit::ListAudit,
+    bulk_actions::{CreateBulkAction, ShowBulkAction},
     call::Call,
     campaigns::{ListCampaigns, ShowCampaign},
+    cleanups::{ListCleanupRuns, PreviewCleanup, RunCleanup},
+    deliveries::{ListDeliveries, ReplayDelivery, ShowDelivery, TestWebhook},
     fields::{Fields, read_json},
+    ids::{FindId, FoundId, Noun},
+    jobs::{CancelJob, ExplainJob, HoldJob, JobState, ListJobs, ReleaseJob, RetryJob, ShowJob},
+    keys::{CreateKey, KeyWithSecret, ListKeys, RevokeKey, RotateKey},
+    lanes::{HoldLane, LaneName, ListLanes, ReleaseLane, ShowLane},
     listing::{Listing, MAX_LIMIT, page_limit},
+    logins::{ListLogins, ResumeLogin},
     operation::{
         Answer, Change, ChangeResult, Changed, Command, Described, Entry, Method, Operation, Spec,
         Success, entry,
     },
+    queues::{ListQueues, PauseGroup, PauseQueue, ResumeGroup, ResumeQueue, ShowQueue},
     reach::Reach,
     refusal::{Refusal, Wrong, kind_of_status, status},
     schedules::{
         ListSchedules, PauseSchedule, PutSchedule, RemoveSchedule, ResumeSchedule, RunSchedule,
         ShowSchedule,
     },
-    transaction::{Limits, OpenTransaction, PATIENCE, begin, begin_read},
+    transaction::{Limits, OpenTransaction, SeveralTransactions, begin, begin_read, begin_several},
+    webhooks::{
+        AddWebhook, DisableWebhook, EnableWebhook, ListWebhooks, RemoveWebhook, ReplayWebhook,
+        RotateWebhook, ShowWebhook, WebhookWithSecret,
+    },
+    workers::ListWorkers,
 };
 
 /// Every operation, once.
 pub const ALL: &[Entry] = &[
     entry::<ListCampaigns>(),
     entry::<ShowCampaign>(),
+    entry::<FindId>(),
+    entry::<ListQueues>(),
+    entry::<ShowQueue>(),
+    entry::<PauseQueue>(),
+    entry::<ResumeQueue>(),
+    entry::<PauseGroup>(),
+    entry::<ResumeGroup>(),
     entry::<ListSchedules>(),
     entry::<ShowSchedule>(),
     entry::<PutSchedule>(),
@@ -50,9 +84,50 @@ pub const ALL: &[Entry] = &[
     entry::<RunSchedule>(),
     entry::<PauseSchedule>(),
     entry::<ResumeSchedule>(),
+    entry::<ListLanes>(),
+    entry::<ShowLane>(),
+    entry::<HoldLane>(),
+    entry::<ReleaseLane>(),
+    entry::<ListWorkers>(),
+    entry::<ListLogins>(),
+    entry::<ResumeLogin>(),
+    entry::<ListAudit>(),
+    entry::<ListCleanupRuns>(),
+    entry::<PreviewCleanup>(),
+    entry::<RunCleanup>(),
+    entry::<ListJobs>(),
+    entry::<ShowJob>(),
+    entry::<ExplainJob>(),
+    entry::<RetryJob>(),
+    entry::<CancelJob>(),
+    entry::<HoldJob>(),
+    entry::<ReleaseJob>(),
+    entry::<CreateBulkAction>(),
+    entry::<ShowBulkAction>(),
+    entry::<ListKeys>(),
+    entry::<CreateKey>(),
+    entry::<RotateKey>(),
+    entry::<RevokeKey>(),
+    entry::<ListWebhooks>(),
+    entry::<ShowWebhook>(),
+    entry::<AddWebhook>(),
+    entry::<RemoveWebhook>(),
+    entry::<RotateWebhook>(),
+    entry::<EnableWebhook>(),
+    entry::<DisableWebhook>(),
+    entry::<ReplayWebhook>(),
+    entry::<TestWebhook>(),
+    entry::<ListDeliveries>(),
+    entry::<ShowDelivery>(),
+    entry::<ReplayDelivery>(),
 ];
 
 /// The operation behind a route.
 pub fn find(method: &str, path: &str) -> Option<&'static Entry> {
     ALL.iter().find(|entry| entry.spec.method.as_str() == method && entry.spec.path == path)
+}
+
+/// The reason of a change whose caller gives none.
+fn by_request() -> String {
+    "by a request".to_owned()
 }

@@ -46,7 +46,7 @@ pub type ChangeResult<T> = Result<Changed<T>, Refusal>;
 pub struct Changed<T> {
     pub output: T,
     pub subject: String,
-    /// An object, without prompts, answers and secrets.
+    /// An object, without prompts, answers and secrets. Null: nothing has changed, and the audit log gets no line.
     pub data: Value,
 }
 
@@ -64,6 +64,10 @@ pub struct Spec {
     pub for_bound_keys: bool,
     pub tag: &'static str,
     pub success: Success,
+    /// The path of the output's thing, for the header `Location`. The names in braces are fields of the output.
+    pub location: Option<&'static str>,
+    /// The output has a secret in it: no cache may keep the answer.
+    pub has_secret: bool,
     /// The classes of refusals that this operation adds to those that all have.
     pub refusals: &'static [Class],
     pub command: Command,
@@ -76,6 +80,7 @@ pub enum Method {
     Get,
     Post,
     Put,
+    Patch,
     Delete,
 }
 
@@ -83,6 +88,7 @@ pub enum Method {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Success {
     Ok = 200,
+    Created = 201,
     Accepted = 202,
     /// Without a body; the output is `()`.
     NoContent = 204,
@@ -116,6 +122,13 @@ pub struct Described {
     pub others: Vec<(String, RefOr<Schema>)>,
 }
 
+impl<T> Changed<T> {
+    /// A call that has found everything as it should be.
+    pub fn nothing(output: T) -> Self {
+        Self { output, subject: String::new(), data: Value::Null }
+    }
+}
+
 impl<C: Change> Operation for C {
     const SPEC: Spec = Spec { action: Some(C::ACTION), ..<C as Change>::SPEC };
     type Output = <C as Change>::Output;
@@ -124,7 +137,10 @@ impl<C: Change> Operation for C {
     async fn run(self, call: &Call) -> Result<<C as Change>::Output, Refusal> {
         let mut transaction = call.begin().await?;
         let Changed { output, subject, data } = self.change(&mut transaction, call).await?;
-        audit::write(&mut *transaction, &call.actor, C::ACTION, subject, data, call.now).await?;
+        if !data.is_null() {
+            audit::write(&mut *transaction, &call.actor, C::ACTION, subject, data, call.now)
+                .await?;
+        }
         transaction.commit().await?;
         Ok(output)
     }
@@ -163,6 +179,8 @@ impl Spec {
             for_bound_keys: false,
             tag: "",
             success: Success::Ok,
+            location: None,
+            has_secret: false,
             refusals: &[],
             command: Command::Named(command),
             action: None,
@@ -184,12 +202,37 @@ impl Spec {
         Self { for_bound_keys: true, ..self }
     }
 
+    /// One of these scopes, or one that implies it.
+    pub const fn needs(self, scopes: &'static [Scope]) -> Self {
+        Self { scopes, ..self }
+    }
+
     pub const fn by(self, method: Method) -> Self {
         Self { method, ..self }
     }
 
     pub const fn answers(self, success: Success) -> Self {
         Self { success, ..self }
+    }
+
+    /// Says where the output's thing is: `/v1/campaigns/{id}`.
+    pub const fn located(self, path: &'static str) -> Self {
+        Self { location: Some(path), ..self }
+    }
+
+    /// Of an operation that takes several transactions and writes its lines in the audit log itself.
+    pub const fn audits(self, action: Action) -> Self {
+        Self { action: Some(action), ..self }
+    }
+
+    /// Says that its output has a secret in it.
+    pub const fn shows_secret(self) -> Self {
+        Self { has_secret: true, ..self }
+    }
+
+    /// Says that there is no command for it.
+    pub const fn without_command(self, reason: &'static str) -> Self {
+        Self { command: Command::Without(reason), ..self }
     }
 
     pub const fn refuses(self, refusals: &'static [Class]) -> Self {
@@ -208,12 +251,13 @@ impl Method {
             Self::Get => "GET",
             Self::Post => "POST",
             Self::Put => "PUT",
+            Self::Patch => "PATCH",
             Self::Delete => "DELETE",
         }
     }
 
     /// Fields that are not in the path are in a JSON body; otherwise they are query parameters.
     pub const fn has_body(self) -> bool {
-        matches!(self, Self::Post | Self::Put)
+        matches!(self, Self::Post | Self::Put | Self::Patch)
     }
 }

@@ -157,7 +157,7 @@ async fn interrupt(
     catalogue.check_name(agent)?;
     let how = if *soft { How::Soft } else { How::Hard };
     let (mut tx, now, who) = (begin(pool).await?, SystemClock.now(), context.who());
-    let campaign_id = campaigns::find(&mut *tx, campaign).await?;
+    let campaign_id = campaigns::find(&mut *tx, campaign, None).await?;
     let stopped = tasks::interrupt_agent(&mut tx, (campaign_id, agent), how, reason, now).await?;
     let task_ids: Vec<Uuid> = stopped.iter().map(|one| one.task_id).collect();
     let data = json!({ "agent": agent, "how": how, "reason": reason, "task_ids": task_ids });
@@ -173,7 +173,7 @@ async fn interrupt(
 impl Whom {
     async fn campaign_id(&self, conn: &mut PgConnection) -> Result<Option<Uuid>, Failure> {
         Ok(match &self.campaign {
-            Some(given) => Some(campaigns::find(conn, given).await?),
+            Some(given) => Some(campaigns::find(conn, given, None).await?),
             None => None,
         })
     }
@@ -190,7 +190,7 @@ async fn status(
         output.data(&pauses, || pause_lines(&pauses));
         return Ok(());
     };
-    let id = campaigns::find(&mut *conn, given).await?;
+    let id = campaigns::find(&mut *conn, given, None).await?;
     campaigns::get(&mut *conn, id).await?;
     let standings = statuses::standings(conn, id, catalogue, SystemClock.now()).await?;
     output.data(&standings, || lines(&standings, catalogue));
@@ -206,7 +206,7 @@ async fn reset(
     if let Some(agent) = &reset.agent {
         catalogue.check_name(agent)?;
     }
-    let id = campaigns::find(pool, &reset.campaign).await?;
+    let id = campaigns::find(pool, &reset.campaign, None).await?;
     let whom = (id, reset.agent.as_deref());
     let now = SystemClock.now();
     let done = conversations::reset_agents(pool, &context.who(), whom, reset.fresh, now).await?;

@@ -30,7 +30,7 @@ use crate::{
         ids::GivenCampaign,
         transaction::{begin, commit},
     },
-    operations::{ListCampaigns, ShowCampaign},
+    operations::{ListCampaigns, Noun, ShowCampaign},
 };
 
 #[derive(Debug, Subcommand)]
@@ -136,15 +136,8 @@ pub(super) async fn run(command: &CampaignCommand, context: &Context) -> Result<
 }
 
 async fn list(list: &List, context: &Context, server: &Server) -> Result<Exit, Failure> {
-    let after = match &list.paging.after {
-        Some(given) => Some(server.campaign(&given.clone().into()).await?),
-        None => None,
-    };
-    let page = |cursor: Option<String>, limit| {
-        let cursor = cursor.map_or(after, |cursor| cursor.parse().ok());
-        ListCampaigns { cursor, limit: Some(limit), ..ListCampaigns::default() }
-    };
-    let campaigns = server.items(list.paging.limit, page).await?;
+    let page = |cursor, limit| ListCampaigns { cursor, limit };
+    let campaigns = server.list(Noun::Campaign, &list.paging, page).await?;
     context.output.data(&campaigns, || show::lines(&campaigns));
     Ok(Exit::Ok)
 }
@@ -222,7 +215,7 @@ async fn change_limit(
         tokens: change(set.tokens, set.no_tokens),
     };
     let mut tx = begin(pool).await?;
-    let id = campaigns::find(&mut *tx, &set.id.id).await?;
+    let id = campaigns::find(&mut *tx, &set.id.id, None).await?;
     let budget = campaigns::change_limit(&mut tx, id, change).await?;
     // Without a flag it only shows how things stand.
     if change != LimitChange::default() {
@@ -241,7 +234,7 @@ async fn change_status(
     pool: &PgPool,
 ) -> Result<Campaign, Failure> {
     let (mut tx, now) = (begin(pool).await?, SystemClock.now());
-    let id = campaigns::find(&mut *tx, given).await?;
+    let id = campaigns::find(&mut *tx, given, None).await?;
     let campaign = campaign_control::change_status(&mut tx, id, status, reason, now).await?;
     let (action, data) = (campaign_control::action(status), json!({ "reason": reason }));
     audit::write(&mut *tx, &context.who(), action, id, data, now).await?;
@@ -251,7 +244,7 @@ async fn change_status(
 
 async fn erase(erase: &Erase, context: &Context, pool: &PgPool) -> Result<Erasure, Failure> {
     let mut tx = begin(pool).await?;
-    let id = campaigns::find(&mut *tx, &erase.id.id).await?;
+    let id = campaigns::find(&mut *tx, &erase.id.id, None).await?;
     if !erase.yes {
         return match erasures::get(&mut tx, id).await {
             Err(erasures::Error::NotAsked(_)) => {

@@ -132,7 +132,7 @@ pub(super) async fn run(
         FactsCommand::User(user) => say_whose(user, context, pool).await,
         FactsCommand::Ls(ls) => list(ls, context, pool).await,
         FactsCommand::Show(which) => {
-            let id = facts::find(pool, &which.fact).await?;
+            let id = facts::find(pool, &which.fact, None).await?;
             let fact = facts::get(pool, &which.user, id).await?;
             context.output.data(&fact, || fact_words(&fact));
             Ok(Exit::Ok)
@@ -177,7 +177,7 @@ async fn say_whose(user: &User, context: &Context, pool: &PgPool) -> Result<Exit
 
 async fn list(ls: &Ls, context: &Context, pool: &PgPool) -> Result<Exit, Failure> {
     let after = match &ls.paging.after {
-        Some(given) => Some(facts::find(pool, given).await?),
+        Some(given) => Some(facts::find(pool, given, None).await?),
         None => None,
     };
     let page = Page { after, limit: ls.paging.limit };
@@ -218,7 +218,7 @@ async fn change(edit: &Edit, context: &Context, pool: &PgPool) -> Result<Exit, F
     let Which { user, fact: given } = &edit.which;
     let settings = (&config.facts, config.memory.language.as_str());
     let mut tx = begin(pool).await?;
-    let id = facts::find(&mut *tx, given).await?;
+    let id = facts::find(&mut *tx, given, None).await?;
     let fact = facts::edit(&mut tx, (user, id), &edit.text, &who.label(), settings, now).await?;
     audit::write(&mut *tx, &who, Action::FactEdit, id, fact.for_audit(), now).await?;
     memory::request_embeddings(&mut tx, &config.memory).await?;
@@ -229,7 +229,7 @@ async fn change(edit: &Edit, context: &Context, pool: &PgPool) -> Result<Exit, F
 
 async fn take_back(which: &Which, context: &Context, pool: &PgPool) -> Result<Exit, Failure> {
     let (mut tx, who, now) = (begin(pool).await?, context.who(), SystemClock.now());
-    let id = facts::find(&mut *tx, &which.fact).await?;
+    let id = facts::find(&mut *tx, &which.fact, None).await?;
     let fact = facts::revoke(&mut tx, &which.user, id, now).await?;
     audit::write(&mut *tx, &who, Action::FactRevoke, fact.id, fact.for_audit(), now).await?;
     commit(tx).await?;

@@ -208,7 +208,7 @@ async fn list(ls: &Ls, context: &Context, pool: &PgPool) -> Result<Exit, Failure
     let filter =
         Filter { kind: ls.kind.map(KindName::kind), owner: owner.as_deref(), with_ended: ls.ended };
     let after = match &ls.paging.after {
-        Some(given) => Some(memory::find_id(&mut *tx, given).await?),
+        Some(given) => Some(memory::find_id(&mut *tx, given, None).await?),
         None => None,
     };
     let page = Page { after, limit: ls.paging.limit };
@@ -264,7 +264,7 @@ async fn write(publish: &Publish, context: &Context, pool: &PgPool) -> Result<Ex
         is_imported: false,
     };
     let mut tx = begin(pool).await?;
-    let id = campaigns::find(&mut *tx, &publish.named.campaign).await?;
+    let id = campaigns::find(&mut *tx, &publish.named.campaign, None).await?;
     let by = Who::Operator { label: &who.label() };
     let written = memory::publish(&mut tx, id, &new, &by, &config, now).await?;
     if written.changed {
@@ -280,7 +280,7 @@ async fn take_back(revoke: &Revoke, context: &Context, pool: &PgPool) -> Result<
     let (mut tx, who, now) = (begin(pool).await?, context.who(), SystemClock.now());
     let Named { kind, name, owner: of, .. } = &revoke.named;
     let owner = owner(of.as_deref(), context);
-    let id = campaigns::find(&mut *tx, &revoke.named.campaign).await?;
+    let id = campaigns::find(&mut *tx, &revoke.named.campaign, None).await?;
     let by = Who::Operator { label: &who.label() };
     let item = memory::revoke(&mut tx, id, (kind.kind(), owner.as_deref(), name), &by, now).await?;
     audit::write(&mut *tx, &who, Action::MemoryRevoke, id, item.for_audit(), now).await?;
@@ -319,7 +319,7 @@ async fn read_folder(import: &Import, context: &Context, pool: &PgPool) -> Resul
             document.owner.take().map(|written| posts::reader_named(&catalogue, &written));
     }
     let mut tx = begin(pool).await?;
-    let id = campaigns::find(&mut *tx, &import.campaign).await?;
+    let id = campaigns::find(&mut *tx, &import.campaign, None).await?;
     let by = Who::Operator { label: &who.label() };
     let imported = memory::import(&mut tx, id, &entries, import.replace, &by, &config, now).await?;
     if imported.created + imported.replaced > 0 {
@@ -333,7 +333,7 @@ async fn read_folder(import: &Import, context: &Context, pool: &PgPool) -> Resul
 
 /// One that exists.
 async fn campaign(conn: &mut PgConnection, given: &GivenCampaign) -> Result<Uuid, Failure> {
-    let id = campaigns::find(&mut *conn, given).await?;
+    let id = campaigns::find(&mut *conn, given, None).await?;
     Ok(campaigns::get(conn, id).await?.id)
 }
 

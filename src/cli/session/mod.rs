@@ -134,14 +134,14 @@ async fn on(
             output.data(&sessions, || lines(&sessions, &context.catalogue()));
         }
         SessionCommand::Show(Id { id }) => {
-            let id = sessions::find(&mut *tx, id).await?;
+            let id = sessions::find(&mut *tx, id, None).await?;
             let detail = conversations::detail(&mut tx, id).await?;
             output.data(&detail, || show::words(&detail, &context.catalogue()));
         }
         SessionCommand::Transcript(transcript) => read(transcript, &mut tx, output).await?,
         SessionCommand::Archives(archives) => open_archives(archives, &mut tx, output).await?,
         SessionCommand::Reset(Reset { id, fresh }) => {
-            let id = sessions::find(&mut *tx, &id.id).await?;
+            let id = sessions::find(&mut *tx, &id.id, None).await?;
             let session = sessions::reset(&mut tx, id, *fresh, now).await?;
             let data = json!({ "fresh": fresh });
             audit::write(&mut *tx, &who, Action::SessionReset, id, data, now).await?;
@@ -149,7 +149,7 @@ async fn on(
             output.data(&session, || format!("the next task of session {id} opens its successor"));
         }
         SessionCommand::Compact(Id { id }) => {
-            let id = sessions::find(&mut *tx, id).await?;
+            let id = sessions::find(&mut *tx, id, None).await?;
             let before = sessions::get(&mut *tx, id).await?.generation;
             let job_id = compactions::request(&mut tx, id, Cause::Manual).await?.job_id;
             let data = json!({ "job_id": job_id });
@@ -161,7 +161,7 @@ async fn on(
             output.data(&data, || show::compaction_words(id, job_id, answer.as_ref()));
         }
         SessionCommand::Uncompact(Id { id }) => {
-            let id = sessions::find(&mut *tx, id).await?;
+            let id = sessions::find(&mut *tx, id, None).await?;
             let session = conversations::uncompact(&mut tx, id, now).await?;
             let data = json!({ "generation": session.generation });
             audit::write(&mut *tx, &who, Action::SessionUncompact, id, data, now).await?;
@@ -173,7 +173,7 @@ async fn on(
         }
         SessionCommand::Interrupt(Interrupt { id, reason, soft }) => {
             let how = if *soft { How::Soft } else { How::Hard };
-            let id = sessions::find(&mut *tx, &id.id).await?;
+            let id = sessions::find(&mut *tx, &id.id, None).await?;
             let interrupted = tasks::interrupt(&mut tx, id, how, reason, now).await?;
             let data = json!({ "task_id": interrupted.task_id, "how": how, "reason": reason });
             audit::write(&mut *tx, &who, Action::SessionInterrupt, id, data, now).await?;
@@ -186,11 +186,11 @@ async fn on(
 
 async fn list(list: &List, conn: &mut PgConnection) -> Result<Vec<Session>, Failure> {
     let campaign_id = match &list.campaign {
-        Some(given) => Some(campaigns::find(&mut *conn, given).await?),
+        Some(given) => Some(campaigns::find(&mut *conn, given, None).await?),
         None => None,
     };
     let after = match &list.paging.after {
-        Some(given) => Some(sessions::find(&mut *conn, given).await?),
+        Some(given) => Some(sessions::find(&mut *conn, given, None).await?),
         None => None,
     };
     let filter =
@@ -203,7 +203,7 @@ async fn open_archives(
     conn: &mut PgConnection,
     output: Output,
 ) -> Result<(), Failure> {
-    let id = sessions::find(&mut *conn, &id.id).await?;
+    let id = sessions::find(&mut *conn, &id.id, None).await?;
     match number {
         None => {
             let archives = compactions::archives(&mut *conn, id).await?;
@@ -222,7 +222,7 @@ async fn read(
     conn: &mut PgConnection,
     output: Output,
 ) -> Result<(), Failure> {
-    let id = sessions::find(&mut *conn, &transcript.id.id).await?;
+    let id = sessions::find(&mut *conn, &transcript.id.id, None).await?;
     if transcript.view {
         let history = sessions::history(conn, id).await?;
         output.data(&history, || show::history_words(&history));

@@ -118,10 +118,10 @@ async fn enqueue(add: &Add, context: &Context, pool: &PgPool) -> Result<Added, F
     let (mut tx, added_by) = (begin(pool).await?, context.who().label());
     let mut after = Vec::with_capacity(add.after.len());
     for given in &add.after {
-        after.push(After::Task(tasks::find(&mut *tx, given).await?));
+        after.push(After::Task(tasks::find(&mut *tx, given, None).await?));
     }
     let new = New {
-        campaign_id: campaigns::find(&mut *tx, &question.campaign).await?,
+        campaign_id: campaigns::find(&mut *tx, &question.campaign, None).await?,
         agent,
         instance,
         node: node.map(|node| &**node),

@@ -61,7 +61,7 @@ pub(super) async fn run(
         added_by: context.who().label().to_string(),
         catalogue: context.agents(&config.agents)?,
         config: config.tasks,
-        campaign_id: campaigns::find(pool, &add.question.campaign).await?,
+        campaign_id: campaigns::find(pool, &add.question.campaign, None).await?,
     };
     let progress = Progress::new(context.output);
     let mut added = Added { tasks: 0, created: 0 };

@@ -93,11 +93,11 @@ async fn on(
         TaskCommand::Add(_) => {}
         TaskCommand::Ls(list) => {
             let campaign_id = match &list.campaign {
-                Some(given) => Some(campaigns::find(&mut *tx, given).await?),
+                Some(given) => Some(campaigns::find(&mut *tx, given, None).await?),
                 None => None,
             };
             let after = match &list.paging.after {
-                Some(given) => Some(tasks::find(&mut *tx, given).await?),
+                Some(given) => Some(tasks::find(&mut *tx, given, None).await?),
                 None => None,
             };
             let (agent, state) = (list.agent.as_deref(), list.state.map(State::from));
@@ -107,12 +107,12 @@ async fn on(
             output.data(&tasks, || show::lines(&tasks, &context.catalogue()));
         }
         TaskCommand::Show(Id { id }) => {
-            let id = tasks::find(&mut *tx, id).await?;
+            let id = tasks::find(&mut *tx, id, None).await?;
             let detail = tasks::detail(&mut tx, id).await?;
             output.data(&detail, || show::words(&detail, &context.catalogue()));
         }
         TaskCommand::Cancel(Cancel { id, reason }) => {
-            let id = tasks::find(&mut *tx, &id.id).await?;
+            let id = tasks::find(&mut *tx, &id.id, None).await?;
             let now = SystemClock.now();
             let cancelled = tasks::cancel(&mut tx, id, reason, now).await?;
             let data = json!({ "reason": reason });
@@ -123,7 +123,7 @@ async fn on(
             output.data(&data, || cancellation_words(id, &cancelled));
         }
         TaskCommand::Retry(Id { id }) => {
-            let id = tasks::find(&mut *tx, id).await?;
+            let id = tasks::find(&mut *tx, id, None).await?;
             let (who, now) = (context.who(), SystemClock.now());
             let task = tasks::retry(&mut tx, id, now).await?;
             audit::write(&mut *tx, &who, Action::TaskRetry, id, json!({}), now).await?;
@@ -131,7 +131,7 @@ async fn on(
             output.data(&task, || format!("task {id} is {}", task.state.as_str()));
         }
         TaskCommand::Explain(Id { id }) => {
-            let id = tasks::find(&mut *tx, id).await?;
+            let id = tasks::find(&mut *tx, id, None).await?;
             let explanation = explanations::explain(&mut tx, id).await?;
             output.data(&explanation, || words(&explanation));
         }

@@ -16,7 +16,7 @@ mod rights;
 use std::fmt::Display;
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::PgExecutor;
 use uuid::Uuid;
@@ -33,7 +33,7 @@ use super::{Failed, text};
 const WORDS_MAX_CHARS: usize = 300;
 
 /// One line.
-#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = AuditEntry)]
 pub struct Entry {
     pub id: i64,

@@ -36,12 +36,18 @@ pub enum Error {
     Database(#[from] Failed),
 }
 
+impl Error {
+    pub const UNKNOWN: Class = Class::of(Kind::NotFound, "unknown_bulk_action");
+    pub const COUNT_DIFFERS: Class = Class::of(Kind::Conflict, "count_differs");
+    pub const EMPTY_FILTER: Class = Class::of(Kind::Invalid, "empty_filter");
+}
+
 impl Classify for Error {
     fn class(&self) -> Class {
         match self {
-            Self::Unknown(_) => Class::of(Kind::NotFound, "unknown_bulk_action"),
-            Self::CountDiffers { .. } => Class::of(Kind::Conflict, "count_differs"),
-            Self::EmptyFilter => Class::of(Kind::Invalid, "empty_filter"),
+            Self::Unknown(_) => Self::UNKNOWN,
+            Self::CountDiffers { .. } => Self::COUNT_DIFFERS,
+            Self::EmptyFilter => Self::EMPTY_FILTER,
             Self::Overtaken(_) => {
                 Class { retryable: true, ..Class::of(Kind::Conflict, "bulk_action_overtaken") }
             }

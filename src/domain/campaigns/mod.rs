@@ -105,30 +105,18 @@ pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Campaign, Er
     .ok_or(Error::Unknown(id))
 }
 
-/// The campaign that a person means.
+/// The campaign that a person means: the one of this name, or else the one whose id begins so, or else the one whose id ends so.
+/// `within`: only these.
 pub async fn find(
     executor: impl PgExecutor<'_>,
     given: &GivenCampaign,
-) -> Result<Uuid, ids::NotFound> {
-    match given.whole() {
-        Some(id) => Ok(id),
-        None => ids::one(
-            ("campaign", "campaign ls"),
-            &given.name,
-            matches(executor, given, None).await?,
-        ),
-    }
-}
-
-/// The campaigns that a person may mean, with a label to tell them apart: those of the name, or else those whose id begins so, or
-/// else those whose id ends so. `within`: only these.
-pub async fn matches(
-    executor: impl PgExecutor<'_>,
-    given: &GivenCampaign,
     within: Option<&[Uuid]>,
-) -> Result<Vec<ids::Match>, Failed> {
+) -> Result<Uuid, ids::NotFound> {
+    if let Some(id) = given.whole() {
+        return Ok(id);
+    }
     let id = given.id.as_ref();
-    sqlx::query_as!(
+    let found = sqlx::query_as!(
         ids::Match,
         r#"with named as (select id from dalsegno.campaigns
                             where name = $1 and ($6::uuid[] is null or id = any($6)) order by id limit $5),
@@ -151,7 +139,8 @@ pub async fn matches(
     )
     .fetch_all(executor)
     .await
-    .map_err(Failed::to("look up an id"))
+    .map_err(Failed::to("look up an id"))?;
+    ids::one(("campaign", "campaign ls"), &given.name, found)
 }
 
 /// The newest first.

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use self::remove::{fitting_ids, take_out};
 pub use self::{
-    preview::{Group, Preview, preview},
+    preview::{Group, KeepDays, Preview, preview},
     record::{
         CleanupRun, Progress, Recorded, advance, begin, cancel, finish, folders_removed,
         last_success, list,

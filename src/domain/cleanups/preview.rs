@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -19,7 +19,7 @@ use crate::domain::{
 /// Sessions that are measured at once.
 const PAGE: i64 = 1_000;
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = CleanupPreview)]
 pub struct Preview {
     pub sessions: i64,
@@ -38,10 +38,20 @@ pub struct Preview {
     /// Sessions whose time is over and that would be kept all the same.
     #[schema(value_type = BTreeMap<Kept, i64>)]
     pub kept: KeptCounts,
+    pub keep_days: KeepDays,
+}
+
+/// For how many days things are kept after their time is over.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct KeepDays {
+    pub closed_sessions: u32,
+    pub summaries: u32,
+    pub events: u32,
+    pub memory_items: u32,
 }
 
 /// What would go of one provider for one reason.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = CleanupGroup)]
 pub struct Group {
     pub provider: String,
@@ -55,7 +65,8 @@ pub struct Group {
 
 /// Looks at all that is over, and changes nothing.
 pub async fn preview(conn: &mut PgConnection, mut walk: Walk) -> Result<Preview, Failed> {
-    let (mut preview, mut groups) = (Preview::default(), BTreeMap::new());
+    let mut preview = Preview { keep_days: walk.keep_days, ..Preview::default() };
+    let mut groups = BTreeMap::new();
     while let Some(page) = walk.page(&mut *conn, PAGE).await? {
         for (_, kept) in page.kept {
             *preview.kept.entry(kept).or_default() += 1;

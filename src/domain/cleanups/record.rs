@@ -2,14 +2,14 @@
 //! lease, so that a run which was declared lost changes nothing any more.
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::{PgConnection, PgExecutor, types::Json};
 
 use super::{Batch, Kept, KeptCounts, Removed};
 use crate::domain::Failed;
 
-#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct CleanupRun {
     pub id: i64,
     /// `sessions`, or `folders` of one host.

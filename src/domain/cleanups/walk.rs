@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::Kept;
+use super::{KeepDays, Kept};
 use crate::domain::{
     Failed, memory,
     sessions::{Because, Config, Due, due_after},
@@ -19,6 +19,7 @@ pub struct Walk {
     pub(super) feed_until: DateTime<Utc>,
     pub(super) memory_until: DateTime<Utc>,
     pub(super) summaries_until: DateTime<Utc>,
+    pub(super) keep_days: KeepDays,
     because: Option<Because>,
     place: (DateTime<Utc>, Uuid),
 }
@@ -43,6 +44,12 @@ impl Walk {
             feed_until: before(config.keep_feed_days),
             memory_until: now - memory.keep(),
             summaries_until: config.forgotten_until(now),
+            keep_days: KeepDays {
+                closed_sessions: config.keep_closed_days,
+                summaries: config.keep_summary_days,
+                events: config.keep_feed_days,
+                memory_items: memory.keep_days,
+            },
             because: Some(Because::Expired),
             place: BEGINNING,
         }

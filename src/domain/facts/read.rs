@@ -115,12 +115,18 @@ pub fn told(read: Option<Value>) -> Result<Vec<Told>, serde_json::Error> {
 }
 
 /// The fact that a person means.
-pub async fn find(executor: impl PgExecutor<'_>, given: &Given) -> Result<Uuid, ids::NotFound> {
+pub async fn find(
+    executor: impl PgExecutor<'_>,
+    given: &Given,
+    within: Option<&[Uuid]>,
+) -> Result<Uuid, ids::NotFound> {
     ids::find_id!(
         executor,
         given,
+        within,
         ("fact", "memory facts ls"),
         "dalsegno.facts",
+        "null::uuid",
         "t.attribute || ': ' || t.text"
     )
 }

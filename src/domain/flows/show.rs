@@ -99,12 +99,18 @@ pub async fn list(
 }
 
 /// The flow that a person means.
-pub async fn find(executor: impl PgExecutor<'_>, given: &Given) -> Result<Uuid, ids::NotFound> {
+pub async fn find(
+    executor: impl PgExecutor<'_>,
+    given: &Given,
+    within: Option<&[Uuid]>,
+) -> Result<Uuid, ids::NotFound> {
     ids::find_id!(
         executor,
         given,
+        within,
         ("flow", "flow ls"),
         "dalsegno.flows",
+        "campaign_id",
         "t.template || ', started by ' || coalesce(t.added_by, 'SQL')"
     )
 }

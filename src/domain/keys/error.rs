@@ -29,15 +29,23 @@ pub enum Error {
     Database(#[from] Failed),
 }
 
+impl Error {
+    pub const UNKNOWN: Class = Class::of(Kind::NotFound, "unknown_key");
+    pub const NAME_TAKEN: Class = Class::of(Kind::Conflict, "key_name_taken");
+    pub const REVOKED: Class = Class::of(Kind::Conflict, "key_revoked");
+    pub const REPLACED: Class = Class::of(Kind::Conflict, "key_replaced");
+    pub const EXPIRED: Class = Class::of(Kind::Invalid, "key_expired");
+}
+
 impl Classify for Error {
     fn class(&self) -> Class {
         match self {
-            Self::Unknown(_) => Class::of(Kind::NotFound, "unknown_key"),
+            Self::Unknown(_) => Self::UNKNOWN,
             Self::Several { .. } => Class::of(Kind::Invalid, "ambiguous_id"),
-            Self::NameTaken(_) => Class::of(Kind::Conflict, "key_name_taken"),
-            Self::Revoked(_) => Class::of(Kind::Conflict, "key_revoked"),
-            Self::Replaced { .. } => Class::of(Kind::Conflict, "key_replaced"),
-            Self::Expired => Class::of(Kind::Invalid, "key_expired"),
+            Self::NameTaken(_) => Self::NAME_TAKEN,
+            Self::Revoked(_) => Self::REVOKED,
+            Self::Replaced { .. } => Self::REPLACED,
+            Self::Expired => Self::EXPIRED,
             Self::Campaign(error) => error.class(),
             Self::Database(error) => error.class(),
         }

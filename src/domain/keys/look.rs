@@ -156,9 +156,8 @@ pub async fn list(executor: impl PgExecutor<'_>, page: Page) -> Result<Vec<Key>,
     Ok(rows.into_iter().map(Key::from).collect())
 }
 
-/// The keys that a person means: all of that name which are not revoked, the newest first, or else the one with this
-/// handle or id.
-pub async fn find(executor: impl PgExecutor<'_>, text: &str) -> Result<Vec<Key>, Error> {
+/// The keys that a person can mean: all of that name which are not revoked, and those with this handle or id. The newest first.
+pub async fn find(executor: impl PgExecutor<'_>, text: &str) -> Result<Vec<Key>, Failed> {
     let given = text.parse::<Given>().ok();
     let rows = sqlx::query_as!(
         Row,
@@ -175,7 +174,11 @@ pub async fn find(executor: impl PgExecutor<'_>, text: &str) -> Result<Vec<Key>,
     .fetch_all(executor)
     .await
     .map_err(Failed::to("look up a key"))?;
-    let found: Vec<Key> = rows.into_iter().map(Key::from).collect();
+    Ok(rows.into_iter().map(Key::from).collect())
+}
+
+/// Of the keys that [`find`] has found: all of that name, or else the only one.
+pub fn meant(text: &str, found: Vec<Key>) -> Result<Vec<Key>, Error> {
     let named: Vec<Key> = found.iter().filter(|key| key.name == text).cloned().collect();
     match (named.is_empty(), found.len()) {
         (false, _) => Ok(named),

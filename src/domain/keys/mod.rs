@@ -15,20 +15,20 @@ mod secret;
 
 use chrono::{DateTime, Utc};
 use secrecy::SecretString;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 pub use self::{
     error::Error,
-    look::{Stored, any_usable, find, get, list, of_handles, used},
+    look::{Stored, any_usable, find, get, list, meant, of_handles, used},
     rotate::rotate,
     scope::{Scope, UnknownScope},
     secret::{Digest, PREFIX, digest, handle, is_same},
 };
 use super::{Failed, campaigns, ids};
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = ApiKey)]
 pub struct Key {
     pub id: Uuid,

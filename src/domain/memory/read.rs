@@ -249,12 +249,18 @@ pub(super) async fn find(
 }
 
 /// The item that a person means.
-pub async fn find_id(executor: impl PgExecutor<'_>, given: &Given) -> Result<Uuid, ids::NotFound> {
+pub async fn find_id(
+    executor: impl PgExecutor<'_>,
+    given: &Given,
+    within: Option<&[Uuid]>,
+) -> Result<Uuid, ids::NotFound> {
     ids::find_id!(
         executor,
         given,
+        within,
         ("item", "memory ls"),
         "dalsegno.memory_items",
+        "campaign_id",
         "t.kind || ' ' || t.name"
     )
 }

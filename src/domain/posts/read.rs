@@ -92,12 +92,18 @@ pub async fn last_seq(executor: impl PgExecutor<'_>, campaign_id: Uuid) -> Resul
 }
 
 /// The post that a person means.
-pub async fn find(executor: impl PgExecutor<'_>, given: &Given) -> Result<Uuid, ids::NotFound> {
+pub async fn find(
+    executor: impl PgExecutor<'_>,
+    given: &Given,
+    within: Option<&[Uuid]>,
+) -> Result<Uuid, ids::NotFound> {
     ids::find_id!(
         executor,
         given,
+        within,
         ("post", "board history"),
         "dalsegno.posts",
+        "campaign_id",
         "t.sender || ': ' || left(t.text, 60)"
     )
 }

@@ -52,12 +52,18 @@ pub struct Filter<'a> {
 }
 
 /// The session that a person means.
-pub async fn find(executor: impl PgExecutor<'_>, given: &Given) -> Result<Uuid, ids::NotFound> {
+pub async fn find(
+    executor: impl PgExecutor<'_>,
+    given: &Given,
+    within: Option<&[Uuid]>,
+) -> Result<Uuid, ids::NotFound> {
     ids::find_id!(
         executor,
         given,
+        within,
         ("session", "session ls"),
         "dalsegno.sessions",
+        "campaign_id",
         "t.agent_type || '/' || t.instance || ', ' || t.state"
     )
 }

@@ -5,7 +5,7 @@
 //! effect.
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// What retrying a job has come to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct RetriedJob {
     /// The job that was named.
     pub id: i64,

@@ -64,12 +64,18 @@ pub async fn by_job(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Task, 
 }
 
 /// The task that a person means.
-pub async fn find(executor: impl PgExecutor<'_>, given: &Given) -> Result<Uuid, ids::NotFound> {
+pub async fn find(
+    executor: impl PgExecutor<'_>,
+    given: &Given,
+    within: Option<&[Uuid]>,
+) -> Result<Uuid, ids::NotFound> {
     ids::find_id!(
         executor,
         given,
+        within,
         ("task", "task ls"),
         "dalsegno.tasks",
+        "campaign_id",
         "t.agent || '/' || t.instance || ', ' || t.state || ': ' || left(t.prompt, 60)"
     )
 }

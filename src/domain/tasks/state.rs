@@ -1,14 +1,14 @@
 //! Tasks on their way: started, ended, cancelled, tried again.
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use super::{
-    Below, Cancellation, CancelledJob, Error, How, RunJoinedTurn, RunTurn, State, Task, by_job,
-    cascade, dead_letter, get, lane, waits,
+    Below, Cancellation, CancelledJob, CancelledTask, Error, How, RunJoinedTurn, RunTurn, State,
+    Task, by_job, cascade, dead_letter, get, lane, waits,
 };
 use crate::{
     domain::{
@@ -46,7 +46,7 @@ impl<'a> End<'a> {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = TaskCancelled)]
 pub enum Cancelled {
@@ -296,20 +296,20 @@ pub async fn cancel_job(
     reason: &str,
     now: DateTime<Utc>,
 ) -> Result<CancelledJob, Error> {
-    let task = match by_job(&mut *conn, job_id).await {
+    let task_id = match by_job(&mut *conn, job_id).await {
         Ok(task) => Some(task.id),
         Err(Error::NoTaskOfJob(_)) => None,
         Err(error) => return Err(error),
     };
-    let cancellation = match task {
-        Some(id) => match cancel(&mut *conn, id, reason, now).await {
-            Ok(cancellation) => Some((id, cancellation)),
+    let task = match task_id {
+        Some(task_id) => match cancel(&mut *conn, task_id, reason, now).await {
+            Ok(cancellation) => Some(CancelledTask { task_id, cancellation }),
             Err(Error::Ended { .. }) => None,
             Err(error) => return Err(error),
         },
         None => None,
     };
-    let cancel = match cancellation.map(|(_, cancellation)| cancellation.cancel) {
+    let cancel = match task.map(|task| task.cancellation.cancel) {
         Some(Cancelled::AtOnce) => admin::Cancelled::AtOnce,
         Some(Cancelled::Requested | Cancelled::AtSafePoint) => admin::Cancelled::Requested,
         // The queue knows whether it left a dead letter, for as long as it remembers the job.
@@ -319,7 +319,7 @@ pub async fn cancel_job(
         },
         None => admin::cancel_job(conn, job_id, reason).await?,
     };
-    Ok(CancelledJob { cancel, task: cancellation })
+    Ok(CancelledJob { id: job_id, cancel, task })
 }
 
 /// The same, for a board that is about to be erased: nobody is answered, so that one transaction can cancel many. An answer holds

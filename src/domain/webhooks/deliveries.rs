@@ -9,7 +9,7 @@ use super::Error;
 use crate::domain::{Failed, Page};
 
 /// What one webhook is told about one end.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Delivery {
     /// What the receiver gets as `webhook-id`.
     pub id: Uuid,

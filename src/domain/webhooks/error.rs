@@ -5,7 +5,7 @@ use uuid::Uuid;
 use super::address::Refused;
 use crate::{
     domain::{
-        Failed,
+        Failed, campaigns,
         class::{Class, Classify, Kind},
     },
     queue,
@@ -29,14 +29,21 @@ pub enum Error {
     Database(#[from] Failed),
 }
 
+impl Error {
+    pub const UNKNOWN: Class = Class::of(Kind::NotFound, "unknown_webhook");
+    pub const UNKNOWN_DELIVERY: Class = Class::of(Kind::NotFound, "unknown_delivery");
+    pub const BAD_URL: Class = Class::of(Kind::Invalid, "bad_webhook_url");
+    pub const DISABLED: Class = Class::of(Kind::Conflict, "webhook_disabled");
+}
+
 impl Classify for Error {
     fn class(&self) -> Class {
         match self {
-            Self::Unknown(_) => Class::of(Kind::NotFound, "unknown_webhook"),
-            Self::UnknownDelivery(_) => Class::of(Kind::NotFound, "unknown_delivery"),
-            Self::UnknownCampaign(_) => Class::of(Kind::NotFound, "unknown_campaign"),
-            Self::Refused(_) => Class::of(Kind::Invalid, "bad_webhook_url"),
-            Self::Disabled(_) => Class::of(Kind::Conflict, "webhook_disabled"),
+            Self::Unknown(_) => Self::UNKNOWN,
+            Self::UnknownDelivery(_) => Self::UNKNOWN_DELIVERY,
+            Self::UnknownCampaign(_) => campaigns::Error::UNKNOWN,
+            Self::Refused(_) => Self::BAD_URL,
+            Self::Disabled(_) => Self::DISABLED,
             Self::Enqueue(error) => error.class(),
             Self::Database(error) => error.class(),
         }

@@ -19,17 +19,35 @@ pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Webhook, Err
 }
 
 /// The webhook that a person means.
-pub async fn find(executor: impl PgExecutor<'_>, given: &Given) -> Result<Uuid, NotFound> {
-    ids::find_id!(executor, given, ("webhook", "webhook ls"), "dalsegno.webhooks", "t.url")
-}
-
-/// The delivery that a person means.
-pub async fn find_delivery(executor: impl PgExecutor<'_>, given: &Given) -> Result<Uuid, NotFound> {
+pub async fn find(
+    executor: impl PgExecutor<'_>,
+    given: &Given,
+    within: Option<&[Uuid]>,
+) -> Result<Uuid, NotFound> {
     ids::find_id!(
         executor,
         given,
+        within,
+        ("webhook", "webhook ls"),
+        "dalsegno.webhooks",
+        "null::uuid",
+        "array_to_string(t.kinds, ', ')"
+    )
+}
+
+/// The delivery that a person means.
+pub async fn find_delivery(
+    executor: impl PgExecutor<'_>,
+    given: &Given,
+    within: Option<&[Uuid]>,
+) -> Result<Uuid, NotFound> {
+    ids::find_id!(
+        executor,
+        given,
+        within,
         ("delivery", "webhook deliveries"),
         "dalsegno.webhook_deliveries",
+        "null::uuid",
         "t.kind || ', ' || t.state"
     )
 }

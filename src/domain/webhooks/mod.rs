@@ -52,7 +52,7 @@ pub enum Kind {
 }
 
 /// As everybody may see it: without its secrets.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Webhook {
     pub id: Uuid,
     pub url: String,

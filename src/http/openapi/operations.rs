@@ -62,6 +62,9 @@ fn responses(spec: &Spec, output: &str) -> Value {
     if spec.success != Success::NoContent {
         answer["content"] = json!({ "application/json": { "schema": reference(output) } });
     }
+    if spec.location.is_some() {
+        answer["headers"] = json!({ "Location": { "description": "The path of it", "schema": { "type": "string" } } });
+    }
     answers.insert((spec.success as u16).to_string(), answer);
     for class in spec.refusals {
         super::refusals::add(&mut answers, status(class.kind), class.code);

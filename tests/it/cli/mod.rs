@@ -15,6 +15,7 @@ mod logins;
 mod mcp;
 mod memory;
 mod named_commands;
+mod operators;
 mod remote;
 mod service;
 mod sessions;

@@ -13,7 +13,7 @@ use tokio::{
     net::TcpListener,
 };
 
-use super::{Ground, Said, ended, text};
+use super::{Ground, Said, ended, operators, text};
 use crate::{
     app::{TestApp, TestDatabase, noon},
     cluster::scratch_folder,
@@ -99,6 +99,10 @@ fn commands() -> Vec<(&'static str, Vec<&'static str>)> {
     ]
 }
 
+fn words_of(command: &[String]) -> Vec<&str> {
+    command.iter().map(String::as_str).collect()
+}
+
 #[tokio::test]
 async fn every_operation_says_the_same_on_the_database_and_on_a_server() {
     let local = Ground::new().await;
@@ -106,12 +110,18 @@ async fn every_operation_says_the_same_on_the_database_and_on_a_server() {
     let there = World::over(served.app.pool.clone(), Limit::default()).await;
     put_nightly(&local.world.pool, noon()).await;
     put_nightly(&served.app.pool, noon()).await;
+    operators::fill(&local.world.pool).await;
+    operators::fill(&served.app.pool).await;
     let mut walked = BTreeSet::new();
-    for (operation, command) in commands() {
+    for (operation, command) in [commands(), operators::commands()].concat() {
         walked.insert(operation);
         for form in [&[][..], &["--json"]] {
             let command = [&command[..], form].concat();
-            let (here, remote) = (local.run(&command).await, served.run(&command).await);
+            let here = operators::named(&command, &local.world.pool).await;
+            let here = local.run(&words_of(&here)).await;
+            let remote = operators::named(&command, &served.app.pool).await;
+            let remote = served.run(&words_of(&remote)).await;
+            let masked = |text: &str, world| masked(&operators::masked(text), world);
             let words = |said: &Said, world| {
                 (said.code, masked(&said.stdout, world), masked(&said.stderr, world))
             };

@@ -206,6 +206,7 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
             json!({}),
             "login.resume",
         ),
+        ("POST", "/v1/cleanup/run", "/v1/cleanup/run".into(), json!({}), "cleanup.run"),
         ("POST", "/v1/sessions/{id}/compact", session("compact"), json!({}), "session.compact"),
         ("POST", "/v1/sessions/{id}/reset", session("reset"), json!({}), "session.reset"),
         (

@@ -90,8 +90,10 @@ async fn the_part_of_an_input_that_does_not_fit_is_named_wherever_it_stands() {
         ("/v1/campaigns?limit=201", "bad_query", "from 1 to 200"),
         ("/v1/campaigns?limit=1&limit=2", "bad_query", "duplicate field `limit`"),
         ("/v1/campaigns?cursor=7", "bad_query", "`cursor`"),
-        ("/v1/campaigns?named=", "bad_query", "`named` is empty"),
-        ("/v1/campaigns?named=a%00", "bad_query", "U+0000"),
+        ("/v1/ids?noun=campaign&text=", "bad_query", "`text` does not fit"),
+        ("/v1/ids?noun=campaign&text=a%00", "bad_query", "U+0000"),
+        ("/v1/ids?noun=task&text=Harbour", "bad_query", "`Harbour` is not an id"),
+        ("/v1/ids?noun=person&text=Ann", "bad_query", "`noun` does not fit"),
         ("/v1/campaigns/none", "bad_id", "`none` is not an id"),
         ("/v1/campaigns/%00", "bad_id", "U+0000"),
         ("/v1/schedules/a%00", "bad_name", "U+0000"),
@@ -129,16 +131,24 @@ async fn the_part_of_an_input_that_does_not_fit_is_named_wherever_it_stands() {
 }
 
 #[tokio::test]
-async fn campaigns_are_found_by_name_and_by_both_ends_of_their_ids() {
+async fn ids_are_found_by_both_ends_and_those_of_campaigns_by_name() {
     let ground = Ground::new().await;
     ground.post("/v1/campaigns", &json!({ "name": "Spring" })).await.expect(201);
-    let id = ground.world.campaign.id.to_string();
-    for named in ["Harbour", &id, &id[..30], &id[24..]] {
-        let found = ground.get(&format!("/v1/campaigns?named={named}")).await.expect(200);
-        let ids: Vec<&Value> =
-            found["items"].as_array().unwrap().iter().map(|campaign| &campaign["id"]).collect();
-        assert_eq!(ids, [&json!(id)], "{named}");
+    let campaign = ground.world.campaign.id.to_string();
+    let task = ground.world.add("Part one.").await.id.to_string();
+    for (noun, id) in [("campaign", &campaign), ("task", &task)] {
+        for text in [id, &id[..30], &id[24..]] {
+            let found = ground.get(&format!("/v1/ids?noun={noun}&text={text}")).await.expect(200);
+            assert_eq!(found, json!({ "id": id }), "{text}");
+        }
     }
-    let none = ground.get("/v1/campaigns?named=Harb").await.expect(200);
-    assert_eq!(none["items"], json!([]));
+    let found = ground.get("/v1/ids?noun=campaign&text=Harbour").await.expect(200);
+    assert_eq!(found["id"], json!(campaign));
+    for (noun, text) in [("campaign", "Harb"), ("session", &task[24..])] {
+        let path = format!("/v1/ids?noun={noun}&text={text}");
+        let detail = ground.get(&path).await.problem(404, "unknown_id");
+        assert!(detail.contains(&format!("there is no {noun} {text}")), "{detail}");
+    }
+    let detail = ground.get("/v1/ids?noun=campaign&text=0").await.problem(422, "ambiguous_id");
+    assert!(detail.contains("Spring") && detail.contains(&campaign), "{detail}");
 }

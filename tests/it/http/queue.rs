@@ -88,6 +88,7 @@ async fn what_is_not_there_is_said_by_name() {
         ground.post(path, &json!({})).await.problem(404, code);
     }
     ground.get("/v1/jobs/seven").await.problem(400, "bad_id");
+    ground.post("/v1/jobs/seven/retry", &json!({})).await.problem(400, "bad_id");
     ground.get("/v1/jobs?state=gone").await.problem(400, "bad_query");
 }
 

@@ -3,7 +3,10 @@
 use dalsegno::{
     domain::{
         agents::{Catalogue, Library},
-        tasks::{self, Below, Cancellation, Cancelled, Children, FannedOut, New, State, Task},
+        tasks::{
+            self, Below, Cancellation, Cancelled, CancelledTask, Children, FannedOut, New, State,
+            Task,
+        },
     },
     queue::admin,
 };
@@ -140,7 +143,8 @@ async fn who_cancels_the_job_of_a_parent_cancels_the_same() {
     };
     let told = cancel(parent.job_id).await.unwrap();
     assert_eq!(told.cancel, admin::Cancelled::AlreadyEnded);
-    assert_eq!(told.task, Some((parent.id, below(Cancelled::HadEnded, 3, 0))));
+    let cancellation = below(Cancelled::HadEnded, 3, 0);
+    assert_eq!(told.task, Some(CancelledTask { task_id: parent.id, cancellation }));
     assert_eq!(states(&ground, &made).await, [State::Cancelled; 3]);
     assert_eq!(ground.count("select count(*) from dalsegno.jobs").await, 0);
     // Once more: there is nothing left. A job that is no task's is the queue's business.

@@ -1,7 +1,7 @@
 //! Jobs, live and dead, and their runs.
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
@@ -26,7 +26,7 @@ pub struct JobFilter {
 }
 
 /// One line of `job ls`.
-#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct JobSummary {
     /// The id.
     pub id: i64,
@@ -64,7 +64,7 @@ pub struct GoneJob {
 }
 
 /// A job with everything known about it.
-#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct JobDetail {
     /// The line of the list.
     #[serde(flatten)]
@@ -78,7 +78,7 @@ pub struct JobDetail {
 }
 
 /// One ended attempt.
-#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct RunRecord {
     /// The lease it held.
     pub lease: i64,
@@ -97,7 +97,7 @@ pub struct RunRecord {
 }
 
 /// What a cancellation found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = JobCancelled)]
 pub enum Cancelled {

@@ -1,13 +1,13 @@
 //! Lanes and their members.
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sqlx::PgExecutor;
 
 use crate::error::Error;
 
 /// A lane with its first members.
-#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = Lane)]
 pub struct LaneView {
     /// The name.
@@ -23,7 +23,7 @@ pub struct LaneView {
 }
 
 /// A job in a lane.
-#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct LaneMember {
     /// The job.
     pub id: i64,

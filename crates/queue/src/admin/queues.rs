@@ -1,13 +1,13 @@
 //! Queues, their counters and their pauses.
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sqlx::PgExecutor;
 
 use crate::error::Error;
 
 /// One queue, as `queue ls` shows it.
-#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = Queue)]
 pub struct QueueView {
     /// The name.

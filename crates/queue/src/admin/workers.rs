@@ -1,14 +1,14 @@
 //! Worker processes, and which of them has a job.
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
 use crate::error::Error;
 
 /// One incarnation of a worker process.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = Worker)]
 pub struct WorkerView {
     /// Made when it started; never used again.

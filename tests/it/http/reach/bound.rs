@@ -86,7 +86,7 @@ async fn a_bound_key_reaches_its_campaign_and_nothing_else_on_every_route() {
         };
         let ask = async |id: &str| keyed.ask(Some(&key), method, &at(id), &json!({})).await;
         let place = format!("{method} {template}");
-        if need == Need::Nothing || template == "/v1/feed" {
+        if need == Need::Nothing || ["/v1/feed", "/v1/ids"].contains(&template) {
             continue;
         }
         let Some(their) = theirs.of(template) else {
@@ -127,6 +127,28 @@ async fn a_bound_key_reaches_its_campaign_and_nothing_else_on_every_route() {
         let path = format!("/v1/{list}?campaign_id={}", theirs.campaign);
         assert_eq!(keyed.get(&key, &path).await.expect(200)["items"], json!([]), "{path}");
     }
+}
+
+#[tokio::test]
+async fn a_bound_key_finds_ids_in_its_campaign_alone() {
+    let keyed = Keyed::new().await;
+    let others = World::over(keyed.ground.app.pool.clone(), Limit::default()).await;
+    let mine = things(&keyed, &keyed.ground.world).await;
+    let theirs = things(&keyed, &others).await;
+    let key = keyed.bound(&["read"], &[&mine.campaign]).await;
+    for (noun, own, other) in [
+        ("campaign", &mine.campaign, &theirs.campaign),
+        ("task", &mine.task, &theirs.task),
+        ("session", &mine.session, &theirs.session),
+        ("flow", &mine.flow, &theirs.flow),
+    ] {
+        let find =
+            async |text: &str| keyed.get(&key, &format!("/v1/ids?noun={noun}&text={text}")).await;
+        assert_eq!(find(&own[24..]).await.expect(200)["id"], json!(own));
+        find(&other[24..]).await.problem(404, "unknown_id");
+    }
+    let named = keyed.get(&key, "/v1/ids?noun=campaign&text=Harbour").await.expect(200);
+    assert_eq!(named["id"], json!(mine.campaign), "both have the name");
 }
 
 #[tokio::test]

@@ -5,13 +5,13 @@
 
 mod reasons;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sqlx::PgExecutor;
 
 use crate::error::Error;
 
 /// The answer to "why?".
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = JobExplanation)]
 pub struct Explanation {
     /// The job.

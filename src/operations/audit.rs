@@ -1,0 +1,47 @@
+//! The audit log.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::{Call, Listing, Operation, Refusal, Spec, page_limit};
+use crate::domain::{
+    audit::{self, Entry, Filter},
+    keys::Scope,
+    timestamp,
+};
+
+/// Lists who changed what, the latest first.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListAudit {
+    /// A name, a kind, or the id of a key.
+    pub actor: Option<String>,
+    /// `task.cancel`, or `task` for everything that was done to tasks.
+    pub action: Option<String>,
+    pub subject: Option<String>,
+    #[serde(default, deserialize_with = "timestamp::optional")]
+    pub since: Option<DateTime<Utc>>,
+    pub cursor: Option<i64>,
+    #[schema(minimum = 1, maximum = 200)]
+    pub limit: Option<i64>,
+}
+
+impl Operation for ListAudit {
+    const SPEC: Spec =
+        Spec::read("list_audit", "/v1/audit", "audit ls").tag("keys").needs(&[Scope::Admin]);
+    type Output = Listing<Entry>;
+
+    async fn run(self, call: &Call) -> Result<Listing<Entry>, Refusal> {
+        let limit = page_limit(self.limit)?;
+        let filter = Filter {
+            actor: self.actor.as_deref(),
+            action: self.action.as_deref(),
+            subject: self.subject.as_deref(),
+            since: self.since,
+            before: self.cursor,
+            limit: limit + 1,
+        };
+        let entries = audit::list(&call.pool, filter).await?;
+        Ok(Listing::of(entries, limit, |entry| entry.id))
+    }
+}

@@ -1,0 +1,242 @@
+//! Jobs of the queue: live jobs and dead letters.
+
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use sqlx::PgConnection;
+
+use super::{
+    Call, Change, ChangeResult, Changed, Listing, Operation, Refusal, Spec, by_request, page_limit,
+};
+use crate::{
+    domain::{
+        audit::Action,
+        class::{BAD_ARGUMENT, JOB_CONFLICT, NUL_IN_TEXT, UNKNOWN_JOB},
+        tasks::{self, CancelledJob, RetriedJob},
+    },
+    queue::admin::{self, Explanation, JobDetail, JobFilter, JobSummary},
+};
+
+const TAG: &str = "queue";
+
+/// Lists jobs by id.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListJobs {
+    pub queue: Option<String>,
+    pub kind: Option<String>,
+    #[schema(inline)]
+    pub state: Option<JobState>,
+    pub lane: Option<String>,
+    pub cursor: Option<i64>,
+    #[schema(minimum = 1, maximum = 200)]
+    pub limit: Option<i64>,
+}
+
+/// Of the jobs that are asked for; `dead` are dead letters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum JobState {
+    Scheduled,
+    Ready,
+    Blocked,
+    Held,
+    Running,
+    Dead,
+}
+
+/// Shows a job with its payload and its attempts.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ShowJob {
+    pub id: i64,
+}
+
+/// Says in words why a job is in its state, and what has to happen next.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExplainJob {
+    pub id: i64,
+}
+
+/// Runs a dead, held or waiting job again.
+///
+/// Of a task that has failed or was cancelled, the task is retried, with another job. The dead letter of a task that has moved on
+/// is removed, and nothing runs.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RetryJob {
+    pub id: i64,
+}
+
+/// Cancels a job: at once if it does not run, through its worker if it does.
+///
+/// That of a task is cancelled as the task is, with what it has handed out.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CancelJob {
+    pub id: i64,
+    #[serde(default = "by_request")]
+    pub reason: String,
+}
+
+/// Keeps a job from running until it is released; a blocked one is held when its turn comes.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HoldJob {
+    pub id: i64,
+    /// Named in the explanation of the job while it is held.
+    #[serde(default = "by_request")]
+    #[schema(min_length = 1)]
+    pub reason: String,
+}
+
+/// Lets a held job go on.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReleaseJob {
+    pub id: i64,
+}
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ChangedJob {
+    pub id: i64,
+    /// It is in this state now.
+    pub state: String,
+}
+
+impl Operation for ListJobs {
+    const SPEC: Spec = Spec::read("list_jobs", "/v1/jobs", "job ls").tag(TAG);
+    type Output = Listing<JobSummary>;
+
+    async fn run(self, call: &Call) -> Result<Listing<JobSummary>, Refusal> {
+        let limit = page_limit(self.limit)?;
+        let filter = JobFilter {
+            queue: self.queue,
+            kind: self.kind,
+            state: self.state.map(|state| state.as_str().to_owned()),
+            lane: self.lane,
+            after_id: self.cursor,
+            limit: Some(limit + 1),
+        };
+        let jobs = admin::list_jobs(&call.pool, &filter).await?;
+        Ok(Listing::of(jobs, limit, |job| job.id))
+    }
+}
+
+impl Operation for ShowJob {
+    const SPEC: Spec =
+        Spec::read("show_job", "/v1/jobs/{id}", "job show").tag(TAG).refuses(&[UNKNOWN_JOB]);
+    type Output = JobDetail;
+
+    async fn run(self, call: &Call) -> Result<JobDetail, Refusal> {
+        let mut transaction = call.begin_read().await?;
+        Ok(admin::find_job(&mut transaction, self.id).await?)
+    }
+}
+
+impl Operation for ExplainJob {
+    const SPEC: Spec = Spec::read("explain_job", "/v1/jobs/{id}/explain", "job explain")
+        .tag(TAG)
+        .refuses(&[UNKNOWN_JOB]);
+    type Output = Explanation;
+
+    async fn run(self, call: &Call) -> Result<Explanation, Refusal> {
+        let explanation = admin::explain(&call.pool, self.id).await?;
+        if explanation.state == "unknown" {
+            let Explanation { because, next, .. } = explanation;
+            let detail = format!("{because} {next}");
+            return Err(Refusal::new(UNKNOWN_JOB.kind, UNKNOWN_JOB.code, detail));
+        }
+        Ok(explanation)
+    }
+}
+
+impl Change for RetryJob {
+    const SPEC: Spec = Spec::change("retry_job", "/v1/jobs/{id}/retry", "job retry")
+        .tag(TAG)
+        .refuses(&[UNKNOWN_JOB, JOB_CONFLICT, tasks::Error::ENDED, tasks::Error::ERASED]);
+    const ACTION: Action = Action::JobRetry;
+    type Output = RetriedJob;
+
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<RetriedJob> {
+        let output = tasks::retry_job(conn, self.id, call.now).await?;
+        let data = json!({ "task_id": output.task_id });
+        Ok(Changed { output, subject: self.id.to_string(), data })
+    }
+}
+
+impl Change for CancelJob {
+    const SPEC: Spec = Spec::change("cancel_job", "/v1/jobs/{id}/cancel", "job cancel")
+        .tag(TAG)
+        .refuses(&[UNKNOWN_JOB, BAD_ARGUMENT, NUL_IN_TEXT]);
+    const ACTION: Action = Action::JobCancel;
+    type Output = CancelledJob;
+
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<CancelledJob> {
+        let output = tasks::cancel_job(conn, self.id, &self.reason, call.now).await?;
+        let data = json!({ "reason": self.reason });
+        Ok(Changed { output, subject: self.id.to_string(), data })
+    }
+}
+
+impl Change for HoldJob {
+    const SPEC: Spec = Spec::change("hold_job", "/v1/jobs/{id}/hold", "job hold")
+        .tag(TAG)
+        .refuses(&[UNKNOWN_JOB, JOB_CONFLICT, BAD_ARGUMENT, NUL_IN_TEXT]);
+    const ACTION: Action = Action::JobHold;
+    type Output = ChangedJob;
+
+    async fn change(self, conn: &mut PgConnection, _: &Call) -> ChangeResult<ChangedJob> {
+        let state = admin::hold_job(conn, self.id, &self.reason).await?;
+        let data = json!({ "reason": self.reason });
+        Ok(Changed {
+            output: ChangedJob { id: self.id, state },
+            subject: self.id.to_string(),
+            data,
+        })
+    }
+}
+
+impl Change for ReleaseJob {
+    const SPEC: Spec = Spec::change("release_job", "/v1/jobs/{id}/release", "job release")
+        .tag(TAG)
+        .refuses(&[UNKNOWN_JOB, JOB_CONFLICT]);
+    const ACTION: Action = Action::JobRelease;
+    type Output = ChangedJob;
+
+    async fn change(self, conn: &mut PgConnection, _: &Call) -> ChangeResult<ChangedJob> {
+        let state = admin::release_job(conn, self.id).await?;
+        let output = ChangedJob { id: self.id, state };
+        Ok(Changed { output, subject: self.id.to_string(), data: json!({}) })
+    }
+}
+
+impl JobState {
+    const ALL: [Self; 6] =
+        [Self::Scheduled, Self::Ready, Self::Blocked, Self::Held, Self::Running, Self::Dead];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Scheduled => "scheduled",
+            Self::Ready => "ready",
+            Self::Blocked => "blocked",
+            Self::Held => "held",
+            Self::Running => "running",
+            Self::Dead => "dead",
+        }
+    }
+}
+
+impl FromStr for JobState {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|state| state.as_str() == text);
+        found.ok_or_else(|| {
+            let all = Self::ALL.map(Self::as_str).join(", ");
+            format!("unknown state `{text}`: use one of {all}")
+        })
+    }
+}

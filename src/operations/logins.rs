@@ -1,0 +1,66 @@
+//! Logins of providers, and the time until which a login whose limit is used up is paused.
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use sqlx::PgConnection;
+
+use super::{Call, Change, ChangeResult, Changed, Operation, Refusal, Spec};
+use crate::domain::{
+    audit::Action,
+    class::BAD_VALUE,
+    logins::{self, Error, Login},
+};
+
+const TAG: &str = "logins";
+
+/// Lists logins of providers, and which of them rest.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListLogins {}
+
+/// All logins: there are a handful.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Logins {
+    pub items: Vec<Login>,
+}
+
+/// Ends a login's rest before its time.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResumeLogin {
+    pub name: String,
+}
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ResumedLogin {
+    pub login: String,
+    pub woken_tasks: i64,
+}
+
+impl Operation for ListLogins {
+    const SPEC: Spec = Spec::read("list_logins", "/v1/logins", "login ls").tag(TAG);
+    type Output = Logins;
+
+    async fn run(self, call: &Call) -> Result<Logins, Refusal> {
+        let configured = call.config.logins.iter();
+        let configured: Vec<_> =
+            configured.map(|(on, name)| (on.as_str(), name.as_str())).collect();
+        let mut transaction = call.begin_read().await?;
+        Ok(Logins { items: logins::list(&mut transaction, &configured, call.now).await? })
+    }
+}
+
+impl Change for ResumeLogin {
+    const SPEC: Spec = Spec::change("resume_login", "/v1/logins/{name}/resume", "login resume")
+        .tag(TAG)
+        .refuses(&[Error::NOT_RESTING, BAD_VALUE]);
+    const ACTION: Action = Action::LoginResume;
+    type Output = ResumedLogin;
+
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<ResumedLogin> {
+        let woken_tasks = logins::resume(conn, &self.name, call.now).await?;
+        let data = json!({ "woken_tasks": woken_tasks });
+        let output = ResumedLogin { login: self.name.clone(), woken_tasks };
+        Ok(Changed { output, subject: self.name, data })
+    }
+}

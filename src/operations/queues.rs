@@ -1,0 +1,171 @@
+//! Queues and groups: their counters and their pauses.
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use sqlx::PgConnection;
+
+use super::{Call, Change, ChangeResult, Changed, Operation, Refusal, Spec, by_request};
+use crate::{
+    domain::{
+        audit::Action,
+        class::{BAD_ARGUMENT, BAD_VALUE, Class, NUL_IN_TEXT, UNKNOWN_QUEUE},
+    },
+    queue::admin::{self, PauseScope, QueueView},
+};
+
+const TAG: &str = "queue";
+const BAD_PAUSE: &[Class] = &[BAD_ARGUMENT, BAD_VALUE, NUL_IN_TEXT];
+
+/// Lists the queues with their counters.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListQueues {}
+
+/// All queues: there are a handful.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Queues {
+    pub items: Vec<QueueView>,
+}
+
+/// Shows one queue: one that has had a job, has a worker, or is paused.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ShowQueue {
+    pub name: String,
+}
+
+/// Pauses a queue: workers claim none of its jobs until it is resumed. Running jobs continue.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PauseQueue {
+    pub name: String,
+    /// Shown with the queue while it is paused.
+    #[serde(default = "by_request")]
+    pub reason: String,
+}
+
+/// Ends the pause of a queue.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResumeQueue {
+    pub name: String,
+}
+
+/// Pauses a group: workers claim none of its jobs until it is resumed. The tasks of a campaign are a group with its id as the name.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PauseGroup {
+    pub name: String,
+    /// Named in the explanation of each job that waits for the end of the pause.
+    #[serde(default = "by_request")]
+    pub reason: String,
+}
+
+/// Ends the pause of a group.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResumeGroup {
+    pub name: String,
+}
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct PauseOutcome {
+    /// The name of the queue or the group.
+    pub paused: String,
+}
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ResumeOutcome {
+    /// The name of the queue or the group.
+    pub resumed: String,
+    pub was_paused: bool,
+}
+
+impl Operation for ListQueues {
+    const SPEC: Spec = Spec::read("list_queues", "/v1/queues", "queue ls").tag(TAG);
+    type Output = Queues;
+
+    async fn run(self, call: &Call) -> Result<Queues, Refusal> {
+        Ok(Queues { items: admin::list_queues(&call.pool).await? })
+    }
+}
+
+impl Operation for ShowQueue {
+    const SPEC: Spec = Spec::read("show_queue", "/v1/queues/{name}", "queue show")
+        .tag(TAG)
+        .refuses(&[UNKNOWN_QUEUE]);
+    type Output = QueueView;
+
+    async fn run(self, call: &Call) -> Result<QueueView, Refusal> {
+        Ok(admin::find_queue(&call.pool, &self.name).await?)
+    }
+}
+
+impl Change for PauseQueue {
+    const SPEC: Spec = Spec::change("pause_queue", "/v1/queues/{name}/pause", "queue pause")
+        .tag(TAG)
+        .refuses(BAD_PAUSE);
+    const ACTION: Action = Action::QueuePause;
+    type Output = PauseOutcome;
+
+    async fn change(self, conn: &mut PgConnection, _: &Call) -> ChangeResult<PauseOutcome> {
+        pause(conn, PauseScope::Queue, self.name, &self.reason).await
+    }
+}
+
+impl Change for ResumeQueue {
+    const SPEC: Spec = Spec::change("resume_queue", "/v1/queues/{name}/resume", "queue resume")
+        .tag(TAG)
+        .refuses(BAD_PAUSE);
+    const ACTION: Action = Action::QueueResume;
+    type Output = ResumeOutcome;
+
+    async fn change(self, conn: &mut PgConnection, _: &Call) -> ChangeResult<ResumeOutcome> {
+        resume(conn, PauseScope::Queue, self.name).await
+    }
+}
+
+impl Change for PauseGroup {
+    const SPEC: Spec = Spec::change("pause_group", "/v1/groups/{name}/pause", "queue pause")
+        .tag(TAG)
+        .refuses(BAD_PAUSE);
+    const ACTION: Action = Action::GroupPause;
+    type Output = PauseOutcome;
+
+    async fn change(self, conn: &mut PgConnection, _: &Call) -> ChangeResult<PauseOutcome> {
+        pause(conn, PauseScope::Group, self.name, &self.reason).await
+    }
+}
+
+impl Change for ResumeGroup {
+    const SPEC: Spec = Spec::change("resume_group", "/v1/groups/{name}/resume", "queue resume")
+        .tag(TAG)
+        .refuses(BAD_PAUSE);
+    const ACTION: Action = Action::GroupResume;
+    type Output = ResumeOutcome;
+
+    async fn change(self, conn: &mut PgConnection, _: &Call) -> ChangeResult<ResumeOutcome> {
+        resume(conn, PauseScope::Group, self.name).await
+    }
+}
+
+async fn pause(
+    conn: &mut PgConnection,
+    scope: PauseScope,
+    name: String,
+    reason: &str,
+) -> ChangeResult<PauseOutcome> {
+    admin::pause(conn, scope, &name, reason).await?;
+    let output = PauseOutcome { paused: name.clone() };
+    Ok(Changed { output, subject: name, data: json!({ "reason": reason }) })
+}
+
+async fn resume(
+    conn: &mut PgConnection,
+    scope: PauseScope,
+    name: String,
+) -> ChangeResult<ResumeOutcome> {
+    let was_paused = admin::resume(conn, scope, &name).await?;
+    let output = ResumeOutcome { resumed: name.clone(), was_paused };
+    Ok(Changed { output, subject: name, data: json!({ "was_paused": was_paused }) })
+}

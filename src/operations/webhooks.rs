@@ -1,0 +1,249 @@
+//! Webhooks: addresses that are notified when tasks end.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{
+    Call, Change, ChangeResult, Changed, Method, Operation, Refusal, Spec, Success, by_request,
+};
+use crate::domain::{
+    audit::Action,
+    campaigns,
+    class::{BAD_VALUE, Kind as RefusalKind, NUL_IN_TEXT},
+    keys::Scope,
+    timestamp,
+    webhooks::{self, Error, Kind, New, Webhook, WithSecret},
+};
+
+pub(super) const TAG: &str = "webhooks";
+/// Addresses of receivers may have a token in them.
+const OPERATE: &[Scope] = &[Scope::Operate];
+const MAX_OVERLAP_HOURS: u16 = 30 * 24;
+
+/// Lists all webhooks, without their secrets.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListWebhooks {}
+
+/// All webhooks: there are a handful.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Webhooks {
+    pub items: Vec<Webhook>,
+}
+
+/// Shows a webhook.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ShowWebhook {
+    pub id: Uuid,
+}
+
+/// Notifies an address of the ends of tasks. The secret is shown in this answer and never again.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = NewWebhook, example = json!({ "url": "https://shop.example/hooks/dalsegno", "kinds": ["task.done"] }))]
+pub struct AddWebhook {
+    pub url: String,
+    #[serde(default)]
+    pub kinds: Vec<Kind>,
+    pub campaign_id: Option<Uuid>,
+}
+
+/// A webhook with its secret, which no other answer has.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
+pub struct WebhookWithSecret {
+    #[serde(flatten)]
+    pub webhook: Webhook,
+    pub secret: String,
+}
+
+/// Removes a webhook with its deliveries.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RemoveWebhook {
+    pub id: Uuid,
+}
+
+/// Makes another secret, shown in this answer and never again; the one before signs too for a while.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = SecretRotation)]
+pub struct RotateWebhook {
+    pub id: Uuid,
+    /// How long the secret before signs, too: at most 30 days.
+    #[serde(default = "a_day")]
+    #[schema(maximum = 720)]
+    pub overlap_hours: u16,
+}
+
+/// Sends again the events from now on. Those of the time before can be replayed.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EnableWebhook {
+    pub id: Uuid,
+}
+
+/// Sends nothing more until it is enabled.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DisableWebhook {
+    pub id: Uuid,
+    /// Shown with the webhook while it is disabled.
+    #[serde(default = "by_request")]
+    pub reason: String,
+}
+
+/// Sends everything of that time on that has not been delivered.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = ReplaySince)]
+pub struct ReplayWebhook {
+    pub id: Uuid,
+    #[serde(deserialize_with = "timestamp::required")]
+    pub since: DateTime<Utc>,
+}
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(as = ReplayedMany)]
+pub struct ReplayCount {
+    pub webhook_id: Uuid,
+    pub replayed: usize,
+}
+
+impl Operation for ListWebhooks {
+    const SPEC: Spec =
+        Spec::read("list_webhooks", "/v1/webhooks", "webhook ls").tag(TAG).needs(OPERATE);
+    type Output = Webhooks;
+
+    async fn run(self, call: &Call) -> Result<Webhooks, Refusal> {
+        Ok(Webhooks { items: webhooks::list(&call.pool).await? })
+    }
+}
+
+impl Operation for ShowWebhook {
+    const SPEC: Spec = Spec::read("show_webhook", "/v1/webhooks/{id}", "webhook show")
+        .tag(TAG)
+        .needs(OPERATE)
+        .refuses(&[Error::UNKNOWN]);
+    type Output = Webhook;
+
+    async fn run(self, call: &Call) -> Result<Webhook, Refusal> {
+        Ok(webhooks::get(&call.pool, self.id).await?)
+    }
+}
+
+impl Change for AddWebhook {
+    const SPEC: Spec = Spec::change("add_webhook", "/v1/webhooks", "webhook add")
+        .tag(TAG)
+        .answers(Success::Created)
+        .located("/v1/webhooks/{id}")
+        .shows_secret()
+        .refuses(&[campaigns::Error::UNKNOWN, Error::BAD_URL, NUL_IN_TEXT, BAD_VALUE]);
+    const ACTION: Action = Action::WebhookAdd;
+    type Output = WebhookWithSecret;
+
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<WebhookWithSecret> {
+        let Self { url, kinds, campaign_id } = &self;
+        let new = New { url, kinds, campaign_id: *campaign_id };
+        let added = webhooks::add(conn, &call.config.webhooks, &new, call.now).await?;
+        let data = json!({ "url": added.webhook.url, "campaign_id": campaign_id });
+        Ok(Changed { subject: added.webhook.id.to_string(), output: added.into(), data })
+    }
+}
+
+/// In many transactions, each with its line in the audit log.
+impl Operation for RemoveWebhook {
+    const SPEC: Spec = Spec::change("remove_webhook", "/v1/webhooks/{id}", "webhook rm")
+        .tag(TAG)
+        .by(Method::Delete)
+        .answers(Success::NoContent)
+        .audits(Action::WebhookRemove)
+        .refuses(&[Error::UNKNOWN]);
+    type Output = ();
+
+    async fn run(self, call: &Call) -> Result<(), Refusal> {
+        let transactions = call.begin_several().await?;
+        Ok(webhooks::remove(&transactions, &call.actor, self.id, call.now).await?)
+    }
+}
+
+impl Change for RotateWebhook {
+    const SPEC: Spec = Spec::change("rotate_webhook", "/v1/webhooks/{id}/rotate", "webhook rotate")
+        .tag(TAG)
+        .shows_secret()
+        .refuses(&[Error::UNKNOWN]);
+    const ACTION: Action = Action::WebhookRotate;
+    type Output = WebhookWithSecret;
+
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<WebhookWithSecret> {
+        let Self { id, overlap_hours } = self;
+        if overlap_hours > MAX_OVERLAP_HOURS {
+            let detail = format!(
+                "overlap_hours is {overlap_hours}, but has to be at most {MAX_OVERLAP_HOURS}"
+            );
+            return Err(Refusal::new(RefusalKind::Invalid, "bad_field", detail));
+        }
+        let overlap = TimeDelta::hours(overlap_hours.into());
+        let rotated = webhooks::rotate(conn, id, overlap, call.now).await?;
+        let data = json!({ "overlap_hours": overlap_hours });
+        Ok(Changed { output: rotated.into(), subject: id.to_string(), data })
+    }
+}
+
+impl Change for EnableWebhook {
+    const SPEC: Spec = Spec::change("enable_webhook", "/v1/webhooks/{id}/enable", "webhook enable")
+        .tag(TAG)
+        .refuses(&[Error::UNKNOWN]);
+    const ACTION: Action = Action::WebhookEnable;
+    type Output = Webhook;
+
+    async fn change(self, conn: &mut PgConnection, _: &Call) -> ChangeResult<Webhook> {
+        let output = webhooks::enable(conn, self.id).await?;
+        Ok(Changed { output, subject: self.id.to_string(), data: json!({}) })
+    }
+}
+
+impl Change for DisableWebhook {
+    const SPEC: Spec =
+        Spec::change("disable_webhook", "/v1/webhooks/{id}/disable", "webhook disable")
+            .tag(TAG)
+            .refuses(&[Error::UNKNOWN, NUL_IN_TEXT]);
+    const ACTION: Action = Action::WebhookDisable;
+    type Output = Webhook;
+
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Webhook> {
+        let output = webhooks::disable(conn, self.id, &self.reason, call.now).await?;
+        let data = json!({ "reason": self.reason });
+        Ok(Changed { output, subject: self.id.to_string(), data })
+    }
+}
+
+/// In many transactions, each with its line in the audit log.
+impl Operation for ReplayWebhook {
+    const SPEC: Spec = Spec::change("replay_webhook", "/v1/webhooks/{id}/replay", "webhook replay")
+        .tag(TAG)
+        .answers(Success::Accepted)
+        .audits(Action::WebhookReplay)
+        .refuses(&[Error::UNKNOWN, Error::DISABLED]);
+    type Output = ReplayCount;
+
+    async fn run(self, call: &Call) -> Result<ReplayCount, Refusal> {
+        let (transactions, Self { id, since }) = (call.begin_several().await?, self);
+        let replayed =
+            webhooks::replay_since(&transactions, &call.actor, id, since, call.now).await?;
+        Ok(ReplayCount { webhook_id: id, replayed })
+    }
+}
+
+impl From<WithSecret> for WebhookWithSecret {
+    fn from(WithSecret { webhook, secret }: WithSecret) -> Self {
+        Self { webhook, secret: secret.expose().to_owned() }
+    }
+}
+
+fn a_day() -> u16 {
+    24
+}

@@ -1,0 +1,128 @@
+//! The commands of operators, for the comparison of both ways in `remote.rs`: queues, lanes, jobs, workers, cleanups, logins, keys, webhooks
+//! and the audit log.
+
+use dalsegno::domain::audit::{self, Action, Actor};
+use serde_json::json;
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use crate::app::noon;
+
+/// The operation that each command is about, and the command; in an order in which each has something to do. `schedule run purge` has
+/// made a job before.
+pub fn commands() -> Vec<(&'static str, Vec<&'static str>)> {
+    vec![
+        ("pause_queue", vec!["queue", "pause", "turns", "--reason", "moving"]),
+        ("list_queues", vec!["queue", "ls"]),
+        ("show_queue", vec!["queue", "show", "turns"]),
+        ("show_queue", vec!["queue", "show", "none"]),
+        ("resume_queue", vec!["queue", "resume", "turns"]),
+        ("pause_group", vec!["queue", "pause", "spring", "--group"]),
+        ("resume_group", vec!["queue", "resume", "spring", "--group"]),
+        ("list_workers", vec!["worker", "ls"]),
+        ("list_lanes", vec!["lane", "ls"]),
+        ("list_lanes", vec!["lane", "ls", "--held", "--after", "a", "--limit", "3"]),
+        ("show_lane", vec!["lane", "show", "a/b c"]),
+        ("show_lane", vec!["lane", "show", "purge"]),
+        ("hold_lane", vec!["lane", "hold", "purge", "--reason", "moving"]),
+        ("hold_lane", vec!["lane", "hold", "purge", "--reason", ""]),
+        ("release_lane", vec!["lane", "release", "purge"]),
+        ("release_lane", vec!["lane", "release", "none"]),
+        ("list_logins", vec!["login", "ls"]),
+        ("resume_login", vec!["login", "resume", "main"]),
+        (
+            "list_audit",
+            vec!["audit", "ls", "--actor", "ops@host", "--since", "2026-01-01T00:00:00Z"],
+        ),
+        ("list_audit", vec!["audit", "ls", "--actor", "nobody", "--subject", "x"]),
+        ("preview_cleanup", vec!["cleanup", "--dry-run"]),
+        ("run_cleanup", vec!["cleanup"]),
+        ("list_cleanup_runs", vec!["cleanup", "runs"]),
+        ("list_cleanup_runs", vec!["cleanup", "runs", "--after", "7", "--limit", "3"]),
+        ("list_jobs", vec!["job", "ls", "--queue", "upkeep"]),
+        ("list_jobs", vec!["job", "ls", "--state", "ready", "--limit", "1"]),
+        ("list_jobs", vec!["job", "ls", "--after", "7", "--kind", "purge", "--lane", "purge"]),
+        ("show_job", vec!["job", "show", "1"]),
+        ("show_job", vec!["job", "show", "99"]),
+        ("hold_job", vec!["job", "hold", "1", "--reason", "moving"]),
+        ("explain_job", vec!["job", "explain", "1"]),
+        ("explain_job", vec!["job", "explain", "99"]),
+        ("release_job", vec!["job", "release", "1"]),
+        ("retry_job", vec!["job", "retry", "1"]),
+        ("retry_job", vec!["job", "retry", "99"]),
+        ("cancel_job", vec!["job", "cancel", "1"]),
+        ("cancel_job", vec!["job", "cancel", "99"]),
+        ("create_key", vec!["key", "create", "ci", "--scope", "read"]),
+        ("create_key", vec!["key", "create", "ci", "--scope", "read", "--campaign", "Nowhere"]),
+        ("rotate_key", vec!["key", "rotate", "ci", "--overlap", "365d"]),
+        ("rotate_key", vec!["key", "rotate", "ci", "--overlap", "0s"]),
+        ("rotate_key", vec!["key", "rotate", "none"]),
+        ("list_keys", vec!["key", "ls"]),
+        ("revoke_key", vec!["key", "revoke", "ci"]),
+        ("revoke_key", vec!["key", "revoke", "none"]),
+        ("add_webhook", vec!["webhook", "add", "https://example.com/", "--kind", "task.done"]),
+        ("add_webhook", vec!["webhook", "add", "https://127.0.0.1/", "--campaign", "Harbour"]),
+        ("list_webhooks", vec!["webhook", "ls"]),
+        ("show_webhook", vec!["webhook", "show", "HOOK"]),
+        ("show_webhook", vec!["webhook", "show", "019aa2f4-0000-7000-8000-00000000dead"]),
+        ("rotate_webhook", vec!["webhook", "rotate", "HOOK", "--overlap-hours", "0"]),
+        ("test_webhook", vec!["webhook", "test", "HOOK"]),
+        ("list_deliveries", vec!["webhook", "deliveries", "--webhook", "HOOK", "--failed"]),
+        ("list_deliveries", vec!["webhook", "deliveries"]),
+        (
+            "replay_webhook",
+            vec!["webhook", "replay", "--webhook", "HOOK", "--since", "2026-01-01T00:00:00Z"],
+        ),
+        ("replay_delivery", vec!["webhook", "replay", "DELIVERY"]),
+        ("replay_delivery", vec!["webhook", "replay", "019aa2f4-0000-7000-8000-00000000dead"]),
+        ("disable_webhook", vec!["webhook", "disable", "HOOK"]),
+        ("enable_webhook", vec!["webhook", "enable", "HOOK"]),
+        ("remove_webhook", vec!["webhook", "rm", "HOOK"]),
+    ]
+}
+
+/// A line of the audit log that is the same on both sides.
+pub async fn fill(pool: &PgPool) {
+    let (who, data) = (Actor::cli("ops", "host"), json!({ "reason": "moving" }));
+    audit::write(pool, &who, Action::QueuePause, "turns", data, noon()).await.unwrap();
+}
+
+/// The command with the ids of this database: `HOOK` is the first webhook, `DELIVERY` the last delivery.
+pub async fn named(command: &[&str], pool: &PgPool) -> Vec<String> {
+    let mut named = Vec::new();
+    for word in command {
+        let query = match *word {
+            "HOOK" => "select id from dalsegno.webhooks order by id limit 1",
+            "DELIVERY" => "select id from dalsegno.webhook_deliveries order by id desc limit 1",
+            word => {
+                named.push(word.to_owned());
+                continue;
+            }
+        };
+        let id: Uuid = sqlx::query_scalar(query).fetch_one(pool).await.unwrap();
+        named.push(id.to_string());
+    }
+    named
+}
+
+/// Without what is made at random, and without the name of the person at the host, who has none on a server that asks for no key.
+pub fn masked(text: &str) -> String {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "-_:@./+=".contains(c);
+    let mut masked = String::new();
+    for piece in text.split_inclusive(|c| !is_part(c)) {
+        let word = piece.trim_end_matches(|c| !is_part(c));
+        masked.push_str(mask(word));
+        masked.push_str(&piece[word.len()..]);
+    }
+    masked
+}
+
+fn mask(word: &str) -> &str {
+    let is_hex = word.len() >= 12 && word.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
+    match word {
+        _ if word.starts_with("cli:") => "anonymous",
+        _ if word.starts_with("dals_") || word.starts_with("whsec_") => "SECRET",
+        _ if is_hex && word.contains(|c: char| c.is_ascii_hexdigit()) => "ID",
+        _ => word,
+    }
+}
