@@ -41,8 +41,7 @@ impl Command {
 
     fn place(&self) -> Place {
         match self {
-            Self::Schedule(_) => Place::AnyServer,
-            Self::Campaign(command) if command.is_remote() => Place::AnyServer,
+            Self::Campaign(_) | Self::Schedule(_) => Place::AnyServer,
             Self::Serve
             | Self::Demo
             | Self::Worker(_)

@@ -10,7 +10,6 @@ mod auth;
 mod blackboard;
 mod bulk;
 mod bulk_actions;
-mod campaigns;
 mod children;
 mod cleanups;
 mod config;
@@ -125,7 +124,6 @@ pub fn router(config: &Config, front: Front) -> Router {
     let admission = Admission::default();
     probes()
         .merge(operations::routes())
-        .merge(campaigns::routes())
         .merge(blackboard::routes())
         .merge(posts::routes())
         .merge(memory::routes())

@@ -24,7 +24,10 @@ mod transaction;
 
 pub use self::{
     call::Call,
-    campaigns::{ListCampaigns, ShowCampaign},
+    campaigns::{
+        ChangeBudget, CloseCampaign, CreateCampaign, EraseCampaign, ListCampaigns, PauseCampaign,
+        ResumeCampaign, ShowCampaign, ShowErasure,
+    },
     fields::{Fields, read_json},
     ids::{FindId, FoundId, Noun},
     listing::{Listing, MAX_LIMIT, page_limit},
@@ -45,6 +48,13 @@ pub use self::{
 pub const ALL: &[Entry] = &[
     entry::<ListCampaigns>(),
     entry::<ShowCampaign>(),
+    entry::<CreateCampaign>(),
+    entry::<PauseCampaign>(),
+    entry::<ResumeCampaign>(),
+    entry::<CloseCampaign>(),
+    entry::<ChangeBudget>(),
+    entry::<EraseCampaign>(),
+    entry::<ShowErasure>(),
     entry::<FindId>(),
     entry::<ListSchedules>(),
     entry::<ShowSchedule>(),
@@ -58,4 +68,9 @@ pub const ALL: &[Entry] = &[
 /// The operation behind a route.
 pub fn find(method: &str, path: &str) -> Option<&'static Entry> {
     ALL.iter().find(|entry| entry.spec.method.as_str() == method && entry.spec.path == path)
+}
+
+/// The reason of a change whose caller gives none.
+fn by_request() -> String {
+    "by a request".to_owned()
 }

@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sqlx::PgConnection;
 
-use super::{Call, Change, ChangeResult, Changed, Method, Operation, Refusal, Spec, Success};
+use super::{
+    Call, Change, ChangeResult, Changed, Method, Operation, Refusal, Spec, Success, by_request,
+};
 use crate::domain::{
     agents::{Addressed, LookupError},
     amount,
@@ -222,8 +224,4 @@ fn utc() -> String {
 
 fn an_hour() -> u32 {
     3_600
-}
-
-fn by_request() -> String {
-    "by a request".to_owned()
 }

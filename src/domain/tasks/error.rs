@@ -111,27 +111,32 @@ impl Error {
 }
 
 impl Error {
+    pub const UNKNOWN: Class = Class::of(Kind::NotFound, "unknown_task");
+    pub const ENDED: Class = Class::of(Kind::Conflict, "task_ended");
+    pub const ERASED: Class = Class::of(Kind::Conflict, "erased");
+    pub const NOT_ENDED: Class = Class::of(Kind::Conflict, "task_not_ended");
+    /// The same call can succeed now.
+    pub const REQUEUED: Class =
+        Class { retryable: true, ..Class::of(Kind::Conflict, "task_requeued") };
+    pub const NOTHING_RUNS: Class = Class::of(Kind::Conflict, "nothing_runs");
     pub const BAD_INSTANCE: Class = Class::of(Kind::Invalid, "bad_instance");
 }
 
 impl Classify for Error {
     fn class(&self) -> Class {
         match self {
-            Self::Unknown(_) | Self::NoTaskOfJob(_) => Class::of(Kind::NotFound, "unknown_task"),
-            Self::Ended { .. } => Class::of(Kind::Conflict, "task_ended"),
-            Self::Erased(_) => Class::of(Kind::Conflict, "erased"),
-            Self::NotEnded { .. } => Class::of(Kind::Conflict, "task_not_ended"),
-            // The same question can be answered now.
-            Self::Requeued(_) => {
-                Class { retryable: true, ..Class::of(Kind::Conflict, "task_requeued") }
-            }
+            Self::Unknown(_) | Self::NoTaskOfJob(_) => Self::UNKNOWN,
+            Self::Ended { .. } => Self::ENDED,
+            Self::Erased(_) => Self::ERASED,
+            Self::NotEnded { .. } => Self::NOT_ENDED,
+            Self::Requeued(_) => Self::REQUEUED,
             Self::NoPredecessor(_) => Class::of(Kind::NotFound, "unknown_predecessor"),
             Self::TooManyPredecessors(_) => Class::of(Kind::Invalid, "too_many_predecessors"),
             Self::NChildren(_) => Class::of(Kind::Invalid, "bad_argument"),
             Self::NoParent { .. } | Self::BeingCancelled(_) => {
                 Class::of(Kind::Conflict, "no_parent")
             }
-            Self::NothingRuns(_) => Class::of(Kind::Conflict, "nothing_runs"),
+            Self::NothingRuns(_) => Self::NOTHING_RUNS,
             Self::KeyTaken(_) => Class::of(Kind::Conflict, "idempotency_conflict"),
             Self::Instance(_) => Self::BAD_INSTANCE,
             Self::Key { .. } => Class::of(Kind::Invalid, "bad_idempotency_key"),

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use utoipa::OpenApi;
 
 use super::{
-    Front, Problem, agents, audit, blackboard, bulk, bulk_actions, campaigns, children, cleanups,
+    Front, Problem, agents, audit, blackboard, bulk, bulk_actions, children, cleanups,
     facts, feed, flows, health, jobs, keys, lanes, logins, mcp, memory, posts, queues, sessions,
     tasks, webhooks, workers,
 };
@@ -79,7 +79,6 @@ async fn openapi() -> Response {
 fn generate() -> String {
     let mut api = Described::openapi();
     for part in [
-        campaigns::Described::openapi(),
         blackboard::Described::openapi(),
         posts::Described::openapi(),
         memory::Described::openapi(),
