@@ -41,11 +41,13 @@ impl Command {
 
     fn place(&self) -> Place {
         match self {
-            Self::Campaign(_) | Self::Schedule(_) => Place::AnyServer,
+            Self::Campaign(_) | Self::Schedule(_) | Self::Session(_) => Place::AnyServer,
+            Self::Agent(command) if command.is_remote() => Place::AnyServer,
             Self::Serve
             | Self::Demo
             | Self::Worker(_)
             | Self::Migrate(_)
+            | Self::Agent(_)
             | Self::Config(_)
             | Self::Erasure(_)
             | Self::Doctor(_)

@@ -39,7 +39,6 @@ mod queues;
 pub mod reach;
 pub mod scopes;
 mod serve;
-mod sessions;
 mod tasks;
 mod trace;
 mod transaction;
@@ -133,7 +132,6 @@ pub fn router(config: &Config, front: Front) -> Router {
         .merge(flows::routes(admission.clone()))
         .merge(feed::routes(waiters))
         .merge(bulk::routes(config, admission))
-        .merge(sessions::routes())
         .merge(agents::routes())
         .merge(logins::routes())
         .merge(cleanups::routes())

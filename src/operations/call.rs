@@ -5,7 +5,9 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use sqlx::{PgPool, Postgres, Transaction};
 
-use super::{Limits, OpenTransaction, Reach, Refusal, begin, begin_read};
+use super::{
+    Limits, OpenTransaction, Reach, Refusal, SeveralTransactions, begin, begin_read, begin_several,
+};
 use crate::{
     app::Sections,
     domain::{
@@ -36,6 +38,11 @@ pub struct Call {
 impl Call {
     pub async fn begin(&self) -> Result<OpenTransaction, Refusal> {
         begin(&self.pool, self.limits.as_ref()).await
+    }
+
+    /// For a call that takes several transactions, one after the other.
+    pub async fn begin_several(&self) -> Result<SeveralTransactions, Refusal> {
+        begin_several(&self.pool, self.limits.as_ref()).await
     }
 
     /// For a read that takes no locks.

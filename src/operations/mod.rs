@@ -11,6 +11,7 @@
 //!
 //! Operations know no transport: statuses, headers and exit codes are made of [`Spec`] and [`Refusal`] by the adapters.
 
+mod agents;
 mod call;
 mod campaigns;
 mod fields;
@@ -20,9 +21,16 @@ mod operation;
 mod reach;
 mod refusal;
 mod schedules;
+mod session_control;
+mod sessions;
 mod transaction;
 
 pub use self::{
+    agents::{
+        AgentInterrupted, AgentPauses, InterruptAgent, ListAgentPauses, ListAgentStatuses,
+        PauseAgent, PauseAgentEverywhere, ResetAgent, ResetAgents, ResumeAgent,
+        ResumeAgentEverywhere, Standings,
+    },
     call::Call,
     campaigns::{
         ChangeBudget, CloseCampaign, CreateCampaign, EraseCampaign, ListCampaigns, PauseCampaign,
@@ -41,7 +49,15 @@ pub use self::{
         ListSchedules, PauseSchedule, PutSchedule, RemoveSchedule, ResumeSchedule, RunSchedule,
         ShowSchedule,
     },
-    transaction::{Limits, OpenTransaction, PATIENCE, begin, begin_read},
+    session_control::{
+        AcceptedCompaction, CompactSession, CompactionAnswer, InterruptSession, ResetSession,
+        ShowCompaction, UncompactSession,
+    },
+    sessions::{
+        Archives, ListArchives, ListSessions, ReadArchive, ReadTranscript, SessionView,
+        ShowSession, ViewSession,
+    },
+    transaction::{Limits, OpenTransaction, SeveralTransactions, begin, begin_read, begin_several},
 };
 
 /// Every operation, once.
@@ -63,6 +79,26 @@ pub const ALL: &[Entry] = &[
     entry::<RunSchedule>(),
     entry::<PauseSchedule>(),
     entry::<ResumeSchedule>(),
+    entry::<ListSessions>(),
+    entry::<ShowSession>(),
+    entry::<ReadTranscript>(),
+    entry::<ViewSession>(),
+    entry::<ListArchives>(),
+    entry::<ReadArchive>(),
+    entry::<ResetSession>(),
+    entry::<CompactSession>(),
+    entry::<ShowCompaction>(),
+    entry::<UncompactSession>(),
+    entry::<InterruptSession>(),
+    entry::<ListAgentPauses>(),
+    entry::<ListAgentStatuses>(),
+    entry::<ResetAgents>(),
+    entry::<ResetAgent>(),
+    entry::<InterruptAgent>(),
+    entry::<PauseAgent>(),
+    entry::<PauseAgentEverywhere>(),
+    entry::<ResumeAgent>(),
+    entry::<ResumeAgentEverywhere>(),
 ];
 
 /// The operation behind a route.

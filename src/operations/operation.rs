@@ -199,6 +199,11 @@ impl Spec {
         Self { for_bound_keys: true, ..self }
     }
 
+    /// One of these scopes, or one that implies it.
+    pub const fn needs(self, scopes: &'static [Scope]) -> Self {
+        Self { scopes, ..self }
+    }
+
     pub const fn by(self, method: Method) -> Self {
         Self { method, ..self }
     }
@@ -210,6 +215,11 @@ impl Spec {
     /// Says where the output's thing is: `/v1/campaigns/{id}`.
     pub const fn located(self, path: &'static str) -> Self {
         Self { location: Some(path), ..self }
+    }
+
+    /// Of an operation that takes several transactions and writes its lines in the audit log itself.
+    pub const fn audits(self, action: Action) -> Self {
+        Self { action: Some(action), ..self }
     }
 
     /// Says that there is no command for it.

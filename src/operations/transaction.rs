@@ -19,7 +19,7 @@ use super::Refusal;
 use crate::domain::{
     Failed,
     class::Kind,
-    transaction::{self, begin_waiting, begin_within},
+    transaction::{self, Transactions, begin_waiting, begin_within},
 };
 
 /// How long a request waits for a lock.
@@ -37,6 +37,12 @@ pub struct Limits {
 pub struct OpenTransaction {
     transaction: Transaction<'static, Postgres>,
     _place: Option<OwnedSemaphorePermit>,
+}
+
+/// Transactions with the same limits, which share one place.
+pub struct SeveralTransactions {
+    pool: PgPool,
+    limits: Option<(Duration, OwnedSemaphorePermit)>,
 }
 
 impl Limits {
@@ -71,6 +77,27 @@ pub async fn begin_read(
     match limits {
         Some(limits) => begin_within(pool, limits.longest).await,
         None => transaction::begin(pool).await,
+    }
+}
+
+/// For a call that takes several transactions, one after the other.
+pub async fn begin_several(
+    pool: &PgPool,
+    limits: Option<&Limits>,
+) -> Result<SeveralTransactions, Refusal> {
+    let limits = match limits {
+        Some(limits) => Some((limits.longest, limits.enter().await?)),
+        None => None,
+    };
+    Ok(SeveralTransactions { pool: pool.clone(), limits })
+}
+
+impl Transactions for SeveralTransactions {
+    async fn begin(&self) -> Result<Transaction<'static, Postgres>, Failed> {
+        match &self.limits {
+            Some((longest, _)) => begin_waiting(&self.pool, *longest, PATIENCE).await,
+            None => transaction::begin(&self.pool).await,
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Tasks on their way: started, ended, cancelled, tried again.
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
@@ -46,7 +46,7 @@ impl<'a> End<'a> {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = TaskCancelled)]
 pub enum Cancelled {

@@ -18,9 +18,8 @@ use serde_json::{Value, json};
 use utoipa::OpenApi;
 
 use super::{
-    Front, Problem, agents, audit, blackboard, bulk, bulk_actions, children, cleanups,
-    facts, feed, flows, health, jobs, keys, lanes, logins, mcp, memory, posts, queues, sessions,
-    tasks, webhooks, workers,
+    Front, Problem, agents, audit, blackboard, bulk, bulk_actions, children, cleanups, facts, feed,
+    flows, health, jobs, keys, lanes, logins, mcp, memory, posts, queues, tasks, webhooks, workers,
 };
 use crate::domain::feed::Event as FeedEvent;
 
@@ -88,7 +87,6 @@ fn generate() -> String {
         children::Described::openapi(),
         flows::Described::openapi(),
         bulk_actions::Described::openapi(),
-        sessions::Described::openapi(),
         agents::Described::openapi(),
         cleanups::Described::openapi(),
         feed::Described::openapi(),
@@ -141,6 +139,12 @@ fn name_answers(operation: &mut Value) {
 fn say_absent_and_not_null(operation: &mut Value) {
     let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
     for parameter in parameters.into_iter().flatten() {
+        let schema = &mut parameter["schema"];
+        if let Some(some) =
+            schema["oneOf"].as_array().and_then(|of| of.iter().find(|one| one["type"] != "null"))
+        {
+            *schema = some.clone();
+        }
         let kind = parameter.pointer_mut("/schema/type");
         if let Some(kind) = kind
             && let Some(first) = kind.get(0).cloned()

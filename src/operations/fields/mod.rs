@@ -6,7 +6,7 @@ use serde::de::{
     DeserializeOwned, DeserializeSeed, Deserializer, MapAccess, Visitor,
     value::{MapAccessDeserializer, MapDeserializer},
 };
-use std::{fmt, marker::PhantomData};
+use std::{cell::Cell, fmt, marker::PhantomData};
 
 use self::text::Text;
 use super::{Described, Refusal, Wrong};
@@ -36,14 +36,22 @@ impl Fields {
             check_name(text).map_err(|detail| path_refusal(name, detail, described))?;
         }
         match &self.json {
-            Some(json) => self.read_json(json),
+            Some(json) => self.read_json(json, described),
             None => self.read_text(described),
         }
     }
 
-    fn read_json<T: DeserializeOwned>(&self, json: &[u8]) -> Result<T, Refusal> {
-        let with_path = WithPath { path: &self.path, made: PhantomData };
-        objects::read_with(json, with_path).map_err(misfit)
+    fn read_json<T: DeserializeOwned>(
+        &self,
+        json: &[u8],
+        described: &dyn Fn() -> Described,
+    ) -> Result<T, Refusal> {
+        let failed = Cell::new(None);
+        let with_path = WithPath { path: &self.path, failed: &failed, made: PhantomData };
+        objects::read_with(json, with_path).map_err(|error| match failed.get() {
+            Some((name, text)) => path_refusal(name, not_an_id(text), described),
+            None => misfit(error),
+        })
     }
 
     fn read_text<T: DeserializeOwned>(
@@ -59,10 +67,7 @@ impl Fields {
         serde_path_to_error::deserialize(fields).map_err(|error| {
             let (field, why) = (error.path().to_string(), plain(&error.inner().to_string()));
             match self.path.iter().find(|(name, _)| *name == field) {
-                Some((name, text)) => {
-                    let detail = format!("`{text}` is not an id: write it as the lists show it");
-                    path_refusal(name, detail, described)
-                }
+                Some((name, text)) => path_refusal(name, not_an_id(text), described),
                 None => Refusal::new(Kind::Malformed, "bad_query", query_words(&field, &why)),
             }
         })
@@ -85,6 +90,10 @@ fn check_name(text: &str) -> Result<(), String> {
         0..=NAME_MAX_CHARS => Ok(()),
         n_chars => Err(format!("the name has {n_chars} characters, {NAME_MAX_CHARS} are allowed")),
     }
+}
+
+fn not_an_id(text: &str) -> String {
+    format!("`{text}` is not an id: write it as the lists show it")
 }
 
 /// A field of the path is a name unless its type is an id or a number.
@@ -116,9 +125,13 @@ fn misfit(Misfit { pointer, detail, is_json }: Misfit) -> Refusal {
     }
 }
 
+/// The name and the text of the field of the path that does not fit.
+type Failed<'a> = Cell<Option<(&'static str, &'a str)>>;
+
 /// Reads an object whose first fields are those of the path.
 struct WithPath<'a, T> {
     path: &'a [(&'static str, String)],
+    failed: &'a Failed<'a>,
     made: PhantomData<T>,
 }
 
@@ -138,14 +151,16 @@ impl<'de, T: DeserializeOwned> Visitor<'de> for WithPath<'_, T> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, body: A) -> Result<T, A::Error> {
-        T::deserialize(MapAccessDeserializer::new(Chained { path: self.path, value: None, body }))
+        let Self { path, failed, .. } = self;
+        T::deserialize(MapAccessDeserializer::new(Chained { path, value: None, failed, body }))
     }
 }
 
 struct Chained<'a, A> {
     path: &'a [(&'static str, String)],
-    /// That of the name that was given last.
-    value: Option<&'a str>,
+    /// The field whose name was given last.
+    value: Option<(&'static str, &'a str)>,
+    failed: &'a Failed<'a>,
     body: A,
 }
 
@@ -159,13 +174,15 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Chained<'_, A> {
         let Some(((name, text), rest)) = self.path.split_first() else {
             return self.body.next_key_seed(seed);
         };
-        (self.path, self.value) = (rest, Some(text.as_str()));
+        (self.path, self.value) = (rest, Some((*name, text.as_str())));
         seed.deserialize(Text::new(name)).map(Some)
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
         match self.value.take() {
-            Some(text) => seed.deserialize(Text::new(text)),
+            Some((name, text)) => seed
+                .deserialize(Text::new(text))
+                .inspect_err(|_| self.failed.set(Some((name, text)))),
             None => self.body.next_value_seed(seed),
         }
     }
