@@ -43,6 +43,7 @@ impl Command {
         match self {
             Self::Campaign(_) | Self::Schedule(_) | Self::Session(_) => Place::AnyServer,
             Self::Agent(command) if command.is_remote() => Place::AnyServer,
+            Self::Task(command) if command.is_remote() => Place::AnyServer,
             Self::Serve
             | Self::Demo
             | Self::Worker(_)

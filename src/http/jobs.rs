@@ -12,14 +12,14 @@ use super::{
     Front, Problem,
     input::{Asked, Body, Number},
     page::{Listing, limit},
-    tasks::{CancelledTask, Nothing, Reasoned},
+    tasks::{Nothing, Reasoned},
     transaction::{begin, begin_read, commit},
 };
 use crate::{
     app::App,
     domain::{
         audit::{self, Action, Actor},
-        tasks::{self, RetriedJob},
+        tasks::{self, CancelledTask, RetriedJob},
     },
     queue::admin::{self, Cancelled, Explanation, JobDetail, JobFilter, JobSummary},
 };

@@ -26,7 +26,6 @@ pub const FOR_BOUND_KEYS: &[(&str, &str)] = &[
     ("GET", "/v1/feed"),
     ("GET", "/v1/flows"),
     ("GET", "/v1/openapi.json"),
-    ("GET", "/v1/tasks"),
     ("GET", "/v1/workflows"),
 ];
 /// Routes about a campaign that reach beyond it. A user's facts are those of all campaigns that work for the user.

@@ -23,6 +23,7 @@ mod refusal;
 mod schedules;
 mod session_control;
 mod sessions;
+mod tasks;
 mod transaction;
 
 pub use self::{
@@ -57,6 +58,7 @@ pub use self::{
         Archives, ListArchives, ListSessions, ReadArchive, ReadTranscript, SessionView,
         ShowSession, ViewSession,
     },
+    tasks::{CancelTask, ExplainTask, ListTasks, RetryTask, ShowTask},
     transaction::{Limits, OpenTransaction, SeveralTransactions, begin, begin_read, begin_several},
 };
 
@@ -99,6 +101,10 @@ pub const ALL: &[Entry] = &[
     entry::<PauseAgentEverywhere>(),
     entry::<ResumeAgent>(),
     entry::<ResumeAgentEverywhere>(),
+    entry::<ListTasks>(),
+    entry::<CancelTask>(),
+    entry::<RetryTask>(),
+    entry::<ExplainTask>(),
 ];
 
 /// The operation behind a route.

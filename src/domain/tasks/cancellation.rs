@@ -1,13 +1,13 @@
 //! What a cancellation has come to: of the task that was named, and of what hangs on it.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::Cancelled;
 use crate::queue::admin;
 
 /// The answer to the cancellation of a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = TaskCancellation)]
 pub struct Cancellation {
     /// Of the task that was named.
@@ -17,13 +17,21 @@ pub struct Cancellation {
 }
 
 /// How many tasks were cancelled together with another one or with their flow.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = CancelledBelow)]
 pub struct Below {
     /// They did not run, and have ended.
     pub cancelled: u64,
     /// They run; their workers were asked to stop.
     pub stopping: u64,
+}
+
+/// The answer to the cancellation of a task, with the task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct CancelledTask {
+    pub task_id: Uuid,
+    #[serde(flatten)]
+    pub cancellation: Cancellation,
 }
 
 /// The answer to the cancellation of a job.

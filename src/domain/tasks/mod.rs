@@ -42,7 +42,7 @@ pub use self::{
     asked::{Request, added_by_agents, asked_by_people},
     bulk::{BulkError, MAX_TASKS, Placed, add_many},
     cancel_batch::{BATCH, Batch, cancel_batch},
-    cancellation::{Below, Cancellation, CancelledJob},
+    cancellation::{Below, Cancellation, CancelledJob, CancelledTask},
     dead_letter::{RetriedJob, forget_dead_letters, retry_job},
     detail::{Detail, detail},
     erase::{Erased, count_open, erase_some, open_of},
