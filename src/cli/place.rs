@@ -41,7 +41,9 @@ impl Command {
 
     fn place(&self) -> Place {
         match self {
-            Self::Campaign(_) | Self::Schedule(_) | Self::Session(_) => Place::AnyServer,
+            Self::Blackboard(_) | Self::Campaign(_) | Self::Schedule(_) | Self::Session(_) => {
+                Place::AnyServer
+            }
             Self::Agent(command) if command.is_remote() => Place::AnyServer,
             Self::Task(command) if command.is_remote() => Place::AnyServer,
             Self::Serve

@@ -7,7 +7,6 @@ mod admission;
 mod agents;
 mod audit;
 mod auth;
-mod blackboard;
 mod bulk;
 mod bulk_actions;
 mod children;
@@ -123,7 +122,6 @@ pub fn router(config: &Config, front: Front) -> Router {
     let admission = Admission::default();
     probes()
         .merge(operations::routes())
-        .merge(blackboard::routes())
         .merge(posts::routes())
         .merge(memory::routes())
         .merge(facts::routes())

@@ -12,6 +12,7 @@
 //! Operations know no transport: statuses, headers and exit codes are made of [`Spec`] and [`Refusal`] by the adapters.
 
 mod agents;
+mod blackboard;
 mod call;
 mod campaigns;
 mod fields;
@@ -32,6 +33,7 @@ pub use self::{
         PauseAgent, PauseAgentEverywhere, ResetAgent, ResetAgents, ResumeAgent,
         ResumeAgentEverywhere, Standings,
     },
+    blackboard::{ListBlackboardChanges, PatchBlackboard, SetBlackboard, ShowBlackboard},
     call::Call,
     campaigns::{
         ChangeBudget, CloseCampaign, CreateCampaign, EraseCampaign, ListCampaigns, PauseCampaign,
@@ -105,6 +107,10 @@ pub const ALL: &[Entry] = &[
     entry::<CancelTask>(),
     entry::<RetryTask>(),
     entry::<ExplainTask>(),
+    entry::<ShowBlackboard>(),
+    entry::<SetBlackboard>(),
+    entry::<PatchBlackboard>(),
+    entry::<ListBlackboardChanges>(),
 ];
 
 /// The operation behind a route.

@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 use utoipa::OpenApi;
 
 use super::{
-    Front, Problem, agents, audit, blackboard, bulk, bulk_actions, children, cleanups, facts, feed,
-    flows, health, jobs, keys, lanes, logins, mcp, memory, posts, queues, tasks, webhooks, workers,
+    Front, Problem, agents, audit, bulk, bulk_actions, children, cleanups, facts, feed, flows,
+    health, jobs, keys, lanes, logins, mcp, memory, posts, queues, tasks, webhooks, workers,
 };
 use crate::domain::feed::Event as FeedEvent;
 
@@ -78,7 +78,6 @@ async fn openapi() -> Response {
 fn generate() -> String {
     let mut api = Described::openapi();
     for part in [
-        blackboard::Described::openapi(),
         posts::Described::openapi(),
         memory::Described::openapi(),
         facts::Described::openapi(),
