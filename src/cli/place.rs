@@ -45,6 +45,7 @@ impl Command {
                 Place::AnyServer
             }
             Self::Agent(command) if command.is_remote() => Place::AnyServer,
+            Self::Board(command) if command.is_remote() => Place::AnyServer,
             Self::Task(command) if command.is_remote() => Place::AnyServer,
             Self::Serve
             | Self::Demo

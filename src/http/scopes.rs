@@ -54,7 +54,6 @@ const NEEDS: &[(&str, &str, Need)] = &[
     ("GET", "/v1/campaigns/{id}/memory/{item}", READ),
     ("POST", "/v1/campaigns/{id}/memory/{item}/revoke", OPERATE),
     ("GET", "/v1/campaigns/{id}/memory/{item}/versions", READ),
-    ("GET", "/v1/campaigns/{id}/posts", READ),
     ("POST", "/v1/campaigns/{id}/posts", OPERATE),
     ("POST", "/v1/campaigns/{id}/tasks", ENQUEUE),
     ("POST", "/v1/campaigns/{id}/tasks/bulk", ENQUEUE),

@@ -19,6 +19,7 @@ mod fields;
 mod ids;
 mod listing;
 mod operation;
+mod posts;
 mod reach;
 mod refusal;
 mod schedules;
@@ -46,6 +47,7 @@ pub use self::{
         Answer, Change, ChangeResult, Changed, Command, Described, Entry, Method, Operation, Spec,
         Success, entry,
     },
+    posts::{ListPosts, PostOrder},
     reach::Reach,
     refusal::{Refusal, Wrong, kind_of_status, status},
     schedules::{
@@ -111,6 +113,7 @@ pub const ALL: &[Entry] = &[
     entry::<SetBlackboard>(),
     entry::<PatchBlackboard>(),
     entry::<ListBlackboardChanges>(),
+    entry::<ListPosts>(),
 ];
 
 /// The operation behind a route.
