@@ -41,9 +41,11 @@ impl Command {
 
     fn place(&self) -> Place {
         match self {
-            Self::Blackboard(_) | Self::Campaign(_) | Self::Schedule(_) | Self::Session(_) => {
-                Place::AnyServer
-            }
+            Self::Blackboard(_)
+            | Self::Campaign(_)
+            | Self::Flow(_)
+            | Self::Schedule(_)
+            | Self::Session(_) => Place::AnyServer,
             Self::Agent(command) if command.is_remote() => Place::AnyServer,
             Self::Board(command) if command.is_remote() => Place::AnyServer,
             Self::Task(command) if command.is_remote() => Place::AnyServer,

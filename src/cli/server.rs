@@ -11,7 +11,7 @@ use crate::{
         class::Kind,
         ids::{Given, GivenCampaign},
     },
-    operations::{Call, FindId, Listing, MAX_LIMIT, Noun, Operation, Reach, Refusal},
+    operations::{Admission, Call, FindId, Listing, MAX_LIMIT, Noun, Operation, Reach, Refusal},
 };
 use uuid::Uuid;
 
@@ -57,6 +57,7 @@ fn call(context: &Context, database: &Database) -> Result<Call, Failure> {
         actor: context.who(),
         reach: Reach::default(),
         limits: None,
+        admission: Admission::default(),
     })
 }
 

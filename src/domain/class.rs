@@ -53,6 +53,8 @@ const INTERNAL: &str = "`dalsegno doctor` and the log of the service say more";
 pub const BAD_VALUE: Class = Class::of(Kind::Invalid, "bad_value");
 /// An argument that the queue refuses.
 pub const BAD_ARGUMENT: Class = Class::of(Kind::Invalid, "bad_argument");
+/// The queue takes no more tasks for now.
+pub const QUEUE_FULL: Class = Class::of(Kind::Unavailable, "queue_full");
 pub const NUL_IN_TEXT: Class = Class::of(Kind::Invalid, "nul_in_text");
 
 /// An error that may end a command or a request.

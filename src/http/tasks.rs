@@ -10,11 +10,9 @@ use axum::{
 };
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
-use uuid::Uuid;
 
 use super::{
     Front, Problem,
-    admission::Admission,
     auth::Pass,
     events,
     input::{Asked, Body, Id, Patience},
@@ -35,6 +33,7 @@ use crate::{
         tasks::{self, Added, After, Detail, OnFailure, Task},
         timestamp,
     },
+    operations::Admission,
 };
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -155,7 +154,7 @@ async fn add(
     let node = new.node.as_deref().map(|node| catalogue.node(node)).transpose()?.map(Arc::clone);
     let (agent, instance) = (Arc::clone(agent), instance.to_owned());
     let idempotency_key = key(&headers)?.map(str::to_owned);
-    let room = admission.admit(&app, 1).await?;
+    let room = admission.admit(&app.pool, app.config.max_waiting, 1).await?;
     let asked = trace::Asked::begin(&app, &headers);
     let traceparent = asked.context().map(|context| context.to_string());
     let new = intake::Asked {

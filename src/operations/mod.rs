@@ -11,11 +11,13 @@
 //!
 //! Operations know no transport: statuses, headers and exit codes are made of [`Spec`] and [`Refusal`] by the adapters.
 
+mod admission;
 mod agents;
 mod blackboard;
 mod call;
 mod campaigns;
 mod fields;
+mod flows;
 mod ids;
 mod listing;
 mod operation;
@@ -29,6 +31,7 @@ mod tasks;
 mod transaction;
 
 pub use self::{
+    admission::{Admission, Room},
     agents::{
         AgentInterrupted, AgentPauses, InterruptAgent, ListAgentPauses, ListAgentStatuses,
         PauseAgent, PauseAgentEverywhere, ResetAgent, ResetAgents, ResumeAgent,
@@ -41,6 +44,10 @@ pub use self::{
         ResumeCampaign, ShowCampaign, ShowErasure,
     },
     fields::{Fields, read_json},
+    flows::{
+        AllTemplates, CancelFlow, ListFlows, ListWorkflows, PauseFlow, ResumeFlow, RetryFlow,
+        ShowFlow, StartFlow,
+    },
     ids::{FindId, FoundId, Noun},
     listing::{Listing, MAX_LIMIT, page_limit},
     operation::{
@@ -114,6 +121,14 @@ pub const ALL: &[Entry] = &[
     entry::<PatchBlackboard>(),
     entry::<ListBlackboardChanges>(),
     entry::<ListPosts>(),
+    entry::<ListWorkflows>(),
+    entry::<ListFlows>(),
+    entry::<ShowFlow>(),
+    entry::<StartFlow>(),
+    entry::<PauseFlow>(),
+    entry::<ResumeFlow>(),
+    entry::<RetryFlow>(),
+    entry::<CancelFlow>(),
 ];
 
 /// The operation behind a route.

@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 use utoipa::OpenApi;
 
 use super::{
-    Front, Problem, agents, audit, bulk, bulk_actions, children, cleanups, facts, feed, flows,
-    health, jobs, keys, lanes, logins, mcp, memory, posts, queues, tasks, webhooks, workers,
+    Front, Problem, agents, audit, bulk, bulk_actions, children, cleanups, facts, feed, health,
+    jobs, keys, lanes, logins, mcp, memory, posts, queues, tasks, webhooks, workers,
 };
 use crate::domain::feed::Event as FeedEvent;
 
@@ -84,7 +84,6 @@ fn generate() -> String {
         tasks::Described::openapi(),
         bulk::Described::openapi(),
         children::Described::openapi(),
-        flows::Described::openapi(),
         bulk_actions::Described::openapi(),
         agents::Described::openapi(),
         cleanups::Described::openapi(),

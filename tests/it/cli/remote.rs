@@ -12,9 +12,11 @@ use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpListener,
 };
-use uuid::Uuid;
 
-use super::{Ground, Said, ended, text};
+use super::{
+    Ground, Said, ended, text,
+    work::{self, Step},
+};
 use crate::{
     app::{TestApp, TestDatabase, noon},
     cluster::scratch_folder,
@@ -54,15 +56,13 @@ async fn run(folder: &TempDir, arguments: &[&str], environment: &[(&str, &str)])
     ended(command.kill_on_drop(true).spawn().unwrap()).await
 }
 
-/// Without what differs between two databases and two moments: ids and times.
+/// Without what differs between two databases, two moments and two callers: ids, times, and the name of the person at the host.
 fn masked(text: &str) -> String {
-    let is_id =
-        |word: &str| word.parse::<Uuid>().is_ok() || (word.len() == 12 && !word.contains('-'));
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "-_:@.".contains(c);
     let mut masked = String::new();
-    for piece in text.split_inclusive(|c: char| !c.is_ascii_hexdigit() && c != '-') {
-        let word = piece.trim_end_matches(|c: char| !c.is_ascii_hexdigit() && c != '-');
-        let piece = if is_id(word) { piece.replace(word, "ID") } else { piece.to_owned() };
-        for c in piece.chars() {
+    for piece in text.split_inclusive(|c| !is_part(c)) {
+        let word = piece.trim_end_matches(|c| !is_part(c)).trim_end_matches([':', '.']);
+        for c in mask(word).chars().chain(piece[word.len()..].chars()) {
             let c = if c.is_ascii_digit() { '0' } else { c };
             if !(matches!(c, '0' | ' ') && masked.ends_with(c)) {
                 masked.push(c);
@@ -73,37 +73,13 @@ fn masked(text: &str) -> String {
     masked.replace(".0Z", "Z")
 }
 
-/// An operation, and a command that calls it.
-type Step = (&'static str, Vec<&'static str>);
-
-/// The steps, in an order in which each has something to do.
-fn steps() -> Vec<Step> {
-    [campaign_steps(), schedule_steps(), last_steps()].concat()
-}
-
-fn campaign_steps() -> Vec<Step> {
-    vec![
-        ("list_campaigns", vec!["campaign", "ls"]),
-        ("list_campaigns", vec!["campaign", "ls", "--limit", "1"]),
-        ("list_campaigns", vec!["campaign", "ls", "--after", "Nowhere"]),
-        ("show_campaign", vec!["campaign", "show", "Harbour"]),
-        ("show_campaign", vec!["campaign", "show", "Nowhere"]),
-        ("show_campaign", vec!["campaign", "show", "019aa2f4-0000-7000-8000-00000000dead"]),
-        ("create_campaign", vec!["campaign", "create", "Spring", "--budget-tokens", "9000"]),
-        ("create_campaign", vec!["campaign", "create", " "]),
-        ("show_campaign", vec!["campaign", "show", "Spring"]),
-        ("pause_campaign", vec!["campaign", "pause", "Harbour", "--reason", "moving"]),
-        ("resume_campaign", vec!["campaign", "resume", "Harbour"]),
-        ("change_budget", vec!["campaign", "budget", "Harbour", "--tokens", "0"]),
-        (
-            "change_budget",
-            vec!["campaign", "budget", "Harbour", "--tokens", "9000", "--money", "5"],
-        ),
-        ("change_budget", vec!["campaign", "budget", "Harbour", "--no-tokens", "--no-money"]),
-        ("show_campaign", vec!["campaign", "budget", "Harbour"]),
-        ("show_erasure", vec!["campaign", "erase", "Harbour"]),
-        ("show_erasure", vec!["campaign", "erase", "019aa2f4-0000-7000-8000-00000000dead"]),
-    ]
+fn mask(word: &str) -> &str {
+    let is_hex = word.len() >= 12 && word.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
+    match word {
+        _ if word.starts_with("cli:") || word.starts_with("anonymous") => "CALLER",
+        _ if is_hex && word.contains(|c: char| c.is_ascii_hexdigit()) => "ID",
+        _ => word,
+    }
 }
 
 fn schedule_steps() -> Vec<Step> {
@@ -130,37 +106,37 @@ fn schedule_steps() -> Vec<Step> {
     ]
 }
 
-/// They leave little for others to do.
-fn last_steps() -> Vec<Step> {
-    vec![
-        ("close_campaign", vec!["campaign", "close", "Harbour"]),
-        ("pause_campaign", vec!["campaign", "pause", "Harbour"]),
-        ("erase_campaign", vec!["campaign", "erase", "Harbour", "--yes"]),
-        ("show_erasure", vec!["campaign", "erase", "Harbour"]),
-    ]
-}
-
 #[tokio::test]
 async fn every_operation_says_the_same_on_the_database_and_on_a_server() {
     let local = Ground::new().await;
     let served = Served::with(&[]).await;
-    World::over(served.app.pool.clone(), Limit::default()).await;
-    put_nightly(&local.world.pool, noon()).await;
-    put_nightly(&served.app.pool, noon()).await;
+    let there = World::over(served.app.pool.clone(), Limit::default()).await;
+    for world in [&local.world, &there] {
+        put_nightly(&world.pool, noon()).await;
+        work::fill(world).await;
+    }
     let mut walked = BTreeSet::new();
-    for (operation, command) in steps() {
+    for (operation, command) in [work::steps(), schedule_steps(), work::last_steps()].concat() {
         walked.insert(operation);
         for form in [&[][..], &["--json"]] {
             let command = [&command[..], form].concat();
-            let (here, there) = (local.run(&command).await, served.run(&command).await);
+            let on = async |world: &World| work::named(&command, &world.pool).await;
+            let (here, remote) = (on(&local.world).await, on(&there).await);
+            let (here, remote) = (words_of(&here), words_of(&remote));
+            let (here, remote) = tokio::join!(local.run(&here), served.run(&remote));
             let words = |said: Said| (said.code, masked(&said.stdout), masked(&said.stderr));
-            assert_eq!(words(here), words(there), "{command:?}");
+            assert_eq!(words(here), words(remote), "{command:?}");
         }
     }
     let with_command =
         |entry: &&dalsegno::operations::Entry| matches!(entry.spec.command, Command::Named(_));
     let all: BTreeSet<_> = ALL.iter().filter(with_command).map(|entry| entry.spec.id).collect();
-    assert_eq!(walked, all, "each operation with a command has one here");
+    let forgotten: Vec<_> = all.difference(&walked).collect();
+    assert!(forgotten.is_empty(), "these have no command here: {forgotten:?}");
+}
+
+fn words_of(command: &[String]) -> Vec<&str> {
+    command.iter().map(String::as_str).collect()
 }
 
 #[tokio::test]
@@ -242,7 +218,7 @@ async fn a_server_that_is_none_or_another_version_is_told_in_words() {
 async fn a_command_that_no_server_takes_refuses_a_url() {
     let folder = scratch_folder();
     let there = [("DALSEGNO_URL", "http://127.0.0.1:7770")];
-    for command in [&["board", "history", "Harbour"][..], &["memory", "ls", "Harbour"]] {
+    for command in [&["board", "post", "Harbour", "Hello."][..], &["memory", "ls", "Harbour"]] {
         let said = run(&folder, command, &there).await;
         assert!(said.code == 2 && said.has("on the database only"), "{said:?}");
     }

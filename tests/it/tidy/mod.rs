@@ -115,7 +115,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     ("mcp", &["tools"]),
     // One definition of each operation, for HTTP and the command line.
-    ("operations", &["app", "domain"]),
+    ("operations", &["app", "domain", "queue"]),
     ("outbound", &[]),
     ("private_postgres", &["causes", "settings"]),
     ("providers", &["clock", "outbound", "transcript"]),
