@@ -48,6 +48,7 @@ impl Command {
             | Self::Session(_) => Place::AnyServer,
             Self::Agent(command) if command.is_remote() => Place::AnyServer,
             Self::Board(command) if command.is_remote() => Place::AnyServer,
+            Self::Memory(command) if command.is_remote() => Place::AnyServer,
             Self::Task(command) if command.is_remote() => Place::AnyServer,
             Self::Serve
             | Self::Demo

@@ -36,8 +36,6 @@ const NEEDS: &[(&str, &str, Need)] = &[
     ("GET", "/v1/audit", ADMIN),
     ("POST", "/v1/bulk-actions", OPERATE),
     ("GET", "/v1/bulk-actions/{id}", READ),
-    ("GET", "/v1/campaigns/{id}/user", READ),
-    ("PUT", "/v1/campaigns/{id}/user", OPERATE),
     ("GET", "/v1/campaigns/{id}/extractions", READ),
     ("GET", "/v1/users/{name}/facts", READ),
     ("POST", "/v1/users/{name}/facts", OPERATE),

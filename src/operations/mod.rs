@@ -15,6 +15,7 @@ mod admission;
 mod agents;
 mod blackboard;
 mod call;
+mod campaign_users;
 mod campaigns;
 mod fields;
 mod flows;
@@ -39,6 +40,7 @@ pub use self::{
     },
     blackboard::{ListBlackboardChanges, PatchBlackboard, SetBlackboard, ShowBlackboard},
     call::Call,
+    campaign_users::{PutCampaignUser, ShowCampaignUser, UserOfCampaign},
     campaigns::{
         ChangeBudget, CloseCampaign, CreateCampaign, EraseCampaign, ListCampaigns, PauseCampaign,
         ResumeCampaign, ShowCampaign, ShowErasure,
@@ -84,6 +86,8 @@ pub const ALL: &[Entry] = &[
     entry::<ChangeBudget>(),
     entry::<EraseCampaign>(),
     entry::<ShowErasure>(),
+    entry::<ShowCampaignUser>(),
+    entry::<PutCampaignUser>(),
     entry::<FindId>(),
     entry::<ListSchedules>(),
     entry::<ShowSchedule>(),

@@ -73,6 +73,10 @@ fn campaigns() -> Vec<Step> {
         ("show_campaign", vec!["campaign", "budget", "Harbour"]),
         ("show_erasure", vec!["campaign", "erase", "Harbour"]),
         ("show_erasure", vec!["campaign", "erase", UNKNOWN]),
+        ("put_campaign_user", vec!["memory", "facts", "user", "Harbour", "ann"]),
+        ("put_campaign_user", vec!["memory", "facts", "user", "Harbour", "?"]),
+        ("show_campaign_user", vec!["memory", "facts", "user", "Harbour"]),
+        ("put_campaign_user", vec!["memory", "facts", "user", "Harbour", "--nobody"]),
     ]
 }
 
