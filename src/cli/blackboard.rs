@@ -4,26 +4,18 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::{ArgGroup, Args, Subcommand};
-use serde_json::{Value, json};
-use sqlx::PgPool;
+use serde_json::Value;
 
 use super::{
     Context, Exit, Failure,
     args::CampaignId,
-    database::with_database,
     output::table,
+    server::{Server, with_server},
     words::{given, time},
 };
 use crate::{
-    clock::{Clock as _, SystemClock},
-    db::{Database, Use},
-    domain::{
-        audit::{self, Action},
-        blackboard::{self, By, Change, Entry, Written},
-        campaigns,
-        ids::GivenCampaign,
-        transaction::{begin, commit},
-    },
+    domain::blackboard::{self, Entry, Written},
+    operations::{ListBlackboardChanges, PatchBlackboard, SetBlackboard, ShowBlackboard},
 };
 
 #[derive(Debug, Subcommand)]
@@ -91,44 +83,41 @@ pub(super) struct History {
 }
 
 pub(super) async fn run(command: &BlackboardCommand, context: &Context) -> Result<Exit, Failure> {
-    with_database(context, Use::Look, async |database| on(command, context, database).await).await
+    with_server(context, async |server| on(command, context, server).await).await
 }
 
 async fn on(
     command: &BlackboardCommand,
     context: &Context,
-    database: &Database,
+    server: &Server,
 ) -> Result<Exit, Failure> {
-    let (pool, output) = (&database.pool, context.output);
+    let output = context.output;
     match command {
         BlackboardCommand::Show(Show { campaign, version }) => {
-            let mut tx = begin(pool).await?;
-            let id = campaigns::find(&mut *tx, &campaign.id, None).await?;
-            campaigns::get(&mut *tx, id).await?;
-            let shown = match version {
-                None => blackboard::get(&mut *tx, id).await?,
-                Some(version) => blackboard::at_version(&mut tx, id, *version).await?,
-            };
+            let id = server.campaign(&campaign.id).await?;
+            let shown = server.call(ShowBlackboard { id, version: *version }).await?;
             output.data(&shown, || format!("{:#}", shown.document));
         }
         BlackboardCommand::Set(Set { campaign, json, expected_version }) => {
-            let document = json.value()?;
-            let change = Change::Set { document: &document, expected_version: *expected_version };
-            let action = Action::BlackboardSet;
-            let written = write(&campaign.id, &change, action, context, pool).await?;
+            let (document, expected_version) = (json.value()?, *expected_version);
+            let id = server.campaign(&campaign.id).await?;
+            let written = server.call(SetBlackboard { id, document, expected_version }).await?;
             output.data(&written, || words(&written));
         }
         BlackboardCommand::Patch(Patch { campaign, json, expected_version }) => {
-            let patch = json.value()?;
-            let change = Change::Patch { patch: &patch, expected_version: *expected_version };
-            let action = Action::BlackboardPatch;
-            let written = write(&campaign.id, &change, action, context, pool).await?;
+            let (patch, expected_version) = (json.value()?, *expected_version);
+            let id = server.campaign(&campaign.id).await?;
+            let written = server.call(PatchBlackboard { id, patch, expected_version }).await?;
             output.data(&written, || words(&written));
         }
         BlackboardCommand::History(History { campaign, before, limit }) => {
-            let id = campaigns::find(pool, &campaign.id, None).await?;
-            campaigns::get(pool, id).await?;
-            let entries = blackboard::history(pool, id, *before, *limit).await?;
+            let id = server.campaign(&campaign.id).await?;
+            let page = |cursor: Option<String>, limit| ListBlackboardChanges {
+                id,
+                cursor: cursor.map_or(*before, |cursor| cursor.parse().ok()),
+                limit: Some(limit),
+            };
+            let entries = server.items(*limit, page).await?;
             output.data(&entries, || lines(&entries));
         }
     }
@@ -142,25 +131,6 @@ impl JsonText {
             Failure::new(Exit::Usage, anyhow!(error).context("the given text is not valid JSON"))
         })
     }
-}
-
-async fn write(
-    campaign: &GivenCampaign,
-    change: &Change<'_>,
-    action: Action,
-    context: &Context,
-    pool: &PgPool,
-) -> Result<Written, Failure> {
-    let (mut tx, now, who) = (begin(pool).await?, SystemClock.now(), context.who());
-    let id = campaigns::find(&mut *tx, campaign, None).await?;
-    let by = By::Operator { label: &who.label() };
-    let written = blackboard::change(&mut tx, id, change, &by, now).await?;
-    if written.changed {
-        let data = json!({ "version": written.blackboard.version });
-        audit::write(&mut *tx, &who, action, id, data, now).await?;
-    }
-    commit(tx).await?;
-    Ok(written)
 }
 
 fn words(written: &Written) -> String {

@@ -8,25 +8,28 @@ use clap::{ArgGroup, Args, Subcommand};
 use serde_json::json;
 use sqlx::PgPool;
 use tokio::time::{Instant, sleep};
+use uuid::Uuid;
 
 use super::{
     Context, Exit, Failure,
     database::with_database,
     output::Output,
+    server::{Server, with_server},
     words::{given, time},
 };
 use crate::{
     clock::{Clock as _, SystemClock},
-    db::Use,
+    db::{Database, Use},
     domain::{
         agents::Catalogue,
         audit::{self, Action},
         campaigns,
         ids::{Given, GivenCampaign},
         mentions::{self, Posted},
-        posts::{self, Along, Post, Viewer},
+        posts::{self, Post},
         transaction::{begin, commit},
     },
+    operations::{ListPosts, MAX_LIMIT, PostOrder},
 };
 
 #[derive(Debug, Subcommand)]
@@ -91,54 +94,73 @@ pub(super) struct NewPost {
     idempotency_key: Option<String>,
 }
 
+impl BoardCommand {
+    /// True for commands that consist of operations.
+    pub(super) fn is_remote(&self) -> bool {
+        !matches!(self, Self::Post(_))
+    }
+}
+
 impl Look {
-    fn named(&self, catalogue: &Catalogue) -> Option<String> {
-        self.viewer.as_ref().map(|written| posts::reader_named(catalogue, written))
+    /// Reads posts from a place on.
+    fn page(
+        &self,
+        id: Uuid,
+        order: PostOrder,
+        cursor: Option<i64>,
+    ) -> impl Fn(Option<String>, i64) -> ListPosts {
+        let viewer = self.viewer.clone();
+        move |next, limit| ListPosts {
+            id,
+            viewer: viewer.clone(),
+            order: Some(order),
+            cursor: next.map_or(cursor, |next| next.parse().ok()),
+            limit: Some(limit),
+        }
     }
 }
 
 /// Between two looks. A person does not notice it.
 const PAUSE: Duration = Duration::from_millis(300);
-/// Posts in one look.
-const PAGE: i64 = 200;
 
 pub(super) async fn run(command: &BoardCommand, context: &Context) -> Result<Exit, Failure> {
-    let work = async |pool: &PgPool| match command {
-        BoardCommand::Tail(tail) => follow(tail, context, pool).await,
-        BoardCommand::Post(new) => add(new, context, pool).await,
-        BoardCommand::History(history) => print(history, context, pool).await,
-    };
-    with_database(context, Use::Look, async |database| work(&database.pool).await).await
+    let output = context.output;
+    match command {
+        BoardCommand::Tail(tail) => {
+            with_server(context, async |server| follow(tail, output, server).await).await
+        }
+        BoardCommand::History(history) => {
+            with_server(context, async |server| print(history, output, server).await).await
+        }
+        BoardCommand::Post(new) => {
+            let work = async |database: &Database| add(new, context, &database.pool).await;
+            with_database(context, Use::Look, work).await
+        }
+    }
 }
 
-async fn print(history: &History, context: &Context, pool: &PgPool) -> Result<Exit, Failure> {
-    let catalogue = catalogue(context)?;
-    let named = history.look.named(&catalogue);
-    let viewer = viewer(named.as_deref(), &catalogue)?;
-    let id = campaigns::find(pool, &history.look.campaign, None).await?;
-    let id = campaigns::get(pool, id).await?.id;
-    let along = Along::Before(history.before);
-    let mut posts = posts::along(pool, id, viewer, along, history.limit).await?;
+async fn print(history: &History, output: Output, server: &Server) -> Result<Exit, Failure> {
+    let id = server.campaign(&history.look.campaign).await?;
+    let page = history.look.page(id, PostOrder::Newest, Some(history.before));
+    let mut posts = server.items(history.limit, page).await?;
     posts.reverse();
-    context.output.data(&posts, || posts.iter().map(words).collect());
+    output.data(&posts, || posts.iter().map(words).collect());
     Ok(Exit::Ok)
 }
 
-async fn follow(tail: &Tail, context: &Context, pool: &PgPool) -> Result<Exit, Failure> {
-    let catalogue = catalogue(context)?;
-    let named = tail.look.named(&catalogue);
-    let viewer = viewer(named.as_deref(), &catalogue)?;
-    let id = campaigns::find(pool, &tail.look.campaign, None).await?;
-    let id = campaigns::get(pool, id).await?.id;
+async fn follow(tail: &Tail, output: Output, server: &Server) -> Result<Exit, Failure> {
+    let id = server.campaign(&tail.look.campaign).await?;
     let end = tail.timeout.map(|secs| Instant::now() + Duration::from_secs(secs));
-    // What comes after this place is told below, whoever sees it.
-    let mut told = posts::last_seq(pool, id).await?;
-    let before = Along::Before(told.saturating_add(1));
-    let there = posts::along(pool, id, viewer, before, tail.lines).await?;
-    there.iter().rev().for_each(|post| tell(post, context.output));
+    // One at least: the place of the last one is where news begin.
+    let newest = tail.look.page(id, PostOrder::Newest, None);
+    let there = server.items(tail.lines.max(1), newest).await?;
+    let mut told = there.first().map_or(0, |last| last.seq);
+    let n_lines = usize::try_from(tail.lines).unwrap_or_default();
+    there.iter().take(n_lines).rev().for_each(|post| tell(post, output));
     while end.is_none_or(|end| Instant::now() < end) {
-        let posts = posts::along(pool, id, viewer, Along::After(told), PAGE).await?;
-        posts.iter().for_each(|post| tell(post, context.output));
+        let news = tail.look.page(id, PostOrder::Oldest, Some(told));
+        let posts = server.call(news(None, MAX_LIMIT)).await?.items;
+        posts.iter().for_each(|post| tell(post, output));
         told = posts.last().map_or(told, |last| last.seq);
         if posts.is_empty() {
             sleep(PAUSE).await;
@@ -199,11 +221,6 @@ fn came_of_it(posted: &Posted) -> String {
 
 fn catalogue(context: &Context) -> Result<Catalogue, Failure> {
     context.agents(&context.load()?.agents)
-}
-
-fn viewer<'a>(name: Option<&'a str>, catalogue: &Catalogue) -> Result<Viewer<'a>, Failure> {
-    let lead = catalogue.lead().map(|lead| lead.name.as_str());
-    Ok(Viewer::named(name, lead, |name| catalogue.has_agent(name))?)
 }
 
 fn tell(post: &Post, output: Output) {

@@ -4,28 +4,25 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow};
 use clap::{Args, Subcommand, ValueEnum};
-use serde_json::json;
 
 use super::{
     Context, Exit, Failure,
     args::Paging,
-    database::with_database,
-    output::{fields, table},
+    output::{Output, fields, table},
+    server::{Server, with_server},
     words::{below_words, first_line, time, time_or_dash},
 };
 use crate::{
-    clock::{Clock as _, SystemClock},
-    db::{Database, Use},
     domain::{
-        Page,
-        agents::Catalogue,
-        audit::{self, Action},
-        campaigns,
         flows::{
-            self, CancelledFlow, Flow, Given as Value, Inputs, Shown, State, Template, Templates,
+            self, CancelledFlow, Flow, Given as Value, Inputs, Problems, Shown, State, Template,
+            Templates,
         },
         ids::{Given, GivenCampaign, short},
-        transaction::{begin, commit},
+    },
+    operations::{
+        AllTemplates, CancelFlow, ListFlows, ListWorkflows, Noun, PauseFlow, ResumeFlow, RetryFlow,
+        ShowFlow, StartFlow,
     },
 };
 
@@ -107,99 +104,77 @@ enum StateName {
 }
 
 pub(super) async fn run(command: &FlowCommand, context: &Context) -> Result<Exit, Failure> {
-    if let FlowCommand::Templates = command {
-        let (_, templates) = templates(context)?;
-        let (all, problems): (Vec<&Template>, _) =
-            (templates.all().collect(), templates.problems());
-        if !problems.is_empty() {
-            let names: Vec<&str> = templates.broken().map(|broken| broken.name.as_str()).collect();
-            context.output.note(&format!("cannot be started: {}; {problems}", names.join(", ")));
+    match (command, &context.target) {
+        // Those of this host need no database.
+        (FlowCommand::Templates, None) => {
+            let config = context.load()?;
+            let catalogue = context.agents(&config.agents)?;
+            let templates =
+                Templates::load(&config.flows, &catalogue).map_err(flows::Error::from)?;
+            show_templates(&AllTemplates::of(&templates), context.output);
+            Ok(Exit::Ok)
         }
-        context.output.data(&all, || all.iter().map(|it| described(it)).collect());
-        return Ok(Exit::Ok);
+        _ => with_server(context, async |server| on(command, context.output, server).await).await,
     }
-    with_database(context, Use::Look, async |database| on(command, context, database).await).await
 }
 
-async fn on(
-    command: &FlowCommand,
-    context: &Context,
-    database: &Database,
-) -> Result<Exit, Failure> {
-    let (output, who, now) = (context.output, context.who(), SystemClock.now());
-    let mut tx = begin(&database.pool).await?;
+async fn on(command: &FlowCommand, output: Output, server: &Server) -> Result<Exit, Failure> {
     let flow = match command {
-        FlowCommand::Templates => return Ok(Exit::Ok),
+        FlowCommand::Templates => {
+            show_templates(&server.call(ListWorkflows {}).await?, output);
+            return Ok(Exit::Ok);
+        }
         FlowCommand::Ls(list) => {
-            let campaign_id = match &list.campaign {
-                Some(given) => Some(campaigns::find(&mut *tx, given, None).await?),
-                None => None,
-            };
+            let campaign_id = server.campaign_if_given(list.campaign.as_ref()).await?;
             let state = list.state.map(Into::into);
-            let filter = flows::Filter { campaign_id, state, within: None };
-            let after = match &list.paging.after {
-                Some(given) => Some(flows::find(&mut *tx, given, None).await?),
-                None => None,
-            };
-            let page = Page { after, limit: list.paging.limit };
-            let flows = flows::list(&mut *tx, filter, page).await?;
+            let page = |cursor, limit| ListFlows { campaign_id, state, cursor, limit };
+            let flows = server.list(Noun::Flow, &list.paging, page).await?;
             output.data(&flows, || lines(&flows));
             return Ok(Exit::Ok);
         }
         FlowCommand::Show(Id { id }) => {
-            let id = flows::find(&mut *tx, id, None).await?;
-            let shown = flows::show(&mut tx, id).await?;
+            let id = server.id(Noun::Flow, id).await?;
+            let shown = server.call(ShowFlow { id }).await?;
             output.data(&shown, || words(&shown));
             return Ok(Exit::Ok);
         }
-        FlowCommand::Start(start) => {
-            let (catalogue, templates) = templates(context)?;
-            let (config, added_by) = (context.load()?, who.label());
-            let template = templates.get(&start.template)?;
-            let new = flows::New {
-                campaign_id: campaigns::find(&mut *tx, &start.campaign, None).await?,
-                template,
-                inputs: &start.inputs(template)?,
-                added_by: Some(&added_by),
-                parent_id: None,
-            };
-            let flow = flows::start(&mut tx, &config.tasks, &catalogue, &new, now).await?;
-            let data = json!({ "template": flow.template, "campaign_id": flow.campaign_id });
-            audit::write(&mut *tx, &who, Action::FlowStart, flow.id, data, now).await?;
-            flow
-        }
-        FlowCommand::Pause(Id { id }) => {
-            let id = flows::find(&mut *tx, id, None).await?;
-            audit::write(&mut *tx, &who, Action::FlowPause, id, json!({}), now).await?;
-            flows::pause(&mut tx, id, now).await?
-        }
-        FlowCommand::Resume(Id { id }) => {
-            let id = flows::find(&mut *tx, id, None).await?;
-            audit::write(&mut *tx, &who, Action::FlowResume, id, json!({}), now).await?;
-            flows::resume(&mut tx, id, now).await?
-        }
-        FlowCommand::Retry(Retry { id: Id { id }, from }) => {
-            let (config, added_by) = (context.load()?, who.label());
-            let catalogue = context.agents(&config.agents)?;
-            let id = flows::find(&mut *tx, id, None).await?;
-            let data = json!({ "from": from });
-            audit::write(&mut *tx, &who, Action::FlowRetry, id, data, now).await?;
-            let by = Some(added_by.as_ref());
-            flows::retry(&mut tx, &config.tasks, &catalogue, (id, from), by, now).await?
-        }
         FlowCommand::Cancel(Cancel { id: Id { id }, reason }) => {
-            let id = flows::find(&mut *tx, id, None).await?;
-            let data = json!({ "reason": reason });
-            audit::write(&mut *tx, &who, Action::FlowCancel, id, data, now).await?;
-            let cancelled = flows::cancel(&mut tx, id, reason, now).await?;
-            commit(tx).await?;
+            let id = server.id(Noun::Flow, id).await?;
+            let cancelled = server.call(CancelFlow { id, reason: reason.clone() }).await?;
             output.data(&cancelled, || cancelled_words(&cancelled));
             return Ok(Exit::Ok);
         }
+        FlowCommand::Start(start) => {
+            let id = server.campaign(&start.campaign).await?;
+            let (template, inputs) = (start.template.clone(), start.inputs(server).await?);
+            server.call(StartFlow { id, template, inputs }).await?
+        }
+        FlowCommand::Pause(Id { id }) => {
+            let id = server.id(Noun::Flow, id).await?;
+            server.call(PauseFlow { id }).await?
+        }
+        FlowCommand::Resume(Id { id }) => {
+            let id = server.id(Noun::Flow, id).await?;
+            server.call(ResumeFlow { id }).await?
+        }
+        FlowCommand::Retry(Retry { id: Id { id }, from }) => {
+            let id = server.id(Noun::Flow, id).await?;
+            server.call(RetryFlow { id, from: from.clone() }).await?
+        }
     };
-    commit(tx).await?;
     output.data(&flow, || format!("flow {} is {}", flow.id, flow.state.as_str()));
     Ok(Exit::Ok)
+}
+
+fn show_templates(templates: &AllTemplates, output: Output) {
+    let AllTemplates { items, broken } = templates;
+    if !broken.is_empty() {
+        let names: Vec<&str> = broken.iter().map(|broken| broken.name.as_str()).collect();
+        let problems = broken.iter().flat_map(|broken| broken.problems.clone()).collect();
+        let problems = Problems(problems);
+        output.note(&format!("cannot be started: {}; {problems}", names.join(", ")));
+    }
+    output.data(items, || items.iter().map(described).collect());
 }
 
 fn cancelled_words(cancelled: &CancelledFlow) -> String {
@@ -216,15 +191,8 @@ fn cancelled_words(cancelled: &CancelledFlow) -> String {
     }
 }
 
-fn templates(context: &Context) -> Result<(Catalogue, Templates), Failure> {
-    let config = context.load()?;
-    let catalogue = context.agents(&config.agents)?;
-    let templates = Templates::load(&config.flows, &catalogue).map_err(flows::Error::from)?;
-    Ok((catalogue, templates))
-}
-
 impl Start {
-    fn inputs(&self, template: &Template) -> Result<Inputs, Failure> {
+    async fn inputs(&self, server: &Server) -> Result<Inputs, Failure> {
         let usage = |error| Failure::new(Exit::Usage, error);
         if let Some(file) = &self.inputs_file {
             let text = std::fs::read_to_string(file)
@@ -233,6 +201,8 @@ impl Start {
                 .with_context(|| format!("{} is not a JSON object of texts", file.display()));
             return read.map_err(usage);
         }
+        let templates = server.call(ListWorkflows {}).await?.items;
+        let template = templates.iter().find(|template| template.name == self.template);
         let mut inputs = Inputs::new();
         for text in &self.inputs {
             let named = text.split_once('=');
@@ -240,7 +210,7 @@ impl Start {
                 named.ok_or_else(|| usage(anyhow!("`{text}` is no input: write NAME=TEXT")))?;
             match inputs.remove(name) {
                 // A list of one item is given as a text is.
-                None if template.has_list(name) => {
+                None if template.is_some_and(|template| template.has_list(name)) => {
                     inputs.insert(name.to_owned(), Value::List(vec![value.to_owned()]))
                 }
                 None => inputs.insert(name.to_owned(), Value::Text(value.to_owned())),

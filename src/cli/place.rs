@@ -42,20 +42,28 @@ impl Command {
     fn place(&self) -> Place {
         match self {
             Self::Audit(_)
+            | Self::Blackboard(_)
+            | Self::Campaign(_)
             | Self::Cleanup(_)
+            | Self::Flow(_)
             | Self::Job(_)
             | Self::Key(_)
             | Self::Lane(_)
             | Self::Login(_)
             | Self::Queue(_)
             | Self::Schedule(_)
+            | Self::Session(_)
             | Self::Webhook(_) => Place::AnyServer,
-            Self::Campaign(command) if command.is_remote() => Place::AnyServer,
+            Self::Agent(command) if command.is_remote() => Place::AnyServer,
+            Self::Board(command) if command.is_remote() => Place::AnyServer,
+            Self::Memory(command) if command.is_remote() => Place::AnyServer,
+            Self::Task(command) if command.is_remote() => Place::AnyServer,
             Self::Worker(command) if command.is_remote() => Place::AnyServer,
             Self::Serve
             | Self::Demo
             | Self::Worker(_)
             | Self::Migrate(_)
+            | Self::Agent(_)
             | Self::Config(_)
             | Self::Erasure(_)
             | Self::Doctor(_)

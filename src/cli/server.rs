@@ -1,6 +1,6 @@
 //! The server of a command: the database that it opens itself, or a Dalsegno server that it calls.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::{Context, Exit, Failure, args::Paging, database::with_database, remote::Remote};
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
         class::Kind,
         ids::{Given, GivenCampaign},
     },
-    operations::{Call, FindId, Listing, MAX_LIMIT, Noun, Operation, Reach, Refusal},
+    operations::{Admission, Call, FindId, Listing, MAX_LIMIT, Noun, Operation, Reach, Refusal},
 };
 use uuid::Uuid;
 
@@ -40,10 +40,14 @@ pub(super) async fn with_server(
 fn call(context: &Context, database: &Database) -> Result<Call, Failure> {
     let config = context.load()?;
     let (files, output) = (config.agents.clone(), context.output);
-    let agents = move || {
-        let catalogue = Catalogue::load(&files)?;
-        Context::warn_of(&catalogue, output);
-        Ok::<_, Problems>(Arc::new(catalogue))
+    let loaded = OnceLock::new();
+    let agents = move || match loaded.get() {
+        Some(catalogue) => Ok(Arc::clone(catalogue)),
+        None => {
+            let catalogue = Arc::new(Catalogue::load(&files)?);
+            Context::warn_of(&catalogue, output);
+            Ok::<_, Problems>(Arc::clone(loaded.get_or_init(|| catalogue)))
+        }
     };
     Ok(Call {
         pool: database.pool.clone(),
@@ -53,6 +57,7 @@ fn call(context: &Context, database: &Database) -> Result<Call, Failure> {
         actor: context.who(),
         reach: Reach::default(),
         limits: None,
+        admission: Admission::default(),
     })
 }
 

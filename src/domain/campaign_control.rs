@@ -6,25 +6,9 @@ use uuid::Uuid;
 
 use super::{
     agent_pauses,
-    audit::Action,
     campaigns::{self, Campaign, Error, Status},
 };
 use crate::queue::admin;
-
-/// Sets a campaign's status; see [`pause`], [`resume`] and [`close`].
-pub async fn change_status(
-    conn: &mut PgConnection,
-    id: Uuid,
-    status: Status,
-    reason: &str,
-    now: DateTime<Utc>,
-) -> Result<Campaign, Error> {
-    match status {
-        Status::Active => resume(conn, id).await,
-        Status::Paused => pause(conn, id, reason).await,
-        Status::Closed => close(conn, id, now).await,
-    }
-}
 
 /// Starts no more turns of the campaign until [`resume`]. What runs goes on.
 pub async fn pause(conn: &mut PgConnection, id: Uuid, reason: &str) -> Result<Campaign, Error> {
@@ -50,13 +34,4 @@ pub async fn close(
     admin::resume(&mut *conn, admin::PauseScope::Group, &id.to_string()).await?;
     agent_pauses::resume_all_of(conn, id, now).await?;
     Ok(campaign)
-}
-
-/// The audited action that sets a status.
-pub fn action(status: Status) -> Action {
-    match status {
-        Status::Active => Action::CampaignResume,
-        Status::Paused => Action::CampaignPause,
-        Status::Closed => Action::CampaignClose,
-    }
 }

@@ -59,6 +59,8 @@ pub const UNKNOWN_LANE: Class = Class::of(Kind::NotFound, "unknown_lane");
 pub const UNKNOWN_QUEUE: Class = Class::of(Kind::NotFound, "unknown_queue");
 /// The job is in another state.
 pub const JOB_CONFLICT: Class = Class::of(Kind::Conflict, "conflict");
+/// The queue takes no more tasks for now.
+pub const QUEUE_FULL: Class = Class::of(Kind::Unavailable, "queue_full");
 pub const NUL_IN_TEXT: Class = Class::of(Kind::Invalid, "nul_in_text");
 
 /// An error that may end a command or a request.

@@ -20,7 +20,6 @@ use serde_json::value::RawValue;
 
 use super::{
     Config, Front, Problem, Wrong,
-    admission::Admission,
     input::{Id, bytes, media_type},
     limits::BodyLimit,
     reach::Reach,
@@ -34,6 +33,7 @@ use crate::{
         class::Classify as _,
         tasks::{self, BulkError, Line, MAX_TASKS, New, Placed},
     },
+    operations::Admission,
 };
 
 const NDJSON: &str = "application/x-ndjson";
@@ -108,7 +108,7 @@ async fn add_many(
         pointer: format!("/{}", error.noun().as_str()),
         detail: error.to_string(),
     })?;
-    let room = admission.admit(&app, news.len() as u64).await?;
+    let room = admission.admit(&app.pool, app.config.max_waiting, news.len() as u64).await?;
     let mut tx = begin(&app).await?;
     let (config, now) = (&app.config.tasks, app.clock.now());
     let items = tasks::add_many(&mut tx, config, campaign_id, &news, now).await.map_err(refused)?;

@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Front, Problem, Wrong,
-    admission::Admission,
     input::{Body, Id},
     reach::Reach,
     tasks::{REPLAYED, key},
@@ -23,6 +22,7 @@ use crate::{
         class::Classify,
         tasks::{self, BulkError, Children, Line, New, Placed, child_key},
     },
+    operations::Admission,
 };
 
 pub(super) fn routes(admission: Admission) -> Router<Front> {
@@ -123,7 +123,8 @@ async fn hand_out(
         idempotency_key: key,
         added_by: Some(&added_by),
     };
-    let room = admission.admit(&app, children.len() as u64 + 1).await?;
+    let room =
+        admission.admit(&app.pool, app.config.max_waiting, children.len() as u64 + 1).await?;
     let mut tx = begin(&app).await?;
     let made = tasks::fan_out(&mut tx, &app.config.tasks, &what, app.clock.now()).await;
     let made = made.map_err(|error| refused(error, children.len()))?;

@@ -21,7 +21,7 @@ use crate::{
         Page,
         audit::{self, Action, Actor},
         campaigns,
-        facts::{self, CampaignUser, Extraction, Fact, Filter, Forgotten, Hit},
+        facts::{self, Extraction, Fact, Filter, Forgotten, Hit},
         memory,
         search::Question,
         timestamp,
@@ -31,7 +31,6 @@ use crate::{
 
 pub(super) fn routes() -> Router<Front> {
     Router::new()
-        .route("/v1/campaigns/{id}/user", get(user).put(put_user))
         .route("/v1/campaigns/{id}/extractions", get(extractions))
         .route("/v1/users/{name}/facts", get(list).post(state))
         .route("/v1/users/{name}/facts/search", get(search))
@@ -42,7 +41,7 @@ pub(super) fn routes() -> Router<Front> {
 }
 
 #[derive(utoipa::OpenApi)]
-#[openapi(paths(user, put_user, extractions, list, state, search, show, edit, revoke, forget))]
+#[openapi(paths(extractions, list, state, search, show, edit, revoke, forget))]
 pub(super) struct Described;
 
 const EXTRACTIONS: i64 = 200;
@@ -71,15 +70,6 @@ struct Found {
 
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = PutCampaignUser, example = json!({ "user": "ann@example.org" }))]
-struct PutUser {
-    /// Letters of English, digits, and `. _ @ + -` behind the first; null: for nobody in particular.
-    #[schema(max_length = 128)]
-    user: Option<String>,
-}
-
-#[derive(Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
 #[schema(as = NewFact, example = json!({ "attribute": "Diet", "text": "Eats no meat." }))]
 struct Statement {
     /// What of the user it is about: one fact of it holds at a time.
@@ -98,58 +88,6 @@ struct Statement {
 struct Edited {
     #[schema(min_length = 1, max_length = 400)]
     text: String,
-}
-
-/// Says for whom a campaign works; null: for nobody in particular.
-#[utoipa::path(
-    get,
-    path = "/v1/campaigns/{id}/user",
-    operation_id = "show_campaign_user",
-    tag = "memory",
-    params(("id" = Uuid, Path, description = "The campaign")),
-    responses(
-        (status = 200, body = Option<CampaignUser>),
-        (status = 404, description = "`unknown_campaign`"),
-    ),
-)]
-async fn user(app: App, Id(campaign_id): Id) -> Result<Json<Option<CampaignUser>>, Problem> {
-    campaigns::get(&app.pool, campaign_id).await?;
-    Ok(Json(facts::user_of(&app.pool, campaign_id).await?))
-}
-
-/// Has a campaign work for a user from now on. What was asked before is not read for facts about them.
-#[utoipa::path(
-    put,
-    path = "/v1/campaigns/{id}/user",
-    operation_id = "put_campaign_user",
-    tag = "memory",
-    params(("id" = Uuid, Path, description = "The campaign")),
-    request_body = PutUser,
-    responses(
-        (status = 200, body = Option<CampaignUser>),
-        (status = 404, description = "`unknown_campaign`"),
-        (status = 409, description = "`campaign_closed`"),
-        (status = 422, description = "`bad_user`"),
-    ),
-)]
-async fn put_user(
-    app: App,
-    who: Actor,
-    Id(campaign_id): Id,
-    Body(asked): Body<PutUser>,
-) -> Result<Json<Option<CampaignUser>>, Problem> {
-    let (mut tx, now) = (begin(&app).await?, app.clock.now());
-    let user = match asked.user {
-        Some(name) => Some(facts::set_user(&mut tx, campaign_id, &name, now).await?),
-        None => {
-            facts::unset_user(&mut tx, campaign_id).await?;
-            None
-        }
-    };
-    let data = json!({ "has_user": user.is_some() });
-    audit::write(&mut *tx, &who, Action::CampaignUser, campaign_id, data, now).await?;
-    commit(tx).await?;
-    Ok(Json(user))
 }
 
 /// Lists the newest readings of sessions of a campaign for facts, with what came of them.

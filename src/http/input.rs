@@ -33,17 +33,11 @@ pub(super) struct Patience(pub Duration);
 /// The one id in the path.
 pub(super) struct Id(pub Uuid);
 
-/// An id in the path, and a number behind it.
-pub(super) struct Numbered(pub Uuid, pub i32);
-
 /// The one name in the path.
 pub(super) struct Name(pub String);
 
 /// Two ids in the path, that of a campaign and that of something in it.
 pub(super) struct IdAndItem(pub Uuid, pub Uuid);
-
-/// An id in the path, and a name behind it.
-pub(super) struct IdAndName(pub Uuid, pub String);
 
 /// A name in the path, and an id behind it.
 pub(super) struct NameAndId(pub String, pub Uuid);
@@ -83,18 +77,6 @@ impl<T: DeserializeOwned> FromRequestParts<Front> for Asked<T> {
     }
 }
 
-impl FromRequestParts<Front> for Numbered {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, front: &Front) -> Result<Self, Problem> {
-        let path = Path::<(Uuid, i32)>::from_request_parts(parts, front).await;
-        path.map(|Path((id, number))| Self(id, number)).map_err(|_| {
-            let detail = "the path has an id and a number in it: write them as the lists show them";
-            Problem::new(StatusCode::BAD_REQUEST, "bad_id", detail)
-        })
-    }
-}
-
 impl FromRequestParts<Front> for Id {
     type Rejection = Problem;
 
@@ -114,18 +96,6 @@ impl FromRequestParts<Front> for IdAndItem {
         let Path((first, second)) = path
             .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, "bad_id", error.body_text()))?;
         Ok(Self(id(&first)?, id(&second)?))
-    }
-}
-
-impl FromRequestParts<Front> for IdAndName {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, front: &Front) -> Result<Self, Problem> {
-        refuse_nul(parts.uri.path(), "bad_name")?;
-        let path = Path::<(String, String)>::from_request_parts(parts, front).await;
-        let Path((text, text_of_name)) = path
-            .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, "bad_id", error.body_text()))?;
-        Ok(Self(id(&text)?, name(text_of_name)?))
     }
 }
 

@@ -3,18 +3,14 @@
 //! `run` gets its listener and its shutdown from the caller, so that tests own sockets and signals. Every error
 //! leaves as problem+json (RFC 9457).
 
-mod admission;
 mod agents;
 mod auth;
-mod blackboard;
 mod bulk;
-mod campaigns;
 mod children;
 mod config;
 mod events;
 mod facts;
 mod feed;
-mod flows;
 mod front;
 mod guard;
 mod health;
@@ -32,7 +28,6 @@ mod problem;
 pub mod reach;
 pub mod scopes;
 mod serve;
-mod sessions;
 mod tasks;
 mod trace;
 mod transaction;
@@ -45,9 +40,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgPool;
 use tokio::net::TcpListener;
 
-use self::{
-    admission::Admission, auth::Gate, limits::BodyLimit, parameters::Parameters, waiters::Waiters,
-};
+use self::{auth::Gate, limits::BodyLimit, parameters::Parameters, waiters::Waiters};
 pub use self::{
     config::Config,
     front::Front,
@@ -55,8 +48,11 @@ pub use self::{
     openapi::document,
     problem::Problem,
 };
-use crate::domain::{self, Failed};
 pub use crate::operations::Wrong;
+use crate::{
+    domain::{self, Failed},
+    operations::Admission,
+};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -114,18 +110,14 @@ pub fn router(config: &Config, front: Front) -> Router {
     let waiters = Waiters::new(config);
     let admission = Admission::default();
     probes()
-        .merge(operations::routes())
-        .merge(campaigns::routes())
-        .merge(blackboard::routes())
+        .merge(operations::routes(admission.clone()))
         .merge(posts::routes())
         .merge(memory::routes())
         .merge(facts::routes())
         .merge(tasks::routes(waiters.clone(), admission.clone()))
         .merge(children::routes(admission.clone()))
-        .merge(flows::routes(admission.clone()))
         .merge(feed::routes(waiters))
         .merge(bulk::routes(config, admission))
-        .merge(sessions::routes())
         .merge(agents::routes())
         .merge(mcp::routes(config))
         .merge(openapi::routes())

@@ -1,7 +1,7 @@
 //! Operations as routes: reads the input of a request, runs the operation, answers with its output.
 
 use axum::{
-    Router,
+    Extension, Router,
     extract::{FromRequestParts as _, Query, RawPathParams, Request, State},
     http::{
         HeaderValue, StatusCode, Uri,
@@ -14,14 +14,15 @@ use axum::{
 use serde_json::Value;
 
 use super::{Front, Problem, auth::past_the_door, input::json, transaction::limits};
-use crate::operations::{self, Call, Entry, Fields, Method, Success};
+use crate::operations::{self, Admission, Call, Entry, Fields, Method, Success};
 
-pub(super) fn routes() -> Router<Front> {
-    operations::ALL.iter().fold(Router::new(), |router, entry| {
+pub(super) fn routes(admission: Admission) -> Router<Front> {
+    let routes = operations::ALL.iter().fold(Router::new(), |router, entry| {
         let answer =
             move |State(front): State<Front>, request: Request| answer(entry, front, request);
         router.route(entry.spec.path, on(filter(entry.spec.method), answer))
-    })
+    });
+    routes.layer(Extension(admission))
 }
 
 async fn answer(
@@ -38,6 +39,7 @@ async fn answer(
         actor: extension(&parts)?,
         reach: extension(&parts)?,
         limits: Some(limits(&app)),
+        admission: extension(&parts)?,
         now: app.clock.now(),
         agents: std::sync::Arc::new(move || Ok(app.agents.current())),
     };

@@ -1,10 +1,10 @@
-//! `/v1/campaigns/{id}/posts`: the board of a campaign. What is added to it is told by `/v1/feed` as `post.added`.
+//! `POST /v1/campaigns/{id}/posts`. `/v1/feed` tells of each post as `post.added`.
 
 use axum::{
     Json, Router,
     http::{HeaderMap, HeaderValue, StatusCode},
     response::{IntoResponse as _, Response},
-    routing::get,
+    routing::post,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -12,8 +12,7 @@ use uuid::Uuid;
 
 use super::{
     Front, Problem,
-    input::{Asked, Body, Id},
-    page::{Listing, limit},
+    input::{Body, Id},
     tasks::{REPLAYED, key},
     transaction::{begin, commit},
 };
@@ -21,18 +20,16 @@ use crate::{
     app::App,
     domain::{
         audit::{self, Action, Actor},
-        campaigns,
         mentions::{self, Posted},
-        posts::{self, Along, Post, Viewer},
     },
 };
 
 pub(super) fn routes() -> Router<Front> {
-    Router::new().route("/v1/campaigns/{id}/posts", get(list).post(add))
+    Router::new().route("/v1/campaigns/{id}/posts", post(add))
 }
 
 #[derive(utoipa::OpenApi)]
-#[openapi(paths(list, add))]
+#[openapi(paths(add))]
 pub(super) struct Described;
 
 #[derive(Deserialize, utoipa::ToSchema)]
@@ -47,63 +44,6 @@ struct New {
     audience: Option<Vec<String>>,
     /// The post that it answers.
     reply_to: Option<Uuid>,
-}
-
-#[derive(Deserialize, utoipa::IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct Listed {
-    /// Only what this agent sees: its name; `curator_2` and `curator/2` are another instance of `curator`.
-    viewer: Option<String>,
-    /// The newest first, unless this says otherwise.
-    #[param(inline)]
-    order: Option<Order>,
-    /// The `seq` of the last post that was read.
-    #[param(minimum = 0)]
-    cursor: Option<i64>,
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<i64>,
-}
-
-#[derive(Clone, Copy, Default, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "snake_case")]
-enum Order {
-    #[default]
-    Newest,
-    Oldest,
-}
-
-/// Lists the posts of a campaign, the newest first.
-#[utoipa::path(
-    get,
-    path = "/v1/campaigns/{id}/posts",
-    operation_id = "list_posts",
-    tag = "board",
-    params(("id" = Uuid, Path, description = "The campaign"), Listed),
-    responses(
-        (status = 200, body = Listing<Post>),
-        (status = 404, description = "`unknown_campaign`"),
-        (status = 422, description = "`unknown_names`"),
-    ),
-)]
-async fn list(
-    app: App,
-    Id(campaign_id): Id,
-    Asked(asked): Asked<Listed>,
-) -> Result<Json<Listing<Post>>, Problem> {
-    let limit = limit(asked.limit)?;
-    let catalogue = app.agents.current();
-    let lead = catalogue.lead().map(|lead| lead.name.as_str());
-    let is_agent = |name: &str| catalogue.has_agent(name);
-    let named = asked.viewer.map(|written| posts::reader_named(&catalogue, &written));
-    let viewer = Viewer::named(named.as_deref(), lead, is_agent)?;
-    let along = match asked.order.unwrap_or_default() {
-        Order::Newest => Along::Before(asked.cursor.unwrap_or(i64::MAX)),
-        Order::Oldest => Along::After(asked.cursor.unwrap_or(0)),
-    };
-    campaigns::get(&app.pool, campaign_id).await?;
-    let posts = posts::along(&app.pool, campaign_id, viewer, along, limit + 1).await?;
-    Ok(Json(Listing::of(posts, limit, |post| post.seq)))
 }
 
 /// Posts as the operator.

@@ -66,7 +66,8 @@ impl<E: Classify> From<E> for Problem {
 /// The one place where a refusal gets its status.
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
-        let Refusal { kind, code, detail, retryable, advice, wrong, source } = refusal;
+        let Refusal { kind, code, detail, retryable, retry_after_secs, advice, wrong, source } =
+            refusal;
         let status = StatusCode::from_u16(operations::status(kind));
         let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let detail = match (kind, source) {
@@ -77,7 +78,7 @@ impl From<Refusal> for Problem {
             }
             _ => detail,
         };
-        Self { retryable, errors: wrong, ..Self::new(status, code, detail) }
+        Self { retryable, retry_after_secs, errors: wrong, ..Self::new(status, code, detail) }
     }
 }
 

@@ -10,20 +10,16 @@ use axum::{
 };
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
-use serde_json::json;
-use uuid::Uuid;
 
 use super::{
     Front, Problem,
-    admission::Admission,
     auth::Pass,
     events,
     input::{Asked, Body, Id, Patience},
     intake::{self, Intake},
-    page::{Listing, limit, page},
     reach::Reach,
     trace,
-    transaction::{begin, begin_read, commit},
+    transaction::begin_read,
     waiters::Waiters,
 };
 use crate::{
@@ -32,35 +28,29 @@ use crate::{
         agents::SessionMode as Mode,
         agents::{Addressed, MAIN},
         amount::Limit,
-        audit::{self, Action, Actor},
-        explanations::{self, Explanation},
+        audit::Actor,
         objects,
-        tasks::{self, Added, After, CancelledTask, Detail, OnFailure, State, Task},
+        tasks::{self, Added, After, Detail, OnFailure, Task},
         timestamp,
     },
+    operations::Admission,
 };
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Says that an earlier request has made what is answered.
 pub(super) const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
-/// Told to whoever finds a task cancelled without a reason.
-const BY_REQUEST: &str = "by a request";
 
 pub(super) fn routes(waiters: Waiters, admission: Admission) -> Router<Front> {
     Router::new()
         .route("/v1/campaigns/{id}/tasks", post(add))
-        .route("/v1/tasks", get(list))
         .route("/v1/tasks/{id}", get(show))
-        .route("/v1/tasks/{id}/cancel", post(cancel))
-        .route("/v1/tasks/{id}/retry", post(retry))
-        .route("/v1/tasks/{id}/explain", get(explain))
         .route("/v1/tasks/{id}/events", get(events::of_task))
         .layer(Extension(waiters))
         .layer(Extension((admission, Intake::default())))
 }
 
 #[derive(utoipa::OpenApi)]
-#[openapi(paths(add, list, show, cancel, retry, explain, events::of_task))]
+#[openapi(paths(add, show, events::of_task))]
 pub(super) struct Described;
 
 #[derive(Deserialize, utoipa::ToSchema)]
@@ -97,36 +87,11 @@ struct New {
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct Listed {
-    campaign_id: Option<Uuid>,
-    agent: Option<String>,
-    #[param(inline)]
-    state: Option<State>,
-    cursor: Option<Uuid>,
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<i64>,
-}
-
-#[derive(Deserialize, utoipa::IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
 struct Shown {
     /// How long to wait for the end of the task: `30s`, `500ms`. At most as long as a request may take.
     #[param(value_type = Option<String>, pattern = "^[0-9]{1,9}(ms|s)$", example = "30s")]
     wait: Option<Patience>,
 }
-
-#[derive(Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Reasoned {
-    #[serde(default = "by_request")]
-    pub reason: String,
-}
-
-/// Takes no fields.
-#[derive(Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Nothing {}
 
 /// Asks an agent to do something.
 ///
@@ -175,7 +140,7 @@ async fn add(
     let node = new.node.as_deref().map(|node| catalogue.node(node)).transpose()?.map(Arc::clone);
     let (agent, instance) = (Arc::clone(agent), instance.to_owned());
     let idempotency_key = key(&headers)?.map(str::to_owned);
-    let room = admission.admit(&app, 1).await?;
+    let room = admission.admit(&app.pool, app.config.max_waiting, 1).await?;
     let asked = trace::Asked::begin(&app, &headers);
     let traceparent = asked.context().map(|context| context.to_string());
     let new = intake::Asked {
@@ -199,33 +164,6 @@ async fn add(
     room.used(added.created.into());
     asked.end(&app, &added.task);
     Ok(answer(&added))
-}
-
-/// Lists tasks, the newest first.
-#[utoipa::path(
-    get,
-    path = "/v1/tasks",
-    operation_id = "list_tasks",
-    tag = "tasks",
-    params(Listed),
-    responses(
-        (status = 200, body = Listing<Task>),
-    ),
-)]
-async fn list(
-    app: App,
-    reach: Reach,
-    Asked(asked): Asked<Listed>,
-) -> Result<Json<Listing<Task>>, Problem> {
-    let filter = tasks::Filter {
-        campaign_id: asked.campaign_id,
-        agent: asked.agent.as_deref(),
-        state: asked.state,
-        within: reach.campaigns(),
-    };
-    let limit = limit(asked.limit)?;
-    let tasks = tasks::list(&app.pool, filter, page(asked.cursor, limit)).await?;
-    Ok(Json(Listing::of(tasks, limit, |task| task.id)))
 }
 
 /// Shows a task with its attempts; waits for its end first, if asked to.
@@ -267,84 +205,6 @@ async fn show(
     Ok(Json(tasks::detail(&mut tx, id).await?))
 }
 
-/// Cancels a task: at once if it does not run, through its worker if it does.
-///
-/// What hangs on it is cancelled, too, also where the task itself had ended.
-#[utoipa::path(
-    post,
-    path = "/v1/tasks/{id}/cancel",
-    operation_id = "cancel_task",
-    tag = "tasks",
-    params(("id" = Uuid, Path)),
-    request_body = Reasoned,
-    responses(
-        (status = 200, body = CancelledTask),
-        (status = 404, description = "`unknown_task`"),
-        (status = 409, description = "`task_ended`, `task_requeued`"),
-        (status = 422, description = "`nul_in_text`, `bad_argument`"),
-    ),
-)]
-async fn cancel(
-    app: App,
-    who: Actor,
-    Id(id): Id,
-    Body(Reasoned { reason }): Body<Reasoned>,
-) -> Result<Json<CancelledTask>, Problem> {
-    let (mut tx, now) = (begin(&app).await?, app.clock.now());
-    let cancellation = tasks::cancel(&mut tx, id, &reason, now).await?;
-    let data = json!({ "reason": reason });
-    audit::write(&mut *tx, &who, Action::TaskCancel, id, data, now).await?;
-    commit(tx).await?;
-    Ok(Json(CancelledTask { task_id: id, cancellation }))
-}
-
-/// Puts a failed or cancelled task on the queue again.
-#[utoipa::path(
-    post,
-    path = "/v1/tasks/{id}/retry",
-    operation_id = "retry_task",
-    tag = "tasks",
-    params(("id" = Uuid, Path)),
-    request_body = Nothing,
-    responses(
-        (status = 200, body = Task),
-        (status = 404, description = "`unknown_task`"),
-        (status = 409, description = "`task_ended`, `task_not_ended`, `erased`"),
-    ),
-)]
-async fn retry(
-    app: App,
-    who: Actor,
-    Id(id): Id,
-    Body(Nothing {}): Body<Nothing>,
-) -> Result<Json<Task>, Problem> {
-    let (mut tx, now) = (begin(&app).await?, app.clock.now());
-    let task = tasks::retry(&mut tx, id, now).await?;
-    audit::write(&mut *tx, &who, Action::TaskRetry, id, json!({}), now).await?;
-    commit(tx).await?;
-    Ok(Json(task))
-}
-
-/// Says in words why a task is in its state, and what has to happen next.
-#[utoipa::path(
-    get,
-    path = "/v1/tasks/{id}/explain",
-    operation_id = "explain_task",
-    tag = "tasks",
-    params(("id" = Uuid, Path)),
-    responses(
-        (status = 200, body = Explanation),
-        (status = 404, description = "`unknown_task`"),
-    ),
-)]
-async fn explain(app: App, reach: Reach, Id(id): Id) -> Result<Json<Explanation>, Problem> {
-    let mut tx = begin_read(&app).await?;
-    Ok(Json(match reach.only_of() {
-        Some(_) => explanations::explain_alone(&mut tx, id).await?,
-        None => explanations::explain(&mut tx, id).await?,
-    }))
-}
-
 fn answer(added: &Added) -> Response {
     let location = format!("/v1/tasks/{}", added.task.id);
     let headers = [(LOCATION, location)];
@@ -368,8 +228,4 @@ pub(super) fn key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
 
 fn main() -> String {
     MAIN.to_owned()
-}
-
-pub(super) fn by_request() -> String {
-    BY_REQUEST.to_owned()
 }

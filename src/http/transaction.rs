@@ -8,16 +8,11 @@ use super::Problem;
 use crate::{
     app::App,
     domain::Failed,
-    operations::{self, Limits, OpenTransaction, SeveralTransactions},
+    operations::{self, Limits, OpenTransaction},
 };
 
 pub(super) async fn begin(app: &App) -> Result<OpenTransaction, Problem> {
     Ok(operations::begin(&app.pool, Some(&limits(app))).await?)
-}
-
-/// For a request that begins its transactions itself.
-pub(super) async fn begin_several(app: &App) -> Result<SeveralTransactions, Problem> {
-    Ok(operations::begin_several(&app.pool, Some(&limits(app))).await?)
 }
 
 /// For a read that takes no locks.

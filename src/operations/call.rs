@@ -6,7 +6,8 @@ use chrono::{DateTime, Utc};
 use sqlx::{PgPool, Postgres, Transaction};
 
 use super::{
-    Limits, OpenTransaction, Reach, Refusal, SeveralTransactions, begin, begin_read, begin_several,
+    Admission, Limits, OpenTransaction, Reach, Refusal, Room, SeveralTransactions, begin,
+    begin_read, begin_several,
 };
 use crate::{
     app::Sections,
@@ -33,6 +34,7 @@ pub struct Call {
     pub reach: Reach,
     /// `None`: the caller is a command, which may wait as long as a person likes.
     pub limits: Option<Limits>,
+    pub admission: Admission,
 }
 
 impl Call {
@@ -48,6 +50,12 @@ impl Call {
     /// For a read that takes no locks.
     pub async fn begin_read(&self) -> Result<Transaction<'static, Postgres>, Failed> {
         begin_read(&self.pool, self.limits.as_ref()).await
+    }
+
+    /// Room on the queue for tasks that are about to be added. Commands are not held to its limit.
+    pub async fn admit(&self, n_tasks: u64) -> Result<Room, Refusal> {
+        let limit = if self.limits.is_some() { self.config.max_waiting } else { 0 };
+        self.admission.admit(&self.pool, limit, n_tasks).await
     }
 
     pub fn catalogue(&self) -> Result<Arc<Catalogue>, Problems> {

@@ -1,19 +1,30 @@
-//! Campaigns.
+//! Campaigns: creating them, their status, their limits, and their erasure.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::json;
+use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Call, Listing, Operation, Refusal, Spec, page_limit};
+use super::{
+    Call, Change, ChangeResult, Changed, Listing, Method, Operation, Refusal, Spec, Success,
+    by_request, page_limit,
+};
 use crate::domain::{
     Page,
+    amount::Limit,
+    audit::Action,
+    campaign_control,
     campaign_overview::{Overview, overview},
-    campaigns::{self, Campaign},
+    campaigns::{self, Budget, Campaign, Error, LimitChange},
+    class::{BAD_ARGUMENT, BAD_VALUE, NUL_IN_TEXT},
+    erasures::{self, Erasure},
+    objects, tasks, text,
 };
 
 const TAG: &str = "campaigns";
 
 /// Lists campaigns, the newest first.
-#[derive(Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListCampaigns {
     pub cursor: Option<Uuid>,
@@ -25,6 +36,79 @@ pub struct ListCampaigns {
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ShowCampaign {
+    pub id: Uuid,
+}
+
+/// Creates a campaign.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = NewCampaign, example = json!({ "name": "Harbour", "brief": "A song in ten parts.", "budget": { "tokens": 200000 } }))]
+pub struct CreateCampaign {
+    #[schema(min_length = 1, max_length = 200)]
+    pub name: String,
+    #[serde(default)]
+    pub brief: String,
+    pub client_context: Option<String>,
+    #[serde(default, deserialize_with = "objects::object")]
+    pub budget: Limit,
+}
+
+/// Starts no more turns of a campaign until it is resumed.
+///
+/// Running turns go on. Tasks are still taken in, and wait.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PauseCampaign {
+    pub id: Uuid,
+    /// Shown with the campaign's tasks while it is paused.
+    #[serde(default = "by_request")]
+    pub reason: String,
+}
+
+/// Ends a pause.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResumeCampaign {
+    pub id: Uuid,
+}
+
+/// Closes a campaign: it takes no more tasks. Waiting tasks still run.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CloseCampaign {
+    pub id: Uuid,
+}
+
+/// Changes the limits of a campaign. A limit that is not named stays; null removes it.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = LimitChange)]
+pub struct ChangeBudget {
+    pub id: Uuid,
+    #[serde(default, deserialize_with = "named", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<i64>, minimum = 1)]
+    pub micros: Option<Option<i64>>,
+    #[serde(default, deserialize_with = "named", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<i64>, minimum = 1)]
+    pub tokens: Option<Option<i64>>,
+}
+
+/// Erases what was said in a campaign; what it has cost stays.
+///
+/// A worker does it. Asking again gives the same receipt.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EraseCampaign {
+    pub id: Uuid,
+    /// Stays in the receipt: it must not name what is erased.
+    #[serde(default = "by_request")]
+    pub reason: String,
+}
+
+/// Shows the receipt of an erasure.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ShowErasure {
     pub id: Uuid,
 }
 
@@ -44,11 +128,134 @@ impl Operation for ListCampaigns {
 impl Operation for ShowCampaign {
     const SPEC: Spec = Spec::read("show_campaign", "/v1/campaigns/{id}", "campaign show")
         .tag(TAG)
-        .refuses(&[campaigns::Error::UNKNOWN]);
+        .refuses(&[Error::UNKNOWN]);
     type Output = Overview;
 
     async fn run(self, call: &Call) -> Result<Overview, Refusal> {
         let mut transaction = call.begin_read().await?;
         Ok(overview(&mut transaction, self.id).await?)
     }
+}
+
+impl Change for CreateCampaign {
+    const SPEC: Spec = Spec::change("create_campaign", "/v1/campaigns", "campaign create")
+        .tag(TAG)
+        .answers(Success::Created)
+        .located("/v1/campaigns/{id}")
+        .refuses(&[text::Error::TOO_LONG, text::Error::EMPTY, NUL_IN_TEXT, BAD_VALUE]);
+    const ACTION: Action = Action::CampaignCreate;
+    type Output = Overview;
+
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Overview> {
+        let new = campaigns::New {
+            name: &self.name,
+            brief: &self.brief,
+            client_context: self.client_context.as_deref(),
+            limit: self.budget,
+        };
+        let id = campaigns::create(conn, &new, call.now).await?.id;
+        let output = overview(conn, id).await?;
+        Ok(Changed { output, subject: id.to_string(), data: json!({ "name": self.name }) })
+    }
+}
+
+impl Change for PauseCampaign {
+    const SPEC: Spec = Spec::change("pause_campaign", "/v1/campaigns/{id}/pause", "campaign pause")
+        .tag(TAG)
+        .refuses(&[Error::UNKNOWN, Error::CLOSED, NUL_IN_TEXT, BAD_ARGUMENT]);
+    const ACTION: Action = Action::CampaignPause;
+    type Output = Campaign;
+
+    async fn change(self, conn: &mut PgConnection, _: &Call) -> ChangeResult<Campaign> {
+        let output = campaign_control::pause(conn, self.id, &self.reason).await?;
+        let data = json!({ "reason": self.reason });
+        Ok(Changed { output, subject: self.id.to_string(), data })
+    }
+}
+
+impl Change for ResumeCampaign {
+    const SPEC: Spec =
+        Spec::change("resume_campaign", "/v1/campaigns/{id}/resume", "campaign resume")
+            .tag(TAG)
+            .refuses(&[Error::UNKNOWN, Error::CLOSED]);
+    const ACTION: Action = Action::CampaignResume;
+    type Output = Campaign;
+
+    async fn change(self, conn: &mut PgConnection, _: &Call) -> ChangeResult<Campaign> {
+        let output = campaign_control::resume(conn, self.id).await?;
+        Ok(Changed { output, subject: self.id.to_string(), data: json!({}) })
+    }
+}
+
+impl Change for CloseCampaign {
+    const SPEC: Spec = Spec::change("close_campaign", "/v1/campaigns/{id}/close", "campaign close")
+        .tag(TAG)
+        .refuses(&[Error::UNKNOWN, Error::CLOSED]);
+    const ACTION: Action = Action::CampaignClose;
+    type Output = Campaign;
+
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Campaign> {
+        let output = campaign_control::close(conn, self.id, call.now).await?;
+        Ok(Changed { output, subject: self.id.to_string(), data: json!({}) })
+    }
+}
+
+impl Change for ChangeBudget {
+    const SPEC: Spec =
+        Spec::change("change_budget", "/v1/campaigns/{id}/budget", "campaign budget")
+            .tag(TAG)
+            .by(Method::Patch)
+            .refuses(&[Error::UNKNOWN, BAD_VALUE]);
+    const ACTION: Action = Action::CampaignLimit;
+    type Output = Budget;
+
+    async fn change(self, conn: &mut PgConnection, _: &Call) -> ChangeResult<Budget> {
+        let change = LimitChange { micros: self.micros, tokens: self.tokens };
+        let output = campaigns::change_limit(conn, self.id, change).await?;
+        if change == LimitChange::default() {
+            return Ok(Changed::nothing(output));
+        }
+        let data = json!({ "limit": output.limit });
+        Ok(Changed { output, subject: self.id.to_string(), data })
+    }
+}
+
+impl Change for EraseCampaign {
+    const SPEC: Spec =
+        Spec::change("erase_campaign", "/v1/campaigns/{id}/erasure", "campaign erase")
+            .tag(TAG)
+            .answers(Success::Accepted)
+            .refuses(&[
+                Error::UNKNOWN,
+                tasks::Error::REQUEUED,
+                tasks::Error::ENDED,
+                text::Error::TOO_LONG,
+                text::Error::EMPTY,
+                NUL_IN_TEXT,
+                BAD_ARGUMENT,
+            ]);
+    const ACTION: Action = Action::CampaignErase;
+    type Output = Erasure;
+
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Erasure> {
+        let output = erasures::request(conn, self.id, &self.reason, call.now).await?;
+        let data = json!({ "receipt": output.id });
+        Ok(Changed { output, subject: self.id.to_string(), data })
+    }
+}
+
+impl Operation for ShowErasure {
+    const SPEC: Spec = Spec::read("show_erasure", "/v1/campaigns/{id}/erasure", "campaign erase")
+        .tag(TAG)
+        .refuses(&[erasures::Error::NOT_ASKED, Error::UNKNOWN]);
+    type Output = Erasure;
+
+    async fn run(self, call: &Call) -> Result<Erasure, Refusal> {
+        let mut transaction = call.begin_read().await?;
+        Ok(erasures::get(&mut transaction, self.id).await?)
+    }
+}
+
+fn named<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<i64>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
 }

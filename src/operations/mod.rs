@@ -11,13 +11,18 @@
 //!
 //! Operations know no transport: statuses, headers and exit codes are made of [`Spec`] and [`Refusal`] by the adapters.
 
+mod admission;
+mod agents;
 mod audit;
+mod blackboard;
 mod bulk_actions;
 mod call;
+mod campaign_users;
 mod campaigns;
 mod cleanups;
 mod deliveries;
 mod fields;
+mod flows;
 mod ids;
 mod jobs;
 mod keys;
@@ -25,22 +30,41 @@ mod lanes;
 mod listing;
 mod logins;
 mod operation;
+mod posts;
 mod queues;
 mod reach;
 mod refusal;
 mod schedules;
+mod session_control;
+mod sessions;
+mod tasks;
 mod transaction;
 mod webhooks;
 mod workers;
 
 pub use self::{
+    admission::{Admission, Room},
+    agents::{
+        AgentInterrupted, AgentPauses, InterruptAgent, ListAgentPauses, ListAgentStatuses,
+        PauseAgent, PauseAgentEverywhere, ResetAgent, ResetAgents, ResumeAgent,
+        ResumeAgentEverywhere, Standings,
+    },
     audit::ListAudit,
+    blackboard::{ListBlackboardChanges, PatchBlackboard, SetBlackboard, ShowBlackboard},
     bulk_actions::{CreateBulkAction, ShowBulkAction},
     call::Call,
-    campaigns::{ListCampaigns, ShowCampaign},
+    campaign_users::{PutCampaignUser, ShowCampaignUser, UserOfCampaign},
+    campaigns::{
+        ChangeBudget, CloseCampaign, CreateCampaign, EraseCampaign, ListCampaigns, PauseCampaign,
+        ResumeCampaign, ShowCampaign, ShowErasure,
+    },
     cleanups::{ListCleanupRuns, PreviewCleanup, RunCleanup},
     deliveries::{ListDeliveries, ReplayDelivery, ShowDelivery, TestWebhook},
     fields::{Fields, read_json},
+    flows::{
+        AllTemplates, CancelFlow, ListFlows, ListWorkflows, PauseFlow, ResumeFlow, RetryFlow,
+        ShowFlow, StartFlow,
+    },
     ids::{FindId, FoundId, Noun},
     jobs::{CancelJob, ExplainJob, HoldJob, JobState, ListJobs, ReleaseJob, RetryJob, ShowJob},
     keys::{CreateKey, KeyWithSecret, ListKeys, RevokeKey, RotateKey},
@@ -51,6 +75,7 @@ pub use self::{
         Answer, Change, ChangeResult, Changed, Command, Described, Entry, Method, Operation, Spec,
         Success, entry,
     },
+    posts::{ListPosts, PostOrder},
     queues::{ListQueues, PauseGroup, PauseQueue, ResumeGroup, ResumeQueue, ShowQueue},
     reach::Reach,
     refusal::{Refusal, Wrong, kind_of_status, status},
@@ -58,6 +83,15 @@ pub use self::{
         ListSchedules, PauseSchedule, PutSchedule, RemoveSchedule, ResumeSchedule, RunSchedule,
         ShowSchedule,
     },
+    session_control::{
+        AcceptedCompaction, CompactSession, CompactionAnswer, InterruptSession, ResetSession,
+        ShowCompaction, UncompactSession,
+    },
+    sessions::{
+        Archives, ListArchives, ListSessions, ReadArchive, ReadTranscript, SessionView,
+        ShowSession, ViewSession,
+    },
+    tasks::{CancelTask, ExplainTask, ListTasks, RetryTask, ShowTask},
     transaction::{Limits, OpenTransaction, SeveralTransactions, begin, begin_read, begin_several},
     webhooks::{
         AddWebhook, DisableWebhook, EnableWebhook, ListWebhooks, RemoveWebhook, ReplayWebhook,
@@ -70,6 +104,15 @@ pub use self::{
 pub const ALL: &[Entry] = &[
     entry::<ListCampaigns>(),
     entry::<ShowCampaign>(),
+    entry::<CreateCampaign>(),
+    entry::<PauseCampaign>(),
+    entry::<ResumeCampaign>(),
+    entry::<CloseCampaign>(),
+    entry::<ChangeBudget>(),
+    entry::<EraseCampaign>(),
+    entry::<ShowErasure>(),
+    entry::<ShowCampaignUser>(),
+    entry::<PutCampaignUser>(),
     entry::<FindId>(),
     entry::<ListQueues>(),
     entry::<ShowQueue>(),
@@ -120,6 +163,43 @@ pub const ALL: &[Entry] = &[
     entry::<ListDeliveries>(),
     entry::<ShowDelivery>(),
     entry::<ReplayDelivery>(),
+    entry::<ListSessions>(),
+    entry::<ShowSession>(),
+    entry::<ReadTranscript>(),
+    entry::<ViewSession>(),
+    entry::<ListArchives>(),
+    entry::<ReadArchive>(),
+    entry::<ResetSession>(),
+    entry::<CompactSession>(),
+    entry::<ShowCompaction>(),
+    entry::<UncompactSession>(),
+    entry::<InterruptSession>(),
+    entry::<ListAgentPauses>(),
+    entry::<ListAgentStatuses>(),
+    entry::<ResetAgents>(),
+    entry::<ResetAgent>(),
+    entry::<InterruptAgent>(),
+    entry::<PauseAgent>(),
+    entry::<PauseAgentEverywhere>(),
+    entry::<ResumeAgent>(),
+    entry::<ResumeAgentEverywhere>(),
+    entry::<ListTasks>(),
+    entry::<CancelTask>(),
+    entry::<RetryTask>(),
+    entry::<ExplainTask>(),
+    entry::<ShowBlackboard>(),
+    entry::<SetBlackboard>(),
+    entry::<PatchBlackboard>(),
+    entry::<ListBlackboardChanges>(),
+    entry::<ListPosts>(),
+    entry::<ListWorkflows>(),
+    entry::<ListFlows>(),
+    entry::<ShowFlow>(),
+    entry::<StartFlow>(),
+    entry::<PauseFlow>(),
+    entry::<ResumeFlow>(),
+    entry::<RetryFlow>(),
+    entry::<CancelFlow>(),
 ];
 
 /// The operation behind a route.

@@ -15,6 +15,8 @@ pub struct Refusal {
     pub detail: String,
     /// True if the same call can succeed later.
     pub retryable: bool,
+    /// After how long.
+    pub retry_after_secs: Option<u32>,
     /// The next step, where `detail` does not name it.
     pub advice: Option<&'static str>,
     /// The parts of the input that are wrong, where that can be said.
@@ -41,6 +43,7 @@ impl Refusal {
             code,
             detail: detail.into(),
             retryable: kind == Kind::Unavailable,
+            retry_after_secs: None,
             advice: None,
             wrong: Vec::new(),
             source: None,

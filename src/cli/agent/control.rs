@@ -1,31 +1,38 @@
-//! What is done to agents while they work: looking at them, pausing them, resetting their conversations. On the database.
+//! What is done to agents while they work: looking at them, pausing them, resetting their conversations.
 
-use clap::{ArgGroup, Args};
-use serde_json::json;
-use sqlx::{PgConnection, PgPool};
-use uuid::Uuid;
+use clap::{ArgGroup, Args, Subcommand};
 
 use crate::{
     cli::{
         Context, Exit, Failure,
-        database::with_database,
-        output::{Output, table},
+        output::table,
+        server::Server,
         session::interrupted_words,
         words::{first_line, time},
     },
-    clock::{Clock as _, SystemClock},
-    db::{Database, Use},
     domain::{
-        agent_pauses::{self, Pause as Paused, Place},
-        agents::Catalogue,
-        audit::{self, Action},
-        campaigns, conversations,
-        ids::GivenCampaign,
-        statuses::{self, Standing},
-        tasks::{self, How},
-        transaction::{begin, commit},
+        agent_pauses::Pause as Paused, agents::Catalogue, ids::GivenCampaign, statuses::Standing,
+        tasks::How,
+    },
+    operations::{
+        InterruptAgent, ListAgentPauses, ListAgentStatuses, PauseAgent, PauseAgentEverywhere,
+        ResetAgent, ResetAgents, ResumeAgent, ResumeAgentEverywhere,
     },
 };
+
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum Control {
+    /// Shows what each agent of a campaign does, and who is paused.
+    Status(Status),
+    /// Has the next task of each conversation of an agent, or of all, begin a new session. What runs is not disturbed.
+    Reset(Reset),
+    /// Stops its turns that run in a campaign, and cancels their tasks. Its other tasks go on.
+    Interrupt(Interrupt),
+    /// Begins none of its turns until it is resumed. What runs goes on; tasks are taken in, and wait.
+    Pause(Pause),
+    /// Ends a pause.
+    Resume(Whom),
+}
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Status {
@@ -82,87 +89,58 @@ pub(in crate::cli) struct Whom {
     everywhere: bool,
 }
 
-pub(super) enum Command<'a> {
-    Status(&'a Status),
-    Reset(&'a Reset),
-    Interrupt(&'a Interrupt),
-    Pause(&'a Pause),
-    Resume(&'a Whom),
-}
-
 pub(super) async fn run(
-    command: Command<'_>,
-    catalogue: &Catalogue,
+    control: &Control,
     context: &Context,
+    server: &Server,
 ) -> Result<Exit, Failure> {
-    let work = async |database: &Database| on(command, catalogue, context, &database.pool).await;
-    with_database(context, Use::Look, work).await
-}
-
-async fn on(
-    command: Command<'_>,
-    catalogue: &Catalogue,
-    context: &Context,
-    pool: &PgPool,
-) -> Result<Exit, Failure> {
-    match command {
-        Command::Status(Status { campaign }) => {
-            let mut tx = begin(pool).await?;
-            status(campaign.as_ref(), catalogue, &mut tx, context.output).await?;
-        }
-        Command::Reset(reset) => self::reset(reset, catalogue, context, pool).await?,
-        Command::Interrupt(interrupt) => {
-            self::interrupt(interrupt, catalogue, context, pool).await?;
-        }
-        Command::Pause(Pause { whom, reason }) => {
-            catalogue.check_name(&whom.agent)?;
-            let (mut tx, now, who) = (begin(pool).await?, SystemClock.now(), context.who());
-            let campaign_id = whom.campaign_id(&mut tx).await?;
-            let place = Place { campaign_id, agent: &whom.agent };
-            let paused = agent_pauses::pause(&mut tx, place, reason, &who.label(), now).await?;
-            if paused.changed {
-                let data = json!({ "agent": whom.agent, "reason": reason });
-                audit::write(&mut *tx, &who, Action::AgentPause, place.subject(), data, now)
-                    .await?;
-            }
-            commit(tx).await?;
-            context.output.data(&paused, || match paused.changed {
-                true => format!("{} begins no more turns; what runs ends", whom.agent),
-                false => format!("it was paused before: {}", paused.pause.words()),
-            });
-        }
-        Command::Resume(whom) => {
-            let (mut tx, now, who) = (begin(pool).await?, SystemClock.now(), context.who());
-            let campaign_id = whom.campaign_id(&mut tx).await?;
-            let place = Place { campaign_id, agent: &whom.agent };
-            let resumed = agent_pauses::resume(&mut tx, place, &who.label(), now).await?;
-            let data = json!({ "agent": whom.agent });
-            audit::write(&mut *tx, &who, Action::AgentResume, place.subject(), data, now).await?;
-            commit(tx).await?;
-            context.output.data(&resumed, || {
-                format!("{} goes on; {} of its tasks were held", whom.agent, resumed.released)
-            });
-        }
+    match control {
+        Control::Status(status) => self::status(status, context, server).await?,
+        Control::Reset(reset) => self::reset(reset, context, server).await?,
+        Control::Interrupt(interrupt) => self::interrupt(interrupt, context, server).await?,
+        Control::Pause(pause) => self::pause(pause, context, server).await?,
+        Control::Resume(whom) => resume(whom, context, server).await?,
     }
     Ok(Exit::Ok)
 }
 
+async fn status(status: &Status, context: &Context, server: &Server) -> Result<(), Failure> {
+    match server.campaign_if_given(status.campaign.as_ref()).await? {
+        None => {
+            let pauses = server.call(ListAgentPauses {}).await?.items;
+            context.output.data(&pauses, || pause_lines(&pauses));
+        }
+        Some(id) => {
+            let standings = server.call(ListAgentStatuses { id }).await?.items;
+            context.output.data(&standings, || lines(&standings, &context.catalogue()));
+        }
+    }
+    Ok(())
+}
+
+async fn reset(reset: &Reset, context: &Context, server: &Server) -> Result<(), Failure> {
+    let (id, fresh) = (server.campaign(&reset.campaign).await?, reset.fresh);
+    let done = match reset.agent.clone() {
+        Some(name) => server.call(ResetAgent { id, name, fresh }).await?,
+        None => server.call(ResetAgents { id, fresh }).await?,
+    };
+    context.output.data(&done, || match done.session_ids.len() {
+        0 => "no conversation is open: there is nothing to reset".to_owned(),
+        n => format!("the next task of each of {n} conversations opens a new session"),
+    });
+    Ok(())
+}
+
 async fn interrupt(
     interrupt: &Interrupt,
-    catalogue: &Catalogue,
     context: &Context,
-    pool: &PgPool,
+    server: &Server,
 ) -> Result<(), Failure> {
     let Interrupt { agent, campaign, reason, soft } = interrupt;
-    catalogue.check_name(agent)?;
+    let (name, reason) = (agent.clone(), reason.clone());
     let how = if *soft { How::Soft } else { How::Hard };
-    let (mut tx, now, who) = (begin(pool).await?, SystemClock.now(), context.who());
-    let campaign_id = campaigns::find(&mut *tx, campaign, None).await?;
-    let stopped = tasks::interrupt_agent(&mut tx, (campaign_id, agent), how, reason, now).await?;
-    let task_ids: Vec<Uuid> = stopped.iter().map(|one| one.task_id).collect();
-    let data = json!({ "agent": agent, "how": how, "reason": reason, "task_ids": task_ids });
-    audit::write(&mut *tx, &who, Action::AgentInterrupt, campaign_id, data, now).await?;
-    commit(tx).await?;
+    let id = server.campaign(campaign).await?;
+    let stopped = server.call(InterruptAgent { id, name, reason, how }).await?.items;
     context.output.data(&stopped, || match stopped.is_empty() {
         true => format!("no turn of {agent} runs there"),
         false => stopped.iter().map(interrupted_words).collect::<Vec<_>>().join("\n"),
@@ -170,49 +148,28 @@ async fn interrupt(
     Ok(())
 }
 
-impl Whom {
-    async fn campaign_id(&self, conn: &mut PgConnection) -> Result<Option<Uuid>, Failure> {
-        Ok(match &self.campaign {
-            Some(given) => Some(campaigns::find(conn, given, None).await?),
-            None => None,
-        })
-    }
-}
-
-async fn status(
-    campaign: Option<&GivenCampaign>,
-    catalogue: &Catalogue,
-    conn: &mut PgConnection,
-    output: Output,
-) -> Result<(), Failure> {
-    let Some(given) = campaign else {
-        let pauses = agent_pauses::list_open(conn, None).await?;
-        output.data(&pauses, || pause_lines(&pauses));
-        return Ok(());
+async fn pause(pause: &Pause, context: &Context, server: &Server) -> Result<(), Failure> {
+    let Pause { whom, reason } = pause;
+    let (name, reason) = (whom.agent.clone(), reason.clone());
+    let paused = match server.campaign_if_given(whom.campaign.as_ref()).await? {
+        Some(id) => server.call(PauseAgent { id, name, reason }).await?,
+        None => server.call(PauseAgentEverywhere { name, reason }).await?,
     };
-    let id = campaigns::find(&mut *conn, given, None).await?;
-    campaigns::get(&mut *conn, id).await?;
-    let standings = statuses::standings(conn, id, catalogue, SystemClock.now()).await?;
-    output.data(&standings, || lines(&standings, catalogue));
+    context.output.data(&paused, || match paused.changed {
+        true => format!("{} begins no more turns; what runs ends", whom.agent),
+        false => format!("it was paused before: {}", paused.pause.words()),
+    });
     Ok(())
 }
 
-async fn reset(
-    reset: &Reset,
-    catalogue: &Catalogue,
-    context: &Context,
-    pool: &PgPool,
-) -> Result<(), Failure> {
-    if let Some(agent) = &reset.agent {
-        catalogue.check_name(agent)?;
-    }
-    let id = campaigns::find(pool, &reset.campaign, None).await?;
-    let whom = (id, reset.agent.as_deref());
-    let now = SystemClock.now();
-    let done = conversations::reset_agents(pool, &context.who(), whom, reset.fresh, now).await?;
-    context.output.data(&done, || match done.session_ids.len() {
-        0 => "no conversation is open: there is nothing to reset".to_owned(),
-        n => format!("the next task of each of {n} conversations opens a new session"),
+async fn resume(whom: &Whom, context: &Context, server: &Server) -> Result<(), Failure> {
+    let name = whom.agent.clone();
+    let resumed = match server.campaign_if_given(whom.campaign.as_ref()).await? {
+        Some(id) => server.call(ResumeAgent { id, name }).await?,
+        None => server.call(ResumeAgentEverywhere { name }).await?,
+    };
+    context.output.data(&resumed, || {
+        format!("{} goes on; {} of its tasks were held", whom.agent, resumed.released)
     });
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `dalsegno agent`: the files that say who works, which need no database; and what is done to agents while they work.
+//! `dalsegno agent`: the files that say who works, which need no database; and control of agents while they work.
 
 mod control;
 
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
 
-use self::control::{Command, Interrupt, Pause, Reset, Status, Whom};
-use super::{Context, Exit, Failure, output::table, words::first_line};
+use self::control::Control;
+use super::{Context, Exit, Failure, output::table, server::with_server, words::first_line};
 use crate::{
     domain::agents::{self, Agent, Catalogue, Node},
     jobs,
@@ -23,16 +23,8 @@ pub(super) enum AgentCommand {
     Nodes,
     /// Lists every problem of the files of agents and skills at once; exits 2 if there is one.
     Check(Check),
-    /// Shows what each agent of a campaign does, and who is paused.
-    Status(Status),
-    /// Has the next task of each conversation of an agent, or of all, begin a new session. What runs is not disturbed.
-    Reset(Reset),
-    /// Stops its turns that run in a campaign, and cancels their tasks. Its other tasks go on.
-    Interrupt(Interrupt),
-    /// Begins none of its turns until it is resumed. What runs goes on; tasks are taken in, and wait.
-    Pause(Pause),
-    /// Ends a pause.
-    Resume(Whom),
+    #[command(flatten)]
+    Control(Control),
 }
 
 #[derive(Debug, Args)]
@@ -41,12 +33,24 @@ pub(super) struct Check {
     folder: Option<PathBuf>,
 }
 
+impl AgentCommand {
+    /// True for commands that consist of operations; the others are about files.
+    pub(super) fn is_remote(&self) -> bool {
+        matches!(self, Self::Control(_))
+    }
+}
+
 pub(super) async fn run(command: &AgentCommand, context: &Context) -> Result<Exit, Failure> {
+    if let AgentCommand::Control(control) = command {
+        return with_server(context, async |server| control::run(control, context, server).await)
+            .await;
+    }
     let all = context.load()?;
     let refuses_bypass =
         all.claude.refuses_bypass(|name| all.environment.get(name).map(str::to_owned));
     let config = all.agents;
     match command {
+        AgentCommand::Control(_) => Ok(Exit::Ok),
         AgentCommand::Ls => {
             let catalogue = context.agents(&config)?;
             let agents: Vec<&Agent> = catalogue.agents().map(AsRef::as_ref).collect();
@@ -59,15 +63,6 @@ pub(super) async fn run(command: &AgentCommand, context: &Context) -> Result<Exi
             context.output.data(&nodes, || node_lines(&nodes));
             Ok(Exit::Ok)
         }
-        AgentCommand::Status(status) => {
-            on_database(Command::Status(status), &config, context).await
-        }
-        AgentCommand::Reset(reset) => on_database(Command::Reset(reset), &config, context).await,
-        AgentCommand::Interrupt(interrupt) => {
-            on_database(Command::Interrupt(interrupt), &config, context).await
-        }
-        AgentCommand::Pause(pause) => on_database(Command::Pause(pause), &config, context).await,
-        AgentCommand::Resume(whom) => on_database(Command::Resume(whom), &config, context).await,
         AgentCommand::Check(Check { folder }) => {
             let config = match folder {
                 Some(folder) => below(folder, config)?,
@@ -76,14 +71,6 @@ pub(super) async fn run(command: &AgentCommand, context: &Context) -> Result<Exi
             Ok(check(&config, &all.claude, refuses_bypass, context))
         }
     }
-}
-
-async fn on_database(
-    command: Command<'_>,
-    config: &agents::Config,
-    context: &Context,
-) -> Result<Exit, Failure> {
-    control::run(command, &context.agents(config)?, context).await
 }
 
 /// The problems are the data of this command, so they go to stdout.

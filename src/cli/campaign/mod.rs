@@ -6,31 +6,24 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
-use serde_json::json;
-use sqlx::PgPool;
 
 use super::{
     Context, Exit, Failure,
     args::{CampaignId, Paging},
-    database::with_database,
     output::Output,
     server::{Server, with_server},
     words::{BudgetFlags, given},
 };
 use crate::{
-    clock::{Clock as _, SystemClock},
-    db::{Database, Use},
     domain::{
         amount,
-        audit::{self, Action},
-        campaign_control,
-        campaign_overview::{self, Overview},
-        campaigns::{self, Budget, Campaign, LimitChange, New, Status},
-        erasures::{self, Erasure},
-        ids::GivenCampaign,
-        transaction::{begin, commit},
+        campaigns::{Budget, Campaign},
+        erasures::Erasure,
     },
-    operations::{ListCampaigns, Noun, ShowCampaign},
+    operations::{
+        ChangeBudget, CloseCampaign, CreateCampaign, EraseCampaign, ListCampaigns, Noun,
+        PauseCampaign, ResumeCampaign, ShowCampaign, ShowErasure,
+    },
 };
 
 #[derive(Debug, Subcommand)]
@@ -116,152 +109,89 @@ pub(super) struct SetBudget {
     no_tokens: bool,
 }
 
-impl CampaignCommand {
-    /// True for commands that consist of operations alone.
-    pub(super) fn is_remote(&self) -> bool {
-        matches!(self, Self::Ls(_) | Self::Show(_))
-    }
-}
-
 pub(super) async fn run(command: &CampaignCommand, context: &Context) -> Result<Exit, Failure> {
-    match command {
-        CampaignCommand::Ls(list) => {
-            with_server(context, async |server| self::list(list, context, server).await).await
-        }
-        CampaignCommand::Show(CampaignId { id }) => {
-            with_server(context, async |server| show(id, context, server).await).await
-        }
-        command => on_database(command, context).await,
-    }
-}
-
-async fn list(list: &List, context: &Context, server: &Server) -> Result<Exit, Failure> {
-    let page = |cursor, limit| ListCampaigns { cursor, limit };
-    let campaigns = server.list(Noun::Campaign, &list.paging, page).await?;
-    context.output.data(&campaigns, || show::lines(&campaigns));
-    Ok(Exit::Ok)
-}
-
-async fn show(given: &GivenCampaign, context: &Context, server: &Server) -> Result<Exit, Failure> {
-    let overview = server.call(ShowCampaign { id: server.campaign(given).await? }).await?;
-    context.output.data(&overview, || show::words(&overview, &context.catalogue()));
-    Ok(Exit::Ok)
-}
-
-async fn on_database(command: &CampaignCommand, context: &Context) -> Result<Exit, Failure> {
-    with_database(context, Use::Look, async |database| on(command, context, database).await).await
+    with_server(context, async |server| on(command, context, server).await).await
 }
 
 async fn on(
     command: &CampaignCommand,
     context: &Context,
-    database: &Database,
+    server: &Server,
 ) -> Result<Exit, Failure> {
-    let (pool, output) = (&database.pool, context.output);
+    let output = context.output;
     match command {
         CampaignCommand::Create(create) => {
-            let overview = self::create(create, context, pool).await?;
+            let overview = server.call(new(create)?).await?;
             output.data(&overview, || format!("campaign {} is created", overview.campaign.id));
         }
-        CampaignCommand::Ls(_) | CampaignCommand::Show(_) => {}
+        CampaignCommand::Ls(list) => {
+            let page = |cursor, limit| ListCampaigns { cursor, limit };
+            let campaigns = server.list(Noun::Campaign, &list.paging, page).await?;
+            output.data(&campaigns, || show::lines(&campaigns));
+        }
+        CampaignCommand::Show(CampaignId { id }) => {
+            let overview = server.call(ShowCampaign { id: server.campaign(id).await? }).await?;
+            output.data(&overview, || show::words(&overview, &context.catalogue()));
+        }
         CampaignCommand::Budget(budget) => {
-            let budget = change_limit(budget, context, pool).await?;
-            output.data(&budget, || show::budget_words(&budget));
+            let budget = change_budget(budget, server).await?;
+            output.data(&budget, || budget.as_ref().map(show::budget_words).unwrap_or_default());
         }
         CampaignCommand::Pause(Pause { id: CampaignId { id }, reason }) => {
-            changed(&change_status(id, Status::Paused, reason, context, pool).await?, output);
+            let (id, reason) = (server.campaign(id).await?, reason.clone());
+            changed(&server.call(PauseCampaign { id, reason }).await?, output);
         }
         CampaignCommand::Resume(CampaignId { id }) => {
-            changed(&change_status(id, Status::Active, "", context, pool).await?, output);
+            let id = server.campaign(id).await?;
+            changed(&server.call(ResumeCampaign { id }).await?, output);
         }
         CampaignCommand::Close(CampaignId { id }) => {
-            changed(&change_status(id, Status::Closed, "", context, pool).await?, output);
+            let id = server.campaign(id).await?;
+            changed(&server.call(CloseCampaign { id }).await?, output);
         }
         CampaignCommand::Erase(erase) => {
-            let receipt = self::erase(erase, context, pool).await?;
+            let receipt = self::erase(erase, server).await?;
             output.data(&receipt, || show::receipt(&receipt));
         }
     }
     Ok(Exit::Ok)
 }
 
-async fn create(create: &Create, context: &Context, pool: &PgPool) -> Result<Overview, Failure> {
-    let brief = given(create.brief.as_deref(), create.brief_file.as_ref())?.unwrap_or_default();
+fn new(create: &Create) -> Result<CreateCampaign, Failure> {
     let (text, file) = (create.client_context.as_deref(), create.client_context_file.as_ref());
     let client_context = given(text, file)?;
-    let new = New {
-        name: &create.name,
-        brief: &brief,
-        client_context: client_context.as_deref(),
-        limit: create.budget.limit(),
-    };
-    let (mut tx, now) = (begin(pool).await?, SystemClock.now());
-    let campaign = campaigns::create(&mut tx, &new, now).await?;
-    let (id, data) = (campaign.id, json!({ "name": campaign.name }));
-    audit::write(&mut *tx, &context.who(), Action::CampaignCreate, id, data, now).await?;
-    let overview = campaign_overview::overview(&mut tx, id).await?;
-    commit(tx).await?;
-    Ok(overview)
+    let brief = given(create.brief.as_deref(), create.brief_file.as_ref())?.unwrap_or_default();
+    let (name, budget) = (create.name.clone(), create.budget.limit());
+    Ok(CreateCampaign { name, brief, client_context, budget })
 }
 
-async fn change_limit(
-    set: &SetBudget,
-    context: &Context,
-    pool: &PgPool,
-) -> Result<Budget, Failure> {
+/// `None`: the transaction that creates the campaign is still open.
+async fn change_budget(set: &SetBudget, server: &Server) -> Result<Option<Budget>, Failure> {
+    let id = server.campaign(&set.id.id).await?;
     let change = |value: Option<i64>, none: bool| value.map(Some).or(none.then_some(None));
-    let change = LimitChange {
-        micros: change(set.money, set.no_money),
-        tokens: change(set.tokens, set.no_tokens),
-    };
-    let mut tx = begin(pool).await?;
-    let id = campaigns::find(&mut *tx, &set.id.id, None).await?;
-    let budget = campaigns::change_limit(&mut tx, id, change).await?;
-    // Without a flag it only shows how things stand.
-    if change != LimitChange::default() {
-        let (who, data) = (context.who(), json!({ "limit": budget.limit }));
-        audit::write(&mut *tx, &who, Action::CampaignLimit, id, data, SystemClock.now()).await?;
+    let micros = change(set.money, set.no_money);
+    let tokens = change(set.tokens, set.no_tokens);
+    match (micros, tokens) {
+        (None, None) => Ok(server.call(ShowCampaign { id }).await?.budget),
+        _ => Ok(Some(server.call(ChangeBudget { id, micros, tokens }).await?)),
     }
-    commit(tx).await?;
-    Ok(budget)
 }
 
-async fn change_status(
-    given: &GivenCampaign,
-    status: Status,
-    reason: &str,
-    context: &Context,
-    pool: &PgPool,
-) -> Result<Campaign, Failure> {
-    let (mut tx, now) = (begin(pool).await?, SystemClock.now());
-    let id = campaigns::find(&mut *tx, given, None).await?;
-    let campaign = campaign_control::change_status(&mut tx, id, status, reason, now).await?;
-    let (action, data) = (campaign_control::action(status), json!({ "reason": reason }));
-    audit::write(&mut *tx, &context.who(), action, id, data, now).await?;
-    commit(tx).await?;
-    Ok(campaign)
-}
-
-async fn erase(erase: &Erase, context: &Context, pool: &PgPool) -> Result<Erasure, Failure> {
-    let mut tx = begin(pool).await?;
-    let id = campaigns::find(&mut *tx, &erase.id.id, None).await?;
-    if !erase.yes {
-        return match erasures::get(&mut tx, id).await {
-            Err(erasures::Error::NotAsked(_)) => {
-                let words = format!(
-                    "campaign {id} with all that was said in it would be erased for good; nothing was done: say --yes"
-                );
-                Err(Failure::new(Exit::Usage, anyhow!(words)))
-            }
-            receipt => Ok(receipt?),
-        };
+async fn erase(erase: &Erase, server: &Server) -> Result<Erasure, Failure> {
+    let id = server.campaign(&erase.id.id).await?;
+    if erase.yes {
+        return server.call(EraseCampaign { id, reason: erase.reason.clone() }).await;
     }
-    let now = SystemClock.now();
-    let receipt = erasures::request(&mut tx, id, &erase.reason, now).await?;
-    let data = json!({ "receipt": receipt.id });
-    audit::write(&mut *tx, &context.who(), Action::CampaignErase, id, data, now).await?;
-    commit(tx).await?;
-    Ok(receipt)
+    match server.call(ShowErasure { id }).await {
+        Err(failure) if failure.exit == Exit::NotFound => {
+            server.call(ShowCampaign { id }).await?;
+            let words = format!(
+                "campaign {id} with all that was said in it would be erased for good; nothing was done: say --yes"
+            );
+            Err(Failure::new(Exit::Usage, anyhow!(words)))
+        }
+        receipt => receipt,
+    }
 }
 
 fn changed(campaign: &Campaign, output: Output) {

@@ -13,6 +13,7 @@ use crate::{
         Context, Exit, Failure,
         args::Paging,
         output::{fields, table},
+        server::with_server,
         words::{period, time, time_or_dash},
     },
     clock::{Clock as _, SystemClock},
@@ -25,6 +26,7 @@ use crate::{
         search::Question,
         transaction::{begin, commit},
     },
+    operations::{PutCampaignUser, ShowCampaignUser, UserOfCampaign},
     tools::Meanings,
 };
 
@@ -123,13 +125,27 @@ pub(in crate::cli) struct Readings {
     limit: i64,
 }
 
+/// The command that consists of operations.
+pub(super) async fn show_user(user: &User, context: &Context) -> Result<Exit, Failure> {
+    with_server(context, async |server| {
+        let id = server.campaign(&user.campaign).await?;
+        let UserOfCampaign(set) = match (&user.user, user.nobody) {
+            (None, false) => server.call(ShowCampaignUser { id }).await?,
+            (name, _) => server.call(PutCampaignUser { id, user: name.clone() }).await?,
+        };
+        context.output.data(&set, || whose(set.as_ref()));
+        Ok(Exit::Ok)
+    })
+    .await
+}
+
 pub(super) async fn run(
     command: &FactsCommand,
     context: &Context,
     pool: &PgPool,
 ) -> Result<Exit, Failure> {
     match command {
-        FactsCommand::User(user) => say_whose(user, context, pool).await,
+        FactsCommand::User(_) => Ok(Exit::Ok),
         FactsCommand::Ls(ls) => list(ls, context, pool).await,
         FactsCommand::Show(which) => {
             let id = facts::find(pool, &which.fact, None).await?;
@@ -151,28 +167,6 @@ pub(super) async fn run(
             Ok(Exit::Ok)
         }
     }
-}
-
-async fn say_whose(user: &User, context: &Context, pool: &PgPool) -> Result<Exit, Failure> {
-    let (mut tx, who, now) = (begin(pool).await?, context.who(), SystemClock.now());
-    let id = campaign(&mut tx, &user.campaign).await?;
-    let set: Option<CampaignUser> = match &user.user {
-        Some(name) => Some(facts::set_user(&mut tx, id, name, now).await?),
-        None if user.nobody => {
-            facts::unset_user(&mut tx, id).await?;
-            None
-        }
-        None => {
-            let is = facts::user_of(&mut *tx, id).await?;
-            context.output.data(&is, || whose(is.as_ref()));
-            return Ok(Exit::Ok);
-        }
-    };
-    let data = json!({ "has_user": set.is_some() });
-    audit::write(&mut *tx, &who, Action::CampaignUser, id, data, now).await?;
-    commit(tx).await?;
-    context.output.data(&set, || whose(set.as_ref()));
-    Ok(Exit::Ok)
 }
 
 async fn list(ls: &Ls, context: &Context, pool: &PgPool) -> Result<Exit, Failure> {

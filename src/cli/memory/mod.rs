@@ -167,7 +167,17 @@ pub(super) struct Import {
 /// Items that an export reads at once.
 const PAGE: i64 = 100;
 
+impl MemoryCommand {
+    /// True for commands that consist of operations.
+    pub(super) fn is_remote(&self) -> bool {
+        matches!(self, Self::Facts(facts::FactsCommand::User(_)))
+    }
+}
+
 pub(super) async fn run(command: &MemoryCommand, context: &Context) -> Result<Exit, Failure> {
+    if let MemoryCommand::Facts(facts::FactsCommand::User(user)) = command {
+        return facts::show_user(user, context).await;
+    }
     let work = async |pool: &PgPool| match command {
         MemoryCommand::Ls(ls) => list(ls, context, pool).await,
         MemoryCommand::Show(show) => print(show, context, pool).await,

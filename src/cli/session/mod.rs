@@ -6,35 +6,28 @@ mod show;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use serde_json::json;
-use sqlx::PgConnection;
+use tokio::time::Instant;
+use uuid::Uuid;
 
 pub(super) use self::show::{interrupted_words, lines, name};
 use super::{
     Context, Exit, Failure,
     args::{Id, Paging},
-    database::with_database,
     output::Output,
+    server::{Server, with_server},
 };
 use crate::{
-    clock::{Clock as _, SystemClock},
-    db::{Database, Use},
-    domain::{
-        Page,
-        audit::{self, Action},
-        campaigns,
-        compactions::{self, Cause},
-        conversations,
-        ids::GivenCampaign,
-        messages::Span,
-        sessions::{self, Filter, Session},
-        tasks::{self, How},
-        transaction::{begin, commit},
+    domain::{compactions::OpenedArchive, ids::GivenCampaign, tasks::How},
+    operations::{
+        AcceptedCompaction, CompactSession, CompactionAnswer, InterruptSession, ListArchives,
+        ListSessions, MAX_LIMIT, Noun, ReadArchive, ReadTranscript, ResetSession, SessionView,
+        ShowCompaction, ShowSession, UncompactSession, ViewSession,
     },
 };
 
 /// A worker that finds nothing to compact says so at once; a summary takes as long as its model.
 const PATIENCE: Duration = Duration::from_secs(5);
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Subcommand)]
 pub(super) enum SessionCommand {
@@ -118,118 +111,135 @@ pub(super) struct Interrupt {
 }
 
 pub(super) async fn run(command: &SessionCommand, context: &Context) -> Result<Exit, Failure> {
-    with_database(context, Use::Look, async |database| on(command, context, database).await).await
+    with_server(context, async |server| on(command, context, server).await).await
 }
 
-async fn on(
-    command: &SessionCommand,
-    context: &Context,
-    database: &Database,
-) -> Result<Exit, Failure> {
-    let (output, who, now) = (context.output, context.who(), SystemClock.now());
-    let mut tx = begin(&database.pool).await?;
+async fn on(command: &SessionCommand, context: &Context, server: &Server) -> Result<Exit, Failure> {
+    let output = context.output;
     match command {
-        SessionCommand::Ls(list) => {
-            let sessions = self::list(list, &mut tx).await?;
-            output.data(&sessions, || lines(&sessions, &context.catalogue()));
-        }
+        SessionCommand::Ls(list) => self::list(list, context, server).await?,
         SessionCommand::Show(Id { id }) => {
-            let id = sessions::find(&mut *tx, id, None).await?;
-            let detail = conversations::detail(&mut tx, id).await?;
+            let id = server.id(Noun::Session, id).await?;
+            let detail = server.call(ShowSession { id }).await?;
             output.data(&detail, || show::words(&detail, &context.catalogue()));
         }
-        SessionCommand::Transcript(transcript) => read(transcript, &mut tx, output).await?,
-        SessionCommand::Archives(archives) => open_archives(archives, &mut tx, output).await?,
+        SessionCommand::Transcript(transcript) => read(transcript, server, output).await?,
+        SessionCommand::Archives(archives) => self::archives(archives, server, output).await?,
         SessionCommand::Reset(Reset { id, fresh }) => {
-            let id = sessions::find(&mut *tx, &id.id, None).await?;
-            let session = sessions::reset(&mut tx, id, *fresh, now).await?;
-            let data = json!({ "fresh": fresh });
-            audit::write(&mut *tx, &who, Action::SessionReset, id, data, now).await?;
-            commit(tx).await?;
+            let id = server.id(Noun::Session, &id.id).await?;
+            let session = server.call(ResetSession { id, fresh: *fresh }).await?;
             output.data(&session, || format!("the next task of session {id} opens its successor"));
         }
         SessionCommand::Compact(Id { id }) => {
-            let id = sessions::find(&mut *tx, id, None).await?;
-            let before = sessions::get(&mut *tx, id).await?.generation;
-            let job_id = compactions::request(&mut tx, id, Cause::Manual).await?.job_id;
-            let data = json!({ "job_id": job_id });
-            audit::write(&mut *tx, &who, Action::SessionCompact, id, data, now).await?;
-            commit(tx).await?;
-            let asked = (id, job_id, before);
-            let answer = compactions::wait_for_answer(&database.pool, asked, PATIENCE).await?;
-            let data = json!({ "session_id": id, "job_id": job_id, "answer": answer });
-            output.data(&data, || show::compaction_words(id, job_id, answer.as_ref()));
+            let id = server.id(Noun::Session, id).await?;
+            let accepted = server.call(CompactSession { id }).await?;
+            let answer = wait_for_answer(&accepted, server).await?;
+            let words = || show::compaction_words(id, answer.job_id, answer.answer.as_ref());
+            output.data(&answer, words);
         }
         SessionCommand::Uncompact(Id { id }) => {
-            let id = sessions::find(&mut *tx, id, None).await?;
-            let session = conversations::uncompact(&mut tx, id, now).await?;
-            let data = json!({ "generation": session.generation });
-            audit::write(&mut *tx, &who, Action::SessionUncompact, id, data, now).await?;
-            commit(tx).await?;
+            let id = server.id(Noun::Session, id).await?;
+            let session = server.call(UncompactSession { id }).await?;
             output.data(&session, || match session.generation {
                 0 => format!("session {id} shows its whole transcript"),
                 generation => format!("session {id} shows compaction {generation}"),
             });
         }
         SessionCommand::Interrupt(Interrupt { id, reason, soft }) => {
+            let id = server.id(Noun::Session, &id.id).await?;
             let how = if *soft { How::Soft } else { How::Hard };
-            let id = sessions::find(&mut *tx, &id.id, None).await?;
-            let interrupted = tasks::interrupt(&mut tx, id, how, reason, now).await?;
-            let data = json!({ "task_id": interrupted.task_id, "how": how, "reason": reason });
-            audit::write(&mut *tx, &who, Action::SessionInterrupt, id, data, now).await?;
-            commit(tx).await?;
+            let interrupt = InterruptSession { id, reason: reason.clone(), how };
+            let interrupted = server.call(interrupt).await?;
             output.data(&interrupted, || interrupted_words(&interrupted));
         }
     }
     Ok(Exit::Ok)
 }
 
-async fn list(list: &List, conn: &mut PgConnection) -> Result<Vec<Session>, Failure> {
-    let campaign_id = match &list.campaign {
-        Some(given) => Some(campaigns::find(&mut *conn, given, None).await?),
-        None => None,
+async fn list(list: &List, context: &Context, server: &Server) -> Result<(), Failure> {
+    let campaign_id = server.campaign_if_given(list.campaign.as_ref()).await?;
+    let page = |cursor, limit| ListSessions {
+        campaign_id,
+        agent: list.agent.clone(),
+        open: list.open,
+        cursor,
+        limit,
     };
-    let after = match &list.paging.after {
-        Some(given) => Some(sessions::find(&mut *conn, given, None).await?),
-        None => None,
-    };
-    let filter =
-        Filter { campaign_id, agent: list.agent.as_deref(), open_only: list.open, within: None };
-    Ok(sessions::list(conn, filter, Page { after, limit: list.paging.limit }).await?)
+    let sessions = server.list(Noun::Session, &list.paging, page).await?;
+    context.output.data(&sessions, || lines(&sessions, &context.catalogue()));
+    Ok(())
 }
 
-async fn open_archives(
-    Archives { id, number, after, limit }: &Archives,
-    conn: &mut PgConnection,
-    output: Output,
-) -> Result<(), Failure> {
-    let id = sessions::find(&mut *conn, &id.id, None).await?;
-    match number {
+async fn read(transcript: &Transcript, server: &Server, output: Output) -> Result<(), Failure> {
+    let id = server.id(Noun::Session, &transcript.id.id).await?;
+    if transcript.view {
+        let SessionView(history) = server.call(ViewSession { id }).await?;
+        output.data(&history, || show::history_words(&history));
+        return Ok(());
+    }
+    let page = |cursor: Option<String>, limit| ReadTranscript {
+        id,
+        cursor: cursor.map_or(Some(transcript.after), |cursor| cursor.parse().ok()),
+        limit: Some(limit),
+    };
+    let stored = server.items(transcript.limit, page).await?;
+    output.data(&stored, || stored.iter().map(show::message_words).collect());
+    Ok(())
+}
+
+async fn archives(archives: &Archives, server: &Server, output: Output) -> Result<(), Failure> {
+    let id = server.id(Noun::Session, &archives.id.id).await?;
+    match archives.number {
         None => {
-            let archives = compactions::archives(&mut *conn, id).await?;
+            let archives = server.call(ListArchives { id }).await?.items;
             output.data(&archives, || archives::lines(&archives));
         }
         Some(number) => {
-            let archive = compactions::open_archive(conn, id, *number, *after, *limit).await?;
+            let archive = open_archive((id, number), archives, server).await?;
             output.data(&archive, || archives::words(&archive));
         }
     }
     Ok(())
 }
 
-async fn read(
-    transcript: &Transcript,
-    conn: &mut PgConnection,
-    output: Output,
-) -> Result<(), Failure> {
-    let id = sessions::find(&mut *conn, &transcript.id.id, None).await?;
-    if transcript.view {
-        let history = sessions::history(conn, id).await?;
-        output.data(&history, || show::history_words(&history));
-        return Ok(());
+/// Reads as many pages as the limit takes.
+async fn open_archive(
+    (id, number): (Uuid, i32),
+    &Archives { after, limit, .. }: &Archives,
+    server: &Server,
+) -> Result<OpenedArchive, Failure> {
+    let page = |cursor, limit: i64| ReadArchive {
+        id,
+        number,
+        cursor: Some(cursor),
+        limit: Some(limit.min(MAX_LIMIT)),
+    };
+    let mut opened = server.call(page(after, limit)).await?;
+    loop {
+        let left = limit.saturating_sub_unsigned(opened.messages.len() as u64);
+        match opened.next.as_deref().map(str::parse) {
+            Some(Ok(cursor)) if left > 0 => {
+                let more = server.call(page(cursor, left)).await?;
+                opened.messages.extend(more.messages);
+                opened.next = more.next;
+            }
+            _ => return Ok(opened),
+        }
     }
-    let span = Span { after_seq: transcript.after, limit: transcript.limit };
-    let stored = sessions::transcript(conn, id, span).await?;
-    output.data(&stored, || stored.iter().map(show::message_words).collect());
-    Ok(())
+}
+
+/// The answer of the worker, if it comes in time.
+async fn wait_for_answer(
+    accepted: &AcceptedCompaction,
+    server: &Server,
+) -> Result<CompactionAnswer, Failure> {
+    let &AcceptedCompaction { session_id: id, job_id, generation } = accepted;
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let answer = server.call(ShowCompaction { id, job_id, generation }).await?;
+        if answer.answer.is_some() || Instant::now() >= end {
+            return Ok(answer);
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
 }

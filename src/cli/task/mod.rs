@@ -6,27 +6,19 @@ mod show;
 mod teller;
 
 use clap::{Args, Subcommand, ValueEnum};
-use serde_json::json;
 
 pub(super) use self::show::turn_lines;
 use super::{
     Context, Exit, Failure,
     args::{Id, Paging},
     database::with_database,
+    server::{Server, with_server},
     words::cancellation_words,
 };
 use crate::{
-    clock::{Clock as _, SystemClock},
     db::{Database, Use},
-    domain::{
-        Page,
-        audit::{self, Action},
-        campaigns,
-        explanations::{self, Explanation},
-        ids::GivenCampaign,
-        tasks::{self, Filter, State},
-        transaction::{begin, commit},
-    },
+    domain::{explanations::Explanation, ids::GivenCampaign, tasks::State},
+    operations::{CancelTask, ExplainTask, ListTasks, Noun, RetryTask, ShowTask},
 };
 
 #[derive(Debug, Subcommand)]
@@ -75,64 +67,58 @@ enum StateName {
     Cancelled,
 }
 
-pub(super) async fn run(command: &TaskCommand, context: &Context) -> Result<Exit, Failure> {
-    with_database(context, Use::Look, async |database| on(command, context, database).await).await
+impl TaskCommand {
+    /// True for commands that consist of operations.
+    pub(super) fn is_remote(&self) -> bool {
+        !matches!(self, Self::Add(_))
+    }
 }
 
-async fn on(
-    command: &TaskCommand,
-    context: &Context,
-    database: &Database,
-) -> Result<Exit, Failure> {
-    let (pool, output) = (&database.pool, context.output);
-    if let TaskCommand::Add(add) = command {
-        return add::run(add, context, pool).await;
+pub(super) async fn run(command: &TaskCommand, context: &Context) -> Result<Exit, Failure> {
+    match command {
+        TaskCommand::Add(add) => {
+            let add = async |database: &Database| add::run(add, context, &database.pool).await;
+            with_database(context, Use::Look, add).await
+        }
+        command => with_server(context, async |server| on(command, context, server).await).await,
     }
-    let mut tx = begin(pool).await?;
+}
+
+async fn on(command: &TaskCommand, context: &Context, server: &Server) -> Result<Exit, Failure> {
+    let output = context.output;
     match command {
         TaskCommand::Add(_) => {}
         TaskCommand::Ls(list) => {
-            let campaign_id = match &list.campaign {
-                Some(given) => Some(campaigns::find(&mut *tx, given, None).await?),
-                None => None,
+            let campaign_id = server.campaign_if_given(list.campaign.as_ref()).await?;
+            let (agent, state) = (&list.agent, list.state.map(State::from));
+            let page = |cursor, limit| ListTasks {
+                campaign_id,
+                agent: agent.clone(),
+                state,
+                cursor,
+                limit,
             };
-            let after = match &list.paging.after {
-                Some(given) => Some(tasks::find(&mut *tx, given, None).await?),
-                None => None,
-            };
-            let (agent, state) = (list.agent.as_deref(), list.state.map(State::from));
-            let page = Page { after, limit: list.paging.limit };
-            let filter = Filter { campaign_id, agent, state, within: None };
-            let tasks = tasks::list(&mut *tx, filter, page).await?;
+            let tasks = server.list(Noun::Task, &list.paging, page).await?;
             output.data(&tasks, || show::lines(&tasks, &context.catalogue()));
         }
         TaskCommand::Show(Id { id }) => {
-            let id = tasks::find(&mut *tx, id, None).await?;
-            let detail = tasks::detail(&mut tx, id).await?;
+            let id = server.id(Noun::Task, id).await?;
+            let detail = server.call(ShowTask { id }).await?;
             output.data(&detail, || show::words(&detail, &context.catalogue()));
         }
         TaskCommand::Cancel(Cancel { id, reason }) => {
-            let id = tasks::find(&mut *tx, &id.id, None).await?;
-            let now = SystemClock.now();
-            let cancelled = tasks::cancel(&mut tx, id, reason, now).await?;
-            let data = json!({ "reason": reason });
-            audit::write(&mut *tx, &context.who(), Action::TaskCancel, id, data, now).await?;
-            commit(tx).await?;
-            let data =
-                json!({ "task_id": id, "cancel": cancelled.cancel, "below": cancelled.below });
-            output.data(&data, || cancellation_words(id, &cancelled));
+            let id = server.id(Noun::Task, &id.id).await?;
+            let cancelled = server.call(CancelTask { id, reason: reason.clone() }).await?;
+            output.data(&cancelled, || cancellation_words(id, &cancelled.cancellation));
         }
         TaskCommand::Retry(Id { id }) => {
-            let id = tasks::find(&mut *tx, id, None).await?;
-            let (who, now) = (context.who(), SystemClock.now());
-            let task = tasks::retry(&mut tx, id, now).await?;
-            audit::write(&mut *tx, &who, Action::TaskRetry, id, json!({}), now).await?;
-            commit(tx).await?;
+            let id = server.id(Noun::Task, id).await?;
+            let task = server.call(RetryTask { id }).await?;
             output.data(&task, || format!("task {id} is {}", task.state.as_str()));
         }
         TaskCommand::Explain(Id { id }) => {
-            let id = tasks::find(&mut *tx, id, None).await?;
-            let explanation = explanations::explain(&mut tx, id).await?;
+            let id = server.id(Noun::Task, id).await?;
+            let explanation = server.call(ExplainTask { id }).await?;
             output.data(&explanation, || words(&explanation));
         }
     }

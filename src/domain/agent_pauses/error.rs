@@ -21,10 +21,14 @@ pub enum Error {
     Database(#[from] Failed),
 }
 
+impl Error {
+    pub const NOT_PAUSED: Class = Class::of(Kind::Conflict, "agent_not_paused");
+}
+
 impl Classify for Error {
     fn class(&self) -> Class {
         match self {
-            Self::NotPaused { .. } => Class::of(Kind::Conflict, "agent_not_paused"),
+            Self::NotPaused { .. } => Self::NOT_PAUSED,
             Self::Campaign(error) => error.class(),
             Self::Text(error) => error.class(),
             Self::Database(error) => error.class(),

@@ -11,7 +11,7 @@ mod error;
 
 pub use self::error::Error;
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
@@ -25,7 +25,7 @@ use super::{
 };
 use crate::queue::admin;
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = AgentPause)]
 pub struct Pause {
     pub id: Uuid,
@@ -40,7 +40,7 @@ pub struct Pause {
     pub resumed_by: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = AgentPaused)]
 pub struct Paused {
     #[serde(flatten)]
@@ -49,7 +49,7 @@ pub struct Paused {
     pub changed: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = AgentResumed)]
 pub struct Resumed {
     #[serde(flatten)]

@@ -34,17 +34,23 @@ pub enum Error {
     Database(#[from] Failed),
 }
 
+impl Error {
+    pub const CHANGED: Class = Class::of(Kind::Conflict, "blackboard_changed");
+    pub const NO_VERSION: Class = Class::of(Kind::NotFound, "unknown_version");
+    pub const NO_OBJECT: Class = Class::of(Kind::Invalid, "no_object");
+    pub const TOO_LARGE: Class = Class::of(Kind::TooLarge, "blackboard_too_large");
+    pub const BAD_KEY: Class = Class::of(Kind::Invalid, "bad_key");
+}
+
 impl Classify for Error {
     fn class(&self) -> Class {
         match self {
-            Self::Version { .. } => Class::of(Kind::Conflict, "blackboard_changed"),
-            Self::NoVersion { .. } => Class::of(Kind::NotFound, "unknown_version"),
+            Self::Version { .. } => Self::CHANGED,
+            Self::NoVersion { .. } => Self::NO_VERSION,
             Self::NotGranted { .. } => Class::of(Kind::Invalid, "not_granted"),
-            Self::NoObject => Class::of(Kind::Invalid, "no_object"),
-            Self::TooLong { .. } | Self::TooMany { .. } | Self::TooDeep { .. } => {
-                Class::of(Kind::TooLarge, "blackboard_too_large")
-            }
-            Self::Key { .. } => Class::of(Kind::Invalid, "bad_key"),
+            Self::NoObject => Self::NO_OBJECT,
+            Self::TooLong { .. } | Self::TooMany { .. } | Self::TooDeep { .. } => Self::TOO_LARGE,
+            Self::Key { .. } => Self::BAD_KEY,
             Self::Campaign(error) => error.class(),
             Self::Database(error) => error.class(),
         }

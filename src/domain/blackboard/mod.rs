@@ -16,7 +16,7 @@ mod size;
 mod write;
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sqlx::PgExecutor;
 use uuid::Uuid;
@@ -30,7 +30,7 @@ pub use self::{
 pub use super::agents::{BlackboardGrants as Grants, BlackboardPath as Path, NoPath};
 use super::{Failed, agents::Agent};
 
-#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Blackboard {
     pub campaign_id: Uuid,
     /// Counts the changes. 0: nobody has written anything yet.

@@ -1,7 +1,7 @@
 //! Changing the document.
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -32,7 +32,7 @@ pub enum By<'a> {
     Agent { agent: &'a Agent, instance: &'a str, task_id: Uuid, turn: i32 },
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = BlackboardWritten)]
 pub struct Written {
     /// As it is now; an agent is shown what it may read.

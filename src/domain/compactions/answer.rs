@@ -1,21 +1,18 @@
 //! The answer to a compaction that a person has asked for.
 
-use std::time::Duration;
-
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::Error;
 use crate::{
-    domain::{Failed, feed, sessions},
-    queue::admin,
+    domain::{Failed, feed, sessions, transaction},
+    queue::{self, admin},
 };
 
-const LOOK_EVERY: Duration = Duration::from_millis(100);
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
+#[schema(as = CompactionResult)]
 pub enum Answer {
     /// The session shows this compaction.
     Compacted {
@@ -30,41 +27,36 @@ pub enum Answer {
     },
 }
 
-/// Waits until the job of a request has ended. `before` is the generation that the session showed when it was asked. `None`: it has
-/// not ended within `patience`.
-pub async fn wait_for_answer(
-    pool: &PgPool,
-    (session_id, job_id, before): (Uuid, i64, i32),
-    patience: Duration,
-) -> Result<Option<Answer>, Error> {
-    let wait = async {
-        loop {
-            if let Some(answer) = answer(pool, (session_id, job_id, before)).await? {
-                return Ok(answer);
-            }
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
-    };
-    tokio::time::timeout(patience, wait).await.ok().transpose()
-}
-
-async fn answer(
+/// The answer to the request of job `job_id`. `before` is the generation that the session showed at the request. `None`: the job has not
+/// ended.
+pub async fn answer(
     pool: &PgPool,
     (session_id, job_id, before): (Uuid, i64, i32),
 ) -> Result<Option<Answer>, Error> {
     let gone = admin::gone_jobs(pool, &[job_id]).await;
     let gone = gone.map_err(|source| Error::Job { job_id, source })?;
-    let Some(gone) = gone.into_iter().next() else { return Ok(None) };
+    // Read after the job: it writes here before it ends.
     let session = sessions::get(pool, session_id).await?;
+    let Some(gone) = gone.into_iter().next() else { return Ok(None) };
     if session.generation != before {
         return Ok(Some(Answer::Compacted { generation: session.generation }));
     }
-    let said = said(pool, (session.campaign_id, session_id), job_id).await?;
-    let unknown = || "its job ended without a reason".to_owned();
-    Ok(Some(match said {
-        Some(because) => Answer::Nothing { because },
-        None => Answer::Failed { because: gone.error.unwrap_or_else(unknown) },
-    }))
+    if let Some(because) = said(pool, (session.campaign_id, session_id), job_id).await? {
+        return Ok(Some(Answer::Nothing { because }));
+    }
+    let error = if is_of(pool, session_id, job_id).await? { gone.error } else { None };
+    let because = error.unwrap_or_else(|| "its job ended without a reason".to_owned());
+    Ok(Some(Answer::Failed { because }))
+}
+
+/// The error of another job is not for readers of this session.
+async fn is_of(pool: &PgPool, session_id: Uuid, job_id: i64) -> Result<bool, Error> {
+    let mut conn = transaction::connection(pool).await?;
+    match admin::find_job(&mut conn, job_id).await {
+        Ok(job) => Ok(job.payload["session_id"] == session_id.to_string()),
+        Err(queue::Error::NotFound { .. }) => Ok(false),
+        Err(source) => Err(Error::Job { job_id, source }),
+    }
 }
 
 /// Why the worker has found nothing to do, if it has.

@@ -3,7 +3,7 @@
 //! Nothing is stored for them: the messages are in the transcript, and what replaced them is in the compaction.
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
@@ -15,7 +15,7 @@ use crate::domain::{
 };
 
 /// What one compaction has put away.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Archive {
     pub id: Uuid,
     /// The generation of the compaction.
@@ -38,7 +38,7 @@ pub struct Archive {
 }
 
 /// An archive with what is in it.
-#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct OpenedArchive {
     #[serde(flatten)]
     pub archive: Archive,
@@ -50,7 +50,7 @@ pub struct OpenedArchive {
 }
 
 /// What stands in the place of the messages.
-#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Replacement {
     /// Where the work stood, from rows: ids, hand-offs, what the node asks for, the message that waited.
     #[schema(value_type = Option<Object>)]

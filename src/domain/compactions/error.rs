@@ -36,12 +36,18 @@ pub enum Error {
     Database(#[from] Failed),
 }
 
+impl Error {
+    pub const UNKNOWN: Class = Class::of(Kind::NotFound, "unknown_compaction");
+    pub const NO_ARCHIVE: Class = Class::of(Kind::NotFound, "unknown_archive");
+    pub const NOTHING_TO_UNDO: Class = Class::of(Kind::Conflict, "nothing_to_undo");
+}
+
 impl Classify for Error {
     fn class(&self) -> Class {
         match self {
-            Self::Unknown { .. } => Class::of(Kind::NotFound, "unknown_compaction"),
-            Self::NoArchive { .. } => Class::of(Kind::NotFound, "unknown_archive"),
-            Self::NothingToUndo(_) => Class::of(Kind::Conflict, "nothing_to_undo"),
+            Self::Unknown { .. } => Self::UNKNOWN,
+            Self::NoArchive { .. } => Self::NO_ARCHIVE,
+            Self::NothingToUndo(_) => Self::NOTHING_TO_UNDO,
             Self::Enqueue { source, .. } | Self::Job { source, .. } => source.class(),
             Self::Session(error) => error.class(),
             Self::Database(error) => error.class(),

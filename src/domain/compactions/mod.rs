@@ -20,7 +20,7 @@ use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 pub use self::{
-    answer::{Answer, wait_for_answer},
+    answer::{Answer, answer},
     archives::{Archive, OpenedArchive, Replacement, archives, open_archive},
     config::Config,
     error::Error,
@@ -33,7 +33,7 @@ use super::{
     session_summaries::{SessionSummary, SummaryText},
 };
 
-#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Compaction {
     pub generation: i32,
     /// The generation whose view was folded; 0 is the whole transcript.
@@ -81,7 +81,9 @@ pub enum Cause {
     Inherited,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type, utoipa::ToSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
 #[schema(as = CompactionOutcome)]

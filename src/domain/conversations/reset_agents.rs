@@ -2,7 +2,7 @@
 
 use crate::domain::class::{Class, Classify};
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -15,7 +15,7 @@ use crate::domain::{
 };
 
 /// What was reset.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = AgentsReset)]
 pub struct Reset {
     pub campaign_id: Uuid,

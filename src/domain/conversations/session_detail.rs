@@ -1,6 +1,6 @@
 //! A session with what has happened in it.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -14,7 +14,7 @@ use crate::domain::{
 /// How many turns are shown; the transcript has all.
 const LAST_TURNS: i64 = 10;
 
-#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = SessionDetail)]
 pub struct Detail {
     #[serde(flatten)]

@@ -30,10 +30,14 @@ pub enum Error {
     Database(#[from] Failed),
 }
 
+impl Error {
+    pub const NOT_ASKED: Class = Class::of(Kind::NotFound, "not_erased");
+}
+
 impl Classify for Error {
     fn class(&self) -> Class {
         match self {
-            Self::NotAsked(_) => Class::of(Kind::NotFound, "not_erased"),
+            Self::NotAsked(_) => Self::NOT_ASKED,
             Self::Key(_) => Class::of(Kind::Internal, "internal"),
             Self::Campaign(error) => error.class(),
             Self::Task(error) => error.class(),

@@ -44,7 +44,7 @@ use super::{Failed, audit, campaign_control, campaigns, ids, schedules, tasks, t
 use crate::queue::{self, Job, Options, Policy};
 
 /// The receipt.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Erasure {
     pub id: Uuid,
     pub campaign_id: Uuid,

@@ -5,7 +5,7 @@
 
 mod words;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// The answer to "why?".
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = TaskExplanation)]
 pub struct Explanation {
     pub task_id: Uuid,

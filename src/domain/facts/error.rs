@@ -39,11 +39,15 @@ pub enum Error {
     Database(#[from] Failed),
 }
 
+impl Error {
+    pub const BAD_USER: Class = Class::of(Kind::Invalid, "bad_user");
+}
+
 impl Classify for Error {
     fn class(&self) -> Class {
         match self {
             Self::NoFact { .. } => Class::of(Kind::NotFound, "unknown_fact"),
-            Self::User(_) => Class::of(Kind::Invalid, "bad_user"),
+            Self::User(_) => Self::BAD_USER,
             Self::Words { .. } => Class::of(Kind::Invalid, "bad_fact"),
             Self::Ended(_) => Class::of(Kind::Conflict, "fact_ended"),
             Self::SaidInClosed(_) => Class::of(Kind::Conflict, "campaign_closed"),

@@ -1,7 +1,7 @@
 //! For whom a campaign works.
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
@@ -10,7 +10,7 @@ use crate::domain::{Failed, campaigns};
 
 const NAME_MAX_CHARS: usize = 128;
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct CampaignUser {
     pub user: String,
     /// What was asked earlier is not read for facts.

@@ -49,20 +49,30 @@ pub enum Error {
     Database(#[from] Failed),
 }
 
+impl Error {
+    pub const UNKNOWN: Class = Class::of(Kind::NotFound, "unknown_flow");
+    pub const NO_TEMPLATE: Class = Class::of(Kind::NotFound, "unknown_template");
+    pub const NO_STEP: Class = Class::of(Kind::NotFound, "unknown_step");
+    pub const INPUTS: Class = Class::of(Kind::Invalid, "bad_inputs");
+    pub const TOO_MANY: Class = Class::of(Kind::Invalid, "too_many_tasks_in_flow");
+    pub const ENDED: Class = Class::of(Kind::Conflict, "flow_ended");
+    pub const PAUSED: Class = Class::of(Kind::Conflict, "flow_paused");
+    pub const NOT_PAUSED: Class = Class::of(Kind::Conflict, "flow_not_paused");
+    pub const BAD_TEMPLATES: Class = Class::of(Kind::Conflict, "bad_templates");
+}
+
 impl Classify for Error {
     fn class(&self) -> Class {
         match self {
-            Self::Unknown(_) => Class::of(Kind::NotFound, "unknown_flow"),
-            Self::NoTemplate { .. } => Class::of(Kind::NotFound, "unknown_template"),
-            Self::NoStep { .. } => Class::of(Kind::NotFound, "unknown_step"),
-            Self::Inputs(_) => Class::of(Kind::Invalid, "bad_inputs"),
-            Self::TooMany(_) => Class::of(Kind::Invalid, "too_many_tasks_in_flow"),
-            Self::Ended(_) => Class::of(Kind::Conflict, "flow_ended"),
-            Self::Paused(_) => Class::of(Kind::Conflict, "flow_paused"),
-            Self::NotPaused(_) => Class::of(Kind::Conflict, "flow_not_paused"),
-            Self::Problems(_) | Self::BrokenTemplate { .. } => {
-                Class::of(Kind::Conflict, "bad_templates")
-            }
+            Self::Unknown(_) => Self::UNKNOWN,
+            Self::NoTemplate { .. } => Self::NO_TEMPLATE,
+            Self::NoStep { .. } => Self::NO_STEP,
+            Self::Inputs(_) => Self::INPUTS,
+            Self::TooMany(_) => Self::TOO_MANY,
+            Self::Ended(_) => Self::ENDED,
+            Self::Paused(_) => Self::PAUSED,
+            Self::NotPaused(_) => Self::NOT_PAUSED,
+            Self::Problems(_) | Self::BrokenTemplate { .. } => Self::BAD_TEMPLATES,
             Self::Agent(error) => error.class(),
             Self::Task(error) | Self::Step { error, .. } => error.class(),
             Self::Campaign(error) => error.class(),

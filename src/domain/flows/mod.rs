@@ -42,7 +42,7 @@ pub struct Config {
     pub folder: std::path::PathBuf,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Flow {
     pub id: Uuid,
     pub campaign_id: Uuid,
@@ -64,7 +64,7 @@ pub struct Flow {
 }
 
 /// A flow after its cancellation.
-#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct CancelledFlow {
     #[serde(flatten)]
     pub flow: Flow,

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Config, Error, Template, template};
 use crate::domain::{
@@ -18,7 +18,7 @@ pub struct Templates {
 }
 
 /// A template that cannot be started.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct BrokenTemplate {
     pub name: String,
     /// It comes with Dalsegno, and names agents that this installation does not have.

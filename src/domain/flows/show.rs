@@ -1,6 +1,6 @@
 //! Looking flows up.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
@@ -21,7 +21,7 @@ pub struct Filter<'a> {
 }
 
 /// A flow with its tasks.
-#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = FlowDetail)]
 pub struct Shown {
     #[serde(flatten)]
@@ -30,7 +30,7 @@ pub struct Shown {
     pub steps: Vec<StepTask>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = FlowStepTask)]
 pub struct StepTask {
     pub step: String,

@@ -13,7 +13,7 @@ use crate::domain::{
     tasks::OnFailure,
 };
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Template {
     pub name: String,
     pub description: String,
@@ -23,7 +23,7 @@ pub struct Template {
 }
 
 /// What has to be given when a flow is started.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = FlowInput)]
 pub struct Input {
     pub name: String,
@@ -33,7 +33,7 @@ pub struct Input {
     pub is_list: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = FlowStep)]
 pub struct Step {
     pub name: String,

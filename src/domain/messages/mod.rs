@@ -11,7 +11,7 @@ mod remove;
 mod search;
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sqlx::{PgExecutor, types::Json};
 use uuid::Uuid;
 
@@ -28,7 +28,7 @@ use super::Failed;
 use crate::transcript::{Message, Role, ToolCall};
 
 /// One row of a transcript.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = StoredMessage)]
 pub struct Stored {
     pub id: Uuid,

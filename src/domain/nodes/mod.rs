@@ -9,7 +9,7 @@
 mod enter;
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
@@ -17,7 +17,7 @@ pub use self::enter::{Entering, enter, inherit, say_again};
 use super::Failed;
 
 /// The time of a session at a node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = NodeStay)]
 pub struct Stay {
     /// Counts the stays of a session, from 1.

@@ -30,15 +30,22 @@ pub enum Error {
     Database(#[from] Failed),
 }
 
+impl Error {
+    pub const UNKNOWN_POST: Class = Class::of(Kind::NotFound, "unknown_post");
+    pub const UNKNOWN_NAMES: Class = Class::of(Kind::Invalid, "unknown_names");
+    pub const NO_AUDIENCE: Class = Class::of(Kind::Invalid, "no_audience");
+    pub const TOO_MANY_NAMES: Class = Class::of(Kind::TooLarge, "too_many_names");
+}
+
 impl Classify for Error {
     fn class(&self) -> Class {
         match self {
             Self::UnknownCampaign(_) => Class::of(Kind::NotFound, "unknown_campaign"),
             Self::Closed(_) => Class::of(Kind::Conflict, "campaign_closed"),
-            Self::UnknownPost(_) => Class::of(Kind::NotFound, "unknown_post"),
-            Self::UnknownNames(_) => Class::of(Kind::Invalid, "unknown_names"),
-            Self::NoAudience => Class::of(Kind::Invalid, "no_audience"),
-            Self::TooManyNames(_) => Class::of(Kind::TooLarge, "too_many_names"),
+            Self::UnknownPost(_) => Self::UNKNOWN_POST,
+            Self::UnknownNames(_) => Self::UNKNOWN_NAMES,
+            Self::NoAudience => Self::NO_AUDIENCE,
+            Self::TooManyNames(_) => Self::TOO_MANY_NAMES,
             Self::Text(error) => error.class(),
             Self::Database(error) => error.class(),
         }

@@ -27,7 +27,7 @@ mod remove;
 use std::borrow::Cow;
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 pub use self::{
@@ -37,7 +37,7 @@ pub use self::{
     chain::{Behind, Past, Repeated, behind, sender_of, times_said},
     error::Error,
     key::{Key, Keyed, keep_key, keyed, lock_key},
-    read::{Along, along, find, last_seq, some_before},
+    read::{Along, along, find, some_before},
     remove::remove_some,
 };
 use super::agents::{Catalogue, MAIN};
@@ -46,7 +46,7 @@ pub use super::agents::{OPERATOR, SYSTEM};
 /// The longest text of a post.
 pub const TEXT_MAX_BYTES: usize = 1024 * 1024;
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Post {
     pub id: Uuid,
     /// Its place on the board: 1, 2, 3 in the order in which posts were committed.
@@ -66,7 +66,9 @@ pub struct Post {
     pub text: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type, utoipa::ToSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
 #[schema(as = PostOrigin)]

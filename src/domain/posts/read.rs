@@ -82,15 +82,6 @@ pub async fn some_before(
     .map_err(Failed::to("list some posts of a campaign"))
 }
 
-/// The last place of a campaign's board; 0 while nobody has posted.
-pub async fn last_seq(executor: impl PgExecutor<'_>, campaign_id: Uuid) -> Result<i64, Failed> {
-    sqlx::query_scalar!("select last_seq from dalsegno.boards where campaign_id = $1", campaign_id)
-        .fetch_optional(executor)
-        .await
-        .map(Option::unwrap_or_default)
-        .map_err(Failed::to("look at the board of a campaign"))
-}
-
 /// The post that a person means.
 pub async fn find(
     executor: impl PgExecutor<'_>,

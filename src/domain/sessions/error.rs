@@ -24,15 +24,19 @@ pub enum Error {
     Database(#[from] Failed),
 }
 
+impl Error {
+    pub const UNKNOWN: Class = Class::of(Kind::NotFound, "unknown_session");
+    /// The other run will have ended soon.
+    pub const BUSY: Class = Class { retryable: true, ..Class::of(Kind::Conflict, "session_busy") };
+    pub const CLOSED: Class = Class::of(Kind::Conflict, "session_closed");
+}
+
 impl Classify for Error {
     fn class(&self) -> Class {
         match self {
-            Self::Unknown(_) => Class::of(Kind::NotFound, "unknown_session"),
-            Self::Closed(_) => Class::of(Kind::Conflict, "session_closed"),
-            // The first one will have ended soon.
-            Self::Overtaken(_) => {
-                Class { retryable: true, ..Class::of(Kind::Conflict, "session_busy") }
-            }
+            Self::Unknown(_) => Self::UNKNOWN,
+            Self::Closed(_) => Self::CLOSED,
+            Self::Overtaken(_) => Self::BUSY,
             Self::Database(error) => error.class(),
         }
     }

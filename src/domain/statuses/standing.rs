@@ -1,7 +1,7 @@
 //! What each agent does, and whether it may.
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -12,7 +12,7 @@ use crate::domain::{
     agents::Catalogue,
 };
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = AgentStanding)]
 pub struct Standing {
     #[serde(flatten)]

@@ -1,6 +1,6 @@
 //! A task with its attempts.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -10,7 +10,7 @@ use crate::domain::{
     turns::{self, Turn},
 };
 
-#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = TaskDetail)]
 pub struct Detail {
     #[serde(flatten)]

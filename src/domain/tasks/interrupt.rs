@@ -32,7 +32,7 @@ pub enum How {
     Hard,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Interrupted {
     pub session_id: Uuid,
     pub task_id: Uuid,

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::domain::{agents::SessionMode as Mode, turns::TaskWithoutTurn};
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Task {
     pub id: Uuid,
     pub campaign_id: Uuid,

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
@@ -26,7 +26,7 @@ pub struct Predecessor {
 }
 
 /// What a task waits for, or has waited for, without what it came to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = TaskWaiting)]
 pub struct Waiting {
     /// In the order in which it is told of them.
@@ -36,7 +36,7 @@ pub struct Waiting {
     pub waits: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct WaitedFor {
     pub task_id: Uuid,
     pub agent: String,

@@ -18,8 +18,7 @@ use serde_json::{Value, json};
 use utoipa::OpenApi;
 
 use super::{
-    Front, Problem, agents, blackboard, bulk, campaigns, children, facts, feed, flows, health, mcp,
-    memory, posts, sessions, tasks,
+    Front, Problem, agents, bulk, children, facts, feed, health, mcp, memory, posts, tasks,
 };
 use crate::domain::feed::Event as FeedEvent;
 
@@ -78,16 +77,12 @@ async fn openapi() -> Response {
 fn generate() -> String {
     let mut api = Described::openapi();
     for part in [
-        campaigns::Described::openapi(),
-        blackboard::Described::openapi(),
         posts::Described::openapi(),
         memory::Described::openapi(),
         facts::Described::openapi(),
         tasks::Described::openapi(),
         bulk::Described::openapi(),
         children::Described::openapi(),
-        flows::Described::openapi(),
-        sessions::Described::openapi(),
         agents::Described::openapi(),
         feed::Described::openapi(),
         mcp::Described::openapi(),

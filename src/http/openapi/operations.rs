@@ -2,7 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::operations::{self, Described, Entry, Spec, Success, status};
+use crate::{
+    domain::class::QUEUE_FULL,
+    operations::{self, Described, Entry, Spec, Success, status},
+};
 
 /// The body of an operation that takes nothing but its path.
 const NOTHING: &str = "Nothing";
@@ -68,6 +71,9 @@ fn responses(spec: &Spec, output: &str) -> Value {
     answers.insert((spec.success as u16).to_string(), answer);
     for class in spec.refusals {
         super::refusals::add(&mut answers, status(class.kind), class.code);
+    }
+    if spec.refusals.contains(&QUEUE_FULL) {
+        answers["503"]["headers"] = json!({ "Retry-After": { "description": "Seconds", "schema": { "format": "int32", "type": "integer" } } });
     }
     Value::Object(answers)
 }

@@ -22,6 +22,7 @@ mod sessions;
 mod tasks;
 mod waiting;
 mod webhooks;
+mod work;
 
 use std::{path::Path, process::Stdio};
 

@@ -4,13 +4,13 @@
 use dalsegno::domain::audit::{self, Action, Actor};
 use serde_json::json;
 use sqlx::PgPool;
-use uuid::Uuid;
 
+use super::work::Step;
 use crate::app::noon;
 
 /// The operation that each command is about, and the command; in an order in which each has something to do. `schedule run purge` has
 /// made a job before.
-pub fn commands() -> Vec<(&'static str, Vec<&'static str>)> {
+pub fn steps() -> Vec<Step> {
     vec![
         ("pause_queue", vec!["queue", "pause", "turns", "--reason", "moving"]),
         ("list_queues", vec!["queue", "ls"]),
@@ -85,44 +85,4 @@ pub fn commands() -> Vec<(&'static str, Vec<&'static str>)> {
 pub async fn fill(pool: &PgPool) {
     let (who, data) = (Actor::cli("ops", "host"), json!({ "reason": "moving" }));
     audit::write(pool, &who, Action::QueuePause, "turns", data, noon()).await.unwrap();
-}
-
-/// The command with the ids of this database: `HOOK` is the first webhook, `DELIVERY` the last delivery.
-pub async fn named(command: &[&str], pool: &PgPool) -> Vec<String> {
-    let mut named = Vec::new();
-    for word in command {
-        let query = match *word {
-            "HOOK" => "select id from dalsegno.webhooks order by id limit 1",
-            "DELIVERY" => "select id from dalsegno.webhook_deliveries order by id desc limit 1",
-            word => {
-                named.push(word.to_owned());
-                continue;
-            }
-        };
-        let id: Uuid = sqlx::query_scalar(query).fetch_one(pool).await.unwrap();
-        named.push(id.to_string());
-    }
-    named
-}
-
-/// Without what is made at random, and without the name of the person at the host, who has none on a server that asks for no key.
-pub fn masked(text: &str) -> String {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || "-_:@./+=".contains(c);
-    let mut masked = String::new();
-    for piece in text.split_inclusive(|c| !is_part(c)) {
-        let word = piece.trim_end_matches(|c| !is_part(c));
-        masked.push_str(mask(word));
-        masked.push_str(&piece[word.len()..]);
-    }
-    masked
-}
-
-fn mask(word: &str) -> &str {
-    let is_hex = word.len() >= 12 && word.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
-    match word {
-        _ if word.starts_with("cli:") => "anonymous",
-        _ if word.starts_with("dals_") || word.starts_with("whsec_") => "SECRET",
-        _ if is_hex && word.contains(|c: char| c.is_ascii_hexdigit()) => "ID",
-        _ => word,
-    }
 }

@@ -112,7 +112,7 @@ async fn a_person_gets_an_answer_and_no_dead_letter_where_a_summary_would_save_n
     }
     let job_id = request(&stage, id, Cause::Manual).await.job_id;
     assert_eq!(work(&stage).await, None);
-    let answer = compactions::wait_for_answer(&stage.world.pool, (id, job_id, 0), SOON).await;
+    let answer = compactions::answer(&stage.world.pool, (id, job_id, 0)).await;
     let Some(compactions::Answer::Nothing { because }) = answer.unwrap() else {
         panic!("it was compacted, or is not over")
     };
@@ -128,7 +128,7 @@ async fn a_person_gets_an_answer_where_the_session_was_closed_meanwhile() {
     let close = "update dalsegno.sessions set state = 'closed', closed_at = now(), closed_because = 'reset' where id = $1";
     sqlx::query(close).bind(id).execute(&stage.world.pool).await.unwrap();
     assert_eq!(work(&stage).await, None);
-    let answer = compactions::wait_for_answer(&stage.world.pool, (id, job_id, 0), SOON).await;
+    let answer = compactions::answer(&stage.world.pool, (id, job_id, 0)).await;
     let Some(compactions::Answer::Nothing { because }) = answer.unwrap() else {
         panic!("it was compacted, or is not over")
     };
@@ -142,10 +142,9 @@ async fn the_answer_to_a_compaction_is_what_the_session_shows_or_that_there_is_n
     let job_id = request(&stage, id, Cause::Manual).await.job_id;
     let asked = (id, job_id, 0);
     let pool = &stage.world.pool;
-    let at_once = std::time::Duration::from_millis(300);
-    assert_eq!(compactions::wait_for_answer(pool, asked, at_once).await.unwrap(), None);
+    assert_eq!(compactions::answer(pool, asked).await.unwrap(), None);
     assert_eq!(work(&stage).await, None);
-    let answer = compactions::wait_for_answer(pool, asked, SOON).await.unwrap();
+    let answer = compactions::answer(pool, asked).await.unwrap();
     assert_eq!(answer, Some(compactions::Answer::Compacted { generation: 1 }));
 }
 

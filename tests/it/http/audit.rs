@@ -86,7 +86,7 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
     let since = json!({ "since": "2026-01-01T00:00:00Z" });
     let url = json!({ "url": "https://example.com/" });
     let new = json!({ "name": "Spring", "brief": "SECRET PROMPT" });
-    let limit = json!({ "budget": { "tokens": 9000 } });
+    let limit = json!({ "tokens": 9000 });
     let started = json!({ "template": "reviewed-text", "inputs": { "task": "SECRET PROMPT" } });
     let flow_id = flow(world).await;
     let flow = |verb: &str| format!("/v1/flows/{flow_id}/{verb}");
@@ -114,7 +114,7 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
         ("POST", "/v1/flows/{id}/retry", flow("retry"), json!({ "from": "write" }), "flow.retry"),
         ("POST", "/v1/flows/{id}/cancel", flow("cancel"), why.clone(), "flow.cancel"),
         ("POST", "/v1/campaigns", "/v1/campaigns".into(), new, "campaign.create"),
-        ("PATCH", "/v1/campaigns/{id}", change.clone(), limit, "campaign.limit"),
+        ("PATCH", "/v1/campaigns/{id}/budget", format!("{change}/budget"), limit, "campaign.limit"),
         ("POST", "/v1/campaigns/{id}/memory", memory.clone(), item("first"), "memory.publish"),
         (
             "POST",
@@ -277,24 +277,24 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
         ("POST", "/v1/keys/{id}/rotate", format!("/v1/keys/{key}/rotate"), json!({}), "key.rotate"),
         ("POST", "/v1/keys/{id}/revoke", format!("/v1/keys/{key}/revoke"), json!({}), "key.revoke"),
         (
-            "PATCH",
-            "/v1/campaigns/{id}",
-            change.clone(),
-            json!({ "status": "paused" }),
+            "POST",
+            "/v1/campaigns/{id}/pause",
+            format!("{change}/pause"),
+            why.clone(),
             "campaign.pause",
         ),
         (
-            "PATCH",
-            "/v1/campaigns/{id}",
-            change.clone(),
-            json!({ "status": "active" }),
+            "POST",
+            "/v1/campaigns/{id}/resume",
+            format!("{change}/resume"),
+            json!({}),
             "campaign.resume",
         ),
         (
-            "PATCH",
-            "/v1/campaigns/{id}",
-            change.clone(),
-            json!({ "status": "closed" }),
+            "POST",
+            "/v1/campaigns/{id}/close",
+            format!("{change}/close"),
+            json!({}),
             "campaign.close",
         ),
         (
@@ -371,10 +371,10 @@ async fn every_route_that_changes_something_writes_its_line() {
 #[tokio::test]
 async fn a_change_that_is_refused_writes_no_line() {
     let ground = Ground::new().await;
-    let path = format!("/v1/campaigns/{}", ground.world.campaign.id);
-    let change = json!({ "status": "closed", "budget": { "tokens": 0 } });
-    let reply = ground.patch(&path, &change).await;
+    let path = format!("/v1/campaigns/{}/budget", ground.world.campaign.id);
+    let reply = ground.patch(&path, &json!({ "micros": 1, "tokens": 0 })).await;
     assert!((400..500).contains(&reply.status), "{reply:?}");
+    ground.patch(&path, &json!({})).await.expect(200);
     let nobody = "/v1/tasks/00000000-0000-0000-0000-000000000000/cancel";
     ground.post(nobody, &json!({})).await.problem(404, "unknown_task");
     assert_eq!(lines(&ground).await, []);

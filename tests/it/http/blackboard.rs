@@ -77,8 +77,8 @@ async fn what_does_not_belong_on_a_blackboard_is_refused_and_nothing_is_changed(
     let now = ground.get(&path).await.expect(200);
     assert_eq!((&now["version"], &now["document"]["b"]), (&json!(1), &Value::Null));
 
-    let campaign = format!("/v1/campaigns/{}", ground.world.campaign.id);
-    ground.patch(&campaign, &json!({ "status": "closed" })).await.expect(200);
+    let close = format!("/v1/campaigns/{}/close", ground.world.campaign.id);
+    ground.post(&close, &json!({})).await.expect(200);
     ground.patch(&path, &json!({ "patch": { "a": 1 } })).await.problem(409, "campaign_closed");
     let nobody = "/v1/campaigns/00000000-0000-7000-8000-000000000000/blackboard";
     ground.get(nobody).await.problem(404, "unknown_campaign");

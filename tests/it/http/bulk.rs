@@ -169,13 +169,8 @@ async fn a_body_that_cannot_be_taken_says_why() {
     ground.post_with(&path, &asks(1), &form).await.problem(415, "not_json");
     let nil = "/v1/campaigns/00000000-0000-0000-0000-000000000000/tasks/bulk";
     ground.post(nil, &asks(1)).await.problem(404, "unknown_campaign");
-    ground
-        .patch(
-            &format!("/v1/campaigns/{}", ground.world.campaign.id),
-            &json!({ "status": "closed" }),
-        )
-        .await
-        .expect(200);
+    let close = format!("/v1/campaigns/{}/close", ground.world.campaign.id);
+    ground.post(&close, &json!({})).await.expect(200);
     ground.post(&path, &asks(1)).await.problem(409, "campaign_closed");
     assert_eq!(ground.n_tasks().await, 0);
 }

@@ -131,8 +131,8 @@ async fn what_cannot_be_written_or_looked_at_is_refused_in_words() {
     ground.get(&format!("{path}/{nobody}")).await.problem(404, "unknown_item");
     ground.get(&format!("{path}/nothing")).await.problem(400, "bad_id");
     ground.get(&format!("{path}/search?q=%21")).await.problem(422, "no_words");
-    let close = format!("/v1/campaigns/{}", ground.world.campaign.id);
-    ground.patch(&close, &json!({ "status": "closed" })).await.expect(200);
+    let close = format!("/v1/campaigns/{}/close", ground.world.campaign.id);
+    ground.post(&close, &json!({})).await.expect(200);
     post(item("edict", "x", "Text.")).await.problem(409, "campaign_closed");
     assert_eq!(names(&ground.get(&path).await.expect(200)), Vec::<&str>::new());
 }

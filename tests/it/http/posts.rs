@@ -64,8 +64,8 @@ async fn what_cannot_be_posted_or_looked_at_is_refused_in_words() {
     ground.post(&elsewhere, &to(&["all"])).await.problem(404, "unknown_campaign");
     ground.get(&elsewhere).await.problem(404, "unknown_campaign");
     ground.get(&format!("{path}?viewer=nobody")).await.problem(422, "unknown_names");
-    let close = format!("/v1/campaigns/{}", ground.world.campaign.id);
-    ground.patch(&close, &json!({ "status": "closed" })).await.expect(200);
+    let close = format!("/v1/campaigns/{}/close", ground.world.campaign.id);
+    ground.post(&close, &json!({})).await.expect(200);
     post(to(&["all"])).await.problem(409, "campaign_closed");
     assert_eq!(texts(&ground.get(&path).await.expect(200)), Vec::<&str>::new());
 }
@@ -110,8 +110,8 @@ async fn a_post_that_is_sent_again_is_the_same_post_and_asks_nobody_again() {
     let elsewhere = ground.post("/v1/campaigns", &json!({ "name": "Another" })).await.expect(201);
     let elsewhere = format!("/v1/campaigns/{}/posts", elsewhere["id"].as_str().unwrap());
     ground.post_with(&elsewhere, &question, &[KEY]).await.expect(201);
-    let close = format!("/v1/campaigns/{}", ground.world.campaign.id);
-    ground.patch(&close, &json!({ "status": "closed" })).await.expect(200);
+    let close = format!("/v1/campaigns/{}/close", ground.world.campaign.id);
+    ground.post(&close, &json!({})).await.expect(200);
     assert_eq!(ground.post_with(&path, &question, &[KEY]).await.expect(200), first);
     assert_eq!(count(&ground, "select count(*) from dalsegno.posts").await, 2);
     assert_eq!(count(&ground, "select count(*) from dalsegno.tasks").await, 2);

@@ -76,7 +76,9 @@ impl Operation {
             }
             let known = match name {
                 // Nothing would be left to ask about.
-                "id" if self.path.ends_with("/erasure") => "erased",
+                "id" if self.path.ends_with("/erasure") || self.path.ends_with("/close") => {
+                    "erased"
+                }
                 // Of a campaign, a task, a session or a job.
                 "id" | "name" => self.path.split('/').nth(2).unwrap(),
                 name => name,

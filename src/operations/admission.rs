@@ -8,10 +8,14 @@ use std::{
     time::Duration,
 };
 
+use sqlx::PgPool;
 use tokio::time::Instant;
 
-use super::Problem;
-use crate::{app::App, queue::admin};
+use super::Refusal;
+use crate::{
+    domain::class::{Kind, QUEUE_FULL},
+    queue::admin,
+};
 
 /// Where the jobs of tasks wait.
 const QUEUE: &str = "turns";
@@ -20,12 +24,12 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const RETRY_AFTER_SECS: u32 = 10;
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Admission(Arc<Shared>);
+pub struct Admission(Arc<Shared>);
 
 /// Room for tasks that are about to be added. What is not used of it is given back when it goes.
 #[derive(Debug)]
 #[must_use = "what is not used of it is given back when it goes: say so behind the commit"]
-pub(super) struct Room {
+pub struct Room {
     admission: Admission,
     n_unused: u64,
     /// Under which look it was counted: a later one has counted anew.
@@ -47,33 +51,32 @@ struct Seen {
 }
 
 impl Admission {
-    /// Lets so many tasks in, or says why not.
-    pub(super) async fn admit(&self, app: &App, n_tasks: u64) -> Result<Room, Problem> {
-        let limit = app.config.max_waiting;
+    /// Lets so many tasks in, or says why not. A limit of 0 is none.
+    pub async fn admit(&self, pool: &PgPool, limit: u64, n_tasks: u64) -> Result<Room, Refusal> {
         if limit == 0 {
             return Ok(Room { admission: self.clone(), n_unused: 0, look: 0 });
         }
-        self.look(app).await?;
+        self.look(pool).await?;
         let mut seen = self.seen();
         let n_waiting = seen.n_waiting;
         if n_waiting + n_tasks > limit {
             let detail = format!(
                 "{n_waiting} tasks wait, and the queue takes {limit}: try again later, add workers, or raise queue.max_waiting"
             );
-            let problem = Problem::unavailable("queue_full", detail);
-            return Err(Problem { retry_after_secs: Some(RETRY_AFTER_SECS), ..problem });
+            let refusal = Refusal::new(Kind::Unavailable, QUEUE_FULL.code, detail);
+            return Err(Refusal { retry_after_secs: Some(RETRY_AFTER_SECS), ..refusal });
         }
         seen.n_waiting += n_tasks;
         Ok(Room { admission: self.clone(), n_unused: n_tasks, look: seen.look })
     }
 
     /// One request looks for all; the others go by what was seen last.
-    async fn look(&self, app: &App) -> Result<(), Problem> {
+    async fn look(&self, pool: &PgPool) -> Result<(), Refusal> {
         let is_old =
             |looked_at: Option<Instant>| looked_at.is_none_or(|at| at.elapsed() >= LOOK_EVERY);
         let Ok(_looking) = self.0.looking.try_lock() else { return Ok(()) };
         if is_old(self.seen().looked_at) {
-            let n_waiting = admin::waiting(&app.pool, QUEUE).await?;
+            let n_waiting = admin::waiting(pool, QUEUE).await?;
             let mut seen = self.seen();
             seen.n_waiting = u64::try_from(n_waiting).unwrap_or(0);
             seen.look += 1;
@@ -89,8 +92,13 @@ impl Admission {
 
 impl Room {
     /// So many of the tasks are new. The others were there before, or are refused.
-    pub(super) fn used(mut self, n_created: u64) {
+    pub fn used(mut self, n_created: u64) {
         self.n_unused = self.n_unused.saturating_sub(n_created);
+    }
+
+    /// All of the tasks are new.
+    pub fn use_all(mut self) {
+        self.n_unused = 0;
     }
 }
 

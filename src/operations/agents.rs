@@ -1,0 +1,297 @@
+//! What is done to agents while they work: their statuses, pauses, resets and interruptions.
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{Call, Change, ChangeResult, Changed, Operation, Refusal, Spec, by_request};
+use crate::domain::{
+    agent_pauses::{self, Pause, Paused, Place, Resumed},
+    agents::LookupError,
+    audit::Action,
+    campaigns,
+    class::{BAD_ARGUMENT, Class, NUL_IN_TEXT},
+    conversations::{self, Reset},
+    statuses::{self, Standing},
+    tasks::{self, How, Interrupted},
+    text,
+};
+
+const TAG: &str = "agents";
+
+/// Lists the agents that are paused in all campaigns.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListAgentPauses {}
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct AgentPauses {
+    pub items: Vec<Pause>,
+}
+
+/// Lists the agents of a campaign with their states and pauses.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListAgentStatuses {
+    pub id: Uuid,
+}
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Standings {
+    pub items: Vec<Standing>,
+}
+
+/// Has the next task of each conversation of a campaign begin a new session.
+///
+/// Running turns are not disturbed.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResetAgents {
+    pub id: Uuid,
+    /// True: the successors remember nothing.
+    #[serde(default)]
+    pub fresh: bool,
+}
+
+/// Has the next task of each conversation of one agent begin a new session.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResetAgent {
+    pub id: Uuid,
+    pub name: String,
+    /// True: the successors remember nothing.
+    #[serde(default)]
+    pub fresh: bool,
+}
+
+/// Cancels the tasks of an agent whose turns run in a campaign at this moment, with all its instances.
+///
+/// Its other tasks go on, unless it is paused first.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InterruptAgent {
+    pub id: Uuid,
+    pub name: String,
+    #[serde(default = "by_request")]
+    pub reason: String,
+    #[serde(default)]
+    pub how: How,
+}
+
+/// The cancelled tasks; empty where nothing ran.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct AgentInterrupted {
+    pub items: Vec<Interrupted>,
+}
+
+/// Has an agent begin no more turns in a campaign.
+///
+/// Running turns end. Its tasks wait, later ones too.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PauseAgent {
+    pub id: Uuid,
+    pub name: String,
+    #[serde(default = "by_request")]
+    pub reason: String,
+}
+
+/// Has an agent begin no more turns anywhere.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PauseAgentEverywhere {
+    pub name: String,
+    #[serde(default = "by_request")]
+    pub reason: String,
+}
+
+/// Lets an agent go on in a campaign.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResumeAgent {
+    pub id: Uuid,
+    pub name: String,
+}
+
+/// Lets an agent go on that was paused in all campaigns.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResumeAgentEverywhere {
+    pub name: String,
+}
+
+const UNKNOWN: &[Class] = &[LookupError::UNKNOWN_AGENT, campaigns::Error::UNKNOWN];
+
+impl Operation for ListAgentPauses {
+    const SPEC: Spec =
+        Spec::read("list_agent_pauses", "/v1/agents/pauses", "agent status").tag(TAG);
+    type Output = AgentPauses;
+
+    async fn run(self, call: &Call) -> Result<AgentPauses, Refusal> {
+        Ok(AgentPauses { items: agent_pauses::list_open(&call.pool, None).await? })
+    }
+}
+
+impl Operation for ListAgentStatuses {
+    const SPEC: Spec =
+        Spec::read("list_agent_statuses", "/v1/campaigns/{id}/agents", "agent status")
+            .tag(TAG)
+            .refuses(&[campaigns::Error::UNKNOWN]);
+    type Output = Standings;
+
+    async fn run(self, call: &Call) -> Result<Standings, Refusal> {
+        let catalogue = call.catalogue()?;
+        let mut transaction = call.begin_read().await?;
+        campaigns::get(&mut *transaction, self.id).await?;
+        let items = statuses::standings(&mut transaction, self.id, &catalogue, call.now).await?;
+        Ok(Standings { items })
+    }
+}
+
+impl Operation for ResetAgents {
+    const SPEC: Spec =
+        Spec::change("reset_agents", "/v1/campaigns/{id}/agents/reset", "agent reset")
+            .tag(TAG)
+            .audits(Action::AgentReset)
+            .refuses(&[campaigns::Error::UNKNOWN]);
+    type Output = Reset;
+
+    async fn run(self, call: &Call) -> Result<Reset, Refusal> {
+        let transactions = call.begin_several().await?;
+        let Self { id, fresh } = self;
+        let whom = (id, None);
+        Ok(conversations::reset_agents(&transactions, &call.actor, whom, fresh, call.now).await?)
+    }
+}
+
+impl Operation for ResetAgent {
+    const SPEC: Spec =
+        Spec::change("reset_agent", "/v1/campaigns/{id}/agents/{name}/reset", "agent reset")
+            .tag(TAG)
+            .audits(Action::AgentReset)
+            .refuses(UNKNOWN);
+    type Output = Reset;
+
+    async fn run(self, call: &Call) -> Result<Reset, Refusal> {
+        call.catalogue()?.check_name(&self.name)?;
+        let transactions = call.begin_several().await?;
+        let Self { id, name, fresh } = self;
+        let whom = (id, Some(name.as_str()));
+        Ok(conversations::reset_agents(&transactions, &call.actor, whom, fresh, call.now).await?)
+    }
+}
+
+impl Change for InterruptAgent {
+    const SPEC: Spec = Spec::change(
+        "interrupt_agent",
+        "/v1/campaigns/{id}/agents/{name}/interrupt",
+        "agent interrupt",
+    )
+    .tag(TAG)
+    .refuses(&[
+        LookupError::UNKNOWN_AGENT,
+        campaigns::Error::UNKNOWN,
+        tasks::Error::REQUEUED,
+        NUL_IN_TEXT,
+        BAD_ARGUMENT,
+    ]);
+    const ACTION: Action = Action::AgentInterrupt;
+    type Output = AgentInterrupted;
+
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<AgentInterrupted> {
+        let Self { id, name, reason, how } = self;
+        call.catalogue()?.check_name(&name)?;
+        let items = tasks::interrupt_agent(conn, (id, &name), how, &reason, call.now).await?;
+        let task_ids: Vec<Uuid> = items.iter().map(|one| one.task_id).collect();
+        let data = json!({ "agent": name, "how": how, "reason": reason, "task_ids": task_ids });
+        Ok(Changed { output: AgentInterrupted { items }, subject: id.to_string(), data })
+    }
+}
+
+impl Change for PauseAgent {
+    const SPEC: Spec =
+        Spec::change("pause_agent", "/v1/campaigns/{id}/agents/{name}/pause", "agent pause")
+            .tag(TAG)
+            .refuses(&[
+                LookupError::UNKNOWN_AGENT,
+                campaigns::Error::UNKNOWN,
+                campaigns::Error::CLOSED,
+                text::Error::TOO_LONG,
+                text::Error::EMPTY,
+                NUL_IN_TEXT,
+            ]);
+    const ACTION: Action = Action::AgentPause;
+    type Output = Paused;
+
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Paused> {
+        let place = Place { campaign_id: Some(self.id), agent: &self.name };
+        pause(place, &self.reason, conn, call).await
+    }
+}
+
+impl Change for PauseAgentEverywhere {
+    const SPEC: Spec =
+        Spec::change("pause_agent_everywhere", "/v1/agents/{name}/pause", "agent pause")
+            .tag(TAG)
+            .refuses(&[
+                LookupError::UNKNOWN_AGENT,
+                text::Error::TOO_LONG,
+                text::Error::EMPTY,
+                NUL_IN_TEXT,
+            ]);
+    const ACTION: Action = Action::AgentPause;
+    type Output = Paused;
+
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Paused> {
+        let place = Place { campaign_id: None, agent: &self.name };
+        pause(place, &self.reason, conn, call).await
+    }
+}
+
+impl Change for ResumeAgent {
+    const SPEC: Spec =
+        Spec::change("resume_agent", "/v1/campaigns/{id}/agents/{name}/resume", "agent resume")
+            .tag(TAG)
+            .refuses(&[agent_pauses::Error::NOT_PAUSED]);
+    const ACTION: Action = Action::AgentResume;
+    type Output = Resumed;
+
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Resumed> {
+        resume(Place { campaign_id: Some(self.id), agent: &self.name }, conn, call).await
+    }
+}
+
+impl Change for ResumeAgentEverywhere {
+    const SPEC: Spec =
+        Spec::change("resume_agent_everywhere", "/v1/agents/{name}/resume", "agent resume")
+            .tag(TAG)
+            .refuses(&[agent_pauses::Error::NOT_PAUSED]);
+    const ACTION: Action = Action::AgentResume;
+    type Output = Resumed;
+
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Resumed> {
+        resume(Place { campaign_id: None, agent: &self.name }, conn, call).await
+    }
+}
+
+async fn pause(
+    place: Place<'_>,
+    reason: &str,
+    conn: &mut PgConnection,
+    call: &Call,
+) -> ChangeResult<Paused> {
+    // A pause of an unknown name would pause nothing.
+    call.catalogue()?.check_name(place.agent)?;
+    let output = agent_pauses::pause(conn, place, reason, &call.actor.label(), call.now).await?;
+    if !output.changed {
+        return Ok(Changed::nothing(output));
+    }
+    let data = json!({ "agent": place.agent, "reason": reason });
+    Ok(Changed { output, subject: place.subject(), data })
+}
+
+async fn resume(place: Place<'_>, conn: &mut PgConnection, call: &Call) -> ChangeResult<Resumed> {
+    let output = agent_pauses::resume(conn, place, &call.actor.label(), call.now).await?;
+    Ok(Changed { output, subject: place.subject(), data: json!({ "agent": place.agent }) })
+}

@@ -1,0 +1,263 @@
+//! Flows: tasks that are made together from a template.
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{
+    Call, Change, ChangeResult, Changed, Listing, Operation, Refusal, Spec, Success, by_request,
+    page_limit,
+};
+use crate::domain::{
+    Page,
+    agents::LookupError,
+    amount,
+    audit::Action,
+    campaigns,
+    class::{BAD_ARGUMENT, BAD_VALUE, NUL_IN_TEXT, QUEUE_FULL},
+    flows::{
+        self, BrokenTemplate, CancelledFlow, Error, Filter, Flow, Inputs, Shown, State, Template,
+        Templates,
+    },
+    keys::Scope,
+    text,
+};
+
+const TAG: &str = "flows";
+
+/// Lists the templates of flows with their inputs and steps.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListWorkflows {}
+
+/// All templates: there are a handful.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct AllTemplates {
+    pub items: Vec<Template>,
+    /// Those that cannot be started, and why.
+    pub broken: Vec<BrokenTemplate>,
+}
+
+/// Lists flows, the newest first.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListFlows {
+    pub campaign_id: Option<Uuid>,
+    #[schema(inline)]
+    pub state: Option<State>,
+    pub cursor: Option<Uuid>,
+    #[schema(minimum = 1, maximum = 200)]
+    pub limit: Option<i64>,
+}
+
+/// Shows a flow with the task that counts at each place.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ShowFlow {
+    pub id: Uuid,
+}
+
+/// Starts a flow: all its tasks are added, each waiting for those of the steps before it.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = NewFlow, example = json!({ "template": "reviewed-text", "inputs": { "task": "Write about the harbour." } }))]
+pub struct StartFlow {
+    /// The campaign.
+    pub id: Uuid,
+    pub template: String,
+    /// Texts, and lists of texts for the inputs that are lists.
+    #[serde(default)]
+    pub inputs: Inputs,
+}
+
+/// Lets nothing of a flow begin any more; running turns go on.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PauseFlow {
+    pub id: Uuid,
+}
+
+/// Lets a paused flow go on.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResumeFlow {
+    pub id: Uuid,
+}
+
+/// Asks again for the tasks of a step and for all that wait for them. Those that have not ended are cancelled.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = FlowRetry)]
+pub struct RetryFlow {
+    pub id: Uuid,
+    /// The step to go on from.
+    pub from: String,
+}
+
+/// Cancels all open tasks of a flow: at once if they do not run, through their workers if they do.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CancelFlow {
+    pub id: Uuid,
+    #[serde(default = "by_request")]
+    pub reason: String,
+}
+
+impl AllTemplates {
+    pub fn of(templates: &Templates) -> Self {
+        let (items, broken) = (templates.all().cloned(), templates.broken().cloned());
+        Self { items: items.collect(), broken: broken.collect() }
+    }
+}
+
+impl Operation for ListWorkflows {
+    const SPEC: Spec = Spec::read("list_workflows", "/v1/workflows", "flow templates")
+        .tag(TAG)
+        .for_bound_keys()
+        .refuses(&[Error::BAD_TEMPLATES]);
+    type Output = AllTemplates;
+
+    async fn run(self, call: &Call) -> Result<AllTemplates, Refusal> {
+        Ok(AllTemplates::of(&templates(call).await?))
+    }
+}
+
+impl Operation for ListFlows {
+    const SPEC: Spec = Spec::read("list_flows", "/v1/flows", "flow ls").tag(TAG).for_bound_keys();
+    type Output = Listing<Flow>;
+
+    async fn run(self, call: &Call) -> Result<Listing<Flow>, Refusal> {
+        let limit = page_limit(self.limit)?;
+        let Self { campaign_id, state, cursor, .. } = self;
+        let filter = Filter { campaign_id, state, within: call.reach.campaigns() };
+        let page = Page { after: cursor, limit: limit + 1 };
+        let flows = flows::list(&call.pool, filter, page).await?;
+        Ok(Listing::of(flows, limit, |flow| flow.id))
+    }
+}
+
+impl Operation for ShowFlow {
+    const SPEC: Spec =
+        Spec::read("show_flow", "/v1/flows/{id}", "flow show").tag(TAG).refuses(&[Error::UNKNOWN]);
+    type Output = Shown;
+
+    async fn run(self, call: &Call) -> Result<Shown, Refusal> {
+        let mut transaction = call.begin_read().await?;
+        Ok(flows::show(&mut transaction, self.id).await?)
+    }
+}
+
+impl Change for StartFlow {
+    const SPEC: Spec = Spec::change("start_flow", "/v1/campaigns/{id}/flows", "flow start")
+        .tag(TAG)
+        .needs(&[Scope::Enqueue])
+        .answers(Success::Created)
+        .located("/v1/flows/{id}")
+        .refuses(&[
+            campaigns::Error::UNKNOWN,
+            Error::NO_TEMPLATE,
+            LookupError::UNKNOWN_AGENT,
+            campaigns::Error::CLOSED,
+            amount::Refusal::CLASS,
+            Error::BAD_TEMPLATES,
+            LookupError::BROKEN_AGENT,
+            text::Error::TOO_LONG,
+            Error::INPUTS,
+            Error::TOO_MANY,
+            text::Error::EMPTY,
+            BAD_VALUE,
+            QUEUE_FULL,
+        ]);
+    const ACTION: Action = Action::FlowStart;
+    type Output = Flow;
+
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Flow> {
+        let (catalogue, added_by) = (call.catalogue()?, call.actor.label());
+        let templates = templates(call).await?;
+        let new = flows::New {
+            campaign_id: self.id,
+            template: templates.get(&self.template)?,
+            inputs: &self.inputs,
+            added_by: Some(&added_by),
+            parent_id: None,
+        };
+        let room = call.admit(flows::n_tasks(new.template, new.inputs)? as u64).await?;
+        let output = flows::start(conn, &call.config.tasks, &catalogue, &new, call.now).await?;
+        room.use_all();
+        let data = json!({ "template": output.template, "campaign_id": self.id });
+        Ok(Changed { subject: output.id.to_string(), output, data })
+    }
+}
+
+impl Change for PauseFlow {
+    const SPEC: Spec = Spec::change("pause_flow", "/v1/flows/{id}/pause", "flow pause")
+        .tag(TAG)
+        .refuses(&[Error::UNKNOWN, Error::ENDED, Error::PAUSED]);
+    const ACTION: Action = Action::FlowPause;
+    type Output = Flow;
+
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Flow> {
+        let output = flows::pause(conn, self.id, call.now).await?;
+        Ok(Changed { output, subject: self.id.to_string(), data: json!({}) })
+    }
+}
+
+impl Change for ResumeFlow {
+    const SPEC: Spec = Spec::change("resume_flow", "/v1/flows/{id}/resume", "flow resume")
+        .tag(TAG)
+        .refuses(&[Error::UNKNOWN, Error::NOT_PAUSED]);
+    const ACTION: Action = Action::FlowResume;
+    type Output = Flow;
+
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Flow> {
+        let output = flows::resume(conn, self.id, call.now).await?;
+        Ok(Changed { output, subject: self.id.to_string(), data: json!({}) })
+    }
+}
+
+impl Change for RetryFlow {
+    const SPEC: Spec =
+        Spec::change("retry_flow", "/v1/flows/{id}/retry", "flow retry").tag(TAG).refuses(&[
+            Error::UNKNOWN,
+            Error::NO_STEP,
+            LookupError::UNKNOWN_AGENT,
+            Error::PAUSED,
+            campaigns::Error::CLOSED,
+            amount::Refusal::CLASS,
+            LookupError::BROKEN_AGENT,
+            BAD_VALUE,
+            QUEUE_FULL,
+        ]);
+    const ACTION: Action = Action::FlowRetry;
+    type Output = Flow;
+
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Flow> {
+        let Self { id, from } = self;
+        let (catalogue, added_by) = (call.catalogue()?, call.actor.label());
+        let room = call.admit(flows::n_more(&mut *conn, id, &from).await? as u64).await?;
+        let (config, by) = (&call.config.tasks, Some(added_by.as_str()));
+        let output = flows::retry(conn, config, &catalogue, (id, &from), by, call.now).await?;
+        room.use_all();
+        Ok(Changed { output, subject: id.to_string(), data: json!({ "from": from }) })
+    }
+}
+
+impl Change for CancelFlow {
+    const SPEC: Spec = Spec::change("cancel_flow", "/v1/flows/{id}/cancel", "flow cancel")
+        .tag(TAG)
+        .refuses(&[Error::UNKNOWN, Error::ENDED, NUL_IN_TEXT, BAD_ARGUMENT]);
+    const ACTION: Action = Action::FlowCancel;
+    type Output = CancelledFlow;
+
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<CancelledFlow> {
+        let output = flows::cancel(conn, self.id, &self.reason, call.now).await?;
+        let data = json!({ "reason": self.reason });
+        Ok(Changed { output, subject: self.id.to_string(), data })
+    }
+}
+
+async fn templates(call: &Call) -> Result<Templates, Refusal> {
+    let loaded = Templates::load_aside(&call.config.flows, call.catalogue()?).await;
+    Ok(loaded.map_err(Error::from)?)
+}

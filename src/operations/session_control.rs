@@ -1,0 +1,174 @@
+//! Resetting, compacting and interrupting sessions.
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{Call, Change, ChangeResult, Changed, Operation, Refusal, Spec, Success, by_request};
+use crate::domain::{
+    audit::Action,
+    class::{BAD_ARGUMENT, NUL_IN_TEXT},
+    compactions::{self, Answer, Cause},
+    conversations,
+    sessions::{self, Error, Session},
+    tasks::{self, How, Interrupted},
+};
+
+const TAG: &str = "sessions";
+
+/// Closes a session; the next task of its conversation opens a successor.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResetSession {
+    pub id: Uuid,
+    /// True: the successor remembers nothing.
+    #[serde(default)]
+    pub fresh: bool,
+}
+
+/// Folds the older messages of a session into a summary.
+///
+/// A worker does it; the result is in the session's list of compactions, and `GET /v1/sessions/{id}/compaction` says what came of it.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CompactSession {
+    pub id: Uuid,
+}
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct AcceptedCompaction {
+    pub session_id: Uuid,
+    pub job_id: i64,
+    /// The compaction that the session has shown so far; 0: its whole transcript.
+    pub generation: i32,
+}
+
+/// Shows what came of a request to compact a session.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ShowCompaction {
+    pub id: Uuid,
+    /// The job of the request.
+    pub job_id: i64,
+    /// The compaction that the session showed before.
+    pub generation: i32,
+}
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct CompactionAnswer {
+    pub session_id: Uuid,
+    pub job_id: i64,
+    /// Null: the job has not ended.
+    pub answer: Option<Answer>,
+}
+
+/// Goes back to the view before the last compaction.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UncompactSession {
+    pub id: Uuid,
+}
+
+/// Cancels the task whose turn runs in a session.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InterruptSession {
+    pub id: Uuid,
+    #[serde(default = "by_request")]
+    pub reason: String,
+    #[serde(default)]
+    pub how: How,
+}
+
+impl Change for ResetSession {
+    const SPEC: Spec = Spec::change("reset_session", "/v1/sessions/{id}/reset", "session reset")
+        .tag(TAG)
+        .refuses(&[Error::UNKNOWN, Error::CLOSED, Error::BUSY]);
+    const ACTION: Action = Action::SessionReset;
+    type Output = Session;
+
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Session> {
+        let output = sessions::reset(conn, self.id, self.fresh, call.now).await?;
+        let data = json!({ "fresh": self.fresh });
+        Ok(Changed { output, subject: self.id.to_string(), data })
+    }
+}
+
+impl Change for CompactSession {
+    const SPEC: Spec =
+        Spec::change("compact_session", "/v1/sessions/{id}/compact", "session compact")
+            .tag(TAG)
+            .answers(Success::Accepted)
+            .refuses(&[Error::UNKNOWN, Error::CLOSED]);
+    const ACTION: Action = Action::SessionCompact;
+    type Output = AcceptedCompaction;
+
+    async fn change(self, conn: &mut PgConnection, _: &Call) -> ChangeResult<AcceptedCompaction> {
+        let session_id = self.id;
+        let generation = sessions::get(&mut *conn, session_id).await?.generation;
+        let job_id = compactions::request(conn, session_id, Cause::Manual).await?.job_id;
+        let output = AcceptedCompaction { session_id, job_id, generation };
+        Ok(Changed { output, subject: session_id.to_string(), data: json!({ "job_id": job_id }) })
+    }
+}
+
+impl Operation for ShowCompaction {
+    const SPEC: Spec =
+        Spec::read("show_compaction", "/v1/sessions/{id}/compaction", "session compact")
+            .tag(TAG)
+            .refuses(&[Error::UNKNOWN]);
+    type Output = CompactionAnswer;
+
+    async fn run(self, call: &Call) -> Result<CompactionAnswer, Refusal> {
+        let Self { id: session_id, job_id, generation } = self;
+        let answer = compactions::answer(&call.pool, (session_id, job_id, generation)).await?;
+        Ok(CompactionAnswer { session_id, job_id, answer })
+    }
+}
+
+impl Change for UncompactSession {
+    const SPEC: Spec =
+        Spec::change("uncompact_session", "/v1/sessions/{id}/uncompact", "session uncompact")
+            .tag(TAG)
+            .refuses(&[
+                Error::UNKNOWN,
+                compactions::Error::UNKNOWN,
+                Error::CLOSED,
+                Error::BUSY,
+                compactions::Error::NOTHING_TO_UNDO,
+            ]);
+    const ACTION: Action = Action::SessionUncompact;
+    type Output = Session;
+
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Session> {
+        let output = conversations::uncompact(conn, self.id, call.now).await?;
+        let data = json!({ "generation": output.generation });
+        Ok(Changed { output, subject: self.id.to_string(), data })
+    }
+}
+
+impl Change for InterruptSession {
+    const SPEC: Spec =
+        Spec::change("interrupt_session", "/v1/sessions/{id}/interrupt", "session interrupt")
+            .tag(TAG)
+            .refuses(&[
+                Error::UNKNOWN,
+                tasks::Error::UNKNOWN,
+                tasks::Error::NOTHING_RUNS,
+                Error::CLOSED,
+                tasks::Error::ENDED,
+                tasks::Error::REQUEUED,
+                NUL_IN_TEXT,
+                BAD_ARGUMENT,
+            ]);
+    const ACTION: Action = Action::SessionInterrupt;
+    type Output = Interrupted;
+
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Interrupted> {
+        let Self { id, reason, how } = self;
+        let output = tasks::interrupt(conn, id, how, &reason, call.now).await?;
+        let data = json!({ "task_id": output.task_id, "how": how, "reason": reason });
+        Ok(Changed { output, subject: id.to_string(), data })
+    }
+}

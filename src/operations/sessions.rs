@@ -1,0 +1,175 @@
+//! Reading sessions, their transcripts and their archives.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{Call, Listing, Operation, Refusal, Spec, page_limit};
+use crate::domain::{
+    Page,
+    compactions::{self, Archive, OpenedArchive},
+    conversations::{self, Detail},
+    messages::{Span, Stored},
+    sessions::{self, Error, Filter, Session},
+};
+
+const TAG: &str = "sessions";
+
+/// Lists sessions, the newest first.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListSessions {
+    pub campaign_id: Option<Uuid>,
+    pub agent: Option<String>,
+    /// Only those that are not closed.
+    #[serde(default)]
+    pub open: bool,
+    pub cursor: Option<Uuid>,
+    #[schema(minimum = 1, maximum = 200)]
+    pub limit: Option<i64>,
+}
+
+/// Shows a session with its compactions and its last turns.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ShowSession {
+    pub id: Uuid,
+}
+
+/// Reads the transcript of a session, in order.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReadTranscript {
+    pub id: Uuid,
+    /// A place in the transcript.
+    pub cursor: Option<i64>,
+    #[schema(minimum = 1, maximum = 200)]
+    pub limit: Option<i64>,
+}
+
+/// Shows the history as the model gets it: the summary, if there is one, and the messages since.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ViewSession {
+    pub id: Uuid,
+}
+
+/// The messages in order, in the form that other systems use.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(transparent)]
+#[schema(value_type = Vec<Object>)]
+pub struct SessionView(pub Value);
+
+/// Lists the archives of a session: what its compactions have taken out of the view.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListArchives {
+    pub id: Uuid,
+}
+
+/// Each is a compaction: all of them are one page.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Archives {
+    pub items: Vec<Archive>,
+}
+
+/// Reads an archive: its messages, in order, and their replacement.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReadArchive {
+    pub id: Uuid,
+    /// The generation of its compaction.
+    pub number: i32,
+    /// A place in the transcript.
+    pub cursor: Option<i64>,
+    #[schema(minimum = 1, maximum = 200)]
+    pub limit: Option<i64>,
+}
+
+impl Operation for ListSessions {
+    const SPEC: Spec =
+        Spec::read("list_sessions", "/v1/sessions", "session ls").tag(TAG).for_bound_keys();
+    type Output = Listing<Session>;
+
+    async fn run(self, call: &Call) -> Result<Listing<Session>, Refusal> {
+        let limit = page_limit(self.limit)?;
+        let filter = Filter {
+            campaign_id: self.campaign_id,
+            agent: self.agent.as_deref(),
+            open_only: self.open,
+            within: call.reach.campaigns(),
+        };
+        let page = Page { after: self.cursor, limit: limit + 1 };
+        let sessions = sessions::list(&call.pool, filter, page).await?;
+        Ok(Listing::of(sessions, limit, |session| session.id))
+    }
+}
+
+impl Operation for ShowSession {
+    const SPEC: Spec = Spec::read("show_session", "/v1/sessions/{id}", "session show")
+        .tag(TAG)
+        .refuses(&[Error::UNKNOWN]);
+    type Output = Detail;
+
+    async fn run(self, call: &Call) -> Result<Detail, Refusal> {
+        let mut transaction = call.begin_read().await?;
+        Ok(conversations::detail(&mut transaction, self.id).await?)
+    }
+}
+
+impl Operation for ReadTranscript {
+    const SPEC: Spec =
+        Spec::read("read_transcript", "/v1/sessions/{id}/messages", "session transcript")
+            .tag(TAG)
+            .refuses(&[Error::UNKNOWN]);
+    type Output = Listing<Stored>;
+
+    async fn run(self, call: &Call) -> Result<Listing<Stored>, Refusal> {
+        let limit = page_limit(self.limit)?;
+        let span = Span { after_seq: self.cursor.unwrap_or(0), limit: limit + 1 };
+        let mut transaction = call.begin_read().await?;
+        let messages = sessions::transcript(&mut transaction, self.id, span).await?;
+        Ok(Listing::of(messages, limit, |message| message.seq))
+    }
+}
+
+impl Operation for ViewSession {
+    const SPEC: Spec = Spec::read("view_session", "/v1/sessions/{id}/view", "session transcript")
+        .tag(TAG)
+        .refuses(&[Error::UNKNOWN]);
+    type Output = SessionView;
+
+    async fn run(self, call: &Call) -> Result<SessionView, Refusal> {
+        Ok(SessionView(sessions::history(&call.pool, self.id).await?))
+    }
+}
+
+impl Operation for ListArchives {
+    const SPEC: Spec =
+        Spec::read("list_archives", "/v1/sessions/{id}/archives", "session archives")
+            .tag(TAG)
+            .refuses(&[Error::UNKNOWN]);
+    type Output = Archives;
+
+    async fn run(self, call: &Call) -> Result<Archives, Refusal> {
+        sessions::get(&call.pool, self.id).await?;
+        Ok(Archives { items: compactions::archives(&call.pool, self.id).await? })
+    }
+}
+
+impl Operation for ReadArchive {
+    const SPEC: Spec =
+        Spec::read("read_archive", "/v1/sessions/{id}/archives/{number}", "session archives")
+            .tag(TAG)
+            .refuses(&[Error::UNKNOWN, compactions::Error::NO_ARCHIVE]);
+    type Output = OpenedArchive;
+
+    async fn run(self, call: &Call) -> Result<OpenedArchive, Refusal> {
+        let Self { id, number, cursor, limit } = self;
+        let limit = page_limit(limit)?;
+        sessions::get(&call.pool, id).await?;
+        let mut transaction = call.begin_read().await?;
+        let after_seq = cursor.unwrap_or(0);
+        Ok(compactions::open_archive(&mut transaction, id, number, after_seq, limit).await?)
+    }
+}

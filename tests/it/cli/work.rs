@@ -1,0 +1,173 @@
+//! The commands about campaigns and their work, for the comparison of both ways in `remote.rs`.
+
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use super::compact;
+use crate::conversations::world::{Now, World};
+
+/// An operation, and a command that calls it.
+pub type Step = (&'static str, Vec<&'static str>);
+
+const UNKNOWN: &str = "019aa2f4-0000-7000-8000-00000000dead";
+
+/// A conversation with a compaction, and a task that waits.
+pub async fn fill(world: &World) {
+    world.turn("Part one.", Now::default()).await;
+    let session = world.turn("Part two.", Now::default()).await.session.id;
+    compact(&world.pool, session).await;
+    world.add("Part three.").await;
+}
+
+/// In an order in which each has something to do.
+pub fn steps() -> Vec<Step> {
+    [campaigns(), sessions(), agents(), tasks(), boards(), flows()].concat()
+}
+
+/// They leave little for others to do.
+pub fn last_steps() -> Vec<Step> {
+    vec![
+        ("close_campaign", vec!["campaign", "close", "Harbour"]),
+        ("pause_campaign", vec!["campaign", "pause", "Harbour"]),
+        ("erase_campaign", vec!["campaign", "erase", "Harbour", "--yes"]),
+        ("show_erasure", vec!["campaign", "erase", "Harbour"]),
+    ]
+}
+
+/// The command with the ids of this database.
+pub async fn named(command: &[&str], pool: &PgPool) -> Vec<String> {
+    let mut named = Vec::new();
+    for word in command {
+        let query = match *word {
+            "SESSION" => "select id from dalsegno.sessions order by id limit 1",
+            "TASK" => "select id from dalsegno.tasks where prompt = 'Part three.'",
+            "HOOK" => "select id from dalsegno.webhooks order by id limit 1",
+            "DELIVERY" => "select id from dalsegno.webhook_deliveries order by id desc limit 1",
+            "FLOW" => "select id from dalsegno.flows order by id limit 1",
+            word => {
+                named.push(word.to_owned());
+                continue;
+            }
+        };
+        let id: Uuid = sqlx::query_scalar(query).fetch_one(pool).await.unwrap();
+        named.push(id.to_string());
+    }
+    named
+}
+
+fn campaigns() -> Vec<Step> {
+    let both = ["--tokens", "9000", "--money", "5"];
+    vec![
+        ("list_campaigns", vec!["campaign", "ls"]),
+        ("list_campaigns", vec!["campaign", "ls", "--limit", "1"]),
+        ("list_campaigns", vec!["campaign", "ls", "--after", "Nowhere"]),
+        ("show_campaign", vec!["campaign", "show", "Harbour"]),
+        ("show_campaign", vec!["campaign", "show", "Nowhere"]),
+        ("show_campaign", vec!["campaign", "show", UNKNOWN]),
+        ("create_campaign", vec!["campaign", "create", "Spring", "--budget-tokens", "9000"]),
+        ("create_campaign", vec!["campaign", "create", " "]),
+        ("show_campaign", vec!["campaign", "show", "Spring"]),
+        ("pause_campaign", vec!["campaign", "pause", "Harbour", "--reason", "moving"]),
+        ("resume_campaign", vec!["campaign", "resume", "Harbour"]),
+        ("change_budget", vec!["campaign", "budget", "Harbour", "--tokens", "0"]),
+        ("change_budget", [&["campaign", "budget", "Harbour"][..], &both].concat()),
+        ("change_budget", vec!["campaign", "budget", "Harbour", "--no-tokens", "--no-money"]),
+        ("show_campaign", vec!["campaign", "budget", "Harbour"]),
+        ("show_erasure", vec!["campaign", "erase", "Harbour"]),
+        ("show_erasure", vec!["campaign", "erase", UNKNOWN]),
+        ("put_campaign_user", vec!["memory", "facts", "user", "Harbour", "ann"]),
+        ("put_campaign_user", vec!["memory", "facts", "user", "Harbour", "?"]),
+        ("show_campaign_user", vec!["memory", "facts", "user", "Harbour"]),
+        ("put_campaign_user", vec!["memory", "facts", "user", "Harbour", "--nobody"]),
+    ]
+}
+
+fn sessions() -> Vec<Step> {
+    let filters = ["--campaign", "Harbour", "--agent", "copywriter", "--open", "--limit", "1"];
+    vec![
+        ("list_sessions", [&["session", "ls"][..], &filters].concat()),
+        ("list_sessions", vec!["session", "ls", "--after", "SESSION"]),
+        ("show_session", vec!["session", "show", "SESSION"]),
+        ("show_session", vec!["session", "show", UNKNOWN]),
+        ("show_session", vec!["session", "show", "00000000dead"]),
+        ("read_transcript", vec!["session", "transcript", "SESSION"]),
+        (
+            "read_transcript",
+            vec!["session", "transcript", "SESSION", "--after", "1", "--limit", "2"],
+        ),
+        ("view_session", vec!["session", "transcript", "SESSION", "--view"]),
+        ("list_archives", vec!["session", "archives", "SESSION"]),
+        ("read_archive", vec!["session", "archives", "SESSION", "1", "--limit", "1"]),
+        ("read_archive", vec!["session", "archives", "SESSION", "7"]),
+        ("uncompact_session", vec!["session", "uncompact", "SESSION"]),
+        ("compact_session", vec!["session", "compact", "SESSION"]),
+        ("show_compaction", vec!["session", "compact", UNKNOWN]),
+        ("interrupt_session", vec!["session", "interrupt", "SESSION", "--soft"]),
+        ("reset_session", vec!["session", "reset", "SESSION", "--fresh"]),
+    ]
+}
+
+fn agents() -> Vec<Step> {
+    let pause = |agent| vec!["agent", "pause", agent, "--campaign", "Harbour"];
+    vec![
+        ("list_agent_statuses", vec!["agent", "status", "Harbour"]),
+        ("list_agent_statuses", vec!["agent", "status", UNKNOWN]),
+        ("pause_agent", pause("copywriter")),
+        ("pause_agent", pause("copywritter")),
+        ("pause_agent_everywhere", vec!["agent", "pause", "copywriter", "--everywhere"]),
+        ("list_agent_pauses", vec!["agent", "status"]),
+        ("resume_agent", vec!["agent", "resume", "copywriter", "--campaign", "Harbour"]),
+        ("resume_agent_everywhere", vec!["agent", "resume", "copywriter", "--everywhere"]),
+        ("interrupt_agent", vec!["agent", "interrupt", "copywriter", "--campaign", "Harbour"]),
+        ("reset_agent", vec!["agent", "reset", "Harbour", "copywriter"]),
+        ("reset_agents", vec!["agent", "reset", "Harbour", "--all", "--fresh"]),
+    ]
+}
+
+fn tasks() -> Vec<Step> {
+    let filters = ["--campaign", "Harbour", "--agent", "copywriter", "--state", "done"];
+    vec![
+        ("list_tasks", [&["task", "ls"][..], &filters].concat()),
+        ("list_tasks", vec!["task", "ls", "--after", "TASK", "--limit", "1"]),
+        ("show_task", vec!["task", "show", "TASK"]),
+        ("show_task", vec!["task", "show", UNKNOWN]),
+        ("explain_task", vec!["task", "explain", "TASK"]),
+        ("cancel_task", vec!["task", "cancel", "TASK", "--reason", "moving"]),
+        ("retry_task", vec!["task", "retry", "TASK"]),
+    ]
+}
+
+fn boards() -> Vec<Step> {
+    let set = ["blackboard", "set", "Harbour", "{\"plan\": 1}", "--expected-version", "0"];
+    vec![
+        ("show_blackboard", vec!["blackboard", "show", "Harbour"]),
+        ("set_blackboard", set.to_vec()),
+        ("patch_blackboard", vec!["blackboard", "patch", "Harbour", "{\"plan\": null}"]),
+        ("patch_blackboard", vec!["blackboard", "patch", "Harbour", "[]"]),
+        ("show_blackboard", vec!["blackboard", "show", "Harbour", "--version", "1"]),
+        ("show_blackboard", vec!["blackboard", "show", "Harbour", "--version", "7"]),
+        ("list_blackboard_changes", vec!["blackboard", "history", "Harbour", "--before", "2"]),
+        ("list_posts", vec!["board", "history", "Harbour", "--viewer", "copywriter"]),
+        ("list_posts", vec!["board", "history", "Harbour", "--viewer", "copywritter"]),
+        ("list_posts", vec!["board", "tail", "Harbour", "--timeout", "1"]),
+    ]
+}
+
+fn flows() -> Vec<Step> {
+    let start = |template| {
+        vec!["flow", "start", template, "--campaign", "Harbour", "--input", "task=Write."]
+    };
+    vec![
+        ("list_workflows", vec!["flow", "templates"]),
+        ("start_flow", start("reviewed-text")),
+        ("start_flow", start("reviewed-texts")),
+        ("list_flows", vec!["flow", "ls", "--campaign", "Harbour", "--state", "running"]),
+        ("show_flow", vec!["flow", "show", "FLOW"]),
+        ("show_flow", vec!["flow", "show", UNKNOWN]),
+        ("pause_flow", vec!["flow", "pause", "FLOW"]),
+        ("resume_flow", vec!["flow", "resume", "FLOW"]),
+        ("retry_flow", vec!["flow", "retry", "FLOW", "--from", "review"]),
+        ("retry_flow", vec!["flow", "retry", "FLOW", "--from", "revew"]),
+        ("cancel_flow", vec!["flow", "cancel", "FLOW"]),
+    ]
+}
