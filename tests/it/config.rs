@@ -287,6 +287,7 @@ fn parameters_of_the_address_that_would_be_ignored_are_named_without_their_value
 #[test]
 fn the_template_is_a_configuration_and_changes_nothing() {
     let config = load(&Environment::default(), config::TEMPLATE, &[]).unwrap();
+    let config = Config { file: None, ..config };
     let defaults = Config::load(&Environment::default(), &Flags::default()).unwrap();
     assert_eq!(format!("{config:?}"), format!("{defaults:?}"));
 }

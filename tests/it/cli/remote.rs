@@ -56,31 +56,46 @@ async fn run(folder: &TempDir, arguments: &[&str], environment: &[(&str, &str)])
     ended(command.kill_on_drop(true).spawn().unwrap()).await
 }
 
-/// Without what differs between two databases, two moments and two callers: ids, times, and the name of the person at the host.
+/// Without the values that differ between two databases, two moments and two callers: ids, times, secrets, and the name of the person at the
+/// host.
 fn masked(text: &str) -> String {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || "-_:@./+=".contains(c);
+    let text = with_words_masked(text, "-_:@.+/=", |word| {
+        let is_secret = word.starts_with("dals_") || word.starts_with("whsec_");
+        is_secret.then_some("SECRET")
+    });
+    let text = with_words_masked(&text, "-_:@.", |word| {
+        let is_hex = word.len() >= 12 && word.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
+        match word {
+            _ if word.starts_with("cli:") || word.starts_with("anonymous") => Some("CALLER"),
+            _ if is_hex && word.contains(|c: char| c.is_ascii_hexdigit()) => Some("ID"),
+            _ => None,
+        }
+    });
     let mut masked = String::new();
-    for piece in text.split_inclusive(|c| !is_part(c)) {
-        let word = piece.trim_end_matches(|c| !is_part(c)).trim_end_matches([':', '.']);
-        for c in mask(word).chars().chain(piece[word.len()..].chars()) {
-            let c = if c.is_ascii_digit() { '0' } else { c };
-            if !(matches!(c, '0' | ' ') && masked.ends_with(c)) {
-                masked.push(c);
-            }
+    for c in text.chars() {
+        let c = if c.is_ascii_digit() { '0' } else { c };
+        if !(matches!(c, '0' | ' ') && masked.ends_with(c)) {
+            masked.push(c);
         }
     }
     // A moment of the test's clock has no fraction of a second.
     masked.replace(".0Z", "Z")
 }
 
-fn mask(word: &str) -> &str {
-    let is_hex = word.len() >= 12 && word.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
-    match word {
-        _ if word.starts_with("cli:") || word.starts_with("anonymous") => "CALLER",
-        _ if word.starts_with("dals_") || word.starts_with("whsec_") => "SECRET",
-        _ if is_hex && word.contains(|c: char| c.is_ascii_hexdigit()) => "ID",
-        _ => word,
+/// Words are of letters, digits and `signs`, and do not end with a colon or a full stop.
+fn with_words_masked(
+    text: &str,
+    signs: &str,
+    mask: impl Fn(&str) -> Option<&'static str>,
+) -> String {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || signs.contains(c);
+    let mut masked = String::new();
+    for piece in text.split_inclusive(|c| !is_part(c)) {
+        let word = piece.trim_end_matches(|c| !is_part(c)).trim_end_matches([':', '.']);
+        masked.push_str(mask(word).unwrap_or(word));
+        masked.push_str(&piece[word.len()..]);
     }
+    masked
 }
 
 fn schedule_steps() -> Vec<Step> {
@@ -105,10 +120,6 @@ fn schedule_steps() -> Vec<Step> {
         ("remove_schedule", vec!["schedule", "rm", "news"]),
         ("remove_schedule", vec!["schedule", "rm", "purge"]),
     ]
-}
-
-fn words_of(command: &[String]) -> Vec<&str> {
-    command.iter().map(String::as_str).collect()
 }
 
 #[tokio::test]

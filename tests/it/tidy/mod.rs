@@ -89,7 +89,6 @@ const EDGES: &[(&str, &[&str])] = &[
             "domain",
             "mcp",
             "operations",
-            "queue",
             "settings",
             "shutdown",
             "tools",
