@@ -1,6 +1,10 @@
 //! The surroundings of a command: environment, flags, output.
 
-use super::{exit::Failure, output::Output, remote::Target};
+use super::{
+    exit::Failure,
+    output::Output,
+    remote::{RemoteFlags, Target},
+};
 use crate::{
     config::Config,
     domain::{
@@ -15,7 +19,8 @@ pub(super) struct Context {
     pub(super) environment: Environment,
     pub(super) flags: Flags,
     pub(super) output: Output,
-    /// The server of `--url`. `None`: commands open the database.
+    pub(super) remote: RemoteFlags,
+    /// The server of the command. `None`: it opens the database.
     pub(super) target: Option<Target>,
 }
 

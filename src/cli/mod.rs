@@ -28,6 +28,7 @@ mod output;
 mod place;
 mod queue;
 mod remote;
+mod remotes;
 mod schedule;
 mod serve;
 mod server;
@@ -48,7 +49,11 @@ use anyhow::anyhow;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 pub use self::exit::{Exit, Failure};
-use self::{context::Context, output::Output, remote::RemoteFlags};
+use self::{
+    context::Context,
+    output::Output,
+    remote::{RemoteFlags, Target},
+};
 use crate::{
     jobs::Pool,
     providers::claude::guard,
@@ -168,6 +173,9 @@ enum Command {
     Doctor(doctor::Doctor),
     /// Asks a running service whether it is ready. For container probes.
     Health(health::Health),
+    /// Stores servers under names, and the one that commands are sent to.
+    #[command(subcommand)]
+    Remote(remotes::RemoteCommand),
     /// Prints the document of the HTTP API (OpenAPI 3.1).
     Openapi,
     /// Prints completions for a shell.
@@ -183,15 +191,18 @@ pub fn main() -> ExitCode {
     }
     match parse::<Cli>() {
         Ok(cli) => {
-            let (command, remote) = (cli.command, cli.remote);
-            finish(cli.global, |context| {
+            let command = cli.command;
+            finish(cli.global, cli.remote, |context| {
                 if command.is_none() {
                     context.output.note(
                         "no command is given: starting the service, as `dalsegno serve` does",
                     );
                 }
                 let command = command.unwrap_or(Command::Serve);
-                context.target = command.target(&remote, &context.environment)?;
+                context.target = command.target(&context.remote, &context.environment)?;
+                if let Some(note) = context.target.as_ref().and_then(Target::note) {
+                    context.output.note(&note);
+                }
                 run(command, context)
             })
         }
@@ -205,7 +216,9 @@ pub fn worker_main(pool: Pool) -> ExitCode {
         return code;
     }
     match parse::<WorkerCli>() {
-        Ok(cli) => finish(cli.global, |context| block_on(worker::run(pool, context))),
+        Ok(cli) => finish(cli.global, RemoteFlags::default(), |context| {
+            block_on(worker::run(pool, context))
+        }),
         Err(exit) => exit,
     }
 }
@@ -231,6 +244,7 @@ fn with_conventions(command: clap::Command) -> clap::Command {
 fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
     match command {
         Command::Config(command) => config::run(&command, context),
+        Command::Remote(command) => remotes::run(&command, context),
         Command::Openapi => Ok(manual::openapi(context)),
         Command::Completions(shell) => manual::completions(&shell, context),
         Command::Man(man) => manual::man(&man),
@@ -278,13 +292,18 @@ fn parse<P: Parser>() -> Result<P, ExitCode> {
     })
 }
 
-fn finish(global: Global, run: impl FnOnce(&mut Context) -> Result<Exit, Failure>) -> ExitCode {
+fn finish(
+    global: Global,
+    remote: RemoteFlags,
+    run: impl FnOnce(&mut Context) -> Result<Exit, Failure>,
+) -> ExitCode {
     let environment = Environment::capture();
     let file = global.config.or_else(|| default_file(&environment));
     let mut context = Context {
         environment,
         flags: Flags { file, set: global.set },
         output: Output::new(global.json),
+        remote,
         target: None,
     };
     match run(&mut context) {

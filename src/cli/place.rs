@@ -23,6 +23,10 @@ impl Command {
         remote: &RemoteFlags,
         environment: &Environment,
     ) -> Result<Option<Target>, Failure> {
+        // Its key is stored with the server.
+        if matches!(self, Self::Remote(_)) {
+            return Ok(None);
+        }
         let place = self.place();
         // The variables are there for other commands.
         if matches!(place, Place::Host) && !remote.is_given() {
@@ -31,9 +35,9 @@ impl Command {
         let Some(target) = remote.target(environment)? else { return Ok(None) };
         let words = match place {
             Place::AnyServer => return Ok(Some(target)),
-            Place::Host => "this command is about this host: leave out --url",
+            Place::Host => "this command is about this host: leave out --url, --remote and --key",
             Place::Database => {
-                "this command works on the database only: run it where the database can be reached, without --url and DALSEGNO_URL"
+                "this command works on the database only: run it where the database can be reached, with `--remote local` in the place of a server"
             }
         };
         Err(Failure::new(Exit::Usage, anyhow!(words)))
@@ -69,6 +73,7 @@ impl Command {
             | Self::Doctor(_)
             | Self::Health(_)
             | Self::Openapi
+            | Self::Remote(_)
             | Self::Completions(_)
             | Self::Man(_) => Place::Host,
             _ => Place::Database,

@@ -1,6 +1,9 @@
 //! Calls of operations on a Dalsegno server, over HTTP.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::anyhow;
 use clap::Args;
@@ -9,7 +12,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{Exit, Failure};
+use super::{Exit, Failure, remotes};
 use crate::{
     operations::{Operation, Spec, Success, kind_of_status},
     outbound,
@@ -21,7 +24,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const TIMEOUT: Duration = Duration::from_secs(300);
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(super) struct RemoteFlags {
     // Not a doc comment, in which rustdoc would make a link of the address.
     #[arg(
@@ -32,6 +35,15 @@ pub(super) struct RemoteFlags {
         help = "Server to send the command to, for example https://dalsegno.example.com, instead of the database; DALSEGNO_URL sets it too"
     )]
     url: Option<String>,
+    /// Stored server to send the command to (see `dalsegno remote`); `local` is the database. DALSEGNO_REMOTE sets it too.
+    #[arg(
+        id = "server_name",
+        long = "remote",
+        global = true,
+        value_name = "NAME",
+        conflicts_with = "server_url"
+    )]
+    remote: Option<String>,
     /// API key for the server; DALSEGNO_KEY sets it too, and keeps it out of the list of processes.
     #[arg(id = "server_key", long = "key", global = true, value_name = "KEY")]
     key: Option<String>,
@@ -49,6 +61,8 @@ pub(super) struct RemoteFlags {
 /// The server that a command is for.
 #[derive(Debug)]
 pub(super) struct Target {
+    /// Of a stored server.
+    name: Option<String>,
     url: Url,
     key: Option<SecretString>,
 }
@@ -64,39 +78,77 @@ pub(super) struct Remote {
 struct ProblemDocument {
     code: String,
     detail: String,
+    request_id: Option<String>,
 }
 
 impl RemoteFlags {
     pub(super) fn is_given(&self) -> bool {
-        self.url.is_some() || self.key.is_some() || self.key_file.is_some()
+        self.url.is_some() || self.remote.is_some() || self.has_key()
     }
 
-    /// `None`: the command works on the database.
-    pub(super) fn target(&self, environment: &Environment) -> Result<Option<Target>, Failure> {
-        let text = match self.url.as_deref().or_else(|| environment.get("DALSEGNO_URL")) {
-            Some(text) => text,
-            None if self.is_given() => {
-                return Err(usage(
-                    "a key needs a server: name it with --url or DALSEGNO_URL".to_owned(),
-                ));
-            }
-            None => return Ok(None),
-        };
-        let url = Url::parse(text).ok().filter(|url| ["http", "https"].contains(&url.scheme()));
-        let url = url.ok_or_else(|| {
-            usage(format!("invalid URL `{text}`: use for example https://dalsegno.example.com"))
-        })?;
-        let key =
-            match (&self.key, &self.key_file) {
-                (Some(key), _) => Some(key.clone()),
-                (None, Some(path)) => Some(std::fs::read_to_string(path).map_err(|error| {
-                    usage(format!("{} cannot be read: {error}", path.display()))
-                })?),
-                (None, None) => environment.get("DALSEGNO_KEY").map(str::to_owned),
-            };
-        let key = key.map(|key| SecretString::from(key.trim()));
-        Ok(Some(Target { url, key }))
+    /// The key, or the file with the key, that the command line gives.
+    pub(super) fn own_key(&self) -> (Option<&str>, Option<&Path>) {
+        (self.key.as_deref(), self.key_file.as_deref())
     }
+
+    /// Flags come before variables, and variables before the stored server in use. `None`: the command works on the database.
+    pub(super) fn target(&self, environment: &Environment) -> Result<Option<Target>, Failure> {
+        let variable = |name| environment.get(name).filter(|_| !self.names_server());
+        let target = match self.url.as_deref().or_else(|| variable("DALSEGNO_URL")) {
+            Some(url) => {
+                let key = environment.get("DALSEGNO_KEY").map(str::to_owned);
+                Some(Target::new(None, server_url(url)?, key))
+            }
+            None => {
+                let name = self.remote.as_deref().or_else(|| variable("DALSEGNO_REMOTE"));
+                remotes::target(name, environment)?
+            }
+        };
+        let key = match self.own_key() {
+            (Some(key), _) => Some(key.to_owned()),
+            (None, Some(file)) => Some(key_of_file(file)?),
+            (None, None) => None,
+        };
+        match (target, key) {
+            (Some(target), Some(key)) => Ok(Some(Target::new(target.name, target.url, Some(key)))),
+            (None, Some(_)) => {
+                Err(usage("a key needs a server: name it with --url or --remote".to_owned()))
+            }
+            (target, None) => Ok(target),
+        }
+    }
+
+    fn names_server(&self) -> bool {
+        self.url.is_some() || self.remote.is_some()
+    }
+
+    fn has_key(&self) -> bool {
+        self.key.is_some() || self.key_file.is_some()
+    }
+}
+
+impl Target {
+    /// `key` as it was given: what is around it in a file does not belong to it.
+    pub(super) fn new(name: Option<String>, url: Url, key: Option<String>) -> Self {
+        Self { name, url, key: key.map(|key| SecretString::from(key.trim())) }
+    }
+
+    /// A stored server is not on the command line: a person is told where the command goes.
+    pub(super) fn note(&self) -> Option<String> {
+        self.name.as_ref().map(|name| format!("on {name}, {}", self.url))
+    }
+}
+
+pub(super) fn server_url(text: &str) -> Result<Url, Failure> {
+    let url = Url::parse(text).ok().filter(|url| ["http", "https"].contains(&url.scheme()));
+    url.ok_or_else(|| {
+        usage(format!("invalid URL `{text}`: use for example https://dalsegno.example.com"))
+    })
+}
+
+pub(super) fn key_of_file(file: &Path) -> Result<String, Failure> {
+    let key = std::fs::read_to_string(file);
+    key.map_err(|error| usage(format!("{} cannot be read: {error}", file.display())))
 }
 
 impl Remote {
@@ -184,7 +236,14 @@ impl Remote {
                 );
                 return Failure::failed(anyhow!(words));
             }
-            _ => Failure::new(exit, anyhow!(problem.detail)),
+            // The server tells the causes of its own faults only to its log.
+            _ => match problem.request_id.filter(|_| status.is_server_error()) {
+                Some(id) => Failure::new(
+                    exit,
+                    anyhow!("{} (request {id} in the log of the server)", problem.detail),
+                ),
+                None => Failure::new(exit, anyhow!(problem.detail)),
+            },
         };
         let advice = (status == StatusCode::UNAUTHORIZED)
             .then_some("give a key with --key, --key-file or DALSEGNO_KEY");

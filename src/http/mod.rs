@@ -26,6 +26,7 @@ mod parameters;
 mod posts;
 mod problem;
 pub mod reach;
+mod request_id;
 pub mod scopes;
 mod serve;
 mod tasks;
@@ -132,6 +133,7 @@ pub fn router(config: &Config, front: Front) -> Router {
         .layer(middleware::from_fn_with_state(guard::Names::of(config), guard::for_us))
         .layer(middleware::from_fn(guard::unambiguous))
         .layer(middleware::from_fn_with_state(timeout, guard::in_time))
+        .layer(middleware::from_fn(request_id::assign))
         .with_state(front)
 }
 

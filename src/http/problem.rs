@@ -9,6 +9,7 @@ use axum::{
 };
 use serde::Serialize;
 
+use super::request_id;
 use crate::{
     causes::causes,
     domain::class::{Classify, Kind},
@@ -36,6 +37,9 @@ pub struct Problem {
     /// The parts of the request that are wrong, where that can be said.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<Wrong>,
+    /// As in the header `X-Request-Id` of the answer, and in the log of the service.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
 }
 
 impl Problem {
@@ -49,6 +53,7 @@ impl Problem {
             retryable: false,
             retry_after_secs: None,
             errors: Vec::new(),
+            request_id: None,
         }
     }
 
@@ -84,12 +89,14 @@ impl From<Refusal> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let body = serde_json::to_string(&self).unwrap_or_default();
-        let retry_after = self.retry_after_secs.map(|secs| [(RETRY_AFTER, secs.to_string())]);
+        let (status, retry_after_secs) = (self.status, self.retry_after_secs);
+        let problem = Self { request_id: request_id::current(), ..self };
+        let body = serde_json::to_string(&problem).unwrap_or_default();
+        let retry_after = retry_after_secs.map(|secs| [(RETRY_AFTER, secs.to_string())]);
         let kind = [(CONTENT_TYPE, "application/problem+json")];
         match retry_after {
-            Some(retry_after) => (self.status, kind, retry_after, body).into_response(),
-            None => (self.status, kind, body).into_response(),
+            Some(retry_after) => (status, kind, retry_after, body).into_response(),
+            None => (status, kind, body).into_response(),
         }
     }
 }

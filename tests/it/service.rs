@@ -194,10 +194,10 @@ impl Drop for Service {
     }
 }
 
-/// A program in an empty environment with only PATH and HOME, working in `folder`.
+/// A program in an empty environment with only PATH and HOME, working in `folder`, where it also stores settings of its user.
 pub fn command(binary: &str, folder: &Path) -> Command {
     let mut command = Command::new(binary);
-    command.env_clear().current_dir(folder).stdin(Stdio::null());
+    command.env_clear().env("XDG_CONFIG_HOME", folder).current_dir(folder).stdin(Stdio::null());
     for name in ["PATH", "HOME"] {
         if let Some(value) = std::env::var_os(name) {
             command.env(name, value);

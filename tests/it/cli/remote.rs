@@ -250,3 +250,36 @@ async fn a_command_that_no_server_takes_refuses_a_url() {
     let said = run(&folder, &["schedule", "pause", ".."], &there).await;
     assert!(said.code == 2 && said.has("cannot be a part of a URL"), "{said:?}");
 }
+
+#[tokio::test]
+async fn a_stored_server_takes_commands_until_the_database_is_chosen_again() {
+    let served = Served::with(&[("http.require_key", "true"), ("http.admin_key", ADMIN_KEY)]).await;
+    put_nightly(&served.app.pool, noon()).await;
+    let (folder, url) = (scratch_folder(), served.url());
+    let here = async |arguments: &[&str]| run(&folder, arguments, &[]).await;
+    let said = here(&["remote", "add", "prod", &url, "--key", ADMIN_KEY]).await;
+    assert!(said.code == 0 && said.has("`dalsegno remote use prod`"), "{said:?}");
+    let mode =
+        std::fs::metadata(folder.path().join("dalsegno/remotes.json")).unwrap().permissions();
+    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mode) & 0o777, 0o600);
+
+    let said = here(&["schedule", "ls", "--remote", "prod"]).await;
+    assert!(said.code == 0 && said.stdout.contains("purge"), "{said:?}");
+    assert_eq!(here(&["remote", "use", "prod"]).await.code, 0);
+    let said = here(&["schedule", "ls"]).await;
+    assert!(said.code == 0 && said.stdout.contains("purge"), "{said:?}");
+    assert!(said.stderr.contains(&format!("on prod, {url}")), "{said:?}");
+    let listed = here(&["remote", "ls", "--json"]).await.json();
+    let expected = json!([{ "name": "prod", "url": url, "has_key": true, "is_current": true }]);
+    assert_eq!(listed, expected);
+    assert!(!here(&["remote", "ls"]).await.stdout.contains(ADMIN_KEY));
+
+    let said = here(&["board", "post", "Harbour", "Hello."]).await;
+    assert!(said.code == 2 && said.has("--remote local"), "{said:?}");
+    let said = here(&["schedule", "ls", "--remote", "staging"]).await;
+    assert!(said.code == 2 && said.has("no server `staging` (known: prod)"), "{said:?}");
+    let said = here(&["remote", "add", "local", &url]).await;
+    assert!(said.code == 2 && said.has("means the database"), "{said:?}");
+    assert_eq!(here(&["remote", "rm", "prod"]).await.code, 0);
+    assert_eq!(here(&["remote", "ls", "--json"]).await.json(), json!([]));
+}

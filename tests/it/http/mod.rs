@@ -29,6 +29,7 @@ mod operations;
 mod posts;
 mod queue;
 mod reach;
+mod request_ids;
 mod routes;
 mod scopes;
 mod sessions;

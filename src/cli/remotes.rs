@@ -1,0 +1,217 @@
+//! `dalsegno remote`: servers with names, and the one that commands are sent to.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::Write as _,
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, anyhow};
+use clap::Subcommand;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::{
+    Context, Exit, Failure,
+    output::table,
+    remote::{RemoteFlags, Target, server_url},
+};
+use crate::settings::Environment;
+
+/// The name that means the database.
+const LOCAL: &str = "local";
+
+#[derive(Debug, Subcommand)]
+pub(super) enum RemoteCommand {
+    /// Stores a server under a name, or changes it. --key or --key-file give its key.
+    Add {
+        name: String,
+        /// For example https://dalsegno.example.com.
+        url: String,
+    },
+    /// Lists the stored servers. A star marks the one that commands are sent to.
+    Ls,
+    /// Sends commands to this server from now on. `local` means the database again.
+    Use { name: String },
+    /// Removes a server from the list.
+    Rm { name: String },
+}
+
+/// The stored servers of one user.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Remotes {
+    current: Option<String>,
+    #[serde(default)]
+    remotes: BTreeMap<String, Remote>,
+}
+
+/// One stored server.
+#[derive(Debug, Serialize, Deserialize)]
+struct Remote {
+    url: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key_file: Option<PathBuf>,
+}
+
+pub(super) fn run(command: &RemoteCommand, context: &Context) -> Result<Exit, Failure> {
+    let path = path(&context.environment).ok_or_else(|| {
+        usage("servers are stored below $XDG_CONFIG_HOME or $HOME: set one of them".to_owned())
+    })?;
+    let (mut remotes, output) = (Remotes::read(&path)?, context.output);
+    match command {
+        RemoteCommand::Add { name, url } => {
+            remotes.add(name, url, &context.remote)?;
+            remotes.write(&path)?;
+            output.data(&json!({ "name": name, "url": url }), || {
+                format!("`{name}` is {url}; `dalsegno remote use {name}` sends commands to it")
+            });
+        }
+        RemoteCommand::Ls => output.data(&remotes.shown(), || remotes.lines()),
+        RemoteCommand::Use { name } => {
+            remotes.current = remotes.selected(Some(name))?.map(|(name, _)| name.to_owned());
+            remotes.write(&path)?;
+            output.data(&json!({ "current": remotes.current }), || match &remotes.current {
+                Some(name) => format!("commands are sent to {name}, {}", remotes.remotes[name].url),
+                None => "commands work on the database".to_owned(),
+            });
+        }
+        RemoteCommand::Rm { name } => {
+            remotes.remotes.remove(name).ok_or_else(|| remotes.unknown(name))?;
+            remotes.current = remotes.current.take().filter(|current| current != name);
+            remotes.write(&path)?;
+            output.data(&json!({ "removed": name }), || format!("`{name}` is removed"));
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+/// The server of `name`, or else the one in use; `None` for the database.
+pub(super) fn target(
+    name: Option<&str>,
+    environment: &Environment,
+) -> Result<Option<Target>, Failure> {
+    let remotes = match path(environment) {
+        Some(path) => Remotes::read(&path)?,
+        None => Remotes::default(),
+    };
+    let Some((name, remote)) = remotes.selected(name)? else { return Ok(None) };
+    let key = match &remote.key_file {
+        Some(file) => Some(super::remote::key_of_file(file)?),
+        None => remote.key.clone(),
+    };
+    Ok(Some(Target::new(Some(name.to_owned()), server_url(&remote.url)?, key)))
+}
+
+impl Remotes {
+    fn read(path: &Path) -> Result<Self, Failure> {
+        let text = match fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Self::default());
+            }
+            Err(error) => return Err(usage(format!("{} cannot be read: {error}", path.display()))),
+        };
+        serde_json::from_str(&text).map_err(|error| {
+            usage(format!(
+                "{} is not a list of servers: {error}; correct or delete it",
+                path.display()
+            ))
+        })
+    }
+
+    /// Only its owner may read it: it can hold keys. Written beside and renamed, so that an interrupted write loses nothing.
+    fn write(&self, path: &Path) -> Result<(), Failure> {
+        let write = || {
+            let folder = path.parent().unwrap_or(path);
+            fs::create_dir_all(folder)?;
+            let new = path.with_extension("new");
+            let text = serde_json::to_string_pretty(self)?;
+            let mut options = fs::OpenOptions::new();
+            let mut file =
+                options.write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            fs::rename(new, path)
+        };
+        let written: std::io::Result<()> = write();
+        let words = || format!("{} cannot be written", path.display());
+        written.with_context(words).map_err(Failure::failed)
+    }
+
+    fn add(&mut self, name: &str, url: &str, flags: &RemoteFlags) -> Result<(), Failure> {
+        let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+        if name.is_empty() || name == LOCAL || !is_plain {
+            let words = format!(
+                "`{name}` cannot name a server: use letters, digits, `-`, `_` and `.`, and not `{LOCAL}`, which means the database"
+            );
+            return Err(usage(words));
+        }
+        server_url(url)?;
+        let (key, key_file) = flags.own_key();
+        // A later command may run in another folder.
+        let key_file = key_file.map(std::path::absolute).transpose();
+        let key_file = key_file.map_err(|error| Failure::failed(error.into()))?;
+        let remote = Remote { url: url.to_owned(), key: key.map(str::to_owned), key_file };
+        self.remotes.insert(name.to_owned(), remote);
+        Ok(())
+    }
+
+    fn selected(&self, name: Option<&str>) -> Result<Option<(&str, &Remote)>, Failure> {
+        match name.or(self.current.as_deref()) {
+            None | Some(LOCAL) => Ok(None),
+            Some(name) => match self.remotes.get_key_value(name) {
+                Some((name, remote)) => Ok(Some((name, remote))),
+                None => Err(self.unknown(name)),
+            },
+        }
+    }
+
+    fn unknown(&self, name: &str) -> Failure {
+        let known: Vec<&str> = self.remotes.keys().map(String::as_str).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        usage(format!(
+            "there is no server `{name}` (known: {known}): `dalsegno remote add {name} URL` stores one"
+        ))
+    }
+
+    fn is_current(&self, name: &str) -> bool {
+        self.current.as_deref() == Some(name)
+    }
+
+    /// Without keys.
+    fn shown(&self) -> serde_json::Value {
+        let each = self.remotes.iter().map(|(name, remote)| {
+            json!({ "name": name, "url": remote.url, "has_key": remote.has_key(), "is_current": self.is_current(name) })
+        });
+        each.collect()
+    }
+
+    fn lines(&self) -> String {
+        let rows = self.remotes.iter().map(|(name, remote)| {
+            let star = if self.is_current(name) { "*" } else { "" };
+            let key = if remote.has_key() { "yes" } else { "no" };
+            [star.to_owned(), name.clone(), remote.url.clone(), key.to_owned()]
+        });
+        table(&["", "NAME", "URL", "KEY"], rows)
+    }
+}
+
+impl Remote {
+    fn has_key(&self) -> bool {
+        self.key.is_some() || self.key_file.is_some()
+    }
+}
+
+fn path(environment: &Environment) -> Option<PathBuf> {
+    let set = |name| environment.get(name).filter(|text| !text.is_empty()).map(PathBuf::from);
+    let folder = set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")))?;
+    Some(folder.join("dalsegno/remotes.json"))
+}
+
+fn usage(words: String) -> Failure {
+    Failure::new(Exit::Usage, anyhow!(words))
+}

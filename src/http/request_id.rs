@@ -1,0 +1,41 @@
+//! Request ids: each answer has one in `X-Request-Id`, and the problem and the log lines of a request name it.
+
+use axum::{
+    extract::Request,
+    http::{HeaderMap, HeaderName, HeaderValue},
+    middleware::Next,
+    response::Response,
+};
+use tracing::Instrument as _;
+use uuid::Uuid;
+
+pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// A caller's id that is longer is replaced.
+const MAX_CHARS: usize = 128;
+
+tokio::task_local! {
+    static CURRENT: String;
+}
+
+/// The outermost layer. A caller may bring an id of its own, for example that of a proxy.
+pub(super) async fn assign(request: Request, next: Next) -> Response {
+    let id = from_caller(request.headers()).unwrap_or_else(|| Uuid::now_v7().to_string());
+    let span = tracing::info_span!("request", request_id = id);
+    let header = HeaderValue::from_str(&id);
+    let mut response = CURRENT.scope(id, next.run(request)).instrument(span).await;
+    if let Ok(header) = header {
+        response.headers_mut().insert(X_REQUEST_ID, header);
+    }
+    response
+}
+
+/// The id of the request that is being answered.
+pub(super) fn current() -> Option<String> {
+    CURRENT.try_with(Clone::clone).ok()
+}
+
+fn from_caller(headers: &HeaderMap) -> Option<String> {
+    let id = headers.get(X_REQUEST_ID)?.to_str().ok()?;
+    let is_plain = id.chars().all(|c| c.is_ascii_alphanumeric() || "-_.:".contains(c));
+    (is_plain && (1..=MAX_CHARS).contains(&id.len())).then(|| id.to_owned())
+}
