@@ -11,7 +11,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use sqlx::{PgPool, Postgres, Transaction};
+use sqlx::{Connection as _, PgPool, Postgres, Transaction};
 use tokio::time::sleep;
 
 use super::Services;
@@ -110,6 +110,7 @@ async fn take_note(note: Note, run: Run) -> HandlerResult {
     let work = work(note.millis, note.gate.as_deref());
     if note.deaf {
         work.await;
+        drop_dead_connections(run.pool()).await;
         // As a task of its own it also goes on when the worker gives the handler up.
         return tokio::spawn(end_note(note, run)).await.map_err(JobError::retry)?;
     }
@@ -124,6 +125,20 @@ async fn work(millis: u64, gate: Option<&Path>) {
     sleep(Duration::from_millis(millis)).await;
     while gate.is_some_and(|gate| !gate.exists()) {
         sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Looks at each idle connection. One that a failover has cut would fail the statement that meets it, and the note with it.
+async fn drop_dead_connections(pool: &PgPool) {
+    let mut alive = Vec::new();
+    while alive.is_empty() || pool.num_idle() > 0 {
+        match pool.acquire().await {
+            Ok(mut connection) => match connection.ping().await {
+                Ok(()) => alive.push(connection),
+                Err(error) => tracing::debug!(error = causes(&error), "a dead connection"),
+            },
+            Err(_) => sleep(Duration::from_millis(10)).await,
+        }
     }
 }
 
