@@ -33,6 +33,8 @@ COPY --from=build /out/dalsegno /usr/local/bin/dalsegno
 COPY --chown=10001:10001 config /etc/dalsegno
 # One folder is written: /var/lib/dalsegno. Mount a volume or a tmpfs there when the root is read-only.
 WORKDIR /var/lib/dalsegno
+# Not in the folder that commands of agents write to: a dalsegno.toml there would be read.
+WORKDIR /
 ENV DALSEGNO_SERVICE__DATA_DIR=/var/lib/dalsegno \
     DALSEGNO_AGENTS__FOLDER=/etc/dalsegno/agents \
     DALSEGNO_AGENTS__SKILLS_FOLDER=/etc/dalsegno/skills \
@@ -60,6 +62,8 @@ COPY --from=claude /out/claude /usr/local/bin/claude
 COPY --from=build /out/dalsegno /out/worker-turns /out/worker-upkeep /usr/local/bin/
 COPY --chown=10001:10001 config /etc/dalsegno
 WORKDIR /var/lib/dalsegno
+# Not in the folder that commands of agents write to: a dalsegno.toml there would be read.
+WORKDIR /
 ENV DALSEGNO_SERVICE__DATA_DIR=/var/lib/dalsegno \
     DALSEGNO_AGENTS__FOLDER=/etc/dalsegno/agents \
     DALSEGNO_AGENTS__SKILLS_FOLDER=/etc/dalsegno/skills \

@@ -5,6 +5,7 @@ use anyhow::anyhow;
 use super::{
     Command, Exit, Failure,
     remote::{RemoteFlags, Target},
+    remotes::RemoteCommand,
 };
 use crate::settings::Environment;
 
@@ -23,8 +24,12 @@ impl Command {
         remote: &RemoteFlags,
         environment: &Environment,
     ) -> Result<Option<Target>, Failure> {
-        // Its key is stored with the server.
-        if matches!(self, Self::Remote(_)) {
+        if let Self::Remote(command) = self {
+            let takes_key = matches!(command, RemoteCommand::Add { .. });
+            if remote.names_server() || (remote.has_key() && !takes_key) {
+                let words = "`dalsegno remote` is about the stored servers: leave out --url and --remote; only `add` takes a key";
+                return Err(Failure::new(Exit::Usage, anyhow!(words)));
+            }
             return Ok(None);
         }
         let place = self.place();

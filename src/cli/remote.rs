@@ -44,7 +44,7 @@ pub(super) struct RemoteFlags {
         conflicts_with = "server_url"
     )]
     remote: Option<String>,
-    /// API key for the server; DALSEGNO_KEY sets it too, and keeps it out of the list of processes.
+    /// API key for the server. DALSEGNO_KEY sets it too, for the server of --url or DALSEGNO_URL, and keeps it out of the list of processes.
     #[arg(id = "server_key", long = "key", global = true, value_name = "KEY")]
     key: Option<String>,
     /// File with the API key for the server.
@@ -96,8 +96,10 @@ impl RemoteFlags {
         let variable = |name| environment.get(name).filter(|_| !self.names_server());
         let target = match self.url.as_deref().or_else(|| variable("DALSEGNO_URL")) {
             Some(url) => {
-                let key = environment.get("DALSEGNO_KEY").map(str::to_owned);
-                Some(Target::new(None, server_url(url)?, key))
+                // The key in the environment is for the server in the environment.
+                let is_its_server = environment.get("DALSEGNO_URL").is_none_or(|its| its == url);
+                let key = environment.get("DALSEGNO_KEY").filter(|_| is_its_server);
+                Some(Target::new(None, server_url(url)?, key.map(str::to_owned)))
             }
             None => {
                 let name = self.remote.as_deref().or_else(|| variable("DALSEGNO_REMOTE"));
@@ -118,11 +120,11 @@ impl RemoteFlags {
         }
     }
 
-    fn names_server(&self) -> bool {
+    pub(super) fn names_server(&self) -> bool {
         self.url.is_some() || self.remote.is_some()
     }
 
-    fn has_key(&self) -> bool {
+    pub(super) fn has_key(&self) -> bool {
         self.key.is_some() || self.key_file.is_some()
     }
 }
@@ -140,7 +142,13 @@ impl Target {
 }
 
 pub(super) fn server_url(text: &str) -> Result<Url, Failure> {
-    let url = Url::parse(text).ok().filter(|url| ["http", "https"].contains(&url.scheme()));
+    // A password in it would be shown wherever the server is.
+    let is_plain = |url: &Url| {
+        let has_more = url.query().is_some() || url.fragment().is_some();
+        let has_user = !url.username().is_empty() || url.password().is_some();
+        ["http", "https"].contains(&url.scheme()) && !has_more && !has_user
+    };
+    let url = Url::parse(text).ok().filter(is_plain);
     url.ok_or_else(|| {
         usage(format!("invalid URL `{text}`: use for example https://dalsegno.example.com"))
     })
@@ -245,8 +253,9 @@ impl Remote {
                 None => Failure::new(exit, anyhow!(problem.detail)),
             },
         };
-        let advice = (status == StatusCode::UNAUTHORIZED)
-            .then_some("give a key with --key, --key-file or DALSEGNO_KEY");
+        let advice = (status == StatusCode::UNAUTHORIZED).then_some(
+            "give a key with --key or --key-file, or store it with `dalsegno remote add`",
+        );
         Failure { advice, ..failure }
     }
 }

@@ -3,7 +3,10 @@
 use std::{
     collections::BTreeMap,
     fs,
-    io::Write as _,
+    io::{
+        ErrorKind::{NotADirectory, NotFound, PermissionDenied},
+        Write as _,
+    },
     os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
 };
@@ -81,9 +84,13 @@ pub(super) fn run(command: &RemoteCommand, context: &Context) -> Result<Exit, Fa
         }
         RemoteCommand::Rm { name } => {
             remotes.remotes.remove(name).ok_or_else(|| remotes.unknown(name))?;
+            let was_current = remotes.is_current(name);
             remotes.current = remotes.current.take().filter(|current| current != name);
             remotes.write(&path)?;
-            output.data(&json!({ "removed": name }), || format!("`{name}` is removed"));
+            output.data(&json!({ "removed": name }), || match was_current {
+                true => format!("`{name}` is removed: commands work on the database again"),
+                false => format!("`{name}` is removed"),
+            });
         }
     }
     Ok(Exit::Ok)
@@ -95,8 +102,9 @@ pub(super) fn target(
     environment: &Environment,
 ) -> Result<Option<Target>, Failure> {
     let remotes = match path(environment) {
-        Some(path) => Remotes::read(&path)?,
-        None => Remotes::default(),
+        // A list that cannot be read does not matter to a command that goes to the database.
+        Some(path) if name != Some(LOCAL) => Remotes::read(&path)?,
+        _ => Remotes::default(),
     };
     let Some((name, remote)) = remotes.selected(name)? else { return Ok(None) };
     let key = match &remote.key_file {
@@ -110,7 +118,8 @@ impl Remotes {
     fn read(path: &Path) -> Result<Self, Failure> {
         let text = match fs::read_to_string(path) {
             Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            // Where a folder is missing, or belongs to another user, nothing has been stored.
+            Err(error) if [NotFound, NotADirectory, PermissionDenied].contains(&error.kind()) => {
                 return Ok(Self::default());
             }
             Err(error) => return Err(usage(format!("{} cannot be read: {error}", path.display()))),

@@ -65,6 +65,8 @@ async fn run_until(pool: Pool, context: &Context, shutdown: &Shutdown) -> Result
     let config = context.load()?;
     let (telemetry, drain_timeout) =
         (telemetry::init(&config.log)?, config.shutdown.drain_timeout());
+    let file = config.file.as_ref().map(|file| file.display().to_string());
+    tracing::info!(file = file.as_deref().unwrap_or("none"), "configuration file");
     let worked = async {
         worker::run(config, &telemetry, shutdown.clone(), pool).await?;
         Ok(Exit::Ok)

@@ -158,12 +158,6 @@ impl Given {
     }
 }
 
-impl From<Given> for GivenCampaign {
-    fn from(id: Given) -> Self {
-        Self { name: id.text.clone(), id: Some(id) }
-    }
-}
-
 impl GivenCampaign {
     /// The whole id, if it is one.
     pub fn whole(&self) -> Option<Uuid> {

@@ -102,7 +102,7 @@ pub async fn run(config: &Config, front: Front, listener: TcpListener) {
 /// The probes and the metrics of a process that works and serves nothing else. Never ends by itself: they tell of the last turn
 /// too.
 pub async fn run_probes(header_timeout: Duration, front: Front, listener: TcpListener) {
-    let router = probes().with_state(front);
+    let router = probes().layer(middleware::from_fn(request_id::assign)).with_state(front);
     serve::serve(listener, router, header_timeout, std::future::pending()).await;
 }
 

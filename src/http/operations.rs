@@ -33,6 +33,13 @@ async fn answer(
     let app = front.app()?;
     let (mut parts, body) = request.into_parts();
     let path = path_fields(entry, &mut parts, &front).await?;
+    let fields = match entry.spec.method.has_body() {
+        true => {
+            let body = json(Request::from_parts(parts.clone(), body), &front).await?;
+            Fields { path, json: Some(body.to_vec()), ..Fields::default() }
+        }
+        false => Fields { path, query: query_fields(&parts.uri)?, json: None },
+    };
     let call = Call {
         pool: app.pool.clone(),
         config: app.config.clone(),
@@ -42,13 +49,6 @@ async fn answer(
         admission: extension(&parts)?,
         now: app.clock.now(),
         agents: std::sync::Arc::new(move || Ok(app.agents.current())),
-    };
-    let fields = match entry.spec.method.has_body() {
-        true => {
-            let body = json(Request::from_parts(parts, body), &front).await?;
-            Fields { path, json: Some(body.to_vec()), ..Fields::default() }
-        }
-        false => Fields { path, query: query_fields(&parts.uri)?, json: None },
     };
     let output = (entry.run)(fields, call).await?;
     let status = StatusCode::from_u16(entry.spec.success as u16).unwrap_or_default();

@@ -20,7 +20,8 @@ use crate::{
 pub struct Problem {
     /// No page says more than `code` and `detail` do (RFC 9457).
     #[serde(rename = "type")]
-    pub uri: &'static str,
+    #[schema(value_type = String)]
+    pub uri: ProblemType,
     pub title: &'static str,
     #[serde(serialize_with = "as_number")]
     #[schema(value_type = u16)]
@@ -39,13 +40,21 @@ pub struct Problem {
     pub errors: Vec<Wrong>,
     /// As in the header `X-Request-Id` of the answer, and in the log of the service.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub request_id: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub request_id: Option<Box<str>>,
+}
+
+/// The one value of `type`.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub enum ProblemType {
+    #[serde(rename = "about:blank")]
+    Blank,
 }
 
 impl Problem {
     pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
         Self {
-            uri: "about:blank",
+            uri: ProblemType::Blank,
             title: status.canonical_reason().unwrap_or("Error"),
             status,
             code,
@@ -90,7 +99,7 @@ impl From<Refusal> for Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let (status, retry_after_secs) = (self.status, self.retry_after_secs);
-        let problem = Self { request_id: request_id::current(), ..self };
+        let problem = Self { request_id: request_id::current().map(Into::into), ..self };
         let body = serde_json::to_string(&problem).unwrap_or_default();
         let retry_after = retry_after_secs.map(|secs| [(RETRY_AFTER, secs.to_string())]);
         let kind = [(CONTENT_TYPE, "application/problem+json")];

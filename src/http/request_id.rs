@@ -20,7 +20,8 @@ tokio::task_local! {
 /// The outermost layer. A caller may bring an id of its own, for example that of a proxy.
 pub(super) async fn assign(request: Request, next: Next) -> Response {
     let id = from_caller(request.headers()).unwrap_or_else(|| Uuid::now_v7().to_string());
-    let span = tracing::info_span!("request", request_id = id);
+    // At the level of errors: a filter that lets only these through keeps the id on their lines.
+    let span = tracing::error_span!("request", request_id = id);
     let header = HeaderValue::from_str(&id);
     let mut response = CURRENT.scope(id, next.run(request)).instrument(span).await;
     if let Ok(header) = header {

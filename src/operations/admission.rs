@@ -1,4 +1,4 @@
-//! Whether the queue takes more tasks. A queue that only grows answers everybody late; whoever is told so can wait or go elsewhere.
+//! Admission of tasks to the queue. A queue that only grows answers every caller late; a refused caller can wait or go elsewhere.
 //!
 //! The queue's counters are read at most once a second per process, and what this process has let in since is added, so that the
 //! limit costs a request nothing. Several processes together may pass it by what they let in within that second.

@@ -1,4 +1,4 @@
-//! What is done to agents while they work: their statuses, pauses, resets and interruptions.
+//! Control of agents while they work: their statuses, pauses, resets and interruptions.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -38,7 +38,7 @@ pub struct ListAgentStatuses {
 }
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Standings {
+pub struct AgentStatuses {
     pub items: Vec<Standing>,
 }
 
@@ -81,7 +81,7 @@ pub struct InterruptAgent {
 
 /// The cancelled tasks; empty where nothing ran.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct AgentInterrupted {
+pub struct InterruptedTasks {
     pub items: Vec<Interrupted>,
 }
 
@@ -138,14 +138,14 @@ impl Operation for ListAgentStatuses {
         Spec::read("list_agent_statuses", "/v1/campaigns/{id}/agents", "agent status")
             .tag(TAG)
             .refuses(&[campaigns::Error::UNKNOWN]);
-    type Output = Standings;
+    type Output = AgentStatuses;
 
-    async fn run(self, call: &Call) -> Result<Standings, Refusal> {
+    async fn run(self, call: &Call) -> Result<AgentStatuses, Refusal> {
         let catalogue = call.catalogue()?;
         let mut transaction = call.begin_read().await?;
         campaigns::get(&mut *transaction, self.id).await?;
         let items = statuses::standings(&mut transaction, self.id, &catalogue, call.now).await?;
-        Ok(Standings { items })
+        Ok(AgentStatuses { items })
     }
 }
 
@@ -197,15 +197,15 @@ impl Change for InterruptAgent {
         BAD_ARGUMENT,
     ]);
     const ACTION: Action = Action::AgentInterrupt;
-    type Output = AgentInterrupted;
+    type Output = InterruptedTasks;
 
-    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<AgentInterrupted> {
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<InterruptedTasks> {
         let Self { id, name, reason, how } = self;
         call.catalogue()?.check_name(&name)?;
         let items = tasks::interrupt_agent(conn, (id, &name), how, &reason, call.now).await?;
         let task_ids: Vec<Uuid> = items.iter().map(|one| one.task_id).collect();
         let data = json!({ "agent": name, "how": how, "reason": reason, "task_ids": task_ids });
-        Ok(Changed { output: AgentInterrupted { items }, subject: id.to_string(), data })
+        Ok(Changed { output: InterruptedTasks { items }, subject: id.to_string(), data })
     }
 }
 

@@ -13,7 +13,7 @@ use crate::domain::{
     Page,
     agents::LookupError,
     amount,
-    audit::Action,
+    audit::{self, Action},
     campaigns,
     class::{BAD_ARGUMENT, BAD_VALUE, NUL_IN_TEXT, QUEUE_FULL},
     flows::{
@@ -148,12 +148,13 @@ impl Operation for ShowFlow {
     }
 }
 
-impl Change for StartFlow {
+impl Operation for StartFlow {
     const SPEC: Spec = Spec::change("start_flow", "/v1/campaigns/{id}/flows", "flow start")
         .tag(TAG)
         .needs(&[Scope::Enqueue])
         .answers(Success::Created)
         .located("/v1/flows/{id}")
+        .audits(Action::FlowStart)
         .refuses(&[
             campaigns::Error::UNKNOWN,
             Error::NO_TEMPLATE,
@@ -169,10 +170,10 @@ impl Change for StartFlow {
             BAD_VALUE,
             QUEUE_FULL,
         ]);
-    const ACTION: Action = Action::FlowStart;
     type Output = Flow;
 
-    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Flow> {
+    /// A refusal for want of room holds no connection, and room counts as used once the flow is committed.
+    async fn run(self, call: &Call) -> Result<Flow, Refusal> {
         let (catalogue, added_by) = (call.catalogue()?, call.actor.label());
         let templates = templates(call).await?;
         let new = flows::New {
@@ -183,10 +184,15 @@ impl Change for StartFlow {
             parent_id: None,
         };
         let room = call.admit(flows::n_tasks(new.template, new.inputs)? as u64).await?;
-        let output = flows::start(conn, &call.config.tasks, &catalogue, &new, call.now).await?;
+        let mut transaction = call.begin().await?;
+        let config = &call.config.tasks;
+        let flow = flows::start(&mut transaction, config, &catalogue, &new, call.now).await?;
+        let data = json!({ "template": flow.template, "campaign_id": self.id });
+        let (action, actor) = (Action::FlowStart, &call.actor);
+        audit::write(&mut *transaction, actor, action, flow.id, data, call.now).await?;
+        transaction.commit().await?;
         room.use_all();
-        let data = json!({ "template": output.template, "campaign_id": self.id });
-        Ok(Changed { subject: output.id.to_string(), output, data })
+        Ok(flow)
     }
 }
 
@@ -216,9 +222,11 @@ impl Change for ResumeFlow {
     }
 }
 
-impl Change for RetryFlow {
-    const SPEC: Spec =
-        Spec::change("retry_flow", "/v1/flows/{id}/retry", "flow retry").tag(TAG).refuses(&[
+impl Operation for RetryFlow {
+    const SPEC: Spec = Spec::change("retry_flow", "/v1/flows/{id}/retry", "flow retry")
+        .tag(TAG)
+        .audits(Action::FlowRetry)
+        .refuses(&[
             Error::UNKNOWN,
             Error::NO_STEP,
             LookupError::UNKNOWN_AGENT,
@@ -229,17 +237,21 @@ impl Change for RetryFlow {
             BAD_VALUE,
             QUEUE_FULL,
         ]);
-    const ACTION: Action = Action::FlowRetry;
     type Output = Flow;
 
-    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Flow> {
+    /// As [`StartFlow::run`].
+    async fn run(self, call: &Call) -> Result<Flow, Refusal> {
         let Self { id, from } = self;
         let (catalogue, added_by) = (call.catalogue()?, call.actor.label());
-        let room = call.admit(flows::n_more(&mut *conn, id, &from).await? as u64).await?;
-        let (config, by) = (&call.config.tasks, Some(added_by.as_str()));
-        let output = flows::retry(conn, config, &catalogue, (id, &from), by, call.now).await?;
+        let room = call.admit(flows::n_more(&call.pool, id, &from).await? as u64).await?;
+        let mut transaction = call.begin().await?;
+        let (conn, config, by) = (&mut *transaction, &call.config.tasks, Some(added_by.as_str()));
+        let flow = flows::retry(conn, config, &catalogue, (id, &from), by, call.now).await?;
+        let (action, data) = (Action::FlowRetry, json!({ "from": from }));
+        audit::write(&mut *transaction, &call.actor, action, id, data, call.now).await?;
+        transaction.commit().await?;
         room.use_all();
-        Ok(Changed { output, subject: id.to_string(), data: json!({ "from": from }) })
+        Ok(flow)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::domain::{
     Page,
     audit::Action,
     campaigns,
-    class::{BAD_VALUE, NUL_IN_TEXT},
+    class::{BAD_VALUE, Kind, NUL_IN_TEXT},
     keys::{self, Error, Key, Made, New, Scope},
 };
 
@@ -79,6 +79,11 @@ impl Operation for ListKeys {
 
     async fn run(self, call: &Call) -> Result<Listing<Key>, Refusal> {
         if let Some(named) = &self.named {
+            if self.cursor.is_some() || self.limit.is_some() {
+                let detail =
+                    "`named` finds the few keys of one name: leave out `cursor` and `limit`";
+                return Err(Refusal::new(Kind::Malformed, "bad_query", detail));
+            }
             return Ok(Listing { items: keys::find(&call.pool, named).await?, next: None });
         }
         let limit = page_limit(self.limit)?;

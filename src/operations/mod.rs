@@ -45,9 +45,9 @@ mod workers;
 pub use self::{
     admission::{Admission, Room},
     agents::{
-        AgentInterrupted, AgentPauses, InterruptAgent, ListAgentPauses, ListAgentStatuses,
-        PauseAgent, PauseAgentEverywhere, ResetAgent, ResetAgents, ResumeAgent,
-        ResumeAgentEverywhere, Standings,
+        AgentPauses, AgentStatuses, InterruptAgent, InterruptedTasks, ListAgentPauses,
+        ListAgentStatuses, PauseAgent, PauseAgentEverywhere, ResetAgent, ResetAgents, ResumeAgent,
+        ResumeAgentEverywhere,
     },
     audit::ListAudit,
     blackboard::{ListBlackboardChanges, PatchBlackboard, SetBlackboard, ShowBlackboard},

@@ -20,8 +20,13 @@ use crate::{
 /// It takes half a minute on a quiet machine, most of it spent by the simulation.
 const PLAYS: Duration = SOON;
 
+/// A file of the user, which the demo does not read.
+const OWN_FILE: &str = "dalsegno.toml";
+
 /// Its folder is made in `folder`; a database that the user has is named and must not be asked.
 fn demo(folder: &Path, arguments: &[&str]) -> Command {
+    let own = "[database]\nurl = \"postgres://nobody@127.0.0.1:1/users_own\"\n";
+    std::fs::write(folder.join(OWN_FILE), own).unwrap();
     let mut command = dalsegno(folder);
     command.arg("demo").args(arguments);
     command.env("TMPDIR", folder).env("DATABASE_URL", "postgres://nobody@127.0.0.1:1/users_own");
@@ -44,7 +49,8 @@ fn processes_of(folder: &Path) -> Vec<u32> {
 
 fn left_in(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap();
-    entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
+    let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+    names.filter(|name| name != OWN_FILE).collect()
 }
 
 /// Reads lines of the display until one holds `words`.

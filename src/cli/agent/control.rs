@@ -1,4 +1,4 @@
-//! What is done to agents while they work: looking at them, pausing them, resetting their conversations.
+//! Control of agents while they work: looking at them, pausing them, resetting their conversations.
 
 use clap::{ArgGroup, Args, Subcommand};
 

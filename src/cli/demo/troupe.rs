@@ -116,6 +116,8 @@ impl Worker {
         let mut command = Command::new(std::env::current_exe()?);
         // Nothing else: a DATABASE_URL of the user would lead the workers to the user's own tables.
         command.env_clear();
+        // For the same reason not in the user's folder, which can have a dalsegno.toml.
+        command.current_dir(log.parent().unwrap_or(Path::new("/")));
         for name in ["PATH", "HOME"] {
             command.envs(context.environment.get_os(name).map(|value| (name, value)));
         }

@@ -283,3 +283,36 @@ async fn a_stored_server_takes_commands_until_the_database_is_chosen_again() {
     assert_eq!(here(&["remote", "rm", "prod"]).await.code, 0);
     assert_eq!(here(&["remote", "ls", "--json"]).await.json(), json!([]));
 }
+
+/// The head of the one request that arrives.
+async fn head_of_request(listener: TcpListener) -> String {
+    let (mut stream, _) = listener.accept().await.unwrap();
+    let (mut head, mut buffer) = (Vec::new(), [0; 4096]);
+    while !head.ends_with(b"\r\n\r\n") {
+        let n = stream.read(&mut buffer).await.unwrap();
+        head.extend_from_slice(&buffer[..n]);
+    }
+    let page = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
+    stream.write_all(page).await.unwrap();
+    String::from_utf8(head).unwrap().to_ascii_lowercase()
+}
+
+#[tokio::test]
+async fn a_key_in_the_environment_goes_to_no_other_server() {
+    let folder = scratch_folder();
+    for (given, is_sent) in [("", true), ("http://dalsegno.example.com", false)] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let environment = [("DALSEGNO_URL", given), ("DALSEGNO_KEY", "dals_mine")];
+        let arguments = ["schedule", "ls", "--url", &url];
+        let (head, _) =
+            tokio::join!(head_of_request(listener), run(&folder, &arguments, &environment));
+        assert_eq!(head.contains("authorization: bearer dals_mine"), is_sent, "{given:?}: {head}");
+    }
+    for odd in ["https://me:secret@dalsegno.example.com", "https://dalsegno.example.com/?a=b"] {
+        let said = run(&folder, &["remote", "add", "prod", odd], &[]).await;
+        assert!(said.code == 2 && said.has("invalid URL"), "{said:?}");
+    }
+    let said = run(&folder, &["remote", "ls", "--remote", "prod"], &[]).await;
+    assert!(said.code == 2 && said.has("leave out --url and --remote"), "{said:?}");
+}

@@ -38,7 +38,11 @@ async fn every_answer_has_a_request_id_and_problems_name_it() {
 #[tokio::test]
 async fn the_log_names_the_request_that_failed() {
     let (database, folder) = (TestDatabase::migrated().await, scratch_folder());
-    let variables = [("DATABASE_URL", &*database.url()), ("DALSEGNO_LOG__FORMAT", "json")];
+    let variables = [
+        ("DATABASE_URL", &*database.url()),
+        ("DALSEGNO_LOG__FORMAT", "json"),
+        ("DALSEGNO_LOG__FILTER", "error"),
+    ];
     let service = Service::start(folder.path(), &variables).await;
     let break_it = "alter table dalsegno.schedules rename to gone";
     sqlx::query(break_it).execute(&database.pool().await).await.unwrap();
