@@ -31,7 +31,8 @@ pub(super) enum RemoteCommand {
     /// Stores a server under a name, or changes it. --key or --key-file give its key.
     Add {
         name: String,
-        /// For example https://dalsegno.example.com.
+        // Not a doc comment, in which rustdoc would make a link of the address.
+        #[arg(help = "For example https://dalsegno.example.com")]
         url: String,
     },
     /// Lists the stored servers. A star marks the one that commands are sent to.
