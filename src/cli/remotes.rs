@@ -30,6 +30,7 @@ const LOCAL: &str = "local";
 pub(super) enum RemoteCommand {
     /// Stores a server under a name, or changes it. --key or --key-file give its key.
     Add {
+        /// Its name here, for example prod.
         name: String,
         // Not a doc comment, in which rustdoc would make a link of the address.
         #[arg(help = "For example https://dalsegno.example.com")]
@@ -38,9 +39,15 @@ pub(super) enum RemoteCommand {
     /// Lists the stored servers. A star marks the one that commands are sent to.
     Ls,
     /// Sends commands to this server from now on. `local` means the database again.
-    Use { name: String },
+    Use {
+        /// As `dalsegno remote ls` lists it, or `local`.
+        name: String,
+    },
     /// Removes a server from the list.
-    Rm { name: String },
+    Rm {
+        /// As `dalsegno remote ls` lists it.
+        name: String,
+    },
 }
 
 /// The stored servers of one user.

@@ -34,6 +34,11 @@ impl Reply {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
+    pub fn request_id(&self) -> &str {
+        let id = self.head.lines().find_map(|line| line.strip_prefix("x-request-id: "));
+        id.unwrap_or_else(|| panic!("{self:?}"))
+    }
+
     /// The JSON of an answer with this status.
     pub fn expect(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{self:?}");

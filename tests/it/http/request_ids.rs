@@ -3,31 +3,26 @@
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::client::{Reply, send};
+use super::client::send;
 use crate::{
     app::{TestApp, TestDatabase},
     cluster::scratch_folder,
     service::Service,
 };
 
-fn request_id(reply: &Reply) -> &str {
-    let id = reply.head.lines().find_map(|line| line.strip_prefix("x-request-id: "));
-    id.unwrap_or_else(|| panic!("{reply:?}"))
-}
-
 #[tokio::test]
 async fn every_answer_has_a_request_id_and_problems_name_it() {
     let app = TestApp::start().await;
     for path in ["/livez", "/v1/campaigns", "/v1/none", "/v1/tasks/none"] {
         let reply = send(app.address, "GET", path, &[], "").await;
-        assert!(request_id(&reply).parse::<Uuid>().is_ok(), "{reply:?}");
+        assert!(reply.request_id().parse::<Uuid>().is_ok(), "{reply:?}");
         if reply.status >= 400 {
-            assert_eq!(reply.json()["request_id"], request_id(&reply));
+            assert_eq!(reply.json()["request_id"], reply.request_id());
         }
     }
     let ask = async |id: &str| {
         let reply = send(app.address, "GET", "/livez", &[("X-Request-Id", id)], "").await;
-        request_id(&reply).to_owned()
+        reply.request_id().to_owned()
     };
     assert_eq!(ask("proxy-7.a:1").await, "proxy-7.a:1");
     for odd in ["a b", &"x".repeat(129)] {

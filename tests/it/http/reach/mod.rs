@@ -12,9 +12,10 @@ fn id(value: &Value) -> String {
     value["id"].as_str().unwrap().to_owned()
 }
 
-/// Status and body, with the names that differ between two requests replaced.
+/// Status and body, with the names and the request ids that differ between two requests replaced.
 fn without_names(reply: &Reply, names: &[&str]) -> (u16, String) {
-    let body = names.iter().fold(reply.body.clone(), |body, name| body.replace(name, "NAME"));
+    let body = reply.body.replace(reply.request_id(), "REQUEST");
+    let body = names.iter().fold(body, |body, name| body.replace(name, "NAME"));
     (reply.status, body)
 }
 
