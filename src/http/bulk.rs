@@ -24,7 +24,7 @@ use super::{
     limits::BodyLimit,
     reach::Reach,
     tasks::REPLAYED,
-    transaction::{begin, commit},
+    transaction::begin,
 };
 use crate::{
     app::App,
@@ -112,7 +112,7 @@ async fn add_many(
     let mut tx = begin(&app).await?;
     let (config, now) = (&app.config.tasks, app.clock.now());
     let items = tasks::add_many(&mut tx, config, campaign_id, &news, now).await.map_err(refused)?;
-    commit(tx).await?;
+    tx.commit().await?;
     let created = items.iter().filter(|item| item.created).count();
     room.used(created as u64);
     let answer = Json(AddedMany { created, items });

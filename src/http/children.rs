@@ -13,7 +13,7 @@ use super::{
     input::{Body, Id},
     reach::Reach,
     tasks::{REPLAYED, key},
-    transaction::{begin, commit},
+    transaction::begin,
 };
 use crate::{
     app::App,
@@ -128,7 +128,7 @@ async fn hand_out(
     let mut tx = begin(&app).await?;
     let made = tasks::fan_out(&mut tx, &app.config.tasks, &what, app.clock.now()).await;
     let made = made.map_err(|error| refused(error, children.len()))?;
-    commit(tx).await?;
+    tx.commit().await?;
     let all = made.children.iter().chain([&made.continuation]);
     let created = all.filter(|one| one.created).count();
     room.used(created as u64);

@@ -13,7 +13,7 @@ use super::{
     Front, Problem,
     input::{Asked, Body, Id, Name, NameAndId},
     page::{Listing, limit, page},
-    transaction::{begin, commit},
+    transaction::begin,
 };
 use crate::{
     app::App,
@@ -160,7 +160,7 @@ async fn state(
     let fact = facts::state(&mut tx, what, end, &by, settings, now).await?;
     audit::write(&mut *tx, &who, Action::FactState, fact.id, fact.for_audit(), now).await?;
     memory::request_embeddings(&mut tx, &app.config.memory).await?;
-    commit(tx).await?;
+    tx.commit().await?;
     Ok(Json(fact))
 }
 
@@ -235,7 +235,7 @@ async fn edit(
     let fact = facts::edit(&mut tx, (&user, id), &asked.text, &by, settings, now).await?;
     audit::write(&mut *tx, &who, Action::FactEdit, id, fact.for_audit(), now).await?;
     memory::request_embeddings(&mut tx, &app.config.memory).await?;
-    commit(tx).await?;
+    tx.commit().await?;
     Ok(Json(fact))
 }
 
@@ -261,7 +261,7 @@ async fn revoke(
     let (mut tx, now) = (begin(&app).await?, app.clock.now());
     let fact = facts::revoke(&mut tx, &user, id, now).await?;
     audit::write(&mut *tx, &who, Action::FactRevoke, id, fact.for_audit(), now).await?;
-    commit(tx).await?;
+    tx.commit().await?;
     Ok(Json(fact))
 }
 
@@ -285,6 +285,6 @@ async fn forget(app: App, who: Actor, Name(user): Name) -> Result<Json<Forgotten
     let forgotten = facts::forget(&mut tx, &user, now).await?;
     let data = json!({ "facts": forgotten.facts });
     audit::write(&mut *tx, &who, Action::UserForget, &user, data, now).await?;
-    commit(tx).await?;
+    tx.commit().await?;
     Ok(Json(forgotten))
 }

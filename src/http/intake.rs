@@ -20,10 +20,7 @@ use futures_util::FutureExt as _;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use super::{
-    Problem,
-    transaction::{begin, commit},
-};
+use super::{Problem, transaction::begin};
 use crate::{
     app::App,
     causes::causes,
@@ -239,6 +236,6 @@ async fn add_together(
 async fn add_alone(app: &App, asked: &Asked) -> Result<Added, Problem> {
     let mut tx = begin(app).await?;
     let added = tasks::add(&mut tx, &app.config.tasks, &asked.as_new(), app.clock.now()).await?;
-    commit(tx).await?;
+    tx.commit().await?;
     Ok(added)
 }

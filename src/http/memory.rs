@@ -13,7 +13,7 @@ use super::{
     Front, Problem,
     input::{Asked, Body, Id, IdAndItem},
     page::{Listing, limit, page},
-    transaction::{begin, begin_read, commit},
+    transaction::{begin, begin_read},
 };
 use crate::{
     app::App,
@@ -214,7 +214,7 @@ async fn publish(
         let data = written.item.for_audit();
         audit::write(&mut *tx, &who, Action::MemoryPublish, campaign_id, data, now).await?;
     }
-    commit(tx).await?;
+    tx.commit().await?;
     Ok(Json(written))
 }
 
@@ -309,7 +309,7 @@ async fn import(
         let data = json!({ "created": imported.created, "replaced": imported.replaced });
         audit::write(&mut *tx, &who, Action::MemoryImport, campaign_id, data, now).await?;
     }
-    commit(tx).await?;
+    tx.commit().await?;
     Ok(Json(imported))
 }
 
@@ -385,7 +385,7 @@ async fn revoke(
     let revoked = memory::revoke(&mut tx, campaign_id, named_so, &by, now).await?;
     let data = revoked.for_audit();
     audit::write(&mut *tx, &who, Action::MemoryRevoke, campaign_id, data, now).await?;
-    commit(tx).await?;
+    tx.commit().await?;
     Ok(Json(revoked))
 }
 

@@ -14,7 +14,7 @@ use super::{
     Front, Problem,
     input::{Body, Id},
     tasks::{REPLAYED, key},
-    transaction::{begin, commit},
+    transaction::begin,
 };
 use crate::{
     app::App,
@@ -102,6 +102,6 @@ async fn add(
     let post = &posted.post;
     let data = json!({ "post_id": post.id, "seq": post.seq, "audience": post.audience });
     audit::write(&mut *tx, &who, Action::PostAdd, campaign_id, data, now).await?;
-    commit(tx).await?;
+    tx.commit().await?;
     Ok((StatusCode::CREATED, Json(posted)).into_response())
 }

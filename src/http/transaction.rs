@@ -20,10 +20,6 @@ pub(super) async fn begin_read(app: &App) -> Result<Transaction<'static, Postgre
     operations::begin_read(&app.pool, Some(&limits(app))).await
 }
 
-pub(super) async fn commit(begun: OpenTransaction) -> Result<(), Failed> {
-    begun.commit().await
-}
-
 pub(super) fn limits(app: &App) -> Limits {
     let longest = Duration::from_secs(app.config.request_timeout_secs);
     Limits { places: app.places.clone(), longest }

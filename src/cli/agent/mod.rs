@@ -41,32 +41,30 @@ impl AgentCommand {
 }
 
 pub(super) async fn run(command: &AgentCommand, context: &Context) -> Result<Exit, Failure> {
-    if let AgentCommand::Control(control) = command {
-        return with_server(context, async |server| control::run(control, context, server).await)
-            .await;
-    }
-    let all = context.load()?;
-    let refuses_bypass =
-        all.claude.refuses_bypass(|name| all.environment.get(name).map(str::to_owned));
-    let config = all.agents;
     match command {
-        AgentCommand::Control(_) => Ok(Exit::Ok),
+        AgentCommand::Control(control) => {
+            with_server(context, async |server| control::run(control, context, server).await).await
+        }
         AgentCommand::Ls => {
+            let config = context.load()?.agents;
             let catalogue = context.agents(&config)?;
             let agents: Vec<&Agent> = catalogue.agents().map(AsRef::as_ref).collect();
             context.output.data(&agents, || lines(&agents, config.provider));
             Ok(Exit::Ok)
         }
         AgentCommand::Nodes => {
-            let catalogue = context.agents(&config)?;
+            let catalogue = context.agents(&context.load()?.agents)?;
             let nodes: Vec<&Node> = catalogue.nodes().map(AsRef::as_ref).collect();
             context.output.data(&nodes, || node_lines(&nodes));
             Ok(Exit::Ok)
         }
         AgentCommand::Check(Check { folder }) => {
+            let all = context.load()?;
+            let refuses_bypass =
+                all.claude.refuses_bypass(|name| all.environment.get(name).map(str::to_owned));
             let config = match folder {
-                Some(folder) => below(folder, config)?,
-                None => config,
+                Some(folder) => below(folder, all.agents)?,
+                None => all.agents,
             };
             Ok(check(&config, &all.claude, refuses_bypass, context))
         }

@@ -145,7 +145,7 @@ pub(super) async fn run(
     pool: &PgPool,
 ) -> Result<Exit, Failure> {
     match command {
-        FactsCommand::User(_) => Ok(Exit::Ok),
+        FactsCommand::User(user) => show_user(user, context).await,
         FactsCommand::Ls(ls) => list(ls, context, pool).await,
         FactsCommand::Show(which) => {
             let id = facts::find(pool, &which.fact, None).await?;
