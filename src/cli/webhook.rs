@@ -1,6 +1,6 @@
 //! `dalsegno webhook`: who is told when tasks end.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use serde_json::json;
 use uuid::Uuid;
@@ -10,7 +10,7 @@ use super::{
     args::{Id, Paging},
     output::{Output, fields, table},
     server::{Server, with_server},
-    words::{time, time_or_dash},
+    words::{period, secs, time, time_or_dash},
 };
 use crate::{
     domain::{
@@ -75,8 +75,9 @@ enum KindName {
 pub(super) struct Rotate {
     #[command(flatten)]
     webhook: Id,
-    #[arg(long, value_name = "HOURS", default_value_t = 24, value_parser = clap::value_parser!(u16).range(0..=720))]
-    overlap_hours: u16,
+    /// How long the secret before signs, too: at most 30d.
+    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = period)]
+    overlap: TimeDelta,
 }
 
 #[derive(Debug, Args)]
@@ -137,9 +138,9 @@ async fn on(command: &WebhookCommand, context: &Context, server: &Server) -> Res
             let add = AddWebhook { url: url.clone(), kinds, campaign_id };
             show_secret(output, &server.call(add).await?);
         }
-        WebhookCommand::Rotate(Rotate { webhook, overlap_hours }) => {
+        WebhookCommand::Rotate(Rotate { webhook, overlap }) => {
             let id = id(webhook, server).await?;
-            let rotate = RotateWebhook { id, overlap_hours: *overlap_hours };
+            let rotate = RotateWebhook { id, overlap_secs: secs(*overlap) };
             show_secret(output, &server.call(rotate).await?);
         }
         WebhookCommand::Rm(webhook) => {

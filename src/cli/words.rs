@@ -58,7 +58,8 @@ pub(super) fn time_or_dash(at: Option<DateTime<Utc>>) -> String {
 
 /// `90d`, `24h`, `30m`, `45s` or `2w`, as an argument.
 pub(super) fn period(text: &str) -> Result<TimeDelta, String> {
-    let wrong = || format!("`{text}` is no length of time: write it as 90d, 24h, 30m, 45s or 2w");
+    let wrong =
+        || format!("`{text}` is not a length of time: write it as 90d, 24h, 30m, 45s or 2w");
     let unit_secs = match text.chars().last() {
         Some('s') => 1,
         Some('m') => 60,
@@ -74,6 +75,11 @@ pub(super) fn period(text: &str) -> Result<TimeDelta, String> {
         true => Ok(TimeDelta::seconds(secs)),
         false => Err(format!("`{text}` is longer than ten years")),
     }
+}
+
+/// A period has at most ten years.
+pub(super) fn secs(period: TimeDelta) -> u32 {
+    u32::try_from(period.num_seconds()).unwrap_or(u32::MAX)
 }
 
 /// What the cancellation of a task has come to.
