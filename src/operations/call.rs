@@ -6,8 +6,8 @@ use chrono::{DateTime, Utc};
 use sqlx::{PgPool, Postgres, Transaction};
 
 use super::{
-    Admission, Limits, OpenTransaction, Reach, Refusal, Room, SeveralTransactions, begin,
-    begin_read, begin_several,
+    Admission, Intake, Limits, OpenTransaction, Reach, Refusal, Room, SeveralTransactions, Waits,
+    begin, begin_read, begin_several,
 };
 use crate::{
     app::Sections,
@@ -16,12 +16,14 @@ use crate::{
         agents::{Catalogue, Problems},
         audit::Actor,
     },
+    traces::{self, Traces},
 };
 
 /// Loads the agents when an operation asks for them: most do not.
 pub type Agents = dyn Fn() -> Result<Arc<Catalogue>, Problems> + Send + Sync;
 
 /// Everything that an operation needs beside its input.
+#[derive(Clone)]
 pub struct Call {
     pub pool: PgPool,
     pub config: Arc<Sections>,
@@ -34,7 +36,15 @@ pub struct Call {
     pub reach: Reach,
     /// `None`: the caller is a command, which may wait as long as a person likes.
     pub limits: Option<Limits>,
+    /// `None`: as for `limits`.
+    pub waits: Option<Arc<Waits>>,
     pub admission: Admission,
+    pub intake: Intake,
+    /// Of operations that take one.
+    pub idempotency_key: Option<String>,
+    pub traces: Traces,
+    /// The trace that the caller says the call belongs to.
+    pub trace: Option<traces::Context>,
 }
 
 impl Call {
