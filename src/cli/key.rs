@@ -39,7 +39,7 @@ pub(super) struct Create {
     #[arg(long = "scope", value_name = "SCOPE", required = true)]
     scopes: Vec<Scope>,
     /// A campaign that it is bound to: it reaches nothing else. May be said several times. Without one it reaches all campaigns.
-    #[arg(long = "campaign", value_name = "ID")]
+    #[arg(long = "campaign", value_name = "CAMPAIGN")]
     campaigns: Vec<GivenCampaign>,
     /// For how long it holds: 90d, 24h. Else until it is revoked.
     #[arg(long, value_name = "DURATION", value_parser = period)]

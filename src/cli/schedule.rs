@@ -86,7 +86,7 @@ async fn on(
             output.data(&schedule, || words(&schedule));
         }
         ScheduleCommand::Add(add) => {
-            let schedule = server.call(new(add, server).await?).await?;
+            let schedule = server.call(new(add, context, server).await?).await?;
             output.data(&schedule, || {
                 let next = time_or_dash(schedule.next_slot);
                 format!("`{}` is written down, next at {next} UTC", schedule.name)
@@ -116,7 +116,7 @@ async fn on(
     Ok(Exit::Ok)
 }
 
-async fn new(add: &Add, server: &Server) -> Result<PutSchedule, Failure> {
+async fn new(add: &Add, context: &Context, server: &Server) -> Result<PutSchedule, Failure> {
     let question = &add.question;
     Ok(PutSchedule {
         name: add.name.clone(),
@@ -124,7 +124,7 @@ async fn new(add: &Add, server: &Server) -> Result<PutSchedule, Failure> {
         time_zone: add.time_zone.clone(),
         catch_up_secs: secs(add.catch_up),
         task: AddTask {
-            campaign_id: server.campaign(&question.campaign).await?,
+            campaign_id: question.campaign.id(context, server).await?,
             agent: question.agent().to_owned(),
             instance: question.instance.clone(),
             prompt: question.prompt()?,

@@ -149,17 +149,6 @@ impl Server {
         }
     }
 
-    /// The campaign that a person means, if one is given.
-    pub(super) async fn campaign_if_given(
-        &self,
-        given: Option<&GivenCampaign>,
-    ) -> Result<Option<Uuid>, Failure> {
-        Ok(match given {
-            Some(given) => Some(self.campaign(given).await?),
-            None => None,
-        })
-    }
-
     async fn find(&self, noun: Noun, text: &str) -> Result<Uuid, Failure> {
         Ok(self.call(FindId { noun, text: text.to_owned() }).await?.id)
     }

@@ -7,14 +7,14 @@ use uuid::Uuid;
 
 use super::{
     Context, Exit, Failure,
-    args::{Id, Paging},
+    args::{Id, InCampaign, Paging},
     output::{Output, fields, table},
     server::{Server, with_server},
     words::{period, secs, time, time_or_dash},
 };
 use crate::{
     domain::{
-        ids::{Given, GivenCampaign, short},
+        ids::{Given, short},
         timestamp,
         webhooks::{Delivery, Kind, State, Webhook},
     },
@@ -56,9 +56,8 @@ pub(super) struct Add {
     /// Which ends it is told of; all, if none is given. Can be given several times.
     #[arg(long, value_enum)]
     kind: Vec<KindName>,
-    /// Only tasks of this campaign.
-    #[arg(long, value_name = "ID")]
-    campaign: Option<GivenCampaign>,
+    #[command(flatten)]
+    campaign: InCampaign,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -133,7 +132,7 @@ async fn on(command: &WebhookCommand, context: &Context, server: &Server) -> Res
             output.data(&deliveries, || delivery_lines(&deliveries));
         }
         WebhookCommand::Add(Add { url, kind, campaign }) => {
-            let campaign_id = server.campaign_if_given(campaign.as_ref()).await?;
+            let campaign_id = campaign.id_if_given(context, server).await?;
             let kinds = kind.iter().copied().map(Kind::from).collect();
             let add = AddWebhook { url: url.clone(), kinds, campaign_id };
             show_secret(output, &server.call(add).await?);

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use anyhow::anyhow;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use clap::{ArgGroup, Args, ValueEnum};
 use uuid::Uuid;
 
@@ -14,7 +14,7 @@ use crate::{
         args::Question,
         follow::{data_of, lost},
         server::Server,
-        words::BudgetFlags,
+        words::{BudgetFlags, period},
     },
     domain::{
         ids::Given,
@@ -62,8 +62,8 @@ pub(in crate::cli) struct Add {
     #[arg(long)]
     follow: bool,
     /// Waits no longer than this; the task goes on.
-    #[arg(long, value_name = "SECONDS", requires = "stay")]
-    timeout: Option<u64>,
+    #[arg(long, value_name = "DURATION", requires = "stay", value_parser = period)]
+    timeout: Option<TimeDelta>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -78,7 +78,7 @@ pub(super) async fn run(add: &Add, context: &Context, server: &Server) -> Result
     if let Some(file) = &add.file {
         return add_file::run(add, file, context, server).await;
     }
-    let new = new(add, server).await?;
+    let new = new(add, context, server).await?;
     let added = server.call_with_key(new, add.idempotency_key.as_deref()).await?;
     if !add.wait && !add.follow {
         context.output.data(&added, || {
@@ -92,7 +92,8 @@ pub(super) async fn run(add: &Add, context: &Context, server: &Server) -> Result
         });
         return Ok(Exit::Ok);
     }
-    let (id, limit) = (added.task.id, add.timeout.map_or(Duration::MAX, Duration::from_secs));
+    let id = added.task.id;
+    let limit = add.timeout.and_then(|limit| limit.to_std().ok()).unwrap_or(Duration::MAX);
     match add.follow {
         true => {
             let mut teller = Teller::new(context.output);
@@ -108,9 +109,9 @@ pub(super) async fn run(add: &Add, context: &Context, server: &Server) -> Result
     }
 }
 
-async fn new(add: &Add, server: &Server) -> Result<AddTask, Failure> {
+async fn new(add: &Add, context: &Context, server: &Server) -> Result<AddTask, Failure> {
     let question = &add.question;
-    let id = server.campaign(&question.campaign).await?;
+    let id = question.campaign.id(context, server).await?;
     let mut depends_on = Vec::with_capacity(add.after.len());
     for given in &add.after {
         depends_on.push(After::Task(server.id(Noun::Task, given).await?));

@@ -41,7 +41,7 @@ pub(super) async fn run(
     context: &Context,
     server: &Server,
 ) -> Result<Exit, Failure> {
-    let id = server.campaign(&add.question.campaign).await?;
+    let id = add.question.campaign.id(context, server).await?;
     let progress = Progress::new(context.output);
     let mut added = Added { tasks: 0, created: 0 };
     let mut reader = open(file)?;

@@ -12,13 +12,13 @@ use clap::{Args, Subcommand, ValueEnum};
 pub(super) use self::{show::turn_lines, teller::event_line};
 use super::{
     Context, Exit, Failure,
-    args::{Id, Paging},
+    args::{Id, InCampaign, Paging},
     follow::lost,
     server::{Server, with_server},
     words::{cancellation_words, period},
 };
 use crate::{
-    domain::{explanations::Explanation, ids::GivenCampaign, tasks::State},
+    domain::{explanations::Explanation, tasks::State},
     operations::{CancelTask, ExplainTask, ListTasks, Noun, RetryTask, ShowTask},
 };
 
@@ -42,8 +42,8 @@ pub(super) enum TaskCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct List {
-    #[arg(long, value_name = "ID")]
-    campaign: Option<GivenCampaign>,
+    #[command(flatten)]
+    campaign: InCampaign,
     #[arg(long)]
     agent: Option<String>,
     #[arg(long)]
@@ -57,7 +57,7 @@ pub(super) struct Show {
     #[command(flatten)]
     id: Id,
     /// Waits for its end first, at most so long: 30s, 10m or 2h.
-    #[arg(long, value_name = "TIME", value_parser = period)]
+    #[arg(long, value_name = "DURATION", value_parser = period)]
     wait: Option<TimeDelta>,
 }
 
@@ -89,7 +89,7 @@ async fn on(command: &TaskCommand, context: &Context, server: &Server) -> Result
         TaskCommand::Add(add) => return add::run(add, context, server).await,
         TaskCommand::Children(children) => return children::run(children, context, server).await,
         TaskCommand::Ls(list) => {
-            let campaign_id = server.campaign_if_given(list.campaign.as_ref()).await?;
+            let campaign_id = list.campaign.id_if_given(context, server).await?;
             let (agent, state) = (&list.agent, list.state.map(State::from));
             let page = |cursor, limit| ListTasks {
                 campaign_id,

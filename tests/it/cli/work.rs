@@ -113,8 +113,8 @@ fn sessions() -> Vec<Step> {
 fn agents() -> Vec<Step> {
     let pause = |agent| vec!["agent", "pause", agent, "--campaign", "Harbour"];
     vec![
-        ("list_agent_statuses", vec!["agent", "status", "Harbour"]),
-        ("list_agent_statuses", vec!["agent", "status", UNKNOWN]),
+        ("list_agent_statuses", vec!["agent", "status", "--campaign", "Harbour"]),
+        ("list_agent_statuses", vec!["agent", "status", "--campaign", UNKNOWN]),
         ("pause_agent", pause("copywriter")),
         ("pause_agent", pause("copywritter")),
         ("pause_agent_everywhere", vec!["agent", "pause", "copywriter", "--everywhere"]),
@@ -122,8 +122,8 @@ fn agents() -> Vec<Step> {
         ("resume_agent", vec!["agent", "resume", "copywriter", "--campaign", "Harbour"]),
         ("resume_agent_everywhere", vec!["agent", "resume", "copywriter", "--everywhere"]),
         ("interrupt_agent", vec!["agent", "interrupt", "copywriter", "--campaign", "Harbour"]),
-        ("reset_agent", vec!["agent", "reset", "Harbour", "copywriter"]),
-        ("reset_agents", vec!["agent", "reset", "Harbour", "--all", "--fresh"]),
+        ("reset_agent", vec!["agent", "reset", "--campaign", "Harbour", "copywriter"]),
+        ("reset_agents", vec!["agent", "reset", "--campaign", "Harbour", "--all", "--fresh"]),
     ]
 }
 
@@ -161,8 +161,8 @@ fn intake() -> Vec<Step> {
         ("add_task", add(&["Part seven.", "--after", "TASK", "--on-failure", "cancel"])),
         ("add_task", add(&["Part eight.", "--after", UNKNOWN])),
         ("add_task", vec!["task", "add", "--campaign", "Harbour", "--agent", "copywritter", "x"]),
-        ("add_task", add(&["Part nine.", "--wait", "--timeout", "1"])),
-        ("follow_task", add(&["Part ten.", "--follow", "--timeout", "1"])),
+        ("add_task", add(&["Part nine.", "--wait", "--timeout", "1s"])),
+        ("follow_task", add(&["Part ten.", "--follow", "--timeout", "1s"])),
         ("add_many_tasks", add_file("tasks.ndjson")),
         ("add_many_tasks", add_file("wrong.ndjson")),
         ("show_task", vec!["task", "show", "TASK", "--wait", "0s"]),
