@@ -125,7 +125,6 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "serve",
         &[
-            "app",
             "clock",
             "config",
             "db",
