@@ -16,6 +16,7 @@ use crate::{
         agents::{Catalogue, Problems},
         audit::Actor,
     },
+    tools::Meanings,
     traces::{self, Traces},
 };
 
@@ -28,6 +29,8 @@ pub struct Call {
     pub pool: PgPool,
     pub config: Arc<Sections>,
     pub agents: Arc<Agents>,
+    /// The vectors of questions.
+    pub meanings: Arc<Meanings>,
     /// The one moment of the call.
     pub now: DateTime<Utc>,
     /// The caller, as the audit log names it.
@@ -40,7 +43,6 @@ pub struct Call {
     pub waits: Option<Arc<Waits>>,
     pub admission: Admission,
     pub intake: Intake,
-    /// Of operations that take one.
     pub idempotency_key: Option<String>,
     pub traces: Traces,
     /// The trace that the caller says the call belongs to.

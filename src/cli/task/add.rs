@@ -30,13 +30,10 @@ pub(in crate::cli) struct Add {
     #[command(flatten)]
     pub(super) question: Question,
     /// Many tasks, one JSON object per line, such as {"agent": "copywriter", "prompt": "Write part one.", "idempotency_key":
-    /// "part-1"}; `-` reads them from the standard input. May be repeated after any end, if the tasks have keys.
+    /// "part-1"}; `-` reads them from the standard input. May be repeated after any end, if the tasks have keys. With
+    /// --idempotency-key, lines without a key get that one with the number of the line behind it.
     #[arg(long, value_name = "FILE", group = "prompt_given", conflicts_with_all = ["agent", "instance", "session", "budget_money", "budget_tokens", "priority", "at", "after", "node", "wait", "follow"])]
     file: Option<PathBuf>,
-    /// The same key and question give the same task again; another question is a conflict. With --file, lines without a key
-    /// get this one with the number of the line behind it.
-    #[arg(long, value_name = "KEY")]
-    pub(super) idempotency_key: Option<String>,
     /// Where in the work the task belongs: `dalsegno agent nodes` lists them. Else wherever the session stands.
     #[arg(long)]
     node: Option<String>,
@@ -79,7 +76,7 @@ pub(super) async fn run(add: &Add, context: &Context, server: &Server) -> Result
         return add_file::run(add, file, context, server).await;
     }
     let new = new(add, context, server).await?;
-    let added = server.call_with_key(new, add.idempotency_key.as_deref()).await?;
+    let added = server.call(new).await?;
     if !add.wait && !add.follow {
         context.output.data(&added, || {
             let AddedTask { task, created } = &added;

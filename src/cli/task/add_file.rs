@@ -48,7 +48,7 @@ pub(super) async fn run(
     let mut number = 0;
     loop {
         let batch = read(&mut *reader, &mut number)
-            .and_then(|batch| with_keys(batch, add.idempotency_key.as_deref()));
+            .and_then(|batch| with_keys(batch, context.idempotency_key.as_deref()));
         let Batch { numbers, lines } =
             batch.map_err(|failure| progress.end_with(failure, &added))?;
         if lines.is_empty() {
