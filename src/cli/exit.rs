@@ -8,7 +8,7 @@ use crate::{
     db,
     domain::class::{Classify, Kind},
     http, jobs,
-    operations::Refusal,
+    operations::{Refusal, Wrong},
     serve,
     settings::Problems,
     telemetry, worker,
@@ -41,6 +41,8 @@ pub struct Failure {
     pub error: anyhow::Error,
     /// What to do next, where the error's own words do not say it.
     pub advice: Option<&'static str>,
+    /// The parts of the input that are wrong, where that can be said.
+    pub wrong: Vec<Wrong>,
 }
 
 impl Exit {
@@ -67,7 +69,7 @@ impl Exit {
             Kind::Forbidden => Self::Auth,
             Kind::NotFound => Self::NotFound,
             Kind::Conflict => Self::Conflict,
-            Kind::Unavailable => Self::Unavailable,
+            Kind::TooMany | Kind::Unavailable => Self::Unavailable,
             Kind::Internal => Self::Failed,
         }
     }
@@ -79,7 +81,7 @@ impl Exit {
 
 impl Failure {
     pub fn new(exit: Exit, error: anyhow::Error) -> Self {
-        Self { exit, error, advice: None }
+        Self { exit, error, advice: None, wrong: Vec::new() }
     }
 
     pub fn failed(error: anyhow::Error) -> Self {
@@ -131,9 +133,9 @@ impl<E: Classify> From<E> for Failure {
 
 /// The one place where a refusal gets its exit code.
 impl From<Refusal> for Failure {
-    fn from(Refusal { kind, detail, advice, source, .. }: Refusal) -> Self {
+    fn from(Refusal { kind, detail, advice, source, wrong, .. }: Refusal) -> Self {
         let error = source.map_or_else(|| anyhow!(detail), anyhow::Error::from_boxed);
-        Self { advice, ..Self::new(Exit::of(kind), error) }
+        Self { advice, wrong, ..Self::new(Exit::of(kind), error) }
     }
 }
 

@@ -14,7 +14,9 @@ mod demo;
 mod doctor;
 mod erasure;
 mod exit;
+mod feed;
 mod flow;
+mod follow;
 mod health;
 mod job;
 mod key;
@@ -155,6 +157,8 @@ enum Command {
     Login(login::LoginCommand),
     /// Removes conversations whose time is over, or says what would go; lists earlier cleanups.
     Cleanup(cleanup::Cleanup),
+    /// Prints what happens, as it happens, until Ctrl-C. With --json, one object per line.
+    Feed(feed::Feed),
     /// Offers the tools of agents to a person's own client, over its standard input and output; prints who may use which.
     Mcp(mcp::Mcp),
     /// Makes, lists, rotates and revokes the keys that others show to the API.
@@ -266,6 +270,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Flow(command) => block_on(flow::run(&command, context)),
         Command::Login(command) => block_on(login::run(&command, context)),
         Command::Cleanup(cleanup) => block_on(cleanup::run(&cleanup, context)),
+        Command::Feed(feed) => block_on(feed::run(&feed, context)),
         Command::Mcp(mcp) => block_on(mcp::run(&mcp, context)),
         Command::Key(command) => block_on(key::run(&command, context)),
         Command::Erasure(command) => block_on(erasure::run(&command, context)),

@@ -54,6 +54,7 @@ impl Command {
             | Self::Blackboard(_)
             | Self::Campaign(_)
             | Self::Cleanup(_)
+            | Self::Feed(_)
             | Self::Flow(_)
             | Self::Job(_)
             | Self::Key(_)
@@ -62,11 +63,11 @@ impl Command {
             | Self::Queue(_)
             | Self::Schedule(_)
             | Self::Session(_)
+            | Self::Task(_)
             | Self::Webhook(_) => Place::AnyServer,
             Self::Agent(command) if command.is_remote() => Place::AnyServer,
             Self::Board(command) if command.is_remote() => Place::AnyServer,
             Self::Memory(command) if command.is_remote() => Place::AnyServer,
-            Self::Task(command) if command.is_remote() => Place::AnyServer,
             Self::Worker(command) if command.is_remote() => Place::AnyServer,
             Self::Serve
             | Self::Demo

@@ -7,14 +7,14 @@ use std::{
 
 use anyhow::anyhow;
 use clap::Args;
-use reqwest::{Client, Method, RequestBuilder, StatusCode, Url};
+use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url, header::HeaderValue};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{Exit, Failure, remotes};
 use crate::{
-    operations::{Operation, Spec, Success, kind_of_status},
+    operations::{Operation, Spec, Success, Wrong, kind_of_status},
     outbound,
     settings::Environment,
 };
@@ -22,6 +22,8 @@ use crate::{
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longer than a server lets a request take.
 const TIMEOUT: Duration = Duration::from_secs(300);
+/// A stream ends when its reader has enough.
+const TIMEOUT_OF_STREAMS: Duration = Duration::from_secs(366 * 86_400);
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 #[derive(Debug, Default, Args)]
@@ -79,6 +81,8 @@ struct ProblemDocument {
     code: String,
     detail: String,
     request_id: Option<String>,
+    #[serde(default)]
+    errors: Vec<Wrong>,
 }
 
 impl RemoteFlags {
@@ -167,10 +171,19 @@ impl Remote {
         Ok(Self { url: target.url.clone(), key: target.key.clone(), client })
     }
 
-    pub(super) async fn call<O: Operation>(&self, operation: &O) -> Result<O::Output, Failure> {
+    pub(super) async fn call<O: Operation>(
+        &self,
+        operation: &O,
+        key: Option<&str>,
+    ) -> Result<O::Output, Failure> {
         let fields =
             serde_json::to_value(operation).map_err(|error| Failure::failed(error.into()))?;
-        let response = self.request(&O::SPEC, fields)?.send().await;
+        let request = self.request(&O::SPEC, fields)?;
+        let request = match key {
+            Some(key) => request.header("Idempotency-Key", header(key)?),
+            None => request,
+        };
+        let response = request.send().await;
         let response = response.map_err(|error| self.unreachable(error))?;
         let status = response.status();
         let body = response.bytes().await.map_err(|error| self.unreachable(error))?;
@@ -186,6 +199,29 @@ impl Remote {
             );
             Failure::failed(anyhow!(words))
         })
+    }
+
+    /// Opens a stream behind the event with this id. `None`: there is nothing behind it.
+    pub(super) async fn open(
+        &self,
+        spec: &Spec,
+        fields: Value,
+        last_id: Option<&str>,
+    ) -> Result<Option<Response>, Failure> {
+        let request = self.request(spec, fields)?.timeout(TIMEOUT_OF_STREAMS);
+        let request = match last_id {
+            Some(id) => request.header("Last-Event-ID", id),
+            None => request,
+        };
+        let response = request.send().await.map_err(|error| self.unreachable(error))?;
+        match response.status() {
+            StatusCode::NO_CONTENT => Ok(None),
+            status if status.is_success() => Ok(Some(response)),
+            status => {
+                let body = response.bytes().await.map_err(|error| self.unreachable(error))?;
+                Err(self.refusal(spec, status, &body))
+            }
+        }
     }
 
     /// Fields of the path go into the path; others into the body, or into the query where there is none.
@@ -205,7 +241,9 @@ impl Remote {
         }
         let method = Method::from_bytes(spec.method.as_str().as_bytes());
         let method = method.map_err(|error| Failure::failed(error.into()))?;
+        let items = spec.items.and_then(|field| fields.remove(field));
         let request = match spec.method.has_body() {
+            true if items.is_some() => self.client.request(method, url).json(&items),
             true => self.client.request(method, url).json(&fields),
             false => self.client.request(method, with_query(url, &fields)),
         };
@@ -215,7 +253,7 @@ impl Remote {
         })
     }
 
-    fn unreachable(&self, error: reqwest::Error) -> Failure {
+    pub(super) fn unreachable(&self, error: reqwest::Error) -> Failure {
         let words = match error.is_timeout() {
             true => format!("the server at {} did not answer in time", self.url),
             false => {
@@ -223,6 +261,20 @@ impl Remote {
             }
         };
         Failure::new(Exit::Unavailable, anyhow!(error.without_url()).context(words))
+    }
+
+    /// The failure of a stream that has ended without a last event.
+    pub(super) fn gone(&self) -> Failure {
+        let words = format!("the server at {} has ended the stream", self.url);
+        Failure::new(Exit::Unavailable, anyhow!(words))
+    }
+
+    /// The failure that a stream has ended with.
+    pub(super) fn refusal_in(&self, spec: &Spec, problem: &[u8]) -> Failure {
+        let value: Value = serde_json::from_slice(problem).unwrap_or_default();
+        let status = value["status"].as_u64().and_then(|status| u16::try_from(status).ok());
+        let status = status.and_then(|status| StatusCode::from_u16(status).ok());
+        self.refusal(spec, status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), problem)
     }
 
     fn refusal(&self, spec: &Spec, status: StatusCode, body: &[u8]) -> Failure {
@@ -256,8 +308,15 @@ impl Remote {
         let advice = (status == StatusCode::UNAUTHORIZED).then_some(
             "give a key with --key or --key-file, or store it with `dalsegno remote add`",
         );
-        Failure { advice, ..failure }
+        Failure { advice, wrong: problem.errors, ..failure }
     }
+}
+
+fn header(key: &str) -> Result<HeaderValue, Failure> {
+    let value = HeaderValue::from_str(key).ok().filter(|value| value.to_str().is_ok());
+    value.ok_or_else(|| {
+        usage(format!("the idempotency key `{key}` has other than visible ASCII characters"))
+    })
 }
 
 fn with_query(mut url: Url, fields: &Map<String, Value>) -> Url {

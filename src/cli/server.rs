@@ -11,7 +11,10 @@ use crate::{
         class::Kind,
         ids::{Given, GivenCampaign},
     },
-    operations::{Admission, Call, FindId, Listing, MAX_LIMIT, Noun, Operation, Reach, Refusal},
+    operations::{
+        Admission, Call, FindId, Intake, Listing, MAX_LIMIT, Noun, Operation, Reach, Refusal,
+    },
+    traces::Traces,
 };
 use uuid::Uuid;
 
@@ -54,10 +57,16 @@ fn call(context: &Context, database: &Database) -> Result<Call, Failure> {
         config: Arc::new((&config).into()),
         agents: Arc::new(agents),
         now: SystemClock.now(),
+        clock: Arc::new(SystemClock),
         actor: context.who(),
         reach: Reach::default(),
         limits: None,
+        waits: None,
         admission: Admission::default(),
+        intake: Intake::default(),
+        idempotency_key: None,
+        traces: Traces::default(),
+        trace: None,
     })
 }
 
@@ -71,9 +80,22 @@ fn without_causes(refusal: Refusal) -> Refusal {
 
 impl Server {
     pub(super) async fn call<O: Operation>(&self, operation: O) -> Result<O::Output, Failure> {
+        self.call_with_key(operation, None).await
+    }
+
+    /// The same, for an operation that takes an idempotency key.
+    pub(super) async fn call_with_key<O: Operation>(
+        &self,
+        operation: O,
+        key: Option<&str>,
+    ) -> Result<O::Output, Failure> {
         match self {
-            Self::Local(call) => Ok(operation.run(call).await.map_err(without_causes)?),
-            Self::Remote(remote) => remote.call(&operation).await,
+            Self::Local(call) => {
+                let (now, idempotency_key) = (SystemClock.now(), key.map(str::to_owned));
+                let call = Call { now, idempotency_key, ..call.clone() };
+                Ok(operation.run(&call).await.map_err(without_causes)?)
+            }
+            Self::Remote(remote) => remote.call(&operation, key).await,
         }
     }
 

@@ -18,6 +18,8 @@ pub enum Kind {
     NotFound,
     /// The question is fine, but not in the state that things are in.
     Conflict,
+    /// The caller has as many open requests as it may have.
+    TooMany,
     /// The database does not answer now.
     Unavailable,
     /// A fault of the service or of its installation.
@@ -69,7 +71,7 @@ pub trait Classify: std::error::Error + Send + Sync + 'static {
 }
 
 impl Class {
-    pub(super) const fn of(kind: Kind, code: &'static str) -> Self {
+    pub const fn of(kind: Kind, code: &'static str) -> Self {
         let advice = match kind {
             Kind::Unavailable => Some(DATABASE_AWAY),
             Kind::Internal => Some(INTERNAL),

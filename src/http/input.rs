@@ -1,20 +1,21 @@
 //! What comes in: bodies, queries and ids. Whatever is wrong with them is a problem document that names the part.
 
-use std::time::Duration;
-
 use axum::{
     body::Bytes,
     extract::{FromRequest, FromRequestParts, Path, Query, Request, rejection::QueryRejection},
     http::{StatusCode, header::CONTENT_TYPE, request::Parts},
 };
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 use super::{
     Front, Problem,
     limits::{check_declared_length, too_long},
 };
-use crate::{domain::objects::plain, operations};
+use crate::{
+    domain::objects::plain,
+    operations::{self, ItemsText},
+};
 
 /// No queue, group or lane has a longer one.
 const NAME_MAX_CHARS: usize = 200;
@@ -24,11 +25,6 @@ pub(super) struct Body<T>(pub T);
 
 /// The part of the address after `?`.
 pub(super) struct Asked<T>(pub T);
-
-/// How long a client wants to wait, as it writes it: `30s`, `500ms`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
-pub(super) struct Patience(pub Duration);
 
 /// The one id in the path.
 pub(super) struct Id(pub Uuid);
@@ -63,6 +59,23 @@ pub(super) async fn json(request: Request, front: &Front) -> Result<Bytes, Probl
         }
         false => Ok(bytes),
     }
+}
+
+/// The body of an operation that takes a list.
+pub(super) async fn items(request: Request, front: &Front) -> Result<ItemsText, Problem> {
+    let are_lines = match media_type(&request).to_ascii_lowercase().as_str() {
+        "application/x-ndjson" => true,
+        "application/json" => false,
+        _ => {
+            // The length is looked at first, as of every body.
+            bytes(request, front, "http.max_bulk_bytes").await?;
+            let detail = "send the items as a JSON array with `Content-Type: application/json`, or one per line with \
+                          `application/x-ndjson`";
+            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", detail));
+        }
+    };
+    let text = bytes(request, front, "http.max_bulk_bytes").await?.into();
+    Ok(ItemsText { text, are_lines })
 }
 
 impl<T: DeserializeOwned> FromRequestParts<Front> for Asked<T> {
@@ -154,19 +167,6 @@ fn refuse_nul(address: &str, code: &'static str) -> Result<(), Problem> {
     }
 }
 
-impl TryFrom<String> for Patience {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        let n = |digits: &str| digits.parse::<u32>().ok().map(u64::from);
-        let parsed = match text.strip_suffix("ms") {
-            Some(digits) => n(digits).map(Duration::from_millis),
-            None => text.strip_suffix('s').and_then(n).map(Duration::from_secs),
-        };
-        parsed.map(Self).ok_or_else(|| format!("`{text}` is no time: write it as 30s or 500ms"))
-    }
-}
-
 /// The whole body. `limit` is the key of the configuration that says how long it may be.
 pub(super) async fn bytes(request: Request, front: &Front, limit: &str) -> Result<Bytes, Problem> {
     check_declared_length(&request, limit)?;
@@ -189,20 +189,5 @@ fn of_query(error: &QueryRejection) -> String {
     match words.split_once(": ") {
         Some((name, why)) => format!("the query parameter `{name}` does not fit: {}", plain(why)),
         None => plain(words),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_time_has_its_unit() {
-        let read = |text: &str| Patience::try_from(text.to_owned()).ok().map(|p| p.0);
-        assert_eq!(read("30s"), Some(Duration::from_secs(30)));
-        assert_eq!(read("500ms"), Some(Duration::from_millis(500)));
-        for wrong in ["", "30", "s", "-1s", "1.5s", "99999999999s", "30m", "ms", " 1s"] {
-            assert_eq!(read(wrong), None, "{wrong}");
-        }
     }
 }

@@ -5,17 +5,13 @@
 
 mod agents;
 mod auth;
-mod bulk;
-mod children;
 mod config;
-mod events;
 mod facts;
-mod feed;
 mod front;
 mod guard;
 mod health;
+mod idempotency;
 mod input;
-mod intake;
 mod limits;
 mod mcp;
 mod memory;
@@ -29,8 +25,7 @@ pub mod reach;
 mod request_id;
 pub mod scopes;
 mod serve;
-mod tasks;
-mod trace;
+mod streams;
 mod transaction;
 mod waiters;
 
@@ -41,7 +36,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgPool;
 use tokio::net::TcpListener;
 
-use self::{auth::Gate, limits::BodyLimit, parameters::Parameters, waiters::Waiters};
+use self::{auth::Gate, limits::BodyLimit, parameters::Parameters};
 pub use self::{
     config::Config,
     front::Front,
@@ -49,11 +44,8 @@ pub use self::{
     openapi::document,
     problem::Problem,
 };
+use crate::domain::{self, Failed};
 pub use crate::operations::Wrong;
-use crate::{
-    domain::{self, Failed},
-    operations::Admission,
-};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -108,17 +100,11 @@ pub async fn run_probes(header_timeout: Duration, front: Front, listener: TcpLis
 
 pub fn router(config: &Config, front: Front) -> Router {
     let timeout = Duration::from_secs(config.request_timeout_secs);
-    let waiters = Waiters::new(config);
-    let admission = Admission::default();
     probes()
-        .merge(operations::routes(admission.clone()))
+        .merge(operations::routes(config))
         .merge(posts::routes())
         .merge(memory::routes())
         .merge(facts::routes())
-        .merge(tasks::routes(waiters.clone(), admission.clone()))
-        .merge(children::routes(admission.clone()))
-        .merge(feed::routes(waiters))
-        .merge(bulk::routes(config, admission))
         .merge(agents::routes())
         .merge(mcp::routes(config))
         .merge(openapi::routes())

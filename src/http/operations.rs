@@ -1,28 +1,62 @@
-//! Operations as routes: reads the input of a request, runs the operation, answers with its output.
+//! Operations as routes: reads the input of a request, runs the operation, answers with its output or its stream.
+
+use std::{collections::BTreeMap, convert::Infallible, sync::Arc};
 
 use axum::{
     Extension, Router,
-    extract::{FromRequestParts as _, Query, RawPathParams, Request, State},
+    extract::{DefaultBodyLimit, FromRequestParts as _, Query, RawPathParams, Request, State},
     http::{
-        HeaderValue, StatusCode, Uri,
+        HeaderName, HeaderValue, StatusCode, Uri,
         header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION},
         request::Parts,
     },
     response::{IntoResponse as _, Response},
-    routing::{MethodFilter, on},
+    routing::{MethodFilter, MethodRouter, on},
 };
-use serde_json::Value;
+use serde_json::value::RawValue;
 
-use super::{Front, Problem, auth::past_the_door, input::json, transaction::limits};
-use crate::operations::{self, Admission, Call, Entry, Fields, Method, Success};
+use super::{
+    Config, Front, Problem,
+    auth::{Pass, past_the_door},
+    idempotency::{self, REPLAYED},
+    input::{items, json},
+    limits::BodyLimit,
+    streams,
+    transaction::limits,
+    waiters::Waiters,
+};
+use crate::{
+    app::App,
+    operations::{
+        self, Admission, Call, Entry, Fields, Intake, Method, Run, Spec, Success, Waits, Written,
+    },
+    traces,
+};
 
-pub(super) fn routes(admission: Admission) -> Router<Front> {
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// The parts of calls that all requests share.
+#[derive(Clone)]
+struct Shared {
+    admission: Admission,
+    intake: Intake,
+    waiters: Waiters,
+}
+
+pub(super) fn routes(config: &Config) -> Router<Front> {
     let routes = operations::ALL.iter().fold(Router::new(), |router, entry| {
         let answer =
             move |State(front): State<Front>, request: Request| answer(entry, front, request);
-        router.route(entry.spec.path, on(filter(entry.spec.method), answer))
+        let mut route: MethodRouter<Front> = on(filter(entry.spec.method), answer);
+        if entry.spec.items.is_some() {
+            let limit = config.max_bulk_bytes;
+            let limits = (DefaultBodyLimit::max(limit), Extension(BodyLimit(limit)));
+            route = route.layer::<_, Infallible>(limits);
+        }
+        router.route(entry.spec.path, route)
     });
-    routes.layer(Extension(admission))
+    let (admission, intake) = (Admission::default(), Intake::default());
+    routes.layer(Extension(Shared { admission, intake, waiters: Waiters::new(config) }))
 }
 
 async fn answer(
@@ -33,52 +67,92 @@ async fn answer(
     let app = front.app()?;
     let (mut parts, body) = request.into_parts();
     let path = path_fields(entry, &mut parts, &front).await?;
-    let fields = match entry.spec.method.has_body() {
-        true => {
-            let body = json(Request::from_parts(parts.clone(), body), &front).await?;
-            Fields { path, json: Some(body.to_vec()), ..Fields::default() }
+    let request = Request::from_parts(parts.clone(), body);
+    let fields = match (entry.spec.items, entry.spec.method.has_body()) {
+        (Some(_), _) => {
+            Fields { path, items: Some(items(request, &front).await?), ..Fields::default() }
         }
-        false => Fields { path, query: query_fields(&parts.uri)?, json: None },
+        (None, true) => {
+            let json = json(request, &front).await?;
+            Fields { path, json: Some(json.into()), ..Fields::default() }
+        }
+        (None, false) => Fields { path, query: query_fields(&parts.uri)?, ..Fields::default() },
     };
-    let call = Call {
+    let shared = extension::<Shared>(&parts)?;
+    let call = call(&entry.spec, &app, &parts, &shared)?;
+    match entry.run {
+        Run::Once(run) => Ok(written(&entry.spec, run(fields, call).await?)),
+        Run::Stream { open, .. } => {
+            let last_id = parts.headers.get(LAST_EVENT_ID);
+            let last_id = last_id.map(|id| id.to_str().unwrap_or_default().to_owned());
+            let pass: Pass = extension(&parts)?;
+            let place = shared.waiters.enter(pass.holder())?;
+            let events = open(fields, call, last_id).await?;
+            Ok(streams::answer(events, place, streams::over(&app, pass)))
+        }
+    }
+}
+
+fn call(spec: &Spec, app: &App, parts: &Parts, shared: &Shared) -> Result<Call, Problem> {
+    let key = spec.key_chars.and(idempotency::key(&parts.headers)?);
+    let trace = parts.headers.get("traceparent").and_then(|header| header.to_str().ok());
+    let (waiters, holder) = (shared.waiters.clone(), extension::<Pass>(parts)?.holder());
+    let waits = Waits {
+        enter: Box::new(move || Ok(Box::new(waiters.enter(holder)?))),
+        stop: app.shutdown.soft.clone(),
+    };
+    let agents = Arc::clone(&app.agents);
+    Ok(Call {
         pool: app.pool.clone(),
         config: app.config.clone(),
-        actor: extension(&parts)?,
-        reach: extension(&parts)?,
-        limits: Some(limits(&app)),
-        admission: extension(&parts)?,
+        actor: extension(parts)?,
+        reach: extension(parts)?,
+        limits: Some(limits(app)),
+        waits: Some(Arc::new(waits)),
+        admission: shared.admission.clone(),
+        intake: shared.intake.clone(),
+        idempotency_key: key.map(str::to_owned),
+        traces: app.traces.clone(),
+        trace: trace.and_then(traces::Context::parse),
         now: app.clock.now(),
-        agents: std::sync::Arc::new(move || Ok(app.agents.current())),
-    };
-    let output = (entry.run)(fields, call).await?;
-    let status = StatusCode::from_u16(entry.spec.success as u16).unwrap_or_default();
-    let mut response = match (entry.spec.success, entry.spec.location) {
+        clock: app.clock.clone(),
+        agents: Arc::new(move || Ok(agents.current())),
+    })
+}
+
+fn written(spec: &Spec, Written { json, is_replay }: Written) -> Response {
+    let status = StatusCode::from_u16(if is_replay { 200 } else { spec.success as u16 });
+    let status = status.unwrap_or_default();
+    let location = spec.location.map(|path| [(LOCATION, filled(path, &json))]);
+    let mut response = match (spec.success, location) {
         (Success::NoContent, _) => status.into_response(),
-        (_, None) => (status, JSON, output).into_response(),
-        (_, Some(path)) => {
-            (status, JSON, [(LOCATION, filled(path, &output))], output).into_response()
-        }
+        (_, None) => (status, JSON, json).into_response(),
+        (_, Some(location)) => (status, JSON, location, json).into_response(),
     };
-    if entry.spec.has_secret {
-        response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let headers = response.headers_mut();
+    if is_replay {
+        headers.insert(REPLAYED, HeaderValue::from_static("true"));
     }
-    Ok(response)
+    if spec.has_secret {
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
+    response
 }
 
 /// A path with fields of the output in it.
 fn filled(path: &str, output: &[u8]) -> String {
-    let output: Value = serde_json::from_slice(output).unwrap_or_default();
+    let output: BTreeMap<String, &RawValue> = serde_json::from_slice(output).unwrap_or_default();
     let part = |part: &str| match part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) {
-        Some(name) => match &output[name] {
-            Value::String(text) => text.clone(),
-            value => value.to_string(),
-        },
+        Some(name) => {
+            let value = output.get(name).map(|value| value.get()).unwrap_or_default();
+            value.trim_matches('"').to_owned()
+        }
         None => part.to_owned(),
     };
     path.split('/').map(part).collect::<Vec<_>>().join("/")
 }
 
-const JSON: [(axum::http::HeaderName, &str); 1] = [(CONTENT_TYPE, "application/json")];
+const JSON: [(HeaderName, &str); 1] = [(CONTENT_TYPE, "application/json")];
 
 async fn path_fields(
     entry: &Entry,

@@ -12,8 +12,8 @@ use uuid::Uuid;
 
 use super::{
     Front, Problem,
+    idempotency::{REPLAYED, key},
     input::{Body, Id},
-    tasks::{REPLAYED, key},
     transaction::begin,
 };
 use crate::{

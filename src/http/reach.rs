@@ -22,7 +22,7 @@ use crate::{
 
 /// Routes about no single campaign, task, session or flow that bound keys may use, besides operations: their handlers filter the answer, or
 /// it is the same for everybody.
-pub const FOR_BOUND_KEYS: &[(&str, &str)] = &[("GET", "/v1/feed"), ("GET", "/v1/openapi.json")];
+pub const FOR_BOUND_KEYS: &[(&str, &str)] = &[("GET", "/v1/openapi.json")];
 /// Routes about a campaign that reach beyond it. A user's facts are those of all campaigns that work for the user.
 const NOT_FOR_BOUND_KEYS: &[(&str, &str)] = &[("PUT", "/v1/campaigns/{id}/user")];
 /// Where the first part of a path names the kind of its `{id}`.

@@ -17,9 +17,6 @@ pub enum Need {
 
 const NOTHING: Need = Need::Nothing;
 const READ: Need = Need::Any(&[Scope::Read]);
-/// A key that may not read sees the tasks of its own name and no others: `reach.rs`.
-const READ_OR_ENQUEUE: Need = Need::Any(&[Scope::Read, Scope::Enqueue]);
-const ENQUEUE: Need = Need::Any(&[Scope::Enqueue]);
 const OPERATE: Need = Need::Any(&[Scope::Operate]);
 const ADMIN: Need = Need::Any(&[Scope::Admin]);
 const MCP: Need = Need::Any(&[Scope::Mcp]);
@@ -50,13 +47,7 @@ const NEEDS: &[(&str, &str, Need)] = &[
     ("POST", "/v1/campaigns/{id}/memory/{item}/revoke", OPERATE),
     ("GET", "/v1/campaigns/{id}/memory/{item}/versions", READ),
     ("POST", "/v1/campaigns/{id}/posts", OPERATE),
-    ("POST", "/v1/campaigns/{id}/tasks", ENQUEUE),
-    ("POST", "/v1/campaigns/{id}/tasks/bulk", ENQUEUE),
-    ("GET", "/v1/feed", READ),
     ("GET", "/v1/openapi.json", READ),
-    ("GET", "/v1/tasks/{id}", READ_OR_ENQUEUE),
-    ("GET", "/v1/tasks/{id}/events", READ_OR_ENQUEUE),
-    ("POST", "/v1/tasks/{id}/children", ENQUEUE),
 ];
 
 /// Method, path and need of each route.

@@ -6,10 +6,13 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use axum::http::StatusCode;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::{Config, Problem, auth::Holder};
+use super::{Config, auth::Holder};
+use crate::{
+    domain::class::Class,
+    operations::{Refusal, TOO_MANY_WAITING, TOO_MANY_WAITING_PER_CLIENT},
+};
 
 /// Tasks take seconds to minutes, so places become free at about that pace.
 const RETRY_AFTER_SECS: u32 = 5;
@@ -44,7 +47,7 @@ impl Waiters {
         }
     }
 
-    pub(super) fn enter(&self, holder: Holder) -> Result<Place, Problem> {
+    pub(super) fn enter(&self, holder: Holder) -> Result<Place, Refusal> {
         let mut shares = self.shares.counted();
         let n_held = shares.get(&holder).copied().unwrap_or(0);
         if n_held >= self.max_per_client {
@@ -55,7 +58,7 @@ impl Waiters {
         Ok(Place { shares: Arc::clone(&self.shares), holder, _permit: permit })
     }
 
-    fn share_used_up(&self, holder: Holder) -> Problem {
+    fn share_used_up(&self, holder: Holder) -> Refusal {
         let client = match holder {
             Holder::Key(_) | Holder::AdminKey => "this API key",
             Holder::Peer(_) => "this address, without an API key,",
@@ -65,19 +68,21 @@ impl Waiters {
              without waiting, or raise http.max_waiting_per_client",
             self.max_per_client
         );
-        let problem =
-            Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_waiting_per_client", detail);
-        Problem { retryable: true, retry_after_secs: Some(RETRY_AFTER_SECS), ..problem }
+        refusal(TOO_MANY_WAITING_PER_CLIENT, detail)
     }
 
-    fn all_taken(&self) -> Problem {
+    fn all_taken(&self) -> Refusal {
         let detail = format!(
             "{} requests wait for tasks already: try again in some seconds, ask without waiting, or raise http.max_waiting",
             self.max
         );
-        let problem = Problem::unavailable("too_many_waiting", detail);
-        Problem { retry_after_secs: Some(RETRY_AFTER_SECS), ..problem }
+        refusal(TOO_MANY_WAITING, detail)
     }
+}
+
+fn refusal(class: Class, detail: String) -> Refusal {
+    let refusal = Refusal::new(class.kind, class.code, detail);
+    Refusal { retry_after_secs: Some(RETRY_AFTER_SECS), ..refusal }
 }
 
 impl Shares {

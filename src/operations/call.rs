@@ -6,35 +6,47 @@ use chrono::{DateTime, Utc};
 use sqlx::{PgPool, Postgres, Transaction};
 
 use super::{
-    Admission, Limits, OpenTransaction, Reach, Refusal, Room, SeveralTransactions, begin,
-    begin_read, begin_several,
+    Admission, Intake, Limits, OpenTransaction, Reach, Refusal, Room, SeveralTransactions, Waits,
+    begin, begin_read, begin_several,
 };
 use crate::{
     app::Sections,
+    clock::Clock,
     domain::{
         Failed,
         agents::{Catalogue, Problems},
         audit::Actor,
     },
+    traces::{self, Traces},
 };
 
 /// Loads the agents when an operation asks for them: most do not.
 pub type Agents = dyn Fn() -> Result<Arc<Catalogue>, Problems> + Send + Sync;
 
 /// Everything that an operation needs beside its input.
+#[derive(Clone)]
 pub struct Call {
     pub pool: PgPool,
     pub config: Arc<Sections>,
     pub agents: Arc<Agents>,
-    /// The one moment of the call.
+    /// The one moment of the call, but for what is written later for several calls.
     pub now: DateTime<Utc>,
+    pub clock: Arc<dyn Clock>,
     /// The caller, as the audit log names it.
     pub actor: Actor,
     /// The campaigns and tasks that the caller may name. Ids in paths are checked by the adapter; lists are filtered by the operation.
     pub reach: Reach,
     /// `None`: the caller is a command, which may wait as long as a person likes.
     pub limits: Option<Limits>,
+    /// `None`: as for `limits`.
+    pub waits: Option<Arc<Waits>>,
     pub admission: Admission,
+    pub intake: Intake,
+    /// Of operations that take one.
+    pub idempotency_key: Option<String>,
+    pub traces: Traces,
+    /// The trace that the caller says the call belongs to.
+    pub trace: Option<traces::Context>,
 }
 
 impl Call {

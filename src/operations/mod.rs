@@ -6,11 +6,14 @@
 //! OpenAPI ─────┘ from SPEC and the input's type  └─▶ Change: begin ─▶ change ─▶ audit line ─▶ commit
 //! ```
 //!
-//! An operation is a struct with its input as fields, a [`Spec`] and a function. [`ALL`] is the list of them. The routes, their scopes,
+//! An operation is a struct with its input as fields, a [`Spec`] and a function; that of an [`EventStream`] gives events, one after the
+//! other, in the place of one output. [`ALL`] is the list of them. The routes, their scopes,
 //! the document of the API and its query parameters come from that list; `cli` calls the same structs on a database or over HTTP.
 //!
 //! Operations know no transport: statuses, headers and exit codes are made of [`Spec`] and [`Refusal`] by the adapters.
 
+mod add_many_tasks;
+mod add_task;
 mod admission;
 mod agents;
 mod audit;
@@ -21,9 +24,12 @@ mod campaign_users;
 mod campaigns;
 mod cleanups;
 mod deliveries;
+mod event_stream;
 mod fields;
 mod flows;
+mod hand_out;
 mod ids;
+mod intake;
 mod jobs;
 mod keys;
 mod lanes;
@@ -31,18 +37,23 @@ mod listing;
 mod logins;
 mod operation;
 mod posts;
+mod producer;
 mod queues;
 mod reach;
 mod refusal;
 mod schedules;
 mod session_control;
 mod sessions;
+mod streams;
 mod tasks;
 mod transaction;
+mod waits;
 mod webhooks;
 mod workers;
 
 pub use self::{
+    add_many_tasks::{AddManyTasks, ManyAddedTasks},
+    add_task::{AddTask, AddedTask},
     admission::{Admission, Room},
     agents::{
         AgentPauses, AgentStatuses, InterruptAgent, InterruptedTasks, ListAgentPauses,
@@ -60,20 +71,23 @@ pub use self::{
     },
     cleanups::{ListCleanupRuns, PreviewCleanup, RunCleanup},
     deliveries::{ListDeliveries, ReplayDelivery, ShowDelivery, TestWebhook},
-    fields::{Fields, read_json},
+    event_stream::{EventStream, Events, StreamEvent},
+    fields::{Fields, ItemsText, read_json},
     flows::{
         AllTemplates, CancelFlow, ListFlows, ListWorkflows, PauseFlow, ResumeFlow, RetryFlow,
         ShowFlow, StartFlow,
     },
+    hand_out::{Continuation, HandOut, HandedOut},
     ids::{FindId, FoundId, Noun},
+    intake::Intake,
     jobs::{CancelJob, ExplainJob, HoldJob, JobState, ListJobs, ReleaseJob, RetryJob, ShowJob},
     keys::{CreateKey, KeyWithSecret, ListKeys, RevokeKey, RotateKey},
     lanes::{HoldLane, LaneName, ListLanes, ReleaseLane, ShowLane},
     listing::{Listing, MAX_LIMIT, page_limit},
     logins::{ListLogins, ResumeLogin},
     operation::{
-        Answer, Change, ChangeResult, Changed, Command, Described, Entry, Method, Operation, Spec,
-        Success, entry,
+        Answer, Change, ChangeResult, Changed, Command, Described, Entry, Method, Operation, Run,
+        Spec, StreamAnswer, Success, Written, entry, stream,
     },
     posts::{ListPosts, PostOrder},
     queues::{ListQueues, PauseGroup, PauseQueue, ResumeGroup, ResumeQueue, ShowQueue},
@@ -91,8 +105,10 @@ pub use self::{
         Archives, ListArchives, ListSessions, ReadArchive, ReadTranscript, SessionView,
         ShowSession, ViewSession,
     },
+    streams::{BEGIN, END, FollowFeed, FollowTask},
     tasks::{CancelTask, ExplainTask, ListTasks, RetryTask, ShowTask},
     transaction::{Limits, OpenTransaction, SeveralTransactions, begin, begin_read, begin_several},
+    waits::{Patience, TOO_MANY_WAITING, TOO_MANY_WAITING_PER_CLIENT, Waits},
     webhooks::{
         AddWebhook, DisableWebhook, EnableWebhook, ListWebhooks, RemoveWebhook, ReplayWebhook,
         RotateWebhook, ShowWebhook, WebhookWithSecret,
@@ -184,6 +200,11 @@ pub const ALL: &[Entry] = &[
     entry::<ResumeAgent>(),
     entry::<ResumeAgentEverywhere>(),
     entry::<ListTasks>(),
+    entry::<AddTask>(),
+    entry::<AddManyTasks>(),
+    entry::<ShowTask>(),
+    stream::<FollowTask>(),
+    entry::<HandOut>(),
     entry::<CancelTask>(),
     entry::<RetryTask>(),
     entry::<ExplainTask>(),
@@ -200,6 +221,7 @@ pub const ALL: &[Entry] = &[
     entry::<ResumeFlow>(),
     entry::<RetryFlow>(),
     entry::<CancelFlow>(),
+    stream::<FollowFeed>(),
 ];
 
 /// The operation behind a route.

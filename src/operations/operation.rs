@@ -9,7 +9,7 @@ use utoipa::{
     openapi::{RefOr, Schema},
 };
 
-use super::{Call, Fields, Refusal};
+use super::{Call, EventStream, Events, Fields, Refusal};
 use crate::domain::{
     audit::{self, Action},
     class::Class,
@@ -24,6 +24,16 @@ pub trait Operation: Serialize + DeserializeOwned + ToSchema + Send + 'static {
     type Output: Serialize + DeserializeOwned + ToSchema + Send;
 
     fn run(self, call: &Call) -> impl Future<Output = Result<Self::Output, Refusal>> + Send;
+
+    /// Reads the input from the fields that a caller sends.
+    fn read(fields: &Fields) -> Result<Self, Refusal> {
+        fields.read(&described::<Self>)
+    }
+
+    /// True if an earlier call with the same idempotency key has made all that is in the output.
+    fn is_replay(_: &Self::Output) -> bool {
+        false
+    }
 }
 
 /// An operation that changes something: one transaction, with its line in the audit log.
@@ -64,6 +74,12 @@ pub struct Spec {
     pub for_bound_keys: bool,
     pub tag: &'static str,
     pub success: Success,
+    /// The most characters of its idempotency key, which comes beside the input; `None`: it takes no key.
+    pub key_chars: Option<u8>,
+    /// Says in its answer if an earlier call has made all that is in it.
+    pub replays: bool,
+    /// The field of the input that is the whole body: a JSON array, or one item per line.
+    pub items: Option<&'static str>,
     /// The path of the output's thing, for the header `Location`. The names in braces are fields of the output.
     pub location: Option<&'static str>,
     /// The output has a secret in it: no cache may keep the answer.
@@ -73,6 +89,8 @@ pub struct Spec {
     pub command: Command,
     /// The line in the audit log. Set by [`Change`].
     pub action: Option<Action>,
+    /// Why the audit log gets no line of a change.
+    pub unaudited: Option<&'static str>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,13 +124,32 @@ pub enum Command {
 pub struct Entry {
     pub spec: Spec,
     pub input: fn() -> Described,
+    /// The data of an event, where the answer is a stream.
     pub output: fn() -> Described,
-    /// Reads the input, runs, and writes the output as JSON.
-    pub run: fn(Fields, Call) -> Answer,
+    pub run: Run,
 }
 
-/// The output as JSON.
-pub type Answer = BoxFuture<'static, Result<Vec<u8>, Refusal>>;
+/// Reads the input and runs.
+#[derive(Clone, Copy)]
+pub enum Run {
+    Once(fn(Fields, Call) -> Answer),
+    Stream {
+        /// Behind the last event that the caller has received, by its id.
+        open: fn(Fields, Call, Option<String>) -> StreamAnswer,
+        ids: &'static str,
+        has_end: bool,
+    },
+}
+
+pub type Answer = BoxFuture<'static, Result<Written, Refusal>>;
+/// `None`: the caller has received all events before.
+pub type StreamAnswer = BoxFuture<'static, Result<Option<Events>, Refusal>>;
+
+/// An output as JSON.
+pub struct Written {
+    pub json: Vec<u8>,
+    pub is_replay: bool,
+}
 
 /// A type as the document of the API has it.
 pub struct Described {
@@ -152,14 +189,37 @@ pub const fn entry<O: Operation>() -> Entry {
         spec: O::SPEC,
         input: described::<O>,
         output: described::<O::Output>,
-        run: |fields, call| Box::pin(run::<O>(fields, call)),
+        run: Run::Once(|fields, call| Box::pin(run::<O>(fields, call))),
     }
 }
 
-async fn run<O: Operation>(fields: Fields, call: Call) -> Result<Vec<u8>, Refusal> {
-    let operation: O = fields.read(&described::<O>)?;
+/// The entry of a stream in the list.
+pub const fn stream<S: EventStream>() -> Entry {
+    Entry {
+        spec: S::SPEC,
+        input: described::<S>,
+        output: described::<S::Data>,
+        run: Run::Stream {
+            open: |fields, call, last_id| {
+                Box::pin(async move {
+                    let stream: S = fields.read(&described::<S>)?;
+                    stream.open(last_id.as_deref(), &call).await
+                })
+            },
+            ids: S::IDS,
+            has_end: S::HAS_END,
+        },
+    }
+}
+
+async fn run<O: Operation>(fields: Fields, call: Call) -> Result<Written, Refusal> {
+    let operation = O::read(&fields)?;
+    // Bodies can be long, and are not held beside what was read of them.
+    drop(fields);
     let output = operation.run(&call).await?;
-    serde_json::to_vec(&output).map_err(|error| Refusal::fault(O::SPEC.id, &error))
+    let is_replay = O::is_replay(&output);
+    let json = serde_json::to_vec(&output).map_err(|error| Refusal::fault(O::SPEC.id, &error))?;
+    Ok(Written { json, is_replay })
 }
 
 fn described<T: ToSchema>() -> Described {
@@ -179,11 +239,15 @@ impl Spec {
             for_bound_keys: false,
             tag: "",
             success: Success::Ok,
+            key_chars: None,
+            replays: false,
+            items: None,
             location: None,
             has_secret: false,
             refusals: &[],
             command: Command::Named(command),
             action: None,
+            unaudited: None,
         }
     }
 
@@ -223,6 +287,21 @@ impl Spec {
     /// Of an operation that takes several transactions and writes its lines in the audit log itself.
     pub const fn audits(self, action: Action) -> Self {
         Self { action: Some(action), ..self }
+    }
+
+    /// Of a change that the audit log gets no line of, for this reason.
+    pub const fn unaudited(self, reason: &'static str) -> Self {
+        Self { unaudited: Some(reason), ..self }
+    }
+
+    /// Takes an idempotency key of so many characters at most.
+    pub const fn keyed(self, max_chars: u8) -> Self {
+        Self { key_chars: Some(max_chars), replays: true, ..self }
+    }
+
+    /// Its whole body is a list, which is this field of the input. The items can have idempotency keys of their own.
+    pub const fn takes_items(self, field: &'static str) -> Self {
+        Self { items: Some(field), replays: true, ..self }
     }
 
     /// Says that its output has a secret in it.

@@ -1,8 +1,8 @@
 //! Refusals: why an operation did not do what it was asked to do. Adapters make problem documents and exit codes of them.
 
-use std::error::Error;
+use std::{borrow::Cow, error::Error};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::domain::class::{Class, Classify, Kind};
 
@@ -26,11 +26,11 @@ pub struct Refusal {
 }
 
 /// One part of a request that is wrong.
-#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Wrong {
     /// Of one among many, as that of a problem.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub code: Option<&'static str>,
+    pub code: Option<Cow<'static, str>>,
     /// A JSON Pointer into the body.
     pub pointer: String,
     pub detail: String,
@@ -42,12 +42,31 @@ impl Refusal {
             kind,
             code,
             detail: detail.into(),
-            retryable: kind == Kind::Unavailable,
+            retryable: matches!(kind, Kind::TooMany | Kind::Unavailable),
             retry_after_secs: None,
             advice: None,
             wrong: Vec::new(),
             source: None,
         }
+    }
+
+    /// The refusal of several calls at once, told to one of them. The causes are told with the first alone.
+    pub(super) fn for_each(self, n_calls: usize) -> impl Iterator<Item = Self> {
+        let (kind, code, retryable) = (self.kind, self.code, self.retryable);
+        let (retry_after_secs, wrong) = (self.retry_after_secs, self.wrong.clone());
+        let detail = match (kind, self.advice) {
+            (Kind::Unavailable | Kind::Internal, Some(advice)) => {
+                format!("{}; {advice}", self.detail)
+            }
+            _ => self.detail.clone(),
+        };
+        let again = move || Self {
+            retryable,
+            retry_after_secs,
+            wrong: wrong.clone(),
+            ..Self::new(kind, code, detail.clone())
+        };
+        std::iter::once(self).chain(std::iter::repeat_with(again).take(n_calls.saturating_sub(1)))
     }
 
     pub(super) fn fault(operation: &str, error: &serde_json::Error) -> Self {
@@ -77,6 +96,7 @@ pub const fn status(kind: Kind) -> u16 {
         Kind::TooLarge => 413,
         Kind::Invalid => 422,
         Kind::Internal => 500,
+        Kind::TooMany => 429,
         Kind::Unavailable => 503,
     }
 }
@@ -89,8 +109,9 @@ pub const fn kind_of_status(status: u16) -> Kind {
         409 => Kind::Conflict,
         413 => Kind::TooLarge,
         422 => Kind::Invalid,
-        // Too many requests; something in front of the server; a timeout.
-        429 | 502 | 503 | 504 => Kind::Unavailable,
+        429 => Kind::TooMany,
+        // Something in front of the server; a timeout.
+        502..=504 => Kind::Unavailable,
         400..500 => Kind::Malformed,
         _ => Kind::Internal,
     }

@@ -6,7 +6,8 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{
-    Call, Change, ChangeResult, Changed, Listing, Operation, Refusal, Spec, by_request, page_limit,
+    Call, Change, ChangeResult, Changed, Listing, Operation, Patience, Refusal, Spec,
+    TOO_MANY_WAITING, TOO_MANY_WAITING_PER_CLIENT, by_request, page_limit,
 };
 use crate::domain::{
     Page,
@@ -19,7 +20,7 @@ use crate::domain::{
 
 const TAG: &str = "tasks";
 /// A key that may not read sees the tasks of its own name.
-const READ_OR_ENQUEUE: &[Scope] = &[Scope::Read, Scope::Enqueue];
+pub(super) const READ_OR_ENQUEUE: &[Scope] = &[Scope::Read, Scope::Enqueue];
 
 /// Lists tasks, the newest first.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -34,11 +35,16 @@ pub struct ListTasks {
     pub limit: Option<i64>,
 }
 
-/// Shows a task with its attempts. Its route can wait for the end first, and is beside the list of operations for that.
+/// Shows a task with its attempts; waits for its end first, if asked to.
+///
+/// An API key with the scope `enqueue` alone finds the tasks that keys of its name have added.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ShowTask {
     pub id: Uuid,
+    /// How long to wait for the end of the task: `30s`, `500ms`. At most as long as a request may take.
+    #[schema(inline)]
+    pub wait: Option<Patience>,
 }
 
 /// Cancels a task: at once if it does not run, through its worker if it does.
@@ -88,10 +94,13 @@ impl Operation for ShowTask {
     const SPEC: Spec = Spec::read("show_task", "/v1/tasks/{id}", "task show")
         .tag(TAG)
         .needs(READ_OR_ENQUEUE)
-        .refuses(&[Error::UNKNOWN]);
+        .refuses(&[Error::UNKNOWN, TOO_MANY_WAITING_PER_CLIENT, TOO_MANY_WAITING]);
     type Output = Detail;
 
     async fn run(self, call: &Call) -> Result<Detail, Refusal> {
+        if let Some(patience) = self.wait.filter(|patience| !patience.0.is_zero()) {
+            call.wait(patience, |limit| tasks::wait(&call.pool, self.id, limit)).await?;
+        }
         let mut transaction = call.begin_read().await?;
         Ok(tasks::detail(&mut transaction, self.id).await?)
     }

@@ -5,21 +5,23 @@ use std::{path::PathBuf, time::Duration};
 use anyhow::anyhow;
 use chrono::{DateTime, Utc};
 use clap::{ArgGroup, Args, ValueEnum};
-use serde::Serialize;
-use sqlx::PgPool;
+use uuid::Uuid;
 
 use super::{add_file, teller::Teller};
 use crate::{
-    cli::{Context, Exit, Failure, args::Question, words::BudgetFlags},
-    clock::{Clock as _, SystemClock},
-    domain::{
-        agents::Addressed,
-        campaigns,
-        ids::Given,
-        tasks::{self, Added, After, Follow, Links, New, News, OnFailure, State, Task},
-        timestamp,
-        transaction::{begin, commit},
+    cli::{
+        Context, Exit, Failure,
+        args::Question,
+        follow::{data_of, lost},
+        server::Server,
+        words::BudgetFlags,
     },
+    domain::{
+        ids::Given,
+        tasks::{After, OnFailure, State, Task},
+        timestamp,
+    },
+    operations::{AddTask, AddedTask, END, FollowTask, Noun, ShowTask},
 };
 
 #[derive(Debug, Args)]
@@ -72,94 +74,82 @@ enum Failing {
     Cancel,
 }
 
-#[derive(Serialize)]
-struct Answer<'a> {
-    #[serde(flatten)]
-    task: &'a Task,
-    created: bool,
-}
-
-pub(super) async fn run(add: &Add, context: &Context, pool: &PgPool) -> Result<Exit, Failure> {
+pub(super) async fn run(add: &Add, context: &Context, server: &Server) -> Result<Exit, Failure> {
     if let Some(file) = &add.file {
-        return add_file::run(add, file, context, pool).await;
+        return add_file::run(add, file, context, server).await;
     }
-    let Added { task, created } = enqueue(add, context, pool).await?;
+    let new = new(add, server).await?;
+    let added = server.call_with_key(new, add.idempotency_key.as_deref()).await?;
     if !add.wait && !add.follow {
-        context.output.data(&Answer { task: &task, created }, || match created {
-            true => format!("task {} is {}", task.id, task.state.as_str()),
-            false => format!("task {} was added before and is {}", task.id, task.state.as_str()),
+        context.output.data(&added, || {
+            let AddedTask { task, created } = &added;
+            match created {
+                true => format!("task {} is {}", task.id, task.state.as_str()),
+                false => {
+                    format!("task {} was added before and is {}", task.id, task.state.as_str())
+                }
+            }
         });
         return Ok(Exit::Ok);
     }
-    let limit = add.timeout.map_or(Duration::MAX, Duration::from_secs);
+    let (id, limit) = (added.task.id, add.timeout.map_or(Duration::MAX, Duration::from_secs));
     match add.follow {
         true => {
             let mut teller = Teller::new(context.output);
-            let task = follow(&task, limit, &mut teller, pool).await?;
+            let task = follow(id, limit, &mut teller, server).await.map_err(|it| lost(it, id))?;
             teller.end(&task);
             end(&task)
         }
         false => {
-            let task = tasks::wait(pool, task.id, limit).await?;
+            let task = server.wait_for(id, limit).await.map_err(|it| lost(it, id))?.task;
             context.output.result(&task, || task.result.clone().unwrap_or_default());
             end(&task)
         }
     }
 }
 
-async fn enqueue(add: &Add, context: &Context, pool: &PgPool) -> Result<Added, Failure> {
-    let config = context.load()?;
-    let catalogue = context.agents(&config.agents)?;
+async fn new(add: &Add, server: &Server) -> Result<AddTask, Failure> {
     let question = &add.question;
-    let Addressed { agent, instance } =
-        catalogue.addressed(question.agent(), &question.instance)?;
-    let node = add.node.as_deref().map(|node| catalogue.node(node)).transpose()?;
-    let prompt = question.prompt()?;
-    let (mut tx, added_by) = (begin(pool).await?, context.who().label());
-    let mut after = Vec::with_capacity(add.after.len());
+    let id = server.campaign(&question.campaign).await?;
+    let mut depends_on = Vec::with_capacity(add.after.len());
     for given in &add.after {
-        after.push(After::Task(tasks::find(&mut *tx, given, None).await?));
+        depends_on.push(After::Task(server.id(Noun::Task, given).await?));
     }
-    let new = New {
-        campaign_id: campaigns::find(&mut *tx, &question.campaign, None).await?,
-        agent,
-        instance,
-        node: node.map(|node| &**node),
-        prompt: &prompt,
-        session_mode: question.session_mode(),
+    Ok(AddTask {
+        id,
+        agent: question.agent().to_owned(),
+        instance: question.instance.clone(),
+        prompt: question.prompt()?,
+        node: add.node.clone(),
+        session: question.session_mode(),
         budget: add.budget.limit(),
-        idempotency_key: add.idempotency_key.as_deref(),
         priority: add.priority,
         run_at: add.at,
-        added_by: Some(&added_by),
-        links: Links { depends_on: &after, on_failure: add.on_failure.into(), ..Links::default() },
-        traceparent: None,
-    };
-    let added = tasks::add(&mut tx, &config.tasks, &new, SystemClock.now()).await?;
-    commit(tx).await?;
-    Ok(added)
+        depends_on,
+        on_failure: add.on_failure.into(),
+    })
 }
 
 /// Tells the events as they come, and gives the task as it is at the end or at the limit.
 async fn follow(
-    task: &Task,
+    id: Uuid,
     limit: Duration,
     teller: &mut Teller,
-    pool: &PgPool,
+    server: &Server,
 ) -> Result<Task, Failure> {
     let told = async {
-        let mut follow = Follow::begin(pool, task.id, None).await?;
-        while let Some(news) = follow.next().await? {
-            match news {
-                News::Event(event) => teller.tell(&event),
-                News::Ended(task) => return Ok(Some(*task)),
+        let mut follower = server.follow(FollowTask { id }).await?;
+        while let Some(event) = follower.next().await? {
+            match event.name.as_str() {
+                END => return Ok(Some(data_of(&event)?)),
+                _ => teller.tell(&data_of(&event)?),
             }
         }
-        Ok::<_, tasks::Error>(None)
+        Ok::<_, Failure>(None)
     };
-    match tokio::time::timeout(limit, told).await {
-        Ok(ended) => ended?.map_or_else(|| Ok(task.clone()), Ok),
-        Err(_elapsed) => Ok(tasks::get(pool, task.id).await?),
+    match tokio::time::timeout(limit, told).await.unwrap_or(Ok(None))? {
+        Some(task) => Ok(task),
+        None => Ok(server.call(ShowTask { id, wait: None }).await?.task),
     }
 }
 

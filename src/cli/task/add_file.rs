@@ -9,24 +9,18 @@ use std::{
 
 use anyhow::{Context as _, anyhow};
 use serde::Serialize;
-use sqlx::PgPool;
-use uuid::Uuid;
 
 use super::add::Add;
 use crate::{
-    cli::{Context, Exit, Failure, output::Output},
-    clock::{Clock as _, SystemClock},
-    domain::{
-        agents::Catalogue,
-        campaigns,
-        class::Classify as _,
-        tasks::{self, After, BulkError, Config, Line, New, Placed},
-        transaction::{begin, commit},
-    },
+    cli::{Context, Exit, Failure, output::Output, server::Server},
+    domain::tasks::{After, Line},
+    operations::AddManyTasks,
 };
 
 /// So many that the database is not asked often, and so few that a mistake late in the file has not wasted much.
 const BATCH: usize = 1_000;
+/// Far below what a server takes in one request.
+const BATCH_BYTES: usize = 8 * 1024 * 1024;
 
 #[derive(Serialize)]
 struct Added {
@@ -34,54 +28,55 @@ struct Added {
     created: usize,
 }
 
-/// A line of the file, with its number from 1.
-struct Numbered {
-    number: usize,
-    line: Line,
-}
-
-/// What stays the same from batch to batch.
-struct Target<'a> {
-    pool: &'a PgPool,
-    config: Config,
-    catalogue: Catalogue,
-    campaign_id: Uuid,
-    added_by: String,
+/// Lines of the file, with their numbers from 1.
+#[derive(Default)]
+struct Batch {
+    numbers: Vec<usize>,
+    lines: Vec<Line>,
 }
 
 pub(super) async fn run(
     add: &Add,
     file: &Path,
     context: &Context,
-    pool: &PgPool,
+    server: &Server,
 ) -> Result<Exit, Failure> {
-    let config = context.load()?;
-    let target = Target {
-        pool,
-        added_by: context.who().label().to_string(),
-        catalogue: context.agents(&config.agents)?,
-        config: config.tasks,
-        campaign_id: campaigns::find(pool, &add.question.campaign, None).await?,
-    };
+    let id = server.campaign(&add.question.campaign).await?;
     let progress = Progress::new(context.output);
     let mut added = Added { tasks: 0, created: 0 };
     let mut reader = open(file)?;
     let mut number = 0;
     loop {
-        let batch = read(&mut *reader, &mut number, add.idempotency_key.as_deref())
-            .map_err(|failure| progress.end_with(failure, &added))?;
-        if batch.is_empty() {
+        let batch = read(&mut *reader, &mut number)
+            .and_then(|batch| with_keys(batch, add.idempotency_key.as_deref()));
+        let Batch { numbers, lines } =
+            batch.map_err(|failure| progress.end_with(failure, &added))?;
+        if lines.is_empty() {
             break;
         }
-        let placed =
-            target.add(&batch).await.map_err(|failure| progress.end_with(failure, &added))?;
-        added.tasks += placed.len();
-        added.created += placed.iter().filter(|placed| placed.created).count();
+        let many = server.call(AddManyTasks { id, tasks: lines }).await;
+        let many = many.map_err(|failure| with_lines(failure, &numbers));
+        let many = many.map_err(|failure| progress.end_with(failure, &added))?;
+        added.tasks += many.items.len();
+        added.created += many.created;
         progress.show(&added);
     }
     progress.end();
     context.output.data(&added, || added.words());
     Ok(Exit::Ok)
+}
+
+/// The tasks of a file for one request, and the numbers of their lines.
+pub(super) fn read_all(file: &Path) -> Result<(Vec<usize>, Vec<Line>), Failure> {
+    let (mut reader, mut number) = (open(file)?, 0);
+    let Batch { numbers, lines } = read(&mut *reader, &mut number)?;
+    match read(&mut *reader, &mut number)?.lines.is_empty() {
+        true => Ok((numbers, lines)),
+        false => {
+            let words = format!("{} has more tasks than one request takes", file.display());
+            Err(Failure::new(Exit::Usage, anyhow!(words)))
+        }
+    }
 }
 
 fn open(file: &Path) -> Result<Box<dyn BufRead + Send>, Failure> {
@@ -94,15 +89,11 @@ fn open(file: &Path) -> Result<Box<dyn BufRead + Send>, Failure> {
     Ok(Box::new(BufReader::new(opened)))
 }
 
-/// The next batch; empty at the end. A line without a key gets one of its number, if `prefix` says so.
-fn read(
-    reader: &mut dyn BufRead,
-    number: &mut usize,
-    prefix: Option<&str>,
-) -> Result<Vec<Numbered>, Failure> {
-    let mut batch = Vec::new();
+/// The next batch; empty at the end.
+fn read(reader: &mut dyn BufRead, number: &mut usize) -> Result<Batch, Failure> {
+    let (mut batch, mut n_bytes) = (Batch::default(), 0);
     let mut text = String::new();
-    while batch.len() < BATCH {
+    while batch.lines.len() < BATCH && n_bytes < BATCH_BYTES {
         text.clear();
         let n_read = reader
             .read_line(&mut text)
@@ -112,14 +103,24 @@ fn read(
             break;
         }
         *number += 1;
+        n_bytes += n_read;
         if text.trim().is_empty() {
             continue;
         }
-        let mut line = Line::read(&text).map_err(|bad| {
+        let line = Line::read(&text).map_err(|bad| {
             let place =
                 if bad.pointer.is_empty() { String::new() } else { format!(" at {}", bad.pointer) };
             Failure::new(Exit::Usage, anyhow!("line {number}{place}: {bad}"))
         })?;
+        batch.numbers.push(*number);
+        batch.lines.push(line);
+    }
+    Ok(batch)
+}
+
+/// A line without a key gets one of its number, if `prefix` says so.
+fn with_keys(mut batch: Batch, prefix: Option<&str>) -> Result<Batch, Failure> {
+    for (number, line) in batch.numbers.iter().zip(&mut batch.lines) {
         if line.depends_on.iter().any(|after| matches!(after, After::Item { .. })) {
             let words =
                 "in a file, name the task that is waited for by its key: {\"key\": \"...\"}";
@@ -131,43 +132,23 @@ fn read(
         if let (None, Some(prefix)) = (&line.idempotency_key, prefix) {
             line.idempotency_key = Some(format!("{prefix}/{number}"));
         }
-        batch.push(Numbered { number: *number, line });
     }
     Ok(batch)
 }
 
-impl Target<'_> {
-    async fn add(&self, batch: &[Numbered]) -> Result<Vec<Placed>, Failure> {
-        let mut news: Vec<New<'_>> = Vec::with_capacity(batch.len());
-        for Numbered { number, line } in batch {
-            let asked = line.asked_of(self.campaign_id, &self.catalogue, &self.added_by, None);
-            news.push(asked.map_err(|error| {
-                let exit = Exit::of(error.class().kind);
-                Failure::new(exit, anyhow!("line {number}: {error}"))
-            })?);
+/// Names all lines that are wrong in the place of their places in the request.
+pub(super) fn with_lines(failure: Failure, numbers: &[usize]) -> Failure {
+    let words = failure.wrong.iter().map(|wrong| {
+        let place = wrong.pointer.split('/').find_map(|part| part.parse::<usize>().ok());
+        match place.and_then(|place| numbers.get(place)) {
+            Some(number) => format!("line {number}: {}", wrong.detail),
+            None => wrong.detail.clone(),
         }
-        let mut tx = begin(self.pool).await?;
-        let (config, now) = (&self.config, SystemClock.now());
-        let placed = tasks::add_many(&mut tx, config, self.campaign_id, &news, now).await;
-        let placed = placed.map_err(|error| refused(error, batch))?;
-        commit(tx).await?;
-        Ok(placed)
-    }
-}
-
-/// The exit code is that of the first line that is wrong; the words name all of them.
-fn refused(error: BulkError, batch: &[Numbered]) -> Failure {
-    match error {
-        BulkError::All(error) => error.into(),
-        BulkError::Items(wrong) => {
-            let lines: Vec<String> = wrong
-                .iter()
-                .filter_map(|(place, error)| Some((batch.get(*place)?.number, error)))
-                .map(|(number, error)| format!("line {number}: {error}"))
-                .collect();
-            let exit = wrong.first().map_or(Exit::Usage, |(_, error)| Exit::of(error.class().kind));
-            Failure::new(exit, anyhow!(lines.join("\n")))
-        }
+    });
+    let words: Vec<String> = words.collect();
+    match words.is_empty() {
+        true => failure,
+        false => Failure { error: anyhow!(words.join("\n")), ..failure },
     }
 }
 

@@ -2,21 +2,22 @@
 
 mod add;
 mod add_file;
+mod children;
 mod show;
 mod teller;
 
+use chrono::TimeDelta;
 use clap::{Args, Subcommand, ValueEnum};
 
-pub(super) use self::show::turn_lines;
+pub(super) use self::{show::turn_lines, teller::event_line};
 use super::{
     Context, Exit, Failure,
     args::{Id, Paging},
-    database::with_database,
+    follow::lost,
     server::{Server, with_server},
-    words::cancellation_words,
+    words::{cancellation_words, period},
 };
 use crate::{
-    db::{Database, Use},
     domain::{explanations::Explanation, ids::GivenCampaign, tasks::State},
     operations::{CancelTask, ExplainTask, ListTasks, Noun, RetryTask, ShowTask},
 };
@@ -28,7 +29,9 @@ pub(super) enum TaskCommand {
     /// Lists tasks, the newest first.
     Ls(List),
     /// Shows a task with its result and its attempts.
-    Show(Id),
+    Show(Show),
+    /// Hands work of a task out to other tasks, and has its agent go on when all of them have ended.
+    Children(Box<children::Children>),
     /// Cancels a task: at once if it does not run, through its worker if it does.
     Cancel(Cancel),
     /// Puts a failed or cancelled task on the queue again.
@@ -50,6 +53,15 @@ pub(super) struct List {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct Show {
+    #[command(flatten)]
+    id: Id,
+    /// Waits for its end first, at most so long: 30s, 10m or 2h.
+    #[arg(long, value_name = "TIME", value_parser = period)]
+    wait: Option<TimeDelta>,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct Cancel {
     #[command(flatten)]
     id: Id,
@@ -67,27 +79,15 @@ enum StateName {
     Cancelled,
 }
 
-impl TaskCommand {
-    /// True for commands that consist of operations.
-    pub(super) fn is_remote(&self) -> bool {
-        !matches!(self, Self::Add(_))
-    }
-}
-
 pub(super) async fn run(command: &TaskCommand, context: &Context) -> Result<Exit, Failure> {
-    match command {
-        TaskCommand::Add(add) => {
-            let add = async |database: &Database| add::run(add, context, &database.pool).await;
-            with_database(context, Use::Look, add).await
-        }
-        command => with_server(context, async |server| on(command, context, server).await).await,
-    }
+    with_server(context, async |server| on(command, context, server).await).await
 }
 
 async fn on(command: &TaskCommand, context: &Context, server: &Server) -> Result<Exit, Failure> {
     let output = context.output;
     match command {
-        TaskCommand::Add(_) => {}
+        TaskCommand::Add(add) => return add::run(add, context, server).await,
+        TaskCommand::Children(children) => return children::run(children, context, server).await,
         TaskCommand::Ls(list) => {
             let campaign_id = server.campaign_if_given(list.campaign.as_ref()).await?;
             let (agent, state) = (&list.agent, list.state.map(State::from));
@@ -101,9 +101,12 @@ async fn on(command: &TaskCommand, context: &Context, server: &Server) -> Result
             let tasks = server.list(Noun::Task, &list.paging, page).await?;
             output.data(&tasks, || show::lines(&tasks, &context.catalogue()));
         }
-        TaskCommand::Show(Id { id }) => {
+        TaskCommand::Show(Show { id: Id { id }, wait }) => {
             let id = server.id(Noun::Task, id).await?;
-            let detail = server.call(ShowTask { id }).await?;
+            let detail = match wait.and_then(|wait| wait.to_std().ok()) {
+                Some(limit) => server.wait_for(id, limit).await.map_err(|it| lost(it, id))?,
+                None => server.call(ShowTask { id, wait: None }).await?,
+            };
             output.data(&detail, || show::words(&detail, &context.catalogue()));
         }
         TaskCommand::Cancel(Cancel { id, reason }) => {

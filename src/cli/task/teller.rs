@@ -32,7 +32,7 @@ impl Teller {
             self.shown.clear();
         }
         self.end_line();
-        self.output.progress(event, || line(event));
+        self.output.progress(event, || event_line(event));
     }
 
     /// The result, unless the person at the terminal has just read all of it.
@@ -51,7 +51,7 @@ impl Teller {
     }
 }
 
-fn line(event: &Event) -> String {
+pub(in crate::cli) fn event_line(event: &Event) -> String {
     let mut text = format!("{}  {}", time(event.created_at), event.kind);
     let told = event.data.as_object().into_iter().flatten();
     for (key, value) in told.filter(|(_, value)| !value.is_null()) {

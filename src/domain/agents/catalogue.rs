@@ -60,6 +60,8 @@ pub enum LookupError {
 impl LookupError {
     pub const UNKNOWN_AGENT: Class = Class::of(Kind::NotFound, "unknown_agent");
     pub const BROKEN_AGENT: Class = Class::of(Kind::Conflict, "broken_agent");
+    pub const UNKNOWN_NODE: Class = Class::of(Kind::NotFound, "unknown_node");
+    pub const BROKEN_NODE: Class = Class::of(Kind::Conflict, "broken_node");
 }
 
 impl Classify for LookupError {
@@ -67,9 +69,9 @@ impl Classify for LookupError {
         use Noun::{Agent, Node};
         match self {
             Self::Unknown { noun: Agent, .. } => Self::UNKNOWN_AGENT,
-            Self::Unknown { noun: Node, .. } => Class::of(Kind::NotFound, "unknown_node"),
+            Self::Unknown { noun: Node, .. } => Self::UNKNOWN_NODE,
             Self::Broken { noun: Agent, .. } => Self::BROKEN_AGENT,
-            Self::Broken { noun: Node, .. } => Class::of(Kind::Conflict, "broken_node"),
+            Self::Broken { noun: Node, .. } => Self::BROKEN_NODE,
         }
     }
 }

@@ -8,7 +8,7 @@
 mod watch;
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::{PgExecutor, types::Json};
 use uuid::Uuid;
@@ -16,7 +16,7 @@ use uuid::Uuid;
 pub use self::watch::{Told, Watch, Watched};
 use super::Failed;
 
-#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = FeedEvent)]
 pub struct Event {
     pub id: i64,

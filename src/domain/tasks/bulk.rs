@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -17,14 +17,21 @@ use super::{
     store::admit,
     waits::{self, NewWait},
 };
-use crate::domain::{Failed, feed, ids};
+use crate::domain::{
+    Failed,
+    class::{Class, Kind},
+    feed, ids,
+};
 use crate::queue::{self, Enqueued};
 
 /// How many one call takes.
 pub const MAX_TASKS: usize = 10_000;
 
+/// Some of many tasks are wrong; a refusal points at them.
+pub const BAD_ITEMS: Class = Class::of(Kind::Invalid, "bad_items");
+
 /// One of many, in the order in which they were given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = BulkAdded)]
 pub struct Placed {
     pub id: Uuid,

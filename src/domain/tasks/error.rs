@@ -120,6 +120,12 @@ impl Error {
         Class { retryable: true, ..Class::of(Kind::Conflict, "task_requeued") };
     pub const NOTHING_RUNS: Class = Class::of(Kind::Conflict, "nothing_runs");
     pub const BAD_INSTANCE: Class = Class::of(Kind::Invalid, "bad_instance");
+    pub const BAD_KEY: Class = Class::of(Kind::Invalid, "bad_idempotency_key");
+    pub const KEY_TAKEN: Class = Class::of(Kind::Conflict, "idempotency_conflict");
+    pub const EMPTY_BUDGET: Class = Class::of(Kind::Invalid, "empty_budget");
+    pub const NO_PARENT: Class = Class::of(Kind::Conflict, "no_parent");
+    pub const NO_PREDECESSOR: Class = Class::of(Kind::NotFound, "unknown_predecessor");
+    pub const TOO_MANY_PREDECESSORS: Class = Class::of(Kind::Invalid, "too_many_predecessors");
 }
 
 impl Classify for Error {
@@ -130,18 +136,16 @@ impl Classify for Error {
             Self::Erased(_) => Self::ERASED,
             Self::NotEnded { .. } => Self::NOT_ENDED,
             Self::Requeued(_) => Self::REQUEUED,
-            Self::NoPredecessor(_) => Class::of(Kind::NotFound, "unknown_predecessor"),
-            Self::TooManyPredecessors(_) => Class::of(Kind::Invalid, "too_many_predecessors"),
+            Self::NoPredecessor(_) => Self::NO_PREDECESSOR,
+            Self::TooManyPredecessors(_) => Self::TOO_MANY_PREDECESSORS,
             Self::NChildren(_) => Class::of(Kind::Invalid, "bad_argument"),
-            Self::NoParent { .. } | Self::BeingCancelled(_) => {
-                Class::of(Kind::Conflict, "no_parent")
-            }
+            Self::NoParent { .. } | Self::BeingCancelled(_) => Self::NO_PARENT,
             Self::NothingRuns(_) => Self::NOTHING_RUNS,
-            Self::KeyTaken(_) => Class::of(Kind::Conflict, "idempotency_conflict"),
+            Self::KeyTaken(_) => Self::KEY_TAKEN,
             Self::Instance(_) => Self::BAD_INSTANCE,
-            Self::Key { .. } => Class::of(Kind::Invalid, "bad_idempotency_key"),
+            Self::Key { .. } => Self::BAD_KEY,
             Self::Priority(_) => Class::of(Kind::Invalid, "bad_argument"),
-            Self::EmptyBudget(_) => Class::of(Kind::Invalid, "empty_budget"),
+            Self::EmptyBudget(_) => Self::EMPTY_BUDGET,
             Self::Text(error) => error.class(),
             Self::Campaign(error) => error.class(),
             Self::Session(error) => error.class(),

@@ -1,7 +1,7 @@
 //! Tasks as they are written in bodies and files of many: one JSON object each.
 
 use chrono::{DateTime, Utc};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{After, Links, New, OnFailure};
@@ -14,7 +14,7 @@ use crate::domain::{
 };
 
 /// What one of many asks.
-#[derive(Debug, Clone, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = BulkTask, example = json!({ "agent": "copywriter", "prompt": "Write part one.", "idempotency_key": "part-1" }))]
 pub struct Line {

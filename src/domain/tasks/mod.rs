@@ -40,7 +40,7 @@ use self::state::end_without_turn;
 pub use self::{
     add::{Added, Config, New, lane, lanes_of},
     asked::{Request, added_by_agents, asked_by_people},
-    bulk::{BulkError, MAX_TASKS, Placed, add_many},
+    bulk::{BAD_ITEMS, BulkError, MAX_TASKS, Placed, add_many},
     cancel_batch::{BATCH, Batch, cancel_batch},
     cancellation::{Below, Cancellation, CancelledJob, CancelledTask},
     dead_letter::{RetriedJob, forget_dead_letters, retry_job},

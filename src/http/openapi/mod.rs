@@ -17,10 +17,7 @@ use axum::{
 use serde_json::{Value, json};
 use utoipa::OpenApi;
 
-use super::{
-    Front, Problem, agents, bulk, children, facts, feed, health, mcp, memory, posts, tasks,
-};
-use crate::domain::feed::Event as FeedEvent;
+use super::{Front, Problem, agents, facts, health, mcp, memory, posts};
 
 pub(super) fn routes() -> Router<Front> {
     Router::new().route("/v1/openapi.json", get(openapi))
@@ -29,7 +26,7 @@ pub(super) fn routes() -> Router<Front> {
 #[derive(OpenApi)]
 #[openapi(
     paths(openapi),
-    components(schemas(Problem, FeedEvent)),
+    components(schemas(Problem)),
     info(
         title = "Dalsegno",
         description = "Durable conversations for LLM agents on a Postgres job queue. Refusals are problem documents (RFC 9457): \
@@ -80,11 +77,7 @@ fn generate() -> String {
         posts::Described::openapi(),
         memory::Described::openapi(),
         facts::Described::openapi(),
-        tasks::Described::openapi(),
-        bulk::Described::openapi(),
-        children::Described::openapi(),
         agents::Described::openapi(),
-        feed::Described::openapi(),
         mcp::Described::openapi(),
         health::Described::openapi(),
     ] {

@@ -3,12 +3,17 @@
 use serde_json::{Map, Value, json};
 
 use crate::{
-    domain::class::QUEUE_FULL,
-    operations::{self, Described, Entry, Spec, Success, status},
+    domain::class::{Class, QUEUE_FULL},
+    operations::{
+        self, Described, Entry, Run, Spec, Success, TOO_MANY_WAITING, TOO_MANY_WAITING_PER_CLIENT,
+        status,
+    },
 };
 
 /// The body of an operation that takes nothing but its path.
 const NOTHING: &str = "Nothing";
+/// Their answers say when to come again.
+const RETRIED_LATER: [Class; 3] = [QUEUE_FULL, TOO_MANY_WAITING, TOO_MANY_WAITING_PER_CLIENT];
 
 /// Adds each operation, and the schemas that it needs.
 pub(super) fn add(document: &mut Value) {
@@ -20,7 +25,7 @@ pub(super) fn add(document: &mut Value) {
         document["paths"][entry.spec.path][method] = about;
         let schemas = &mut document["components"]["schemas"];
         add_others(schemas, input.others);
-        if let Some(body) = body {
+        if let Some(body) = body.filter(|_| entry.spec.items.is_none()) {
             let name = body_name(&input.name, &body);
             schemas[name] = body;
         }
@@ -48,32 +53,84 @@ fn operation(
     if let Some(description) = description {
         about["description"] = description.into();
     }
+    let parameters: Vec<Value> = parameters.iter().cloned().chain(header(entry)).collect();
     if !parameters.is_empty() {
         about["parameters"] = parameters.into();
     }
     if let Some(body) = body {
-        let schema = reference(&body_name(&input.name, body));
-        about["requestBody"] = json!({ "content": { "application/json": { "schema": schema } } });
+        about["requestBody"] = match spec.items {
+            None => {
+                let schema = reference(&body_name(&input.name, body));
+                json!({ "content": { "application/json": { "schema": schema } } })
+            }
+            Some(field) => json!({ "required": true, "content": {
+                "application/json": { "schema": body["properties"][field] },
+                "application/x-ndjson": { "schema": { "type": "string" } },
+            } }),
+        };
     }
-    about["responses"] = responses(spec, &output.name);
+    about["responses"] = responses(entry, &output.name);
     about
 }
 
-fn responses(spec: &Spec, output: &str) -> Value {
+/// The parameter that comes in a header.
+fn header(entry: &Entry) -> Option<Value> {
+    let (name, description, schema) = match (entry.spec.key_chars, entry.run) {
+        (Some(max_chars), _) => (
+            "Idempotency-Key",
+            format!("At most {max_chars} visible ASCII characters"),
+            json!({ "type": "string", "maxLength": max_chars, "pattern": "^[!-~][ -~]*$" }),
+        ),
+        (None, Run::Stream { ids, .. }) => (
+            "Last-Event-ID",
+            "The id of the last event that was received: the stream goes on after it".to_owned(),
+            json!({ "type": "string", "pattern": ids }),
+        ),
+        (None, Run::Once(_)) => return None,
+    };
+    Some(json!({
+        "name": name, "in": "header", "required": false, "description": description, "schema": schema,
+    }))
+}
+
+fn responses(entry: &Entry, output: &str) -> Value {
+    let spec = &entry.spec;
     let mut answers = Map::new();
     let mut answer = json!({ "description": "" });
     if spec.success != Success::NoContent {
         answer["content"] = json!({ "application/json": { "schema": reference(output) } });
     }
     if spec.location.is_some() {
-        answer["headers"] = json!({ "Location": { "description": "The path of it", "schema": { "type": "string" } } });
+        answer["headers"]["Location"] =
+            json!({ "description": "The path of it", "schema": { "type": "string" } });
+    }
+    if let Run::Stream { has_end, .. } = entry.run {
+        let but = if has_end { "the last, `end`," } else { "`begin`" };
+        let words = format!("Each event has an id; the data of each but {but} is a `{output}`");
+        let content = json!({ "text/event-stream": { "schema": { "type": "string" } } });
+        answer = json!({ "description": words, "content": content });
+        if has_end {
+            let words = "The client has received the last event before";
+            answers.insert("204".to_owned(), json!({ "description": words }));
+        }
+        super::refusals::add(&mut answers, 400, "bad_last_event_id");
+    }
+    if spec.replays {
+        let mut replayed = answer.clone();
+        replayed["description"] = "An earlier request with the same key made it".into();
+        replayed["headers"]["Idempotent-Replayed"] =
+            json!({ "description": "`true`", "schema": { "type": "string" } });
+        answers.insert("200".to_owned(), replayed);
+    }
+    if spec.key_chars.is_some() {
+        super::refusals::add(&mut answers, 400, "bad_idempotency_key");
     }
     answers.insert((spec.success as u16).to_string(), answer);
     for class in spec.refusals {
         super::refusals::add(&mut answers, status(class.kind), class.code);
     }
-    if spec.refusals.contains(&QUEUE_FULL) {
-        answers["503"]["headers"] = json!({ "Retry-After": { "description": "Seconds", "schema": { "format": "int32", "type": "integer" } } });
+    for class in RETRIED_LATER.iter().filter(|class| spec.refusals.contains(class)) {
+        answers[&status(class.kind).to_string()]["headers"] = json!({ "Retry-After": { "description": "Seconds", "schema": { "format": "int32", "type": "integer" } } });
     }
     Value::Object(answers)
 }

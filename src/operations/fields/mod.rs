@@ -7,6 +7,7 @@ use serde::de::{
     value::{MapAccessDeserializer, MapDeserializer},
 };
 use std::{cell::Cell, fmt, marker::PhantomData};
+use uuid::Uuid;
 
 use self::text::Text;
 use super::{Described, Refusal, Wrong};
@@ -25,6 +26,16 @@ pub struct Fields {
     pub query: Vec<(String, String)>,
     /// An object. Without one, all fields are text.
     pub json: Option<Vec<u8>>,
+    /// Of an operation whose body is a list.
+    pub items: Option<ItemsText>,
+}
+
+/// A list as text.
+#[derive(Debug)]
+pub struct ItemsText {
+    pub text: Vec<u8>,
+    /// One item per line, or else a JSON array.
+    pub are_lines: bool,
 }
 
 impl Fields {
@@ -39,6 +50,15 @@ impl Fields {
             Some(json) => self.read_json(json, described),
             None => self.read_text(described),
         }
+    }
+
+    /// The field `id` of the path.
+    pub(super) fn id(&self) -> Result<Uuid, Refusal> {
+        let text = self.path.iter().find(|(name, _)| *name == "id").map(|(_, text)| text.as_str());
+        let text = text.unwrap_or_default();
+        let wrong = || Refusal::new(Kind::Malformed, "bad_id", not_an_id(text));
+        check_name(text).map_err(|detail| Refusal::new(Kind::Malformed, "bad_id", detail))?;
+        text.parse().map_err(|_| wrong())
     }
 
     fn read_json<T: DeserializeOwned>(

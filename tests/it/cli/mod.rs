@@ -10,6 +10,7 @@ mod campaigns;
 mod cleanups;
 mod facts;
 mod flows;
+mod following;
 mod keys;
 mod logins;
 mod mcp;

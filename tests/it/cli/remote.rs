@@ -132,6 +132,7 @@ async fn every_operation_says_the_same_on_the_database_and_on_a_server() {
         work::fill(world).await;
         operators::fill(&world.pool).await;
     }
+    [local.path(), served.folder.path()].into_iter().for_each(work::write_files);
     let mut walked = BTreeSet::new();
     let steps = [work::steps(), schedule_steps(), operators::steps(), work::last_steps()];
     for (operation, command) in steps.concat() {

@@ -1,5 +1,7 @@
 //! The commands about campaigns and their work, for the comparison of both ways in `remote.rs`.
 
+use std::path::Path;
+
 use sqlx::PgPool;
 use uuid::Uuid;
 
@@ -21,7 +23,7 @@ pub async fn fill(world: &World) {
 
 /// In an order in which each has something to do.
 pub fn steps() -> Vec<Step> {
-    [campaigns(), sessions(), agents(), tasks(), boards(), flows()].concat()
+    [campaigns(), sessions(), agents(), tasks(), intake(), boards(), flows()].concat()
 }
 
 /// They leave little for others to do.
@@ -41,6 +43,7 @@ pub async fn named(command: &[&str], pool: &PgPool) -> Vec<String> {
         let query = match *word {
             "SESSION" => "select id from dalsegno.sessions order by id limit 1",
             "TASK" => "select id from dalsegno.tasks where prompt = 'Part three.'",
+            "DONE" => "select id from dalsegno.tasks where prompt = 'Part one.' and state = 'done'",
             "HOOK" => "select id from dalsegno.webhooks order by id limit 1",
             "DELIVERY" => "select id from dalsegno.webhook_deliveries order by id desc limit 1",
             "FLOW" => "select id from dalsegno.flows order by id limit 1",
@@ -135,6 +138,48 @@ fn tasks() -> Vec<Step> {
         ("cancel_task", vec!["task", "cancel", "TASK", "--reason", "moving"]),
         ("retry_task", vec!["task", "retry", "TASK"]),
     ]
+}
+
+fn intake() -> Vec<Step> {
+    let add = |more: &[&'static str]| {
+        let add = ["task", "add", "--campaign", "Harbour", "--agent", "copywriter"];
+        [&add[..], more].concat()
+    };
+    let add_file = |file| {
+        vec!["task", "add", "--campaign", "Harbour", "--file", file, "--idempotency-key", "f"]
+    };
+    let children = |id| {
+        vec!["task", "children", id, "--file", "tasks.ndjson", "Join.", "--idempotency-key", "c"]
+    };
+    vec![
+        (
+            "add_task",
+            add(&["Part four.", "--budget-tokens", "900", "--at", "2027-01-01T00:00:00Z"]),
+        ),
+        ("add_task", add(&["Part five.", "--idempotency-key", "k-1"])),
+        ("add_task", add(&["Part six.", "--idempotency-key", "k-1"])),
+        ("add_task", add(&["Part seven.", "--after", "TASK", "--on-failure", "cancel"])),
+        ("add_task", add(&["Part eight.", "--after", UNKNOWN])),
+        ("add_task", vec!["task", "add", "--campaign", "Harbour", "--agent", "copywritter", "x"]),
+        ("add_task", add(&["Part nine.", "--wait", "--timeout", "1"])),
+        ("follow_task", add(&["Part ten.", "--follow", "--timeout", "1"])),
+        ("add_many_tasks", add_file("tasks.ndjson")),
+        ("add_many_tasks", add_file("wrong.ndjson")),
+        ("show_task", vec!["task", "show", "TASK", "--wait", "0s"]),
+        ("hand_out", children("DONE")),
+        ("hand_out", children(UNKNOWN)),
+        ("follow_feed", vec!["feed", "--after", "0", "--limit", "3"]),
+        ("follow_feed", vec!["feed", "--after", "0", "--limit", "2", "--kind", "task.queued"]),
+        ("follow_feed", vec!["feed", "--after", "0", "--limit", "1", "--campaign", "Nowhere"]),
+    ]
+}
+
+/// For the commands that read files.
+pub fn write_files(folder: &Path) {
+    let lines = "{\"agent\": \"copywriter\", \"prompt\": \"Part one.\"}\n\n{\"agent\": \"planner\", \"prompt\": \"Plan.\"}\n";
+    std::fs::write(folder.join("tasks.ndjson"), lines).unwrap();
+    let wrong = lines.replace("planner", "plannner");
+    std::fs::write(folder.join("wrong.ndjson"), wrong).unwrap();
 }
 
 fn boards() -> Vec<Step> {

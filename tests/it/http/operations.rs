@@ -22,6 +22,8 @@ fn has_command(words: &str) -> bool {
     })
 }
 
+const AUDIT: &str = "an audit action, or a reason for none, exactly if it changes";
+
 /// The faults of an operation's definition.
 fn missing(spec: &Spec, routes: &BTreeSet<(&'static str, String)>) -> Vec<&'static str> {
     let document: Value = serde_json::from_str(dalsegno::http::document()).unwrap();
@@ -32,7 +34,14 @@ fn missing(spec: &Spec, routes: &BTreeSet<(&'static str, String)>) -> Vec<&'stat
         ("a scope", matches!(scopes::need(method, spec.path), Some(Need::Any([_, ..])))),
         ("a description", about["operationId"] == *spec.id),
         ("a sentence", about["summary"].as_str().is_some_and(|words| words.ends_with('.'))),
-        ("an audit action exactly if it changes", (method != "GET") == spec.action.is_some()),
+        (
+            AUDIT,
+            match (spec.action, spec.unaudited) {
+                (None, None) => method == "GET",
+                (None, Some(reason)) => method != "GET" && reason.len() > 10,
+                (Some(_), reason) => method != "GET" && reason.is_none(),
+            },
+        ),
         (
             "a command, or a reason for none",
             match spec.command {
@@ -58,7 +67,9 @@ async fn each_operation_has_a_route_a_scope_a_description_and_a_command_or_a_rea
     for (bad, what) in [
         (Spec { path: "/v1/schedules/{name}/lose", ..good }, "a route"),
         (Spec { id: "lose_schedule", ..good }, "a description"),
-        (Spec { action: None, ..good }, "an audit action exactly if it changes"),
+        (Spec { action: None, ..good }, AUDIT),
+        (Spec { action: None, unaudited: Some("no"), ..good }, AUDIT),
+        (Spec { unaudited: Some("there are too many"), ..good }, AUDIT),
         (
             Spec { command: Command::Named("schedule lose"), ..good },
             "a command, or a reason for none",

@@ -4,60 +4,50 @@
 //! each, the commit on disk. A request that comes while a writer is free is written at once, alone. What comes while
 //! all are busy is written together by the next one that becomes free.
 //!
-//! Nobody pays for somebody else's request. Where one of several is refused, or has to wait for a transaction of another
-//! system that holds its conversation, nothing of them is written; then those of each conversation are written together, and
-//! where that fails, too, each alone, and gets its own answer. Such a one waits a moment for the other system, has a place among
-//! those that wait, and is told to come again if that was not enough. Only then: where the database was not heard, all of them may have been written, and each is told that it is not known. A panic while
-//! they are written is told in the same way, and its writer goes on with the next ones.
+//! Where one of several is refused, or has to wait for a transaction of another system that holds its conversation, nothing of them is
+//! written; then those of each conversation are written together, and where that fails, too, each alone, and gets its own answer. Such a
+//! one waits a moment for the other system, has a place among those that wait, and is told to come again if that was not enough. Where the
+//! database was not heard, all of them may have been written, and each is told that it is not known. A panic while they are written is
+//! told in the same way, and its writer goes on with the next ones.
 
 use std::{
     panic::AssertUnwindSafe,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use chrono::{DateTime, Utc};
 use futures_util::FutureExt as _;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use super::{Problem, transaction::begin};
+use super::{Call, Refusal};
 use crate::{
-    app::App,
     causes::causes,
     domain::{
-        agents::SessionMode as Mode,
         agents::{Agent, Node},
-        amount::Limit,
-        tasks::{self, Added, After, Links, OnFailure},
+        class::Kind,
+        tasks::{self, Added, Line, Links},
         transaction::connection,
     },
 };
 
 /// One waits for the disk while the other one writes; more would only make the groups smaller.
 const WRITERS: usize = 2;
-/// Bounds what one transaction holds, and how long those wait who came first.
+/// Bounds what one transaction holds, and how long the first of the requests in it wait.
 const TOGETHER: usize = 32;
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Intake(Arc<Mutex<State>>);
+pub struct Intake(Arc<Mutex<State>>);
 
-/// A task as a request asks for it.
+/// A task as a caller asks for it.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct Question {
     pub campaign_id: Uuid,
     pub agent: Arc<Agent>,
     pub instance: String,
     pub node: Option<Arc<Node>>,
-    pub prompt: String,
-    pub session: Option<Mode>,
-    pub budget: Limit,
-    pub idempotency_key: Option<String>,
-    pub priority: Option<i32>,
-    pub run_at: Option<DateTime<Utc>>,
+    pub line: Line,
     pub added_by: String,
     pub traceparent: Option<String>,
-    pub depends_on: Vec<After>,
-    pub on_failure: OnFailure,
     pub only_of: Option<String>,
 }
 
@@ -69,24 +59,24 @@ struct State {
 
 #[derive(Debug)]
 struct Waiting {
-    asked: Asked,
-    answer: oneshot::Sender<Result<Added, Problem>>,
+    question: Question,
+    answer: oneshot::Sender<Result<Added, Refusal>>,
 }
 
 impl Intake {
     /// Adds a task. Where the caller goes away meanwhile, it is added all the same, or was never begun.
-    pub(super) async fn add(&self, app: &App, asked: Asked) -> Result<Added, Problem> {
-        if !asked.depends_on.is_empty() || asked.node.is_some() {
-            return add_alone(app, &asked).await;
+    pub(super) async fn add(&self, call: &Call, question: Question) -> Result<Added, Refusal> {
+        if !question.line.depends_on.is_empty() || question.node.is_some() {
+            return add_alone(call, &question).await;
         }
         let (answer, answered) = oneshot::channel();
-        if self.is_writer_wanted(Waiting { asked, answer }) {
-            tokio::spawn(self.clone().write(app.clone()));
+        if self.is_writer_wanted(Waiting { question, answer }) {
+            tokio::spawn(self.clone().write(call.clone()));
         }
         answered.await.unwrap_or_else(|_| {
             let detail = "the task may not have been added, because its writer has failed: ask again with the same Idempotency-Key; \
                           the log of the service says more";
-            Err(Problem::unavailable("internal", detail))
+            Err(Refusal::new(Kind::Unavailable, "internal", detail))
         })
     }
 
@@ -98,16 +88,16 @@ impl Intake {
         is_wanted
     }
 
-    async fn write(self, app: App) {
+    async fn write(self, call: Call) {
         while let Some(together) = self.next() {
-            // A panic ends neither the writer nor the count of writers. Those who asked are told when their senders are dropped.
-            if AssertUnwindSafe(write_together(&app, together)).catch_unwind().await.is_err() {
+            // A panic ends neither the writer nor the count of writers. The callers are told when their senders are dropped.
+            if AssertUnwindSafe(write_together(&call, together)).catch_unwind().await.is_err() {
                 tracing::error!("a panic has ended the addition of tasks");
             }
         }
     }
 
-    /// `None`: nobody waits, and the writer is counted no more. Both under one lock, so that nobody is left behind.
+    /// `None`: no request waits, and the writer is counted no more. Both under one lock, so that no request is left behind.
     fn next(&self) -> Option<Vec<Waiting>> {
         let mut state = self.state();
         let n_tasks = state.waiting.len().min(TOGETHER);
@@ -125,24 +115,25 @@ impl Intake {
     }
 }
 
-impl Asked {
+impl Question {
     fn as_new(&self) -> tasks::New<'_> {
+        let line = &self.line;
         tasks::New {
             campaign_id: self.campaign_id,
             agent: &self.agent,
             instance: &self.instance,
             node: self.node.as_deref(),
-            prompt: &self.prompt,
-            session_mode: self.session,
-            budget: self.budget,
-            idempotency_key: self.idempotency_key.as_deref(),
-            priority: self.priority,
-            run_at: self.run_at,
+            prompt: &line.prompt,
+            session_mode: line.session,
+            budget: line.budget,
+            idempotency_key: line.idempotency_key.as_deref(),
+            priority: line.priority,
+            run_at: line.run_at,
             added_by: Some(&self.added_by),
             traceparent: self.traceparent.as_deref(),
             links: Links {
-                depends_on: &self.depends_on,
-                on_failure: self.on_failure,
+                depends_on: &line.depends_on,
+                on_failure: line.on_failure,
                 only_of: self.only_of.as_deref(),
                 ..Links::default()
             },
@@ -155,36 +146,36 @@ impl Asked {
 }
 
 impl Waiting {
-    fn tell(self, added: Result<Added, Problem>) {
-        // Whoever asked may have gone.
+    fn tell(self, added: Result<Added, Refusal>) {
+        // The caller may have gone.
         let _ = self.answer.send(added);
     }
 }
 
-async fn write_together(app: &App, mut together: Vec<Waiting>) {
-    // Everybody takes the conversations in the same order, so that two writers do not wait for each other in a circle.
-    together.sort_by(|one, other| one.asked.conversation().cmp(&other.asked.conversation()));
-    let left = try_together(app, together).await;
+async fn write_together(call: &Call, mut together: Vec<Waiting>) {
+    // All writers take the conversations in the same order, so that two do not wait for each other in a circle.
+    together.sort_by(|one, other| one.question.conversation().cmp(&other.question.conversation()));
+    let left = try_together(call, together).await;
     let conversations = by_conversation(left);
     let is_one = conversations.len() == 1;
     // Not by this writer: one of them may have to wait for a transaction of another system.
     for together in conversations {
-        let app = app.clone();
+        let call = call.clone();
         tokio::spawn(async move {
-            let left = if is_one { together } else { try_together(&app, together).await };
+            let left = if is_one { together } else { try_together(&call, together).await };
             for waiting in left {
-                tokio::spawn(write_alone(app.clone(), waiting));
+                tokio::spawn(write_alone(call.clone(), waiting));
             }
         });
     }
 }
 
 /// Gives back those that have to be written in smaller groups.
-async fn try_together(app: &App, together: Vec<Waiting>) -> Vec<Waiting> {
-    match add_together(app, &together).await {
+async fn try_together(call: &Call, together: Vec<Waiting>) -> Vec<Waiting> {
+    match add_together(call, &together).await {
         Ok(added) => {
             for (waiting, added) in together.into_iter().zip(added) {
-                waiting.tell(added.map_err(Problem::from));
+                waiting.tell(added.map_err(Refusal::from));
             }
             Vec::new()
         }
@@ -194,9 +185,9 @@ async fn try_together(app: &App, together: Vec<Waiting>) -> Vec<Waiting> {
             together
         }
         Err(error) => {
-            let problem = Problem::from(error);
-            for waiting in together {
-                waiting.tell(Err(problem.clone()));
+            let refusals = Refusal::from(error).for_each(together.len());
+            for (waiting, refusal) in together.into_iter().zip(refusals) {
+                waiting.tell(Err(refusal));
             }
             Vec::new()
         }
@@ -208,7 +199,7 @@ fn by_conversation(sorted: Vec<Waiting>) -> Vec<Vec<Waiting>> {
     let mut groups: Vec<Vec<Waiting>> = Vec::new();
     for waiting in sorted {
         let is_same = |group: &&mut Vec<Waiting>| {
-            group.iter().all(|one| one.asked.conversation() == waiting.asked.conversation())
+            group.iter().all(|one| one.question.conversation() == waiting.question.conversation())
         };
         match groups.last_mut().filter(is_same) {
             Some(group) => group.push(waiting),
@@ -218,24 +209,26 @@ fn by_conversation(sorted: Vec<Waiting>) -> Vec<Vec<Waiting>> {
     groups
 }
 
-async fn write_alone(app: App, waiting: Waiting) {
-    let added = add_alone(&app, &waiting.asked).await;
+async fn write_alone(call: Call, waiting: Waiting) {
+    let added = add_alone(&call, &waiting.question).await;
     waiting.tell(added);
 }
 
 async fn add_together(
-    app: &App,
+    call: &Call,
     together: &[Waiting],
 ) -> Result<Vec<Result<Added, tasks::Error>>, tasks::Error> {
-    let news: Vec<tasks::New<'_>> = together.iter().map(|waiting| waiting.asked.as_new()).collect();
-    let mut conn = connection(&app.pool).await?;
-    tasks::add_together(&mut conn, &app.config.tasks, &news, app.clock.now()).await
+    let news: Vec<tasks::New<'_>> =
+        together.iter().map(|waiting| waiting.question.as_new()).collect();
+    let mut conn = connection(&call.pool).await?;
+    tasks::add_together(&mut conn, &call.config.tasks, &news, call.clock.now()).await
 }
 
 /// For one that waits for others, or belongs to a node, too: that takes several statements.
-async fn add_alone(app: &App, asked: &Asked) -> Result<Added, Problem> {
-    let mut tx = begin(app).await?;
-    let added = tasks::add(&mut tx, &app.config.tasks, &asked.as_new(), app.clock.now()).await?;
-    tx.commit().await?;
+async fn add_alone(call: &Call, question: &Question) -> Result<Added, Refusal> {
+    let mut transaction = call.begin().await?;
+    let (config, new) = (&call.config.tasks, question.as_new());
+    let added = tasks::add(&mut transaction, config, &new, call.clock.now()).await?;
+    transaction.commit().await?;
     Ok(added)
 }

@@ -1,0 +1,208 @@
+//! Commands that stay with something until it has ended: the events of a stream, and the end of a task.
+//!
+//! A server may be restarted meanwhile. A stream is opened again behind the last event, and a wait is asked for again, for as long as
+//! [`PATIENCE`] without an answer.
+
+use std::time::Duration;
+
+use anyhow::anyhow;
+use reqwest::Response;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::time::{Instant, sleep, timeout};
+use uuid::Uuid;
+
+use super::{Exit, Failure, remote::Remote, server::Server};
+use crate::{
+    domain::tasks::Detail,
+    operations::{EventStream, Events, Patience, ShowTask, Spec, StreamEvent},
+};
+
+/// How long a server may be away before a command gives up.
+const PATIENCE: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(250);
+/// The wait of one request. Servers let a request take longer.
+const LONGEST_WAIT: Duration = Duration::from_secs(20);
+/// Without a sign of life: servers send one every 15 seconds.
+const SILENCE: Duration = Duration::from_secs(45);
+
+/// A reader of a stream.
+pub(super) enum Follower<'a> {
+    Local(Option<Events>),
+    Remote(RemoteStream<'a>),
+}
+
+pub(super) struct RemoteStream<'a> {
+    remote: &'a Remote,
+    spec: Spec,
+    fields: Value,
+    last_id: Option<String>,
+    connection: Option<Connection>,
+    away: Absence,
+}
+
+/// An open answer, and the part of it that is not read yet.
+struct Connection {
+    response: Response,
+    buffer: Vec<u8>,
+}
+
+/// The time for which a server has been away.
+#[derive(Default)]
+struct Absence(Option<Instant>);
+
+impl Server {
+    pub(super) async fn follow<S: EventStream>(&self, stream: S) -> Result<Follower<'_>, Failure> {
+        Ok(match self {
+            Self::Local(call) => Follower::Local(stream.open(None, call).await?),
+            Self::Remote(remote) => {
+                let fields = serde_json::to_value(&stream);
+                let fields = fields.map_err(|error| Failure::failed(error.into()))?;
+                let (spec, away) = (S::SPEC, Absence::default());
+                let connection = None;
+                let stream = RemoteStream { remote, spec, fields, last_id: None, connection, away };
+                Follower::Remote(stream)
+            }
+        })
+    }
+
+    /// Waits for the end of a task, at most for `limit`, and shows it as it is then.
+    pub(super) async fn wait_for(&self, id: Uuid, limit: Duration) -> Result<Detail, Failure> {
+        let (begin, mut away) = (Instant::now(), Absence::default());
+        loop {
+            let left = limit.saturating_sub(begin.elapsed());
+            let wait = Some(Patience(left.min(LONGEST_WAIT)));
+            match self.call(ShowTask { id, wait }).await {
+                Ok(detail) if detail.task.ended_at.is_some() || left.is_zero() => {
+                    return Ok(detail);
+                }
+                Ok(_) => away = Absence::default(),
+                Err(failure) if matches!(self, Self::Local(_)) || left.is_zero() => {
+                    return Err(failure);
+                }
+                Err(failure) => away.bear(failure)?,
+            }
+            sleep(PAUSE.min(left)).await;
+        }
+    }
+}
+
+impl Follower<'_> {
+    /// Waits for the next event. `None` behind the last one.
+    pub(super) async fn next(&mut self) -> Result<Option<StreamEvent>, Failure> {
+        match self {
+            Self::Local(None) => Ok(None),
+            Self::Local(Some(events)) => {
+                Ok(futures_util::StreamExt::next(events).await.transpose()?)
+            }
+            Self::Remote(stream) => stream.next().await,
+        }
+    }
+}
+
+/// The data of an event.
+pub(super) fn data_of<T: DeserializeOwned>(event: &StreamEvent) -> Result<T, Failure> {
+    serde_json::from_str(&event.data).map_err(|error| {
+        let words = format!("the event `{}` cannot be read: {error}", event.name);
+        Failure::failed(anyhow!(words))
+    })
+}
+
+impl RemoteStream<'_> {
+    async fn next(&mut self) -> Result<Option<StreamEvent>, Failure> {
+        loop {
+            match self.read().await {
+                Ok(event) => {
+                    self.away = Absence::default();
+                    self.last_id = event.as_ref().map(|event| event.id.clone());
+                    return Ok(event);
+                }
+                Err(failure) => {
+                    self.connection = None;
+                    self.away.bear(failure)?;
+                    sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    async fn read(&mut self) -> Result<Option<StreamEvent>, Failure> {
+        if self.connection.is_none() {
+            let last_id = self.last_id.as_deref();
+            let opened = self.remote.open(&self.spec, self.fields.clone(), last_id).await?;
+            let Some(response) = opened else { return Ok(None) };
+            self.connection = Some(Connection { response, buffer: Vec::new() });
+        }
+        let Some(connection) = &mut self.connection else { return Ok(None) };
+        loop {
+            if let Some(event) = connection.buffered() {
+                return match event.name.as_str() {
+                    "error" => Err(self.remote.refusal_in(&self.spec, event.data.as_bytes())),
+                    _ => Ok(Some(event)),
+                };
+            }
+            match timeout(SILENCE, connection.response.chunk()).await {
+                Ok(Ok(Some(bytes))) => connection.buffer.extend_from_slice(&bytes),
+                Ok(Ok(None)) | Err(_) => return Err(self.remote.gone()),
+                Ok(Err(error)) => return Err(self.remote.unreachable(error)),
+            }
+        }
+    }
+}
+
+impl Connection {
+    /// The next event that is there as a whole. Comments have no data.
+    fn buffered(&mut self) -> Option<StreamEvent> {
+        loop {
+            let end = self.buffer.windows(2).position(|two| two == b"\n\n")?;
+            let block: Vec<u8> = self.buffer.drain(..end + 2).collect();
+            let event = event_of(&String::from_utf8_lossy(&block));
+            if event.is_some() {
+                return event;
+            }
+        }
+    }
+}
+
+fn event_of(block: &str) -> Option<StreamEvent> {
+    let field = |name: &str| {
+        let line = block.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.map(|value| value.strip_prefix(' ').unwrap_or(value).to_owned())
+    };
+    let (id, name) = (field("id").unwrap_or_default(), field("event").unwrap_or_default());
+    Some(StreamEvent { id, name, data: field("data")? })
+}
+
+impl Absence {
+    /// Gives the failure back if it is not one of a server that is away, or if the server has been away for too long.
+    fn bear(&mut self, failure: Failure) -> Result<(), Failure> {
+        let is_away = failure.exit == Exit::Unavailable;
+        let since = self.0.get_or_insert_with(Instant::now);
+        if is_away && since.elapsed() < PATIENCE { Ok(()) } else { Err(failure) }
+    }
+}
+
+/// Names the task that a command stayed with when it lost the server.
+pub(super) fn lost(failure: Failure, id: Uuid) -> Failure {
+    if failure.exit != Exit::Unavailable {
+        return failure;
+    }
+    let words = format!(
+        "the end of task {id} was not seen, and the task may go on: `dalsegno task show {id} --wait 10m` waits for it again"
+    );
+    Failure { error: failure.error.context(words), ..failure }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_has_its_fields_in_any_order_and_a_comment_is_none() {
+        let event = event_of("event: turn.done\nid: 7\ndata: {\"a\":1}\n\n").unwrap();
+        assert_eq!((event.id.as_str(), event.name.as_str()), ("7", "turn.done"));
+        assert_eq!(event.data, "{\"a\":1}");
+        assert_eq!(event_of("data:x\nid:1\n").unwrap().data, "x");
+        assert_eq!(event_of(":\n\n"), None);
+    }
+}

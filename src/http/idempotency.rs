@@ -1,0 +1,18 @@
+//! Idempotency keys in requests, and the header of an answer that an earlier request has made.
+
+use axum::http::{HeaderMap, HeaderName, StatusCode};
+
+use super::Problem;
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// Says that an earlier request has made what is answered.
+pub(super) const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+
+pub(super) fn key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+    let Some(value) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
+    let key = value.to_str().ok().map(str::trim).filter(|key| !key.is_empty());
+    key.map(Some).ok_or_else(|| {
+        let detail = "Idempotency-Key is empty, or has other than visible ASCII characters";
+        Problem::new(StatusCode::BAD_REQUEST, "bad_idempotency_key", detail)
+    })
+}

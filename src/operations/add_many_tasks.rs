@@ -1,0 +1,224 @@
+//! Adding many tasks in one transaction, all or none. A refusal points at each task that is wrong.
+
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{IgnoredAny, SeqAccess, Visitor},
+};
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use super::{Call, Fields, Operation, Refusal, Spec, Success, Wrong, add_task::NAMES_ITS_CALLER};
+use crate::domain::{
+    amount, campaigns,
+    class::{BAD_ARGUMENT, BAD_VALUE, Class, Classify as _, Kind, QUEUE_FULL},
+    keys::Scope,
+    tasks::{self, BAD_ITEMS, BulkError, Error, Line, MAX_TASKS, New, Placed},
+};
+
+/// The most wrong tasks that a refusal points at.
+const MAX_WRONG: usize = 100;
+const NO_TASKS: Class = Class::of(Kind::Invalid, "no_tasks");
+const TOO_MANY_TASKS: Class = Class::of(Kind::TooLarge, "too_many_tasks");
+
+/// Asks agents to do many things: at most 10,000, in one transaction, all or none.
+///
+/// The body is a JSON array, or one object per line (NDJSON). Each task may have an idempotency_key of its own, so that the same
+/// request can be sent again. Where tasks are refused, `errors` points at each of them, up to a hundred.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AddManyTasks {
+    /// The campaign
+    pub id: Uuid,
+    pub tasks: Vec<Line>,
+}
+
+/// In the order of the request.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(as = AddedMany)]
+pub struct ManyAddedTasks {
+    /// How many are new.
+    pub created: usize,
+    pub items: Vec<Placed>,
+}
+
+impl Operation for AddManyTasks {
+    const SPEC: Spec = Spec::change("add_many_tasks", "/v1/campaigns/{id}/tasks/bulk", "task add")
+        .tag("tasks")
+        .needs(&[Scope::Enqueue])
+        .answers(Success::Created)
+        .takes_items("tasks")
+        .unaudited(NAMES_ITS_CALLER)
+        .refuses(&[
+            campaigns::Error::UNKNOWN,
+            campaigns::Error::CLOSED,
+            amount::Refusal::CLASS,
+            Error::KEY_TAKEN,
+            TOO_MANY_TASKS,
+            BAD_ITEMS,
+            NO_TASKS,
+            BAD_ARGUMENT,
+            BAD_VALUE,
+            QUEUE_FULL,
+        ]);
+    type Output = ManyAddedTasks;
+
+    async fn run(self, call: &Call) -> Result<ManyAddedTasks, Refusal> {
+        let (catalogue, added_by) = (call.catalogue()?, call.actor.label());
+        let only_of = call.reach.only_of();
+        let lines = self.tasks.iter();
+        let news = lines.map(|line| line.asked_of(self.id, &catalogue, &added_by, only_of));
+        let news: Vec<New<'_>> = all(news, |error| Wrong {
+            code: Some(error.class().code.into()),
+            pointer: format!("/{}", error.noun().as_str()),
+            detail: error.to_string(),
+        })?;
+        let room = call.admit(news.len() as u64).await?;
+        let mut transaction = call.begin().await?;
+        let config = &call.config.tasks;
+        let items = tasks::add_many(&mut transaction, config, self.id, &news, call.now).await;
+        let items = items.map_err(|error| refused(error, |place| format!("/{place}")))?;
+        transaction.commit().await?;
+        let created = items.iter().filter(|item| item.created).count();
+        room.used(created as u64);
+        Ok(ManyAddedTasks { created, items })
+    }
+
+    fn read(fields: &Fields) -> Result<Self, Refusal> {
+        let tasks = match &fields.items {
+            Some(items) if items.are_lines => read_all(lines_of(&items.text)?.into_iter()),
+            Some(items) => {
+                let Items(items) = serde_json::from_slice(&items.text).map_err(|error| {
+                    let detail = format!("the request body is not a valid JSON array: {error}");
+                    Refusal::new(Kind::Malformed, "bad_json", detail)
+                })?;
+                read_all(items.into_iter().map(RawValue::get))
+            }
+            None => Ok(Vec::new()),
+        }?;
+        Ok(Self { id: fields.id()?, tasks })
+    }
+
+    fn is_replay(added: &ManyAddedTasks) -> bool {
+        added.created == 0
+    }
+}
+
+/// The refusal of tasks of which some are wrong. `pointer` points at the one with a place.
+pub(super) fn refused(error: BulkError, pointer: impl Fn(usize) -> String) -> Refusal {
+    match error {
+        BulkError::All(error) => error.into(),
+        BulkError::Items(wrong) => {
+            let wrong = wrong.into_iter().map(|(place, error)| Wrong {
+                code: Some(error.class().code.into()),
+                pointer: pointer(place),
+                detail: error.to_string(),
+            });
+            bad_items(wrong.collect())
+        }
+    }
+}
+
+/// The items of an array, one more than there may be at most: the rest is read over.
+struct Items<'a>(Vec<&'a RawValue>);
+
+impl<'de> Deserialize<'de> for Items<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(Collect)
+    }
+}
+
+struct Collect;
+
+impl<'de> Visitor<'de> for Collect {
+    type Value = Items<'de>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an array of tasks")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Items<'de>, A::Error> {
+        let mut items = Vec::new();
+        while items.len() <= MAX_TASKS {
+            match seq.next_element()? {
+                Some(item) => items.push(item),
+                None => return Ok(Items(items)),
+            }
+        }
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Items(items))
+    }
+}
+
+fn lines_of(body: &[u8]) -> Result<Vec<&str>, Refusal> {
+    let text = std::str::from_utf8(body).map_err(|error| {
+        let detail = format!("the body is not UTF-8: {error}");
+        Refusal::new(Kind::Malformed, "bad_json", detail)
+    })?;
+    // One more than there may be is enough to refuse; a body of nothing but ends of lines has millions.
+    Ok(text.lines().filter(|line| !line.trim().is_empty()).take(MAX_TASKS + 1).collect())
+}
+
+fn read_all<'a>(texts: impl ExactSizeIterator<Item = &'a str>) -> Result<Vec<Line>, Refusal> {
+    match texts.len() {
+        0 => {
+            let detail = "there is no task in the body: send at least one";
+            Err(Refusal::new(NO_TASKS.kind, NO_TASKS.code, detail))
+        }
+        n_tasks if n_tasks > MAX_TASKS => {
+            let detail = format!(
+                "more than {MAX_TASKS} tasks are too many for one request: send so many at a time"
+            );
+            Err(Refusal::new(TOO_MANY_TASKS.kind, TOO_MANY_TASKS.code, detail))
+        }
+        _ => all(texts.map(Line::read), |bad| Wrong {
+            code: Some("bad_field".into()),
+            pointer: bad.pointer,
+            detail: bad.detail,
+        }),
+    }
+}
+
+/// All of them, or a refusal that points at each that is wrong. `word` points within one.
+fn all<T, E>(
+    read: impl Iterator<Item = Result<T, E>>,
+    word: impl Fn(E) -> Wrong,
+) -> Result<Vec<T>, Refusal> {
+    let (mut items, mut wrong) = (Vec::new(), Vec::new());
+    for (place, read) in read.enumerate() {
+        match read {
+            Ok(item) => items.push(item),
+            Err(error) => {
+                let found = word(error);
+                wrong.push(Wrong { pointer: format!("/{place}{}", found.pointer), ..found });
+            }
+        }
+    }
+    if wrong.is_empty() { Ok(items) } else { Err(bad_items(wrong)) }
+}
+
+fn bad_items(mut wrong: Vec<Wrong>) -> Refusal {
+    let detail = format!(
+        "{} of the tasks cannot be taken in, and none was: `errors` points at them",
+        wrong.len()
+    );
+    wrong.truncate(MAX_WRONG);
+    Refusal { wrong, ..Refusal::new(BAD_ITEMS.kind, BAD_ITEMS.code, detail) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_body_with_too_many_tasks_one_more_than_allowed_is_kept() {
+        let body = format!("[{}0]", "0,".repeat(3 * MAX_TASKS));
+        let Items(items) = serde_json::from_str(&body).unwrap();
+        assert_eq!(items.len(), MAX_TASKS + 1);
+        let ends = "\n".repeat(10) + &"{}\n".repeat(3 * MAX_TASKS);
+        assert_eq!(lines_of(ends.as_bytes()).unwrap().len(), MAX_TASKS + 1);
+        // What comes behind is read over, not passed over: it has to be JSON all the same.
+        assert!(serde_json::from_str::<Items<'_>>(&body.replace("0]", "x]")).is_err());
+    }
+}

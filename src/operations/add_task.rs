@@ -1,0 +1,149 @@
+//! Adding a task.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::{Call, Operation, Refusal, Spec, Success, intake::Question, producer::Producer};
+use crate::domain::{
+    agents::{Addressed, LookupError, MAIN, SessionMode},
+    amount::{self, Limit},
+    campaigns,
+    class::{BAD_ARGUMENT, BAD_VALUE, NUL_IN_TEXT, QUEUE_FULL},
+    keys::Scope,
+    objects,
+    tasks::{After, Error, Line, OnFailure, Task},
+    text, timestamp,
+};
+
+/// Why the audit log has no line of added tasks.
+pub(super) const NAMES_ITS_CALLER: &str = "each task names its caller, and there are many";
+
+/// Asks an agent to do something.
+///
+/// The same Idempotency-Key and question give the same task again, with 200; another question under the key is a conflict. Keys belong
+/// to a campaign and an API key, by its name; everything without an API key is one caller.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = NewTask, example = json!({ "agent": "copywriter", "prompt": "Write part one." }))]
+pub struct AddTask {
+    /// The campaign
+    pub id: Uuid,
+    /// The name of its file. `curator_2` and `curator/2` mean instance 2 of `curator`.
+    #[schema(pattern = "^[a-z0-9][a-z0-9_-]{0,63}(/[a-z0-9][a-z0-9_-]{0,63})?$")]
+    pub agent: String,
+    #[serde(default = "main")]
+    #[schema(pattern = "^[a-z0-9][a-z0-9_-]{0,63}$")]
+    pub instance: String,
+    #[schema(min_length = 1)]
+    pub prompt: String,
+    /// Where in the work it belongs: the name of a node's file. Else wherever the session stands.
+    #[schema(pattern = "^[a-z0-9][a-z0-9_-]{0,63}$")]
+    pub node: Option<String>,
+    pub session: Option<SessionMode>,
+    #[serde(default, deserialize_with = "objects::object")]
+    pub budget: Limit,
+    #[schema(minimum = 0, maximum = 32767)]
+    pub priority: Option<i32>,
+    #[serde(default, deserialize_with = "timestamp::optional")]
+    pub run_at: Option<DateTime<Utc>>,
+    /// It runs when all of these have ended, and is told what they came to.
+    #[serde(default)]
+    #[schema(max_items = 1000)]
+    pub depends_on: Vec<After>,
+    /// If one of those has failed or was cancelled.
+    #[serde(default)]
+    pub on_failure: OnFailure,
+}
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct AddedTask {
+    #[serde(flatten)]
+    pub task: Task,
+    /// False: an earlier call with the same idempotency key made it.
+    pub created: bool,
+}
+
+impl Operation for AddTask {
+    const SPEC: Spec = Spec::change("add_task", "/v1/campaigns/{id}/tasks", "task add")
+        .tag("tasks")
+        .needs(&[Scope::Enqueue])
+        .answers(Success::Created)
+        .located("/v1/tasks/{id}")
+        .keyed(195)
+        .unaudited(NAMES_ITS_CALLER)
+        .refuses(&[
+            LookupError::UNKNOWN_AGENT,
+            LookupError::UNKNOWN_NODE,
+            campaigns::Error::UNKNOWN,
+            Error::NO_PREDECESSOR,
+            Error::KEY_TAKEN,
+            campaigns::Error::CLOSED,
+            amount::Refusal::CLASS,
+            LookupError::BROKEN_AGENT,
+            LookupError::BROKEN_NODE,
+            text::Error::TOO_LONG,
+            text::Error::EMPTY,
+            NUL_IN_TEXT,
+            Error::BAD_KEY,
+            Error::BAD_INSTANCE,
+            Error::EMPTY_BUDGET,
+            Error::TOO_MANY_PREDECESSORS,
+            BAD_ARGUMENT,
+            BAD_VALUE,
+            QUEUE_FULL,
+        ]);
+    type Output = AddedTask;
+
+    async fn run(self, call: &Call) -> Result<AddedTask, Refusal> {
+        let catalogue = call.catalogue()?;
+        let Addressed { agent, instance } = catalogue.addressed(&self.agent, &self.instance)?;
+        let node = self.node.as_deref().map(|node| catalogue.node(node)).transpose()?;
+        let (agent, instance, node) =
+            (Arc::clone(agent), instance.to_owned(), node.map(Arc::clone));
+        let (campaign_id, producer) = (self.id, Producer::begin(call));
+        let question = Question {
+            campaign_id,
+            agent,
+            instance,
+            node,
+            line: self.into_line(call.idempotency_key.clone()),
+            added_by: call.actor.label(),
+            traceparent: producer.traceparent(),
+            only_of: call.reach.only_of().map(str::to_owned),
+        };
+        let room = call.admit(1).await?;
+        let added = call.intake.add(call, question).await?;
+        room.used(added.created.into());
+        producer.end(&added.task);
+        Ok(AddedTask { task: added.task, created: added.created })
+    }
+
+    fn is_replay(added: &AddedTask) -> bool {
+        !added.created
+    }
+}
+
+impl AddTask {
+    fn into_line(self, idempotency_key: Option<String>) -> Line {
+        Line {
+            agent: self.agent,
+            instance: self.instance,
+            prompt: self.prompt,
+            node: self.node,
+            session: self.session,
+            budget: self.budget,
+            priority: self.priority,
+            run_at: self.run_at,
+            depends_on: self.depends_on,
+            on_failure: self.on_failure,
+            idempotency_key,
+        }
+    }
+}
+
+fn main() -> String {
+    MAIN.to_owned()
+}

@@ -1,0 +1,144 @@
+//! What happens, as it happens: to one task, and everywhere.
+
+use futures_util::{StreamExt as _, stream};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::{
+    Call, EventStream, Events, Refusal, Spec, StreamEvent, TOO_MANY_WAITING,
+    TOO_MANY_WAITING_PER_CLIENT, tasks::READ_OR_ENQUEUE,
+};
+use crate::domain::{
+    class::Kind,
+    feed::{Event, Told, Watch, Watched},
+    tasks::{self, Error, Follow, News},
+};
+
+/// The name of the last event of a task. Its data is the task.
+pub const END: &str = "end";
+/// The name of the event that says where a stream of the feed begins.
+pub const BEGIN: &str = "begin";
+/// Behind the last id, on the event `end`: a caller that comes back with it has received everything.
+const END_MARK: &str = ".end";
+
+/// What happens to a task, as a stream of server-sent events; the last one is `end`, with the task as its data.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FollowTask {
+    pub id: Uuid,
+}
+
+/// Everything that happens, as a stream of server-sent events that does not end.
+///
+/// The data of an event is a `FeedEvent`. A client that names no place, or one that this database has not reached (it was
+/// restored, or a standby has taken over), gets an event `begin` first, whose id is where the stream begins.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FollowFeed {
+    /// The id of the last event that was received; 0 for all that there is. Last-Event-ID, where it is sent, comes first.
+    #[schema(minimum = 0)]
+    pub after: Option<i64>,
+    pub campaign_id: Option<Uuid>,
+    /// Only these, with commas between them: `turn.done,turn.failed`.
+    pub kinds: Option<String>,
+}
+
+impl EventStream for FollowTask {
+    const SPEC: Spec = Spec::read("follow_task", "/v1/tasks/{id}/events", "task add")
+        .tag("tasks")
+        .needs(READ_OR_ENQUEUE)
+        .refuses(&[Error::UNKNOWN, TOO_MANY_WAITING_PER_CLIENT, TOO_MANY_WAITING]);
+    const IDS: &'static str = r"^-?[0-9]{1,18}(\.end)?$";
+    const HAS_END: bool = true;
+    type Data = Event;
+
+    async fn open(self, last_id: Option<&str>, call: &Call) -> Result<Option<Events>, Refusal> {
+        let end = last_id.and_then(|last_id| last_id.strip_suffix(END_MARK));
+        let after = last_id.map(|last_id| read_id(last_id, end.unwrap_or(last_id))).transpose()?;
+        let mut follow = Follow::begin(&call.pool, self.id, after).await?;
+        let mut first = None;
+        if end.is_some() && tasks::has_ended(&call.pool, self.id).await? {
+            first = follow.next().await?;
+            if matches!(first, None | Some(News::Ended(_))) {
+                return Ok(None);
+            }
+        }
+        let first = first.map(|news| Ok(of_task(&news, follow.told())));
+        let rest = stream::unfold(Some(follow), async |state| {
+            let mut follow = state?;
+            match follow.next().await {
+                Ok(None) => None,
+                Ok(Some(news)) => Some((Ok(of_task(&news, follow.told())), Some(follow))),
+                Err(error) => Some((Err(error.into()), None)),
+            }
+        });
+        Ok(Some(stream::iter(first).chain(rest).boxed()))
+    }
+}
+
+impl EventStream for FollowFeed {
+    const SPEC: Spec = Spec::read("follow_feed", "/v1/feed", "feed")
+        .tag("feed")
+        .for_bound_keys()
+        .refuses(&[TOO_MANY_WAITING_PER_CLIENT, TOO_MANY_WAITING]);
+    const IDS: &'static str = "^[0-9]{1,18}$";
+    const HAS_END: bool = false;
+    type Data = Event;
+
+    async fn open(self, last_id: Option<&str>, call: &Call) -> Result<Option<Events>, Refusal> {
+        let last_id = last_id.map(|last_id| read_id(last_id, last_id)).transpose()?;
+        let watched = Watched {
+            campaign_id: self.campaign_id,
+            within: call.reach.clone().into_campaigns(),
+            kinds: self.kinds.map(|kinds| kinds.split(',').map(str::to_owned).collect()),
+        };
+        let watch = Watch::begin(&call.pool, watched, last_id.or(self.after)).await?;
+        let events = stream::unfold(Some(watch), async |state| {
+            let mut watch = state?;
+            match watch.next().await {
+                Ok(told) => Some((Ok(of_feed(&told)), Some(watch))),
+                Err(error) => Some((Err(error.into()), None)),
+            }
+        });
+        Ok(Some(events.boxed()))
+    }
+}
+
+fn of_task(news: &News, told: i64) -> StreamEvent {
+    match news {
+        News::Event(event) => of_event(event),
+        News::Ended(task) => StreamEvent {
+            id: format!("{told}{END_MARK}"),
+            name: END.to_owned(),
+            data: serde_json::to_string(task).unwrap_or_default(),
+        },
+    }
+}
+
+fn of_feed(told: &Told) -> StreamEvent {
+    match told {
+        Told::Event(event) => of_event(event),
+        Told::Begun(id) => StreamEvent {
+            id: id.to_string(),
+            name: BEGIN.to_owned(),
+            data: json!({ "after": id }).to_string(),
+        },
+    }
+}
+
+fn of_event(event: &Event) -> StreamEvent {
+    StreamEvent {
+        id: event.id.to_string(),
+        name: event.kind.clone(),
+        data: serde_json::to_string(event).unwrap_or_default(),
+    }
+}
+
+fn read_id(last_id: &str, id: &str) -> Result<i64, Refusal> {
+    id.parse().map_err(|_| {
+        let detail =
+            format!("Last-Event-ID is `{last_id}`: send the id of the last event, or leave it out");
+        Refusal::new(Kind::Malformed, "bad_last_event_id", detail)
+    })
+}

@@ -1,0 +1,117 @@
+//! Calls that wait for something to happen.
+
+use std::{fmt, str::FromStr, time::Duration};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use tokio_util::sync::CancellationToken;
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{ObjectBuilder, RefOr, Schema, schema::Type},
+};
+
+use super::{Call, Refusal};
+use crate::domain::class::{Class, Kind};
+
+/// Calls that wait or stream have used up all places.
+pub const TOO_MANY_WAITING: Class = Class::of(Kind::Unavailable, "too_many_waiting");
+/// The caller's calls that wait or stream have used up its share of the places.
+pub const TOO_MANY_WAITING_PER_CLIENT: Class =
+    Class::of(Kind::TooMany, "too_many_waiting_per_client");
+
+/// The time between the end of a wait and the moment at which the request is given up.
+const TIME_TO_ANSWER: Duration = Duration::from_secs(2);
+
+/// The bounds of the waits of one request.
+pub struct Waits {
+    /// Takes a place among the requests that wait.
+    pub enter: Box<dyn Fn() -> Result<Box<dyn Send>, Refusal> + Send + Sync>,
+    /// Ends when the service stops. A request that waits is answered then.
+    pub stop: CancellationToken,
+}
+
+/// How long a caller wants to wait: `30s`, `500ms`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience(pub Duration);
+
+impl Call {
+    /// Waits for the end of `wait`, which gets the longest time that it may take.
+    pub async fn wait<T, E, W>(
+        &self,
+        Patience(patience): Patience,
+        wait: impl FnOnce(Duration) -> W,
+    ) -> Result<(), Refusal>
+    where
+        W: Future<Output = Result<T, E>>,
+        Refusal: From<E>,
+    {
+        let Some(waits) = &self.waits else {
+            wait(patience).await?;
+            return Ok(());
+        };
+        let _place = (waits.enter)()?;
+        let longest = self.limits.as_ref().map_or(Duration::MAX, |limits| limits.longest);
+        let patience = patience.min(longest.saturating_sub(TIME_TO_ANSWER));
+        waits.stop.run_until_cancelled(wait(patience)).await.transpose()?;
+        Ok(())
+    }
+}
+
+impl FromStr for Patience {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let n = |digits: &str| digits.parse::<u32>().ok().map(u64::from);
+        let parsed = match text.strip_suffix("ms") {
+            Some(digits) => n(digits).map(Duration::from_millis),
+            None => text.strip_suffix('s').and_then(n).map(Duration::from_secs),
+        };
+        let wrong = || format!("invalid duration `{text}`: use for example `30s` or `500ms`");
+        parsed.map(Self).ok_or_else(wrong)
+    }
+}
+
+impl fmt::Display for Patience {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}ms", self.0.as_millis())
+    }
+}
+
+impl Serialize for Patience {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Patience {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+impl PartialSchema for Patience {
+    fn schema() -> RefOr<Schema> {
+        let text = ObjectBuilder::new().schema_type(Type::String);
+        text.pattern(Some("^[0-9]{1,9}(ms|s)$")).examples(["30s"]).into()
+    }
+}
+
+impl ToSchema for Patience {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_has_its_unit() {
+        let read = |text: &str| text.parse::<Patience>().ok().map(|patience| patience.0);
+        assert_eq!(read("30s"), Some(Duration::from_secs(30)));
+        assert_eq!(read("500ms"), Some(Duration::from_millis(500)));
+        assert_eq!(
+            read(&Patience(Duration::from_secs(7)).to_string()),
+            Some(Duration::from_secs(7))
+        );
+        for wrong in ["", "30", "s", "-1s", "1.5s", "99999999999s", "30m", "ms", " 1s"] {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
+    }
+}
