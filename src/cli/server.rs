@@ -75,6 +75,7 @@ fn call(context: &Context, database: &Database) -> Result<Call, Failure> {
         agents: Arc::new(agents),
         meanings: Arc::new(Meanings::new(&config.memory, &config.ollama)),
         now: SystemClock.now(),
+        clock: Arc::new(SystemClock),
         actor: context.who(),
         reach: Reach::default(),
         limits: None,

@@ -115,6 +115,7 @@ fn call(spec: &Spec, app: &App, parts: &Parts, shared: &Shared) -> Result<Call, 
         traces: app.traces.clone(),
         trace: trace.and_then(traces::Context::parse),
         now: app.clock.now(),
+        clock: app.clock.clone(),
         agents: Arc::new(move || Ok(agents.current())),
         meanings: Arc::clone(&app.tools.meanings),
     })

@@ -113,7 +113,6 @@ impl Operation for AddTask {
             added_by: call.actor.label(),
             traceparent: producer.traceparent(),
             only_of: call.reach.only_of().map(str::to_owned),
-            at: call.now,
         };
         let room = call.admit(1).await?;
         let added = call.intake.add(call, question).await?;

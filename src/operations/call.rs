@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     app::Sections,
+    clock::Clock,
     domain::{
         Failed,
         agents::{Catalogue, Problems},
@@ -31,8 +32,9 @@ pub struct Call {
     pub agents: Arc<Agents>,
     /// The vectors of questions.
     pub meanings: Arc<Meanings>,
-    /// The one moment of the call.
+    /// The one moment of the call, but for what is written later for several calls.
     pub now: DateTime<Utc>,
+    pub clock: Arc<dyn Clock>,
     /// The caller, as the audit log names it.
     pub actor: Actor,
     /// The campaigns and tasks that the caller may name. Ids in paths are checked by the adapter; lists are filtered by the operation.

@@ -15,7 +15,6 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use chrono::{DateTime, Utc};
 use futures_util::FutureExt as _;
 use tokio::sync::oneshot;
 use uuid::Uuid;
@@ -33,7 +32,7 @@ use crate::{
 
 /// One waits for the disk while the other one writes; more would only make the groups smaller.
 const WRITERS: usize = 2;
-/// Bounds what one transaction holds, and how long those wait who came first.
+/// Bounds what one transaction holds, and how long the first of the requests in it wait.
 const TOGETHER: usize = 32;
 
 #[derive(Debug, Clone, Default)]
@@ -50,8 +49,6 @@ pub(super) struct Question {
     pub added_by: String,
     pub traceparent: Option<String>,
     pub only_of: Option<String>,
-    /// When its caller asked. A writer writes for callers that come later than the one that it began with.
-    pub at: DateTime<Utc>,
 }
 
 #[derive(Debug, Default)]
@@ -100,7 +97,7 @@ impl Intake {
         }
     }
 
-    /// `None`: nobody waits, and the writer is counted no more. Both under one lock, so that nobody is left behind.
+    /// `None`: no request waits, and the writer is counted no more. Both under one lock, so that no request is left behind.
     fn next(&self) -> Option<Vec<Waiting>> {
         let mut state = self.state();
         let n_tasks = state.waiting.len().min(TOGETHER);
@@ -224,15 +221,14 @@ async fn add_together(
     let news: Vec<tasks::New<'_>> =
         together.iter().map(|waiting| waiting.question.as_new()).collect();
     let mut conn = connection(&call.pool).await?;
-    let now = together.iter().map(|waiting| waiting.question.at).max().unwrap_or(call.now);
-    tasks::add_together(&mut conn, &call.config.tasks, &news, now).await
+    tasks::add_together(&mut conn, &call.config.tasks, &news, call.clock.now()).await
 }
 
 /// For one that waits for others, or belongs to a node, too: that takes several statements.
 async fn add_alone(call: &Call, question: &Question) -> Result<Added, Refusal> {
     let mut transaction = call.begin().await?;
     let (config, new) = (&call.config.tasks, question.as_new());
-    let added = tasks::add(&mut transaction, config, &new, question.at).await?;
+    let added = tasks::add(&mut transaction, config, &new, call.clock.now()).await?;
     transaction.commit().await?;
     Ok(added)
 }

@@ -1,7 +1,5 @@
 //! The span of the request that adds a task, in the trace that the caller names.
 
-use tokio::time::Instant;
-
 use super::Call;
 use crate::{
     domain::tasks::Task,
@@ -12,13 +10,12 @@ use crate::{
 pub(super) struct Producer<'a> {
     call: &'a Call,
     own: Option<Context>,
-    began: Instant,
 }
 
 impl<'a> Producer<'a> {
     pub(super) fn begin(call: &'a Call) -> Self {
         let own = || call.trace.map_or_else(Context::random, |caller| caller.sibling());
-        Self { call, own: call.traces.are_wanted().then(own), began: Instant::now() }
+        Self { call, own: call.traces.are_wanted().then(own) }
     }
 
     /// The span that the task's turns are linked to: its own, or the caller's where spans are not collected.
@@ -34,7 +31,7 @@ impl<'a> Producer<'a> {
             name: "send turns".to_owned(),
             kind: Kind::Producer,
             started_at: self.call.now,
-            ended_at: self.call.now + self.began.elapsed(),
+            ended_at: self.call.clock.now(),
             attributes: vec![
                 ("messaging.system", "dalsegno".into()),
                 ("messaging.operation.name", "send".into()),

@@ -172,7 +172,7 @@ fn intake() -> Vec<Step> {
         ("hand_out", children("DONE")),
         ("hand_out", children(UNKNOWN)),
         ("follow_feed", vec!["feed", "--after", "0", "--limit", "3"]),
-        ("follow_feed", vec!["feed", "--after", "0", "--limit", "1", "--kind", "turn.done"]),
+        ("follow_feed", vec!["feed", "--after", "0", "--limit", "2", "--kind", "task.queued"]),
         ("follow_feed", vec!["feed", "--after", "0", "--limit", "1", "--campaign", "Nowhere"]),
     ]
 }
