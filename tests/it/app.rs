@@ -167,6 +167,11 @@ impl TestApp {
     }
 }
 
+/// The configuration without a file, variables and flags.
+pub fn defaults() -> Config {
+    Config::load(&Environment::default(), &Flags::default()).unwrap()
+}
+
 /// The hour at which every test begins, wherever and whenever it runs.
 pub fn noon() -> DateTime<Utc> {
     Utc.with_ymd_and_hms(2026, 11, 20, 12, 0, 0).unwrap()
