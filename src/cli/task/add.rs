@@ -11,7 +11,7 @@ use super::{add_file, teller::Teller};
 use crate::{
     cli::{
         Context, Exit, Failure,
-        args::Question,
+        args::{LabelFlags, Question},
         follow::{data_of, lost},
         server::Server,
         words::BudgetFlags,
@@ -31,7 +31,7 @@ pub(in crate::cli) struct Add {
     pub(super) question: Question,
     /// Many tasks, one JSON object per line, such as {"agent": "copywriter", "prompt": "Write part one.", "idempotency_key":
     /// "part-1"}; `-` reads them from the standard input. May be repeated after any end, if the tasks have keys.
-    #[arg(long, value_name = "FILE", group = "prompt_given", conflicts_with_all = ["agent", "instance", "session", "budget_money", "budget_tokens", "priority", "at", "after", "node", "wait", "follow"])]
+    #[arg(long, value_name = "FILE", group = "prompt_given", conflicts_with_all = ["agent", "instance", "session", "budget_money", "budget_tokens", "priority", "at", "after", "node", "wait", "follow", "tags", "metadata"])]
     file: Option<PathBuf>,
     /// The same key and question give the same task again; another question is a conflict. With --file, lines without a key
     /// get this one with the number of the line behind it.
@@ -42,6 +42,8 @@ pub(in crate::cli) struct Add {
     node: Option<String>,
     #[command(flatten)]
     budget: BudgetFlags,
+    #[command(flatten)]
+    labels: LabelFlags,
     /// 0 is the most urgent. Orders conversations, not the tasks within one.
     #[arg(long)]
     priority: Option<i32>,
@@ -127,6 +129,8 @@ async fn new(add: &Add, server: &Server) -> Result<AddTask, Failure> {
         run_at: add.at,
         depends_on,
         on_failure: add.on_failure.into(),
+        tags: add.labels.tags.clone(),
+        metadata: add.labels.metadata(),
     })
 }
 

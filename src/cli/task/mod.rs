@@ -3,11 +3,12 @@
 mod add;
 mod add_file;
 mod children;
+mod filter;
 mod show;
 mod teller;
 
 use chrono::TimeDelta;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 
 pub(super) use self::{show::turn_lines, teller::event_line};
 use super::{
@@ -18,8 +19,8 @@ use super::{
     words::{cancellation_words, period},
 };
 use crate::{
-    domain::{explanations::Explanation, ids::GivenCampaign, tasks::State},
-    operations::{CancelTask, ExplainTask, ListTasks, Noun, RetryTask, ShowTask},
+    domain::explanations::Explanation,
+    operations::{CancelTask, ExplainTask, Noun, RetryTask, ShowTask},
 };
 
 #[derive(Debug, Subcommand)]
@@ -42,12 +43,8 @@ pub(super) enum TaskCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct List {
-    #[arg(long, value_name = "ID")]
-    campaign: Option<GivenCampaign>,
-    #[arg(long)]
-    agent: Option<String>,
-    #[arg(long)]
-    state: Option<StateName>,
+    #[command(flatten)]
+    filter: filter::FilterFlags,
     #[command(flatten)]
     paging: Paging,
 }
@@ -70,15 +67,6 @@ pub(super) struct Cancel {
     reason: String,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum StateName {
-    Queued,
-    Running,
-    Done,
-    Failed,
-    Cancelled,
-}
-
 pub(super) async fn run(command: &TaskCommand, context: &Context) -> Result<Exit, Failure> {
     with_server(context, async |server| on(command, context, server).await).await
 }
@@ -89,15 +77,8 @@ async fn on(command: &TaskCommand, context: &Context, server: &Server) -> Result
         TaskCommand::Add(add) => return add::run(add, context, server).await,
         TaskCommand::Children(children) => return children::run(children, context, server).await,
         TaskCommand::Ls(list) => {
-            let campaign_id = server.campaign_if_given(list.campaign.as_ref()).await?;
-            let (agent, state) = (&list.agent, list.state.map(State::from));
-            let page = |cursor, limit| ListTasks {
-                campaign_id,
-                agent: agent.clone(),
-                state,
-                cursor,
-                limit,
-            };
+            let campaign_id = server.campaign_if_given(list.filter.campaign()).await?;
+            let page = |cursor, limit| list.filter.page(campaign_id, cursor, limit);
             let tasks = server.list(Noun::Task, &list.paging, page).await?;
             output.data(&tasks, || show::lines(&tasks, &context.catalogue()));
         }
@@ -131,16 +112,4 @@ async fn on(command: &TaskCommand, context: &Context, server: &Server) -> Result
 fn words(explanation: &Explanation) -> String {
     let Explanation { task_id, state, because, next } = explanation;
     format!("Task {task_id} is {}.\n{because}\n{next}", state.as_str())
-}
-
-impl From<StateName> for State {
-    fn from(name: StateName) -> Self {
-        match name {
-            StateName::Queued => Self::Queued,
-            StateName::Running => Self::Running,
-            StateName::Done => Self::Done,
-            StateName::Failed => Self::Failed,
-            StateName::Cancelled => Self::Cancelled,
-        }
-    }
 }

@@ -102,13 +102,14 @@ pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<BulkAction, 
     .ok_or(Error::Unknown(id))
 }
 
-/// Takes the reasons out of those that were about one campaign, and names them.
+/// Takes the reasons and the words of the filters out of those that were about one campaign, and names them.
 pub async fn erase_words(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
 ) -> Result<Vec<Uuid>, Failed> {
     sqlx::query_scalar!(
-        "update dalsegno.bulk_actions set reason = '(erased)', error = case when error is not null then '(erased)' end
+        "update dalsegno.bulk_actions
+            set reason = '(erased)', error = case when error is not null then '(erased)' end, filter = filter - '{text,tags,metadata}'::text[]
           where filter ->> 'campaign_id' = $1 returning id",
         campaign_id.to_string(),
     )

@@ -1,0 +1,86 @@
+//! Which tasks a command means.
+
+use chrono::{DateTime, Utc};
+use clap::{Args, ValueEnum};
+use uuid::Uuid;
+
+use crate::{
+    cli::{args::LabelFilter, words::moment},
+    domain::{ids::GivenCampaign, tasks::State},
+    operations::ListTasks,
+};
+
+#[derive(Debug, Args)]
+pub(super) struct FilterFlags {
+    /// Only tasks of this campaign: its name, its id, or the beginning or end of that.
+    #[arg(long, value_name = "CAMPAIGN")]
+    campaign: Option<GivenCampaign>,
+    /// Only tasks of this agent.
+    #[arg(long)]
+    agent: Option<String>,
+    /// Only tasks of this instance of the agents.
+    #[arg(long)]
+    instance: Option<String>,
+    /// Only tasks in this state.
+    #[arg(long)]
+    state: Option<StateName>,
+    /// Only tasks that were added since then: 1d, 12h or 2026-11-20T12:00:00Z.
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    since: Option<DateTime<Utc>>,
+    /// Only tasks that were added before then: 1d, 12h or 2026-11-20T12:00:00Z.
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    until: Option<DateTime<Utc>>,
+    /// Only tasks whose prompt contains this text, whether in capitals or not.
+    #[arg(long)]
+    text: Option<String>,
+    #[command(flatten)]
+    labels: LabelFilter,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum StateName {
+    Queued,
+    Running,
+    Done,
+    Failed,
+    Cancelled,
+}
+
+impl FilterFlags {
+    pub(super) fn campaign(&self) -> Option<&GivenCampaign> {
+        self.campaign.as_ref()
+    }
+
+    pub(super) fn page(
+        &self,
+        campaign_id: Option<Uuid>,
+        cursor: Option<Uuid>,
+        limit: Option<i64>,
+    ) -> ListTasks {
+        ListTasks {
+            campaign_id,
+            agent: self.agent.clone(),
+            instance: self.instance.clone(),
+            state: self.state.map(State::from),
+            created_after: self.since,
+            created_before: self.until,
+            text: self.text.clone(),
+            tags: self.labels.tags(),
+            metadata: self.labels.metadata(),
+            cursor,
+            limit,
+        }
+    }
+}
+
+impl From<StateName> for State {
+    fn from(name: StateName) -> Self {
+        match name {
+            StateName::Queued => Self::Queued,
+            StateName::Running => Self::Running,
+            StateName::Done => Self::Done,
+            StateName::Failed => Self::Failed,
+            StateName::Cancelled => Self::Cancelled,
+        }
+    }
+}
