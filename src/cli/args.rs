@@ -86,6 +86,14 @@ impl LabelFlags {
 }
 
 impl LabelFilter {
+    pub(super) fn is_empty(&self) -> bool {
+        self.tags.is_empty() && self.metadata.is_empty()
+    }
+
+    pub(super) fn all(&self) -> (Vec<String>, Map<String, Value>) {
+        (self.tags.clone(), object(&self.metadata))
+    }
+
     /// As a list of an operation takes them.
     pub(super) fn tags(&self) -> Option<String> {
         (!self.tags.is_empty()).then(|| self.tags.join(","))

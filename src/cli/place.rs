@@ -52,6 +52,7 @@ impl Command {
         match self {
             Self::Audit(_)
             | Self::Blackboard(_)
+            | Self::Bulk(_)
             | Self::Campaign(_)
             | Self::Cleanup(_)
             | Self::Feed(_)

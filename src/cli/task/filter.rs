@@ -1,4 +1,4 @@
-//! Which tasks a command means.
+//! The tasks that a command means, by options.
 
 use chrono::{DateTime, Utc};
 use clap::{Args, ValueEnum};
@@ -6,7 +6,10 @@ use uuid::Uuid;
 
 use crate::{
     cli::{args::LabelFilter, words::moment},
-    domain::{ids::GivenCampaign, tasks::State},
+    domain::{
+        ids::GivenCampaign,
+        tasks::{Matching, State},
+    },
     operations::ListTasks,
 };
 
@@ -49,6 +52,29 @@ enum StateName {
 impl FilterFlags {
     pub(super) fn campaign(&self) -> Option<&GivenCampaign> {
         self.campaign.as_ref()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        let Self { campaign, agent, instance, state, since, until, text, labels } = self;
+        let is_given = campaign.is_some() || agent.is_some() || instance.is_some();
+        let is_narrowed = state.is_some() || since.is_some() || until.is_some() || text.is_some();
+        !is_given && !is_narrowed && labels.is_empty()
+    }
+
+    /// As an action on many tasks takes them.
+    pub(super) fn matching(&self, campaign_id: Option<Uuid>) -> Matching {
+        let (tags, metadata) = self.labels.all();
+        Matching {
+            campaign_id,
+            agent: self.agent.clone(),
+            instance: self.instance.clone(),
+            state: self.state.map(State::from),
+            created_before: self.until,
+            created_after: self.since,
+            text: self.text.clone(),
+            tags,
+            metadata,
+        }
     }
 
     pub(super) fn page(

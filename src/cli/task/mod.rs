@@ -4,6 +4,7 @@ mod add;
 mod add_file;
 mod children;
 mod filter;
+mod many;
 mod show;
 mod teller;
 
@@ -19,7 +20,7 @@ use super::{
     words::{cancellation_words, period},
 };
 use crate::{
-    domain::explanations::Explanation,
+    domain::{bulk_actions::Action, explanations::Explanation},
     operations::{CancelTask, ExplainTask, Noun, RetryTask, ShowTask},
 };
 
@@ -33,10 +34,10 @@ pub(super) enum TaskCommand {
     Show(Show),
     /// Hands work of a task out to other tasks, and has its agent go on when all of them have ended.
     Children(Box<children::Children>),
-    /// Cancels a task: at once if it does not run, through its worker if it does.
-    Cancel(Cancel),
-    /// Puts a failed or cancelled task on the queue again.
-    Retry(Id),
+    /// Cancels a task, or all that match: at once if it does not run, through its worker if it does.
+    Cancel(Box<Cancel>),
+    /// Puts a failed or cancelled task on the queue again, or all that match.
+    Retry(Box<many::Target>),
     /// Says in words why a task is in its state, and what has to happen next.
     Explain(Id),
 }
@@ -61,7 +62,7 @@ pub(super) struct Show {
 #[derive(Debug, Args)]
 pub(super) struct Cancel {
     #[command(flatten)]
-    id: Id,
+    target: many::Target,
     /// Why, for whoever finds it cancelled.
     #[arg(long, default_value = "by an operator")]
     reason: String,
@@ -90,12 +91,19 @@ async fn on(command: &TaskCommand, context: &Context, server: &Server) -> Result
             };
             output.data(&detail, || show::words(&detail, &context.catalogue()));
         }
-        TaskCommand::Cancel(Cancel { id, reason }) => {
-            let id = server.id(Noun::Task, &id.id).await?;
+        TaskCommand::Cancel(cancel) => {
+            let Cancel { target, reason } = &**cancel;
+            let Some(id) = target.one()? else {
+                return many::run(Action::Cancel, target, reason, context, server).await;
+            };
+            let id = server.id(Noun::Task, id).await?;
             let cancelled = server.call(CancelTask { id, reason: reason.clone() }).await?;
             output.data(&cancelled, || cancellation_words(id, &cancelled.cancellation));
         }
-        TaskCommand::Retry(Id { id }) => {
+        TaskCommand::Retry(target) => {
+            let Some(id) = target.one()? else {
+                return many::run(Action::Retry, target, "by an operator", context, server).await;
+            };
             let id = server.id(Noun::Task, id).await?;
             let task = server.call(RetryTask { id }).await?;
             output.data(&task, || format!("task {id} is {}", task.state.as_str()));

@@ -66,13 +66,18 @@ pub async fn search(
     let hits = rows.iter().filter(|row| row.is_hit).take(n_wanted);
     let ids: Vec<Uuid> = hits.map(|row| row.id).collect();
     let looked_up_to = last.filter(|_| filter.text.is_some() && is_full && ids.len() < n_wanted);
-    let tasks = of_ids(&mut *conn, &ids).await?;
-    let mut labels = labels_of(conn, &ids).await?;
+    Ok(Found { tasks: listed(conn, &ids).await?, looked_up_to })
+}
+
+/// The tasks with these ids, the newest first.
+pub async fn listed(conn: &mut PgConnection, ids: &[Uuid]) -> Result<Vec<ListedTask>, Failed> {
+    let tasks = of_ids(&mut *conn, ids).await?;
+    let mut labels = labels_of(conn, ids).await?;
     let listed = |task: Task| {
         let StoredLabels { tags, metadata } = labels.remove(&task.id).unwrap_or_default();
         ListedTask { task, tags, metadata }
     };
-    Ok(Found { tasks: tasks.into_iter().map(listed).collect(), looked_up_to })
+    Ok(tasks.into_iter().map(listed).collect())
 }
 
 async fn by_task(

@@ -43,6 +43,7 @@ pub async fn named(command: &[&str], pool: &PgPool) -> Vec<String> {
         let query = match *word {
             "SESSION" => "select id from dalsegno.sessions order by id limit 1",
             "TASK" => "select id from dalsegno.tasks where prompt = 'Part three.'",
+            "BULK" => "select id from dalsegno.bulk_actions order by id limit 1",
             "DONE" => "select id from dalsegno.tasks where prompt = 'Part one.' and state = 'done'",
             "HOOK" => "select id from dalsegno.webhooks order by id limit 1",
             "DELIVERY" => "select id from dalsegno.webhook_deliveries order by id desc limit 1",
@@ -141,6 +142,18 @@ fn tasks() -> Vec<Step> {
         ("explain_task", vec!["task", "explain", "TASK"]),
         ("cancel_task", vec!["task", "cancel", "TASK", "--reason", "moving"]),
         ("retry_task", vec!["task", "retry", "TASK"]),
+        ("cancel_task", vec!["task", "cancel"]),
+        ("cancel_task", vec!["task", "cancel", "TASK", "--agent", "copywriter"]),
+        ("preview_bulk_action", vec!["task", "cancel", "--campaign", "Harbour", "--dry-run"]),
+        (
+            "preview_bulk_action",
+            vec!["task", "retry", "--state", "failed", "--since", "1d", "--dry-run"],
+        ),
+        ("create_bulk_action", vec!["task", "retry", "--text", "nothing says this"]),
+        ("create_bulk_action", vec!["task", "cancel", "--tag", "unheard", "--reason", "moving"]),
+        ("list_bulk_actions", vec!["bulk", "ls", "--limit", "1"]),
+        ("show_bulk_action", vec!["bulk", "show", "BULK"]),
+        ("show_bulk_action", vec!["bulk", "show", UNKNOWN]),
     ]
 }
 
