@@ -159,5 +159,6 @@ pub fn ask<'a>(campaign_id: Uuid, agent: &'a Agent, prompt: &'a str) -> tasks::N
         added_by: None,
         links: tasks::Links::default(),
         traceparent: None,
+        labels: Default::default(),
     }
 }

@@ -148,6 +148,7 @@ impl Ground {
             added_by: None,
             links: tasks::Links::default(),
             traceparent: None,
+            labels: Default::default(),
         };
         let mut tx = self.pool.begin().await?;
         let added = tasks::add(&mut tx, &self.config.tasks, &new, SystemClock.now()).await?;

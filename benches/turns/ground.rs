@@ -197,6 +197,7 @@ impl Ground {
                 added_by: None,
                 links: tasks::Links::default(),
                 traceparent: None,
+                labels: Default::default(),
             };
             tasks::add(&mut tx, &self.config.tasks, &new, SystemClock.now()).await?;
         }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::{ArgGroup, Args, ValueEnum};
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::{Context, Exit, Failure, server::Server, words::given};
@@ -49,6 +50,11 @@ impl InCampaign {
             Some(given) => Ok(Some(server.campaign(&given).await?)),
             None => Ok(None),
         }
+    }
+
+    /// True if the option is there.
+    pub(super) fn is_given(&self) -> bool {
+        self.campaign.is_some()
     }
 
     pub(super) fn given(&self, context: &Context) -> Result<GivenCampaign, Failure> {
@@ -101,6 +107,62 @@ pub(super) struct Question {
     /// Whether the conversation goes on, begins anew, or is nobody else's. Else as the agent's file says.
     #[arg(long)]
     session: Option<SessionMode>,
+}
+
+/// The caller's own words about a new thing.
+#[derive(Debug, Args)]
+pub(super) struct LabelFlags {
+    /// A short name to find it by; may be repeated.
+    #[arg(long = "tag", value_name = "TAG")]
+    pub(super) tags: Vec<String>,
+    /// A key and a value to find it by; may be repeated.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    metadata: Vec<(String, String)>,
+}
+
+/// Labels that things have to have.
+#[derive(Debug, Args)]
+pub(super) struct LabelFilter {
+    /// Only those with this tag; may be repeated.
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+    /// Only those with this value for this key of the metadata; may be repeated.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    metadata: Vec<(String, String)>,
+}
+
+impl LabelFlags {
+    pub(super) fn metadata(&self) -> Map<String, Value> {
+        object(&self.metadata)
+    }
+}
+
+impl LabelFilter {
+    pub(super) fn is_empty(&self) -> bool {
+        self.tags.is_empty() && self.metadata.is_empty()
+    }
+
+    pub(super) fn all(&self) -> (Vec<String>, Map<String, Value>) {
+        (self.tags.clone(), object(&self.metadata))
+    }
+
+    /// As a list of an operation takes them.
+    pub(super) fn tags(&self) -> Option<String> {
+        (!self.tags.is_empty()).then(|| self.tags.join(","))
+    }
+
+    pub(super) fn metadata(&self) -> Option<String> {
+        (!self.metadata.is_empty()).then(|| Value::Object(object(&self.metadata)).to_string())
+    }
+}
+
+fn object(pairs: &[(String, String)]) -> Map<String, Value> {
+    pairs.iter().map(|(key, value)| (key.clone(), value.clone().into())).collect()
+}
+
+fn key_value(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("write it as KEY=VALUE")?;
+    Ok((key.to_owned(), value.to_owned()))
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

@@ -5,6 +5,7 @@ mod args;
 mod audit;
 mod blackboard;
 mod board;
+mod bulk;
 mod campaign;
 mod cleanup;
 mod config;
@@ -117,6 +118,9 @@ enum Command {
     /// Asks agents to do something; shows, cancels, retries and explains what was asked.
     #[command(subcommand)]
     Task(task::TaskCommand),
+    /// Looks at actions on many tasks, which `task cancel` and `task retry` ask for.
+    #[command(subcommand)]
+    Bulk(bulk::BulkCommand),
     /// What the people and agents of a campaign keep for later: edicts, records, journals.
     #[command(subcommand)]
     Memory(memory::MemoryCommand),
@@ -258,6 +262,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Agent(command) => block_on(agent::run(&command, context)),
         Command::Campaign(command) => block_on(campaign::run(&command, context)),
         Command::Task(command) => block_on(task::run(&command, context)),
+        Command::Bulk(command) => block_on(bulk::run(&command, context)),
         Command::Board(command) => block_on(board::run(&command, context)),
         Command::Memory(command) => block_on(memory::run(&command, context)),
         Command::Session(command) => block_on(session::run(&command, context)),

@@ -53,6 +53,7 @@ impl Command {
             Self::Audit(_)
             | Self::Blackboard(_)
             | Self::Board(_)
+            | Self::Bulk(_)
             | Self::Campaign(_)
             | Self::Cleanup(_)
             | Self::Feed(_)

@@ -8,12 +8,17 @@ use std::{
 use anyhow::anyhow;
 use chrono::{DateTime, TimeDelta, Utc};
 use clap::Args;
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::{Exit, Failure};
-use crate::domain::{
-    amount::{self, Limit},
-    tasks::{Below, Cancellation, Cancelled},
+use crate::{
+    clock::{Clock as _, SystemClock},
+    domain::{
+        amount::{self, Limit},
+        tasks::{Below, Cancellation, Cancelled},
+        timestamp,
+    },
 };
 
 /// More than any text that is taken, so that a wrong file does not fill the memory before it is refused.
@@ -80,6 +85,33 @@ pub(super) fn period(text: &str) -> Result<TimeDelta, String> {
 /// A period has at most ten years.
 pub(super) fn secs(period: TimeDelta) -> u32 {
     u32::try_from(period.num_seconds()).unwrap_or(u32::MAX)
+}
+
+/// A moment as an argument: `2026-11-20T12:00:00Z`, or `1d` for a day ago.
+pub(super) fn moment(text: &str) -> Result<DateTime<Utc>, String> {
+    match period(text) {
+        Ok(period) => Ok(SystemClock.now() - period),
+        Err(_) => timestamp::parse(text).map_err(|_| {
+            format!("invalid time `{text}`: use for example 1d, 12h or 2026-11-20T12:00:00Z")
+        }),
+    }
+}
+
+/// Tags and metadata in one line each, where there are any.
+pub(super) fn label_fields(
+    tags: &[String],
+    metadata: &Map<String, Value>,
+) -> Vec<(&'static str, String)> {
+    let mut fields = Vec::new();
+    if !tags.is_empty() {
+        fields.push(("tags", tags.join(", ")));
+    }
+    if !metadata.is_empty() {
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let pairs = metadata.iter().map(|(key, value)| format!("{key}={}", text(value)));
+        fields.push(("metadata", pairs.collect::<Vec<_>>().join(", ")));
+    }
+    fields
 }
 
 /// What the cancellation of a task has come to.
@@ -179,6 +211,17 @@ mod tests {
             of(Cancelled::Requested, 1, 0),
             "task T runs; its worker was told to stop it; of what hangs on it, 1 task is cancelled"
         );
+    }
+
+    #[test]
+    fn a_moment_is_a_timestamp_or_a_length_of_time_ago() {
+        assert_eq!(
+            moment("2026-11-20T12:00:00Z").unwrap().to_rfc3339(),
+            "2026-11-20T12:00:00+00:00"
+        );
+        let ago = SystemClock.now() - moment("1d").unwrap();
+        assert!((TimeDelta::days(1)..TimeDelta::days(1) + TimeDelta::minutes(1)).contains(&ago));
+        assert!(moment("yesterday").unwrap_err().contains("invalid time"));
     }
 
     #[test]

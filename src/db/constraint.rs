@@ -63,6 +63,22 @@ pub const WORDS: &[UserMistake] = &[
         message: "the name of an instance has lower-case letters, digits, - and _, at most 64",
     },
     UserMistake {
+        constraint: "task_labels_tags_form",
+        message: "a task has at most 16 tags of lower-case letters, digits, - _ . and :, each at most 63 characters",
+    },
+    UserMistake {
+        constraint: "task_labels_metadata_form",
+        message: "the metadata of a task is an object of at most 8192 bytes, as the database writes it",
+    },
+    UserMistake {
+        constraint: "campaigns_tags_form",
+        message: "a campaign has at most 16 tags of lower-case letters, digits, - _ . and :, each at most 63 characters",
+    },
+    UserMistake {
+        constraint: "campaigns_metadata_form",
+        message: "the metadata of a campaign is an object of at most 8192 bytes, as the database writes it",
+    },
+    UserMistake {
         constraint: "tasks_prompt_not_empty",
         message: "the prompt is empty: write what the agent should do",
     },
@@ -206,6 +222,9 @@ pub const INTERNAL: &[&str] = &[
     "task_waits_on_failure_known",
     "task_waits_pkey",
     "task_waits_task",
+    "task_labels_not_empty",
+    "task_labels_pkey",
+    "task_labels_task",
     "tasks_continues",
     "tasks_flow",
     "tasks_parent",

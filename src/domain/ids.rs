@@ -203,6 +203,12 @@ pub fn at(now: DateTime<Utc>) -> Uuid {
     Uuid::new_v7(Timestamp::from_unix(&CONTEXT, secs, now.timestamp_subsec_nanos()))
 }
 
+/// An id that is not behind any id of this moment or later.
+pub fn least_at(moment: DateTime<Utc>) -> Uuid {
+    let millis = u128::try_from(moment.timestamp_millis()).unwrap_or(0);
+    Uuid::from_u128(millis << 80)
+}
+
 #[cfg(test)]
 mod tests {
     use chrono::TimeZone as _;

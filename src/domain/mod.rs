@@ -34,6 +34,7 @@ pub mod ids;
 pub mod installation;
 mod json_rows;
 pub mod keys;
+pub mod labels;
 pub mod logins;
 pub mod manifests;
 pub mod memory;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::{Call, Operation, Refusal, Spec, Success, intake::Question, producer::Producer};
@@ -13,7 +14,7 @@ use crate::domain::{
     campaigns,
     class::{BAD_ARGUMENT, BAD_VALUE, NUL_IN_TEXT, QUEUE_FULL},
     keys::Scope,
-    objects,
+    labels, objects,
     tasks::{After, Error, Line, OnFailure, Task},
     text, timestamp,
 };
@@ -56,6 +57,14 @@ pub struct AddTask {
     /// If one of those has failed or was cancelled.
     #[serde(default)]
     pub on_failure: OnFailure,
+    /// Short names to find it by. An idempotency key does not compare them.
+    #[serde(default)]
+    #[schema(schema_with = labels::tags_schema)]
+    pub tags: Vec<String>,
+    /// Keys and values to find it by; at most 4096 bytes of JSON. An idempotency key does not compare them.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    pub metadata: Map<String, Value>,
 }
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -91,6 +100,8 @@ impl Operation for AddTask {
             Error::BAD_INSTANCE,
             Error::EMPTY_BUDGET,
             Error::TOO_MANY_PREDECESSORS,
+            labels::Error::BAD_TAGS,
+            labels::Error::METADATA_TOO_LONG,
             BAD_ARGUMENT,
             BAD_VALUE,
             QUEUE_FULL,
@@ -140,6 +151,8 @@ impl AddTask {
             depends_on: self.depends_on,
             on_failure: self.on_failure,
             idempotency_key,
+            tags: self.tags,
+            metadata: self.metadata,
         }
     }
 }

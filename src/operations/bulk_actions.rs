@@ -5,11 +5,15 @@ use serde_json::json;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Call, Change, ChangeResult, Changed, Operation, Refusal, Spec, Success, by_request};
+use super::{
+    Call, Change, ChangeResult, Changed, Listing, Operation, Refusal, Spec, Success, by_request,
+    page_limit,
+};
 use crate::domain::{
-    audit,
-    bulk_actions::{self, Action, BulkAction, Error},
+    Page, audit,
+    bulk_actions::{self, Action, BulkAction, Error, Preview},
     class::NUL_IN_TEXT,
+    keys::Scope,
     objects,
     tasks::Matching,
     text,
@@ -34,6 +38,25 @@ pub struct CreateBulkAction {
     pub expected_count: Option<i64>,
 }
 
+/// Says which tasks a bulk action would be about, and does nothing.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = PreviewedBulkAction, example = json!({ "action": "retry", "filter": { "state": "failed" } }))]
+pub struct PreviewBulkAction {
+    pub action: Action,
+    #[serde(deserialize_with = "objects::object")]
+    pub filter: Matching,
+}
+
+/// Lists bulk actions, the newest first.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListBulkActions {
+    pub cursor: Option<Uuid>,
+    #[schema(minimum = 1, maximum = 200)]
+    pub limit: Option<i64>,
+}
+
 /// Shows how far a bulk action is.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -42,12 +65,11 @@ pub struct ShowBulkAction {
 }
 
 impl Change for CreateBulkAction {
-    const SPEC: Spec = Spec::change("create_bulk_action", "/v1/bulk-actions", "")
+    const SPEC: Spec = Spec::change("create_bulk_action", "/v1/bulk-actions", "task cancel")
         .tag(TAG)
         .answers(Success::Accepted)
         .located("/v1/bulk-actions/{id}")
-        .refuses(&[Error::COUNT_DIFFERS, text::Error::TOO_LONG, Error::EMPTY_FILTER, NUL_IN_TEXT])
-        .without_command("commands name their tasks one by one so far");
+        .refuses(&[Error::COUNT_DIFFERS, text::Error::TOO_LONG, Error::EMPTY_FILTER, NUL_IN_TEXT]);
     const ACTION: audit::Action = audit::Action::BulkActionCreate;
     type Output = BulkAction;
 
@@ -61,11 +83,37 @@ impl Change for CreateBulkAction {
     }
 }
 
+impl Operation for PreviewBulkAction {
+    const SPEC: Spec =
+        Spec::change("preview_bulk_action", "/v1/bulk-actions/preview", "task retry")
+            .tag(TAG)
+            .needs(&[Scope::Read])
+            .unaudited("it changes nothing")
+            .refuses(&[text::Error::TOO_LONG, NUL_IN_TEXT]);
+    type Output = Preview;
+
+    async fn run(self, call: &Call) -> Result<Preview, Refusal> {
+        let mut transaction = call.begin_read().await?;
+        Ok(bulk_actions::preview(&mut transaction, self.action, &self.filter, call.now).await?)
+    }
+}
+
+impl Operation for ListBulkActions {
+    const SPEC: Spec = Spec::read("list_bulk_actions", "/v1/bulk-actions", "bulk ls").tag(TAG);
+    type Output = Listing<BulkAction>;
+
+    async fn run(self, call: &Call) -> Result<Listing<BulkAction>, Refusal> {
+        let limit = page_limit(self.limit)?;
+        let page = Page { after: self.cursor, limit: limit + 1 };
+        let actions = bulk_actions::list(&call.pool, page).await?;
+        Ok(Listing::of(actions, limit, |action| action.id))
+    }
+}
+
 impl Operation for ShowBulkAction {
-    const SPEC: Spec = Spec::read("show_bulk_action", "/v1/bulk-actions/{id}", "")
+    const SPEC: Spec = Spec::read("show_bulk_action", "/v1/bulk-actions/{id}", "bulk show")
         .tag(TAG)
-        .refuses(&[Error::UNKNOWN])
-        .without_command("bulk actions are asked for over HTTP so far");
+        .refuses(&[Error::UNKNOWN]);
     type Output = BulkAction;
 
     async fn run(self, call: &Call) -> Result<BulkAction, Refusal> {

@@ -1,7 +1,7 @@
 //! Campaigns: creating them, their status, their limits, and their erasure.
 
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -18,6 +18,7 @@ use crate::domain::{
     campaigns::{self, Budget, Campaign, Error, LimitChange},
     class::{BAD_ARGUMENT, BAD_VALUE, NUL_IN_TEXT},
     erasures::{self, Erasure},
+    labels::{self, Labels},
     objects, tasks, text,
 };
 
@@ -27,6 +28,10 @@ const TAG: &str = "campaigns";
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListCampaigns {
+    /// Only those with all of these tags; commas between them.
+    pub tags: Option<String>,
+    /// Only those with all of these keys and values: a JSON object, such as `{"customer":"acme"}`.
+    pub metadata: Option<String>,
     pub cursor: Option<Uuid>,
     #[schema(minimum = 1, maximum = 200)]
     pub limit: Option<i64>,
@@ -51,6 +56,14 @@ pub struct CreateCampaign {
     pub client_context: Option<String>,
     #[serde(default, deserialize_with = "objects::object")]
     pub budget: Limit,
+    /// Short names to find it by.
+    #[serde(default)]
+    #[schema(schema_with = labels::tags_schema)]
+    pub tags: Vec<String>,
+    /// Keys and values to find it by; at most 4096 bytes of JSON.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    pub metadata: Map<String, Value>,
 }
 
 /// Starts no more turns of a campaign until it is resumed.
@@ -113,14 +126,19 @@ pub struct ShowErasure {
 }
 
 impl Operation for ListCampaigns {
-    const SPEC: Spec =
-        Spec::read("list_campaigns", "/v1/campaigns", "campaign ls").tag(TAG).for_bound_keys();
+    const SPEC: Spec = Spec::read("list_campaigns", "/v1/campaigns", "campaign ls")
+        .tag(TAG)
+        .for_bound_keys()
+        .refuses(&[NUL_IN_TEXT]);
     type Output = Listing<Campaign>;
 
     async fn run(self, call: &Call) -> Result<Listing<Campaign>, Refusal> {
         let limit = page_limit(self.limit)?;
         let page = Page { after: self.cursor, limit: limit + 1 };
-        let rows = campaigns::list(&call.pool, call.reach.campaigns(), page).await?;
+        let tags = self.tags.as_deref().map(labels::tags_of).unwrap_or_default();
+        let metadata = self.metadata.as_deref().map(labels::metadata_of).transpose()?;
+        let wanted = Labels { tags: &tags, metadata: metadata.as_ref() };
+        let rows = campaigns::list(&call.pool, wanted, call.reach.campaigns(), page).await?;
         Ok(Listing::of(rows, limit, |campaign| campaign.id))
     }
 }
@@ -142,7 +160,14 @@ impl Change for CreateCampaign {
         .tag(TAG)
         .answers(Success::Created)
         .located("/v1/campaigns/{id}")
-        .refuses(&[text::Error::TOO_LONG, text::Error::EMPTY, NUL_IN_TEXT, BAD_VALUE]);
+        .refuses(&[
+            text::Error::TOO_LONG,
+            labels::Error::METADATA_TOO_LONG,
+            labels::Error::BAD_TAGS,
+            text::Error::EMPTY,
+            NUL_IN_TEXT,
+            BAD_VALUE,
+        ]);
     const ACTION: Action = Action::CampaignCreate;
     type Output = Overview;
 
@@ -154,6 +179,8 @@ impl Change for CreateCampaign {
             limit: self.budget,
         };
         let id = campaigns::create(conn, &new, call.now).await?.id;
+        let labels = Labels { tags: &self.tags, metadata: Some(&self.metadata) };
+        campaigns::label(&mut *conn, id, labels).await?;
         let output = overview(conn, id).await?;
         Ok(Changed { output, subject: id.to_string(), data: json!({ "name": self.name }) })
     }

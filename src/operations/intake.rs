@@ -25,6 +25,7 @@ use crate::{
     domain::{
         agents::{Agent, Node},
         class::Kind,
+        labels::Labels,
         tasks::{self, Added, Line, Links},
         transaction::connection,
     },
@@ -131,6 +132,7 @@ impl Question {
             run_at: line.run_at,
             added_by: Some(&self.added_by),
             traceparent: self.traceparent.as_deref(),
+            labels: Labels { tags: &line.tags, metadata: Some(&line.metadata) },
             links: Links {
                 depends_on: &line.depends_on,
                 on_failure: line.on_failure,

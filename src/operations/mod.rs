@@ -65,7 +65,7 @@ pub use self::{
     },
     audit::ListAudit,
     blackboard::{ListBlackboardChanges, PatchBlackboard, SetBlackboard, ShowBlackboard},
-    bulk_actions::{CreateBulkAction, ShowBulkAction},
+    bulk_actions::{CreateBulkAction, ListBulkActions, PreviewBulkAction, ShowBulkAction},
     call::Call,
     campaign_users::{PutCampaignUser, ShowCampaignUser, UserOfCampaign},
     campaigns::{
@@ -171,6 +171,8 @@ pub const ALL: &[Entry] = &[
     entry::<HoldJob>(),
     entry::<ReleaseJob>(),
     entry::<CreateBulkAction>(),
+    entry::<PreviewBulkAction>(),
+    entry::<ListBulkActions>(),
     entry::<ShowBulkAction>(),
     entry::<ListKeys>(),
     entry::<CreateKey>(),

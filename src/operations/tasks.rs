@@ -1,7 +1,8 @@
 //! Tasks: reading, cancelling and retrying them.
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Map, json};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -12,13 +13,16 @@ use super::{
 use crate::domain::{
     Page,
     audit::Action,
-    class::{BAD_ARGUMENT, NUL_IN_TEXT},
+    class::{BAD_ARGUMENT, Kind, NUL_IN_TEXT},
     explanations::{self, Explanation},
     keys::Scope,
-    tasks::{self, CancelledTask, Detail, Error, Filter, State, Task},
+    labels,
+    tasks::{self, CancelledTask, Detail, Error, ListedTask, Matching, State, Task},
+    timestamp,
 };
 
 const TAG: &str = "tasks";
+const MAX_TEXT_CHARS: usize = 200;
 /// A key that may not read sees the tasks of its own name.
 pub(super) const READ_OR_ENQUEUE: &[Scope] = &[Scope::Read, Scope::Enqueue];
 
@@ -28,8 +32,23 @@ pub(super) const READ_OR_ENQUEUE: &[Scope] = &[Scope::Read, Scope::Enqueue];
 pub struct ListTasks {
     pub campaign_id: Option<Uuid>,
     pub agent: Option<String>,
+    pub instance: Option<String>,
     #[schema(inline)]
     pub state: Option<State>,
+    /// Only those that were added at this moment or later.
+    #[serde(default, deserialize_with = "timestamp::optional")]
+    pub created_after: Option<DateTime<Utc>>,
+    /// Only those that were added earlier.
+    #[serde(default, deserialize_with = "timestamp::optional")]
+    pub created_before: Option<DateTime<Utc>>,
+    /// Only those whose prompt contains this text, whether in capitals or not. A page reads the prompts of at most 2,000 tasks that
+    /// match otherwise: it may have fewer items than `limit`, or none, and a `next`.
+    #[schema(min_length = 1, max_length = 200)]
+    pub text: Option<String>,
+    /// Only those with all of these tags; commas between them.
+    pub tags: Option<String>,
+    /// Only those with all of these keys and values: a JSON object, such as `{"customer":"acme"}`.
+    pub metadata: Option<String>,
     pub cursor: Option<Uuid>,
     #[schema(minimum = 1, maximum = 200)]
     pub limit: Option<i64>,
@@ -73,20 +92,46 @@ pub struct ExplainTask {
 }
 
 impl Operation for ListTasks {
-    const SPEC: Spec = Spec::read("list_tasks", "/v1/tasks", "task ls").tag(TAG).for_bound_keys();
-    type Output = Listing<Task>;
+    const SPEC: Spec = Spec::read("list_tasks", "/v1/tasks", "task ls")
+        .tag(TAG)
+        .for_bound_keys()
+        .refuses(&[NUL_IN_TEXT]);
+    type Output = Listing<ListedTask>;
 
-    async fn run(self, call: &Call) -> Result<Listing<Task>, Refusal> {
+    async fn run(self, call: &Call) -> Result<Listing<ListedTask>, Refusal> {
         let limit = page_limit(self.limit)?;
-        let filter = Filter {
-            campaign_id: self.campaign_id,
-            agent: self.agent.as_deref(),
-            state: self.state,
-            within: call.reach.campaigns(),
-        };
         let page = Page { after: self.cursor, limit: limit + 1 };
-        let tasks = tasks::list(&call.pool, filter, page).await?;
-        Ok(Listing::of(tasks, limit, |task| task.id))
+        let filter = self.filter()?;
+        let mut transaction = call.begin_read().await?;
+        let within = call.reach.campaigns();
+        let found = tasks::search(&mut transaction, &filter, within, page).await?;
+        let listing = Listing::of(found.tasks, limit, |listed| listed.task.id);
+        let next = listing.next.or(found.looked_up_to.map(|id| id.to_string()));
+        Ok(Listing { next, ..listing })
+    }
+}
+
+impl ListTasks {
+    fn filter(self) -> Result<Matching, Refusal> {
+        let n_chars = self.text.as_ref().map_or(1, |text| text.chars().count());
+        if !(1..=MAX_TEXT_CHARS).contains(&n_chars) {
+            let detail = format!("`text` has {n_chars} characters: give 1 to {MAX_TEXT_CHARS}");
+            return Err(Refusal::new(Kind::Malformed, "bad_query", detail));
+        }
+        Ok(Matching {
+            campaign_id: self.campaign_id,
+            agent: self.agent,
+            instance: self.instance,
+            state: self.state,
+            created_before: self.created_before,
+            created_after: self.created_after,
+            text: self.text,
+            tags: self.tags.as_deref().map(labels::tags_of).unwrap_or_default(),
+            metadata: match self.metadata {
+                Some(metadata) => labels::metadata_of(&metadata)?,
+                None => Map::new(),
+            },
+        })
     }
 }
 

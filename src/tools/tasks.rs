@@ -160,6 +160,7 @@ async fn dispatch(call: Call<'_>) -> Result<Said, Refusal> {
             added_by: Some(&added_by),
             links: Links { parent_id, ..Links::default() },
             traceparent: None,
+            labels: Default::default(),
         })
         .collect();
     let (placed, continuation) = add(&call, &mut change, &news, then.as_deref()).await?;

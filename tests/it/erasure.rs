@@ -108,6 +108,7 @@ impl Stage {
     async fn campaign(&self, word: &str) -> String {
         let words = json!({
             "name": format!("Harbour {word}"), "brief": format!("About {word}."), "client_context": format!("{word} likes it short."),
+            "tags": [word], "metadata": { "customer": word },
         });
         self.post("/v1/campaigns", None, words).await["id"].as_str().unwrap().to_owned()
     }
@@ -197,7 +198,8 @@ async fn nothing_of_an_erased_campaign_is_found_anywhere() {
         let answer = json!({ "audience": ["all"], "text": format!("{word} it is."), "reply_to": question["id"] });
         stage.post(&posts, None, answer).await;
         let prompt = format!("Write of {word}. [[sim: say All about {word}.]]");
-        let done = json!({ "agent": "copywriter", "prompt": prompt });
+        let labels = (json!([word]), json!({ word: word }));
+        let done = json!({ "agent": "copywriter", "prompt": prompt, "tags": labels.0, "metadata": labels.1 });
         let done = stage.ask(campaign, done, &format!("{word}-1")).await;
         stage.ends_as(&done, "done").await;
         let fails = format!("{word} again. [[sim: error 400]]");

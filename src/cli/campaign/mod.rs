@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 
 use super::{
     Context, Exit, Failure,
-    args::{CampaignId, Paging},
+    args::{CampaignId, LabelFilter, LabelFlags, Paging},
     output::Output,
     server::{Server, with_server},
     words::{BudgetFlags, given},
@@ -62,10 +62,14 @@ pub(super) struct Create {
     client_context_file: Option<PathBuf>,
     #[command(flatten)]
     budget: BudgetFlags,
+    #[command(flatten)]
+    labels: LabelFlags,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct List {
+    #[command(flatten)]
+    labels: LabelFilter,
     #[command(flatten)]
     paging: Paging,
 }
@@ -125,7 +129,13 @@ async fn on(
             output.data(&overview, || format!("campaign {} is created", overview.campaign.id));
         }
         CampaignCommand::Ls(list) => {
-            let page = |cursor, limit| ListCampaigns { cursor, limit };
+            let (tags, metadata) = (list.labels.tags(), list.labels.metadata());
+            let page = |cursor, limit| ListCampaigns {
+                tags: tags.clone(),
+                metadata: metadata.clone(),
+                cursor,
+                limit,
+            };
             let campaigns = server.list(Noun::Campaign, &list.paging, page).await?;
             output.data(&campaigns, || show::lines(&campaigns));
         }
@@ -162,7 +172,8 @@ fn new(create: &Create) -> Result<CreateCampaign, Failure> {
     let client_context = given(text, file)?;
     let brief = given(create.brief.as_deref(), create.brief_file.as_ref())?.unwrap_or_default();
     let (name, budget) = (create.name.clone(), create.budget.limit());
-    Ok(CreateCampaign { name, brief, client_context, budget })
+    let (tags, metadata) = (create.labels.tags.clone(), create.labels.metadata());
+    Ok(CreateCampaign { name, brief, client_context, budget, tags, metadata })
 }
 
 /// `None`: the transaction that creates the campaign is still open.

@@ -4,7 +4,7 @@ use crate::{
     cli::{
         output::{fields, table},
         session,
-        words::{first_line, time},
+        words::{first_line, label_fields, time},
     },
     domain::{
         agents::Catalogue,
@@ -23,21 +23,24 @@ pub(super) fn lines(campaigns: &[Campaign]) -> String {
             short(campaign.id),
             campaign.status.as_str().to_owned(),
             time(campaign.created_at),
+            campaign.tags.join(" "),
             first_line(&campaign.name, 60),
         ]
     };
-    table(&["ID", "STATUS", "CREATED", "NAME"], campaigns.iter().map(row))
+    table(&["ID", "STATUS", "CREATED", "TAGS", "NAME"], campaigns.iter().map(row))
 }
 
 pub(super) fn words(overview: &Overview, catalogue: &Catalogue) -> String {
     let Overview { campaign, budget, sessions, usage } = overview;
-    let mut text = fields(&[
+    let mut list = vec![
         ("campaign", campaign.id.to_string()),
         ("name", campaign.name.clone()),
         ("status", campaign.status.as_str().to_owned()),
         ("created", time(campaign.created_at)),
         ("brief", first_line(&campaign.brief, 100)),
-    ]);
+    ];
+    list.extend(label_fields(&campaign.tags, &campaign.metadata));
+    let mut text = fields(&list);
     if let Some(budget) = budget {
         text.push_str(&format!("\n{}", budget_words(budget)));
     }

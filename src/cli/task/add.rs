@@ -11,7 +11,7 @@ use super::{add_file, teller::Teller};
 use crate::{
     cli::{
         Context, Exit, Failure,
-        args::Question,
+        args::{LabelFlags, Question},
         follow::{data_of, lost},
         server::Server,
         words::{BudgetFlags, period},
@@ -32,13 +32,15 @@ pub(in crate::cli) struct Add {
     /// Many tasks, one JSON object per line, such as {"agent": "copywriter", "prompt": "Write part one.", "idempotency_key":
     /// "part-1"}; `-` reads them from the standard input. May be repeated after any end, if the tasks have keys. With
     /// --idempotency-key, lines without a key get that one with the number of the line behind it.
-    #[arg(long, value_name = "FILE", group = "prompt_given", conflicts_with_all = ["agent", "instance", "session", "budget_money", "budget_tokens", "priority", "at", "after", "node", "wait", "follow"])]
+    #[arg(long, value_name = "FILE", group = "prompt_given", conflicts_with_all = ["agent", "instance", "session", "budget_money", "budget_tokens", "priority", "at", "after", "node", "wait", "follow", "tags", "metadata"])]
     file: Option<PathBuf>,
     /// Where in the work the task belongs: `dalsegno agent nodes` lists them. Else wherever the session stands.
     #[arg(long)]
     node: Option<String>,
     #[command(flatten)]
     budget: BudgetFlags,
+    #[command(flatten)]
+    labels: LabelFlags,
     /// 0 is the most urgent. Orders conversations, not the tasks within one.
     #[arg(long)]
     priority: Option<i32>,
@@ -125,6 +127,8 @@ async fn new(add: &Add, context: &Context, server: &Server) -> Result<AddTask, F
         run_at: add.at,
         depends_on,
         on_failure: add.on_failure.into(),
+        tags: add.labels.tags.clone(),
+        metadata: add.labels.metadata(),
     })
 }
 

@@ -3,23 +3,25 @@
 mod add;
 mod add_file;
 mod children;
+mod filter;
+mod many;
 mod show;
 mod teller;
 
 use chrono::TimeDelta;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 
 pub(super) use self::{show::turn_lines, teller::event_line};
 use super::{
     Context, Exit, Failure,
-    args::{Id, InCampaign, Paging},
+    args::{Id, Paging},
     follow::lost,
     server::{Server, with_server},
     words::{cancellation_words, period},
 };
 use crate::{
-    domain::{explanations::Explanation, tasks::State},
-    operations::{CancelTask, ExplainTask, ListTasks, Noun, RetryTask, ShowTask},
+    domain::{bulk_actions::Action, explanations::Explanation},
+    operations::{CancelTask, ExplainTask, Noun, RetryTask, ShowTask},
 };
 
 #[derive(Debug, Subcommand)]
@@ -32,10 +34,10 @@ pub(super) enum TaskCommand {
     Show(Show),
     /// Hands work of a task out to other tasks, and has its agent go on when all of them have ended.
     Children(Box<children::Children>),
-    /// Cancels a task: at once if it does not run, through its worker if it does.
-    Cancel(Cancel),
-    /// Puts a failed or cancelled task on the queue again.
-    Retry(Id),
+    /// Cancels a task, or all that match: at once if it does not run, through its worker if it does.
+    Cancel(Box<Cancel>),
+    /// Puts a failed or cancelled task on the queue again, or all that match.
+    Retry(Box<many::Target>),
     /// Says in words why a task is in its state, and what has to happen next.
     Explain(Id),
 }
@@ -43,11 +45,7 @@ pub(super) enum TaskCommand {
 #[derive(Debug, Args)]
 pub(super) struct List {
     #[command(flatten)]
-    campaign: InCampaign,
-    #[arg(long)]
-    agent: Option<String>,
-    #[arg(long)]
-    state: Option<StateName>,
+    filter: filter::FilterFlags,
     #[command(flatten)]
     paging: Paging,
 }
@@ -64,19 +62,10 @@ pub(super) struct Show {
 #[derive(Debug, Args)]
 pub(super) struct Cancel {
     #[command(flatten)]
-    id: Id,
+    target: many::Target,
     /// Why, for whoever finds it cancelled.
     #[arg(long, default_value = "by an operator")]
     reason: String,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum StateName {
-    Queued,
-    Running,
-    Done,
-    Failed,
-    Cancelled,
 }
 
 pub(super) async fn run(command: &TaskCommand, context: &Context) -> Result<Exit, Failure> {
@@ -89,15 +78,8 @@ async fn on(command: &TaskCommand, context: &Context, server: &Server) -> Result
         TaskCommand::Add(add) => return add::run(add, context, server).await,
         TaskCommand::Children(children) => return children::run(children, context, server).await,
         TaskCommand::Ls(list) => {
-            let campaign_id = list.campaign.id_if_given(context, server).await?;
-            let (agent, state) = (&list.agent, list.state.map(State::from));
-            let page = |cursor, limit| ListTasks {
-                campaign_id,
-                agent: agent.clone(),
-                state,
-                cursor,
-                limit,
-            };
+            let campaign_id = list.filter.campaign_id(context, server).await?;
+            let page = |cursor, limit| list.filter.page(campaign_id, cursor, limit);
             let tasks = server.list(Noun::Task, &list.paging, page).await?;
             output.data(&tasks, || show::lines(&tasks, &context.catalogue()));
         }
@@ -109,12 +91,19 @@ async fn on(command: &TaskCommand, context: &Context, server: &Server) -> Result
             };
             output.data(&detail, || show::words(&detail, &context.catalogue()));
         }
-        TaskCommand::Cancel(Cancel { id, reason }) => {
-            let id = server.id(Noun::Task, &id.id).await?;
+        TaskCommand::Cancel(cancel) => {
+            let Cancel { target, reason } = &**cancel;
+            let Some(id) = target.one()? else {
+                return many::run(Action::Cancel, target, reason, context, server).await;
+            };
+            let id = server.id(Noun::Task, id).await?;
             let cancelled = server.call(CancelTask { id, reason: reason.clone() }).await?;
             output.data(&cancelled, || cancellation_words(id, &cancelled.cancellation));
         }
-        TaskCommand::Retry(Id { id }) => {
+        TaskCommand::Retry(target) => {
+            let Some(id) = target.one()? else {
+                return many::run(Action::Retry, target, "by an operator", context, server).await;
+            };
             let id = server.id(Noun::Task, id).await?;
             let task = server.call(RetryTask { id }).await?;
             output.data(&task, || format!("task {id} is {}", task.state.as_str()));
@@ -131,16 +120,4 @@ async fn on(command: &TaskCommand, context: &Context, server: &Server) -> Result
 fn words(explanation: &Explanation) -> String {
     let Explanation { task_id, state, because, next } = explanation;
     format!("Task {task_id} is {}.\n{because}\n{next}", state.as_str())
-}
-
-impl From<StateName> for State {
-    fn from(name: StateName) -> Self {
-        match name {
-            StateName::Queued => Self::Queued,
-            StateName::Running => Self::Running,
-            StateName::Done => Self::Done,
-            StateName::Failed => Self::Failed,
-            StateName::Cancelled => Self::Cancelled,
-        }
-    }
 }

@@ -4,29 +4,31 @@ use crate::{
     cli::{
         output::{fields, table},
         session::name,
-        words::{first_line, time, time_or_dash},
+        words::{first_line, label_fields, time, time_or_dash},
     },
     domain::{
         agents::Catalogue,
         amount::words_of_money,
         ids::short,
-        tasks::{Detail, Task, WaitedFor, Waiting},
+        tasks::{Detail, ListedTask, Task, WaitedFor, Waiting},
         turns::Turn,
     },
 };
 
-pub(super) fn lines(tasks: &[Task], catalogue: &Catalogue) -> String {
-    let row = |task: &Task| {
+pub(super) fn lines(tasks: &[ListedTask], catalogue: &Catalogue) -> String {
+    let row = |listed: &ListedTask| {
+        let task = &listed.task;
         [
             short(task.id),
             task.state.as_str().to_owned(),
             catalogue.written(&task.agent, &task.instance),
             time(task.created_at),
             time_or_dash(task.ended_at),
+            listed.tags.join(" "),
             first_line(&task.prompt, 50),
         ]
     };
-    table(&["ID", "STATE", "AGENT", "CREATED", "ENDED", "PROMPT"], tasks.iter().map(row))
+    table(&["ID", "STATE", "AGENT", "CREATED", "ENDED", "TAGS", "PROMPT"], tasks.iter().map(row))
 }
 
 pub(super) fn words(detail: &Detail, catalogue: &Catalogue) -> String {
@@ -50,6 +52,7 @@ pub(super) fn words(detail: &Detail, catalogue: &Catalogue) -> String {
     if let Some(added_by) = added_by {
         list.push(("added by", added_by.clone()));
     }
+    list.extend(label_fields(&detail.tags, &detail.metadata));
     for (name, id) in [("parent", detail.parent_id), ("continues", detail.continues_id)] {
         list.extend(id.map(|id| (name, id.to_string())));
     }

@@ -7,6 +7,7 @@
 mod carry_out;
 mod error;
 mod lost;
+mod preview;
 mod request;
 
 use chrono::{DateTime, Utc};
@@ -18,10 +19,11 @@ pub use self::{
     carry_out::{Step, advance, cancel, cancel_batch, finish, start, step, tasks_left},
     error::Error,
     lost::end_lost,
+    preview::{Preview, preview},
     request::{CarryOut, New, request},
 };
 use super::{
-    Failed,
+    Failed, Page,
     tasks::{self, Matching},
 };
 
@@ -78,7 +80,26 @@ pub enum State {
     Failed,
 }
 
+impl State {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Cancelled => "cancelled",
+            Self::Failed => "failed",
+        }
+    }
+}
+
 impl Action {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Cancel => "cancel",
+            Self::Retry => "retry",
+        }
+    }
+
     /// The states of a task in which it can be done.
     fn states(self) -> &'static [tasks::State] {
         match self {
@@ -86,6 +107,22 @@ impl Action {
             Self::Retry => &[tasks::State::Failed, tasks::State::Cancelled],
         }
     }
+}
+
+/// The newest first.
+pub async fn list(executor: impl PgExecutor<'_>, page: Page) -> Result<Vec<BulkAction>, Failed> {
+    sqlx::query_as!(
+        BulkAction,
+        r#"select id, action as "action: Action", filter as "filter: Json<Matching>", reason, state as "state: State", matched, done,
+                  skipped, error, job_id, cursor, created_at, started_at, ended_at
+             from dalsegno.bulk_actions where id < coalesce($1, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
+            order by id desc limit $2"#,
+        page.after,
+        page.limit,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("list the bulk actions"))
 }
 
 pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<BulkAction, Error> {
@@ -102,13 +139,14 @@ pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<BulkAction, 
     .ok_or(Error::Unknown(id))
 }
 
-/// Takes the reasons out of those that were about one campaign, and names them.
+/// Takes the reasons and the words of the filters out of those that were about one campaign, and names them.
 pub async fn erase_words(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
 ) -> Result<Vec<Uuid>, Failed> {
     sqlx::query_scalar!(
-        "update dalsegno.bulk_actions set reason = '(erased)', error = case when error is not null then '(erased)' end
+        "update dalsegno.bulk_actions
+            set reason = '(erased)', error = case when error is not null then '(erased)' end, filter = filter - '{text,tags,metadata}'::text[]
           where filter ->> 'campaign_id' = $1 returning id",
         campaign_id.to_string(),
     )

@@ -48,9 +48,7 @@ pub async fn request(
     now: DateTime<Utc>,
 ) -> Result<BulkAction, Error> {
     text::check_optional("reason", new.reason, REASON_MAX_BYTES)?;
-    for name in [&new.filter.agent, &new.filter.instance].into_iter().flatten() {
-        text::check_optional("name in the filter", name, REASON_MAX_BYTES)?;
-    }
+    check(new.filter)?;
     if *new.filter == Matching::default() && new.expected_count.is_none() {
         return Err(Error::EmptyFilter);
     }
@@ -76,4 +74,12 @@ pub async fn request(
     .await
     .map_err(Failed::to("write a bulk action down"))?;
     get(conn, id).await
+}
+
+pub(super) fn check(filter: &Matching) -> Result<(), Error> {
+    let Matching { agent, instance, text, tags, .. } = filter;
+    for words in [agent, instance, text].into_iter().flatten().chain(tags) {
+        text::check_optional("text in the filter", words, REASON_MAX_BYTES)?;
+    }
+    Ok(())
 }

@@ -6,7 +6,7 @@ use crate::{
     domain::{
         Failed,
         class::{Class, Classify, Kind},
-        text,
+        labels, text,
     },
     queue,
 };
@@ -19,6 +19,8 @@ pub enum Error {
     Closed(Uuid),
     #[error(transparent)]
     Text(#[from] text::Error),
+    #[error(transparent)]
+    Labels(#[from] labels::Error),
     #[error(transparent)]
     Queue(#[from] queue::Error),
     #[error(transparent)]
@@ -36,6 +38,7 @@ impl Classify for Error {
             Self::Unknown(_) => Self::UNKNOWN,
             Self::Closed(_) => Self::CLOSED,
             Self::Text(error) => error.class(),
+            Self::Labels(error) => error.class(),
             Self::Queue(error) => error.class(),
             Self::Database(error) => error.class(),
         }

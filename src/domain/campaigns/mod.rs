@@ -5,7 +5,8 @@ mod error;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use sqlx::{PgConnection, PgExecutor};
+use serde_json::{Map, Value};
+use sqlx::{PgConnection, PgExecutor, types::Json};
 use uuid::Uuid;
 
 pub use self::{
@@ -18,6 +19,7 @@ use super::{
     Failed, Page,
     amount::Limit,
     ids::{self, GivenCampaign},
+    labels::Labels,
     text,
 };
 
@@ -33,6 +35,9 @@ pub struct Campaign {
     pub client_context: Option<String>,
     pub created_at: DateTime<Utc>,
     pub closed_at: Option<DateTime<Utc>>,
+    pub tags: Vec<String>,
+    #[schema(value_type = Object)]
+    pub metadata: Json<Map<String, Value>>,
 }
 
 #[derive(
@@ -78,7 +83,8 @@ pub async fn create(
         Campaign,
         r#"insert into dalsegno.campaigns (id, name, brief, client_context, created_at)
            values ($1, $2, $3, $4, $5)
-           returning id, name, status as "status: Status", brief, client_context, created_at, closed_at"#,
+           returning id, name, status as "status: Status", brief, client_context, created_at, closed_at, tags,
+                  metadata as "metadata: Json<Map<String, Value>>""#,
         ids::at(now),
         new.name,
         new.brief,
@@ -95,7 +101,8 @@ pub async fn create(
 pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Campaign, Error> {
     sqlx::query_as!(
         Campaign,
-        r#"select id, name, status as "status: Status", brief, client_context, created_at, closed_at
+        r#"select id, name, status as "status: Status", brief, client_context, created_at, closed_at, tags,
+                  metadata as "metadata: Json<Map<String, Value>>"
              from dalsegno.campaigns where id = $1"#,
         id,
     )
@@ -143,22 +150,48 @@ pub async fn find(
     ids::one(("campaign", "campaign ls"), &given.name, found)
 }
 
-/// The newest first.
-/// `within`: only these.
+/// Gives a new campaign its tags and metadata.
+pub async fn label(
+    executor: impl PgExecutor<'_>,
+    id: Uuid,
+    labels: Labels<'_>,
+) -> Result<(), Error> {
+    labels.check()?;
+    if labels.is_none() {
+        return Ok(());
+    }
+    sqlx::query!(
+        "update dalsegno.campaigns set tags = $2, metadata = coalesce($3::jsonb, '{}') where id = $1",
+        id,
+        labels.tags,
+        labels.metadata.map(Json) as _,
+    )
+    .execute(executor)
+    .await
+    .map_err(Failed::to("label a campaign"))?;
+    Ok(())
+}
+
+/// The newest first, of those with all of these labels. `within`: only these.
 pub async fn list(
     executor: impl PgExecutor<'_>,
+    labels: Labels<'_>,
     within: Option<&[Uuid]>,
     page: Page,
 ) -> Result<Vec<Campaign>, Failed> {
     sqlx::query_as!(
         Campaign,
-        r#"select id, name, status as "status: Status", brief, client_context, created_at, closed_at
+        r#"select id, name, status as "status: Status", brief, client_context, created_at, closed_at, tags,
+                  metadata as "metadata: Json<Map<String, Value>>"
              from dalsegno.campaigns
             where id < coalesce($1, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid) and ($3::uuid[] is null or id = any($3))
+              and tags @> $4 and ($5::jsonb is null or metadata @> $5)
             order by id desc limit $2"#,
         page.after,
         page.limit,
         within,
+        labels.tags,
+        labels.metadata.map(Json) as _,
     )
     .fetch_all(executor)
     .await
@@ -191,10 +224,10 @@ pub async fn hold(conn: &mut PgConnection, id: Uuid) -> Result<Status, Error> {
     .ok_or(Error::Unknown(id))
 }
 
-/// Takes its name, brief and client context out. What it may cost and has cost stays.
+/// Takes its name, brief, client context, tags and metadata out. What it may cost and has cost stays.
 pub async fn erase_words(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(), Failed> {
     sqlx::query!(
-        "update dalsegno.campaigns set name = $2, brief = '', client_context = null where id = $1",
+        "update dalsegno.campaigns set name = $2, brief = '', client_context = null, tags = '{}', metadata = '{}' where id = $1",
         id,
         text::ERASED,
     )
@@ -214,7 +247,8 @@ pub(super) async fn set_status(
     let changed = sqlx::query_as!(
         Campaign,
         r#"update dalsegno.campaigns set status = $2, closed_at = $3 where id = $1 and status <> 'closed'
-           returning id, name, status as "status: Status", brief, client_context, created_at, closed_at"#,
+           returning id, name, status as "status: Status", brief, client_context, created_at, closed_at, tags,
+                  metadata as "metadata: Json<Map<String, Value>>""#,
         id,
         status as Status,
         closed_at,

@@ -58,6 +58,7 @@ pub async fn retry(
             run_at: None,
             added_by,
             traceparent: None,
+            labels: Default::default(),
             links: Links {
                 depends_on: after,
                 on_failure: task.on_failure,

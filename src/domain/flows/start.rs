@@ -83,6 +83,7 @@ pub async fn start(
             run_at: None,
             added_by: new.added_by,
             traceparent: None,
+            labels: Default::default(),
             links: Links {
                 depends_on: &draft.after,
                 on_failure: draft.step.on_failure,

@@ -63,6 +63,7 @@ fn asked<'a>(
         run_at: None,
         added_by: Some(added_by),
         traceparent: None,
+        labels: Default::default(),
         links: Links::default(),
     };
     called.iter().map(new).collect()

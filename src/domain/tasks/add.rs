@@ -12,6 +12,7 @@ use crate::{
         agents::{self, Agent, Node},
         amount::Limit,
         feed::{self, Kind},
+        labels::Labels,
         text,
     },
     queue,
@@ -56,6 +57,7 @@ pub struct New<'a> {
     pub links: Links<'a>,
     /// What its turns are linked to, as a header of W3C Trace Context.
     pub traceparent: Option<&'a str>,
+    pub labels: Labels<'a>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,6 +132,7 @@ pub(super) fn check(config: &Config, new: &New<'_>) -> Result<(), Error> {
         return Err(Error::Priority(priority));
     }
     new.links.check()?;
+    new.labels.check()?;
     let budgets = [new.budget.micros, new.budget.tokens];
     match budgets.into_iter().flatten().find(|budget| *budget <= 0) {
         Some(budget) => Err(Error::EmptyBudget(budget)),

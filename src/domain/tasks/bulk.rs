@@ -14,6 +14,7 @@ use super::{
     insert::{InsertRow, insert},
     keys::KeySpace,
     node::place,
+    search::{LabelRow, insert_labels},
     store::admit,
     waits::{self, NewWait},
 };
@@ -99,6 +100,9 @@ pub async fn add_many(
         let rows = rows.map(|(draft, job_id)| InsertRow::of(draft.new, draft.id, *job_id));
         let rows: Vec<_> = rows.collect();
         insert(&mut *conn, campaign_id, &rows, now).await.map_err(Error::from)?;
+        let rows = created.iter();
+        let rows = rows.filter_map(|(draft, _)| LabelRow::of(draft.id, draft.new.labels));
+        insert_labels(&mut *conn, &rows.collect::<Vec<_>>()).await.map_err(Error::from)?;
         let added: Vec<_> = created.iter().map(|(draft, _)| (draft.new, draft.id)).collect();
         place(&mut *conn, &added).await.map_err(Error::from)?;
         let events: Vec<feed::New> =

@@ -1,10 +1,11 @@
 //! A task with its attempts.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Error, State, Task, Waiting, get, waits_of};
+use super::{Error, State, Task, Waiting, get, search::labels_of, waits_of};
 use crate::domain::{
     Failed, feed,
     turns::{self, Turn},
@@ -27,6 +28,9 @@ pub struct Detail {
     pub waiting: Option<Waiting>,
     /// In the words of who cancelled it, or of what it waited for.
     pub cancelled_because: Option<String>,
+    pub tags: Vec<String>,
+    #[schema(value_type = Object)]
+    pub metadata: Map<String, Value>,
     /// Its attempts that reached a session, in order.
     pub turns: Vec<Turn>,
 }
@@ -35,6 +39,7 @@ pub async fn detail(conn: &mut PgConnection, id: Uuid) -> Result<Detail, Error> 
     let task = get(&mut *conn, id).await?;
     let beside = beside(&mut *conn, id).await?;
     let mut waits = waits_of(&mut *conn, &[id]).await?;
+    let labels = labels_of(&mut *conn, &[id]).await?.remove(&id).unwrap_or_default();
     let is_cancelled = task.state == State::Cancelled;
     Ok(Detail {
         task,
@@ -44,6 +49,8 @@ pub async fn detail(conn: &mut PgConnection, id: Uuid) -> Result<Detail, Error> 
         continues_id: beside.continues_id,
         waiting: waits.remove(&id),
         cancelled_because: beside.cancelled_because.filter(|_| is_cancelled),
+        tags: labels.tags,
+        metadata: labels.metadata,
         turns: turns::of_task(conn, id).await?,
     })
 }
@@ -77,7 +84,7 @@ pub(in crate::domain) async fn cancelled_because(
 }
 
 impl Task {
-    pub fn event(&self, kind: feed::Kind, data: serde_json::Value) -> feed::New {
+    pub fn event(&self, kind: feed::Kind, data: Value) -> feed::New {
         feed::New {
             campaign_id: Some(self.campaign_id),
             task_id: Some(self.id),

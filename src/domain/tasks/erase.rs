@@ -44,20 +44,24 @@ pub async fn count_open(executor: impl PgExecutor<'_>, campaign_id: Uuid) -> Res
     .map_err(Failed::to("count the open tasks of a campaign"))
 }
 
-/// Takes prompt, result and error out of some ended tasks of a campaign.
+/// Takes prompt, result, error, tags and metadata out of some ended tasks of a campaign.
 pub async fn erase_some(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
     limit: i64,
 ) -> Result<Erased, Failed> {
     let rows = sqlx::query!(
-        "update dalsegno.tasks
+        "with erased as (
+         update dalsegno.tasks
             set prompt = $3, traceparent = null, node = null, cancelled_because = null, result = case when result is not null then $3 end,
                 error = case when error is not null then $3 end
           where id in (select id from dalsegno.tasks where campaign_id = $1 and ended_at is not null
                         and (prompt <> $3 or coalesce(result, $3) <> $3 or coalesce(error, $3) <> $3
-                             or cancelled_because is not null) limit $2)
-         returning id, job_id, first_job_id",
+                             or cancelled_because is not null
+                             or exists (select from dalsegno.task_labels as l where l.task_id = tasks.id)) limit $2)
+         returning id, job_id, first_job_id),
+         labels as (delete from dalsegno.task_labels where task_id in (select id from erased))
+         select id, job_id, first_job_id from erased",
         campaign_id,
         limit,
         text::ERASED,

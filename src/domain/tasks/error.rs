@@ -11,7 +11,7 @@ use crate::{
     domain::{
         Failed, amount, campaigns,
         class::{Class, Classify, Kind},
-        posts, sessions, text,
+        labels, posts, sessions, text,
     },
     queue,
 };
@@ -81,6 +81,8 @@ pub enum Error {
     #[error(transparent)]
     Text(#[from] text::Error),
     #[error(transparent)]
+    Labels(#[from] labels::Error),
+    #[error(transparent)]
     Campaign(#[from] campaigns::Error),
     #[error(transparent)]
     Session(#[from] sessions::Error),
@@ -147,6 +149,7 @@ impl Classify for Error {
             Self::Priority(_) => Class::of(Kind::Invalid, "bad_argument"),
             Self::EmptyBudget(_) => Self::EMPTY_BUDGET,
             Self::Text(error) => error.class(),
+            Self::Labels(error) => error.class(),
             Self::Campaign(error) => error.class(),
             Self::Session(error) => error.class(),
             Self::Budget(error) => error.class(),

@@ -73,6 +73,7 @@ pub async fn fan_out(
         run_at: None,
         added_by: what.added_by,
         traceparent: None,
+        labels: Default::default(),
         links: Links {
             depends_on: &all,
             on_failure: OnFailure::Run,

@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::{After, Links, New, OnFailure};
@@ -9,6 +10,7 @@ use crate::domain::{
     agents::SessionMode as Mode,
     agents::{self, Addressed, Catalogue},
     amount::Limit,
+    labels::{self, Labels},
     objects::{self, Misfit},
     timestamp,
 };
@@ -48,6 +50,14 @@ pub struct Line {
     /// The same key and question give the same task again.
     #[schema(max_length = 195, min_length = 1)]
     pub idempotency_key: Option<String>,
+    /// Short names to find it by.
+    #[serde(default)]
+    #[schema(schema_with = labels::tags_schema)]
+    pub tags: Vec<String>,
+    /// Keys and values to find it by; at most 4096 bytes of JSON.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    pub metadata: Map<String, Value>,
 }
 
 /// Why a text is no such object.
@@ -94,6 +104,7 @@ impl Line {
                 ..Links::default()
             },
             traceparent: None,
+            labels: Labels { tags: &self.tags, metadata: Some(&self.metadata) },
         })
     }
 }

@@ -108,6 +108,24 @@ pub async fn list(
     .map_err(Failed::to("list the tasks"))
 }
 
+/// The tasks with these ids, the newest first.
+pub(super) async fn of_ids(
+    executor: impl PgExecutor<'_>,
+    ids: &[Uuid],
+) -> Result<Vec<Task>, Failed> {
+    sqlx::query_as!(
+        Task,
+        r#"select id, campaign_id, agent, instance, session_mode as "session_mode: Mode", state as "state: State", prompt, result,
+                  error, budget_micros, budget_tokens, spent_micros, spent_tokens, job_id, session_id, turn, created_at,
+                  started_at, ended_at
+             from dalsegno.tasks where id = any($1) order by id desc"#,
+        ids,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Failed::to("read tasks"))
+}
+
 /// The tasks of one conversation: campaign, agent and instance. The newest first.
 pub async fn of_conversation(
     executor: impl PgExecutor<'_>,

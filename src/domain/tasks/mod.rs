@@ -30,6 +30,7 @@ mod node;
 mod posted;
 mod recurring;
 mod results;
+mod search;
 mod state;
 mod store;
 mod task;
@@ -65,6 +66,7 @@ pub use self::{
     posted::{Tree, count_of_tree, set_post},
     recurring::AddTask,
     results::{Outcome, outcomes, wait_for_all},
+    search::{Found, ListedTask, MAX_PROMPTS, listed, search},
     state::{
         Cancelled, End, admit, cancel, cancel_job, cancel_silently, charge, end,
         longest_busy_since, no_longer_waits, retry, wait_for_provider, wait_longer,

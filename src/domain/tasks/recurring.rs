@@ -57,6 +57,7 @@ impl AddTask {
             added_by: None,
             links: Links::default(),
             traceparent: None,
+            labels: Default::default(),
         }
     }
 }

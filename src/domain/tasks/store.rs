@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, SubsecRound as _, Utc};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use sqlx::{PgConnection, postgres::PgDatabaseError, types::Json};
 use uuid::Uuid;
 
@@ -38,7 +39,7 @@ pub async fn add(
              from dalsegno.store_task(id => $1, at => $2, campaign_id => $3, agent => $4, instance => $5, prompt => $6,
                   session_mode => $7, budget_micros => $8, budget_tokens => $9, idempotency_key => $10, priority => $11,
                   run_at => $12, asked => $13, kind => $14, queue => $15, max_attempts => $16, added_by => $17,
-                  traceparent => $18)"#,
+                  traceparent => $18, tags => $19, metadata => $20)"#,
         row.id,
         row.at,
         row.campaign_id,
@@ -57,6 +58,8 @@ pub async fn add(
         row.max_attempts,
         row.added_by,
         row.traceparent,
+        row.tags,
+        row.metadata.map(Json) as _,
     )
     .fetch_one(&mut *conn)
     .await
@@ -126,6 +129,9 @@ struct Row<'a> {
     max_attempts: i32,
     added_by: Option<&'a str>,
     traceparent: Option<&'a str>,
+    /// `None` for none: the statement then writes nothing of it.
+    tags: Option<&'a [String]>,
+    metadata: Option<&'a Map<String, Value>>,
 }
 
 struct Stored {
@@ -169,6 +175,8 @@ impl<'a> Row<'a> {
             max_attempts: policy.max_attempts.into(),
             added_by: new.added_by,
             traceparent: new.traceparent,
+            tags: Some(new.labels.tags).filter(|tags| !tags.is_empty()),
+            metadata: new.labels.metadata.filter(|metadata| !metadata.is_empty()),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
-use sqlx::PgExecutor;
+use sqlx::{PgExecutor, types::Json};
 use uuid::Uuid;
 
 use crate::domain::{
@@ -107,6 +107,9 @@ pub async fn wanted(
         client_context: row.client_context,
         created_at: row.campaign_created_at,
         closed_at: row.closed_at,
+        // No turn reads them.
+        tags: Vec::new(),
+        metadata: Json::default(),
     };
     let task = Task {
         id: row.id,

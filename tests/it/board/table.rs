@@ -102,6 +102,7 @@ impl Table {
             node: None,
             links: Default::default(),
             traceparent: None,
+            labels: Default::default(),
         };
         let task = tasks::add(&mut tx, &config.tasks, &new, at()).await.unwrap().task;
         let of_post = "update dalsegno.tasks set post_id = $2 where id = $1";

@@ -171,3 +171,30 @@ async fn a_name_with_a_number_asks_that_copy_of_the_agent() {
     let listed = ground.run(&["task", "ls"]).await;
     assert!(listed.has("copywriter_2"), "{listed:?}");
 }
+
+#[tokio::test]
+async fn many_tasks_are_previewed_and_then_cancelled_by_the_options_of_a_list() {
+    let ground = Ground::new().await;
+    for (prompt, tag) in [("Part one.", "late"), ("Part two.", "late"), ("Part three.", "early")] {
+        ground.add(prompt, &["--tag", tag, "--metadata", "order=17"]).await;
+    }
+    let late = ["task", "cancel", "--tag", "late", "--metadata", "order=17", "--since", "1d"];
+    let said = ground.run(&[&late[..], &["--dry-run"]].concat()).await;
+    assert!(said.has("2 tasks match; nothing was done"), "{said:?}");
+    assert!(said.has("Part two.") && !said.has("Part three."), "{said:?}");
+    assert_eq!(ground.json(&["bulk", "ls"]).await, json!([]));
+    let said = ground.run(&late).await;
+    assert!(said.code == 0 && said.has("a worker will cancel 2 tasks"), "{said:?}");
+    let listed = ground.json(&["bulk", "ls"]).await;
+    let id = text(&listed[0]["id"]);
+    assert_eq!(ground.json(&["bulk", "show", id]).await["filter"]["tags"], json!(["late"]));
+    let nothing = ground.run(&["task", "cancel"]).await;
+    assert!(nothing.code == 2 && nothing.has("--state failed --since 1d"), "{nothing:?}");
+    let task = ground.json(&["task", "ls", "--tag", "early"]).await;
+    assert_eq!(
+        (&task[0]["metadata"], task.as_array().unwrap().len()),
+        (&json!({ "order": "17" }), 1)
+    );
+    let both = ground.run(&["task", "retry", text(&task[0]["id"]), "--state", "failed"]).await;
+    assert!(both.code == 2 && both.has("not both"), "{both:?}");
+}

@@ -6,9 +6,10 @@ use chrono::TimeDelta;
 use dalsegno::domain::{
     agents::SessionMode as Mode,
     amount::Limit,
+    labels::Labels,
     tasks::{self, After, FlowStep, Links, New, OnFailure, Task},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::World;
@@ -62,6 +63,8 @@ async fn columns(world: &World, id: Uuid) -> BTreeMap<String, Value> {
                select 'payload', to_jsonb(p) from dalsegno.tasks as t join dalsegno.job_payloads as p on p.job_id = t.job_id where t.id = $1
                union all
                select 'wait', to_jsonb(w) from dalsegno.task_waits as w where w.task_id = $1
+               union all
+               select 'labels', to_jsonb(l) - 'task_id' from dalsegno.task_labels as l where l.task_id = $1
                union all
                select 'others', jsonb_build_object('ids', jsonb_agg(d.on_task_id order by d.place))
                  from dalsegno.task_dependencies as d where d.task_id = $1 having count(*) > 0";
@@ -117,6 +120,7 @@ async fn a_retried_task_keeps_every_option_that_it_was_asked_for_with() {
         .unwrap();
     let first = world.add("Part one.").await;
     let after = [After::Task(first.id)];
+    let (tags, metadata) = (["late".to_owned()], json!({ "order": 17 }));
     // Without `..`: a new option has to be asked for here.
     let plain = New {
         campaign_id: world.campaign.id,
@@ -132,6 +136,7 @@ async fn a_retried_task_keeps_every_option_that_it_was_asked_for_with() {
         added_by: Some("a test"),
         links: Links::default(),
         traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
+        labels: Labels { tags: &tags, metadata: metadata.as_object() },
     };
     let linked = New {
         idempotency_key: Some("order-2"),

@@ -109,6 +109,7 @@ impl World {
             added_by: None,
             links: tasks::Links::default(),
             traceparent: None,
+            labels: Default::default(),
         }
     }
 

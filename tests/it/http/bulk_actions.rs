@@ -204,3 +204,29 @@ async fn an_action_whose_job_is_gone_says_so_and_goes_on_when_it_is_tried_again(
     assert_eq!((&again["state"], &again["error"]), (&json!("running"), &Value::Null));
     assert!(!bulk_actions::start(pool, cancelled.id, noon()).await.unwrap());
 }
+
+#[tokio::test]
+async fn a_preview_says_which_tasks_an_action_is_about_and_changes_nothing() {
+    let ground = Ground::new().await;
+    for (prompt, tags) in
+        [("Part one.", json!(["late"])), ("Part two.", json!([])), ("Notes.", json!(["late"]))]
+    {
+        let ask = json!({ "agent": "copywriter", "prompt": prompt, "tags": tags });
+        ground.post(&ground.tasks(), &ask).await.expect(201);
+    }
+    let filter =
+        json!({ "tags": ["late"], "text": "PART", "created_after": "2026-11-20T00:00:00Z" });
+    let ask = |action: &str| json!({ "action": action, "filter": filter });
+    let preview = format!("{PATH}/preview");
+    let previewed = ground.post(&preview, &ask("cancel")).await.expect(200);
+    assert_eq!(previewed["matched"], 1);
+    assert_eq!(previewed["tasks"][0]["prompt"], "Part one.");
+    assert_eq!(ground.post(&preview, &ask("retry")).await.expect(200)["matched"], 0);
+    assert_eq!(ground.get(PATH).await.expect(200)["items"], json!([]));
+    let made = ground.post(PATH, &ask("cancel")).await.expect(202);
+    assert_eq!((&made["matched"], &made["filter"]), (&json!(1), &filter));
+    let listed = ground.get(PATH).await.expect(200);
+    assert_eq!(listed["items"], json!([made]));
+    let long = json!({ "action": "retry", "filter": { "text": "x".repeat(5_000) } });
+    ground.post(&preview, &long).await.problem(413, "text_too_long");
+}

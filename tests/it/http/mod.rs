@@ -20,6 +20,7 @@ mod held;
 mod intake;
 mod keyed;
 mod keys;
+mod labels;
 mod limits;
 mod logins;
 mod lossy;

@@ -47,6 +47,7 @@ pub async fn fan_out(
             run_at: None,
             added_by: None,
             traceparent: None,
+            labels: Default::default(),
             links: Default::default(),
         })
         .collect();
@@ -289,6 +290,7 @@ fn child_of<'a>(ground: &Ground, catalogue: &'a Catalogue) -> New<'a> {
         run_at: None,
         added_by: None,
         traceparent: None,
+        labels: Default::default(),
         links: Default::default(),
     }
 }

@@ -337,6 +337,7 @@ impl Ground {
             run_at: None,
             added_by: None,
             traceparent: None,
+            labels: Default::default(),
             links,
         };
         tasks::add(conn, &config.tasks, &new, self.clock.now()).await.unwrap().task
@@ -364,6 +365,7 @@ impl Ground {
             run_at: None,
             added_by: None,
             traceparent: None,
+            labels: Default::default(),
             links,
         };
         let mut tx = self.pool.begin().await.unwrap();
@@ -389,6 +391,7 @@ impl Ground {
             run_at: Some(run_at),
             added_by: None,
             traceparent: None,
+            labels: Default::default(),
             links,
         };
         let mut tx = self.pool.begin().await.unwrap();
@@ -462,6 +465,7 @@ impl Ground {
             added_by: None,
             links,
             traceparent: None,
+            labels: Default::default(),
         };
         let mut tx = self.pool.begin().await.unwrap();
         let added = tasks::add(&mut tx, &config.tasks, &new, self.clock.now()).await?;

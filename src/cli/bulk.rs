@@ -1,0 +1,90 @@
+//! `dalsegno bulk`: actions on many tasks, which `task cancel` and `task retry` ask for.
+
+use clap::Subcommand;
+use uuid::Uuid;
+
+use super::{
+    Context, Exit, Failure,
+    output::{fields, table},
+    server::{Server, with_server},
+    words::{time, time_or_dash},
+};
+use crate::{
+    domain::bulk_actions::BulkAction,
+    operations::{ListBulkActions, ShowBulkAction},
+};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum BulkCommand {
+    /// Lists actions on many tasks, the newest first.
+    Ls(List),
+    /// Shows how far an action on many tasks is.
+    Show {
+        /// As `bulk ls` prints it.
+        id: Uuid,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct List {
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
+    limit: i64,
+}
+
+pub(super) async fn run(command: &BulkCommand, context: &Context) -> Result<Exit, Failure> {
+    with_server(context, async |server| on(command, context, server).await).await
+}
+
+async fn on(command: &BulkCommand, context: &Context, server: &Server) -> Result<Exit, Failure> {
+    match command {
+        BulkCommand::Ls(List { limit }) => {
+            let page = |cursor: Option<String>, limit| ListBulkActions {
+                cursor: cursor.and_then(|cursor| cursor.parse().ok()),
+                limit: Some(limit),
+            };
+            let actions = server.items(*limit, page).await?;
+            context.output.data(&actions, || lines(&actions));
+        }
+        BulkCommand::Show { id } => {
+            let action = server.call(ShowBulkAction { id: *id }).await?;
+            context.output.data(&action, || words(&action));
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+fn lines(actions: &[BulkAction]) -> String {
+    let row = |action: &BulkAction| {
+        [
+            action.id.to_string(),
+            action.action.as_str().to_owned(),
+            action.state.as_str().to_owned(),
+            action.matched.to_string(),
+            action.done.to_string(),
+            action.skipped.to_string(),
+            time(action.created_at),
+            time_or_dash(action.ended_at),
+        ]
+    };
+    let head = ["ID", "ACTION", "STATE", "TASKS", "DONE", "SKIPPED", "CREATED", "ENDED"];
+    table(&head, actions.iter().map(row))
+}
+
+fn words(action: &BulkAction) -> String {
+    let filter = serde_json::to_string(&action.filter).unwrap_or_default();
+    let mut list = vec![
+        ("bulk action", action.id.to_string()),
+        ("action", action.action.as_str().to_owned()),
+        ("state", action.state.as_str().to_owned()),
+        ("filter", filter),
+        ("reason", action.reason.clone()),
+        ("tasks", action.matched.to_string()),
+        ("done", action.done.to_string()),
+        ("skipped", action.skipped.to_string()),
+        ("job", action.job_id.to_string()),
+        ("created", time(action.created_at)),
+        ("ended", time_or_dash(action.ended_at)),
+    ];
+    list.extend(action.error.iter().map(|error| ("error", error.clone())));
+    fields(&list)
+}

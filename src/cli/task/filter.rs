@@ -1,0 +1,118 @@
+//! The tasks that a command means, by options.
+
+use chrono::{DateTime, Utc};
+use clap::{Args, ValueEnum};
+use uuid::Uuid;
+
+use crate::{
+    cli::{
+        Context, Failure,
+        args::{InCampaign, LabelFilter},
+        server::Server,
+        words::moment,
+    },
+    domain::tasks::{Matching, State},
+    operations::ListTasks,
+};
+
+#[derive(Debug, Args)]
+pub(super) struct FilterFlags {
+    #[command(flatten)]
+    campaign: InCampaign,
+    /// Only tasks of this agent.
+    #[arg(long)]
+    agent: Option<String>,
+    /// Only tasks of this instance of the agents.
+    #[arg(long)]
+    instance: Option<String>,
+    /// Only tasks in this state.
+    #[arg(long)]
+    state: Option<StateName>,
+    /// Only tasks that were added since then: 1d, 12h or 2026-11-20T12:00:00Z.
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    since: Option<DateTime<Utc>>,
+    /// Only tasks that were added before then: 1d, 12h or 2026-11-20T12:00:00Z.
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    until: Option<DateTime<Utc>>,
+    /// Only tasks whose prompt contains this text, whether in capitals or not.
+    #[arg(long)]
+    text: Option<String>,
+    #[command(flatten)]
+    labels: LabelFilter,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum StateName {
+    Queued,
+    Running,
+    Done,
+    Failed,
+    Cancelled,
+}
+
+impl FilterFlags {
+    pub(super) async fn campaign_id(
+        &self,
+        context: &Context,
+        server: &Server,
+    ) -> Result<Option<Uuid>, Failure> {
+        self.campaign.id_if_given(context, server).await
+    }
+
+    /// True if no option says which tasks are meant. DALSEGNO_CAMPAIGN alone does not.
+    pub(super) fn is_empty(&self) -> bool {
+        let Self { campaign, agent, instance, state, since, until, text, labels } = self;
+        let is_given = campaign.is_given() || agent.is_some() || instance.is_some();
+        let is_narrowed = state.is_some() || since.is_some() || until.is_some() || text.is_some();
+        !is_given && !is_narrowed && labels.is_empty()
+    }
+
+    /// As an action on many tasks takes them.
+    pub(super) fn matching(&self, campaign_id: Option<Uuid>) -> Matching {
+        let (tags, metadata) = self.labels.all();
+        Matching {
+            campaign_id,
+            agent: self.agent.clone(),
+            instance: self.instance.clone(),
+            state: self.state.map(State::from),
+            created_before: self.until,
+            created_after: self.since,
+            text: self.text.clone(),
+            tags,
+            metadata,
+        }
+    }
+
+    pub(super) fn page(
+        &self,
+        campaign_id: Option<Uuid>,
+        cursor: Option<Uuid>,
+        limit: Option<i64>,
+    ) -> ListTasks {
+        ListTasks {
+            campaign_id,
+            agent: self.agent.clone(),
+            instance: self.instance.clone(),
+            state: self.state.map(State::from),
+            created_after: self.since,
+            created_before: self.until,
+            text: self.text.clone(),
+            tags: self.labels.tags(),
+            metadata: self.labels.metadata(),
+            cursor,
+            limit,
+        }
+    }
+}
+
+impl From<StateName> for State {
+    fn from(name: StateName) -> Self {
+        match name {
+            StateName::Queued => Self::Queued,
+            StateName::Running => Self::Running,
+            StateName::Done => Self::Done,
+            StateName::Failed => Self::Failed,
+            StateName::Cancelled => Self::Cancelled,
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The tasks that an action would be about.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use sqlx::PgConnection;
+
+use super::{Action, Error, request::check};
+use crate::domain::tasks::{self, ListedTask, Matching};
+
+/// The tasks that a preview shows.
+const SHOWN: i64 = 20;
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(as = BulkActionPreview)]
+pub struct Preview {
+    /// Tasks that match now.
+    pub matched: i64,
+    /// The first of them, at most 20.
+    pub tasks: Vec<ListedTask>,
+}
+
+pub async fn preview(
+    conn: &mut PgConnection,
+    action: Action,
+    filter: &Matching,
+    now: DateTime<Utc>,
+) -> Result<Preview, Error> {
+    check(filter)?;
+    let states = action.states();
+    let matched = tasks::count_matching(&mut *conn, filter, states, now).await?;
+    let ids = tasks::matching(&mut *conn, filter, states, now, None, SHOWN).await?;
+    Ok(Preview { matched, tasks: tasks::listed(conn, &ids).await? })
+}

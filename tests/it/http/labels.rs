@@ -1,0 +1,207 @@
+//! Tags and metadata of tasks and campaigns, and lists by them, by time and by words of the prompt.
+
+use dalsegno::domain::{
+    Page,
+    tasks::{self, Matching},
+};
+use serde_json::{Value, json};
+use sqlx::{Connection as _, PgConnection};
+use uuid::Uuid;
+
+use super::Ground;
+use crate::conversations::world::World;
+
+impl Ground {
+    /// The prompts of a list.
+    async fn prompts(&self, query: &str) -> Vec<String> {
+        let listed = self.get(&format!("/v1/tasks?{query}")).await.expect(200);
+        let items = listed["items"].as_array().unwrap().iter();
+        items.map(|task| task["prompt"].as_str().unwrap().to_owned()).collect()
+    }
+
+    async fn ask(&self, prompt: &str, more: Value) -> Value {
+        let mut ask = json!({ "agent": "copywriter", "prompt": prompt });
+        ask.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
+        self.post(&self.tasks(), &ask).await.expect(201)
+    }
+}
+
+#[tokio::test]
+async fn a_task_is_found_by_any_of_its_tags_and_metadata_whichever_way_it_came_in() {
+    let ground = Ground::new().await;
+    let acme =
+        json!({ "tags": ["urgent", "series:a"], "metadata": { "customer": "acme", "order": 17 } });
+    let one = ground.ask("One.", acme).await;
+    ground.ask("Two.", json!({ "tags": ["urgent"] })).await;
+    ground.ask("Three.", json!({ "metadata": { "customer": "acme" } })).await;
+    ground.ask("Four.", json!({ "depends_on": [one["id"]], "tags": ["late"] })).await;
+    let line = json!({ "agent": "copywriter", "prompt": "Five.", "tags": ["late"], "metadata": { "n": [1] } });
+    ground.post(&format!("{}/bulk", ground.tasks()), &json!([line])).await.expect(201);
+    let in_sql = "select dalsegno.add_task($1, 'copywriter', 'Six.', tags => '{late}', metadata => '{\"n\": [1, 2]}')";
+    sqlx::query(in_sql).bind(ground.world.campaign.id).execute(&ground.app.pool).await.unwrap();
+    ground.ask("Seven.", json!({})).await;
+    for (query, found) in [
+        ("tags=urgent", &["Two.", "One."][..]),
+        ("tags=urgent,series:a", &["One."]),
+        ("metadata=%7B%22customer%22:%22acme%22%7D", &["Three.", "One."]),
+        ("metadata=%7B%22customer%22:%22acme%22,%22order%22:17%7D", &["One."]),
+        ("tags=urgent&metadata=%7B%22customer%22:%22acme%22%7D", &["One."]),
+        ("tags=late", &["Six.", "Five.", "Four."]),
+        ("metadata=%7B%22n%22:[2]%7D", &["Six."]),
+        ("tags=late&limit=1", &["Six."]),
+        ("tags=late&agent=planner", &[]),
+        ("tags=unheard", &[]),
+        ("limit=2&tags=late,", &["Six.", "Five."]),
+    ] {
+        assert_eq!(ground.prompts(query).await, found, "{query}");
+    }
+    let page = ground.get("/v1/tasks?tags=late&limit=2").await.expect(200);
+    let next = format!("tags=late&cursor={}", page["next"].as_str().unwrap());
+    assert_eq!(ground.prompts(&next).await, ["Four."]);
+    let shown = ground.get(&format!("/v1/tasks/{}", one["id"].as_str().unwrap())).await.expect(200);
+    assert_eq!(shown["tags"], json!(["urgent", "series:a"]));
+    assert_eq!(shown["metadata"], json!({ "customer": "acme", "order": 17 }));
+    let listed = ground.get("/v1/tasks?tags=series:a").await.expect(200);
+    assert_eq!(listed["items"][0]["metadata"], shown["metadata"]);
+    assert_eq!(listed["items"][0]["tags"], shown["tags"]);
+}
+
+#[tokio::test]
+async fn labels_are_no_part_of_the_question_and_those_that_do_not_fit_are_refused() {
+    let ground = Ground::new().await;
+    let key = [("Idempotency-Key", "part-1")];
+    let ask = |more: Value| {
+        let mut ask = json!({ "agent": "copywriter", "prompt": "Part one." });
+        ask.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
+        ask
+    };
+    let first = ask(json!({ "tags": ["a"] }));
+    let first = ground.post_with(&ground.tasks(), &first, &key).await.expect(201);
+    let again = ask(json!({ "tags": ["b"], "metadata": { "c": 1 } }));
+    let again = ground.post_with(&ground.tasks(), &again, &key).await.expect(200);
+    assert_eq!(first["id"], again["id"]);
+    assert_eq!(ground.prompts("tags=b").await, [""; 0]);
+    let long = json!({ "metadata": { "a": "x".repeat(4_100) } });
+    for (wrong, status, code) in [
+        (json!({ "tags": ["Not this"] }), 422, "bad_tags"),
+        (json!({ "tags": vec!["a"; 17] }), 422, "bad_tags"),
+        (long, 413, "metadata_too_long"),
+        (json!({ "metadata": { "a": 1e300 } }), 201, ""),
+        (json!({ "metadata": { "a": "\u{0}" } }), 422, "bad_argument"),
+        (json!({ "metadata": [] }), 422, "bad_field"),
+        (json!({ "tags": "a" }), 422, "bad_field"),
+    ] {
+        let reply = ground.post(&ground.tasks(), &ask(wrong.clone())).await;
+        match status {
+            201 => drop(reply.expect(201)),
+            _ => drop(reply.problem(status, code)),
+        }
+        let new = json!({ "name": "Harbour" });
+        let mut new = new.as_object().cloned().unwrap();
+        new.extend(wrong.as_object().cloned().unwrap());
+        let reply = ground.post("/v1/campaigns", &Value::Object(new)).await;
+        assert_eq!(reply.status, status, "{reply:?}");
+    }
+    let line = json!([{ "agent": "copywriter", "prompt": "x", "tags": ["?"] }]);
+    let refused = ground.post(&format!("{}/bulk", ground.tasks()), &line).await;
+    refused.problem(422, "bad_items");
+    assert!(refused.body.contains("bad_tags"), "{refused:?}");
+    for query in ["metadata=acme", "metadata=[1]", "text=", "created_after=yesterday"] {
+        ground.get(&format!("/v1/tasks?{query}")).await.problem(400, "bad_query");
+    }
+    let sql = "select dalsegno.add_task($1, 'copywriter', 'x', tags => '{A}')";
+    let sql = sqlx::query(sql).bind(ground.world.campaign.id).execute(&ground.app.pool).await;
+    assert!(sql.unwrap_err().to_string().contains("the tags do not fit"));
+}
+
+#[tokio::test]
+async fn campaigns_are_found_by_tags_and_metadata() {
+    let ground = Ground::new().await;
+    let new = json!({ "name": "Spring", "tags": ["series"], "metadata": { "customer": "acme" } });
+    let spring = ground.post("/v1/campaigns", &new).await.expect(201);
+    assert_eq!((&spring["tags"], &spring["metadata"]), (&new["tags"], &new["metadata"]));
+    let names = async |query: &str| {
+        let listed = ground.get(&format!("/v1/campaigns?{query}")).await.expect(200);
+        let items = listed["items"].as_array().unwrap().iter();
+        items.map(|one| one["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    for (query, found) in [
+        ("tags=series", &["Spring"][..]),
+        ("metadata=%7B%22customer%22:%22acme%22%7D", &["Spring"]),
+        ("tags=series,other", &[]),
+        ("", &["Spring", "Harbour"]),
+    ] {
+        assert_eq!(names(query).await, found, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn a_search_for_text_reads_a_bounded_number_of_prompts_for_each_page() {
+    let ground = Ground::new().await;
+    ground.ask("The Tide comes in.", json!({})).await;
+    ground.ask("100% sure_thing", json!({})).await;
+    assert_eq!(ground.prompts("text=tide").await, ["The Tide comes in."]);
+    // No pattern: what it looks for is what it says.
+    assert_eq!(ground.prompts("text=100%25").await, ["100% sure_thing"]);
+    assert_eq!(ground.prompts("text=sure-thing").await, [""; 0]);
+    let many = "insert into dalsegno.tasks (id, campaign_id, job_id, agent, prompt)
+                select ('ffff' || substr(gen_random_uuid()::text, 5))::uuid, $1, -n, 'copywriter', 'Wait.'
+                  from generate_series(1, 2500) as n";
+    sqlx::query(many).bind(ground.world.campaign.id).execute(&ground.app.pool).await.unwrap();
+    let first = ground.get("/v1/tasks?text=tide").await.expect(200);
+    assert_eq!(first["items"], json!([]));
+    let next = format!("text=tide&cursor={}", first["next"].as_str().unwrap());
+    assert_eq!(ground.prompts(&next).await, ["The Tide comes in."]);
+    let last = ground.get(&format!("/v1/tasks?{next}")).await.expect(200);
+    assert_eq!(last["next"], Value::Null);
+}
+
+#[tokio::test]
+async fn tasks_are_listed_by_the_time_at_which_they_were_added() {
+    let ground = Ground::new().await;
+    ground.ask("Now.", json!({})).await;
+    let earlier = "insert into dalsegno.tasks (id, created_at, campaign_id, job_id, agent, prompt)
+                   values ($2, '2026-11-19 12:00+00', $1, -1, 'copywriter', 'Yesterday.')";
+    let id = Uuid::from_u128((1_795_089_600_000_u128 << 80) | 0x7000_8000_0000_0000_0001);
+    let campaign = ground.world.campaign.id;
+    sqlx::query(earlier).bind(campaign).bind(id).execute(&ground.app.pool).await.unwrap();
+    let (noon, before) = ("2026-11-20T12:00:00Z", "2026-11-19T12:00:00Z");
+    for (query, found) in [
+        (format!("created_after={noon}"), &["Now."][..]),
+        (format!("created_before={noon}"), &["Yesterday."]),
+        (format!("created_after={before}"), &["Now.", "Yesterday."]),
+        (format!("created_after={before}&created_before={noon}"), &["Yesterday."]),
+        (format!("created_before={before}"), &[]),
+    ] {
+        assert_eq!(ground.prompts(&query).await, found, "{query}");
+    }
+}
+
+/// As a prepared statement has it after some calls: a plan for any arguments.
+#[tokio::test]
+async fn a_list_by_labels_that_few_tasks_have_reads_few_rows() {
+    let world = World::new().await;
+    let many = "with added as (
+                  insert into dalsegno.tasks (id, campaign_id, job_id, agent, prompt)
+                  select gen_random_uuid(), $1, -n, 'copywriter', 'Wait.' from generate_series(1, 20000) as n
+                  returning id, job_id)
+                insert into dalsegno.task_labels (task_id, tags, metadata)
+                select id, case when job_id % 1000 = 0 then '{rare}' else '{common}' end::text[], jsonb_build_object('n', -job_id) from added";
+    sqlx::query(many).bind(world.campaign.id).execute(&world.pool).await.unwrap();
+    sqlx::query("vacuum analyze").execute(&world.pool).await.unwrap();
+    let mut conn = PgConnection::connect(&world.url()).await.unwrap();
+    sqlx::query("set plan_cache_mode = force_generic_plan").execute(&mut conn).await.unwrap();
+    let tagged = Matching { tags: vec!["rare".to_owned()], ..Matching::default() };
+    let metadata = json!({ "n": 77 }).as_object().cloned().unwrap();
+    let with_metadata = Matching { metadata, ..Matching::default() };
+    for (filter, n_found) in [(tagged, 20), (with_metadata, 1)] {
+        let mut tx = conn.begin().await.unwrap();
+        let page = Page { after: None, limit: 50 };
+        let found = tasks::search(&mut tx, &filter, None, page).await.unwrap();
+        assert_eq!(found.tasks.len(), n_found);
+        let read = "select coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::bigint from pg_stat_xact_user_tables
+                     where relname in ('tasks', 'task_labels') and schemaname = 'dalsegno'";
+        let n_read: i64 = sqlx::query_scalar(read).fetch_one(&mut *tx).await.unwrap();
+        assert!(n_read <= 200, "{n_read} rows were read for {filter:?}");
+    }
+}
