@@ -4,19 +4,21 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use chrono::TimeDelta;
 use clap::{ArgGroup, Args, Subcommand};
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use super::{
     Context, Exit, Failure,
+    args::InCampaign,
     output::Output,
     server::{Server, with_server},
-    words::{given, time},
+    words::{given, period, time},
 };
 use crate::{
     domain::{
-        ids::{Given, GivenCampaign},
+        ids::Given,
         mentions::Posted,
         posts::{self, Post},
     },
@@ -35,8 +37,8 @@ pub(super) enum BoardCommand {
 
 #[derive(Debug, Args)]
 struct Look {
-    /// The campaign: its name, its id, or the beginning or end of that.
-    campaign: GivenCampaign,
+    #[command(flatten)]
+    campaign: InCampaign,
     /// Only what this agent sees: its name; curator_2 is instance 2 of curator.
     #[arg(long, value_name = "AGENT")]
     viewer: Option<String>,
@@ -50,8 +52,8 @@ pub(super) struct Tail {
     #[arg(long, short = 'n', default_value_t = 10, value_parser = clap::value_parser!(i64).range(0..=1000))]
     lines: i64,
     /// Ends after this time.
-    #[arg(long, value_name = "SECONDS")]
-    timeout: Option<u64>,
+    #[arg(long, value_name = "DURATION", value_parser = period)]
+    timeout: Option<TimeDelta>,
 }
 
 #[derive(Debug, Args)]
@@ -68,8 +70,8 @@ pub(super) struct History {
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("text_given").required(true).args(["text", "text_file"])))]
 pub(super) struct NewPost {
-    /// The campaign: its name, its id, or the beginning or end of that.
-    campaign: GivenCampaign,
+    #[command(flatten)]
+    campaign: InCampaign,
     /// What is said; `-` reads it from the standard input.
     text: Option<String>,
     #[arg(long, value_name = "FILE")]
@@ -105,37 +107,37 @@ impl Look {
 const PAUSE: Duration = Duration::from_millis(300);
 
 pub(super) async fn run(command: &BoardCommand, context: &Context) -> Result<Exit, Failure> {
-    let output = context.output;
     with_server(context, async |server| match command {
-        BoardCommand::Tail(tail) => follow(tail, output, server).await,
-        BoardCommand::History(history) => print(history, output, server).await,
-        BoardCommand::Post(new) => add(new, output, server).await,
+        BoardCommand::Tail(tail) => follow(tail, context, server).await,
+        BoardCommand::History(history) => print(history, context, server).await,
+        BoardCommand::Post(new) => add(new, context, server).await,
     })
     .await
 }
 
-async fn print(history: &History, output: Output, server: &Server) -> Result<Exit, Failure> {
-    let id = server.campaign(&history.look.campaign).await?;
+async fn print(history: &History, context: &Context, server: &Server) -> Result<Exit, Failure> {
+    let id = history.look.campaign.id(context, server).await?;
     let page = history.look.page(id, PostOrder::Newest, Some(history.before));
     let mut posts = server.items(history.limit, page).await?;
     posts.reverse();
-    output.data(&posts, || posts.iter().map(words).collect());
+    context.output.data(&posts, || posts.iter().map(words).collect());
     Ok(Exit::Ok)
 }
 
-async fn follow(tail: &Tail, output: Output, server: &Server) -> Result<Exit, Failure> {
-    let id = server.campaign(&tail.look.campaign).await?;
-    let end = tail.timeout.map(|secs| Instant::now() + Duration::from_secs(secs));
+async fn follow(tail: &Tail, context: &Context, server: &Server) -> Result<Exit, Failure> {
+    let id = tail.look.campaign.id(context, server).await?;
+    let end =
+        tail.timeout.and_then(|limit| limit.to_std().ok()).map(|limit| Instant::now() + limit);
     // One at least: the place of the last one is where news begin.
     let newest = tail.look.page(id, PostOrder::Newest, None);
     let there = server.items(tail.lines.max(1), newest).await?;
     let mut told = there.first().map_or(0, |last| last.seq);
     let n_lines = usize::try_from(tail.lines).unwrap_or_default();
-    there.iter().take(n_lines).rev().for_each(|post| tell(post, output));
+    there.iter().take(n_lines).rev().for_each(|post| tell(post, context.output));
     while end.is_none_or(|end| Instant::now() < end) {
         let news = tail.look.page(id, PostOrder::Oldest, Some(told));
         let posts = server.call(news(None, MAX_LIMIT)).await?.items;
-        posts.iter().for_each(|post| tell(post, output));
+        posts.iter().for_each(|post| tell(post, context.output));
         told = posts.last().map_or(told, |last| last.seq);
         if posts.is_empty() {
             sleep(PAUSE).await;
@@ -144,16 +146,16 @@ async fn follow(tail: &Tail, output: Output, server: &Server) -> Result<Exit, Fa
     Ok(Exit::Ok)
 }
 
-async fn add(new: &NewPost, output: Output, server: &Server) -> Result<Exit, Failure> {
+async fn add(new: &NewPost, context: &Context, server: &Server) -> Result<Exit, Failure> {
     let text = given(new.text.as_deref(), new.text_file.as_ref())?.unwrap_or_default();
-    let id = server.campaign(&new.campaign).await?;
+    let id = new.campaign.id(context, server).await?;
     let reply_to = match &new.reply_to {
         Some(given) => Some(server.id(Noun::Post, given).await?),
         None => None,
     };
     let audience = Some(new.to.clone()).filter(|names| !names.is_empty());
     let posted = server.call(AddPost { id, text, audience, reply_to }).await?;
-    output.data(&posted, || came_of_it(&posted));
+    context.output.data(&posted, || came_of_it(&posted));
     Ok(Exit::Ok)
 }
 

@@ -213,11 +213,24 @@ async fn nothing_of_an_erased_campaign_is_found_anywhere() {
         for kind in ["edict", "record"] {
             for text in ["One", "Two"] {
                 let text = format!("{text} of {word}.");
-                let publish = ["memory", "publish", campaign, kind, word, "--title", word, &text];
+                let publish = [
+                    "memory",
+                    "publish",
+                    "--campaign",
+                    campaign,
+                    kind,
+                    word,
+                    "--title",
+                    word,
+                    &text,
+                ];
                 assert_eq!(stage.say(&publish).await.0, 0);
             }
         }
-        assert_eq!(stage.say(&["memory", "revoke", campaign, "record", word]).await.0, 0);
+        assert_eq!(
+            stage.say(&["memory", "revoke", "--campaign", campaign, "record", word]).await.0,
+            0
+        );
         stage.call_tools(campaign, word).await;
         let pause = ["agent", "pause", "reviewer", "--campaign", campaign, "--reason", word];
         let resume = ["agent", "resume", "reviewer", "--campaign", campaign];

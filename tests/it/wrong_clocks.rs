@@ -252,9 +252,19 @@ async fn processes_whose_clocks_are_hours_off_store_the_time_of_the_database() {
     stage.said(&["session", "compact", &session]).await;
     stage.until("select count(*) from dalsegno.compactions where applied_at is not null", 1).await;
     // A board, a memory, a blackboard, a pause, a schedule, a key.
-    stage.said(&["board", "post", campaign, "Hello all.", "--to", "all"]).await;
+    stage.said(&["board", "post", "--campaign", campaign, "Hello all.", "--to", "all"]).await;
     stage
-        .said(&["memory", "publish", campaign, "record", "tone", "--title", "Tone", "Short."])
+        .said(&[
+            "memory",
+            "publish",
+            "--campaign",
+            campaign,
+            "record",
+            "tone",
+            "--title",
+            "Tone",
+            "Short.",
+        ])
         .await;
     stage.said(&["blackboard", "patch", campaign, r#"{"a": 1}"#]).await;
     stage.said(&["agent", "pause", "reviewer", "--campaign", campaign]).await;

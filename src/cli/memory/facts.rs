@@ -8,16 +8,16 @@ use uuid::Uuid;
 use super::show::written_out;
 use crate::{
     cli::{
-        Exit, Failure,
-        args::Paging,
-        output::{Output, fields, table},
+        Context, Exit, Failure,
+        args::{InCampaign, Paging},
+        output::{fields, table},
         server::Server,
         words::{period, time, time_or_dash},
     },
     clock::{Clock as _, SystemClock},
     domain::{
         facts::{CampaignUser, Ended, Extraction, Fact, Source},
-        ids::{Given, GivenCampaign, short},
+        ids::{Given, short},
     },
     operations::{
         EditFact, ForgetUser, ListExtractions, ListFacts, Noun, PutCampaignUser, RevokeFact,
@@ -49,8 +49,8 @@ pub(in crate::cli) enum FactsCommand {
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct User {
-    /// The campaign: its name, its id, or the beginning or end of that.
-    campaign: GivenCampaign,
+    #[command(flatten)]
+    campaign: InCampaign,
     /// As other systems call them: `ann@example.org`. Without it, prints who it is.
     user: Option<String>,
     /// For nobody in particular.
@@ -92,7 +92,7 @@ pub(in crate::cli) struct State {
     /// One line.
     text: String,
     /// Holds for this long: 90d, 24h.
-    #[arg(long, value_name = "TIME", value_parser = period)]
+    #[arg(long, value_name = "DURATION", value_parser = period)]
     expires_in: Option<TimeDelta>,
 }
 
@@ -114,34 +114,34 @@ pub(in crate::cli) struct Forget {
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Readings {
-    /// The campaign: its name, its id, or the beginning or end of that.
-    campaign: GivenCampaign,
+    #[command(flatten)]
+    campaign: InCampaign,
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
     limit: i64,
 }
 
 pub(super) async fn run(
     command: &FactsCommand,
-    output: Output,
+    context: &Context,
     server: &Server,
 ) -> Result<(), Failure> {
     match command {
-        FactsCommand::User(user) => show_user(user, output, server).await?,
+        FactsCommand::User(user) => show_user(user, context, server).await?,
         FactsCommand::Ls(Ls { user, ended, paging }) => {
             let page =
                 |cursor, limit| ListFacts { name: user.clone(), ended: *ended, cursor, limit };
             let facts = server.list(Noun::Fact, paging, page).await?;
-            output.data(&facts, || fact_lines(&facts));
+            context.output.data(&facts, || fact_lines(&facts));
         }
         FactsCommand::Show(Which { user, fact }) => {
             let (name, fact) = (user.clone(), server.id(Noun::Fact, fact).await?);
             let fact = server.call(ShowFact { name, fact }).await?;
-            output.data(&fact, || fact_words(&fact));
+            context.output.data(&fact, || fact_words(&fact));
         }
         FactsCommand::Search(Search { user, words, limit }) => {
             let (name, q) = (user.clone(), words.clone());
             let hits = server.call(SearchFacts { name, q, limit: Some(*limit) }).await?.items;
-            output.data(&hits, || fact_lines(hits.iter().map(|hit| &hit.fact)));
+            context.output.data(&hits, || fact_lines(hits.iter().map(|hit| &hit.fact)));
         }
         FactsCommand::State(State { user, attribute, text, expires_in }) => {
             let state = StateFact {
@@ -151,46 +151,46 @@ pub(super) async fn run(
                 expires_at: expires_in.map(|period| SystemClock.now() + period),
             };
             let fact = server.call(state).await?;
-            output.data(&fact, || fact_words(&fact));
+            context.output.data(&fact, || fact_words(&fact));
         }
         FactsCommand::Edit(Edit { which: Which { user, fact }, text }) => {
             let fact = server.id(Noun::Fact, fact).await?;
             let edit = EditFact { name: user.clone(), fact, text: text.clone() };
             let fact = server.call(edit).await?;
-            output.data(&fact, || fact_words(&fact));
+            context.output.data(&fact, || fact_words(&fact));
         }
         FactsCommand::Revoke(Which { user, fact }) => {
             let (name, fact) = (user.clone(), server.id(Noun::Fact, fact).await?);
             let fact = server.call(RevokeFact { name, fact }).await?;
-            output.data(&fact, || format!("fact {} holds no more", fact.id));
+            context.output.data(&fact, || format!("fact {} holds no more", fact.id));
         }
-        FactsCommand::Forget(forget) => remove(forget, output, server).await?,
+        FactsCommand::Forget(forget) => remove(forget, context, server).await?,
         FactsCommand::Readings(readings) => {
-            let id = server.campaign(&readings.campaign).await?;
+            let id = readings.campaign.id(context, server).await?;
             let page = |cursor: Option<String>, limit| {
                 let cursor = cursor.and_then(|cursor| cursor.try_into().ok());
                 ListExtractions { id, cursor, limit: Some(limit) }
             };
             let read = server.items(readings.limit, page).await?;
-            output.data(&read, || reading_lines(&read));
+            context.output.data(&read, || reading_lines(&read));
         }
     }
     Ok(())
 }
 
-async fn show_user(user: &User, output: Output, server: &Server) -> Result<(), Failure> {
-    let id = server.campaign(&user.campaign).await?;
+async fn show_user(user: &User, context: &Context, server: &Server) -> Result<(), Failure> {
+    let id = user.campaign.id(context, server).await?;
     let UserOfCampaign(set) = match (&user.user, user.nobody) {
         (None, false) => server.call(ShowCampaignUser { id }).await?,
         (name, _) => server.call(PutCampaignUser { id, user: name.clone() }).await?,
     };
-    output.data(&set, || whose(set.as_ref()));
+    context.output.data(&set, || whose(set.as_ref()));
     Ok(())
 }
 
 async fn remove(
     Forget { user, yes }: &Forget,
-    output: Output,
+    context: &Context,
     server: &Server,
 ) -> Result<(), Failure> {
     if !yes {
@@ -201,7 +201,7 @@ async fn remove(
         return Err(Failure::new(Exit::Usage, anyhow!(words)));
     }
     let forgotten = server.call(ForgetUser { name: user.clone() }).await?;
-    output.data(&forgotten, || {
+    context.output.data(&forgotten, || {
         let gone = format!("{} facts about {user} are gone, for good", forgotten.facts);
         match forgotten.sessions.is_empty() {
             true => gone,

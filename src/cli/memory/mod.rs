@@ -14,17 +14,13 @@ use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 
 use super::{
     Context, Exit, Failure,
-    args::Paging,
-    output::Output,
+    args::{InCampaign, Paging},
     server::{Server, with_server},
     words::{given, period},
 };
 use crate::{
     clock::{Clock as _, SystemClock},
-    domain::{
-        ids::GivenCampaign,
-        memory::{Document, Entry, Item, Kind},
-    },
+    domain::memory::{Document, Entry, Item, Kind},
     operations::{
         ExportMemory, FindMemory, ImportMemory, ImportedItem, ListMemory, ListMemoryVersions, Noun,
         PublishMemory, RevokeMemory, SearchMemory, ShowMemory,
@@ -62,8 +58,8 @@ enum KindName {
 /// One item.
 #[derive(Debug, Args)]
 struct Named {
-    /// The campaign: its name, its id, or the beginning or end of that.
-    campaign: GivenCampaign,
+    #[command(flatten)]
+    campaign: InCampaign,
     kind: KindName,
     name: String,
     /// Whose journal it is; curator_2 is instance 2 of curator.
@@ -73,8 +69,8 @@ struct Named {
 
 #[derive(Debug, Args)]
 pub(super) struct Ls {
-    /// The campaign: its name, its id, or the beginning or end of that.
-    campaign: GivenCampaign,
+    #[command(flatten)]
+    campaign: InCampaign,
     #[arg(long)]
     kind: Option<KindName>,
     /// Only the journal of this agent.
@@ -101,8 +97,8 @@ pub(super) struct Show {
 
 #[derive(Debug, Args)]
 pub(super) struct Search {
-    /// The campaign: its name, its id, or the beginning or end of that.
-    campaign: GivenCampaign,
+    #[command(flatten)]
+    campaign: InCampaign,
     /// Words; "in this order", or and -without mean what they do elsewhere.
     words: String,
     #[arg(long)]
@@ -124,7 +120,7 @@ pub(super) struct Publish {
     #[arg(long)]
     title: String,
     /// Holds for this long: 90d, 24h.
-    #[arg(long, value_name = "TIME", value_parser = period)]
+    #[arg(long, value_name = "DURATION", value_parser = period)]
     expires_in: Option<TimeDelta>,
     /// The version that it replaces; 0 where there is to be none yet.
     #[arg(long, value_name = "VERSION")]
@@ -139,8 +135,8 @@ pub(super) struct Revoke {
 
 #[derive(Debug, Args)]
 pub(super) struct Export {
-    /// The campaign: its name, its id, or the beginning or end of that.
-    campaign: GivenCampaign,
+    #[command(flatten)]
+    campaign: InCampaign,
     folder: PathBuf,
     /// Writes over files that say something else.
     #[arg(long)]
@@ -149,8 +145,8 @@ pub(super) struct Export {
 
 #[derive(Debug, Args)]
 pub(super) struct Import {
-    /// The campaign: its name, its id, or the beginning or end of that.
-    campaign: GivenCampaign,
+    #[command(flatten)]
+    campaign: InCampaign,
     /// A folder, with all that is below it; or one file.
     folder: PathBuf,
     /// Items that say something else already get a new version.
@@ -159,23 +155,23 @@ pub(super) struct Import {
 }
 
 pub(super) async fn run(command: &MemoryCommand, context: &Context) -> Result<Exit, Failure> {
-    with_server(context, async |server| on(command, context.output, server).await).await
+    with_server(context, async |server| on(command, context, server).await).await
 }
 
-async fn on(command: &MemoryCommand, output: Output, server: &Server) -> Result<Exit, Failure> {
+async fn on(command: &MemoryCommand, context: &Context, server: &Server) -> Result<Exit, Failure> {
     match command {
-        MemoryCommand::Ls(ls) => list(ls, output, server).await?,
-        MemoryCommand::Show(show) => print(show, output, server).await?,
-        MemoryCommand::Search(search) => look_for(search, output, server).await?,
-        MemoryCommand::Publish(publish) => write(publish, output, server).await?,
+        MemoryCommand::Ls(ls) => list(ls, context, server).await?,
+        MemoryCommand::Show(show) => print(show, context, server).await?,
+        MemoryCommand::Search(search) => look_for(search, context, server).await?,
+        MemoryCommand::Publish(publish) => write(publish, context, server).await?,
         MemoryCommand::Revoke(revoke) => {
-            let Item { campaign_id: id, id: item, .. } = revoke.named.find(server).await?;
+            let Item { campaign_id: id, id: item, .. } = revoke.named.find(context, server).await?;
             let item = server.call(RevokeMemory { id, item }).await?;
-            output.data(&item, || format!("{} holds no more", show::reference(&item)));
+            context.output.data(&item, || format!("{} holds no more", show::reference(&item)));
         }
-        MemoryCommand::Export(export) => write_folder(export, output, server).await?,
-        MemoryCommand::Import(import) => read_folder(import, output, server).await?,
-        MemoryCommand::Facts(command) => facts::run(command, output, server).await?,
+        MemoryCommand::Export(export) => write_folder(export, context, server).await?,
+        MemoryCommand::Import(import) => read_folder(import, context, server).await?,
+        MemoryCommand::Facts(command) => facts::run(command, context, server).await?,
     }
     Ok(Exit::Ok)
 }
@@ -191,9 +187,9 @@ impl KindName {
 }
 
 impl Named {
-    async fn find(&self, server: &Server) -> Result<Item, Failure> {
+    async fn find(&self, context: &Context, server: &Server) -> Result<Item, Failure> {
         let find = FindMemory {
-            id: server.campaign(&self.campaign).await?,
+            id: self.campaign.id(context, server).await?,
             kind: self.kind.kind(),
             owner: self.owner.clone(),
             name: self.name.clone(),
@@ -202,8 +198,8 @@ impl Named {
     }
 }
 
-async fn list(ls: &Ls, output: Output, server: &Server) -> Result<(), Failure> {
-    let id = server.campaign(&ls.campaign).await?;
+async fn list(ls: &Ls, context: &Context, server: &Server) -> Result<(), Failure> {
+    let id = ls.campaign.id(context, server).await?;
     let page = |cursor, limit| ListMemory {
         id,
         kind: ls.kind.map(KindName::kind),
@@ -213,43 +209,43 @@ async fn list(ls: &Ls, output: Output, server: &Server) -> Result<(), Failure> {
         limit,
     };
     let items = server.list(Noun::MemoryItem, &ls.paging, page).await?;
-    output.data(&items, || show::item_lines(&items));
+    context.output.data(&items, || show::item_lines(&items));
     Ok(())
 }
 
-async fn print(show: &Show, output: Output, server: &Server) -> Result<(), Failure> {
-    let found = show.named.find(server).await?;
+async fn print(show: &Show, context: &Context, server: &Server) -> Result<(), Failure> {
+    let found = show.named.find(context, server).await?;
     let (id, item) = (found.campaign_id, found.id);
     if show.versions {
         let versions = server.call(ListMemoryVersions { id, item }).await?.items;
-        output.data(&versions, || show::version_lines(&versions));
+        context.output.data(&versions, || show::version_lines(&versions));
         return Ok(());
     }
     let item = match show.version {
         None => found,
         version => server.call(ShowMemory { id, item, version }).await?,
     };
-    output.data(&item, || show::item_words(&item));
+    context.output.data(&item, || show::item_words(&item));
     Ok(())
 }
 
-async fn look_for(search: &Search, output: Output, server: &Server) -> Result<(), Failure> {
+async fn look_for(search: &Search, context: &Context, server: &Server) -> Result<(), Failure> {
     let search = SearchMemory {
-        id: server.campaign(&search.campaign).await?,
+        id: search.campaign.id(context, server).await?,
         q: search.words.clone(),
         kind: search.kind.map(KindName::kind),
         limit: Some(search.limit),
     };
     let hits = server.call(search).await?.items;
-    output.data(&hits, || hits.iter().map(show::hit_words).collect());
+    context.output.data(&hits, || hits.iter().map(show::hit_words).collect());
     Ok(())
 }
 
-async fn write(publish: &Publish, output: Output, server: &Server) -> Result<(), Failure> {
+async fn write(publish: &Publish, context: &Context, server: &Server) -> Result<(), Failure> {
     let Named { campaign, kind, name, owner } = &publish.named;
     let body = given(publish.text.as_deref(), publish.text_file.as_ref())?.unwrap_or_default();
     let publish = PublishMemory {
-        id: server.campaign(campaign).await?,
+        id: campaign.id(context, server).await?,
         kind: kind.kind(),
         owner: owner.clone(),
         name: Some(name.clone()),
@@ -259,30 +255,30 @@ async fn write(publish: &Publish, output: Output, server: &Server) -> Result<(),
         expected_version: publish.expected_version,
     };
     let written = server.call(publish).await?;
-    output.data(&written, || show::came_of_it(&written));
+    context.output.data(&written, || show::came_of_it(&written));
     Ok(())
 }
 
-async fn write_folder(export: &Export, output: Output, server: &Server) -> Result<(), Failure> {
-    let id = server.campaign(&export.campaign).await?;
+async fn write_folder(export: &Export, context: &Context, server: &Server) -> Result<(), Failure> {
+    let id = export.campaign.id(context, server).await?;
     let page = |cursor: Option<String>, limit| {
         let cursor = cursor.and_then(|cursor| cursor.parse().ok());
         ExportMemory { id, cursor, limit: Some(limit) }
     };
     let items = server.items(i64::MAX, page).await?;
     let written = folder::write(&export.folder, &items, export.overwrite)?;
-    output.data(&written, || {
+    context.output.data(&written, || {
         let folder = export.folder.display();
         format!("{} items are in {folder}, {} of them were already", items.len(), written.unchanged)
     });
     Ok(())
 }
 
-async fn read_folder(import: &Import, output: Output, server: &Server) -> Result<(), Failure> {
+async fn read_folder(import: &Import, context: &Context, server: &Server) -> Result<(), Failure> {
     let items = folder::read(&import.folder)?.into_iter().map(imported).collect();
-    let id = server.campaign(&import.campaign).await?;
+    let id = import.campaign.id(context, server).await?;
     let imported = server.call(ImportMemory { id, items, replace: import.replace }).await?;
-    output.data(&imported, || show::taken_in(&imported));
+    context.output.data(&imported, || show::taken_in(&imported));
     Ok(())
 }
 

@@ -11,25 +11,27 @@ async fn what_is_posted_is_printed_and_read_through_the_eyes_of_an_agent() {
     let ground = Ground::new().await;
     let campaign = ground.campaign();
     let post = async |words: &str, more: &[&str]| {
-        let base = ["board", "post", &campaign, words];
+        let base = ["board", "post", "--campaign", &campaign, words];
         ground.json(&[&base, more].concat()).await
     };
     let first = post("One.", &["--to", "copywriter"]).await;
     let reply = ["--to", "operator", "--reply-to", text(&first["id"])];
     post("Two.\n#9  operator to all", &reply).await;
     assert_eq!(post("Three.", &[]).await["audience"], json!(["planner"]));
-    let said = ground.run_with(&["board", "post", &campaign, "-", "--to", "all"], "Four.\n").await;
+    let said = ground
+        .run_with(&["board", "post", "--campaign", &campaign, "-", "--to", "all"], "Four.\n")
+        .await;
     assert!(said.code == 0 && said.has("at place 4"), "{said:?}");
 
-    let history = ground.json(&["board", "history", &campaign]).await;
+    let history = ground.json(&["board", "history", "--campaign", &campaign]).await;
     let seqs: Vec<_> = history.as_array().unwrap().iter().map(|post| &post["seq"]).collect();
     assert_eq!(seqs, [1, 2, 3, 4]);
-    let older = ["board", "history", &campaign, "--before", "4", "--limit", "2"];
+    let older = ["board", "history", "--campaign", &campaign, "--before", "4", "--limit", "2"];
     assert_eq!(ground.json(&older).await[0]["seq"], 2);
-    let seen = ["board", "history", &campaign, "--viewer", "copywriter"];
+    let seen = ["board", "history", "--campaign", &campaign, "--viewer", "copywriter"];
     let seen = ground.json(&seen).await;
     assert_eq!(seen.as_array().unwrap().len(), 2);
-    let said = ground.run(&["board", "history", &campaign]).await;
+    let said = ground.run(&["board", "history", "--campaign", &campaign]).await;
     let heads: Vec<_> = said.stdout.lines().filter(|line| line.starts_with('#')).collect();
     assert_eq!(heads.len(), 4, "no text looks like the head of a post: {said:?}");
     assert!(heads[1].contains("operator to operator") && heads[1].contains("answers"), "{heads:?}");
@@ -39,13 +41,15 @@ async fn what_is_posted_is_printed_and_read_through_the_eyes_of_an_agent() {
     let mut fifth = post("Five.", &keyed).await;
     fifth["created"] = json!(false);
     assert_eq!(post("Five.", &keyed).await, fifth);
-    let other = [&["board", "post", &campaign, "Six."], &keyed[..]].concat();
+    let other = [&["board", "post", "--campaign", &campaign, "Six."], &keyed[..]].concat();
     let refused = ground.run(&other).await;
     assert!(refused.code == 5 && refused.has("another post"), "{refused:?}");
 
-    let unknown = ground.run(&["board", "post", &campaign, "x", "--to", "nobody"]).await;
+    let unknown =
+        ground.run(&["board", "post", "--campaign", &campaign, "x", "--to", "nobody"]).await;
     assert!(unknown.code == 2 && unknown.has("`nobody`"), "{unknown:?}");
-    let unknown = ground.run(&["board", "history", &campaign, "--viewer", "nobody"]).await;
+    let unknown =
+        ground.run(&["board", "history", "--campaign", &campaign, "--viewer", "nobody"]).await;
     assert!(unknown.code == 2 && unknown.has("`nobody`"), "{unknown:?}");
 }
 
@@ -54,9 +58,10 @@ async fn a_tail_prints_the_last_posts_and_each_new_one_as_a_line() {
     let ground = Ground::new().await;
     let campaign = ground.campaign();
     for words in ["One.", "Two.", "Three."] {
-        ground.json(&["board", "post", &campaign, words, "--to", "all"]).await;
+        ground.json(&["board", "post", "--campaign", &campaign, words, "--to", "all"]).await;
     }
-    let tail = ["board", "tail", &campaign, "-n", "2", "--json", "--viewer", "copywriter"];
+    let tail =
+        ["board", "tail", "--campaign", &campaign, "-n", "2", "--json", "--viewer", "copywriter"];
     let mut tail = ground.spawn(&tail);
     let mut lines = BufReader::new(tail.stdout.take().unwrap()).lines();
     let mut next = async || {
@@ -65,10 +70,13 @@ async fn a_tail_prints_the_last_posts_and_each_new_one_as_a_line() {
         text(&post["text"]).to_owned()
     };
     assert_eq!([next().await, next().await], ["Two.", "Three."]);
-    ground.json(&["board", "post", &campaign, "Not hers.", "--to", "reviewer"]).await;
-    ground.json(&["board", "post", &campaign, "Four.\u{1b}[2J", "--to", "copywriter"]).await;
+    ground.json(&["board", "post", "--campaign", &campaign, "Not hers.", "--to", "reviewer"]).await;
+    ground
+        .json(&["board", "post", "--campaign", &campaign, "Four.\u{1b}[2J", "--to", "copywriter"])
+        .await;
     assert_eq!(next().await, "Four.\u{1b}[2J");
     tail.kill().await.unwrap();
-    let said = ground.run(&["board", "tail", &campaign, "-n", "1", "--timeout", "1"]).await;
+    let said =
+        ground.run(&["board", "tail", "--campaign", &campaign, "-n", "1", "--timeout", "1s"]).await;
     assert!(said.code == 0 && said.has("Four.") && !said.has("Not hers."), "{said:?}");
 }

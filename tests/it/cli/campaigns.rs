@@ -102,7 +102,8 @@ async fn a_campaign_may_be_given_by_its_name() {
     let add = ["task", "add", "--campaign", "Spring series", "--agent", "copywriter", "Write."];
     assert_eq!(ground.json(&add).await["campaign_id"], spring["id"]);
     let end = &text(&spring["id"])[28..];
-    let posted = ground.json(&["board", "post", end, "For all", "--to", "operator"]).await;
+    let posted =
+        ground.json(&["board", "post", "--campaign", end, "For all", "--to", "operator"]).await;
     let post = &text(&posted["id"])[28..];
     let answer =
         ["board", "post", "Spring series", "Noted", "--to", "operator", "--reply-to", post];

@@ -27,7 +27,9 @@ async fn a_memory_is_written_read_searched_and_revoked() {
     let ground = Ground::new().await;
     let campaign = ground.campaign();
     let run = async |arguments: &[&str]| {
-        ground.run(&[&["memory", arguments[0], &campaign], &arguments[1..]].concat()).await
+        ground
+            .run(&[&["memory", arguments[0], "--campaign", &campaign], &arguments[1..]].concat())
+            .await
     };
     let said =
         run(&["publish", "edict", "tone", "--title", "The tone", "Write short sentences."]).await;
@@ -49,8 +51,9 @@ async fn a_memory_is_written_read_searched_and_revoked() {
     let said = run(&["show", "edict", "tone"]).await;
     assert!(said.code == 0 && said.has("    Be brief.\\u{202e}\\u{1b}[31m"), "{said:?}");
     assert!(said.has("cli:"), "who wrote it: {said:?}");
-    let shown =
-        ground.json(&["memory", "show", &campaign, "edict", "tone", "--version", "1"]).await;
+    let shown = ground
+        .json(&["memory", "show", "--campaign", &campaign, "edict", "tone", "--version", "1"])
+        .await;
     assert_eq!(shown["body"], "Write short sentences.");
     assert!(run(&["show", "edict", "tone", "--versions"]).await.has("VERSION"));
     assert_eq!(run(&["show", "edict", "none"]).await.code, 3);
@@ -79,40 +82,44 @@ async fn an_export_is_taken_in_elsewhere_and_nothing_is_written_over_unasked() {
         ("journal", "day-one", Some("copywriter_2"), "It rains."),
     ] {
         let title = "A: \"title\"";
-        let mut publish = vec!["memory", "publish", &campaign, kind, name, "--title", title, "-"];
+        let mut publish =
+            vec!["memory", "publish", "--campaign", &campaign, kind, name, "--title", title, "-"];
         publish.extend(owner.iter().flat_map(|owner| ["--owner", owner]));
         let said = ground.run_with(&publish, body).await;
         assert_eq!(said.code, 0, "{said:?}");
     }
-    let said = ground.run(&["memory", "export", &campaign, folder_name]).await;
+    let said = ground.run(&["memory", "export", "--campaign", &campaign, folder_name]).await;
     assert!(said.code == 0 && said.has("3 items"), "{said:?}");
     assert_eq!(
         files(&folder),
         ["edicts/tone.md", "journals/copywriter/2/day-one.md", "records/odd.md"]
     );
-    let again = ground.json(&["memory", "export", &campaign, folder_name]).await;
+    let again = ground.json(&["memory", "export", "--campaign", &campaign, folder_name]).await;
     assert_eq!(again, json!({ "written": 0, "unchanged": 3 }));
 
     let there = other.campaign();
-    let taken = other.json(&["memory", "import", &there, folder_name]).await;
+    let taken = other.json(&["memory", "import", "--campaign", &there, folder_name]).await;
     assert_eq!((&taken["created"], &taken["unchanged"]), (&json!(3), &json!(0)));
-    let shown = other.json(&["memory", "show", &there, "record", "odd"]).await;
+    let shown = other.json(&["memory", "show", "--campaign", &there, "record", "odd"]).await;
     assert_eq!((&shown["body"], &shown["trust"]), (&json!(odd), &json!("imported")));
-    let again = other.json(&["memory", "import", &there, folder_name]).await;
+    let again = other.json(&["memory", "import", "--campaign", &there, folder_name]).await;
     assert_eq!(again["unchanged"], 3);
 
     // Whatever was changed in the folder meanwhile stays.
     let tone = folder.join("edicts/tone.md");
     let changed = fs::read_to_string(&tone).unwrap().replace("short", "long");
     fs::write(&tone, &changed).unwrap();
-    let said = ground.run(&["memory", "export", &campaign, folder_name]).await;
+    let said = ground.run(&["memory", "export", "--campaign", &campaign, folder_name]).await;
     assert!(said.code == 2 && said.has("--overwrite"), "{said:?}");
     assert_eq!(fs::read_to_string(&tone).unwrap(), changed);
-    let said = other.run(&["memory", "import", &there, folder_name]).await;
+    let said = other.run(&["memory", "import", "--campaign", &there, folder_name]).await;
     assert!(said.code == 2 && said.has("says something else"), "{said:?}");
-    let taken = other.json(&["memory", "import", &there, folder_name, "--replace"]).await;
+    let taken =
+        other.json(&["memory", "import", "--campaign", &there, folder_name, "--replace"]).await;
     assert_eq!((&taken["replaced"], &taken["unchanged"]), (&json!(1), &json!(2)));
-    let said = ground.run(&["memory", "export", &campaign, folder_name, "--overwrite"]).await;
+    let said = ground
+        .run(&["memory", "export", "--campaign", &campaign, folder_name, "--overwrite"])
+        .await;
     assert_eq!(said.code, 0, "{said:?}");
     assert!(fs::read_to_string(&tone).unwrap().contains("short"));
 }
@@ -133,7 +140,7 @@ async fn a_folder_that_leads_elsewhere_or_holds_something_wrong_is_refused_as_a_
     write("edicts/d.md", &file("d", "rule", "Text."));
     fs::write(folder.join("edicts/e.md"), [0xff, 0xfe]).unwrap();
     std::os::unix::fs::symlink("/etc/passwd", folder.join("edicts/f.md")).unwrap();
-    let said = ground.run(&["memory", "import", &campaign, folder_name]).await;
+    let said = ground.run(&["memory", "import", "--campaign", &campaign, folder_name]).await;
     assert_eq!(said.code, 2, "{said:?}");
     for name in ["c.md", "d.md", "e.md", "f.md is a link"] {
         assert!(said.has(name), "{name}: {said:?}");
@@ -141,9 +148,16 @@ async fn a_folder_that_leads_elsewhere_or_holds_something_wrong_is_refused_as_a_
     for name in ["c", "d", "e", "f"] {
         fs::remove_file(folder.join(format!("edicts/{name}.md"))).unwrap();
     }
-    let said = ground.run(&["memory", "import", &campaign, folder_name]).await;
+    let said = ground.run(&["memory", "import", "--campaign", &campaign, folder_name]).await;
     assert!(said.code == 2 && said.has("b.md") && said.has("it is no path"), "{said:?}");
-    assert!(ground.json(&["memory", "ls", &campaign]).await.as_array().unwrap().is_empty());
+    assert!(
+        ground
+            .json(&["memory", "ls", "--campaign", &campaign])
+            .await
+            .as_array()
+            .unwrap()
+            .is_empty()
+    );
 
     // A link where an export wants to write leads nowhere either.
     fs::remove_dir_all(&folder).unwrap();
@@ -151,9 +165,11 @@ async fn a_folder_that_leads_elsewhere_or_holds_something_wrong_is_refused_as_a_
     fs::create_dir_all(&outside).unwrap();
     fs::create_dir_all(&folder).unwrap();
     std::os::unix::fs::symlink(&outside, folder.join("edicts")).unwrap();
-    let publish = ["memory", "publish", &campaign, "edict", "a", "--title", "T", "x"];
+    let publish = ["memory", "publish", "--campaign", &campaign, "edict", "a", "--title", "T", "x"];
     assert_eq!(ground.run(&publish).await.code, 0);
-    let said = ground.run(&["memory", "export", &campaign, folder_name, "--overwrite"]).await;
+    let said = ground
+        .run(&["memory", "export", "--campaign", &campaign, folder_name, "--overwrite"])
+        .await;
     assert!(said.code == 2 && said.has("is a link"), "{said:?}");
     assert_eq!(files(&outside), Vec::<String>::new());
 }

@@ -86,10 +86,10 @@ fn campaigns() -> Vec<Step> {
         ("show_campaign", vec!["campaign", "budget", "Harbour"]),
         ("show_erasure", vec!["campaign", "erase", "Harbour"]),
         ("show_erasure", vec!["campaign", "erase", UNKNOWN]),
-        ("put_campaign_user", vec!["memory", "facts", "user", "Harbour", "ann"]),
-        ("put_campaign_user", vec!["memory", "facts", "user", "Harbour", "?"]),
-        ("show_campaign_user", vec!["memory", "facts", "user", "Harbour"]),
-        ("put_campaign_user", vec!["memory", "facts", "user", "Harbour", "--nobody"]),
+        ("put_campaign_user", vec!["memory", "facts", "user", "--campaign", "Harbour", "ann"]),
+        ("put_campaign_user", vec!["memory", "facts", "user", "--campaign", "Harbour", "?"]),
+        ("show_campaign_user", vec!["memory", "facts", "user", "--campaign", "Harbour"]),
+        ("put_campaign_user", vec!["memory", "facts", "user", "--campaign", "Harbour", "--nobody"]),
     ]
 }
 
@@ -218,28 +218,53 @@ fn boards() -> Vec<Step> {
         ("show_blackboard", vec!["blackboard", "show", "Harbour", "--version", "1"]),
         ("show_blackboard", vec!["blackboard", "show", "Harbour", "--version", "7"]),
         ("list_blackboard_changes", vec!["blackboard", "history", "Harbour", "--before", "2"]),
-        ("add_post", vec!["board", "post", "Harbour", "@copywriter and @nobody: what is new?"]),
         (
             "add_post",
-            vec!["board", "post", "Harbour", "Tides.", "--to", "all", "--reply-to", "POST"],
+            vec!["board", "post", "--campaign", "Harbour", "@copywriter and @nobody: what is new?"],
         ),
-        ("add_post", vec!["board", "post", "Harbour", "Tides.", "--to", "copywritter"]),
-        ("add_post", vec!["board", "post", UNKNOWN, "Tides."]),
-        ("add_post", vec!["board", "post", "Harbour", "Once.", "--idempotency-key", "once"]),
-        ("add_post", vec!["board", "post", "Harbour", "Twice.", "--idempotency-key", "once"]),
-        ("list_posts", vec!["board", "history", "Harbour", "--viewer", "copywriter"]),
-        ("list_posts", vec!["board", "history", "Harbour", "--viewer", "copywritter"]),
-        ("list_posts", vec!["board", "tail", "Harbour", "--timeout", "1"]),
+        (
+            "add_post",
+            vec![
+                "board",
+                "post",
+                "--campaign",
+                "Harbour",
+                "Tides.",
+                "--to",
+                "all",
+                "--reply-to",
+                "POST",
+            ],
+        ),
+        (
+            "add_post",
+            vec!["board", "post", "--campaign", "Harbour", "Tides.", "--to", "copywritter"],
+        ),
+        ("add_post", vec!["board", "post", "--campaign", UNKNOWN, "Tides."]),
+        (
+            "add_post",
+            vec!["board", "post", "--campaign", "Harbour", "Once.", "--idempotency-key", "once"],
+        ),
+        (
+            "add_post",
+            vec!["board", "post", "--campaign", "Harbour", "Twice.", "--idempotency-key", "once"],
+        ),
+        ("list_posts", vec!["board", "history", "--campaign", "Harbour", "--viewer", "copywriter"]),
+        (
+            "list_posts",
+            vec!["board", "history", "--campaign", "Harbour", "--viewer", "copywritter"],
+        ),
+        ("list_posts", vec!["board", "tail", "--campaign", "Harbour", "--timeout", "1s"]),
     ]
 }
 
 fn memory() -> Vec<Step> {
     let publish = |kind, name, text| {
-        vec!["memory", "publish", "Harbour", kind, name, "--title", "The tone", text]
+        vec!["memory", "publish", "--campaign", "Harbour", kind, name, "--title", "The tone", text]
     };
     let journal = [&publish("journal", "day-one", "It rains.")[..], &["--owner", "copywriter_2"]];
     let late = [&publish("edict", "tone", "Long.")[..], &["--expected-version", "7"]].concat();
-    let show = vec!["memory", "show", "Harbour", "edict", "tone"];
+    let show = vec!["memory", "show", "--campaign", "Harbour", "edict", "tone"];
     let shown = |more: &[&'static str]| [&show[..], more].concat();
     vec![
         ("publish_memory", publish("edict", "tone", "Write short sentences.")),
@@ -248,23 +273,29 @@ fn memory() -> Vec<Step> {
         ("publish_memory", publish("edict", "../x", "Text.")),
         ("publish_memory", publish("journal", "n", "Text.")),
         ("publish_memory", late),
-        ("list_memory", vec!["memory", "ls", "Harbour"]),
-        ("list_memory", vec!["memory", "ls", "Harbour", "--owner", "copywriter_2", "--ended"]),
-        ("list_memory", vec!["memory", "ls", UNKNOWN, "--kind", "edict", "--limit", "1"]),
+        ("list_memory", vec!["memory", "ls", "--campaign", "Harbour"]),
+        (
+            "list_memory",
+            vec!["memory", "ls", "--campaign", "Harbour", "--owner", "copywriter_2", "--ended"],
+        ),
+        (
+            "list_memory",
+            vec!["memory", "ls", "--campaign", UNKNOWN, "--kind", "edict", "--limit", "1"],
+        ),
         ("find_memory", show.clone()),
-        ("find_memory", vec!["memory", "show", "Harbour", "record", "none"]),
-        ("find_memory", vec!["memory", "show", "Harbour", "journal", "day-one"]),
+        ("find_memory", vec!["memory", "show", "--campaign", "Harbour", "record", "none"]),
+        ("find_memory", vec!["memory", "show", "--campaign", "Harbour", "journal", "day-one"]),
         ("show_memory", shown(&["--version", "1"])),
         ("show_memory", shown(&["--version", "7"])),
         ("list_memory_versions", shown(&["--versions"])),
-        ("search_memory", vec!["memory", "search", "Harbour", "brief"]),
-        ("search_memory", vec!["memory", "search", "Harbour", "-brief"]),
-        ("export_memory", vec!["memory", "export", "Harbour", "kept", "--overwrite"]),
-        ("import_memory", vec!["memory", "import", "Harbour", "kept"]),
-        ("revoke_memory", vec!["memory", "revoke", "Harbour", "edict", "tone"]),
-        ("import_memory", vec!["memory", "import", "Harbour", "kept"]),
-        ("import_memory", vec!["memory", "import", "Harbour", "kept", "--replace"]),
-        ("revoke_memory", vec!["memory", "revoke", "Harbour", "edict", "none"]),
+        ("search_memory", vec!["memory", "search", "--campaign", "Harbour", "brief"]),
+        ("search_memory", vec!["memory", "search", "--campaign", "Harbour", "-brief"]),
+        ("export_memory", vec!["memory", "export", "--campaign", "Harbour", "kept", "--overwrite"]),
+        ("import_memory", vec!["memory", "import", "--campaign", "Harbour", "kept"]),
+        ("revoke_memory", vec!["memory", "revoke", "--campaign", "Harbour", "edict", "tone"]),
+        ("import_memory", vec!["memory", "import", "--campaign", "Harbour", "kept"]),
+        ("import_memory", vec!["memory", "import", "--campaign", "Harbour", "kept", "--replace"]),
+        ("revoke_memory", vec!["memory", "revoke", "--campaign", "Harbour", "edict", "none"]),
     ]
 }
 

@@ -523,11 +523,22 @@ async fn the_api_and_the_command_line_find_by_meaning_too() {
         String::from_utf8(output.stdout).unwrap()
     };
     let id = ground.world.campaign.id.to_string();
-    says(&["memory", "publish", &id, "record", "timetable", "--title", "When", "The ship."]).await;
+    says(&[
+        "memory",
+        "publish",
+        "--campaign",
+        &id,
+        "record",
+        "timetable",
+        "--title",
+        "When",
+        "The ship.",
+    ])
+    .await;
     ground.made(1, 0).await;
     says(&["memory", "facts", "state", ANN, "Food", "Vegetarian since 2019."]).await;
     ground.made(1, 1).await;
-    let found = says(&["memory", "search", &id, "vessel"]).await;
+    let found = says(&["memory", "search", "--campaign", &id, "vessel"]).await;
     assert!(found.contains("timetable"), "{found}");
     let found = says(&["memory", "facts", "search", ANN, "menu"]).await;
     assert!(found.contains("since 2019"), "{found}");
