@@ -25,6 +25,7 @@ mod logins;
 mod lossy;
 mod memory;
 mod openapi;
+mod operation_keys;
 mod operations;
 mod posts;
 mod queue;
