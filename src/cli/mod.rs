@@ -210,6 +210,7 @@ pub fn main() -> ExitCode {
                     );
                 }
                 let command = command.unwrap_or(Command::Serve);
+                command.check_key(context.idempotency_key.as_deref())?;
                 context.target = command.target(&context.remote, &context.environment)?;
                 if let Some(note) = context.target.as_ref().and_then(Target::note) {
                     context.output.note(&note);

@@ -48,6 +48,17 @@ impl Command {
         Err(Failure::new(Exit::Usage, anyhow!(words)))
     }
 
+    /// Commands about this host change nothing that could be sent again.
+    pub(super) fn check_key(&self, idempotency_key: Option<&str>) -> Result<(), Failure> {
+        match (self.place(), idempotency_key) {
+            (Place::Host, Some(_)) => {
+                let words = "this command is about this host: leave out --idempotency-key";
+                Err(Failure::new(Exit::Usage, anyhow!(words)))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn place(&self) -> Place {
         match self {
             Self::Audit(_)

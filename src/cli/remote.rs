@@ -181,7 +181,7 @@ impl Remote {
         let fields =
             serde_json::to_value(operation).map_err(|error| Failure::failed(error.into()))?;
         let request = self.request(&O::SPEC, fields)?;
-        let request = match O::SPEC.key_chars.and(self.idempotency_key.as_deref()) {
+        let request = match self.idempotency_key.as_deref().filter(|_| O::SPEC.reads_key()) {
             Some(key) => request.header("Idempotency-Key", key),
             None => request,
         };

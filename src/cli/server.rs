@@ -101,8 +101,8 @@ impl Server {
         let (output, is_replay) = match &self.way {
             Way::Local(call) => {
                 let call = Call { now: SystemClock.now(), ..call.clone() };
-                let output = operation.run(&call).await.map_err(without_causes)?;
-                (output, false)
+                let done = operation.perform(&call).await.map_err(without_causes)?;
+                (done.output, done.is_replay)
             }
             Way::Remote(remote) => remote.call(&operation).await?,
         };

@@ -49,6 +49,7 @@ impl From<&Config> for jobs::Sections {
             memory: config.memory.clone(),
             facts: config.facts.clone(),
             audit: config.audit.clone(),
+            keep: config.queue.keep.clone(),
             erasures: config.erasures.clone(),
             webhooks: config.webhooks.clone(),
             busy: config.providers,

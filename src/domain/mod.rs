@@ -42,6 +42,7 @@ pub mod mentions;
 pub mod messages;
 pub mod nodes;
 pub mod objects;
+pub mod operation_keys;
 pub mod posts;
 pub mod prices;
 pub mod schedules;

@@ -94,7 +94,7 @@ async fn answer(
 }
 
 fn call(spec: &Spec, app: &App, parts: &Parts, shared: &Shared) -> Result<Call, Problem> {
-    let key = spec.key_chars.and(idempotency::key(&parts.headers)?);
+    let key = if spec.reads_key() { idempotency::key(&parts.headers)? } else { None };
     let trace = parts.headers.get("traceparent").and_then(|header| header.to_str().ok());
     let (waiters, holder) = (shared.waiters.clone(), extension::<Pass>(parts)?.holder());
     let waits = Waits {
@@ -122,7 +122,9 @@ fn call(spec: &Spec, app: &App, parts: &Parts, shared: &Shared) -> Result<Call, 
 }
 
 fn written(spec: &Spec, Written { json, is_replay }: Written) -> Response {
-    let status = StatusCode::from_u16(if is_replay { 200 } else { spec.success as u16 });
+    // What an earlier request has created is there by now.
+    let is_there = is_replay && spec.success == Success::Created;
+    let status = StatusCode::from_u16(if is_there { 200 } else { spec.success as u16 });
     let status = status.unwrap_or_default();
     let location = spec.location.map(|path| [(LOCATION, filled(path, &json))]);
     let mut response = match (spec.success, location) {

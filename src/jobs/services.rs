@@ -26,7 +26,7 @@ use crate::{
         self, Provider,
         claude::{self, Claude, Surroundings},
     },
-    queue::{JobError, Until},
+    queue::{self, JobError, Until},
     settings::Environment,
     tools,
     traces::Traces,
@@ -48,6 +48,7 @@ pub struct Sections {
     pub memory: memory::Config,
     pub facts: facts::Config,
     pub audit: audit::Config,
+    pub keep: queue::Keep,
     pub erasures: erasures::Config,
     pub webhooks: webhooks::Config,
     pub busy: busy_models::Config,
@@ -73,6 +74,8 @@ pub struct Services {
     pub memory: memory::Config,
     pub facts: facts::Config,
     pub audit: audit::Config,
+    /// The retention of what the queue keeps, and of idempotency keys of operations.
+    pub keep: queue::Keep,
     /// Of turns, in this process or through the service.
     pub tools: Arc<tools::Settings>,
     /// Where the second way leads.
@@ -137,6 +140,7 @@ impl Services {
             memory: config.memory,
             facts: config.facts,
             audit: config.audit,
+            keep: config.keep,
             prices: config.prices,
             calibrations: Calibrations::default(),
             webhooks: deliver_webhook::Sender::new(&config.webhooks),

@@ -7,7 +7,7 @@ use sqlx::{PgPool, Postgres, Transaction};
 
 use super::{
     Admission, Intake, Limits, OpenTransaction, Reach, Refusal, Room, SeveralTransactions, Waits,
-    begin, begin_read, begin_several,
+    begin, begin_beside, begin_read, begin_several,
 };
 use crate::{
     app::Sections,
@@ -59,6 +59,11 @@ impl Call {
     /// For a call that takes several transactions, one after the other.
     pub async fn begin_several(&self) -> Result<SeveralTransactions, Refusal> {
         begin_several(&self.pool, self.limits.as_ref()).await
+    }
+
+    /// For an idempotency key beside the transactions of the call: it has no place of its own.
+    pub async fn begin_beside(&self) -> Result<Transaction<'static, Postgres>, Failed> {
+        begin_beside(&self.pool, self.limits.as_ref()).await
     }
 
     /// For a read that takes no locks.

@@ -6,14 +6,14 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{
-    Call, Change, ChangeResult, Changed, Listing, Operation, Refusal, Spec, Success, by_request,
-    page_limit,
+    Call, Change, ChangeResult, Changed, Listing, Operation, Refusal, Room, Spec, Success,
+    by_request, page_limit,
 };
 use crate::domain::{
     Page,
     agents::LookupError,
     amount,
-    audit::{self, Action},
+    audit::Action,
     campaigns,
     class::{BAD_ARGUMENT, BAD_VALUE, NUL_IN_TEXT, QUEUE_FULL},
     flows::{
@@ -148,13 +148,12 @@ impl Operation for ShowFlow {
     }
 }
 
-impl Operation for StartFlow {
+impl Change for StartFlow {
     const SPEC: Spec = Spec::change("start_flow", "/v1/campaigns/{id}/flows", "flow start")
         .tag(TAG)
         .needs(&[Scope::Enqueue])
         .answers(Success::Created)
         .located("/v1/flows/{id}")
-        .audits(Action::FlowStart)
         .refuses(&[
             campaigns::Error::UNKNOWN,
             Error::NO_TEMPLATE,
@@ -170,10 +169,16 @@ impl Operation for StartFlow {
             BAD_VALUE,
             QUEUE_FULL,
         ]);
+    const ACTION: Action = Action::FlowStart;
     type Output = Flow;
 
-    /// A refusal for want of room holds no connection, and room counts as used once the flow is committed.
-    async fn run(self, call: &Call) -> Result<Flow, Refusal> {
+    async fn room(&self, call: &Call) -> Result<Option<Room>, Refusal> {
+        let templates = templates(call).await?;
+        let n_tasks = flows::n_tasks(templates.get(&self.template)?, &self.inputs)?;
+        Ok(Some(call.admit(n_tasks as u64).await?))
+    }
+
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Flow> {
         let (catalogue, added_by) = (call.catalogue()?, call.actor.label());
         let templates = templates(call).await?;
         let new = flows::New {
@@ -183,16 +188,9 @@ impl Operation for StartFlow {
             added_by: Some(&added_by),
             parent_id: None,
         };
-        let room = call.admit(flows::n_tasks(new.template, new.inputs)? as u64).await?;
-        let mut transaction = call.begin().await?;
-        let config = &call.config.tasks;
-        let flow = flows::start(&mut transaction, config, &catalogue, &new, call.now).await?;
-        let data = json!({ "template": flow.template, "campaign_id": self.id });
-        let (action, actor) = (Action::FlowStart, &call.actor);
-        audit::write(&mut *transaction, actor, action, flow.id, data, call.now).await?;
-        transaction.commit().await?;
-        room.use_all();
-        Ok(flow)
+        let output = flows::start(conn, &call.config.tasks, &catalogue, &new, call.now).await?;
+        let data = json!({ "template": output.template, "campaign_id": self.id });
+        Ok(Changed { subject: output.id.to_string(), output, data })
     }
 }
 
@@ -222,11 +220,9 @@ impl Change for ResumeFlow {
     }
 }
 
-impl Operation for RetryFlow {
-    const SPEC: Spec = Spec::change("retry_flow", "/v1/flows/{id}/retry", "flow retry")
-        .tag(TAG)
-        .audits(Action::FlowRetry)
-        .refuses(&[
+impl Change for RetryFlow {
+    const SPEC: Spec =
+        Spec::change("retry_flow", "/v1/flows/{id}/retry", "flow retry").tag(TAG).refuses(&[
             Error::UNKNOWN,
             Error::NO_STEP,
             LookupError::UNKNOWN_AGENT,
@@ -237,21 +233,20 @@ impl Operation for RetryFlow {
             BAD_VALUE,
             QUEUE_FULL,
         ]);
+    const ACTION: Action = Action::FlowRetry;
     type Output = Flow;
 
-    /// As [`StartFlow::run`].
-    async fn run(self, call: &Call) -> Result<Flow, Refusal> {
+    async fn room(&self, call: &Call) -> Result<Option<Room>, Refusal> {
+        let n_tasks = flows::n_more(&call.pool, self.id, &self.from).await?;
+        Ok(Some(call.admit(n_tasks as u64).await?))
+    }
+
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Flow> {
         let Self { id, from } = self;
         let (catalogue, added_by) = (call.catalogue()?, call.actor.label());
-        let room = call.admit(flows::n_more(&call.pool, id, &from).await? as u64).await?;
-        let mut transaction = call.begin().await?;
-        let (conn, config, by) = (&mut *transaction, &call.config.tasks, Some(added_by.as_str()));
-        let flow = flows::retry(conn, config, &catalogue, (id, &from), by, call.now).await?;
-        let (action, data) = (Action::FlowRetry, json!({ "from": from }));
-        audit::write(&mut *transaction, &call.actor, action, id, data, call.now).await?;
-        transaction.commit().await?;
-        room.use_all();
-        Ok(flow)
+        let (config, by) = (&call.config.tasks, Some(added_by.as_str()));
+        let output = flows::retry(conn, config, &catalogue, (id, &from), by, call.now).await?;
+        Ok(Changed { output, subject: id.to_string(), data: json!({ "from": from }) })
     }
 }
 

@@ -38,6 +38,7 @@ mod listing;
 mod logins;
 mod memory;
 mod memory_changes;
+mod once;
 mod operation;
 mod posts;
 mod producer;
@@ -94,6 +95,7 @@ pub use self::{
     logins::{ListLogins, ResumeLogin},
     memory::{ExportMemory, FindMemory, ListMemory, ListMemoryVersions, SearchMemory, ShowMemory},
     memory_changes::{ImportMemory, ImportedItem, PublishMemory, RevokeMemory},
+    once::{BAD_KEY, Done, KEY_TAKEN, NO_KEY},
     operation::{
         Answer, Change, ChangeResult, Changed, Command, Described, Entry, Method, Operation, Run,
         Spec, StreamAnswer, Success, Written, entry, stream,
@@ -116,7 +118,10 @@ pub use self::{
     },
     streams::{BEGIN, END, FollowFeed, FollowTask},
     tasks::{CancelTask, ExplainTask, ListTasks, RetryTask, ShowTask},
-    transaction::{Limits, OpenTransaction, SeveralTransactions, begin, begin_read, begin_several},
+    transaction::{
+        Limits, OpenTransaction, SeveralTransactions, begin, begin_beside, begin_read,
+        begin_several,
+    },
     waits::{Patience, TOO_MANY_WAITING, TOO_MANY_WAITING_PER_CLIENT, Waits},
     webhooks::{
         AddWebhook, DisableWebhook, EnableWebhook, ListWebhooks, RemoveWebhook, ReplayWebhook,

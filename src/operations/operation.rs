@@ -9,11 +9,15 @@ use utoipa::{
     openapi::{RefOr, Schema},
 };
 
-use super::{Call, EventStream, Events, Fields, Refusal};
+use super::{
+    Call, Done, EventStream, Events, Fields, Refusal, Room,
+    once::{CallKey, MAX_KEY_CHARS},
+};
 use crate::domain::{
     audit::{self, Action},
     class::Class,
     keys::Scope,
+    transaction::commit,
 };
 
 /// Something that a person or a program can do. `Self` is the input: path, query and body in one flat struct.
@@ -24,6 +28,29 @@ pub trait Operation: Serialize + DeserializeOwned + ToSchema + Send + 'static {
     type Output: Serialize + DeserializeOwned + ToSchema + Send;
 
     fn run(self, call: &Call) -> impl Future<Output = Result<Self::Output, Refusal>> + Send;
+
+    /// Runs it once for each idempotency key. One that takes several transactions holds its key in another one beside them: a call
+    /// that ends with its process is not stored, and runs again.
+    fn perform(
+        self,
+        call: &Call,
+    ) -> impl Future<Output = Result<Done<Self::Output>, Refusal>> + Send {
+        async move {
+            let Some(key) = CallKey::of(&Self::SPEC, &self, call)? else {
+                let output = self.run(call).await?;
+                return Ok(Done { is_replay: Self::is_replay(&output), output });
+            };
+            let mut beside = call.begin_beside().await?;
+            if let Some(output) = key.claim(&mut beside, call).await? {
+                return Ok(Done { output, is_replay: true });
+            }
+            let output = self.run(call).await?;
+            let json = key.json(&output)?;
+            key.store(&mut beside, "", &json).await?;
+            commit(beside).await?;
+            Ok(Done { output, is_replay: false })
+        }
+    }
 
     /// Reads the input from the fields that a caller sends.
     fn read(fields: &Fields) -> Result<Self, Refusal> {
@@ -36,11 +63,17 @@ pub trait Operation: Serialize + DeserializeOwned + ToSchema + Send + 'static {
     }
 }
 
-/// An operation that changes something: one transaction, with its line in the audit log.
+/// An operation that changes something: one transaction, with its line in the audit log and its idempotency key.
 pub trait Change: Serialize + DeserializeOwned + ToSchema + Send + 'static {
     const SPEC: Spec;
     const ACTION: Action;
     type Output: Serialize + DeserializeOwned + ToSchema + Send;
+
+    /// Room on the queue for the tasks that it adds. It counts as used after the commit. A call without an idempotency key holds no
+    /// connection yet; one with a key has looked it up before.
+    fn room(&self, _: &Call) -> impl Future<Output = Result<Option<Room>, Refusal>> + Send {
+        async { Ok(None) }
+    }
 
     fn change(
         self,
@@ -79,7 +112,7 @@ pub struct Spec {
     pub for_bound_keys: bool,
     pub tag: &'static str,
     pub success: Success,
-    /// The most characters of its idempotency key, which comes beside the input; `None`: it takes no key.
+    /// The most characters of its idempotency key, if it looks its keys up itself. Other changes take one through [`Operation::perform`].
     pub key_chars: Option<u8>,
     /// Says in its answer if an earlier call has made all that is in it.
     pub replays: bool,
@@ -175,16 +208,35 @@ impl<C: Change> Operation for C {
     const SPEC: Spec = Spec { action: Some(C::ACTION), ..<C as Change>::SPEC };
     type Output = <C as Change>::Output;
 
-    /// The one place where changes begin and commit. An idempotency key belongs here: looked up after `begin`, stored before `commit`.
     async fn run(self, call: &Call) -> Result<<C as Change>::Output, Refusal> {
+        Ok(self.perform(call).await?.output)
+    }
+
+    /// The one place where changes begin and commit.
+    async fn perform(self, call: &Call) -> Result<Done<<C as Change>::Output>, Refusal> {
+        let key = CallKey::of(&<C as Operation>::SPEC, &self, call)?;
+        let mut room = if key.is_none() { self.room(call).await? } else { None };
         let mut transaction = call.begin().await?;
+        if let Some(key) = &key {
+            if let Some(output) = key.claim(&mut transaction, call).await? {
+                return Ok(Done { output, is_replay: true });
+            }
+            room = self.room(call).await?;
+        }
         let Changed { output, subject, data } = self.change(&mut transaction, call).await?;
+        if let Some(key) = &key {
+            let json = key.json(&output)?;
+            key.store(&mut transaction, &subject, &json).await?;
+        }
         if !data.is_null() {
             audit::write(&mut *transaction, &call.actor, C::ACTION, subject, data, call.now)
                 .await?;
         }
         transaction.commit().await?;
-        Ok(output)
+        if let Some(room) = room {
+            room.use_all();
+        }
+        Ok(Done { is_replay: C::is_replay(&output), output })
     }
 
     fn is_replay(output: &<C as Change>::Output) -> bool {
@@ -225,8 +277,7 @@ async fn run<O: Operation>(fields: Fields, call: Call) -> Result<Written, Refusa
     let operation = O::read(&fields)?;
     // Bodies can be long, and are not held beside what was read of them.
     drop(fields);
-    let output = operation.run(&call).await?;
-    let is_replay = O::is_replay(&output);
+    let Done { output, is_replay } = operation.perform(&call).await?;
     let json = serde_json::to_vec(&output).map_err(|error| Refusal::fault(O::SPEC.id, &error))?;
     Ok(Written { json, is_replay })
 }
@@ -303,7 +354,7 @@ impl Spec {
         Self { unaudited: Some(reason), ..self }
     }
 
-    /// Takes an idempotency key of so many characters at most.
+    /// Looks up its idempotency keys itself, of so many characters at most.
     pub const fn keyed(self, max_chars: u8) -> Self {
         Self { key_chars: Some(max_chars), replays: true, ..self }
     }
@@ -325,6 +376,24 @@ impl Spec {
 
     pub const fn refuses(self, refusals: &'static [Class]) -> Self {
         Self { refusals, ..self }
+    }
+
+    /// The most characters of the idempotency key that comes beside the input; `None`: it takes no key.
+    pub const fn max_key_chars(&self) -> Option<u8> {
+        match self.key_chars {
+            None if self.stores_output() => Some(MAX_KEY_CHARS),
+            own => own,
+        }
+    }
+
+    /// True if its output is stored under the idempotency key of the call.
+    pub const fn stores_output(&self) -> bool {
+        self.key_chars.is_none() && self.action.is_some() && !self.has_secret
+    }
+
+    /// True if it takes an idempotency key, or refuses one because of its secret.
+    pub const fn reads_key(&self) -> bool {
+        self.key_chars.is_some() || self.action.is_some()
     }
 
     /// The names of the fields that are parts of the path, in their order.

@@ -69,6 +69,17 @@ pub async fn begin(pool: &PgPool, limits: Option<&Limits>) -> Result<OpenTransac
     Ok(OpenTransaction { transaction, _place: place })
 }
 
+/// For a transaction beside those of a call, which has its place.
+pub async fn begin_beside(
+    pool: &PgPool,
+    limits: Option<&Limits>,
+) -> Result<Transaction<'static, Postgres>, Failed> {
+    match limits {
+        Some(limits) => begin_waiting(pool, limits.longest, PATIENCE).await,
+        None => transaction::begin(pool).await,
+    }
+}
+
 /// For a read that takes no locks.
 pub async fn begin_read(
     pool: &PgPool,

@@ -110,7 +110,7 @@ impl Stage {
             "name": format!("Harbour {word}"), "brief": format!("About {word}."), "client_context": format!("{word} likes it short."),
             "tags": [word], "metadata": { "customer": word },
         });
-        self.post("/v1/campaigns", None, words).await["id"].as_str().unwrap().to_owned()
+        self.post("/v1/campaigns", Some(word), words).await["id"].as_str().unwrap().to_owned()
     }
 
     /// As agents do who write much: more lines of the audit log than are looked at at once.
@@ -173,9 +173,12 @@ impl Stage {
         assert_eq!(self.say(&["lane", "release", &news]).await.0, 0);
     }
 
+    /// Each command has an idempotency key, so that its output is stored.
     async fn say(&self, arguments: &[&str]) -> (i32, Value) {
         let mut command = dalsegno(self.folder.path());
-        let output = command.args(arguments).arg("--json").env("DATABASE_URL", &self.url).output();
+        let key = uuid::Uuid::new_v4().to_string();
+        let arguments = [arguments, &["--json", "--idempotency-key", &key]].concat();
+        let output = command.args(arguments).env("DATABASE_URL", &self.url).output();
         let output = output.await.unwrap();
         let said = serde_json::from_slice(&output.stdout).unwrap_or_default();
         (output.status.code().unwrap(), said)
@@ -262,7 +265,7 @@ async fn nothing_of_an_erased_campaign_is_found_anywhere() {
     eventually("it runs", async || (stage.state(&running).await == "running").then_some(())).await;
     for (campaign, word) in [(&going, PLANTED), (&staying, STAYING)] {
         let pause = format!("/v1/groups/{campaign}/pause");
-        stage.post(&pause, None, json!({ "reason": word })).await;
+        stage.post(&pause, Some(word), json!({ "reason": word })).await;
     }
 
     let before = found(&stage.pool, PLANTED).await;
@@ -283,6 +286,7 @@ async fn nothing_of_an_erased_campaign_is_found_anywhere() {
         "memory_items",
         "memory_versions",
         "partial_outputs",
+        "operation_keys",
     ];
     for table in tables {
         assert!(before.iter().any(|(found, _)| found == table), "{table}: {before:?}");

@@ -24,7 +24,7 @@ pub struct Keep {
     pub runs_days: u32,
     /// Dead letters, which can be retried until then.
     pub dead_jobs_days: u32,
-    /// Idempotency keys of jobs that have ended.
+    /// Idempotency keys of jobs that have ended, and those that the service has for changes.
     pub idempotency_keys_days: u32,
     /// Lanes that are empty.
     pub empty_lanes_days: u32,

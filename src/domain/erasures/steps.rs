@@ -14,7 +14,7 @@ use crate::{
         Failed, agent_pauses, audit, blackboard, bulk_actions, campaigns, cleanups,
         compactions::{self, CompactSession},
         facts::{self, ExtractFacts},
-        failovers, feed, flows, memory, posts, session_summaries, sessions,
+        failovers, feed, flows, memory, operation_keys, posts, session_summaries, sessions,
         tasks::{self, AddTask},
         webhooks,
     },
@@ -161,7 +161,7 @@ pub async fn cancel_jobs(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(
     // Their lines first: the database knows whose job it was as long as it is there.
     let ids = queue::ids_of_group(&mut *conn, &KINDS, &group_key).await?;
     let subjects: Vec<String> = ids.iter().map(i64::to_string).collect();
-    audit::erase_words(&mut *conn, campaign_id, &subjects).await?;
+    erase_words(&mut *conn, campaign_id, &subjects).await?;
     Ok(queue::cancel_all(conn, &ids, WHY).await?)
 }
 
@@ -239,8 +239,7 @@ pub async fn next_batch(
             let n_tasks = i64::try_from(erased.ids.len()).unwrap_or(i64::MAX);
             let ids = erased.ids.iter().map(Uuid::to_string);
             let jobs = erased.job_ids.iter().map(i64::to_string);
-            audit::erase_words(&mut *conn, campaign_id, &ids.chain(jobs).collect::<Vec<_>>())
-                .await?;
+            erase_words(&mut *conn, campaign_id, &ids.chain(jobs).collect::<Vec<_>>()).await?;
             let n_keys = queue::forget_keys(&mut *conn, &erased.job_ids).await?;
             let n_deliveries = webhooks::remove_of_tasks(&mut *conn, &erased.ids).await?;
             let counts = [
@@ -291,8 +290,9 @@ pub async fn finish(
     let actions = bulk_actions::erase_words(&mut *conn, campaign_id).await?;
     let mut subjects: Vec<_> = actions.iter().chain([&campaign_id]).map(Uuid::to_string).collect();
     subjects.extend(audit::subjects_below(&mut *conn, &tasks::lanes_of(campaign_id)).await?);
-    audit::erase_words(&mut *conn, campaign_id, &subjects).await?;
+    erase_words(&mut *conn, campaign_id, &subjects).await?;
     audit::erase_words_of_tools(&mut *conn, campaign_id, line, i64::MAX).await?;
+    operation_keys::remove_of_campaign(&mut *conn, campaign_id).await?;
     failovers::remove_of_campaign(&mut *conn, campaign_id).await?;
     flows::erase_words(&mut *conn, campaign_id).await?;
     agent_pauses::remove_of_campaign(&mut *conn, campaign_id).await?;
@@ -302,6 +302,16 @@ pub async fn finish(
         .await
         .map_err(Failed::to("end an erasure"))?;
     Ok(())
+}
+
+/// Empties the lines of the audit log about these, and removes the outputs of changes of them, which are stored under idempotency keys.
+pub(super) async fn erase_words(
+    conn: &mut PgConnection,
+    campaign_id: Uuid,
+    subjects: &[String],
+) -> Result<(), Failed> {
+    audit::erase_words(&mut *conn, campaign_id, subjects).await?;
+    operation_keys::remove_of_subjects(conn, subjects).await
 }
 
 async fn some_sessions(conn: &mut PgConnection, campaign_id: Uuid) -> Result<bool, Error> {
@@ -330,7 +340,7 @@ async fn some_sessions(conn: &mut PgConnection, campaign_id: Uuid) -> Result<boo
     let mut subjects: Vec<String> = ids.iter().map(|id| compactions::lane(*id)).collect();
     queue::forget_holds(&mut *conn, None, &subjects).await?;
     subjects.extend(ids.iter().map(Uuid::to_string));
-    audit::erase_words(&mut *conn, campaign_id, &subjects).await?;
+    erase_words(&mut *conn, campaign_id, &subjects).await?;
     let size = cleanups::take_out(&mut *conn, &ids).await?;
     let n_sessions = i64::try_from(ids.len()).unwrap_or(i64::MAX);
     let counts = [("sessions", n_sessions), ("messages", size.messages), ("bytes", size.bytes)];

@@ -10,7 +10,7 @@ use super::{
     record::{record, wait_for_others},
     users::hold,
 };
-use crate::domain::{Failed, campaigns};
+use crate::domain::{Failed, campaigns, operation_keys};
 
 /// How much was known about a user who is forgotten.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -109,9 +109,10 @@ pub async fn forget(
         user,
         now,
     )
-    .fetch_one(conn)
+    .fetch_one(&mut *conn)
     .await
     .map_err(Failed::to("forget a user"))?;
+    operation_keys::remove_of_user(conn, user).await?;
     Ok(Forgotten { facts: row.facts, sessions: row.sessions })
 }
 

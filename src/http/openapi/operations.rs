@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 use crate::{
     domain::class::{Class, QUEUE_FULL},
     operations::{
-        self, Described, Entry, Run, Spec, Success, TOO_MANY_WAITING, TOO_MANY_WAITING_PER_CLIENT,
-        status,
+        self, BAD_KEY, Described, Entry, KEY_TAKEN, NO_KEY, Run, Spec, Success, TOO_MANY_WAITING,
+        TOO_MANY_WAITING_PER_CLIENT, status,
     },
 };
 
@@ -75,7 +75,7 @@ fn operation(
 
 /// The parameter that comes in a header.
 fn header(entry: &Entry) -> Option<Value> {
-    let (name, description, schema) = match (entry.spec.key_chars, entry.run) {
+    let (name, description, schema) = match (entry.spec.max_key_chars(), entry.run) {
         (Some(max_chars), _) => (
             "Idempotency-Key",
             format!("At most {max_chars} visible ASCII characters"),
@@ -115,15 +115,28 @@ fn responses(entry: &Entry, output: &str) -> Value {
         }
         super::refusals::add(&mut answers, 400, "bad_last_event_id");
     }
-    if spec.replays {
-        let mut replayed = answer.clone();
-        replayed["description"] = "An earlier request with the same key made it".into();
-        replayed["headers"]["Idempotent-Replayed"] =
-            json!({ "description": "`true`", "schema": { "type": "string" } });
-        answers.insert("200".to_owned(), replayed);
+    if spec.replays || spec.stores_output() {
+        let header = json!({
+            "description": "`true`: an earlier request with the same key made it",
+            "schema": { "type": "string" },
+        });
+        if spec.success == Success::Created {
+            let mut replayed = answer.clone();
+            replayed["description"] = "An earlier request with the same key made it".into();
+            replayed["headers"]["Idempotent-Replayed"] = header;
+            answers.insert("200".to_owned(), replayed);
+        } else {
+            answer["headers"]["Idempotent-Replayed"] = header;
+        }
     }
-    if spec.key_chars.is_some() {
+    if spec.max_key_chars().is_some() {
         super::refusals::add(&mut answers, 400, "bad_idempotency_key");
+    } else if spec.reads_key() {
+        super::refusals::add(&mut answers, 400, NO_KEY.code);
+    }
+    if spec.stores_output() {
+        super::refusals::add(&mut answers, status(KEY_TAKEN.kind), KEY_TAKEN.code);
+        super::refusals::add(&mut answers, status(BAD_KEY.kind), BAD_KEY.code);
     }
     answers.insert((spec.success as u16).to_string(), answer);
     for class in spec.refusals {

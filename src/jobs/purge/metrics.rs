@@ -9,8 +9,15 @@ const LAST_SUCCESS: &str = "dalsegno_purge_last_success_timestamp_seconds";
 const INSTALLED: &str = "dalsegno_installation_created_timestamp_seconds";
 const ROWS: &str = "dalsegno_purge_rows_total";
 
-const TABLES: [&str; 6] =
-    ["feed", "memory_items", "messages", "session_summaries", "sessions", "webhook_deliveries"];
+const TABLES: [&str; 7] = [
+    "feed",
+    "memory_items",
+    "messages",
+    "operation_keys",
+    "session_summaries",
+    "sessions",
+    "webhook_deliveries",
+];
 
 /// Describes the counters and begins them, in every process that may run a cleanup.
 pub(in crate::jobs) fn begin_counts() {
@@ -62,6 +69,10 @@ pub(super) fn removed_summaries(n_rows: i64) {
 
 pub(super) fn removed_deliveries(n_rows: u64) {
     counter!(ROWS, "table" => "webhook_deliveries").increment(n_rows);
+}
+
+pub(super) fn removed_keys(n_rows: u64) {
+    counter!(ROWS, "table" => "operation_keys").increment(n_rows);
 }
 
 pub(super) fn removed(batch: &Batch) {

@@ -10,12 +10,15 @@ mod metrics;
 
 use std::{sync::Arc, time::Duration};
 
+use chrono::TimeDelta;
+
 use super::Services;
 pub use crate::domain::cleanups::Purge;
 use crate::{
     domain::{
         Failed, audit,
         cleanups::{self, Page, Recorded, Walk},
+        operation_keys,
         sessions::Due,
         transaction::{begin, commit},
         webhooks,
@@ -32,6 +35,8 @@ const EVENTS: i64 = 5_000;
 const ITEMS: i64 = 500;
 /// Summaries of expired sessions.
 const SUMMARIES: i64 = 1_000;
+/// Idempotency keys of operations that go in one transaction.
+const KEYS: i64 = 2_000;
 /// Lines of the audit log that go in one transaction.
 const AUDIT_BATCH: i64 = 5_000;
 
@@ -53,6 +58,7 @@ pub(super) async fn run(_: Purge, run: Run, services: Arc<Services>) -> HandlerR
     let removed = async {
         remove_all(&run, &services, &mut recorded).await?;
         remove_old_deliveries(&run, &services).await?;
+        remove_old_keys(&run, &services).await?;
         remove_old_audit(&run, &services).await
     };
     let ended = match removed.await {
@@ -180,6 +186,20 @@ async fn remove_old_deliveries(run: &Run, services: &Services) -> Result<(), Err
             return Ok(());
         }
         run.cancel().run_until_cancelled(tokio::time::sleep(pause)).await;
+    }
+    Err(Error::Stopped)
+}
+
+/// Idempotency keys of operations are kept as long as those of the queue.
+async fn remove_old_keys(run: &Run, services: &Services) -> Result<(), Error> {
+    let keep = TimeDelta::days(services.keep.idempotency_keys_days.into());
+    let before = services.clock.now() - keep;
+    while !run.cancel().is_cancelled() {
+        let n_removed = operation_keys::remove_old(run.pool(), before, KEYS).await?;
+        metrics::removed_keys(n_removed);
+        if n_removed.cast_signed() < KEYS {
+            return Ok(());
+        }
     }
     Err(Error::Stopped)
 }

@@ -105,8 +105,17 @@ async fn a_campaign_may_be_given_by_its_name() {
     let posted =
         ground.json(&["board", "post", "--campaign", end, "For all", "--to", "operator"]).await;
     let post = &text(&posted["id"])[28..];
-    let answer =
-        ["board", "post", "Spring series", "Noted", "--to", "operator", "--reply-to", post];
+    let answer = [
+        "board",
+        "post",
+        "--campaign",
+        "Spring series",
+        "Noted",
+        "--to",
+        "operator",
+        "--reply-to",
+        post,
+    ];
     assert_eq!(ground.json(&answer).await["reply_to"], posted["id"]);
 
     let other = ground.json(&["campaign", "create", "Spring series"]).await;

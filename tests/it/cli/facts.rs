@@ -14,8 +14,12 @@ async fn facts_are_stated_listed_searched_edited_revoked_and_forgotten() {
         said
     };
     let json_of = async |words: &[&str]| ground.json(&[&["memory", "facts"], words].concat()).await;
-    assert!(facts(&["user", &campaign]).await.has("nobody in particular"));
-    assert!(facts(&["user", &campaign, "ann@example.org"]).await.has("works for ann@example.org"));
+    assert!(facts(&["user", "--campaign", &campaign]).await.has("nobody in particular"));
+    assert!(
+        facts(&["user", "--campaign", &campaign, "ann@example.org"])
+            .await
+            .has("works for ann@example.org")
+    );
     let user = "ann@example.org";
     facts(&["state", user, "Tone", "Wants short \u{202e}sentences."]).await;
     facts(&["state", user, "City", "Lives in Bergen."]).await;
@@ -35,7 +39,7 @@ async fn facts_are_stated_listed_searched_edited_revoked_and_forgotten() {
     let found = json_of(&["search", user, "sentences"]).await;
     facts(&["revoke", user, text(&found[0]["id"])]).await;
     assert_eq!(json_of(&["search", user, "sentences"]).await, json!([]));
-    assert!(facts(&["readings", &campaign]).await.has("OUTCOME"));
+    assert!(facts(&["readings", "--campaign", &campaign]).await.has("OUTCOME"));
     let asked = ground.run(&["memory", "facts", "forget", user]).await;
     assert_eq!(asked.code, 2, "{asked:?}");
     assert!(facts(&["ls", user]).await.has("Lives in Porto."), "nothing was done");

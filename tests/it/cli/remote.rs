@@ -241,6 +241,10 @@ async fn a_command_that_no_server_takes_refuses_a_url() {
     assert!(said.code == 2 && said.has("on the database only"), "{said:?}");
     let said = run(&folder, &["openapi", "--url", "http://127.0.0.1:7770"], &[]).await;
     assert!(said.code == 2 && said.has("about this host"), "{said:?}");
+    let said = run(&folder, &["openapi", "--idempotency-key", "once"], &[]).await;
+    assert!(said.code == 2 && said.has("about this host"), "{said:?}");
+    let said = run(&folder, &["schedule", "ls", "--idempotency-key", "é"], &[]).await;
+    assert!(said.code == 2 && said.has("visible ASCII"), "{said:?}");
     let nowhere = [("DALSEGNO_URL", "nowhere")];
     let said = run(&folder, &["openapi"], &nowhere).await;
     assert!(said.code == 0 && said.has("Dalsegno"), "{said:?}");

@@ -77,6 +77,12 @@ fn campaigns() -> Vec<Step> {
         ("create_campaign", vec!["campaign", "create", "Tide", "--tag", "Not this"]),
         ("list_campaigns", vec!["campaign", "ls", "--tag", "a", "--metadata", "b=c"]),
         ("list_campaigns", vec!["campaign", "ls", "--tag", "b"]),
+        ("create_campaign", vec!["campaign", "create", "Once", "--idempotency-key", "once"]),
+        ("create_campaign", vec!["campaign", "create", "Twice", "--idempotency-key", "once"]),
+        (
+            "reset_agents",
+            vec!["agent", "reset", "--campaign", "Harbour", "--all", "--idempotency-key", "once"],
+        ),
         ("show_campaign", vec!["campaign", "show", "Spring"]),
         ("pause_campaign", vec!["campaign", "pause", "Harbour", "--reason", "moving"]),
         ("resume_campaign", vec!["campaign", "resume", "Harbour"]),

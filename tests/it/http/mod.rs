@@ -26,6 +26,7 @@ mod logins;
 mod lossy;
 mod memory;
 mod openapi;
+mod operation_keys;
 mod operations;
 mod posts;
 mod queue;

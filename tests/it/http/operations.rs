@@ -24,12 +24,24 @@ fn has_command(words: &str) -> bool {
 
 const AUDIT: &str = "an audit action, or a reason for none, exactly if it changes";
 
+const KEY: &str = "an idempotency key exactly if it changes and shows no secret";
+
+fn has_key(about: &Value) -> bool {
+    let parameters = about["parameters"].as_array();
+    parameters.is_some_and(|all| all.iter().any(|one| one["name"] == "Idempotency-Key"))
+}
+
 /// The faults of an operation's definition.
 fn missing(spec: &Spec, routes: &BTreeSet<(&'static str, String)>) -> Vec<&'static str> {
     let document: Value = serde_json::from_str(dalsegno::http::document()).unwrap();
     let method = spec.method.as_str();
     let about = &document["paths"][spec.path][method.to_lowercase()];
     let has = [
+        (
+            KEY,
+            has_key(about)
+                == (spec.key_chars.is_some() || spec.action.is_some() && !spec.has_secret),
+        ),
         ("a route", routes.contains(&(method, spec.path.to_owned()))),
         ("a scope", matches!(scopes::need(method, spec.path), Some(Need::Any([_, ..])))),
         ("a description", about["operationId"] == *spec.id),
@@ -68,6 +80,7 @@ async fn each_operation_has_a_route_a_scope_a_description_and_a_command_or_a_rea
         (Spec { path: "/v1/schedules/{name}/lose", ..good }, "a route"),
         (Spec { id: "lose_schedule", ..good }, "a description"),
         (Spec { action: None, ..good }, AUDIT),
+        (Spec { has_secret: true, ..good }, KEY),
         (Spec { action: None, unaudited: Some("no"), ..good }, AUDIT),
         (Spec { unaudited: Some("there are too many"), ..good }, AUDIT),
         (

@@ -186,7 +186,7 @@ const DOMAIN_LAYERS: &[(&str, &[&str])] = &[
             "transaction",
         ],
     ),
-    ("log", &["audit", "feed", "prices", "turn_tokens", "usage"]),
+    ("log", &["audit", "feed", "operation_keys", "prices", "turn_tokens", "usage"]),
     ("agents", &["agents", "nodes"]),
     ("campaigns", &["campaigns"]),
     ("access", &["keys"]),

@@ -46,7 +46,10 @@ const NAME_NO_TASK: &[(&str, &[&str])] = &[
     ("follow_task", &["header Last-Event-ID"]),
     ("hand_out", &["body continuation.prompt"]),
     ("show_task", &["query wait"]),
-    ("start_flow", &["path id", "body template", "body inputs{}", "body inputs{}[]"]),
+    (
+        "start_flow",
+        &["path id", "header Idempotency-Key", "body template", "body inputs{}", "body inputs{}[]"],
+    ),
 ];
 /// Where the fields of a task are.
 const TASKS_IN: &[(&str, &str)] =

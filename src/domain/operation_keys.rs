@@ -1,0 +1,151 @@
+//! Idempotency keys of operations: the output of each change that a caller has made under a key.
+//!
+//! A call claims its key before it changes anything, in the transaction of the change.
+//!
+//! Race: two calls with one key. The second waits until the first has ended, and then finds its output; after a rollback it claims the
+//! key itself.
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+use sqlx::{PgConnection, PgExecutor};
+use uuid::Uuid;
+
+use super::Failed;
+
+/// A key, with the operation and the caller that it belongs to.
+#[derive(Debug, Clone, Copy)]
+pub struct OperationKey<'a> {
+    /// The caller, as the audit log names it.
+    pub caller: &'a str,
+    /// The id of the operation.
+    pub operation: &'a str,
+    pub key: &'a str,
+}
+
+/// The call that has claimed a key before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FirstCall {
+    pub input_sha256: Vec<u8>,
+    pub output: Option<Value>,
+}
+
+/// Claims the key, or gives the call that has claimed it before.
+pub async fn claim(
+    conn: &mut PgConnection,
+    key: OperationKey<'_>,
+    input_sha256: &[u8],
+    now: DateTime<Utc>,
+) -> Result<Option<FirstCall>, Failed> {
+    let OperationKey { caller, operation, key } = key;
+    loop {
+        let claimed = sqlx::query!(
+            "insert into dalsegno.operation_keys (caller, operation, key, input_sha256, created_at)
+             values (dalsegno.caller_of($1), $2, $3, $4, $5) on conflict do nothing",
+            caller,
+            operation,
+            key,
+            input_sha256,
+            now,
+        )
+        .execute(&mut *conn)
+        .await
+        .map_err(Failed::to("claim an idempotency key"))?;
+        if claimed.rows_affected() > 0 {
+            return Ok(None);
+        }
+        let first = sqlx::query_as!(
+            FirstCall,
+            "select input_sha256, output from dalsegno.operation_keys
+              where caller = dalsegno.caller_of($1) and operation = $2 and key = $3",
+            caller,
+            operation,
+            key,
+        )
+        .fetch_optional(&mut *conn)
+        .await
+        .map_err(Failed::to("look up an idempotency key"))?;
+        // A cleanup may have removed it in between.
+        if first.is_some() {
+            return Ok(first);
+        }
+    }
+}
+
+/// Stores the output of the call that has claimed the key, before its transaction commits.
+pub async fn store(
+    executor: impl PgExecutor<'_>,
+    key: OperationKey<'_>,
+    subject: &str,
+    output: &Value,
+) -> Result<(), Failed> {
+    sqlx::query!(
+        "update dalsegno.operation_keys set subject = $4, output = $5
+          where caller = dalsegno.caller_of($1) and operation = $2 and key = $3",
+        key.caller,
+        key.operation,
+        key.key,
+        subject,
+        output,
+    )
+    .execute(executor)
+    .await
+    .map(drop)
+    .map_err(Failed::to("store the output of an idempotency key"))
+}
+
+/// Removes some of the keys from before a moment, and says how many.
+pub async fn remove_old(
+    executor: impl PgExecutor<'_>,
+    before: DateTime<Utc>,
+    limit: i64,
+) -> Result<u64, Failed> {
+    sqlx::query!(
+        "delete from dalsegno.operation_keys
+          where ctid = any(array(select ctid from dalsegno.operation_keys where created_at < $1 limit $2))",
+        before,
+        limit,
+    )
+    .execute(executor)
+    .await
+    .map(|removed| removed.rows_affected())
+    .map_err(Failed::to("remove old idempotency keys"))
+}
+
+/// Removes the keys of changes of these subjects.
+pub async fn remove_of_subjects(
+    executor: impl PgExecutor<'_>,
+    subjects: &[String],
+) -> Result<(), Failed> {
+    sqlx::query!("delete from dalsegno.operation_keys where subject = any($1)", subjects)
+        .execute(executor)
+        .await
+        .map(drop)
+        .map_err(Failed::to("remove the idempotency keys of what is erased"))
+}
+
+/// Removes the keys whose subject or output names a campaign.
+pub async fn remove_of_campaign(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+) -> Result<(), Failed> {
+    sqlx::query!(
+        "delete from dalsegno.operation_keys where position($1::text in subject) > 0 or position($1::text in output::text) > 0",
+        campaign_id.to_string(),
+    )
+    .execute(executor)
+    .await
+    .map(drop)
+    .map_err(Failed::to("remove the idempotency keys of a campaign"))
+}
+
+/// Removes the keys of changes of what is known about a user.
+pub async fn remove_of_user(executor: impl PgExecutor<'_>, user: &str) -> Result<(), Failed> {
+    sqlx::query!(
+        "delete from dalsegno.operation_keys where subject = $1 or output ->> 'user' = $1",
+        user,
+    )
+    .execute(executor)
+    .await
+    .map(drop)
+    .map_err(Failed::to("remove the idempotency keys of a user"))
+}
